@@ -13,7 +13,7 @@ import numpy as np
 
 from bench.on_paper import STUDY, show_table
 from vitscope.files.tensors import TensorFile, TensorWriter
-from vitscope.jobs.extract_latents import SECONDS_PER_GB
+from vitscope.jobs.latents import SECONDS_PER_GB
 from vitscope.measures import registry
 from vitscope.measures.given import OnLatents
 from vitscope.studies.loading import load_study

@@ -6,13 +6,13 @@ from vitscope.buildup.rule import read_proposal
 from vitscope.data.opening import archive_needed, local_files, require_existing, there_already
 from vitscope.files.pairs import by_prefix
 from vitscope.jobs import buildups
-from vitscope.jobs.augment_images import first_with_same_images
-from vitscope.jobs.draw_video import source_path
-from vitscope.jobs.export_latents import FORMATS as LATENTS_FORMATS
-from vitscope.jobs.fetch_checkpoint import checkpoint_entry
+from vitscope.jobs.training import first_with_same_images
+from vitscope.jobs.videos import source_path
+from vitscope.jobs.latents import FORMATS as LATENTS_FORMATS
+from vitscope.jobs.networks import checkpoint_entry
 from vitscope.jobs.job import model_of
 from vitscope.jobs.merge import measure_of_parts
-from vitscope.jobs.record_run import splits_shown
+from vitscope.jobs.reporting import splits_shown
 from vitscope.networks.checkpoints.weight_sources import local_file
 from vitscope.planning.kept_latents import COUNTED, keeps_latents
 

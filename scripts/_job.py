@@ -20,6 +20,8 @@ from typing import NoReturn, TextIO
 from vitscope.errors import VitscopeError
 from vitscope.jobs.job import Resources, find_job, find_work
 from vitscope.networks.building.own_code import explain_failure, explain_user_error
+from vitscope.jobs.job import Resources, find_job
+from vitscope.networks.building.failing import explain_failure as network_failure
 from vitscope.progress import AtWork
 
 # Large libraries are made of much that stays: a tenth of the time to import them would go into
@@ -148,7 +150,7 @@ def _run(snakemake, job: str, label: str, work: AtWork) -> None:
     # Before anything asks CUDA, which looks once which devices it may see.
     if values.get("device", "cpu") != "cpu":
         _take_gpu()
-    find_work(job).run(inputs, outputs, values, resources)
+    find_job(job).run(inputs, outputs, values, resources)
 
 
 def run_job(snakemake) -> None:

@@ -7,7 +7,7 @@ import tomllib
 from collections.abc import Iterable
 from functools import cache
 from importlib.metadata import packages_distributions, version
-from inspect import getsource
+from inspect import getfile, getsource
 from pathlib import Path
 
 import pytest
@@ -20,7 +20,7 @@ from packaging.version import Version
 from tests.helpers.every_job import everything, kinds
 from tests.helpers.packages import hiding_all_but, needed_by
 from tests.helpers.rules import ROOT, rules
-from vitscope.jobs.job import HERE, find_job, find_work
+from vitscope.jobs.job import find_job
 from vitscope.jobs.job import names as job_names
 from vitscope.package_data import PACKAGE
 from vitscope.planning.code import reached
@@ -100,10 +100,9 @@ def test_an_environment_has_what_its_scripts_import(environment: Path) -> None:
     lines = [hiding_all_but(available)]
     for source in sorted(sources):
         lines.append(f"import {'.'.join(source.relative_to(ROOT).with_suffix('').parts)}")
-        if source.parent.name == "jobs":
-            work = getsource(find_work(source.stem).run)
-            nodes = [each for each in ast.walk(ast.parse(work)) if isinstance(each, IMPORTS)]
-            lines += map(ast.unparse, nodes)
+    for job in jobs_of(environment):
+        work = ast.parse(getsource(find_job(job).run))
+        lines += [ast.unparse(each) for each in ast.walk(work) if isinstance(each, IMPORTS)]
     subprocess.run([sys.executable, "-c", "\n".join(lines)], cwd=ROOT, check=True)
 
 
@@ -138,12 +137,21 @@ def reached_from(sources: Iterable[Path]) -> set[str]:
     return names.union(*(BY_A_CALL[name] for name in names & BY_A_CALL.keys()))
 
 
+def jobs_of(environment: Path) -> set[str]:
+    """Return the kinds of work that are done in an environment."""
+    return {
+        str(rule.job)
+        for rule in rules().values()
+        if rule.part("script") and rule.name_in("conda") == environment.stem
+    }
+
+
 @cache
 def sources_of(environment: Path) -> set[Path]:
     """Return the kinds of work of an environment, and what they import by computed names."""
     study = everything()
-    jobs = {rule.job for rule in rules().values() if rule.name_in("conda") == environment.stem}
-    found = {ROOT / "scripts" / "_job.py"} | {HERE / f"{job}.py" for job in jobs if job}
+    jobs = jobs_of(environment)
+    found = {Path(getfile(find_job(job).run)) for job in jobs} | {ROOT / "scripts" / "_job.py"}
     for name, chosen in kinds():
         for model in study.models if name in jobs else ():
             names = {**chosen, "video": model} | ({} if "model" not in chosen else {"model": model})

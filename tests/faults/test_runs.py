@@ -10,23 +10,23 @@ from pathlib import Path
 
 import pytest
 
-from tests.runs.copies import SOME, TINY, Workflow, copy_workflow, edited
+from tests.runs.copies import SOME, TINY, Workflow, copy_workflow, edited, in_work
 
 pytestmark = pytest.mark.others
 
 YEAR = 365 * 24 * 3600
 
 
-def asleep(job: Path) -> AbstractContextManager[None]:
-    """Let the work of a job, which stands at the end of its module, end in a long sleep."""
-    return edited(job, lambda text: f"import time\n{text}    time.sleep(600)\n")
+def asleep(module: Path, function: str) -> AbstractContextManager[None]:
+    """Let the work of a job, a function of a module, begin with a long sleep."""
+    return edited(module, in_work(function, "import time; time.sleep(600)"))
 
 
 def test_a_run_refuses_a_second_one_and_ends_with_its_jobs(tmp_path: Path, studies: Path) -> None:
     """By Ctrl-C, which the terminal sends to jobs too; nothing is locked afterwards."""
     workflow = copy_workflow(tmp_path / "copy", studies)
     table = f"results/{TINY}/blocks/vit.parquet"
-    with asleep(workflow.root / "vitscope/jobs/list_blocks.py"):
+    with asleep(workflow.root / "vitscope/jobs/networks.py", "write_blocks"):
         run = workflow.start("--cores", "1", table, start_new_session=True, stdout=subprocess.PIPE)
         wait_for((workflow.root / table).exists)
         code, output = workflow.run("--cores", "1", table)
@@ -101,7 +101,7 @@ def test_results_that_a_wrong_clock_has_dated(victim: Workflow, years: int) -> N
     folders = (victim.root / "results", victim.root / "figures")
     dated(folders, time.time() + years * YEAR)
     assert victim.plan(*SOME, default=TINY) == {}
-    with edited(victim.root / "vitscope/jobs/merge.py", lambda text: f"{text}    pass\n"):
+    with edited(victim.root / "vitscope/jobs/measures.py", in_work("merge_parts")):
         assert victim.plan(*SOME, default=TINY)["merge"] > 0
 
 

@@ -15,6 +15,8 @@ import zarr
 from vitscope.errors import VitscopeError
 from vitscope.files.arrays import Exported, write_arrays
 from vitscope.jobs.export_latents import FORMATS
+from vitscope.files.exported import Exported, write
+from vitscope.jobs.latents import FORMATS
 
 FACTS = {"model": "vit", "data_sha256": "0" * 64}
 MAPS = np.random.default_rng(0).standard_normal((10, 3, 4, 4)).astype(np.float32)

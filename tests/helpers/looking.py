@@ -8,8 +8,8 @@ import pandas as pd
 
 from vitscope.data.split import Split
 from vitscope.files.strict_yaml import load_yaml
-from vitscope.jobs.augment_images import TRAINED_ON, augmentation
 from vitscope.jobs.tables import find_table
+from vitscope.jobs.training import TRAINED_ON, augmentation
 from vitscope.measures import registry
 from vitscope.networks.checkpoints.conversion import load_model
 from vitscope.scopes.looking import Scope, look

@@ -7,7 +7,10 @@ import pandas as pd
 from tests.helpers.claims import variances, with_resamples
 from vitscope.drawing.figure import Member, points_of
 from vitscope.jobs.export_table import run
+from vitscope.drawing.figure import Member
+from vitscope.drawing.points import points_of
 from vitscope.jobs.job import Resources
+from vitscope.jobs.tables import run
 
 PLAIN = variances("m", ["stem", "msa", "mlp"], [4] * 3, [1, 3, 2])
 TABLE = with_resamples(PLAIN, "variance", 0.1)

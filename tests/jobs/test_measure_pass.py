@@ -15,7 +15,7 @@ from vitscope.data.building import build
 from vitscope.data.split import Split, select
 from vitscope.files.tables import Table, read_metadata, read_part
 from vitscope.files.tensors import TensorFile
-from vitscope.jobs.job import Resources, find_work
+from vitscope.jobs.job import Resources, find_job
 from vitscope.jobs.measure_pass import measures_of_pass
 from vitscope.measures import registry
 from vitscope.networks.running.latents import HeldMaps
@@ -53,8 +53,8 @@ class Runs:
         self.run("list_blocks", {"network": network}, {"blocks": str(self.inputs["blocks"])})
 
     def run(self, job: str, inputs: Any, outputs: Any, **names: str) -> None:
-        work = find_work(job)
-        values = work.JOB.values(self.study, {"model": MODEL, **names})
+        work = find_job(job)
+        values = work.values(self.study, {"model": MODEL, **names})
         work.run(inputs, outputs, values | {"device": torch.device("cpu")}, Resources())
 
     def in_a_pass(self) -> dict[str, pd.DataFrame]:

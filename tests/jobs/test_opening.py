@@ -9,7 +9,7 @@ import yaml
 
 from vitscope.data.building import build
 from vitscope.errors import VitscopeError
-from vitscope.jobs.job import Resources, find_work
+from vitscope.jobs.job import Resources, find_job
 from vitscope.networks.checkpoints.conversion import convert_made
 from vitscope.networks.running.checking import check_model
 from vitscope.package_data import ROOT
@@ -51,8 +51,8 @@ def test_a_network_of_noise_is_refused(tmp_path: Path) -> None:
     convert_made(network, Path(inputs["checkpoint"]), label="net", origin="made")
 
     def run(job: str, output: str, **names: str) -> None:
-        work = find_work(job)
-        values = work.JOB.values(study, {"model": "net", **names})
+        work = find_job(job)
+        values = work.values(study, {"model": "net", **names})
         work.run(inputs, {output: str(tmp_path / output)}, values, Resources())
 
     run("list_blocks", "blocks")

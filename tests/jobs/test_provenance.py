@@ -11,7 +11,7 @@ import yaml
 
 import vitscope
 from vitscope.files.tensors import TensorWriter
-from vitscope.jobs.provenance import PACKAGES, run_record
+from vitscope.jobs.reporting import PACKAGES, run_record
 
 SHARED = [0.5, 0.5, 0.5]
 SETTINGS = {
@@ -66,7 +66,7 @@ def test_versions(tmp_path: Path) -> None:
 
 
 def test_a_package_that_is_missing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("vitscope.jobs.provenance.PACKAGES", ("no-such-package",))
+    monkeypatch.setattr("vitscope.jobs.reporting.PACKAGES", ("no-such-package",))
     assert record(tmp_path)["packages"] == {"no-such-package": None}
 
 

@@ -44,10 +44,10 @@ def changes(file: Path, old: str, new: str, job: str, *modules: str) -> bool:
     return during != before
 
 
-def write_job(package: Path, line: str) -> None:
-    """Write a kind of work whose `run` has a line."""
-    text = f"JOB = None\n\n\ndef run():\n    {line}\n"
-    (package / "jobs" / "go.py").write_text(text, encoding="utf-8")
+def rewrite_export(package: Path, line: str) -> None:
+    """Let the work of the job `export_table` be a line."""
+    text = f"def export_table():\n    {line}\n"
+    (package / "jobs" / "tables.py").write_text(text, encoding="utf-8")
 
 
 def test_of_a_job_its_work_alone_counts(copy: Path) -> None:
@@ -166,9 +166,9 @@ def test_every_way_to_use_a_name_is_followed(copy: Path, text: str, used: bool) 
     (copy / "deep").mkdir()
     (copy / "deep" / "__init__.py").write_text("from .inner import x\n", encoding="utf-8")
     (copy / "deep" / "inner.py").write_text("from ..goal import x\n", encoding="utf-8")
-    write_job(copy, "from vitscope.start import y; y")
+    rewrite_export(copy, "from vitscope.start import y; y")
     (copy / "start.py").write_text(f"{text}\n", encoding="utf-8")
-    assert changes(goal, "return 1", "return 2", "go") is used
+    assert changes(goal, "return 1", "return 2", "export_table") is used
 
 
 def test_it_depends_on_neither_place_nor_date(copy: Path) -> None:

@@ -258,6 +258,12 @@ def edited(path: Path, edit: Callable[[str], str]) -> Iterator[None]:
         path.write_text(before, encoding="utf-8")
 
 
+def in_work(function: str, line: str = "pass") -> Callable[[str], str]:
+    """Return an edit that puts a line at the beginning of the work of a job, a function."""
+    head = re.compile(rf"^def {function}\(.*\) -> None:\n", re.MULTILINE)
+    return lambda text: head.sub(lambda found: f"{found[0]}    {line}\n", text)
+
+
 def copy_workflow(root: Path, studies: Path) -> Workflow:
     """Copy the workflow, without what a run makes."""
     root.mkdir()

@@ -16,6 +16,7 @@ from tests.runs.copies import (
     TINY,
     Workflow,
     edited,
+    in_work,
 )
 
 # Of one figure under two names, with two models in two shards, and of one model in one shard.
@@ -44,10 +45,9 @@ def planned(workflow: Workflow, *targets: str) -> dict[str, int]:
 
 
 def one_more_line(text: str) -> str:
-    """Add a line; to code one that does nothing, in a module of a job to its work at the end."""
-    if "\nimport " not in text and "\nfrom " not in text:
-        return f"{text}\n"
-    return f"{text}    pass\n" if "\nJOB = " in text else f"{text}pass\n"
+    """Add a line; to code one that does nothing."""
+    is_code = "\nimport " in text or "\nfrom " in text
+    return f"{text}pass\n" if is_code else f"{text}\n"
 
 
 def setting(*keys: str, value: Any) -> Callable[[str], str]:
@@ -74,8 +74,6 @@ EDITED_FILES = {
     "vitscope/networks/building/families/vit.py": DRAWN | CONVERTED_VIT,
     "vitscope/data/sources/shapes32.py": EXTRACTED | {"build_split": 2},
     "vitscope/errors.py": EXTRACTED | {"build_split": 2, "convert_checkpoint": 3, "list_blocks": 3},
-    "vitscope/jobs/draw_figure.py": DRAWN,
-    "vitscope/jobs/merge.py": MERGED,
     "config/studies/mini.yaml": {},
 }
 WITH_EVERY_CHANGE = (
@@ -90,9 +88,20 @@ def test_an_edit_of_a_file(finished: Workflow, file: str) -> None:
         assert planned(finished) == EDITED_FILES[file]
 
 
+# The functions that do the work of jobs, each beside others that do that of other jobs.
+EDITED_WORK = {"figures:draw_figure": DRAWN, "measures:merge_parts": MERGED}
+
+
+@pytest.mark.parametrize("work", some_of(EDITED_WORK, *EDITED_WORK))
+def test_an_edit_of_the_work_of_a_job(finished: Workflow, work: str) -> None:
+    module, _, function = work.partition(":")
+    with edited(finished.root / f"vitscope/jobs/{module}.py", in_work(function)):
+        assert planned(finished) == EDITED_WORK[work]
+
+
 def test_a_block_table_that_is_made_again(finished: Workflow) -> None:
     """With it, all that it says the memory and time of: predictions and losses too."""
-    with edited(finished.root / "vitscope/jobs/list_blocks.py", one_more_line):
+    with edited(finished.root / "vitscope/jobs/networks.py", in_work("write_blocks")):
         table, loss = f"results/{TINY}/tables/reliability.parquet", "landscape/vit.parquet"
         assert planned(finished, table, f"results/{TINY}/{loss}") == {
             "list_blocks": 1,

@@ -22,14 +22,15 @@ import sys
 from types import ModuleType
 import {imports}
 from vitscope.errors import VitscopeError
-from vitscope.jobs.job import Job
+from vitscope.jobs.job import Job, _modules
 class Named(dict):
     __getattr__ = dict.__getitem__
 def run(inputs, outputs, values, resources):
 {body}
 trial = ModuleType("vitscope.jobs.trial")
-trial.JOB, trial.run = Job(batches={batches!r}), run
+trial.TRIAL = Job(run=run, batches={batches!r})
 sys.modules[trial.__name__] = trial
+_modules()["trial"] = trial.__name__
 snakemake = Named(
     log=[sys.argv[1]], threads=3, wildcards=Named(model="vit"), input=Named(), output=Named(),
     resources=Named(), params=Named(job="trial", values={{"device": {device!r}}}, code=""),

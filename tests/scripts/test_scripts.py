@@ -22,10 +22,10 @@ def run(code: str) -> subprocess.CompletedProcess[str]:
 # What a job imports before it works: with its module, and at the beginning of `run`.
 IMPORTS_OF = """
 import ast, inspect, sys
-from vitscope.jobs.job import find_work
+from vitscope.jobs.job import find_job
 import scripts._job
 for name in {names}:
-    tree = ast.parse(inspect.getsource(find_work(name).run))
+    tree = ast.parse(inspect.getsource(find_job(name).run))
     lines = [each for each in ast.walk(tree) if isinstance(each, ast.Import | ast.ImportFrom)]
     exec(compile(ast.Module(body=lines, type_ignores=[]), name, "exec"), {{}})
     if "{module}" in sys.modules:

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from tests.helpers.jobs import values_of
 from tests.helpers.studies import BUNDLED
 from vitscope.errors import VitscopeError
-from vitscope.jobs.augment_images import AUGMENTING, augmentation
+from vitscope.jobs.training import AUGMENTING, augmentation
 from vitscope.measures import registry
 from vitscope.settings.keys import Config
 from vitscope.settings.section import find_faults, schema_of

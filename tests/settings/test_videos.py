@@ -6,7 +6,7 @@ from typing import Any
 
 from tests.helpers.jobs import values_of
 from tests.helpers.studies import mini_with
-from vitscope.jobs.draw_video import source_path
+from vitscope.jobs.videos import source_path
 from vitscope.studies.loading import load_study
 from vitscope.studies.resolving import build_study
 

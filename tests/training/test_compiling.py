@@ -16,7 +16,7 @@ from vitscope.data.split import Split
 from vitscope.errors import VitscopeError
 from vitscope.files.tensors import TensorFile
 from vitscope.files.whole import sha256_of
-from vitscope.jobs import train_model
+from vitscope.jobs import training
 from vitscope.jobs.job import Resources
 from vitscope.networks.building.family import find_family
 from vitscope.studies.loading import BUNDLED_STUDIES, load_study
@@ -198,7 +198,7 @@ def test_a_job_keeps_what_torch_makes_beside_all_trainings(
     network = {"family": "resnet", "arch": NETWORKS["resnet"], "classes": 10, "image_size": 32}
     place = tmp_path / "training" / "net"
     place.mkdir(parents=True)
-    train_model.run(
+    training.run(
         dict(zip(("train", "test"), splits, strict=True)),
         {"epochs": str(place / "epochs"), "end": str(place / "end.safetensors")},
         {"recipe": RECIPE, "device": "cpu", "network": network | {"mean": MEAN, "std": STD}},

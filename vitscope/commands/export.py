@@ -4,7 +4,7 @@ import sys
 from argparse import ArgumentParser, Namespace
 
 from vitscope.commands.workflow import add_study, asked_for, refuse_without_workflow, snakemake
-from vitscope.jobs.export_latents import FORMATS
+from vitscope.jobs.latents import FORMATS
 
 
 def add_arguments(parser: ArgumentParser) -> None:

@@ -1,10 +1,17 @@
-"""What the jobs of a build-up are given: what it tries, and how its networks are trained."""
+"""Jobs of a build-up: decide what a step tries, measure it, tabulate and draw all steps."""
+
+from pathlib import Path
 
 from vitscope.buildup import rule
 from vitscope.jobs.job import Study, Values
+from vitscope.buildup import proposal
+from vitscope.jobs import describing
+from vitscope.jobs.job import Files, Job, Names, Request, Resources, Study, Takes, Values
+from vitscope.measures.measure import Work, passes
+from vitscope.networks.building.family import module_of
 
 
-def plan(study: Study, name: str) -> Values:
+def what_is_tried(study: Study, name: str) -> Values:
     """Return what a build-up tries: its baseline as an AlterNet, and how far it goes."""
     entry = study.buildups[name]
     baseline = study.network(entry.baseline)
@@ -28,3 +35,153 @@ def bundled_step(study: Study, name: str, step: int) -> str | None:
     """Return where the bundled weights of a step are, below the root; None if they are trained."""
     weights = study.buildups[name].weights
     return None if weights is None else f"{weights['bundled']}/step_{step}.safetensors"
+
+
+def _values_of_decision(study: Study, names: Names) -> Values:
+    return {"settings": what_is_tried(study, names["buildup"])}
+
+
+def decide_step(inputs: Files, outputs: Files, values: Values, resources: Resources) -> None:
+    from vitscope.buildup.proposal import decide, plan_of, write_proposal
+    from vitscope.buildup.table import RESULT, scores_of
+
+    settings = values["settings"]
+    scores = scores_of([RESULT.read(path) for path in inputs["results"]])
+    write_proposal(decide(settings["baseline"], plan_of(settings), scores), outputs["tried"])
+
+
+DECIDE_STEP = Job(run=decide_step, values=_values_of_decision)
+
+
+def _values_of_step(study: Study, names: Names) -> Values:
+    return {
+        "where": f"{study.path}: buildups.{names['buildup']}.weights",
+        "batch_size": study.analysis.batch_size,
+        "device": study.device,
+        "modules": [module_of(proposal.FAMILY)],
+    }
+
+
+def _passes_of_step(request: Request) -> Work | None:
+    return passes(1, None, request.images, request.study.analysis.batch_size)
+
+
+def measure_step(inputs: Files, outputs: Files, values: Values, resources: Resources) -> None:
+    from vitscope.buildup.measuring import measure, refuse_missing
+    from vitscope.buildup.proposal import network_to_try
+    from vitscope.buildup.table import RESULT
+    from vitscope.files.whole import sha256_of
+    from vitscope.jobs.opening import open_device, open_images
+
+    where, weights = values["where"], inputs["weights"]
+    network = network_to_try(inputs["tried"], where)
+    if not weights:
+        refuse_missing(network, where)
+    images = open_images(inputs["images"])
+    result = measure(
+        Path(weights),
+        network,
+        images,
+        where=where,
+        batch_size=values["batch_size"],
+        device=open_device(values["device"]),
+    )
+    digests = {"data_sha256": images.digest, "checkpoint_sha256": sha256_of(weights)}
+    RESULT.write(result, outputs["result"], digests)
+
+
+MEASURE_STEP = Job(
+    run=measure_step,
+    values=_values_of_step,
+    takes=Takes(torch=True, work=_passes_of_step, split="test", builds=True),
+    batches="analysis.batch_size",
+)
+
+
+def _values_of_buildup(study: Study, names: Names) -> Values:
+    name = names["buildup"]
+    return {
+        "name": name,
+        "settings": what_is_tried(study, name),
+        "data": study.models[study.buildups[name].baseline].data,
+    }
+
+
+def tabulate_buildup(inputs: Files, outputs: Files, values: Values, resources: Resources) -> None:
+    """Write a row per step, with what was decided; and the best network as a model of a study.
+
+    The rule adds `weights` to the values: where a study finds them for each step.
+    """
+    from vitscope.buildup.proposal import describe_model, plan_of
+    from vitscope.buildup.table import BUILDUP, RESULT, digests_of, scores_of, tabulate
+    from vitscope.files.tables import read_metadata
+    from vitscope.files.whole import write_text
+
+    name, settings = values["name"], values["settings"]
+    plan = plan_of(settings)
+    results = [RESULT.read(path) for path in inputs["results"]]
+    digests = digests_of([read_metadata(path) for path in inputs["results"]])
+    BUILDUP.write(tabulate(name, plan, results), outputs["table"], digests)
+    best = describe_model(
+        name,
+        plan,
+        scores_of(results),
+        baseline=settings["baseline"],
+        data=values["data"],
+        weights=values["weights"],
+    )
+    write_text(outputs["model"], best)
+
+
+TABULATE_BUILDUP = Job(run=tabulate_buildup, values=_values_of_buildup)
+
+
+def _facts_of_buildup(study: Study, name: str) -> dict[str, str]:
+    """Return what the figure is made from, for its caption and its metadata."""
+    entry = study.buildups[name]
+    recipe, baseline = study.recipe_of_steps(name), study.models[entry.baseline]
+    images = "all" if recipe.images is None else str(recipe.images)
+    weights = "trained by this workflow" if entry.weights is None else entry.weights["bundled"]
+    return {
+        "Study": describing.title(study),
+        "Data": f"{baseline.data}, test images",
+        "Baseline": f"{baseline.label}, as an AlterNet without attention",
+        "Training": f"{recipe.epochs} epochs of {images} training images, seed {recipe.seed}",
+        "Weights": weights,
+    }
+
+
+def _values_of_drawing(study: Study, names: Names) -> Values:
+    name = names["buildup"]
+    return {
+        "name": name,
+        "facts": _facts_of_buildup(study, name),
+        "label": study.models[study.buildups[name].baseline].label,
+    }
+
+
+def draw_buildup(inputs: Files, outputs: Files, values: Values, resources: Resources) -> None:
+    from vitscope.buildup.figure import animate, plot, read_steps
+    from vitscope.buildup.table import BUILDUP, label_digests
+    from vitscope.drawing.figure import literal
+    from vitscope.drawing.saving import save, style
+    from vitscope.files.tables import read_metadata
+    from vitscope.files.whole import atomic_path
+    from vitscope.video.writing import describe, format_of, write_frames
+
+    facts = values["facts"] | label_digests(read_metadata(inputs["table"]))
+    published = [read_steps(path) for path in inputs["published"]]
+    table, label = BUILDUP.read(inputs["table"]), literal(values["label"])
+    with style(inputs["style"]):
+        if "video" in outputs:
+            path, about = Path(outputs["video"]), describe(values["name"], facts)
+            frames, kind = animate(table, label, *published), format_of(path)
+            with atomic_path(path) as partial:
+                write_frames(partial, kind, frames, about, lossless=True)
+            return
+        figure = plot(table, label, *published)
+        for path in outputs.values():
+            save(figure, path, values["name"], facts)
+
+
+DRAW_BUILDUP = Job(run=draw_buildup, values=_values_of_drawing)

@@ -63,10 +63,7 @@ def traits_of(study: Study, model: str) -> Values:
     return others | {f"arch.{key}": value for key, value in arch.items()}
 
 
-JOB = Job(values=_values)
-
-
-def run(inputs: Files, outputs: Files, values: Values, resources: Resources) -> None:
+def count_claims(inputs: Files, outputs: Files, values: Values, resources: Resources) -> None:
     """Write the claims and agreements as tables, and all of it as a page."""
     from vitscope.claims.counting import joined
     from vitscope.claims.recipes import add_recipes, trainings
@@ -97,6 +94,9 @@ def run(inputs: Files, outputs: Files, values: Values, resources: Resources) -> 
     write_text(outputs["text"], as_markdown(*page))
     write_text(outputs["page"], as_html(*page))
     write_text(outputs["latex"], as_latex(title, found))
+
+
+COUNT_CLAIMS = Job(run=count_claims, values=_values)
 
 
 def _paths(given: str | list[str]) -> list[str]:

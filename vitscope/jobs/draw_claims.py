@@ -8,10 +8,7 @@ def _values(study: Study, names: Names) -> Values:
     return {"study": describing.title(study), "labels": describing.labels(study)}
 
 
-JOB = Job(values=_values)
-
-
-def run(inputs: Files, outputs: Files, values: Values, resources: Resources) -> None:
+def draw_claims(inputs: Files, outputs: Files, values: Values, resources: Resources) -> None:
     from vitscope.claims.tables import CLAIMS
     from vitscope.drawing.figure import literal
     from vitscope.drawing.saving import save, style
@@ -22,3 +19,6 @@ def run(inputs: Files, outputs: Files, values: Values, resources: Resources) -> 
         figure = plot(CLAIMS.read(inputs["claims"]), labels)
         for path in outputs.values():
             save(figure, path, "claims", {"Study": values["study"]})
+
+
+DRAW_CLAIMS = Job(run=draw_claims, values=_values)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from vitscope.files.pairs import by_prefix, split_prefix
 from vitscope.jobs import describing
 from vitscope.jobs.job import Files, Job, Names, Resources, Study, Values
-from vitscope.jobs.tabulate import columns_of
+from vitscope.jobs.tables import columns_of
 from vitscope.measures import registry
 from vitscope.measures.captions import caption_of
 
@@ -55,10 +55,7 @@ def _values(study: Study, names: Names) -> Values:
     }
 
 
-JOB = Job(values=_values)
-
-
-def run(inputs: Files, outputs: Files, values: Values, resources: Resources) -> None:
+def draw_figure(inputs: Files, outputs: Files, values: Values, resources: Resources) -> None:
     from vitscope.drawing.figure import Member, draw, literal
     from vitscope.drawing.saving import save, style
 
@@ -80,6 +77,9 @@ def run(inputs: Files, outputs: Files, values: Values, resources: Resources) -> 
         )
         for path in outputs.values():
             save(figure, path, values["name"], made_from)
+
+
+DRAW_FIGURE = Job(run=draw_figure, values=_values)
 
 
 def read_points(

@@ -1,15 +1,17 @@
 """What a job is: what its result depends on, what it takes, and its work.
 
-Every kind of work is a module beside this file that holds `JOB`, and `run`, from paths to paths.
-These modules are read with the rules, so that they import what is heavy where they need it.
+The modules beside this file declare every kind of work, those of one stage in one module, each as a
+constant of its name: `BUILD_SPLIT = Job(run=build_split, ...)`. These modules are read with the
+rules, so that they import what is heavy where they need it.
 """
 
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol, cast
+from typing import TYPE_CHECKING, Any
 
 from vitscope.measures.measure import Work
 
@@ -94,12 +96,13 @@ class Takes:
 
 @dataclass(frozen=True)
 class Job:
-    """A kind of work.
+    """A kind of work, which `run` does, from paths to paths.
 
     `values` say under `modules` which modules it imports by computed names, which no source shows;
     `batches` is the setting that says how many images are in memory at once.
     """
 
+    run: "Run"
     values: Callable[[Study, Names], Values] = lambda study, names: {}
     takes: Takes = Takes()
     batches: str | Callable[[Names], str | None] | None = None
@@ -129,27 +132,28 @@ class Resources:
         self.say(f"{self.label}: {text}" if self.label else text)
 
 
-class Kind(Protocol):
-    """A module of a kind of work."""
-
-    JOB: Job
-
-    def run(self, inputs: Files, outputs: Files, values: Values, resources: Resources) -> None:
-        """Do the work."""
+Run = Callable[[Files, Files, Values, Resources], None]
+# A constant that declares a job.
+_DECLARED = re.compile(r"^([A-Z][A-Z_]*) = Job\(", re.MULTILINE)
 
 
 @cache
+def _modules() -> dict[str, str]:
+    """Return the module of each kind of work, found without an import of all of them."""
+    files = {file.stem: file.read_text(encoding="utf-8") for file in sorted(HERE.glob("*.py"))}
+    return {
+        name.lower(): f"vitscope.jobs.{stem}"
+        for stem, text in files.items()
+        for name in _DECLARED.findall(text)
+    }
+
+
 def names() -> tuple[str, ...]:
     """Return the names of all kinds of work."""
-    files = (file for file in HERE.glob("*.py") if "\nJOB = " in file.read_text(encoding="utf-8"))
-    return tuple(sorted(file.stem for file in files))
-
-
-def find_work(name: str) -> Kind:
-    """Return a kind of work by its name."""
-    return cast(Kind, import_module(f"vitscope.jobs.{name}"))
+    return tuple(sorted(_modules()))
 
 
 def find_job(name: str) -> Job:
-    """Return what a kind of work says of itself."""
-    return find_work(name).JOB
+    """Return a kind of work by its name."""
+    job: Job = getattr(import_module(_modules()[name]), name.upper())
+    return job

@@ -1,7 +1,7 @@
 """Measure a shard of latents."""
 
-from vitscope.jobs.extract_latents import latents_bytes
 from vitscope.jobs.job import Files, Job, Names, Request, Resources, Study, Takes, Values
+from vitscope.jobs.latents import latents_bytes
 from vitscope.jobs.measuring import batch_setting_of, values_of_measure, write_measured
 from vitscope.measures import registry
 
@@ -17,10 +17,7 @@ def _seconds(request: Request) -> float:
     return rate * latents_bytes(request) / 1e9 if request.network else 0
 
 
-JOB = Job(values=_values, takes=Takes(seconds=_seconds), batches=batch_setting_of)
-
-
-def run(inputs: Files, outputs: Files, values: Values, resources: Resources) -> None:
+def measure_latents(inputs: Files, outputs: Files, values: Values, resources: Resources) -> None:
     """Measure the shard, and write its part."""
     from vitscope.data.split import parted
     from vitscope.files.tensors import TensorFile
@@ -29,3 +26,8 @@ def run(inputs: Files, outputs: Files, values: Values, resources: Resources) -> 
     latents = TensorFile(inputs["latents"])
     given = OnLatents(latents, values["first_image"], resources.threads)
     write_measured(values, given, outputs["part"], *parted(latents.metadata))
+
+
+MEASURE_LATENTS = Job(
+    run=measure_latents, values=_values, takes=Takes(seconds=_seconds), batches=batch_setting_of
+)

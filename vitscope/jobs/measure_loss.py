@@ -15,10 +15,7 @@ def _values(study: Study, names: Names) -> Values:
     }
 
 
-JOB = Job(values=_values, takes=Takes(torch=True, work=work_of_measure), batches=batches_of_measure)
-
-
-def run(inputs: Files, outputs: Files, values: Values, resources: Resources) -> None:
+def measure_loss(inputs: Files, outputs: Files, values: Values, resources: Resources) -> None:
     from importlib import import_module
 
     from vitscope.files.tables import Table
@@ -45,3 +42,11 @@ def run(inputs: Files, outputs: Files, values: Values, resources: Resources) -> 
     named = {key: name for key, name in values["named"].items() if key in table.columns}
     origin = {"data_sha256": images.metadata["data_sha256"], **origin}
     table.write(part.assign(**named), outputs["part"], origin)
+
+
+MEASURE_LOSS = Job(
+    run=measure_loss,
+    values=_values,
+    takes=Takes(torch=True, work=work_of_measure),
+    batches=batches_of_measure,
+)

@@ -28,10 +28,7 @@ def batches_of_measure(names: Names) -> str:
     return batch_setting_of(names) or "analysis.batch_size"
 
 
-JOB = Job(values=_values, takes=Takes(torch=True, work=work_of_measure), batches=batches_of_measure)
-
-
-def run(inputs: Files, outputs: Files, values: Values, resources: Resources) -> None:
+def measure_model(inputs: Files, outputs: Files, values: Values, resources: Resources) -> None:
     """Measure the model, on what the measure reads besides too."""
     from importlib import import_module
 
@@ -72,3 +69,11 @@ def run(inputs: Files, outputs: Files, values: Values, resources: Resources) -> 
     if given.alike:
         origin["training_sha256"] = given.alike.metadata["data_sha256"]
     Table(**values["columns"]).write(table, outputs["table"], origin)
+
+
+MEASURE_MODEL = Job(
+    run=measure_model,
+    values=_values,
+    takes=Takes(torch=True, work=work_of_measure),
+    batches=batches_of_measure,
+)

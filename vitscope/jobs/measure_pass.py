@@ -3,8 +3,8 @@
 from collections.abc import Iterable
 from math import lcm
 
-from vitscope.jobs.extract_latents import latents_bytes, work_of_shard
 from vitscope.jobs.job import Files, Job, Names, Request, Resources, Study, Takes, Values
+from vitscope.jobs.latents import latents_bytes, work_of_shard
 from vitscope.jobs.measuring import name_images, values_of_measure, with_network
 from vitscope.jobs.merge import measure_of_parts
 from vitscope.measures import registry
@@ -67,14 +67,7 @@ def _seconds(request: Request) -> float:
     return sum(rates) * latents_bytes(request) / 1e9
 
 
-JOB = Job(
-    values=_values,
-    takes=Takes(torch=True, work=_work, seconds=_seconds),
-    batches="analysis.batch_size",
-)
-
-
-def run(inputs: Files, outputs: Files, values: Values, resources: Resources) -> None:
+def measure_pass(inputs: Files, outputs: Files, values: Values, resources: Resources) -> None:
     """Write the part of each measure, all of them to one file."""
     from importlib import import_module
 
@@ -117,3 +110,11 @@ def run(inputs: Files, outputs: Files, values: Values, resources: Resources) -> 
         named = name_images(whole, table.columns, rows, values["first_image"])
         written[name] = table.to_bytes(named, origin)
     write_parts(written, outputs["parts"])
+
+
+MEASURE_PASS = Job(
+    run=measure_pass,
+    values=_values,
+    takes=Takes(torch=True, work=_work, seconds=_seconds),
+    batches="analysis.batch_size",
+)

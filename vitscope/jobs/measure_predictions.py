@@ -10,10 +10,9 @@ def _values(study: Study, names: Names) -> Values:
     return {**values_of_measure(study, names), "model": names["model"], "by_label": by_label}
 
 
-JOB = Job(values=_values)
-
-
-def run(inputs: Files, outputs: Files, values: Values, resources: Resources) -> None:
+def measure_predictions(
+    inputs: Files, outputs: Files, values: Values, resources: Resources
+) -> None:
     from vitscope.files.tables import OF, check_of, read_metadata
     from vitscope.jobs.opening import open_images
     from vitscope.measures.given import OnPredictions
@@ -25,3 +24,6 @@ def run(inputs: Files, outputs: Files, values: Values, resources: Resources) -> 
     found = read_labelled(predictions, images) if by_label else PREDICTIONS.read(predictions)
     given = OnPredictions(values["model"], found, images)
     write_measured(values, given, outputs["table"], origin)
+
+
+MEASURE_PREDICTIONS = Job(run=measure_predictions, values=_values)

@@ -12,10 +12,7 @@ def _values(study: Study, names: Names) -> Values:
     return {**found, "model": names["model"], "modules": [*found["modules"], *family]}
 
 
-JOB = Job(values=_values, takes=Takes(torch=True, loads=("snapshots",)))
-
-
-def run(inputs: Files, outputs: Files, values: Values, resources: Resources) -> None:
+def measure_weights(inputs: Files, outputs: Files, values: Values, resources: Resources) -> None:
     """Measure the history of the training, or else its snapshots."""
     from vitscope.files.tensors import TensorFile
     from vitscope.files.whole import sha256_of
@@ -31,3 +28,8 @@ def run(inputs: Files, outputs: Files, values: Values, resources: Resources) -> 
         given = OnWeights(values["model"], snapshots=snapshots)
         origin = {"checkpoint_sha256": snapshots[-1].metadata["source_sha256"]}
     write_measured(values, given, outputs["table"], origin)
+
+
+MEASURE_WEIGHTS = Job(
+    run=measure_weights, values=_values, takes=Takes(torch=True, loads=("snapshots",))
+)

@@ -26,10 +26,7 @@ def _values(study: Study, names: Names) -> Values:
     }
 
 
-JOB = Job(values=_values)
-
-
-def run(inputs: Files, outputs: Files, values: Values, resources: Resources) -> None:
+def merge(inputs: Files, outputs: Files, values: Values, resources: Resources) -> None:
     """Merge the parts; inputs of the other model of a pair have names that say so."""
     from collections.abc import Iterator
     from importlib import import_module
@@ -66,3 +63,6 @@ def run(inputs: Files, outputs: Files, values: Values, resources: Resources) -> 
     listed = (inputs.get(f"{prefix}blocks") for prefix in values["models"])
     origin = add_warnings(origin, read_warnings(filter(None, listed)))
     Table(**values["columns"]).write(table, outputs["table"], origin)
+
+
+MERGE = Job(run=merge, values=_values)

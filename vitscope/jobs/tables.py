@@ -1,11 +1,14 @@
-"""Every table of the project by its name, where it is not known beforehand which is needed."""
+"""Jobs of tables, and every table by its name where it is not known beforehand which is needed."""
 
+from dataclasses import asdict
 from functools import cache
 from importlib import import_module
 
 from vitscope.errors import VitscopeError, nearest
 from vitscope.files.tables import Table
+from vitscope.jobs.job import Files, Job, Names, Resources, Study, Values
 from vitscope.measures import registry
+from vitscope.networks.finding.cut_point_columns import BLOCKS
 
 # The tables that are no measure's, and where their columns are.
 OTHERS = {
@@ -37,3 +40,36 @@ def find_table(name: str) -> Table:
     if name not in tables():
         raise VitscopeError(f"There is no table '{name}'.{nearest(name, tables())}")
     return tables()[name]
+
+
+def columns_of(study: Study, table: str) -> Values:
+    """Return the name and the columns of a table, as plain values."""
+    return asdict(BLOCKS) if table == "blocks" else registry.of(study).columns_of(table)
+
+
+def _values_of_table(study: Study, names: Names) -> Values:
+    return {"columns": columns_of(study, names["table"])}
+
+
+def tabulate(inputs: Files, outputs: Files, values: Values, resources: Resources) -> None:
+    import pandas as pd
+
+    from vitscope.files.tables import Table, read_warnings, warning_metadata
+
+    table = Table(**values["columns"])
+    frames = [table.read(path) for path in inputs["subjects"]]
+    warnings = warning_metadata(read_warnings(inputs["subjects"]))
+    table.write(pd.concat(frames, ignore_index=True), outputs["table"], warnings)
+
+
+TABULATE = Job(run=tabulate, values=_values_of_table)
+
+
+def export_table(inputs: Files, outputs: Files, values: Values, resources: Resources) -> None:
+    from vitscope.files.tables import read_frame, write_csv
+    from vitscope.measures.columns import without_resamples
+
+    write_csv(without_resamples(read_frame(inputs["table"])), outputs["csv"])
+
+
+EXPORT_TABLE = Job(run=export_table)

@@ -1,6 +1,6 @@
 """A digest of the code that a job reaches, so that a workflow knows when to run it again.
 
-It covers the functions, classes and constants that `run` of the job's module uses, those that these
+It covers the functions, classes and constants that the job's `run` uses, those that these
 use, and so on, in every module of vitscope, and what is run where these modules are imported. How
 the values of a job are found and what it takes changes no result. A module that is imported by a
 computed name is among the `modules` of the values of a job, and counts as a whole; so does one of
@@ -15,9 +15,11 @@ from pathlib import Path
 from vitscope.files import python_code
 from vitscope.files.python_code import Definition, definitions
 from vitscope.jobs.job import Values
+from vitscope.files import imports
+from vitscope.files.definitions import Definition, definitions
+from vitscope.jobs.job import Values, find_job
 
 PACKAGE = Path(__file__).parents[1]
-OF_JOBS = "vitscope.jobs"
 # In place of a name: all that a module defines, or no more than what importing it runs.
 ALL, LOADED = "*", ""
 # A name of a module, and what is taken of it if that is a module itself.
@@ -90,7 +92,8 @@ def _bound(module: str) -> dict[str, list[Definition]]:
 @cache
 def _reached(job: str, modules: tuple[str, ...]) -> frozenset[Name]:
     """Return every name that the work of a job reaches, and each module that it imports."""
-    pending: list[Name] = [(f"{OF_JOBS}.{job}", "run", "")]
+    run = find_job(job).run
+    pending: list[Name] = [(run.__module__, run.__name__, "")]
     pending += [(module, ALL, "") for module in modules if module_file(module)]
     found: set[Name] = set()
     while pending:

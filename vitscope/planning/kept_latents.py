@@ -12,7 +12,7 @@ from pathlib import Path
 
 from vitscope.errors import VitscopeError
 from vitscope.files.whole import write_text
-from vitscope.jobs.extract_latents import VALUE_BYTES
+from vitscope.jobs.latents import VALUE_BYTES
 from vitscope.measures import registry
 from vitscope.planning import costs
 from vitscope.settings.study import Study

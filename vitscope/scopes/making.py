@@ -18,8 +18,8 @@ from torch import nn
 from vitscope.data.split import Split
 from vitscope.errors import VitscopeError, quoted
 from vitscope.files.tables import has_part, read_warnings
-from vitscope.jobs.export_latents import FORMATS
-from vitscope.jobs.job import Files, Names, Resources, find_work
+from vitscope.jobs.job import Files, Names, Resources, find_job
+from vitscope.jobs.latents import FORMATS
 from vitscope.jobs.measure_pass import measured_in_pass
 from vitscope.jobs.merge import measure_of_parts
 from vitscope.measures import registry
@@ -186,8 +186,8 @@ class Maker:
         **values: object,
     ) -> None:
         """Do a job of the workflow here; `values` take the place of those of the study."""
-        work = find_work(job)
-        said = work.JOB.values(study or self.study, {"model": self.model, **(names or {})})
+        work = find_job(job)
+        said = work.values(study or self.study, {"model": self.model, **(names or {})})
         work.run(inputs, outputs, said | {"device": self._device} | values, self._resources)
 
     def _predict(self) -> None:

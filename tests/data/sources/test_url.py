@@ -14,7 +14,7 @@ from tests.helpers.web import Site, whole
 from tests.video.pictures import frames, save_frames
 from vitscope.data.split import Split
 from vitscope.errors import VitscopeError
-from vitscope.jobs.job import Names, Resources, find_work
+from vitscope.jobs.job import Names, Resources, find_job
 from vitscope.settings.study import Study
 from vitscope.studies.loading import load_study
 from vitscope.video.frames import open_video
@@ -53,10 +53,10 @@ def study_of(folder: Path, url: str, **keys: str) -> Study:
 
 
 def run(job: str, study: Study, inputs: dict[str, Any], output: Path, names: Names) -> None:
-    work = find_work(job)
+    work = find_job(job)
     key = "images" if job == "build_split" else "file"
     lock = Resources(label="photo", lock=str(study.lock_path), say=lambda _: None)
-    work.run(inputs, {key: str(output)}, work.JOB.values(study, names), lock)
+    work.run(inputs, {key: str(output)}, work.values(study, names), lock)
 
 
 def fetch(study: Study, folder: Path, **names: str) -> Path:

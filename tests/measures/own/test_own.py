@@ -15,7 +15,7 @@ from tests.helpers.studies import mini_with
 from vitscope.claims.points import Points
 from vitscope.drawing.figure import Member
 from vitscope.errors import VitscopeError
-from vitscope.jobs.job import Resources, find_work
+from vitscope.jobs.job import Resources, find_job
 from vitscope.measures import registry
 from vitscope.measures.captions import caption_of, title_of
 from vitscope.measures.given import OnLatents, Parts
@@ -268,8 +268,8 @@ def test_jobs_measure_merge_and_draw_it(tmp_path: Path) -> None:
     loaded, about = load_study(study(tmp_path)), {"measure": "tails", "model": "vit"}
 
     def run(job: str, inputs: dict[str, Any], outputs: dict[str, Any], **names: str) -> None:
-        work = find_work(job)
-        work.run(inputs, outputs, work.JOB.values(loaded, about | names), Resources())
+        work = find_job(job)
+        work.run(inputs, outputs, work.values(loaded, about | names), Resources())
 
     part, table, drawn = tmp_path / "part", tmp_path / "vit.parquet", tmp_path / "tails.svg"
     latents = written(tmp_path / "maps", MAPS).path
@@ -284,8 +284,8 @@ def test_jobs_measure_merge_and_draw_it(tmp_path: Path) -> None:
     merged = registry.of(loaded).table("tails").read(table)
     np.testing.assert_allclose(merged["value"], expected, rtol=1e-6)
     one = replace(loaded, figures={"one": replace(loaded.figures["one"], models=["vit"])})
-    work = find_work("draw_figure")
-    values = work.JOB.values(one, {"figure": "one"})
+    work = find_job("draw_figure")
+    values = work.values(one, {"figure": "one"})
     inputs = {"tails": [table], "published": [], "style": STYLE}
     work.run(inputs, {"svg": drawn}, values, Resources())
     assert values["caption"].startswith("**Kurtosis of feature maps.**")

@@ -19,7 +19,7 @@ def _selection(study: Study, split: str) -> Values:
     return {"wanted": wanted.pop(), "seed": study.analysis.seed}
 
 
-def _values(study: Study, names: Names) -> Values:
+def _values_of_predictions(study: Study, names: Names) -> Values:
     split = names["split"]
     return {
         **with_network(study, names["model"]),
@@ -32,15 +32,12 @@ def _values(study: Study, names: Names) -> Values:
     }
 
 
-def _work(request: Request) -> Work | None:
+def _passes_of_split(request: Request) -> Work | None:
     wanted = _selection(request.study, request.names["split"])["wanted"]
     return passes(1, wanted, request.images, request.study.analysis.batch_size)
 
 
-JOB = Job(values=_values, takes=Takes(torch=True, work=_work), batches="analysis.batch_size")
-
-
-def run(inputs: Files, outputs: Files, values: Values, resources: Resources) -> None:
+def classify_images(inputs: Files, outputs: Files, values: Values, resources: Resources) -> None:
     from vitscope.data.split import labels_of, rows_to_classify
     from vitscope.files.tables import warning_metadata
     from vitscope.jobs.opening import open_device, open_images, open_network, origin_of
@@ -62,3 +59,11 @@ def run(inputs: Files, outputs: Files, values: Values, resources: Resources) -> 
     names = [images.classes[number] for number in predictions["prediction"]]
     found = predictions.assign(image=rows, class_name=names)
     PREDICTIONS.write(found, outputs["predictions"], origin)
+
+
+PREDICT = Job(
+    run=classify_images,
+    values=_values_of_predictions,
+    takes=Takes(torch=True, work=_passes_of_split),
+    batches="analysis.batch_size",
+)

@@ -14,6 +14,7 @@ from vitscope.web import redact
 if TYPE_CHECKING:
     from vitscope.settings.keys import Dataset
 
+
 # Of a video, where the study does not say how many are shown: of a minute, or of two.
 UNCOUNTED_FRAMES = 2000
 # For a frame beside the pass: to draw and write 13 panels of 224 pixels.
@@ -36,7 +37,7 @@ def fit_frames(data: "Dataset") -> Values:
     }
 
 
-def _facts(study: Study, name: str) -> dict[str, str]:
+def _facts_of_video(study: Study, name: str) -> dict[str, str]:
     """Return what a video is made from, for its caption and its metadata."""
     path, entry = source_path(study, name), study.videos[name]
     made = redact(entry.source["url"]) if "url" in entry.source else "generated, shapes32"
@@ -44,7 +45,7 @@ def _facts(study: Study, name: str) -> dict[str, str]:
     return made_from | describing.weights(study.models[entry.model])
 
 
-def _values(study: Study, names: Names) -> Values:
+def _values_of_video(study: Study, names: Names) -> Values:
     name = names["video"]
     entry, path = study.videos[name], source_path(study, name)
     return {
@@ -53,14 +54,14 @@ def _values(study: Study, names: Names) -> Values:
         "settings": asdict(entry),
         "label": study.models[entry.model].label,
         "taking": fit_frames(study.dataset_of(entry.model)),
-        "facts": _facts(study, name),
+        "facts": _facts_of_video(study, name),
         # The date of a folder does not say what is in it.
         "listing": None if path is None else listing_digest(path),
         "device": study.device,
     }
 
 
-def _work(request: Request) -> Work:
+def _passes_of_video(request: Request) -> Work:
     video = request.study.videos[request.names["video"]]
     if "generated" in video.source:
         # Imported here, as NumPy comes with it.
@@ -70,14 +71,11 @@ def _work(request: Request) -> Work:
     return Work(video.frames or UNCOUNTED_FRAMES, 1, most=True)
 
 
-def _seconds(request: Request) -> float:
-    return SECONDS_PER_FRAME * _work(request).passes
+def _seconds_to_draw(request: Request) -> float:
+    return SECONDS_PER_FRAME * _passes_of_video(request).passes
 
 
-JOB = Job(values=_values, takes=Takes(torch=True, work=_work, seconds=_seconds))
-
-
-def run(inputs: Files, outputs: Files, values: Values, resources: Resources) -> None:
+def draw_video(inputs: Files, outputs: Files, values: Values, resources: Resources) -> None:
     from vitscope.files.whole import sha256_of
     from vitscope.jobs.opening import open_device, open_network, origin_of
     from vitscope.networks.finding.cut_points import read_cut_points
@@ -106,3 +104,10 @@ def run(inputs: Files, outputs: Files, values: Values, resources: Resources) -> 
     output, where = Path(outputs["video"]), values["where"]
     for warning in show(subject, video, output, settings, facts, where=where, say=resources.say):
         resources.warn(warning)
+
+
+DRAW_VIDEO = Job(
+    run=draw_video,
+    values=_values_of_video,
+    takes=Takes(torch=True, work=_passes_of_video, seconds=_seconds_to_draw),
+)

@@ -1,0 +1,171 @@
+"""Jobs of data: download it, make one file of each split, corrupt its images."""
+
+from dataclasses import asdict
+from pathlib import Path
+
+from vitscope.data.opening import declared, local_path
+from vitscope.data.source_files import listing_digest
+from vitscope.jobs.job import Files, Job, Names, Request, Resources, Study, Takes, Values
+from vitscope.measures import registry
+
+
+def _address_of_archive(study: Study, names: Names) -> Values:
+    # No more than this: users of one cache share what they download from the same address.
+    source = study.data[names["dataset"]].source
+    return {"archive": declared(source["kind"]).archive, "source": source}
+
+
+def fetch_archive(inputs: Files, outputs: Files, values: Values, resources: Resources) -> None:
+    from vitscope.data.downloading import download
+
+    archive = Path(outputs["archive"])
+    download(values["archive"], values["source"], archive, label=resources.label, say=resources.say)
+
+
+FETCH_ARCHIVE = Job(run=fetch_archive, values=_address_of_archive)
+
+
+def _address_of_file(study: Study, names: Names) -> Values:
+    entry = study.videos[names["video"]] if "video" in names else study.data[names["dataset"]]
+    # No more than this: users of one cache share what they download from the same address.
+    return {key: entry.source[key] for key in ("url", "sha256") if key in entry.source}
+
+
+def fetch_file(inputs: Files, outputs: Files, values: Values, resources: Resources) -> None:
+    """Download the file, and write what it hashed to into the lock file of the study."""
+    from vitscope.web.locked import download
+
+    file, lock = Path(outputs["file"]), Path(resources.lock)
+    download(values, file, lock, label=resources.label, say=resources.say)
+
+
+FETCH_FILE = Job(run=fetch_file, values=_address_of_file)
+
+
+# The settings of a data set that decide what is in the file of a split.
+MADE_BY = (
+    "source",
+    "classes",
+    "class_names",
+    "class_index",
+    "channels",
+    "image_size",
+    "resize",
+    "interpolation",
+)
+# Seconds for a million pixels, cut from photographs of 3 million pixels to 224x224; images
+# of ImageNet take a tenth.
+SECONDS_TO_READ = 0.6
+# Where neither the study nor a file says how many images a source has: as many as ImageNet.
+UNCOUNTED_IMAGES = 50_000
+
+
+def _values_of_split(study: Study, names: Names) -> Values:
+    dataset, split = names["dataset"], names["split"]
+    data = study.data[dataset]
+    path = local_path(data.source, split)
+    return {
+        "dataset": dataset,
+        "split": split,
+        "settings": {key: getattr(data, key) for key in MADE_BY}
+        | {"splits": {split: asdict(data.splits[split])}},
+        # The date of a folder does not say what is in it.
+        "listing": None if path is None else listing_digest(path),
+        "modules": [f"vitscope.data.sources.{data.source['kind']}"],
+    }
+
+
+def _images_of_split(request: Request) -> int | None:
+    data = request.study.data[request.names["dataset"]]
+    return data.splits[request.names["split"]].images or request.images
+
+
+def _bytes_of_split(request: Request) -> int | None:
+    split = request.dataset.splits[request.names["split"]]
+    return None if split.images is None else split.images * request.dataset.bytes_of(split)
+
+
+def _seconds_of_split(request: Request) -> float:
+    if not request.dataset.splits[request.names["split"]].stored:
+        return 0
+    images = _images_of_split(request) or UNCOUNTED_IMAGES
+    return images * request.dataset.pixels / 1e6 * SECONDS_TO_READ
+
+
+def build_split(inputs: Files, outputs: Files, values: Values, resources: Resources) -> None:
+    """Write the file of the split."""
+    from vitscope.data.building import build
+    from vitscope.web.locked import confirm
+
+    files, name, settings = [*map(Path, inputs["source"])], values["dataset"], values["settings"]
+    if settings["source"]["kind"] == "url":
+        confirm(settings["source"], files[0], Path(resources.lock), label=f"data.{name}")
+    build(name, settings, values["split"], Path(outputs["images"]), *files)
+
+
+BUILD_SPLIT = Job(
+    run=build_split,
+    values=_values_of_split,
+    takes=Takes(seconds=_seconds_of_split, writes=_bytes_of_split),
+)
+
+
+# For a million pixels: by glass_blur at 224 pixels, the slowest corruption.
+SECONDS_TO_CORRUPT = 0.6
+
+
+def corruptions_of(study: Study) -> Values:
+    """Return which images are corrupted, and how severely."""
+    (measure,) = (m for m in map(registry.declared, registry.names()) if "corrupted" in m.reads)
+    return measure.corrupted(study)
+
+
+def _values_of_corrupted(study: Study, names: Names) -> Values:
+    wanted = corruptions_of(study)
+    return {
+        "corruption": names["corruption"],
+        "images": wanted["images"],
+        "severities": wanted["severities"],
+        "seed": study.analysis.seed,
+    }
+
+
+def _images_corrupted(request: Request) -> int | None:
+    """Return how many images are made, if that is known."""
+    wanted = corruptions_of(request.study)
+    known = [count for count in (wanted["images"], request.images) if count is not None]
+    return min(known) * len(wanted["severities"]) if known else None
+
+
+def _seconds_to_corrupt(request: Request) -> float:
+    severities = len(corruptions_of(request.study)["severities"])
+    images = _images_corrupted(request) or UNCOUNTED_IMAGES * severities
+    return images * request.dataset.pixels / 1e6 * SECONDS_TO_CORRUPT
+
+
+def _bytes_of_corrupted(request: Request) -> int | None:
+    images = _images_corrupted(request)
+    return images and images * request.dataset.bytes_of(None)
+
+
+def corrupt_images(inputs: Files, outputs: Files, values: Values, resources: Resources) -> None:
+    """Write the corrupted images, or take the official ones if they are there."""
+    from vitscope.corruptions.building import build
+    from vitscope.jobs.opening import open_images
+
+    build(
+        open_images(inputs["images"]),
+        values["images"],
+        values["corruption"],
+        values["severities"],
+        values["seed"],
+        outputs["images"],
+        Path(inputs["official"]) if inputs.get("official") else None,
+    )
+
+
+CORRUPT_IMAGES = Job(
+    run=corrupt_images,
+    values=_values_of_corrupted,
+    takes=Takes(seconds=_seconds_to_corrupt, writes=_bytes_of_corrupted),
+)

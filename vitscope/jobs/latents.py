@@ -1,0 +1,140 @@
+"""Jobs of latents: extract those of a shard, and write all of a model for other programs."""
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
+
+from vitscope.jobs.job import Files, Job, Names, Request, Resources, Study, Takes, Values
+from vitscope.jobs.measuring import with_network
+from vitscope.measures.measure import Work
+
+if TYPE_CHECKING:
+    from vitscope.files.arrays import Array
+    from vitscope.files.exported import Exported
+    from vitscope.files.tensors import TensorFile
+
+
+# Bytes of a value.
+VALUE_BYTES = {"float32": 4, "bfloat16": 2}
+# To copy and write latents, beside the passes: measured are 1.2 to 2.1 (docs/benchmarks.md).
+SECONDS_PER_GB = 1.8
+
+
+def _values_of_shard(study: Study, names: Names) -> Values:
+    analysis = study.analysis
+    return {
+        **with_network(study, names["model"]),
+        "shard": int(names["part"]),
+        "selection": study.selection(names["model"]),
+        "batch_size": analysis.batch_size,
+        "dtype": analysis.latents_dtype,
+        "device": study.device,
+    }
+
+
+def _images_of_shard(request: Request) -> int:
+    size, part = request.study.analysis.shard_size, int(request.names["part"])
+    return min(size, request.study.images(request.names["model"]) - part * size)
+
+
+def work_of_shard(request: Request, holds: int = 0) -> Work:
+    """Return the passes of the images of a shard, whose maps are held for so many at a time."""
+    return Work(_images_of_shard(request), request.study.analysis.batch_size, holds=holds)
+
+
+def latents_bytes(request: Request) -> int:
+    """Return the bytes of the latents of a shard."""
+    if request.network is None:
+        raise ValueError("the bytes of latents are known by the block table")
+    dtype = request.study.analysis.latents_dtype
+    return request.network.values * _images_of_shard(request) * VALUE_BYTES[dtype]
+
+
+def _seconds_to_write(request: Request) -> float:
+    return SECONDS_PER_GB * latents_bytes(request) / 1e9 if request.network else 0
+
+
+def extract_latents(inputs: Files, outputs: Files, values: Values, resources: Resources) -> None:
+    """Fill all cut points in one pass of the images of the shard."""
+    from vitscope.jobs.opening import open_device, open_images, open_network, origin_of
+    from vitscope.networks.running.latents import extract_shard
+
+    device = open_device(values["device"])
+    proved_on = None if values["shard"] else device
+    extract_shard(
+        open_network(inputs["checkpoint"], values["network"], resources.count, proved_on),
+        inputs["blocks"],
+        open_images(inputs["images"]),
+        outputs["latents"],
+        shard=values["shard"],
+        selection=values["selection"],
+        settings=values["network"],
+        batch_size=values["batch_size"],
+        dtype=values["dtype"],
+        device=device,
+        metadata=origin_of(inputs["checkpoint"]),
+    )
+
+
+EXTRACT_LATENTS = Job(
+    run=extract_latents,
+    values=_values_of_shard,
+    takes=Takes(torch=True, work=work_of_shard, seconds=_seconds_to_write, writes=latents_bytes),
+    batches="analysis.batch_size",
+)
+
+
+# Formats, and how their files end.
+FORMATS = {"npz": "npz", "hdf5": "h5", "zarr": "zarr.zip"}
+
+
+def _values_of_export(study: Study, names: Names) -> Values:
+    model = names["model"]
+    return {
+        "study": study.name,
+        "model": model,
+        "rows": {"images": study.images(model), "seed": study.analysis.seed},
+        "format": names["container"],
+    }
+
+
+def export_latents(inputs: Files, outputs: Files, values: Values, resources: Resources) -> None:
+    """Write the maps of each cut point, and the rows and labels of their images."""
+    from pathlib import Path
+
+    import numpy as np
+
+    from vitscope.data.image_rows import parted
+    from vitscope.data.split import select
+    from vitscope.files.exported import Exported, write
+    from vitscope.files.tensors import TensorFile
+    from vitscope.jobs.opening import open_images
+    from vitscope.networks.finding.cut_point_columns import BLOCKS
+
+    shards = [TensorFile(path) for path in inputs["latents"]]
+    images, blocks = open_images(inputs["images"]), BLOCKS.read(inputs["blocks"])
+    rows = select(len(images), **values["rows"])
+    arrays = {f"maps/{name}": _maps_of(shards, name) for name in blocks["name"]}
+    about = {"images": rows, "labels": np.asarray(images.labels)[rows]}
+    about |= {key: np.array(blocks[key].tolist()) for key in ("name", "kind", "stage", "depth")}
+    arrays |= {key: Exported.of(array) for key, array in about.items()}
+    origin, _ = parted(shards[0].metadata)
+    facts = {**origin, "study": values["study"], "model": values["model"]}
+    write(Path(outputs["latents"]), values["format"], arrays, facts)
+
+
+EXPORT_LATENTS = Job(run=export_latents, values=_values_of_export)
+
+
+def _maps_of(shards: "Sequence[TensorFile]", name: str) -> "Exported":
+    import numpy as np
+
+    from vitscope.files.exported import Exported
+    from vitscope.files.tensors import as_float
+
+    def rows() -> "Iterator[Array]":
+        for shard in shards:
+            yield as_float(shard.array(name), shard.dtype(name))
+
+    sizes = [shard.shape(name) for shard in shards]
+    images = sum(size[0] for size in sizes)
+    return Exported((images, *sizes[0][1:]), np.dtype(np.float32), sizes[0][0], rows)

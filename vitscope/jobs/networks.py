@@ -1,0 +1,118 @@
+"""Jobs of networks: download and convert their weights, list and draw their cut points."""
+
+from pathlib import Path
+
+from vitscope.jobs import describing
+from vitscope.jobs.job import Files, Job, Names, Resources, Study, Takes, Values
+from vitscope.jobs.measuring import with_network
+from vitscope.networks.checkpoints import weight_sources
+
+
+def checkpoint_entry(study: Study, names: Names) -> Values:
+    """Return where the weights of a model come from, at the end or at a moment of its training."""
+    if "snapshot" in names:
+        return study.snapshot(names["model"], names["snapshot"])
+    return study.models[names["model"]].checkpoint
+
+
+def _address_of_checkpoint(study: Study, names: Names) -> Values:
+    # No more than this: users of one cache share what they download from the same address.
+    return {"checkpoint": weight_sources.file_values(checkpoint_entry(study, names))}
+
+
+def fetch_checkpoint(inputs: Files, outputs: Files, values: Values, resources: Resources) -> None:
+    """Download the checkpoint, and write what it hashed to into the lock file of the study."""
+    from vitscope.networks.checkpoints.weight_download import download
+
+    download(
+        values["checkpoint"],
+        Path(outputs["checkpoint"]),
+        Path(resources.lock),
+        label=resources.label,
+        say=resources.say,
+    )
+
+
+FETCH_CHECKPOINT = Job(run=fetch_checkpoint, values=_address_of_checkpoint)
+
+
+def _values_of_checkpoint(study: Study, names: Names) -> Values:
+    return {
+        **with_network(study, names["model"]),
+        "checkpoint": checkpoint_entry(study, names),
+    }
+
+
+def convert_checkpoint(inputs: Files, outputs: Files, values: Values, resources: Resources) -> None:
+    """Convert the checkpoint, or take the weights that the network is made with."""
+    from vitscope.networks.checkpoints import weight_sources
+    from vitscope.networks.checkpoints.conversion import convert, convert_made
+
+    entry, label = values["checkpoint"], resources.label
+    network, target = values["network"], Path(outputs["checkpoint"])
+    origin = weight_sources.describe_source(entry)
+    if "made" in entry:
+        convert_made(network, target, label=label, origin=origin)
+        return
+    source, lock = Path(inputs["source"]), Path(resources.lock)
+    convert(
+        source,
+        network,
+        target,
+        label=label,
+        origin=origin,
+        sha256=weight_sources.confirm(entry, source, lock, label=label),
+        key=entry.get("key"),
+        ignore=entry.get("ignore", ()),
+    )
+
+
+CONVERT_CHECKPOINT = Job(
+    run=convert_checkpoint, values=_values_of_checkpoint, takes=Takes(torch=True, loads=("source",))
+)
+
+
+def _values_of_blocks(study: Study, names: Names) -> Values:
+    model = names["model"]
+    read_at = study.models[model].read_at()
+    return {**with_network(study, model), "model": model, "read_at": read_at}
+
+
+def write_blocks(inputs: Files, outputs: Files, values: Values, resources: Resources) -> None:
+    """List the cut points of the network, which needs no weights."""
+    from vitscope.networks.building.empty import empty_network
+    from vitscope.networks.finding.blocks import list_blocks
+    from vitscope.networks.finding.cut_point_columns import BLOCKS
+
+    settings = values["network"]
+    network = inputs["network"] if "network" in inputs else empty_network(settings)
+    blocks = list_blocks(values["model"], network, settings, **values["read_at"])
+    BLOCKS.write(blocks.table, outputs["blocks"], blocks.metadata())
+
+
+LIST_BLOCKS = Job(run=write_blocks, values=_values_of_blocks, takes=Takes(torch=True))
+
+
+def _names_on_drawing(study: Study, names: Names) -> Values:
+    model = names["model"]
+    return {
+        "study": describing.title(study),
+        "model": model,
+        "label": study.models[model].label,
+    }
+
+
+def draw_blocks(inputs: Files, outputs: Files, values: Values, resources: Resources) -> None:
+    from vitscope.drawing.figure import literal
+    from vitscope.drawing.network import plot
+    from vitscope.drawing.saving import save, style
+    from vitscope.networks.finding.cut_point_columns import BLOCKS
+
+    blocks = BLOCKS.read(inputs["blocks"])
+    with style(inputs["style"]):
+        figure = plot(blocks, literal(values["label"]))
+        for path in outputs.values():
+            save(figure, path, f"blocks of {values['model']}", {"Study": values["study"]})
+
+
+DRAW_BLOCKS = Job(run=draw_blocks, values=_names_on_drawing)

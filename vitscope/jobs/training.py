@@ -1,0 +1,248 @@
+"""Jobs of training: train, keep snapshots and weights, and draw the images of the loss."""
+
+import json
+import os
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from vitscope.buildup import proposal
+from vitscope.errors import unknown
+from vitscope.jobs.job import Files, Job, Names, Request, Resources, Study, Takes, Values
+from vitscope.jobs.measuring import with_network
+from vitscope.measures import registry
+from vitscope.measures.measure import Work, passes
+from vitscope.networks.building.family import module_of
+from vitscope.settings.snapshots import END, INIT, WARMUP, after_epoch, epochs_of
+
+if TYPE_CHECKING:
+    from vitscope.settings.keys import Recipe
+
+
+# Forward and backward, once or for sharpness-aware minimization twice.
+PASSES, PASSES_UPHILL = 3, 6
+# Megabytes of the process that augments, which counts what it shares with the one that trains.
+AUGMENTING_MB = 520
+# A folder of what torch.compile has made.
+COMPILED = ".compiled"
+
+
+def _values_of_training(study: Study, names: Names) -> Values:
+    recipe = {"recipe": asdict(_recipe_of(study, names)), "device": study.device}
+    if "buildup" in names:
+        # Its network is known when it was decided.
+        where = f"buildups.{names['buildup']}"
+        return recipe | {"where": where, "modules": [module_of(proposal.FAMILY)]}
+    study.check_trainable(names["model"])
+    return recipe | with_network(study, names["model"])
+
+
+def _recipe_of(study: Study, names: Names) -> "Recipe":
+    if "buildup" in names:
+        return study.recipe_of_steps(names["buildup"])
+    return study.recipe(names["model"])
+
+
+def _passes_of_training(request: Request) -> Work | None:
+    recipe = _recipe_of(request.study, request.names)
+    uphill = recipe.sam is not None
+    views = recipe.epochs * (PASSES_UPHILL if uphill else PASSES)
+    work = passes(views, recipe.images, request.images, recipe.batch_size, "gradient")
+    # The weights from which it goes uphill are kept.
+    return work and replace(work, vectors=int(uphill))
+
+
+def train_model(inputs: Files, outputs: Files, values: Values, resources: Resources) -> None:
+    """Train the network; a folder without snapshots is an output, too."""
+    # Asked before torch is imported, which sets it to what it takes by default.
+    own_cache = os.environ.get("TORCHINDUCTOR_CACHE_DIR")
+    from vitscope.buildup.proposal import network_to_try
+    from vitscope.jobs.opening import open_device, open_images
+    from vitscope.networks.building.family import build_network
+    from vitscope.training.loop import train
+    from vitscope.training.seeding import seeded
+
+    network = values.get("network") or network_to_try(inputs["tried"], values["where"])
+    recipe, mean, std = values["recipe"], network["mean"], network["std"]
+    Path(outputs["epochs"]).mkdir(exist_ok=True)
+    place = Path(outputs["end"]).parent
+    with seeded(recipe["seed"]):
+        model = build_network(network)
+    train(
+        model.to(open_device(values["device"])),
+        open_images(inputs["train"]),
+        open_images(inputs["test"]),
+        recipe,
+        recipe["seed"],
+        place,
+        mean=mean,
+        std=std,
+        made_of={"network": json.dumps(network, sort_keys=True)},
+        say=resources.say_of_it,
+        # A run that is killed now would lose the rest.
+        keep_unfinished=True,
+        # Beside all trainings of the study, which can use it.
+        compiler_cache=None if own_cache else place.parent / COMPILED,
+    )
+
+
+TRAIN_MODEL = Job(
+    run=train_model,
+    values=_values_of_training,
+    takes=Takes(
+        torch=True, work=_passes_of_training, split="train", builds=True, beside=AUGMENTING_MB
+    ),
+    batches="training.batch_size",
+)
+
+
+def _epoch_kept(study: Study, names: Names) -> Values:
+    """Return after which epoch the recipe of a model keeps its weights; refuse any other."""
+    model, epoch = names["model"], int(names["epoch"])
+    kept = epochs_of(asdict(study.recipe(model)))
+    if after_epoch(epoch) not in kept:
+        allowed = [name for name in kept if name not in (INIT, WARMUP, END)]
+        where = f"training.snapshots, for models.{model}"
+        raise unknown(study.path, where, after_epoch(epoch), allowed)
+    return {"epoch": epoch}
+
+
+def take_snapshot(inputs: Files, outputs: Files, values: Values, resources: Resources) -> None:
+    from vitscope.files.whole import copy_file
+
+    target = Path(outputs["weights"])
+    copy_file(Path(inputs["epochs"]) / target.name, target)
+
+
+TAKE_SNAPSHOT = Job(run=take_snapshot, values=_epoch_kept)
+
+
+def bundle_weights(inputs: Files, outputs: Files, values: Values, resources: Resources) -> None:
+    """Copy the files to the folder of their models, and write the digests of all that is there."""
+    from vitscope.files.whole import copy_file, sha256_of, write_text
+
+    folder = Path(values["folder"])
+    for source in inputs["trained"]:
+        copy_file(source, folder / bundled_name(Path(source)))
+    names = sorted(str(path.relative_to(folder)) for path in folder.glob("*/*"))
+    sums = (f"{sha256_of(folder / name)}  {name}\n" for name in names)
+    write_text(folder / "SHA256SUMS", "".join(sums))
+    write_text(outputs["done"], "")
+
+
+BUNDLE_WEIGHTS = Job(run=bundle_weights)
+
+
+def bundled_name(path: Path) -> str:
+    """Return where a file of a training is bundled: in a folder of its model or build-up."""
+    folder = path.parent.name
+    return (
+        f"buildup/{folder}{path.suffix}" if folder.startswith("step_") else f"{folder}/{path.name}"
+    )
+
+
+# How training images are augmented, and which of it decides which images a model has seen.
+AUGMENTING = (
+    "images",
+    "seed",
+    "batch_size",
+    "label_smoothing",
+    "mixup",
+    "cutmix",
+    "mixing_probability",
+    "randaugment",
+    "color_jitter",
+    "erasing",
+    "erased",
+    "crop",
+    "shift",
+    "border",
+    "flip",
+)
+TRAINED_ON = ("images", "seed")
+# For a million pixels: by RandAugment at 32 pixels.
+SECONDS_TO_AUGMENT = 0.11
+
+
+def images_seen(study: Study, model: str) -> Values:
+    """Return which images a model has seen: all, if it was not trained here."""
+    if study.training is None:
+        return {"images": None, "seed": 0}
+    recipe = _recipe_of_model(study, model)
+    return {key: recipe[key] for key in TRAINED_ON}
+
+
+def augmentation(study: Study, model: str) -> Values:
+    """Return how the training images of a model are augmented."""
+    if study.loss is None:
+        recipe = _recipe_of_model(study, model)
+        return {key: recipe[key] for key in AUGMENTING}
+    augment = study.loss.augment
+    return images_seen(study, model) | ({} if isinstance(augment, str) else augment)
+
+
+def _recipe_of_model(study: Study, model: str) -> Values:
+    study.check_trainable(model)
+    return asdict(study.recipe(model))
+
+
+def first_with_same_images(study: Study, model: str) -> str:
+    """Return the model whose draw this one shares: the first that the same images fit."""
+
+    def fitting(name: str) -> tuple[Any, ...]:
+        entry, seen = study.models[name], images_seen(study, name)
+        return entry.data, entry.mean, entry.std, *seen.values()
+
+    return next(name for name in study.models if fitting(name) == fitting(model))
+
+
+def _shared_augmentation(study: Study, model: str) -> Values:
+    own = augmentation(study, model)
+    shared = asdict(study.training) if study.training and study.loss is None else own
+    return {key: own[key] if key in TRAINED_ON else shared[key] for key in own}
+
+
+def _images_drawn(study: Study, names: Names) -> int:
+    if "alike" not in names:
+        return study.analysis.augmented.images
+    readers = (each for each in map(registry.declared, registry.names()) if "alike" in each.reads)
+    return max(measure.drawn_alike(study) for measure in readers)
+
+
+def _values_of_augmented(study: Study, names: Names) -> Values:
+    network = study.network(names["model"])
+    recipe_of = _shared_augmentation if "alike" in names else augmentation
+    images, seed = _images_drawn(study, names), study.analysis.augmented.seed
+    return {
+        "mean": network["mean"],
+        "std": network["std"],
+        "recipe": recipe_of(study, names["model"]),
+        "drawing": {"images": images, "seed": seed, "clean": study.clean},
+    }
+
+
+def _seconds_to_augment(request: Request) -> float:
+    megapixels = request.dataset.pixels / 1e6
+    return _images_drawn(request.study, request.names) * megapixels * SECONDS_TO_AUGMENT
+
+
+def write_augmented(inputs: Files, outputs: Files, values: Values, resources: Resources) -> None:
+    from vitscope.jobs.opening import open_images
+    from vitscope.training.augmenting import augment_images
+
+    augment_images(
+        open_images(inputs["images"]),
+        values["recipe"],
+        path=outputs["images"],
+        mean=values["mean"],
+        std=values["std"],
+        **values["drawing"],
+    )
+
+
+AUGMENT_IMAGES = Job(
+    run=write_augmented,
+    values=_values_of_augmented,
+    takes=Takes(torch=True, seconds=_seconds_to_augment),
+    batches="training.batch_size",
+)
