@@ -18,10 +18,8 @@ from shutil import which
 from typing import NoReturn, TextIO
 
 from vitscope.errors import VitscopeError
-from vitscope.jobs.job import Resources, find_job, find_work
-from vitscope.networks.building.own_code import explain_failure, explain_user_error
 from vitscope.jobs.job import Resources, find_job
-from vitscope.networks.building.failing import explain_failure as network_failure
+from vitscope.networks.building.own_code import explain_failure, explain_user_error
 from vitscope.progress import AtWork
 
 # Large libraries are made of much that stays: a tenth of the time to import them would go into

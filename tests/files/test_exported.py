@@ -14,8 +14,6 @@ import zarr
 
 from vitscope.errors import VitscopeError
 from vitscope.files.arrays import Exported, write_arrays
-from vitscope.jobs.export_latents import FORMATS
-from vitscope.files.exported import Exported, write
 from vitscope.jobs.latents import FORMATS
 
 FACTS = {"model": "vit", "data_sha256": "0" * 64}

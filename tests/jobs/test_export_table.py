@@ -6,9 +6,6 @@ import pandas as pd
 
 from tests.helpers.claims import variances, with_resamples
 from vitscope.drawing.figure import Member, points_of
-from vitscope.jobs.export_table import run
-from vitscope.drawing.figure import Member
-from vitscope.drawing.points import points_of
 from vitscope.jobs.job import Resources
 from vitscope.jobs.tables import run
 

@@ -9,9 +9,8 @@ import pandas as pd
 from tests.helpers.claims import count_variances, variances, with_resamples
 from vitscope.claims.tables import CLAIMS
 from vitscope.jobs.job import Resources
-from vitscope.networks.finding.cut_points import BLOCKS
 from vitscope.jobs.reporting import run
-from vitscope.networks.finding.cut_point_columns import BLOCKS
+from vitscope.networks.finding.cut_points import BLOCKS
 from vitscope.package_data import ROOT, STYLE
 
 VALUES = {

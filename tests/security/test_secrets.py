@@ -11,11 +11,9 @@ from tests.security.test_settings import STUDY
 from vitscope.data.archives import find_official
 from vitscope.data.sources import cifar10
 from vitscope.errors import VitscopeError
-from vitscope.jobs.provenance import run_record
+from vitscope.jobs.reporting import run_record
 from vitscope.networks.checkpoints import weight_sources
 from vitscope.networks.checkpoints import weight_sources as weight_download
-from vitscope.jobs.reporting import run_record
-from vitscope.networks.checkpoints import weight_download, weight_sources
 from vitscope.studies.loading import load_study
 from vitscope.web import redact
 

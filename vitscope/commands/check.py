@@ -60,8 +60,6 @@ def _models(study: "Study", named: list[str]) -> list[str]:
 def _missing_data(study: "Study") -> dict[str, tuple[str, str]]:
     """Return what is wrong with the files of data sets that figures are made from."""
     from vitscope.data.opening import archive_needed, local_files
-    from vitscope.jobs.record_run import splits_shown
-    from vitscope.data.source_files import archive_needed, local_files
     from vitscope.jobs.reporting import splits_shown
 
     wrong = {}

@@ -3,8 +3,6 @@
 from pathlib import Path
 
 from vitscope.buildup import rule
-from vitscope.jobs.job import Study, Values
-from vitscope.buildup import proposal
 from vitscope.jobs import describing
 from vitscope.jobs.job import Files, Job, Names, Request, Resources, Study, Takes, Values
 from vitscope.measures.measure import Work, passes
@@ -42,7 +40,7 @@ def _values_of_decision(study: Study, names: Names) -> Values:
 
 
 def decide_step(inputs: Files, outputs: Files, values: Values, resources: Resources) -> None:
-    from vitscope.buildup.proposal import decide, plan_of, write_proposal
+    from vitscope.buildup.rule import decide, plan_of, write_proposal
     from vitscope.buildup.table import RESULT, scores_of
 
     settings = values["settings"]
@@ -58,7 +56,7 @@ def _values_of_step(study: Study, names: Names) -> Values:
         "where": f"{study.path}: buildups.{names['buildup']}.weights",
         "batch_size": study.analysis.batch_size,
         "device": study.device,
-        "modules": [module_of(proposal.FAMILY)],
+        "modules": [module_of(rule.FAMILY)],
     }
 
 
@@ -67,9 +65,8 @@ def _passes_of_step(request: Request) -> Work | None:
 
 
 def measure_step(inputs: Files, outputs: Files, values: Values, resources: Resources) -> None:
-    from vitscope.buildup.measuring import measure, refuse_missing
-    from vitscope.buildup.proposal import network_to_try
-    from vitscope.buildup.table import RESULT
+    from vitscope.buildup.rule import network_to_try
+    from vitscope.buildup.table import RESULT, measure, refuse_missing
     from vitscope.files.whole import sha256_of
     from vitscope.jobs.opening import open_device, open_images
 
@@ -112,7 +109,7 @@ def tabulate_buildup(inputs: Files, outputs: Files, values: Values, resources: R
 
     The rule adds `weights` to the values: where a study finds them for each step.
     """
-    from vitscope.buildup.proposal import describe_model, plan_of
+    from vitscope.buildup.rule import describe_model, plan_of
     from vitscope.buildup.table import BUILDUP, RESULT, digests_of, scores_of, tabulate
     from vitscope.files.tables import read_metadata
     from vitscope.files.whole import write_text

@@ -3,8 +3,7 @@
 from dataclasses import asdict
 from pathlib import Path
 
-from vitscope.data.opening import declared, local_path
-from vitscope.data.source_files import listing_digest
+from vitscope.data.opening import declared, listing_digest, local_path
 from vitscope.jobs.job import Files, Job, Names, Request, Resources, Study, Takes, Values
 from vitscope.measures import registry
 
@@ -16,7 +15,7 @@ def _address_of_archive(study: Study, names: Names) -> Values:
 
 
 def fetch_archive(inputs: Files, outputs: Files, values: Values, resources: Resources) -> None:
-    from vitscope.data.downloading import download
+    from vitscope.data.archives import download
 
     archive = Path(outputs["archive"])
     download(values["archive"], values["source"], archive, label=resources.label, say=resources.say)
@@ -33,7 +32,7 @@ def _address_of_file(study: Study, names: Names) -> Values:
 
 def fetch_file(inputs: Files, outputs: Files, values: Values, resources: Resources) -> None:
     """Download the file, and write what it hashed to into the lock file of the study."""
-    from vitscope.web.locked import download
+    from vitscope.web.lockfile import download
 
     file, lock = Path(outputs["file"]), Path(resources.lock)
     download(values, file, lock, label=resources.label, say=resources.say)
@@ -95,7 +94,7 @@ def _seconds_of_split(request: Request) -> float:
 def build_split(inputs: Files, outputs: Files, values: Values, resources: Resources) -> None:
     """Write the file of the split."""
     from vitscope.data.building import build
-    from vitscope.web.locked import confirm
+    from vitscope.web.lockfile import confirm
 
     files, name, settings = [*map(Path, inputs["source"])], values["dataset"], values["settings"]
     if settings["source"]["kind"] == "url":
@@ -150,7 +149,7 @@ def _bytes_of_corrupted(request: Request) -> int | None:
 
 def corrupt_images(inputs: Files, outputs: Files, values: Values, resources: Resources) -> None:
     """Write the corrupted images, or take the official ones if they are there."""
-    from vitscope.corruptions.building import build
+    from vitscope.corruptions.corrupted import build
     from vitscope.jobs.opening import open_images
 
     build(

@@ -8,8 +8,7 @@ from vitscope.jobs.measuring import with_network
 from vitscope.measures.measure import Work
 
 if TYPE_CHECKING:
-    from vitscope.files.arrays import Array
-    from vitscope.files.exported import Exported
+    from vitscope.files.arrays import Array, Exported
     from vitscope.files.tensors import TensorFile
 
 
@@ -103,12 +102,11 @@ def export_latents(inputs: Files, outputs: Files, values: Values, resources: Res
 
     import numpy as np
 
-    from vitscope.data.image_rows import parted
-    from vitscope.data.split import select
-    from vitscope.files.exported import Exported, write
+    from vitscope.data.split import parted, select
+    from vitscope.files.arrays import Exported, write_arrays
     from vitscope.files.tensors import TensorFile
     from vitscope.jobs.opening import open_images
-    from vitscope.networks.finding.cut_point_columns import BLOCKS
+    from vitscope.networks.finding.cut_points import BLOCKS
 
     shards = [TensorFile(path) for path in inputs["latents"]]
     images, blocks = open_images(inputs["images"]), BLOCKS.read(inputs["blocks"])
@@ -119,7 +117,7 @@ def export_latents(inputs: Files, outputs: Files, values: Values, resources: Res
     arrays |= {key: Exported.of(array) for key, array in about.items()}
     origin, _ = parted(shards[0].metadata)
     facts = {**origin, "study": values["study"], "model": values["model"]}
-    write(Path(outputs["latents"]), values["format"], arrays, facts)
+    write_arrays(Path(outputs["latents"]), values["format"], arrays, facts)
 
 
 EXPORT_LATENTS = Job(run=export_latents, values=_values_of_export)
@@ -128,7 +126,7 @@ EXPORT_LATENTS = Job(run=export_latents, values=_values_of_export)
 def _maps_of(shards: "Sequence[TensorFile]", name: str) -> "Exported":
     import numpy as np
 
-    from vitscope.files.exported import Exported
+    from vitscope.files.arrays import Exported, write_arrays
     from vitscope.files.tensors import as_float
 
     def rows() -> "Iterator[Array]":

@@ -22,7 +22,7 @@ def _address_of_checkpoint(study: Study, names: Names) -> Values:
 
 def fetch_checkpoint(inputs: Files, outputs: Files, values: Values, resources: Resources) -> None:
     """Download the checkpoint, and write what it hashed to into the lock file of the study."""
-    from vitscope.networks.checkpoints.weight_download import download
+    from vitscope.networks.checkpoints.weight_sources import download
 
     download(
         values["checkpoint"],
@@ -80,9 +80,9 @@ def _values_of_blocks(study: Study, names: Names) -> Values:
 
 def write_blocks(inputs: Files, outputs: Files, values: Values, resources: Resources) -> None:
     """List the cut points of the network, which needs no weights."""
-    from vitscope.networks.building.empty import empty_network
+    from vitscope.networks.building.networks import empty_network
     from vitscope.networks.finding.blocks import list_blocks
-    from vitscope.networks.finding.cut_point_columns import BLOCKS
+    from vitscope.networks.finding.cut_points import BLOCKS
 
     settings = values["network"]
     network = inputs["network"] if "network" in inputs else empty_network(settings)
@@ -106,7 +106,7 @@ def draw_blocks(inputs: Files, outputs: Files, values: Values, resources: Resour
     from vitscope.drawing.figure import literal
     from vitscope.drawing.network import plot
     from vitscope.drawing.saving import save, style
-    from vitscope.networks.finding.cut_point_columns import BLOCKS
+    from vitscope.networks.finding.cut_points import BLOCKS
 
     blocks = BLOCKS.read(inputs["blocks"])
     with style(inputs["style"]):

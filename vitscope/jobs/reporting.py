@@ -17,7 +17,7 @@ from vitscope.jobs import describing
 from vitscope.jobs.job import Files, Job, Names, Resources, Study, Values
 from vitscope.measures import registry
 from vitscope.package_data import ROOT
-from vitscope.web.redaction import redact
+from vitscope.web import redact
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -161,7 +161,7 @@ def introduce_study(inputs: Files, outputs: Files, values: Values, resources: Re
     from vitscope.claims.tables import CLAIMS
     from vitscope.files.pages import as_fragment
     from vitscope.files.whole import write_text
-    from vitscope.networks.finding.cut_point_columns import BLOCKS
+    from vitscope.networks.finding.cut_points import BLOCKS
 
     blocks = pd.concat([BLOCKS.read(path) for path in inputs["cut_points"]])
     paragraphs = [

@@ -8,7 +8,7 @@ from vitscope.errors import VitscopeError, nearest
 from vitscope.files.tables import Table
 from vitscope.jobs.job import Files, Job, Names, Resources, Study, Values
 from vitscope.measures import registry
-from vitscope.networks.finding.cut_point_columns import BLOCKS
+from vitscope.networks.finding.cut_points import BLOCKS
 
 # The tables that are no measure's, and where their columns are.
 OTHERS = {

@@ -6,7 +6,7 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from vitscope.buildup import proposal
+from vitscope.buildup import rule
 from vitscope.errors import unknown
 from vitscope.jobs.job import Files, Job, Names, Request, Resources, Study, Takes, Values
 from vitscope.jobs.measuring import with_network
@@ -32,7 +32,7 @@ def _values_of_training(study: Study, names: Names) -> Values:
     if "buildup" in names:
         # Its network is known when it was decided.
         where = f"buildups.{names['buildup']}"
-        return recipe | {"where": where, "modules": [module_of(proposal.FAMILY)]}
+        return recipe | {"where": where, "modules": [module_of(rule.FAMILY)]}
     study.check_trainable(names["model"])
     return recipe | with_network(study, names["model"])
 
@@ -56,11 +56,11 @@ def train_model(inputs: Files, outputs: Files, values: Values, resources: Resour
     """Train the network; a folder without snapshots is an output, too."""
     # Asked before torch is imported, which sets it to what it takes by default.
     own_cache = os.environ.get("TORCHINDUCTOR_CACHE_DIR")
-    from vitscope.buildup.proposal import network_to_try
+    from vitscope.buildup.rule import network_to_try
     from vitscope.jobs.opening import open_device, open_images
     from vitscope.networks.building.family import build_network
+    from vitscope.training.batches import seeded
     from vitscope.training.loop import train
-    from vitscope.training.seeding import seeded
 
     network = values.get("network") or network_to_try(inputs["tried"], values["where"])
     recipe, mean, std = values["recipe"], network["mean"], network["std"]
@@ -228,7 +228,7 @@ def _seconds_to_augment(request: Request) -> float:
 
 def write_augmented(inputs: Files, outputs: Files, values: Values, resources: Resources) -> None:
     from vitscope.jobs.opening import open_images
-    from vitscope.training.augmenting import augment_images
+    from vitscope.training.batches import augment_images
 
     augment_images(
         open_images(inputs["images"]),

@@ -14,9 +14,6 @@ from pathlib import Path
 
 from vitscope.files import python_code
 from vitscope.files.python_code import Definition, definitions
-from vitscope.jobs.job import Values
-from vitscope.files import imports
-from vitscope.files.definitions import Definition, definitions
 from vitscope.jobs.job import Values, find_job
 
 PACKAGE = Path(__file__).parents[1]

@@ -10,7 +10,6 @@ from pathlib import Path
 
 from vitscope.errors import VitscopeError, listed, nearest, quoted, unknown
 from vitscope.files.pairs import by_prefix
-from vitscope.jobs.latents import FORMATS as LATENTS_FORMATS
 from vitscope.jobs.measure_pass import measures_of_pass
 from vitscope.jobs.merge import measure_of_parts
 from vitscope.measures import registry
