@@ -126,7 +126,7 @@ EXPORT_LATENTS = Job(run=export_latents, values=_values_of_export)
 def _maps_of(shards: "Sequence[TensorFile]", name: str) -> "Exported":
     import numpy as np
 
-    from vitscope.files.arrays import Exported, write_arrays
+    from vitscope.files.arrays import Exported
     from vitscope.files.tensors import as_float
 
     def rows() -> "Iterator[Array]":
