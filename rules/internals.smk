@@ -5,13 +5,15 @@ tests/runs (test_failures, test_refusals, test_storage) fail where one breaks.
 
 from shutil import which
 
-# Within what Snakemake's log says of a job that failed.
-LOG_OF_JOB = re.compile(r"^ +log: (.+) \(check log file", re.MULTILINE)
+# Within what Snakemake's log says of a job that failed; the log may be in a storage.
+LOG_OF_JOB = re.compile(
+    r"^ +log: (?:\w+://)?(.+?)(?: \(send to storage\))? \(check log file", re.MULTILINE
+)
 
 # 1. `workflow.configfiles`: of keys that are there twice Snakemake takes the last without a word, and
 # the files that a user gave are known here alone. Those of a workflow that uses this one as a module
 # are its own.
-if workflow.basedir == str(package_data.ROOT):
+if Path(workflow.basedir).is_relative_to(package_data.ROOT):
     for configfile_path in workflow.configfiles:
         exit_on_user_error(load_yaml, Path(from_here(configfile_path)))
 
@@ -53,12 +55,14 @@ def weigh_jobs_when_one_ends():
 def why_jobs_failed(logs):
     """The sentences in which jobs failed: the last lines of their logs, which Snakemake's log names.
 
-    No private use, but of the words of that log. With `show-failed-logs` whole logs stand in it.
+    No private use, but of the words of that log, in which `show-failed-logs` shows whole logs, unless
+    they are in a storage.
     """
     for log in logs:
         for path in LOG_OF_JOB.findall(Path(log).read_text(encoding="utf-8", errors="replace")):
-            with suppress(OSError):
-                text = Path(path).read_text(encoding="utf-8", errors="replace")
+            copies = Path(".snakemake/storage").glob("*")
+            for file in (Path(path), *(copy / path.lstrip("/") for copy in copies)):
+                text = file.read_text(encoding="utf-8", errors="replace") if file.is_file() else ""
                 last = text.rstrip().rpartition("\n")[2]
                 if last.startswith("vitscope: "):
                     yield last
