@@ -1,5 +1,6 @@
 """What Snakemake has no public way for: four uses of what is not in its documentation.
 
+Numbers with `#` are issues of Snakemake's that would make one needless.
 tests/runs (test_failures, test_refusals, test_storage) fail where one breaks.
 """
 
@@ -10,9 +11,9 @@ LOG_OF_JOB = re.compile(
     r"^ +log: (?:\w+://)?(.+?)(?: \(send to storage\))? \(check log file", re.MULTILINE
 )
 
-# 1. `workflow.configfiles`: of keys that are there twice Snakemake takes the last without a word, and
-# the files that a user gave are known here alone. Those of a workflow that uses this one as a module
-# are its own.
+# 1. `workflow.configfiles` (#2323): of keys that are there twice Snakemake takes the last without a
+# word, and the files that a user gave are known here alone. Those of a workflow that uses this one as
+# a module are its own.
 if Path(workflow.basedir).is_relative_to(package_data.ROOT):
     for configfile_path in workflow.configfiles:
         exit_on_user_error(load_yaml, Path(from_here(configfile_path)))
@@ -21,7 +22,7 @@ if Path(workflow.basedir).is_relative_to(package_data.ROOT):
 def without_storage(output):
     """The path of a rule's output as the rule has it, which Snakemake puts into the storage once.
 
-    2. `storage_object`: where there is a default storage, `rules` has the copy on this machine.
+    2. `storage_object` (#3027, #3876): where there is a default storage, `rules` has the copy on this machine.
     """
     if not output.is_storage:
         return output
@@ -32,7 +33,7 @@ def without_storage(output):
 def check_storage():
     """Stop before the first job if Snakemake's storage of files lacks the program that it runs.
 
-    3. `workflow.storage_settings`: which storage there is.
+    3. `workflow.storage_settings`: which storage there is, and its prefix above.
     """
     if workflow.storage_settings.default_storage_provider == "fs" and not which("rsync"):
         say_last(
