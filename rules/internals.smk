@@ -12,8 +12,7 @@ LOG_OF_JOB = re.compile(
 )
 
 # 1. `workflow.configfiles` (#2323): of keys that are there twice Snakemake takes the last without a
-# word, and the files that a user gave are known here alone. Those of a workflow that uses this one as
-# a module are its own.
+# word, and the files that a user gave are known here alone. Where this is a module they are another's.
 if Path(workflow.basedir).is_relative_to(package_data.ROOT):
     for configfile_path in workflow.configfiles:
         exit_on_user_error(load_yaml, Path(from_here(configfile_path)))
@@ -22,7 +21,7 @@ if Path(workflow.basedir).is_relative_to(package_data.ROOT):
 def without_storage(output):
     """The path of a rule's output as the rule has it, which Snakemake puts into the storage once.
 
-    2. `storage_object` (#3027, #3876): where there is a default storage, `rules` has the copy on this machine.
+    2. `storage_object` (#3027, #3876): of what is in a storage, `rules` has the copy on this machine.
     """
     if not output.is_storage:
         return output
@@ -54,10 +53,10 @@ def weigh_jobs_when_one_ends():
 
 
 def why_jobs_failed(logs):
-    """The sentences in which jobs failed: the last lines of their logs, which Snakemake's log names.
+    """The last lines of the logs of jobs that failed, which Snakemake's own log names.
 
-    No private use, but of the words of that log, in which `show-failed-logs` shows whole logs, unless
-    they are in a storage.
+    It depends on the words of that log. What `show-failed-logs` adds to it are whole logs, but none
+    that are in a storage.
     """
     for log in logs:
         for path in LOG_OF_JOB.findall(Path(log).read_text(encoding="utf-8", errors="replace")):
