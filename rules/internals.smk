@@ -12,7 +12,7 @@ LOG_OF_JOB = re.compile(
 )
 
 # 1. `workflow.configfiles` (#2323): of keys that are there twice Snakemake takes the last without a
-# word, and the files that a user gave are known here alone. Where this is a module they are another's.
+# word, and the files that a user gave are known here alone; of a module, another's.
 if Path(workflow.basedir).is_relative_to(package_data.ROOT):
     for configfile_path in workflow.configfiles:
         exit_on_user_error(load_yaml, Path(from_here(configfile_path)))
@@ -21,7 +21,7 @@ if Path(workflow.basedir).is_relative_to(package_data.ROOT):
 def without_storage(output):
     """The path of a rule's output as the rule has it, which Snakemake puts into the storage once.
 
-    2. `storage_object` (#3027, #3876): of what is in a storage, `rules` has the copy on this machine.
+    2. `storage_object` (#3027, #3876): of a file in a storage, `rules` has the copy on this machine.
     """
     if not output.is_storage:
         return output
