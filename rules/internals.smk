@@ -21,7 +21,7 @@ if Path(workflow.basedir).is_relative_to(package_data.ROOT):
 def without_storage(output):
     """The path of a rule's output as the rule has it, which Snakemake puts into the storage once.
 
-    2. `storage_object` (#3027, #3876): of a file in a storage, `rules` has the copy on this machine.
+    2. `storage_object` (#3027, #3876): of what is in a storage, `rules` has the local copy.
     """
     if not output.is_storage:
         return output
