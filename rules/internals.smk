@@ -1,17 +1,19 @@
 """What Snakemake has no public way for: four uses of what is not in its documentation.
 
+Numbers with `#` are issues of Snakemake's that would make one needless.
 tests/runs (test_failures, test_refusals, test_storage) fail where one breaks.
 """
 
 from shutil import which
 
-# Within what Snakemake's log says of a job that failed.
-LOG_OF_JOB = re.compile(r"^ +log: (.+) \(check log file", re.MULTILINE)
+# Within what Snakemake's log says of a job that failed; the log may be in a storage.
+LOG_OF_JOB = re.compile(
+    r"^ +log: (?:\w+://)?(.+?)(?: \(send to storage\))? \(check log file", re.MULTILINE
+)
 
-# 1. `workflow.configfiles`: of keys that are there twice Snakemake takes the last without a word, and
-# the files that a user gave are known here alone. Those of a workflow that uses this one as a module
-# are its own.
-if workflow.basedir == str(package_data.ROOT):
+# 1. `workflow.configfiles` (#2323): of keys that are there twice Snakemake takes the last without a
+# word, and the files that a user gave are known here alone; of a module, another's.
+if Path(workflow.basedir).is_relative_to(package_data.ROOT):
     for configfile_path in workflow.configfiles:
         exit_on_user_error(load_yaml, Path(from_here(configfile_path)))
 
@@ -19,7 +21,7 @@ if workflow.basedir == str(package_data.ROOT):
 def without_storage(output):
     """The path of a rule's output as the rule has it, which Snakemake puts into the storage once.
 
-    2. `storage_object`: where there is a default storage, `rules` has the copy on this machine.
+    2. `storage_object` (#3027, #3876): of what is in a storage, `rules` has the local copy.
     """
     if not output.is_storage:
         return output
@@ -30,7 +32,7 @@ def without_storage(output):
 def check_storage():
     """Stop before the first job if Snakemake's storage of files lacks the program that it runs.
 
-    3. `workflow.storage_settings`: which storage there is.
+    3. `workflow.storage_settings`: which storage there is, and its prefix above.
     """
     if workflow.storage_settings.default_storage_provider == "fs" and not which("rsync"):
         say_last(
@@ -51,14 +53,16 @@ def weigh_jobs_when_one_ends():
 
 
 def why_jobs_failed(logs):
-    """The sentences in which jobs failed: the last lines of their logs, which Snakemake's log names.
+    """The last lines of the logs of jobs that failed, which Snakemake's own log names.
 
-    No private use, but of the words of that log. With `show-failed-logs` whole logs stand in it.
+    It depends on the words of that log. What `show-failed-logs` adds to it are whole logs, but none
+    that are in a storage.
     """
     for log in logs:
         for path in LOG_OF_JOB.findall(Path(log).read_text(encoding="utf-8", errors="replace")):
-            with suppress(OSError):
-                text = Path(path).read_text(encoding="utf-8", errors="replace")
+            copies = Path(".snakemake/storage").glob("*")
+            for file in (Path(path), *(copy / path.lstrip("/") for copy in copies)):
+                text = file.read_text(encoding="utf-8", errors="replace") if file.is_file() else ""
                 last = text.rstrip().rpartition("\n")[2]
                 if last.startswith("vitscope: "):
                     yield last
