@@ -43,6 +43,7 @@ def run(inputs: Files, outputs: Files, values: Values, resources: Resources) -> 
     from vitscope.networks.finding.cut_point_columns import BLOCKS
     from vitscope.networks.running.prediction_table import read_labelled
     from vitscope.training.augmented import Augmented
+    from vitscope.typed import call
 
     compute, _ = values["modules"]
     checkpoint, images = inputs["checkpoint"], open_images(inputs["images"])
@@ -62,7 +63,7 @@ def run(inputs: Files, outputs: Files, values: Values, resources: Resources) -> 
         corrupted=[CorruptedImages(path) for path in inputs.get("corrupted", ())],
         alike=Augmented(alike) if alike else None,
     )
-    table = import_module(compute).measure(given, **values["settings"])
+    table = call(import_module(compute).measure, given, values=values["settings"])
     origin = {"data_sha256": images.digest, **origin_of(checkpoint)}
     origin |= warning_metadata(
         [

@@ -1,4 +1,4 @@
-"""Data sets of a study against what their folders hold, before any job opens a file."""
+"""Check data sets of a study against what their folders hold, before any job opens a file."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -21,7 +21,7 @@ from vitscope.settings.study import TRAINING_SPLITS, Study
 
 
 def read_class_names(path: Path, data: Mapping[str, Settings]) -> dict[str, Settings]:
-    """Return the data sets of a study, names of classes that lie in a file read from it."""
+    """Return the data sets of a study, with the names of classes that a file lists."""
     return {name: _read_names(path, f"{path}: data.{name}", entry) for name, entry in data.items()}
 
 
@@ -49,7 +49,7 @@ def _read_names(path: Path, where: str, entry: Settings) -> Settings:
 
 
 def check_data(study: Study) -> None:
-    """Refuse data sets that cannot be what is meant, as far as a glance tells."""
+    """Refuse data sets that a glance shows to be other than the study says."""
     for name, dataset in study.data.items():
         where = f"{study.path}: data.{name}"
         _check_channels(where, dataset)
@@ -138,7 +138,7 @@ def _check_stored(study: Study, name: str, split: str) -> None:
 
 
 def _count_measured(study: Study, name: str, split: str) -> int:
-    """Return how many images of a split the feature maps that are shown are of."""
+    """Return how many images of a split feature maps are measured on."""
     declared = registry.of(study).declared
     measured = {each: declared(declared(each).parts_of or each) for each in study.measures()}
     of_maps = (each for each, measure in measured.items() if measure.needs == "latents")
@@ -148,7 +148,7 @@ def _count_measured(study: Study, name: str, split: str) -> int:
 
 
 def named_classes(dataset: Dataset, split: str) -> dict[int, str]:
-    """Return the names of the classes that a split has, by their numbers, if they are known yet."""
+    """Return the names of the classes of a split by their numbers, if they are known yet."""
     seen = opening.glance(dataset.source, split, 0)
     found = seen.classes if seen and dataset.classes is not None else []
     if not found:
