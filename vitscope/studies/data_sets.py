@@ -14,7 +14,7 @@ from vitscope.data.class_numbers import (
     read_names,
 )
 from vitscope.data.counts import check_measured, check_scaling, check_taken
-from vitscope.errors import VitscopeError, not_there, quoted
+from vitscope.errors import VitscopeError, not_there, wrong
 from vitscope.measures import registry
 from vitscope.settings.keys import Dataset, Model, Settings
 from vitscope.settings.study import TRAINING_SPLITS, Study
@@ -52,49 +52,35 @@ def check_data(study: Study) -> None:
     """Refuse data sets that a glance shows to be other than the study says."""
     for name, dataset in study.data.items():
         where = f"{study.path}: data.{name}"
-        _check_channels(where, dataset)
+        _check_pixels(where, dataset)
+        if dataset.corrupted is not None and dataset.channels != 3:
+            allowed = (
+                "null where `mean` is of one channel: the official images have three; vitscope "
+                "corrupts grey ones itself."
+            )
+            raise wrong(study.path, f"data.{name}.corrupted", dataset.corrupted, allowed)
         _check_classes(where, dataset)
         for split in dataset.splits:
             _check_split(study, name, split)
-    for name in study.models:
-        _check_model(study, name)
+    for name, model in study.models.items():
+        where, channels = f"{study.path}: models.{name}", study.dataset_of(name).channels
+        if len(model.mean) != channels:
+            raise VitscopeError(
+                f"{where}.mean: found {len(model.mean)} numbers, allowed: {channels}, one for each "
+                f"channel of the images of data.{model.data}: give the model a data set of its own."
+            )
+        _check_pixels(where, model)
 
 
-def _check_channels(where: str, dataset: Dataset) -> None:
-    if len(dataset.std) != len(dataset.mean):
-        raise _length_error(where, len(dataset.mean), len(dataset.std))
-    _check_scaling(where, dataset)
-    if dataset.corrupted is not None and dataset.channels != 3:
+def _check_pixels(where: str, entry: Dataset | Model) -> None:
+    """Refuse a mean and a deviation of different channels, or of pixels up to 255."""
+    if len(entry.std) != len(entry.mean):
         raise VitscopeError(
-            f"{where}.corrupted: found {quoted(dataset.corrupted)}, allowed: null where `mean` is "
-            f"of one channel: the official images have three; vitscope corrupts grey ones itself."
+            f"{where}.std: found {len(entry.std)} numbers, allowed: {len(entry.mean)}, as many as "
+            f"`mean` has: one for each channel."
         )
-
-
-def _check_scaling(where: str, entry: Dataset | Model) -> None:
     check_scaling(f"{where}.mean", entry.mean)
     check_scaling(f"{where}.std", entry.std)
-
-
-def _length_error(where: str, mean: int, std: int) -> VitscopeError:
-    return VitscopeError(
-        f"{where}.std: found {std} numbers, allowed: {mean}, as many as `mean` has: one for each "
-        f"channel."
-    )
-
-
-def _check_model(study: Study, name: str) -> None:
-    """Refuse a model of other channels than its images have."""
-    model, channels = study.models[name], study.dataset_of(name).channels
-    where, images = f"{study.path}: models.{name}", f"the images of data.{model.data}"
-    if len(model.mean) != channels:
-        raise VitscopeError(
-            f"{where}.mean: found {len(model.mean)} numbers, allowed: {channels}, one for each "
-            f"channel of {images}: give the model a data set of its own."
-        )
-    if len(model.std) != channels:
-        raise _length_error(where, channels, len(model.std))
-    _check_scaling(where, model)
 
 
 def _check_classes(where: str, dataset: Dataset) -> None:
@@ -128,13 +114,12 @@ def _check_split(study: Study, name: str, split: str) -> None:
 
 def _check_stored(study: Study, name: str, split: str) -> None:
     """Refuse to leave images where they are, unless networks are trained on their files."""
-    dataset = study.data[name]
-    trained_on = split == TRAINING_SPLITS[0] != study.analysis.split
+    dataset, of_training = study.data[name], TRAINING_SPLITS[0]
+    trained_on = split == of_training != study.analysis.split
     if not dataset.splits[split].stored and (dataset.source["kind"] != "folder" or not trained_on):
-        raise VitscopeError(
-            f"{study.path}: data.{name}.splits.{split}.stored: found false, allowed: true, but for "
-            f"the split '{TRAINING_SPLITS[0]}' of a `folder`, where it is not `analysis.split`."
-        )
+        allowed = f"true, but for the split '{of_training}' of a `folder`, where it is not "
+        allowed += "`analysis.split`."
+        raise wrong(study.path, f"data.{name}.splits.{split}.stored", False, allowed)
 
 
 def _count_measured(study: Study, name: str, split: str) -> int:
