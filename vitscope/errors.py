@@ -43,6 +43,11 @@ def quoted(value: object) -> str:
     return text if len(text) <= 60 else f"{text[:57]}..."
 
 
+def wrong(where: object, key: str, found: object, allowed: str) -> VitscopeError:
+    """Return the error for a value of a key; what is allowed ends the sentence."""
+    return VitscopeError(f"{where}: {key}: found {quoted(found)}, allowed: {allowed}")
+
+
 def unknown(where: object, key: str, found: object, allowed: Iterable[str]) -> VitscopeError:
     """Return the error that a value is none of the allowed ones."""
     allowed = list(allowed)

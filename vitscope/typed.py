@@ -1,7 +1,9 @@
 """Plain values, as settings and JSON have them, become what their types say."""
 
+from collections.abc import Callable, Mapping
 from dataclasses import is_dataclass
 from functools import cache
+from inspect import signature
 from itertools import repeat
 from types import UnionType
 from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
@@ -19,6 +21,14 @@ def typed(value: Any, kind: type[T]) -> T:
     """
     found: T = _typed(value, kind)
     return found
+
+
+def call(function: Callable[..., T], *given: object, values: Mapping[str, Any]) -> T:
+    """Call a function with plain values, of which it gets dataclasses where it is annotated so."""
+    kinds = {key: each.annotation for key, each in signature(function).parameters.items()}
+    plain = {key for key in values if not is_dataclass(kinds.get(key))}
+    made = {key: each if key in plain else typed(each, kinds[key]) for key, each in values.items()}
+    return function(*given, **made)
 
 
 def _typed(value: Any, kind: Any) -> Any:

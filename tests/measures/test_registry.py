@@ -11,7 +11,9 @@ import pytest
 from vitscope.errors import VitscopeError
 from vitscope.files.tables import Table
 from vitscope.measures import registry
+from vitscope.settings.section import result_settings
 from vitscope.studies.loading import BUNDLED_STUDIES, load_study
+from vitscope.typed import typed
 
 HEAVY = ("torch", "torchvision", "timm", "numpy", "scipy", "pandas", "pyarrow", "matplotlib", "PIL")
 DECLARATIONS = [registry.module(name, "measure") for name in registry.names()]
@@ -64,8 +66,12 @@ def test_functions_take_what_the_declaration_gives_them(name: str, model: str) -
         # The parts of the model, or of both models of a pair.
         given[merging, "merge"] = 1 + measure.of_pairs, measure.merging(STUDY, model)
     for (module, function), (count, settings) in given.items():
-        found = getattr(import_module(module), function)
-        inspect.signature(found).bind(*["what a job gives"] * count, **settings)
+        found = inspect.signature(getattr(import_module(module), function))
+        found.bind(*["what a job gives"] * count, **settings)
+        if "settings" in settings:
+            kind = found.parameters["settings"].annotation
+            assert kind is type(measure.read_settings(STUDY))
+            assert result_settings(typed(settings["settings"], kind)) == settings["settings"]
 
 
 def test_the_bundled_study_shows_every_room() -> None:

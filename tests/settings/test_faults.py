@@ -19,9 +19,17 @@ EVERY = {"KINDS": registry.kinds(), "FAMILIES": family_names()}
 BASES = {"own": STUDY, "mini": mini()}
 
 
+def read(fault: Any) -> dict[str, Any]:
+    """Return a fault with its change and its whole sentence."""
+    if isinstance(fault, dict):
+        return fault
+    key, value, rest = fault
+    return {"change": {key: value}, "sentence": f"{key}: {rest}"}
+
+
 @pytest.mark.parametrize(
     ("base", "fault"),
-    [(base, fault) for base, faults in FAULTS.items() for fault in faults],
+    [(base, read(fault)) for base, faults in FAULTS.items() for fault in faults],
     ids=lambda each: each["sentence"][:60] if isinstance(each, dict) else each,
 )
 def test_what_is_wrong_is_refused_in_a_sentence(

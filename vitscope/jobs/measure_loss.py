@@ -23,6 +23,9 @@ def measure_loss(inputs: Files, outputs: Files, values: Values, resources: Resou
     from vitscope.measures.given import OnLoss
     from vitscope.networks.finding.cut_points import read_cut_points
     from vitscope.training.batches import Augmented
+    from vitscope.networks.finding.block_table import read_cut_points
+    from vitscope.training.augmented import Augmented
+    from vitscope.typed import call
 
     compute, _ = values["modules"]
     checkpoint, images = inputs["checkpoint"], Augmented(inputs["images"])
@@ -34,7 +37,7 @@ def measure_loss(inputs: Files, outputs: Files, values: Values, resources: Resou
         read_cut_points(inputs["blocks"]),
         resources.say_of_it,
     )
-    part = import_module(compute).measure(given, **values["settings"])
+    part = call(import_module(compute).measure, given, values=values["settings"])
     snapshot = values["named"]["snapshot"]
     what = "checkpoint" if snapshot == END else f"snapshot {snapshot}"
     origin = {key.replace("checkpoint", what): fact for key, fact in origin_of(checkpoint).items()}

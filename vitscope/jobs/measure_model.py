@@ -39,6 +39,8 @@ def measure_model(inputs: Files, outputs: Files, values: Values, resources: Reso
     from vitscope.networks.finding.cut_points import BLOCKS, read_cut_points
     from vitscope.networks.running.prediction_table import read_labelled
     from vitscope.training.batches import Augmented
+    from vitscope.training.augmented import Augmented
+    from vitscope.typed import call
 
     compute, _ = values["modules"]
     checkpoint, images = inputs["checkpoint"], open_images(inputs["images"])
@@ -58,7 +60,7 @@ def measure_model(inputs: Files, outputs: Files, values: Values, resources: Reso
         corrupted=[CorruptedImages(path) for path in inputs.get("corrupted", ())],
         alike=Augmented(alike) if alike else None,
     )
-    table = import_module(compute).measure(given, **values["settings"])
+    table = call(import_module(compute).measure, given, values=values["settings"])
     origin = {"data_sha256": images.digest, **origin_of(checkpoint)}
     origin |= warning_metadata(
         [

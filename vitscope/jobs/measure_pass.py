@@ -78,6 +78,8 @@ def measure_pass(inputs: Files, outputs: Files, values: Values, resources: Resou
     from vitscope.jobs.opening import open_device, open_images, open_network, origin_of
     from vitscope.measures.given import OnLatents
     from vitscope.networks.running.latents import HeldMaps, hold_shard
+    from vitscope.networks.running.held import HeldMaps, hold_shard
+    from vitscope.typed import call
 
     images, measures = open_images(inputs["images"]), values["measures"]
     parts: dict[str, list[pd.DataFrame]] = {name: [] for name in measures}
@@ -86,7 +88,8 @@ def measure_pass(inputs: Files, outputs: Files, values: Values, resources: Resou
         given = OnLatents(maps, values["first_image"] + first, resources.threads)
         for name, part in parts.items():
             (compute,) = measures[name]["modules"]
-            part.append(import_module(compute).measure(given, **measures[name]["settings"]))
+            measured = import_module(compute).measure
+            part.append(call(measured, given, values=measures[name]["settings"]))
 
     device, run = open_device(values["device"]), values["pass"]
     proved_on = None if run["shard"] else device

@@ -64,9 +64,10 @@ def write_measured(
 ) -> None:
     """Measure what is given, and write the table; `rows` are those of latents in their split."""
     from vitscope.files.tables import Table
+    from vitscope.typed import call
 
     compute, *_ = values["modules"]
-    table = import_module(compute).measure(given, **values["settings"])
+    table = call(import_module(compute).measure, given, values=values["settings"])
     if rows is not None:
         table = name_images(table, values["columns"]["columns"], rows, values["first_image"])
     Table(**values["columns"]).write(table, output, origin)

@@ -36,6 +36,8 @@ def merge(inputs: Files, outputs: Files, values: Values, resources: Resources) -
     from vitscope.files.tables import OF, Table, add_warnings, check_of, read_part, read_warnings
     from vitscope.measures.given import Parts
     from vitscope.networks.finding.cut_points import BLOCKS, CUT_POINT
+    from vitscope.networks.finding.cut_point_columns import BLOCKS, CUT_POINT
+    from vitscope.typed import call
 
     columns, origin = Table(**values["part_columns"]), dict[str, str]()
 
@@ -56,7 +58,7 @@ def merge(inputs: Files, outputs: Files, values: Values, resources: Resources) -
         measured.append(Parts(model, read(prefix, model), cut_points))
     if values["modules"]:
         (module,) = values["modules"]
-        table = import_module(module).merge(*measured, **values["settings"])
+        table = call(import_module(module).merge, *measured, values=values["settings"])
     else:
         (parts,) = measured
         table = pd.concat(parts.tables, ignore_index=True)

@@ -11,7 +11,7 @@ from math import ceil
 from typing import TYPE_CHECKING, Any, Literal
 
 from vitscope.errors import VitscopeError, unknown
-from vitscope.settings.section import optional, schema_of
+from vitscope.settings.section import optional, result_settings, schema_of
 from vitscope.settings.snapshots import END
 
 if TYPE_CHECKING:
@@ -188,6 +188,15 @@ def no_arguments(case: Case) -> Given:
 def own_settings(case: Case) -> Given:
     """Depend on all settings of the measure."""
     return asdict(case.settings)
+
+
+def whole_settings(case: Case) -> Given:
+    """Depend on the settings that change a result; `measure` has them all as one `settings`.
+
+    There they are of the dataclass of the measure, as `settings` is annotated. The others have
+    their defaults.
+    """
+    return {"settings": result_settings(case.settings)}
 
 
 def bootstrap(case: Case) -> Given:

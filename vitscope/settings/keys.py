@@ -1,7 +1,7 @@
-"""The keys of a study and of config.yaml: what each means and allows, and what it is by default.
+"""The keys of a study and of config.yaml: what each means, what it allows, and its default.
 
-From these declarations come the checks, the defaults, the typed study and config/README.md. A field
-without a sentence is no key: it is filled in when the study is loaded.
+The checks, the defaults, the typed study and config/README.md are made from these declarations. A
+plain field is no key: it is filled in when the study is loaded.
 """
 
 from dataclasses import dataclass, field
@@ -14,10 +14,10 @@ from vitscope.settings.section import optional, required, schema_of, setting
 from vitscope.settings.snapshots import END
 
 Settings = dict[str, Any]
-# Of each channel: one of grey images, three of others.
+# A number for each channel: grey images have one, others three.
 Channels = tuple[float, ...]
 
-# Rules of text. A `$` alone would let a line end pass.
+# Rules of text: `$` alone would let a line end pass.
 NAME: Settings = {
     "type": "string",
     # Snakemake takes a name that ends in one part twenty times for the work of an endless rule.
@@ -30,7 +30,7 @@ ONE_LINE: Settings = {
     "maxLength": 200,
     "title": "one line of text",
 }
-# What is in braces would be taken for the wildcard of a rule.
+# Snakemake would take a name in braces for the wildcard of a rule.
 FILE: Settings = {"pattern": r"^[^{}\n]+$(?!\n)", "title": "a path without braces"}
 ADDRESS: Settings = {
     "pattern": r"^https?://[^\s@/?#]+([/?#]\S*)?$(?!\n)",
@@ -40,7 +40,7 @@ SHA256: Settings = {
     "pattern": r"^[0-9a-f]{64}$(?!\n)",
     "title": "64 hexadecimal digits in lower case",
 }
-# Of one number or two; both are bounded.
+# A number, or a height and a width: bounds are on both.
 SIZE: Settings = {"minimum": 8, "items": {"minimum": 8}, "minItems": 2, "maxItems": 2}
 ONE_OR_THREE = [{"minItems": count, "maxItems": count} for count in (1, 3)]
 MEANS: Settings = {
@@ -218,7 +218,7 @@ class Dataset:
 
     def bytes_of(self, split: Selection | None) -> int:
         """Return how many bytes an image of a split takes on disk, and how little if none does."""
-        # A byte for every channel of every pixel, and little besides; or two numbers.
+        # A stored image takes a byte for each value, and one that is not takes two numbers.
         return self.channels * self.pixels if split is None or split.stored else 16
 
 
@@ -368,7 +368,7 @@ class Model:
         return [*self.snapshots, END]
 
     def read_at(self) -> dict[str, Any]:
-        """Return what says where its network is read, as `list_blocks` takes it."""
+        """Return where its network is read, as `list_blocks` takes it."""
         return {"points": self.points, "norms": self.norms}
 
     def files(self) -> dict[str, Settings]:
@@ -517,7 +517,7 @@ class Recipe:
     )
 
 
-# The keys of the recipe that say how images are augmented, each as it is where nothing is done.
+# The keys of the recipe that augment images, each with the value that does nothing.
 NOT_AUGMENTED: Settings = {
     "batch_size": 64,
     "label_smoothing": 0,

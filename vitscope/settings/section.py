@@ -128,7 +128,7 @@ class Rule(NamedTuple):
     """A rule of a schema: the type of values that it is about, its test, and its words."""
 
     about: str
-    holds: Callable[[Any, Any], bool]
+    holds: Callable[[Any, Any], object]
     words: Callable[[Any], str]
 
 
@@ -173,9 +173,7 @@ RULES: dict[str, Rule] = {
     "multipleOf": Rule("number", lambda step, it: it % step == 0, "a multiple of {}".format),
     "minLength": Rule("string", lambda n, it: len(it) >= n, lambda _: "text that is not empty"),
     "maxLength": Rule("string", lambda n, it: len(it) <= n, "text of at most {} characters".format),
-    "pattern": Rule(
-        "string", lambda text, it: bool(re.search(text, it)), "text that matches {}".format
-    ),
+    "pattern": Rule("string", re.search, "text that matches {}".format),
     "minItems": Rule("array", lambda n, it: len(it) >= n, _counted("at least", "entry", "entries")),
     "maxItems": Rule("array", lambda n, it: len(it) <= n, _counted("at most", "entry", "entries")),
     "uniqueItems": Rule(
@@ -189,10 +187,8 @@ RULES: dict[str, Rule] = {
     "anyOf": Rule("any", lambda schemas, it: any(_follows(each, it) for each in schemas), str),
     "oneOf": Rule("any", lambda schemas, it: sum(_follows(each, it) for each in schemas) == 1, str),
 }
-OTHER_RULES = frozenset(
-    {"title", "description", "default", "properties", "additionalProperties", "propertyNames"}
-    | {"items", "kinds"}
-)
+OTHER_RULES = {"title", "description", "default", "items", "kinds"}
+OTHER_RULES |= {"properties", "additionalProperties", "propertyNames"}
 
 
 # Checking and completing

@@ -6,7 +6,7 @@ from math import ceil
 from pathlib import Path
 from typing import Any, Literal, TypeVar
 
-from vitscope.errors import VitscopeError, quoted, unknown
+from vitscope.errors import VitscopeError, unknown, wrong
 from vitscope.files.pairs import pair_name
 from vitscope.settings.keys import (
     NAME,
@@ -24,10 +24,10 @@ from vitscope.settings.keys import (
 from vitscope.settings.section import optional, required, setting
 from vitscope.typed import typed
 
-# Between the name of a model and the name of a snapshot that is measured as a model of its own.
+# Joins the names of a model and of its snapshot, where this is measured as a model of its own.
 AT = "@"
 LOCK_SUFFIX = ".lock.yaml"
-# The splits that networks are trained on, and tested on meanwhile.
+# Networks are trained on the first split, and tested on the second meanwhile.
 TRAINING_SPLITS = ("train", "test")
 
 Section = TypeVar("Section")
@@ -38,8 +38,8 @@ NAMED: Settings = {"propertyNames": NAME}
 class Study:
     """A checked study, its defaults filled in.
 
-    `sections` are the settings of measures, read by `section`. `settings` is the whole file as
-    plain values, for one purpose: a record of a run says them word for word.
+    `sections` are the settings of measures, which `section` reads. `settings` is the whole file as
+    plain values, which the record of a run repeats word for word.
     """
 
     name: str
@@ -74,7 +74,7 @@ class Study:
         **NAMED,
     )
     sections: Mapping[str, Settings]
-    # What `measures` names, as the registry takes it.
+    # The user's own measures, as the registry of measures takes them.
     own_measures: Mapping[str, Any] = field(default_factory=dict)
     settings: Settings = field(repr=False)
 
@@ -104,7 +104,7 @@ class Study:
         ]
 
     def traits_of(self, model: str) -> Settings:
-        """Return what tells a model from others: its family, data, network and training."""
+        """Return the family, data, network and training of a model, which tell it from others."""
         entry = self.models[model]
         recipe = asdict(self.recipe(model)) if self.training else {}
         how = entry.pretraining
@@ -118,7 +118,7 @@ class Study:
         }
 
     def section(self, name: str, kind: type[Section]) -> Section:
-        """Return a measure's own settings of the analysis, as the type that the measure gives."""
+        """Return a measure's settings as the dataclass that the measure declares."""
         return typed(self.sections[name], kind)
 
     def dataset_of(self, model: str) -> Dataset:
@@ -165,7 +165,7 @@ class Study:
         return typed(asdict(self.training) | self.models[model].training, Recipe)
 
     def recipe_of_steps(self, buildup: str) -> Recipe:
-        """Return how all networks of a build-up are trained: its baseline's recipe, and changes."""
+        """Return the recipe of all networks of a build-up: its baseline's, changed."""
         entry = self.buildups[buildup]
         return typed(asdict(self.recipe(entry.baseline)) | entry.training, Recipe)
 
@@ -173,10 +173,10 @@ class Study:
         """Refuse to train a model that does not tell the classes of its data set apart."""
         classes, data = self.models[model].classes, self.models[model].data
         if classes is None or classes != self.data[data].classes:
-            raise VitscopeError(
-                f"{self.path}: models.{model}.classes: found {quoted(classes)}, allowed: the "
-                f"classes of data.{data}, as a number: the model is trained to tell them apart."
+            allowed = (
+                f"the classes of data.{data}, as a number: the model is trained to tell them apart."
             )
+            raise wrong(self.path, f"models.{model}.classes", classes, allowed)
 
     def weight_decay(self, model: str) -> float:
         """Return the weight decay in the loss of a model."""
@@ -218,7 +218,7 @@ class Study:
         return [name for name in self.models if name in names]
 
     def subjects_of(self, table: str) -> list[str]:
-        """Return what a table has rows of: models in the study's order, or pairs of them."""
+        """Return the models that a table has rows of, in the study's order, or pairs of them."""
         shown = [name for figure in self.figures_of(table) for name in figure.subjects(table)]
         order = [name for name in self.models if name in shown]
         return [*dict.fromkeys([*order, *shown])]

@@ -12,6 +12,9 @@ from typing import Any
 
 from vitscope.buildup.rule import BASELINES, FAMILY, stage_name
 from vitscope.errors import VitscopeError, listed, nearest, quoted, unknown
+from vitscope.buildup.proposal import BASELINES, FAMILY
+from vitscope.buildup.rule import stage_name
+from vitscope.errors import VitscopeError, listed, nearest, quoted, unknown, wrong
 from vitscope.image_size import height_and_width
 from vitscope.measures import registry
 from vitscope.networks.building.family import arch_schema
@@ -78,7 +81,7 @@ def _check_files(study: Study) -> None:
 
 
 def _check_made(where: str, key: str, entry: Settings, model: Model) -> None:
-    """Refuse weights that are made, where there is no function of the user's to make them."""
+    """Refuse `made` where no function of the user's makes the weights."""
     if model.family != "python" or key != "checkpoint":
         raise VitscopeError(
             f"{where}.made: only the `checkpoint` of a model of the family python can be made by "
@@ -104,10 +107,8 @@ def _check_bundled(path: Path, key: str, bundled: str) -> None:
     file = _bundled(bundled)
     if file is None or not file.is_file():
         there = [str(found.relative_to(ROOT)) for found in CHECKPOINTS.rglob("*.*")]
-        raise VitscopeError(
-            f"{path}: {key}: found '{bundled}', allowed: a file of this repository, relative to "
-            f"its root.{nearest(bundled, there)}"
-        )
+        allowed = f"a file of this repository, relative to its root.{nearest(bundled, there)}"
+        raise wrong(path, key, bundled, allowed)
 
 
 def _check_figures(study: Study) -> None:
@@ -121,7 +122,7 @@ def _check_figures(study: Study) -> None:
 
 
 def _check_members(study: Study, key: str, figure: Figure) -> None:
-    """Refuse models that there are not, pairs where models are shown, and the other way round."""
+    """Refuse unknown models, and pairs where the kind shows models, or the other way round."""
     of_pairs = registry.of(study).declared(figure.measure).of_pairs
     given, wanted = ("pairs", "models") if figure.pairs else ("models", "pairs")
     if of_pairs != bool(figure.pairs):
@@ -142,7 +143,7 @@ def _check_members(study: Study, key: str, figure: Figure) -> None:
 
 
 def _images_of(study: Study, model: str) -> Settings:
-    """Return what decides which images a model is measured on, in which order."""
+    """Return the settings that decide which images a model is measured on, in which order."""
     data, split = asdict(study.dataset_of(model)), study.analysis.split
     kept = {name: value for name, value in data.items() if name not in MAY_DIFFER}
     return kept | {"splits": data["splits"][split]}
@@ -205,10 +206,11 @@ def _check_published(study: Study, key: str, figure: Figure, published: Publishe
     if not published.series and not published.others:
         raise VitscopeError(f"{path}: {key}: the key 'series' is missing: add it.")
     if published.others and not (kind and kind.others):
-        raise VitscopeError(
-            f"{path}: {key}.others: found {quoted(published.others[0])}, allowed: none for figures "
-            f"of the kind '{figure.kind}', which show the published series of their models."
+        allowed = (
+            f"none for figures of the kind '{figure.kind}', which show the published series of "
+            f"their models."
         )
+        raise wrong(path, f"{key}.others", published.others[0], allowed)
     for series in published.others:
         if series not in curves[published.file]:
             raise unknown(path, f"{key}.others", series, curves[published.file])
@@ -238,7 +240,7 @@ def _published_curves() -> dict[str, tuple[set[str], set[str]]]:
 
 
 def check_view(where: str, video: Mapping[str, Any]) -> None:
-    """Refuse settings of a video that are about what it does not show."""
+    """Refuse settings of a video about what it does not show."""
     shows, other, of_other = (
         ("rollout", "heads", OF_HEADS)
         if video["shows"] == "rollout"
@@ -263,7 +265,9 @@ def _check_buildups(study: Study) -> None:
             )
         _check_baseline(study, f"{key}.baseline", entry.baseline)
         _check_stages(study, key, entry)
-        _check_steps(study, name)
+        study.recipe_of_steps(name)
+        how = f"the networks of {key} are trained on the one and compared on the other."
+        _check_trained(study, entry.baseline, how)
         _check_weights(study, key, entry)
 
 
@@ -289,10 +293,9 @@ def _check_baseline(study: Study, key: str, baseline: str) -> None:
             f"`blocks` such as [3, 4, 6, 4] of the paper, whose last stage has room for two MSAs."
         )
     if any(model.arch.get("attention", ())):
-        raise VitscopeError(
-            f"{where}: models.{baseline}.arch.attention: found {quoted(model.arch['attention'])}, "
-            f"allowed: [0, 0, 0, 0], where the build-up begins."
-        )
+        attention = f"models.{baseline}.arch.attention"
+        allowed = "[0, 0, 0, 0], where the build-up begins."
+        raise wrong(where, attention, model.arch["attention"], allowed)
 
 
 def _check_stages(study: Study, key: str, entry: BuildUp) -> None:
@@ -300,33 +303,15 @@ def _check_stages(study: Study, key: str, entry: BuildUp) -> None:
     model, size = study.models[entry.baseline], study.dataset_of(entry.baseline).image_size
     roomy = [stage for stage, count in enumerate(model.arch["blocks"]) if count >= 2]
     if not roomy:
-        raise VitscopeError(
-            f"{study.path}: {key}.baseline: models.{entry.baseline}.arch.blocks: found "
-            f"{quoted(model.arch['blocks'])}, allowed: two blocks at least in a stage, of which "
-            f"the second becomes an MSA."
-        )
+        blocks = f"{key}.baseline: models.{entry.baseline}.arch.blocks"
+        allowed = "two blocks at least in a stage, of which the second becomes an MSA."
+        raise wrong(study.path, blocks, model.arch["blocks"], allowed)
     behind = 4 if model.arch.get("stem") else 1
     for stage, whole in product(roomy, height_and_width(size)):
         side = ceil(whole / behind / 2**stage)
         if side % entry.window:
-            raise VitscopeError(
-                f"{study.path}: {key}.window: found {entry.window}, allowed: a divisor of "
-                f"{side}, the side of the maps of the stage {stage_name(stage)}."
-            )
-
-
-def _check_steps(study: Study, name: str) -> None:
-    """Refuse a build-up whose networks cannot be trained."""
-    baseline = study.buildups[name].baseline
-    study.recipe_of_steps(name)
-    study.check_trainable(baseline)
-    splits = study.dataset_of(baseline).splits
-    if not splits.keys() >= {*TRAINING_SPLITS}:
-        raise VitscopeError(
-            f"{study.path}: data.{study.models[baseline].data}.splits: found {listed(splits)}, "
-            f"allowed: {' and '.join(TRAINING_SPLITS)} among them: the networks of "
-            f"buildups.{name} are trained on the one and compared on the other."
-        )
+            allowed = f"a divisor of {side}, the side of the maps of the stage {stage_name(stage)}."
+            raise wrong(study.path, f"{key}.window", entry.window, allowed)
 
 
 def _check_weights(study: Study, key: str, entry: BuildUp) -> None:
@@ -335,32 +320,34 @@ def _check_weights(study: Study, key: str, entry: BuildUp) -> None:
         bundled = entry.weights["bundled"]
         folder = _bundled(bundled)
         if folder is None or not folder.is_dir():
-            raise VitscopeError(
-                f"{study.path}: {key}.weights.bundled: found {quoted(bundled)}, allowed: a folder "
-                f"of this repository, relative to its root: correct it, or leave `weights` out to "
-                f"train."
+            allowed = (
+                "a folder of this repository, relative to its root: correct it, or leave `weights` "
+                "out to train."
             )
+            raise wrong(study.path, f"{key}.weights.bundled", bundled, allowed)
     files = [name for name, (columns, _) in _published_curves().items() if columns >= OF_BUILDUP]
     if entry.published is not None and entry.published not in files:
-        raise VitscopeError(
-            f"{study.path}: {key}.published: found {quoted(entry.published)}, allowed: "
-            f"{listed(files)}, which have accuracies by number of MSAs."
-            f"{nearest(entry.published, files)}"
-        )
+        hint = nearest(entry.published, files)
+        allowed = f"{listed(files)}, which have accuracies by number of MSAs.{hint}"
+        raise wrong(study.path, f"{key}.published", entry.published, allowed)
 
 
 def _check_training(study: Study, results: str) -> None:
-    """Refuse a model that is trained here, on a data set without the splits for training."""
+    """Refuse models that cannot be trained, whose files the workflow itself writes."""
     files = [entry for model in study.models.values() for entry in model.files().values()]
-    for name, model in study.models.items():
+    for name in study.models:
         folder = f"{results}/{study.name}/training/{name}/"
-        splits = study.dataset_of(name).splits
-        trained = any(entry.get("path", "").startswith(folder) for entry in files)
-        if trained:
-            study.check_trainable(name)
-        if trained and not splits.keys() >= {*TRAINING_SPLITS}:
-            raise VitscopeError(
-                f"{study.path}: data.{model.data}.splits: found {listed(splits)}, allowed: "
-                f"{' and '.join(TRAINING_SPLITS)} among them: models.{name} is trained by this "
-                f"workflow, which {folder} says, on the one and tested on the other."
-            )
+        if any(entry.get("path", "").startswith(folder) for entry in files):
+            where = f"models.{name} is trained by this workflow, which {folder} says,"
+            _check_trained(study, name, f"{where} on the one and tested on the other.")
+
+
+def _check_trained(study: Study, model: str, how: str) -> None:
+    """Refuse to train a model on a data set without its classes or the splits for training."""
+    study.check_trainable(model)
+    splits, data = study.dataset_of(model).splits, study.models[model].data
+    if not splits.keys() >= {*TRAINING_SPLITS}:
+        raise VitscopeError(
+            f"{study.path}: data.{data}.splits: found {listed(splits)}, allowed: "
+            f"{' and '.join(TRAINING_SPLITS)} among them: {how}"
+        )

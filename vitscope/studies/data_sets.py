@@ -1,4 +1,4 @@
-"""Data sets of a study against what their folders hold, before any job opens a file."""
+"""Check data sets of a study against what their folders hold, before any job opens a file."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -15,13 +15,15 @@ from vitscope.data.class_numbers import (
 )
 from vitscope.data.opening import check_measured, check_scaling, check_taken
 from vitscope.errors import VitscopeError, not_there, quoted
+from vitscope.data.counts import check_measured, check_scaling, check_taken
+from vitscope.errors import VitscopeError, not_there, wrong
 from vitscope.measures import registry
 from vitscope.settings.keys import Dataset, Model, Settings
 from vitscope.settings.study import TRAINING_SPLITS, Study
 
 
 def read_class_names(path: Path, data: Mapping[str, Settings]) -> dict[str, Settings]:
-    """Return the data sets of a study, names of classes that lie in a file read from it."""
+    """Return the data sets of a study, with the names of classes that a file lists."""
     return {name: _read_names(path, f"{path}: data.{name}", entry) for name, entry in data.items()}
 
 
@@ -49,52 +51,38 @@ def _read_names(path: Path, where: str, entry: Settings) -> Settings:
 
 
 def check_data(study: Study) -> None:
-    """Refuse data sets that cannot be what is meant, as far as a glance tells."""
+    """Refuse data sets that a glance shows to be other than the study says."""
     for name, dataset in study.data.items():
         where = f"{study.path}: data.{name}"
-        _check_channels(where, dataset)
+        _check_pixels(where, dataset)
+        if dataset.corrupted is not None and dataset.channels != 3:
+            allowed = (
+                "null where `mean` is of one channel: the official images have three; vitscope "
+                "corrupts grey ones itself."
+            )
+            raise wrong(study.path, f"data.{name}.corrupted", dataset.corrupted, allowed)
         _check_classes(where, dataset)
         for split in dataset.splits:
             _check_split(study, name, split)
-    for name in study.models:
-        _check_model(study, name)
+    for name, model in study.models.items():
+        where, channels = f"{study.path}: models.{name}", study.dataset_of(name).channels
+        if len(model.mean) != channels:
+            raise VitscopeError(
+                f"{where}.mean: found {len(model.mean)} numbers, allowed: {channels}, one for each "
+                f"channel of the images of data.{model.data}: give the model a data set of its own."
+            )
+        _check_pixels(where, model)
 
 
-def _check_channels(where: str, dataset: Dataset) -> None:
-    if len(dataset.std) != len(dataset.mean):
-        raise _length_error(where, len(dataset.mean), len(dataset.std))
-    _check_scaling(where, dataset)
-    if dataset.corrupted is not None and dataset.channels != 3:
+def _check_pixels(where: str, entry: Dataset | Model) -> None:
+    """Refuse a mean and a deviation of different channels, or of pixels up to 255."""
+    if len(entry.std) != len(entry.mean):
         raise VitscopeError(
-            f"{where}.corrupted: found {quoted(dataset.corrupted)}, allowed: null where `mean` is "
-            f"of one channel: the official images have three; vitscope corrupts grey ones itself."
+            f"{where}.std: found {len(entry.std)} numbers, allowed: {len(entry.mean)}, as many as "
+            f"`mean` has: one for each channel."
         )
-
-
-def _check_scaling(where: str, entry: Dataset | Model) -> None:
     check_scaling(f"{where}.mean", entry.mean)
     check_scaling(f"{where}.std", entry.std)
-
-
-def _length_error(where: str, mean: int, std: int) -> VitscopeError:
-    return VitscopeError(
-        f"{where}.std: found {std} numbers, allowed: {mean}, as many as `mean` has: one for each "
-        f"channel."
-    )
-
-
-def _check_model(study: Study, name: str) -> None:
-    """Refuse a model of other channels than its images have."""
-    model, channels = study.models[name], study.dataset_of(name).channels
-    where, images = f"{study.path}: models.{name}", f"the images of data.{model.data}"
-    if len(model.mean) != channels:
-        raise VitscopeError(
-            f"{where}.mean: found {len(model.mean)} numbers, allowed: {channels}, one for each "
-            f"channel of {images}: give the model a data set of its own."
-        )
-    if len(model.std) != channels:
-        raise _length_error(where, channels, len(model.std))
-    _check_scaling(where, model)
 
 
 def _check_classes(where: str, dataset: Dataset) -> None:
@@ -128,17 +116,16 @@ def _check_split(study: Study, name: str, split: str) -> None:
 
 def _check_stored(study: Study, name: str, split: str) -> None:
     """Refuse to leave images where they are, unless networks are trained on their files."""
-    dataset = study.data[name]
-    trained_on = split == TRAINING_SPLITS[0] != study.analysis.split
+    dataset, of_training = study.data[name], TRAINING_SPLITS[0]
+    trained_on = split == of_training != study.analysis.split
     if not dataset.splits[split].stored and (dataset.source["kind"] != "folder" or not trained_on):
-        raise VitscopeError(
-            f"{study.path}: data.{name}.splits.{split}.stored: found false, allowed: true, but for "
-            f"the split '{TRAINING_SPLITS[0]}' of a `folder`, where it is not `analysis.split`."
-        )
+        allowed = f"true, but for the split '{of_training}' of a `folder`, where it is not "
+        allowed += "`analysis.split`."
+        raise wrong(study.path, f"data.{name}.splits.{split}.stored", False, allowed)
 
 
 def _count_measured(study: Study, name: str, split: str) -> int:
-    """Return how many images of a split the feature maps that are shown are of."""
+    """Return how many images of a split feature maps are measured on."""
     declared = registry.of(study).declared
     measured = {each: declared(declared(each).parts_of or each) for each in study.measures()}
     of_maps = (each for each, measure in measured.items() if measure.needs == "latents")
@@ -148,7 +135,7 @@ def _count_measured(study: Study, name: str, split: str) -> int:
 
 
 def named_classes(dataset: Dataset, split: str) -> dict[int, str]:
-    """Return the names of the classes that a split has, by their numbers, if they are known yet."""
+    """Return the names of the classes of a split by their numbers, if they are known yet."""
     seen = opening.glance(dataset.source, split, 0)
     found = seen.classes if seen and dataset.classes is not None else []
     if not found:

@@ -1,6 +1,6 @@
-"""Studies are read and checked completely before anything runs.
+"""Find studies, and read and check each completely before anything runs.
 
-The first thing wrong ends in one sentence that names the file, the key, what was found and what is
+The first fault is refused in one sentence that names the file, the key, what was found and what is
 allowed.
 """
 
@@ -60,10 +60,7 @@ def study_schema() -> Schema:
 
 
 def _source_schema() -> Schema:
-    """Return the schema of a source: its kind, and the keys that the module of the kind declares.
-
-    A key of another kind is refused.
-    """
+    """Return the schema of a source: its kind, and the keys of this kind alone."""
     declared = {kind: opening.declared(kind) for kind in opening.names()}
     meanings = "; ".join(f"`{kind}`: {source.meaning}" for kind, source in declared.items())
     keys: Schema = {"kind": {"enum": list(declared), "description": f"{meanings}."}}
@@ -73,16 +70,12 @@ def _source_schema() -> Schema:
         keys |= own
         names = {"enum": ["kind", *own]}
         kinds[kind] = {"propertyNames": names, "required": [*source.required]}
-    return {
-        "additionalProperties": False,
-        "required": ["kind"],
-        "properties": keys,
-        "kinds": kinds,
-    }
+    rules = {"additionalProperties": False, "required": ["kind"]}
+    return {**rules, "properties": keys, "kinds": kinds}
 
 
 def _check_models(path: Path, settings: Settings) -> None:
-    # Of the recipe, a model gives only what differs, and a build-up too.
+    # Models and build-ups give only the keys of the recipe that differ.
     recipe = schema_of(Recipe) | {"required": []}
     for name, model in settings["models"].items():
         key = f"models.{name}"
@@ -102,15 +95,12 @@ def _check_models(path: Path, settings: Settings) -> None:
 
 
 def _prepare_archs(study: Study) -> Study:
-    """Return a study whose models have the `arch` that jobs take, checked beyond its schema."""
-    folder = study.path.parent
-    models = {
-        name: replace(
-            model,
-            arch=prepare(model.family, model.arch, folder, f"{study.path}: models.{name}.arch"),
-        )
-        for name, model in study.models.items()
-    }
+    """Check `arch` of models beyond its schema, and return the study with what jobs take of it."""
+    models = {}
+    for name, model in study.models.items():
+        where = f"{study.path}: models.{name}.arch"
+        arch = prepare(model.family, model.arch, study.path.parent, where)
+        models[name] = replace(model, arch=arch)
     return replace(study, models=models)
 
 
@@ -136,7 +126,11 @@ def _study_files(where: str, place: Path) -> list[Path]:
         raise VitscopeError(
             f"{where}: studies_dir: found '{place}', allowed: a folder or file that exists."
         )
-    files = [file for file in sorted(place.iterdir()) if _is_study(file)]
+    files = [
+        file
+        for file in sorted(place.glob("[!.]*"))
+        if file.suffix in SUFFIXES and not file.name.endswith(LOCK_SUFFIX)
+    ]
     if not files:
         raise VitscopeError(
             f"{where}: studies_dir: found '{place}', which holds no study, allowed: a folder "
@@ -145,15 +139,10 @@ def _study_files(where: str, place: Path) -> list[Path]:
     return files
 
 
-def _is_study(file: Path) -> bool:
-    hidden = file.name.startswith(".")
-    return file.suffix in SUFFIXES and not hidden and not file.name.endswith(LOCK_SUFFIX)
-
-
 class StudyFiles(Mapping[str, Study]):
     """The studies that there are, by name; each file is read when its study is first asked for.
 
-    A name whose file is wrong is among the names, and asking for it raises what is wrong.
+    Asking for a study whose file is wrong raises what is wrong with it.
     """
 
     def __init__(
@@ -173,6 +162,7 @@ class StudyFiles(Mapping[str, Study]):
         return len(self.files)
 
     def __contains__(self, name: object) -> bool:
+        # Without reading the file.
         return name in self.files
 
     def __getitem__(self, name: str) -> Study:
@@ -188,18 +178,17 @@ class StudyFiles(Mapping[str, Study]):
 
 
 def find_studies(config: Mapping[str, Any], where: str) -> StudyFiles:
-    """Check the settings of the workflow; return the studies that there are, most of them unread.
+    """Check the settings of the workflow, and return the studies that there are.
 
-    Only a file that the settings name is read at once, and what is wrong with it is raised; what is
-    wrong with another study is raised when that is asked for. `where` says in messages where these
-    settings come from.
+    Only files that the settings name are read at once; faults of another study are raised when it
+    is asked for. `where` says in messages where these settings come from.
     """
     settings = dict(config)
     check(where, settings, schema_of(Config))
     fill(settings, schema_of(Config))
     extra = settings["studies_dir"]
     asked = [Path(each).expanduser() for each in ([extra] if isinstance(extra, str) else extra)]
-    # Those of a clone, if vitscope is installed from one.
+    # They are there if vitscope is installed from a clone.
     bundled = [BUNDLED_STUDIES] if BUNDLED_STUDIES.is_dir() else []
     found = [file for place in (*bundled, *asked) for file in _study_files(where, place)]
     files: dict[str, Path] = {}

@@ -1,6 +1,7 @@
 """Landscapes against closed forms, the authors' normalization and plain evaluations."""
 
 from collections import OrderedDict
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -33,6 +34,7 @@ from vitscope.measures.landscape.compute import (
     plane,
 )
 from vitscope.measures.landscape.grid import claimed, coordinates, grid
+from vitscope.measures.landscape.measure import Settings
 from vitscope.measures.scores import scores_of
 from vitscope.networks.running.device import WARM_UP
 from vitscope.networks.running.predictions import predict
@@ -387,12 +389,20 @@ def test_the_table_says_what_the_loss_is_of(tmp_path: Path) -> None:
     assert row["l2"] > 0
 
 
+def measured(
+    images: Augmented, jobs: Sequence[tuple[int, int]], **settings: Any
+) -> list[pd.DataFrame]:
+    """Return what jobs measure, each of its rows of the grid."""
+    own = {key: SETTINGS[key] for key in ("seed", "batch_size")} | {"precision": "float32"}
+    job = OnLoss(linear(), images, CPU, say=SETTINGS["say"])
+    decay = SETTINGS["weight_decay"]
+    return [measure(job, Settings(**own | settings), rows, decay) for rows in jobs]
+
+
 def test_jobs_measure_rows_of_the_grid_which_give_the_same_bits_together(
     small: Augmented, tmp_path: Path
 ) -> None:
-    given = {key: value for key, value in SETTINGS.items() if key != "say"}
-    job = OnLoss(linear(), small, CPU, say=SETTINGS["say"])
-    parts = [measure(job, 5, 2.0, rows, 1, "float32", **given) for rows in ((0, 1), (1, 4), (4, 5))]
+    parts = measured(small, ((0, 1), (1, 4), (4, 5)), points=5, radius=2.0, directions=1)
     table = pd.concat(parts, ignore_index=True)
     whole = losses_at(linear(), small, grid(5, 2.0), **SETTINGS)
     pd.testing.assert_frame_equal(table, whole, check_exact=True)
@@ -400,9 +410,7 @@ def test_jobs_measure_rows_of_the_grid_which_give_the_same_bits_together(
 
 
 def test_other_pairs_of_directions_have_the_points_that_claims_are_about(small: Augmented) -> None:
-    given = {key: value for key, value in SETTINGS.items() if key != "say"}
-    job = OnLoss(linear(), small, CPU, say=SETTINGS["say"])
-    parts = [measure(job, 9, 1.0, rows, 3, "float32", **given) for rows in ((0, 3), (3, 9))]
+    parts = measured(small, ((0, 3), (3, 9)), points=9, radius=1.0, directions=3)
     table = pd.concat(parts).sort_values(["direction", "y", "x"], ignore_index=True)
     alone = losses_at(linear(), small, grid(9, 1.0), **SETTINGS)
     pd.testing.assert_frame_equal(table[table["direction"] == 0], alone, check_exact=True)

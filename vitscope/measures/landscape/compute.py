@@ -19,6 +19,7 @@ from torch import Tensor, nn
 from vitscope.errors import VitscopeError
 from vitscope.measures.given import OnLoss
 from vitscope.measures.landscape.grid import Point, claimed, grid
+from vitscope.measures.landscape.measure import Settings
 from vitscope.measures.landscape.table import TABLE
 from vitscope.measures.scores import scores_of
 from vitscope.networks.running.device import Recording, is_recorded, own_stream
@@ -231,32 +232,26 @@ def _completed(
 
 
 def measure(
-    given: OnLoss,
-    points: int,
-    radius: float,
-    rows: Sequence[int],
-    directions: int,
-    precision: str,
-    **settings: Any,
+    given: OnLoss, settings: Settings, rows: Sequence[int], weight_decay: float
 ) -> pd.DataFrame:
     """Return the loss at the points of the grid from `rows[0]` to before `rows[1]`.
 
     It is measured for the first pair of directions, and for others where claims are about them.
     """
-    precision = pick_precision(precision, given.device)
-    within = range(*rows)
-    wanted = [grid(points, radius, within)]
-    wanted += [claimed(points, radius, within)] * (directions - 1)
+    where = settings.points, settings.radius, range(*rows)
+    wanted = [grid(*where)] + [claimed(*where)] * (settings.directions - 1)
     tables = [
         losses_at(
             given.network,
             given.images,
             chosen,
+            seed=settings.seed,
+            batch_size=settings.batch_size,
+            weight_decay=weight_decay,
             device=given.device,
-            precision=precision,
+            precision=pick_precision(settings.precision, given.device),
             pair=pair,
             say=given.say,
-            **settings,
         )
         for pair, chosen in enumerate(wanted)
         if chosen

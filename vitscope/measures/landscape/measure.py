@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from vitscope.measures.landscape.grid import claimed
-from vitscope.measures.measure import Case, FigureKind, Given, Measure, Work
+from vitscope.measures.measure import Case, FigureKind, Given, Measure, Work, whole_settings
 from vitscope.settings.section import setting
 
 # What a pass in bfloat16 takes, of one in float32; measured are 0.34 to 0.67.
@@ -35,7 +35,10 @@ class Settings:
     )
     seed: int = setting(0, "Seed of the directions.", minimum=0)
     rows_per_job: int = setting(
-        3, "How many rows of the grid one job measures; results do not depend on it.", minimum=1
+        3,
+        "How many rows of the grid one job measures; results do not depend on it.",
+        result=False,
+        minimum=1,
     )
     l2: bool = setting(
         True,
@@ -56,18 +59,10 @@ class Settings:
 
 
 def choose_rows(case: Case) -> Given:
-    """Depend on the grid and the rows of it that are measured; 0 weight decay leaves L2 out."""
-    settings: Settings = case.settings
-    return {
-        "points": settings.points,
-        "radius": settings.radius,
-        "rows": [case.steps.start, case.steps.stop],
-        "directions": settings.directions,
-        "seed": settings.seed,
-        "precision": settings.precision,
-        "batch_size": settings.batch_size,
-        "weight_decay": case.study.weight_decay(case.model) if settings.l2 else 0,
-    }
+    """Depend on the settings and the rows of the grid; a weight decay of 0 leaves L2 out."""
+    decay = case.study.weight_decay(case.model) if case.settings.l2 else 0
+    rows = [case.steps.start, case.steps.stop]
+    return {**whole_settings(case), "rows": rows, "weight_decay": decay}
 
 
 def count_passes(case: Case) -> Work:

@@ -16,6 +16,7 @@ from vitscope.files.arrays import Array
 from vitscope.measures.columns import RESAMPLED
 from vitscope.measures.given import OnModel
 from vitscope.measures.intervals import spread_of
+from vitscope.measures.receptive_field.measure import Settings
 from vitscope.measures.receptive_field.table import CLAIMED, SHARES
 from vitscope.networks.finding.capture import reading
 from vitscope.networks.finding.cut_points import CUT_POINT, CutPoint
@@ -208,18 +209,12 @@ class Field:
 
 
 def measure(
-    given: OnModel,
-    cut_points: Sequence[str],
-    images: int,
-    batch_size: int,
-    seed: int | None,
-    resamples: int,
-    bootstrap_seed: int,
+    given: OnModel, settings: Settings, seed: int | None, bootstrap: Mapping[str, int]
 ) -> pd.DataFrame:
     """Return the effective receptive field of a model at the cut points that are chosen."""
     if given.blocks is None:
         raise ValueError("receptive fields need the block table")
-    which = chosen(given.model, given.cut_points, cut_points)
+    which = chosen(given.model, given.cut_points, settings.cut_points)
     points = [given.cut_points[index] for index in which]
     blocks = given.blocks.set_index("index", drop=False).loc[which, [*CUT_POINT]]
     height, width = given.images.shape[1:]
@@ -228,10 +223,11 @@ def measure(
         for point, block in zip(points, blocks.to_dict("records"), strict=True)
     ]
     network = given.network.eval().to(given.device).requires_grad_(False)
-    rows = select(len(given.images), min(images, len(given.images)), seed).tolist()
+    count = min(settings.images, len(given.images))
+    rows = select(len(given.images), count, seed).tolist()
     mean, std = given.settings["mean"], given.settings["std"]
-    for batch in given.images.batches(rows, batch_size, mean, std):
+    for batch in given.images.batches(rows, settings.batch_size, mean, std):
         found = contributions(network, points, batch.to(given.device))
         for field, contributed in zip(fields, found, strict=True):
             field.add(contributed)
-    return pd.DataFrame([field.row(resamples, bootstrap_seed) for field in fields])
+    return pd.DataFrame([field.row(**bootstrap) for field in fields])

@@ -2,7 +2,17 @@
 
 from dataclasses import dataclass
 
-from vitscope.measures.measure import Case, FigureKind, Given, Measure, passes_of
+from vitscope.measures.measure import (
+    Case,
+    FigureKind,
+    Given,
+    Measure,
+    bootstrap,
+    named,
+    passes_of,
+    together,
+    whole_settings,
+)
 from vitscope.settings.section import setting
 
 # Of each image: a pass up to the last cut point, and one back from each, which takes two of those
@@ -26,17 +36,9 @@ class Settings:
     batch_size: int = setting(16, "Images whose gradients are in memory at once.", minimum=1)
 
 
-def choose_cut_points(case: Case) -> Given:
-    """Depend on which images and cut points are measured, and how intervals are made."""
-    settings, analysis = case.settings, case.study.analysis
-    return {
-        "cut_points": settings.cut_points,
-        "images": settings.images,
-        "batch_size": settings.batch_size,
-        "seed": analysis.seed,
-        "resamples": analysis.bootstrap.resamples,
-        "bootstrap_seed": analysis.bootstrap.seed,
-    }
+def choose_images(case: Case) -> Given:
+    """Depend on which images are chosen."""
+    return {"seed": case.study.analysis.seed}
 
 
 MEASURE = Measure(
@@ -44,7 +46,7 @@ MEASURE = Measure(
     question="Where networks look",
     figures={"receptive_field": FigureKind()},
     settings=Settings,
-    arguments=choose_cut_points,
+    arguments=together(whole_settings, choose_images, named(bootstrap=bootstrap)),
     takes=passes_of(VIEWS, keeps="gradient"),
     about_features=True,
 )

@@ -1,0 +1,183 @@
+"""Figures by epoch, build-ups and videos: what is filled in, and what jobs are given."""
+
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.helpers.jobs import values_of
+from tests.helpers.studies import mini_with
+from vitscope.buildup.proposal import plan_of
+from vitscope.buildup.rule import Plan
+from vitscope.errors import VitscopeError
+from vitscope.jobs import buildups
+from vitscope.jobs.describing import members as members_of
+from vitscope.jobs.draw_video import source_path
+from vitscope.settings.study import Study
+from vitscope.studies.loading import BUNDLED_STUDIES, load_study
+from vitscope.studies.resolving import build_study
+
+MINI = load_study(BUNDLED_STUDIES / "mini.yaml")
+CIFAR = load_study(BUNDLED_STUDIES / "cifar100.yaml")
+
+
+def by_epoch(models: list[str], **settings: Any) -> dict[str, Any]:
+    return {"late": {"kind": "variance_by_epoch", "models": models} | settings}
+
+
+# Figures by epoch show each snapshot as a model of its own.
+
+
+def test_a_figure_by_epoch_shows_models_from_first_to_last() -> None:
+    names = [f"vit@epoch_{n}" for n in (0, 1, 3, 10, 30)]
+    assert CIFAR.figures["fig9_by_epoch"].models == [*names, "vit"]
+    members = members_of(CIFAR, "fig9_by_epoch")
+    assert [member["epoch"] for member in members] == [0, 1, 3, 10, 30, 86]
+    assert members[1]["label"] == "ViT, epoch 1"
+    assert members[-1]["label"] == "ViT"
+
+
+def test_such_a_model_is_its_snapshot_and_the_rest_is_as_it_was() -> None:
+    model, moment = CIFAR.models["vit"], CIFAR.models["vit@epoch_3"]
+    assert moment.checkpoint == model.snapshots["epoch_3"]
+    assert (moment.arch, moment.data, moment.training) == (model.arch, model.data, model.training)
+    assert (moment.snapshots, moment.history) == ({}, None)
+    assert CIFAR.network("vit@epoch_3") == CIFAR.network("vit")
+    assert CIFAR.own_models == ["resnet", "vit", "swin", "alternet", "convnext"]
+
+
+def test_the_moments_that_a_figure_names_are_shown_in_order_of_epochs(tmp_path: Path) -> None:
+    figures = by_epoch(["vit"], snapshots=["end", "init"])
+    study = load_study(mini_with(tmp_path, figures=figures))
+    assert study.figures["late"].models == ["vit@init", "vit"]
+    assert sorted(study.own_models) == sorted(MINI.own_models)
+
+
+@pytest.mark.parametrize(
+    ("figure", "sentence"),
+    [
+        (
+            {"models": ["pit"]},
+            "figures.late: models.pit has no snapshot of which it is known after how many epochs "
+            "it was taken: name some epoch_N in its `snapshots`, for a figure by epoch.",
+        ),
+        (
+            {"models": ["vti"]},
+            f"figures.late.models: found 'vti', allowed: {', '.join(sorted(MINI.own_models))}. Did "
+            "you mean 'vit'?",
+        ),
+        (
+            {"models": ["vit"], "snapshots": ["init", "epoch_3"]},
+            "figures.late.snapshots: found 'epoch_3', allowed: end, init, warmup.",
+        ),
+    ],
+)
+def test_what_cannot_be_shown_by_epoch_is_refused(
+    tmp_path: Path, figure: dict[str, Any], sentence: str
+) -> None:
+    path = mini_with(tmp_path, figures=by_epoch(**figure))
+    with pytest.raises(VitscopeError) as caught:
+        load_study(path)
+    assert str(caught.value) == f"{path}: {sentence}"
+
+
+def test_other_kinds_name_those_that_show_snapshots(tmp_path: Path) -> None:
+    figure = {"late": {"kind": "feature_variance", "models": ["vit"], "snapshots": ["init"]}}
+    path = mini_with(tmp_path, figures=figure)
+    with pytest.raises(VitscopeError, match="'variance_by_epoch'"):
+        load_study(path)
+
+
+def test_models_that_differ_in_their_seed_alone_are_repeats(tmp_path: Path) -> None:
+    vit = {"family": "vit", "data": "shapes32", "checkpoint": {"path": "a.safetensors"}}
+    arch = {"patch_size": 4, "embed_dim": 8, "depth": 2, "num_heads": 2}
+    trainings = {
+        "one": {"seed": 1},
+        "two": {"seed": 2},
+        "again": {"seed": 2, "epochs": 5},
+        "three": {"seed": 3},
+    }
+    models = {name: vit | {"arch": arch, "training": each} for name, each in trainings.items()}
+    figures = {"f": {"kind": "feature_variance", "models": [*trainings]}}
+    study = load_study(mini_with(tmp_path, models=models, figures=figures, videos={}, buildups={}))
+    assert study.repeats() == [["one", "three", "two"]]
+
+
+# Build-ups and videos
+
+
+def with_video(folder: Path, source: dict[str, str], **others: Any) -> Study:
+    walk = {"model": "vit", "source": source, "block": -1}
+    return load_study(mini_with(folder, videos={"walk": walk}, **others))
+
+
+def test_what_a_job_of_a_buildup_is_given(tmp_path: Path) -> None:
+    grown = {"baseline": "resnet", "training": {"epochs": 3}, "steps": 2}
+    study = load_study(mini_with(tmp_path, buildups={"grown": grown}))
+    given = buildups.plan(study, "grown")
+    assert given["baseline"] == study.network("resnet") | {
+        "family": "alternet",
+        "arch": {
+            "block": "bottleneck",
+            "blocks": [2, 3, 4, 2],
+            "width": 8,
+            "heads": [3, 6, 12, 24],
+            "head_dim": 64,
+            "window": 4,
+        },
+    }
+    assert plan_of(given) == Plan((2, 3, 4, 2), 1, 2)
+    # The recipe of the baseline, which has 8 epochs where the study has 16, and the changes.
+    assert asdict(study.recipe_of_steps("grown")) == asdict(study.recipe("resnet")) | {"epochs": 3}
+    assert buildups.weights_of_steps(study, "grown") == "trained"
+    assert buildups.bundled_step(study, "grown", 2) is None
+    assert values_of("draw_buildup", study, buildup="grown")["facts"] == {
+        "Study": "own (small models on generated images)",
+        "Data": "shapes32, test images",
+        "Baseline": "ResNet, as an AlterNet without attention",
+        "Training": "3 epochs of all training images, seed 0",
+        "Weights": "trained by this workflow",
+    }
+
+
+def test_what_a_job_of_a_video_is_given(tmp_path: Path) -> None:
+    study = with_video(tmp_path, {"path": "~/walk.mp4"})
+    given = values_of("draw_video", study, video="walk")
+    assert (given["settings"], given["label"]) == (asdict(study.videos["walk"]), "ViT")
+    size = {"channels": 3, "image_size": 32, "resize": "cover", "interpolation": "bicubic"}
+    assert given["taking"] == size
+    settings = given["settings"]
+    assert (settings["shows"], settings["block"], settings["frames"]) == ("heads", -1, None)
+    assert source_path(study, "walk") == Path.home() / "walk.mp4"
+    assert given["facts"] == {
+        "Study": "own (small models on generated images)",
+        "Frames": "walk.mp4",
+        "Checkpoint of ViT": "resources/checkpoints/mini/vit/end.safetensors",
+    }
+    assert given["listing"] is None
+
+
+def test_a_folder_of_frames_is_known_by_its_listing(tmp_path: Path) -> None:
+    frames = tmp_path / "frames"
+    frames.mkdir()
+    (frames / "1.png").write_bytes(b"one")
+    study = with_video(tmp_path, {"path": str(frames)})
+    assert values_of("draw_video", study, video="walk")["listing"]
+
+
+def test_models_of_videos_are_shown(tmp_path: Path) -> None:
+    figures = {"fig9": {"kind": "feature_variance", "models": ["swin"]}}
+    study = with_video(tmp_path, {"generated": "shapes32"}, figures=figures)
+    assert study.models_of() == ["swin"]
+    assert study.models_shown() == ["swin", "vit"]
+
+
+def test_records_of_runs_may_lack_sections_and_have_keys_that_are_gone(tmp_path: Path) -> None:
+    study = load_study(mini_with(tmp_path))
+    added = ("videos", "buildups")
+    settings = {key: value for key, value in study.settings.items() if key not in added}
+    settings["models"] = {n: each | {"gone": 1} for n, each in settings["models"].items()}
+    old = build_study("old", study.path, settings)
+    assert (old.videos, old.buildups) == ({}, {})
+    assert old.models["resnet"] == study.models["resnet"]
