@@ -53,7 +53,7 @@ def run(inputs: Files, outputs: Files, values: Values, resources: Resources) -> 
 def _maps_of(shards: "Sequence[TensorFile]", name: str) -> "Exported":
     import numpy as np
 
-    from vitscope.files.arrays import Exported, write_arrays
+    from vitscope.files.arrays import Exported
     from vitscope.files.tensors import as_float
 
     def rows() -> "Iterator[Array]":
