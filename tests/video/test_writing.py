@@ -11,9 +11,8 @@ from PIL import Image
 
 from tests.video.pictures import Pixels, frames, read_timed
 from vitscope.errors import VitscopeError
-from vitscope.video import ffmpeg as by_ffmpeg
 from vitscope.video import writing
-from vitscope.video.frames import BrokenOffError, Frame
+from vitscope.video.frames import BrokenOffError, Frame, read_film, write_film
 from vitscope.video.writing import check_room, format_of, write_pictures
 
 FACTS = {"title": "walk <1>", "description": "ViT & Größe; Study: own"}
@@ -27,7 +26,7 @@ def write(
     pages = (Frame(Image.fromarray(pixels), each) for pixels, each in pairs)
     kind = format_of(path)
     if kind == "mp4":
-        by_ffmpeg.write(path, pages, shown[0].shape[1::-1], rate, FACTS)
+        write_film(path, pages, shown[0].shape[1::-1], rate, FACTS)
     else:
         write_pictures(path, kind, pages, FACTS, **more)
     return path
@@ -40,7 +39,7 @@ def read_back(path: Path) -> tuple[npt.NDArray[np.int16], list[int]]:
 
 
 def read_film(path: Path) -> npt.NDArray[np.int16]:
-    frames = by_ffmpeg.read(path).frames
+    frames = read_film(path).frames
     return np.array([np.asarray(frame.picture, np.int16) for frame in frames])
 
 
@@ -87,7 +86,7 @@ def test_an_mp4_is_near_and_has_its_rate(tmp_path, ffmpeg, size, even) -> None:
     rate = Fraction(30000, 1001)
     path = write(tmp_path / "a.mp4", shown, [1 / rate] * 6, rate)
     found = read_film(path)
-    assert by_ffmpeg.read(path).rate == rate
+    assert read_film(path).rate == rate
     assert found.shape == (6, even[1], even[0], 3)
     width, height = size
     # Colours have half the resolution, and change between neighbours here.

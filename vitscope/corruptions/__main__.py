@@ -9,7 +9,7 @@ from PIL import Image, ImageDraw, ImageFont
 from vitscope.corruptions import GROUPS, SEVERITIES
 from vitscope.corruptions.corrupting import corrupt
 from vitscope.errors import VitscopeError
-from vitscope.files.images import decode_image
+from vitscope.files.images import as_picture, decode_image
 
 LINE, GAP = 14, 4
 
@@ -23,28 +23,24 @@ def main() -> None:
     parser.add_argument("--side", type=int, default=224, help="pixels of a side, 224 if left out")
     given = parser.parse_args()
     try:
-        picture = _crop_square(decode_image(given.picture, str(given.picture)), given.side)
+        picture = decode_image(given.picture, str(given.picture))
     except VitscopeError as error:
         parser.exit(1, f"vitscope: {error}\n")
+    shorter = min(picture.size)
+    left, top = ((length - shorter) // 2 for length in picture.size)
+    box = (left, top, left + shorter, top + shorter)
+    picture = picture.resize((given.side, given.side), Image.Resampling.BICUBIC, box)
+    pixels = np.asarray(picture).transpose(2, 0, 1)[None]
     rows = [
-        [(name, _corrupt(picture, name, given.severity)) for name in group]
+        [
+            (name, as_picture(corrupt(pixels, name, given.severity, [0])[0].transpose(1, 2, 0)))
+            for name in group
+        ]
         for group in GROUPS.values()
     ]
     rows[0].append(("no corruption", picture))
     # A palette: noise makes a large file.
     _draw_sheet(rows, given.side).quantize(256).save(given.sheet, optimize=True)
-
-
-def _crop_square(picture: Image.Image, side: int) -> Image.Image:
-    shorter = min(picture.size)
-    left, top = ((length - shorter) // 2 for length in picture.size)
-    box = (left, top, left + shorter, top + shorter)
-    return picture.resize((side, side), Image.Resampling.BICUBIC, box)
-
-
-def _corrupt(picture: Image.Image, name: str, severity: int) -> Image.Image:
-    pixels = np.asarray(picture).transpose(2, 0, 1)[None]
-    return Image.fromarray(corrupt(pixels, name, severity, [0])[0].transpose(1, 2, 0))
 
 
 def _draw_sheet(rows: list[list[tuple[str, Image.Image]]], side: int) -> Image.Image:

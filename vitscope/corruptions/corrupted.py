@@ -1,4 +1,4 @@
-"""The file of one corruption, mapped into memory: its images are official ones, or corrupted here."""
+"""The file of one corruption, mapped into memory: images of an archive, or corrupted here."""
 
 import json
 import tarfile
@@ -17,6 +17,14 @@ from vitscope.errors import VitscopeError
 from vitscope.files.arrays import read_header
 from vitscope.files.tensors import TensorFile, TensorWriter
 
+Array = npt.NDArray[Any]
+Integers = npt.NDArray[np.int64]
+Pixels = npt.NDArray[np.uint8]
+
+# Rows, columns and channels of an official image.
+SHAPE = (32, 32, 3)
+ROWS_PER_WRITE = 256
+
 
 def tensor_name(severity: int) -> str:
     """Return the name of the tensor that holds the images of a severity."""
@@ -32,24 +40,16 @@ class CorruptedImages:
             raise VitscopeError(f"{path} holds no corrupted images: delete it and run again.")
         self.corruption = self._file.metadata["corruption"]
         # The rows of the images in the file of their split.
-        self.rows: npt.NDArray[np.int64] = self._file.array("rows")
+        self.rows: Integers = self._file.array("rows")
 
     @property
     def severities(self) -> list[int]:
         """The severities, in ascending order."""
         return [severity for severity in SEVERITIES if tensor_name(severity) in self._file.names]
 
-    def images(self, severity: int) -> npt.NDArray[np.uint8]:
+    def images(self, severity: int) -> Pixels:
         """Return the images of a severity, (N, 3, H, W)."""
         return self._file.array(tensor_name(severity))
-
-
-Array = npt.NDArray[Any]
-Integers = npt.NDArray[np.int64]
-Pixels = npt.NDArray[np.uint8]
-
-# Rows, columns and channels of an official image.
-SHAPE = (32, 32, 3)
 
 
 class OfficialImages:
@@ -162,11 +162,6 @@ def _map_array(file: Path, start: int, size: int) -> Array:
     return np.memmap(file, dtype, "r", offset, shape)
 
 
-Integers_building = npt.NDArray[np.int64]
-
-ROWS_PER_WRITE = 256
-
-
 def build(
     split: Split,
     images: int | None,
@@ -180,12 +175,18 @@ def build(
 
     Where an official archive is given, or its folder, they are read from it; else they are made.
     """
-    rows = _choose_rows(split, images, seed)
+    if images is not None and images > len(split):
+        raise VitscopeError(
+            f"analysis.robustness: the study corrupts {images} images and the split "
+            f"'{split.metadata['split']}' of data.{split.metadata['dataset']} has {len(split)}: "
+            f"lower `images`, or set it to null for all."
+        )
+    rows = select(len(split), images, seed)
     if official is not None:
         images_of = OfficialImages(official, corruption, split, rows).images
     else:
 
-        def images_of(rows: Integers_building, severity: int) -> npt.NDArray[np.uint8]:
+        def images_of(rows: Integers, severity: int) -> Pixels:
             return corrupt(split.images(rows), corruption, severity, rows, seed or 0)
 
     shape = (len(rows), *split.shape)
@@ -199,13 +200,3 @@ def build(
             some = rows[first : first + ROWS_PER_WRITE]
             for severity in severities:
                 writer.write(tensor_name(severity), first, images_of(some, severity))
-
-
-def _choose_rows(split: Split, images: int | None, seed: int | None) -> Integers_building:
-    if images is not None and images > len(split):
-        raise VitscopeError(
-            f"analysis.robustness: the study corrupts {images} images and the split "
-            f"'{split.metadata['split']}' of data.{split.metadata['dataset']} has {len(split)}: "
-            f"lower `images`, or set it to null for all."
-        )
-    return select(len(split), images, seed)

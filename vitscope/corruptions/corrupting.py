@@ -1,6 +1,6 @@
 """Every corruption, the parameters of its severities, and how images go through it."""
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import cache, lru_cache, partial
 from io import BytesIO
 from itertools import product
@@ -330,7 +330,8 @@ def plasma(draws: Draws, side: int, decay: float) -> Maps:
         half = step // 2
         # A point gets the mean of its four neighbours, around the edge, and some noise.
         corners, grain = clouds[:, ::step, ::step], amplitude * noise
-        centres = _mean_of_four(corners, np.roll(corners, -1, 1), (-1, 2))
+        pairs = corners + np.roll(corners, -1, 1)
+        centres = (pairs + np.roll(pairs, -1, 2)) / 4
         clouds[:, half::step, half::step] = centres + grain[:, half::step, half::step]
         centres = clouds[:, half::step, half::step]
         across = corners + np.roll(corners, -1, 2) + centres + np.roll(centres, 1, 1)
@@ -341,12 +342,6 @@ def plasma(draws: Draws, side: int, decay: float) -> Maps:
     clouds -= clouds.min(axis=(1, 2), keepdims=True)
     scaled: Maps = (clouds / clouds.max(axis=(1, 2), keepdims=True)).astype(np.float32)
     return scaled
-
-
-def _mean_of_four(one: Maps, other: Maps, roll: tuple[int, int]) -> Maps:
-    pair = one + other
-    mean: Maps = (pair + np.roll(pair, *roll)) / 4
-    return mean
 
 
 def brightness(images: Images, draws: Draws, added: float) -> Images:
@@ -419,6 +414,7 @@ def corrupt(
         raise ValueError(
             f"images are {images.dtype}{images.shape}, expected uint8 (N, 3, H, W) or (N, 1, H, W)"
         )
+    chosen = parameters(corruption, severity, min(images.shape[2:]))
     corrupted, name = np.empty_like(images), crc32(corruption.encode())
     step = min(AT_ONCE, max(1, VALUES_AT_ONCE // images[0].size)) if len(images) else 1
     for first in range(0, len(images), step):
@@ -426,18 +422,7 @@ def corrupt(
         # Corruptions without chance ask for no generator.
         keys = ((seed, name, severity, int(row)) for row in rows[some])
         draws = map(np.random.default_rng, keys)
-        corrupted[some] = _corrupt(images[some], corruption, severity, draws)
+        scaled = images[some].astype(np.float32) / 255
+        changed = FUNCTIONS[corruption](scaled, draws, **chosen)
+        corrupted[some] = np.rint(255 * changed.clip(0, 1)).astype(np.uint8)
     return corrupted
-
-
-def _corrupt(
-    images: npt.NDArray[np.uint8],
-    corruption: str,
-    severity: int,
-    draws: Iterator[np.random.Generator],
-) -> npt.NDArray[np.uint8]:
-    chosen = parameters(corruption, severity, min(images.shape[2:]))
-    scaled = images.astype(np.float32) / 255
-    changed = FUNCTIONS[corruption](scaled, draws, **chosen)
-    pixels: npt.NDArray[np.uint8] = np.rint(255 * changed.clip(0, 1)).astype(np.uint8)
-    return pixels

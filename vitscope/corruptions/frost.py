@@ -10,7 +10,7 @@ import numpy as np
 from PIL import Image
 from scipy import ndimage
 
-from vitscope.corruptions.corrupting import Maps
+from vitscope.files.arrays import Array
 
 PANES = 5
 # Pixels of a side as it is drawn; a pane is this many times as wide as an image.
@@ -23,27 +23,24 @@ BARBS = np.float32(1.5)
 COLOUR = np.array([0.92, 0.97, 1.0], np.float32)[:, None, None]
 
 
-def cut_piece(draw: np.random.Generator, height: int, width: int) -> Maps:
+def cut_piece(draw: np.random.Generator, height: int, width: int) -> Array:
     """Return a random piece of a random pane, (3, height, width), from 0 to 1."""
     pane = panes(max(height, width))[draw.integers(PANES)]
     top, left = draw.integers(len(pane) - height), draw.integers(len(pane) - width)
     cut = pane[top : top + height, left : left + width]
-    coloured: Maps = COLOUR * (cut[:, ::-1] if draw.random() < 0.5 else cut)
+    coloured: Array = COLOUR * (cut[:, ::-1] if draw.random() < 0.5 else cut)
     return coloured
 
 
 @lru_cache(maxsize=2)
-def panes(side: int) -> Maps:
+def panes(side: int) -> Array:
     """Return all panes for images of a side, (PANES, SIDES * side, SIDES * side)."""
     grown = [_grow_pane(np.random.default_rng(number)) for number in range(PANES)]
-    return np.stack([_resize(pane, SIDES * side) for pane in grown])
+    size, smoothly = (SIDES * side, SIDES * side), Image.Resampling.BILINEAR
+    return np.stack([np.asarray(Image.fromarray(pane).resize(size, smoothly)) for pane in grown])
 
 
-def _resize(pane: Maps, side: int) -> Maps:
-    return np.asarray(Image.fromarray(pane).resize((side, side), Image.Resampling.BILINEAR))
-
-
-def _grow_pane(draw: np.random.Generator) -> Maps:
+def _grow_pane(draw: np.random.Generator) -> Array:
     """Return a pane: two layers of feathers, thick here and thin there, on a film."""
     thickness = (0.7 + 0.45 * _clouds(draw, 9)).clip(0.15, 1.6)
     feathers = [_layer(draw, count, distance) for count, distance in LAYERS]
@@ -51,7 +48,7 @@ def _grow_pane(draw: np.random.Generator) -> Maps:
     return ice.clip(0, 1)
 
 
-def _layer(draw: np.random.Generator, count: int, distance: float) -> Maps:
+def _layer(draw: np.random.Generator, count: int, distance: float) -> Array:
     """Return feathers, from 0 to 1, that meet where they have grown towards each other."""
     seeds = draw.integers(DRAWN, size=(2, count))
     free = np.ones((DRAWN, DRAWN), bool)
@@ -69,11 +66,11 @@ def _layer(draw: np.random.Generator, count: int, distance: float) -> Maps:
     along = (right * cosine + down * sine) / distance + bend
     aside = np.abs((down * cosine - right * sine) / distance + bend)
     barbs = np.square(np.square(np.cos(np.pi * (along - aside / BARBS)))) * np.exp(-aside / 5)
-    feathers: Maps = light * np.maximum(barbs, np.exp(-np.square(aside / np.float32(0.25))))
+    feathers: Array = light * np.maximum(barbs, np.exp(-np.square(aside / np.float32(0.25))))
     return feathers
 
 
-def _clouds(draw: np.random.Generator, count: int) -> Maps:
+def _clouds(draw: np.random.Generator, count: int) -> Array:
     """Return smooth noise of mean 0, in which `count` blots stand side by side."""
     noise = draw.standard_normal((count, count), dtype=np.float32)
     smooth = Image.fromarray(noise).resize((DRAWN, DRAWN), Image.Resampling.BICUBIC)

@@ -116,10 +116,22 @@ def opened_tar(path: Path) -> Iterator[tarfile.TarFile]:
 
 
 def members_of(tar: tarfile.TarFile, path: Path) -> Iterator[tarfile.TarInfo]:
-    """Yield the members of an archive, each of which was checked."""
+    """Yield the members of an archive that official ones may have, and stay in its folder."""
     total = 0
     for member in tar:
-        _check_member(path, member)
+        inside = PurePosixPath(member.name)
+        # The holes of a sparse file are in no archive, and would be zeros in memory.
+        plain = (member.isfile() or member.isdir()) and not member.issparse()
+        if inside.is_absolute() or ".." in inside.parts or not plain:
+            raise VitscopeError(
+                f"{path} holds {quoted(member.name)}, which is a link, has holes or leaves the "
+                f"folder of the archive: do not use it, and get the official archive."
+            )
+        if not 0 <= member.size <= LARGEST_MEMBER:
+            raise VitscopeError(
+                f"{path} holds {quoted(member.name)} of {member.size} bytes, more than any "
+                f"official archive: do not use it, and get the official archive."
+            )
         total += member.size
         if total > LARGEST_ARCHIVE:
             raise _too_large()
@@ -130,20 +142,3 @@ def content_of(tar: tarfile.TarFile, member: tarfile.TarInfo) -> bytes:
     """Return the bytes of a member."""
     file = tar.extractfile(member)
     return b"" if file is None else file.read()
-
-
-def _check_member(path: Path, member: tarfile.TarInfo) -> None:
-    """Refuse a member that no official archive has, or that could reach out of its folder."""
-    inside = PurePosixPath(member.name)
-    # The holes of a sparse file are in no archive, and would be zeros in memory.
-    plain = (member.isfile() or member.isdir()) and not member.issparse()
-    if inside.is_absolute() or ".." in inside.parts or not plain:
-        raise VitscopeError(
-            f"{path} holds {quoted(member.name)}, which is a link, has holes or leaves the folder "
-            f"of the archive: do not use it, and get the official archive."
-        )
-    if not 0 <= member.size <= LARGEST_MEMBER:
-        raise VitscopeError(
-            f"{path} holds {quoted(member.name)} of {member.size} bytes, more than any official "
-            f"archive: do not use it, and get the official archive."
-        )

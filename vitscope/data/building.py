@@ -4,7 +4,7 @@ import json
 from collections.abc import Iterable, Iterator, Mapping
 from hashlib import sha256
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -12,20 +12,16 @@ from PIL import Image
 
 from vitscope.data.class_numbers import Numbering, list_classes, numbering
 from vitscope.data.opening import check_taken, open_source
-from vitscope.data.source import Sample, Source
+from vitscope.data.source import ImageFiles, Sample, Source
 from vitscope.data.split import DIGEST, OUTPUTS, UNKNOWN_LABEL, Rows, Split, select
 from vitscope.errors import VitscopeError
 from vitscope.files.images import as_pixels
 from vitscope.files.tensors import TensorFile, TensorWriter, row_sums
 from vitscope.image_size import ImageSize, height_and_width
 
-if TYPE_CHECKING:
-    from vitscope.data.source import ImageFiles
-
-
 Integers = npt.NDArray[np.int64]
 
-# How Pillow calls images of one channel and of three.
+# What Pillow calls images of one channel and of three.
 MODES = {1: "L", 3: "RGB"}
 INTERPOLATIONS = {"bilinear": Image.Resampling.BILINEAR, "bicubic": Image.Resampling.BICUBIC}
 # What `resize` says where images are to cover their final size.
@@ -54,7 +50,15 @@ def build(
     classes = ours or numbering(where, source.classes, dataset, getattr(source, "empty", ()))
     check_taken(where, settings["images"], len(source))
     rows = select(len(source), settings["images"], settings["seed"])
-    metadata = _metadata(name, dataset, split, source, classes)
+    metadata = {
+        "dataset": name,
+        "split": split,
+        "classes": json.dumps(classes.names),
+        "source_images": str(len(source)),
+        "resize": json.dumps(dataset["resize"]),
+        "interpolation": dataset["interpolation"],
+        **source.provenance,
+    }
     if outputs:
         metadata[OUTPUTS] = json.dumps(outputs)
     shape = (dataset.get("channels", 3), *height_and_width(dataset["image_size"]))
@@ -66,32 +70,16 @@ def build(
         made_by = {key: dataset[key] for key in READ_BY}
         metadata[UNSTORED] = json.dumps({**made_by, "split": split, "channels": shape[0]})
         tensors = dict.fromkeys(("labels", "index"), ("I64", (len(rows),)))
-        written = _numbered(where, source, rows, classes)
+        # No image is opened.
+        labels = _labels(where, cast(ImageFiles, source).labels(rows), classes)
+        written = iter([("index", 0, rows), ("labels", 0, labels)])
     images_of = write_split(path, metadata, tensors, written, len(classes.names))
-    _say_classes(where, classes.names, images_of)
-
-
-def _say_classes(where: str, names: list[str], images_of: Integers) -> None:
-    """Say which class has which number: where that is wrong, every accuracy is."""
+    # Where a number is of another class, every accuracy is wrong.
     there = {
-        number: f"{names[number]} ({images_of[number]} images)"
+        number: f"{classes.names[number]} ({images_of[number]} images)"
         for number in np.flatnonzero(images_of).tolist()
     }
     print(f"{where}: classes: {list_classes(there) or 'no image has a label'}")
-
-
-def _metadata(
-    name: str, dataset: Mapping[str, Any], split: str, source: Source, classes: Numbering
-) -> dict[str, str]:
-    return {
-        "dataset": name,
-        "split": split,
-        "classes": json.dumps(classes.names),
-        "source_images": str(len(source)),
-        "resize": json.dumps(dataset["resize"]),
-        "interpolation": dataset["interpolation"],
-        **source.provenance,
-    }
 
 
 def numbers_of(count: int, extra: tuple[str, ...] = ()) -> dict[str, tuple[str, tuple[int, ...]]]:
@@ -170,15 +158,6 @@ def _written(
         yield "labels", first, _labels(where, [each.label for each in chosen], classes)
         for column, extra in enumerate(source.extra):
             yield extra, first, np.array([sample.extra[column] for sample in chosen])
-
-
-def _numbered(
-    where: str, source: Source, rows: Integers, classes: Numbering
-) -> Iterator[tuple[str, int, npt.NDArray[Any]]]:
-    """Yield what the file holds of a split whose images are not stored; none is opened."""
-    yield "index", 0, rows
-    files = cast("ImageFiles", source)
-    yield "labels", 0, _labels(where, files.labels(rows), classes)
 
 
 def _labels(where: str, found: list[int], classes: Numbering) -> Integers:

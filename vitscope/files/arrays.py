@@ -107,5 +107,4 @@ def _library(name: str) -> Any:
         ) from error
 
 
-# By the end of the file's name.
 FORMATS = {"npz": _write_npz, "h5": _write_hdf5, "zarr.zip": _write_zarr}

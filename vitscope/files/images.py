@@ -58,20 +58,16 @@ def in_rgb(image: Image.Image, name: str) -> Image.Image:
     """
     if image.mode in OF_8_BITS:
         return image.convert("RGB")
-    if not _is_grey_of_16_bits(image):
+    tags: Any = getattr(image, "tag_v2", {BITS: (16,), SHADE: BLACK_IS_ZERO})
+    has_16_bits = tags.get(BITS) == (16,) and tags.get(SHADE) == BLACK_IS_ZERO
+    is_grey = image.mode.startswith("I;16") or (image.mode == "I" and image.format in OF_16_BITS)
+    if not (has_16_bits and is_grey):
         raise VitscopeError(
             f"{name} has pixels of the mode {image.mode}, of which nothing says what is white: "
             f"save it with 8 bits, or grey with 16."
         )
     values = np.asarray(image).astype(np.uint32)
     return Image.fromarray(((values + 128) // 257).astype(np.uint8)).convert("RGB")
-
-
-def _is_grey_of_16_bits(image: Image.Image) -> bool:
-    tags: Any = getattr(image, "tag_v2", {BITS: (16,), SHADE: BLACK_IS_ZERO})
-    if tags.get(BITS) != (16,) or tags.get(SHADE) != BLACK_IS_ZERO:
-        return False
-    return image.mode.startswith("I;16") or (image.mode == "I" and image.format in OF_16_BITS)
 
 
 Pixels = npt.NDArray[np.uint8]

@@ -34,13 +34,13 @@ def as_markdown(title: str, text: str, sections: Iterable[Section]) -> str:
     blocks = [f"# {_in_markdown(title)}", _in_markdown(text)]
     for section in sections:
         cells = (section.header, ["---"] * len(section.header), *section.rows)
-        rows = "\n".join(map(_markdown_row, cells))
+        rows = "\n".join(f"| {' | '.join(map(_in_markdown_cell, row))} |" for row in cells)
         blocks += [f"## {_in_markdown(section.heading)}", _in_markdown(section.text), rows]
     return "\n\n".join(block for block in blocks if block) + "\n"
 
 
-def _markdown_row(cells: Sequence[str]) -> str:
-    return f"| {' | '.join(_in_markdown(cell).replace('|', chr(92) + '|') for cell in cells)} |"
+def _in_markdown_cell(text: str) -> str:
+    return _in_markdown(text).replace("|", r"\|")
 
 
 def _in_markdown(text: str) -> str:

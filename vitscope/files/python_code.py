@@ -66,13 +66,13 @@ def remember(file: Path) -> None:
     with suppress(OSError, ValueError, TypeError, AttributeError):
         known = json.loads(file.read_text(encoding="utf-8"))
         _found.update({key: list(each) for key, each in known.items()})
-    atexit.register(_write_found, file, len(_found))
+    before = len(_found)
 
-
-def _write_found(file: Path, known: int) -> None:
-    if len(_found) > known:
-        with suppress(OSError, VitscopeError):
-            write_text(file, json.dumps(_found))
+    @atexit.register
+    def write() -> None:
+        if len(_found) > before:
+            with suppress(OSError, VitscopeError):
+                write_text(file, json.dumps(_found))
 
 
 def imported_by(tree: ast.AST, package: str) -> tuple[str, ...]:
@@ -158,14 +158,11 @@ class Definition:
 
 def definitions(source: bytes, package: str, path: str) -> list[Definition]:
     """Return what the source of a module of a package defines, in its order."""
-    found = read_once(
-        "definitions", source, package, path, partial(_read_definitions, package=package)
-    )
-    return [_made(*each) for each in found]
-
-
-def _made(names: list[str], digest: str, uses: list[Any], imports: list[Any]) -> Definition:
-    return Definition(tuple(names), digest, tuple(map(tuple, uses)), tuple(map(tuple, imports)))
+    find = partial(_read_definitions, package=package)
+    return [
+        Definition(tuple(names), digest, tuple(map(tuple, uses)), tuple(map(tuple, imports)))
+        for names, digest, uses, imports in read_once("definitions", source, package, path, find)
+    ]
 
 
 def _read_definitions(tree: ast.Module, package: str) -> Iterator[tuple[Any, ...]]:

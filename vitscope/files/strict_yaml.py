@@ -124,17 +124,14 @@ def _check(node: yaml.Node, sizes: dict[int, int]) -> int:
         _check_keys(key for key, _ in node.value)
     if isinstance(node, yaml.ScalarNode):
         _check_scalar(node)
-    size = 1 + sum(_check(part, sizes) for part in _parts(node))
+    parts = node.value if isinstance(node, yaml.CollectionNode) else []
+    if isinstance(node, yaml.MappingNode):
+        parts = [part for pair in parts for part in pair]
+    size = 1 + sum(_check(part, sizes) for part in parts)
     if size > LARGEST:
         raise _refusal(node, f"found aliases for more than {LARGEST} values: use fewer")
     sizes[id(node)] = size
     return size
-
-
-def _parts(node: yaml.Node) -> list[yaml.Node]:
-    if isinstance(node, yaml.MappingNode):
-        return [part for pair in node.value for part in pair]
-    return node.value if isinstance(node, yaml.SequenceNode) else []
 
 
 def _check_scalar(node: yaml.ScalarNode) -> None:

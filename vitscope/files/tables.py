@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-# Of each column the name of its type, "float64" or "list of float64", and its sentence.
+# For each column the name of its type, "float64" or "list of float64", and its sentence.
 Columns = dict[str, tuple[str, str]]
 
 SEAL, SEAL_BYTES = b"vitscope", 12
@@ -79,7 +79,9 @@ class Table:
         facts = {**(metadata or {}), "table": self.name, SEALED: "crc32"}
         written = pa.BufferOutputStream()
         pq.write_table(table.replace_schema_metadata(facts), written, **layout)
-        return _add_seal(written.getvalue().to_pybytes())
+        data = written.getvalue().to_pybytes()
+        footer = _footer(data)
+        return data[:footer] + SEAL + zlib.crc32(data).to_bytes(4, "little") + data[footer:]
 
     def read(self, path: Path | str) -> "pd.DataFrame":
         """Read the table, checking its columns and types."""
@@ -121,13 +123,10 @@ def write_parts(parts: Mapping[str, bytes], path: Path | str) -> None:
 
     frame = pd.DataFrame({"measure": [*parts], "part": [*parts.values()]})
     # Each part is read alone; it is compressed already, and large.
-    layout: dict[str, Any] = {
-        "compression": "none",
-        "use_dictionary": False,
-        "write_statistics": False,
-    }
+    layout: dict[str, Any] = {"compression": "none", "use_dictionary": False}
+    layout |= {"write_statistics": False, "row_group_size": 1}
     with atomic_path(path) as partial:
-        partial.write_bytes(PARTS.to_bytes(frame, row_group_size=1, **layout))
+        partial.write_bytes(PARTS.to_bytes(frame, **layout))
 
 
 def has_part(path: Path, measure: str) -> bool:
@@ -173,12 +172,6 @@ def _arrow_type(name: str) -> "pa.DataType":
 def _footer(data: bytes | memoryview) -> int:
     """Return where the footer of a parquet file begins."""
     return len(data) - 8 - int.from_bytes(data[-8:-4], "little")
-
-
-def _add_seal(data: bytes) -> bytes:
-    """Return a parquet file with its checksum."""
-    footer = _footer(data)
-    return data[:footer] + SEAL + zlib.crc32(data).to_bytes(4, "little") + data[footer:]
 
 
 def _seal_holds(data: memoryview) -> bool | None:

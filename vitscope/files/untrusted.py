@@ -47,8 +47,12 @@ def bounded_memory(path: Path) -> Iterator[None]:
     folder, whose size says nothing, has no limit; neither has any file where Linux is not.
     """
     before = resource.getrlimit(resource.RLIMIT_DATA)
-    most = _most(path)
-    if most is None or 0 <= before[0] < most:
+    try:
+        pages = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[5])
+        most = pages * resource.getpagesize() + LEAST + TIMES * path.stat().st_size
+    except OSError:
+        most = 0
+    if not path.is_file() or most == 0 or 0 <= before[0] < most:
         yield
         return
     resource.setrlimit(resource.RLIMIT_DATA, (most, before[1]))
@@ -72,14 +76,3 @@ def bounded_steps(path: Path, steps: Iterable[T]) -> Iterator[T]:
         if step is end:
             return
         yield step  # type: ignore[misc]
-
-
-def _most(path: Path) -> int | None:
-    """Return how much memory this process may have while it reads a file."""
-    try:
-        pages = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[5])
-    except OSError:
-        return None
-    if not path.is_file():
-        return None
-    return pages * resource.getpagesize() + LEAST + TIMES * path.stat().st_size

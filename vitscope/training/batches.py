@@ -33,7 +33,9 @@ def seeded(*key: int) -> Iterator[None]:
     python, legacy = random.getstate(), np.random.get_state()  # noqa: NPY002
     # A process that augments was forked, and must not touch a GPU.
     with torch.random.fork_rng(devices=[] if get_worker_info() else None):
-        seed = key[0] if len(key) == 1 else _mixed(key)
+        # With its length: a sequence is padded with zeros.
+        mixed = np.random.SeedSequence((len(key), *key)).generate_state(1)[0]
+        seed = key[0] if len(key) == 1 else int(mixed)
         torch.manual_seed(seed)
         random.seed(seed)
         np.random.seed(seed)  # noqa: NPY002  (timm draws from the global generators)
@@ -42,12 +44,6 @@ def seeded(*key: int) -> Iterator[None]:
         finally:
             random.setstate(python)
             np.random.set_state(legacy)  # noqa: NPY002
-
-
-def _mixed(key: tuple[int, ...]) -> int:
-    """Return a seed in which every number of the key counts, in the range that NumPy takes."""
-    # With its length: a sequence is padded with zeros.
-    return int(np.random.SeedSequence((len(key), *key)).generate_state(1)[0])
 
 
 Batch = tuple[Tensor, Tensor]
@@ -75,7 +71,7 @@ class Batches:
         self._crops = recipe["crop"] is not None
         self._finishing = partial(finishing, recipe, len(split.classes), mean, std)
         self._finish = self._finishing(CPU)
-        self._order = lru_cache(maxsize=1)(self._drawn_order)
+        self._order = lru_cache(maxsize=1)(self._draw_order)
 
     @property
     def steps(self) -> int:
@@ -95,16 +91,16 @@ class Batches:
     def _begin(self, epoch: int, step: int) -> Batch:
         first = step * self._batch_size
         chosen = self._order(epoch)[first : first + self._batch_size]
-        pixels = self._augment(self._open(chosen))
+        # Images are whole where parts are cut out of them.
+        images: Images = (
+            self._split.pictures(chosen)
+            if self._crops
+            else self._split.images(chosen).transpose(0, 2, 3, 1)
+        )
+        pixels = self._augment(images)
         return torch.tensor(pixels), torch.tensor(self._split.labels[chosen])
 
-    def _open(self, rows: npt.NDArray[np.int64]) -> Images:
-        """Return images, (H, W, C), whole where parts are cut out of them."""
-        if self._crops:
-            return self._split.pictures(rows)
-        return self._split.images(rows).transpose(0, 2, 3, 1)
-
-    def _drawn_order(self, epoch: int) -> npt.NDArray[np.int64]:
+    def _draw_order(self, epoch: int) -> npt.NDArray[np.int64]:
         with seeded(self._seed, epoch):
             order: npt.NDArray[np.int64] = torch.randperm(len(self._rows)).numpy()
         return self._rows[order]
@@ -246,17 +242,22 @@ def augment_images(
     """
     rows = training_rows(split, recipe)
     known_labels(split, rows.tolist())
-    if not clean:
-        _check_batches(recipe, len(rows))
+    size = recipe["batch_size"]
+    if not clean and size > len(rows):
+        raise VitscopeError(
+            f"training.batch_size is {size} and there are {len(rows)} images to draw from: lower "
+            f"it there, or in loss.augment if the study has it, or give the split more images."
+        )
     shape = (images, *split.shape)
     tensors = {"images": ("F32", shape), "targets": ("F32", (images, len(split.classes)))}
     metadata = {"data_sha256": split.digest, "seed": str(seed), "clean": str(clean)}
     with TensorWriter(path, tensors, metadata) as writer:
-        drawn = (
-            _clean(split, rows, images, seed, mean, std)
-            if clean
-            else _drawn(split, recipe, seed, mean, std)
-        )
+        if clean:
+            drawn = _clean(split, rows, images, seed, mean, std)
+        else:
+            # As in training, epoch after epoch, without an end.
+            batches = Batches(split, recipe, seed, mean, std)
+            drawn = (batches.draw(*divmod(number, batches.steps)) for number in count())
         first = 0
         while first < images:
             pixels, targets = next(drawn)
@@ -264,26 +265,6 @@ def augment_images(
             writer.write("images", first, pixels[:taken].numpy())
             writer.write("targets", first, targets[:taken].numpy())
             first += taken
-
-
-def _check_batches(recipe: Recipe, there: int) -> None:
-    """Refuse batches that training could not draw either."""
-    size = recipe["batch_size"]
-    if size > there:
-        raise VitscopeError(
-            f"training.batch_size is {size} and there are {there} images to draw from: lower it "
-            f"there, or in loss.augment if the study has it, or give the split more images."
-        )
-
-
-def _drawn(
-    split: Split, recipe: Recipe, seed: int, mean: list[float], std: list[float]
-) -> Iterator[Batch]:
-    """Yield batches as in training, epoch after epoch, without an end."""
-    batches = Batches(split, recipe, seed, mean, std)
-    for epoch in count():
-        for step in range(batches.steps):
-            yield batches.draw(epoch, step)
 
 
 def _clean(

@@ -101,7 +101,8 @@ class Steps:
         recipe: Recipe,
         say: Say = say_on_stderr,
     ) -> None:
-        self._model, self._optimizer, self._recipe = model, optimizer, recipe
+        self._step = lambda *batch: take_step(model, optimizer, *batch, recipe)
+        self._optimizer = optimizer
         self._device = next(model.parameters()).device
         self._recording = Recording(lambda text: say(f"a step of training {text}"))
 
@@ -110,11 +111,8 @@ class Steps:
         set_learning_rate(self._optimizer, rate)
         images = images.to(self._device, memory_format=torch.channels_last, non_blocking=True)
         targets = targets.to(self._device, non_blocking=True)
-        loss, hits = self._recording.run(self._take, images, targets)
+        loss, hits = self._recording.run(self._step, images, targets)
         return loss, hits
-
-    def _take(self, images: Tensor, targets: Tensor) -> Taken:
-        return take_step(self._model, self._optimizer, images, targets, self._recipe)
 
 
 def trained_parameters(model: nn.Module) -> dict[str, nn.Parameter]:

@@ -15,8 +15,7 @@ from PIL import Image
 from PIL.TiffImagePlugin import AppendingTiffWriter
 
 from vitscope.errors import VitscopeError, visible
-from vitscope.video import ffmpeg
-from vitscope.video.frames import BrokenOffError, Frame, Ticks
+from vitscope.video.frames import BrokenOffError, Frame, Ticks, write_film, writing_program
 
 FORMATS = ("webp", "gif", "mp4")
 # Bytes of frames: Pillow holds a third of these for a GIF; and a page begins in the first 4 GB.
@@ -41,7 +40,7 @@ def format_of(path: Path) -> str:
     if found not in FORMATS:
         raise VitscopeError(f"Cannot write {path}: a video is one of .{', .'.join(FORMATS)}.")
     if found == "mp4":
-        ffmpeg.writing_program()
+        writing_program()
     return found
 
 
@@ -76,7 +75,7 @@ def write_frames(
         return
     rest = iter(frames)
     first = next(rest)
-    ffmpeg.write(path, chain([first], rest), first.picture.size, rate, facts)
+    write_film(path, chain([first], rest), first.picture.size, rate, facts)
 
 
 def write_pictures(

@@ -51,8 +51,8 @@ def test_in_the_conflict_split_cues_always_disagree_and_all_pairs_occur() -> Non
     assert len(pairs) == 90
 
 
-@pytest.mark.parametrize("shape", range(10))
-def test_shapes_fit_their_circle_and_have_edges_of_one_pixel(shape: int) -> None:
+@pytest.mark.parametrize("shape", SHAPES)
+def test_shapes_fit_their_circle_and_have_edges_of_one_pixel(shape: str) -> None:
     step = 0.01
     axis = np.arange(-1.4, 1.4, step)
     x, y = np.meshgrid(axis, axis)
@@ -69,14 +69,14 @@ def test_shapes_fit_their_circle_and_have_edges_of_one_pixel(shape: int) -> None
 def test_no_shape_is_another_one() -> None:
     axis = np.linspace(-1.2, 1.2, 121)
     x, y = np.meshgrid(axis, axis)
-    covers = [shape(x, y) > 0 for shape in SHAPES]
+    covers = [shape(x, y) > 0 for shape in SHAPES.values()]
     for i, one in enumerate(covers):
         for other in covers[:i]:
             assert (one & other).sum() / (one | other).sum() < 0.9
 
 
-@pytest.mark.parametrize("texture", range(10))
-def test_textures_show_both_colours(texture: int) -> None:
+@pytest.mark.parametrize("texture", TEXTURES)
+def test_textures_show_both_colours(texture: str) -> None:
     x, y = np.meshgrid(np.arange(SIZE) / 4, np.arange(SIZE) / 4)
     noise = np.random.default_rng(0).standard_normal((1, 2, SIZE, SIZE))
     field = TEXTURES[texture](x[None] - 4, y[None] - 4, noise)

@@ -59,28 +59,25 @@ def read_binary(members: list[bytes], label_bytes: int) -> Content:
     return names.decode("ascii").split(), parts
 
 
-def open_archive(
-    source: Mapping[str, Any],
-    split: str,
-    path: Path,
-    archive: Mapping[str, Any],
-    layouts: Layouts,
-) -> "Cifar":
-    """Open a split of an archive; one that was downloaded must be the official one."""
-    if "path" not in source:
-        confirm(archive, source, path)
-    return Cifar(source["kind"], path, split, layouts)
-
-
 class Cifar:
     """A split of CIFAR-10 or CIFAR-100."""
 
     extra = ()
 
-    def __init__(self, kind: str, path: Path, split: str, layouts: Layouts) -> None:
+    def __init__(
+        self,
+        source: Mapping[str, Any],
+        split: str,
+        path: Path,
+        archive: Mapping[str, Any],
+        layouts: Layouts,
+    ) -> None:
+        """Open a split of an archive; one that was downloaded must be the official one."""
+        if "path" not in source:
+            confirm(archive, source, path)
         if split not in SPLITS:
-            raise no_such_split(kind, split, SPLITS)
-        name, members = _read_members(kind, path, split, layouts)
+            raise no_such_split(source["kind"], split, SPLITS)
+        name, members = _read_members(source["kind"], path, split, layouts)
         try:
             self.classes, parts = layouts[name].read(members)
             self._pixels = np.concatenate([pixels for pixels, _ in parts])

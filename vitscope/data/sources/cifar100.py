@@ -5,7 +5,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from vitscope.data.sources._cifar import Cifar, FileLayout, open_archive, read_binary, read_pickled
+from vitscope.data.sources._cifar import Cifar, FileLayout, read_binary, read_pickled
 
 SOURCE: dict[str, Any] = {
     "meaning": "the official archive of CIFAR-100, downloaded and checked, or a `path` to it",
@@ -48,4 +48,4 @@ LAYOUTS = {
 
 def open_split(source: Mapping[str, Any], split: str, file: Path) -> Cifar:
     """Open a split, with fine labels."""
-    return open_archive(source, split, file, SOURCE["archive"], LAYOUTS)
+    return Cifar(source, split, file, SOURCE["archive"], LAYOUTS)

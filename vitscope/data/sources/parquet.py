@@ -55,7 +55,9 @@ class Parquet:
     extra = ()
 
     def __init__(self, path: Path, image: str | None, label: str | None) -> None:
-        self._paths = _files_of(path)
+        self._paths = sorted(path.glob("*.parquet")) if path.is_dir() else [path]
+        if not self._paths:
+            raise VitscopeError(f"{path} holds no parquet files: correct the path of the data set.")
         files = [_open(path) for path in self._paths]
         schema = files[0].schema_arrow
         self._image = self._column(schema, "images", (image,) if image else IMAGE_COLUMNS)
@@ -66,7 +68,13 @@ class Parquet:
                     f"{path} has other columns than {self._paths[0].name}: give a folder of files "
                     f"of one data set."
                 )
-            _check_expansion(path, file)
+            groups = map(file.metadata.row_group, range(file.num_row_groups))
+            size = sum(group.total_byte_size for group in groups)
+            if size > LARGEST_EXPANSION * path.stat().st_size:
+                raise VitscopeError(
+                    f"{path} would expand to {size} bytes, which no encoded images do: do not use "
+                    f"it, and get the data set from where it was published."
+                )
         self.classes = _class_names(schema, self._label)
         self._counts = [file.metadata.num_rows for file in files]
         digests = [sha256_of(path) for path in self._paths]
@@ -101,15 +109,9 @@ class Parquet:
             count = file.metadata.row_group(group).num_rows
             inside = rows[(rows >= first) & (rows < first + count)]
             if len(inside):
-                yield from self._read_group(path, file, group, inside, first)
+                for entries in bounded_steps(path, self._entries(path, file, group, inside, first)):
+                    yield from (self._sample(entry, path) for entry in entries)
             first += count
-
-    def _read_group(
-        self, path: Path, file: pq.ParquetFile, group: int, rows: Integers, first: int
-    ) -> Iterator[Sample]:
-        for entries in bounded_steps(path, self._entries(path, file, group, rows, first)):
-            for entry in entries:
-                yield self._sample(entry, path)
 
     def _entries(
         self, path: Path, file: pq.ParquetFile, group: int, rows: Integers, first: int
@@ -136,25 +138,6 @@ class Parquet:
         name = f"{path}: an image of the column {self._image}"
         picture = decode_image(io.BytesIO(data), name)
         return Sample(picture, UNKNOWN_LABEL if label is None else label)
-
-
-def _files_of(path: Path) -> list[Path]:
-    """Return the file, or the parquet files of a folder in the order of their names."""
-    paths = sorted(path.glob("*.parquet")) if path.is_dir() else [path]
-    if not paths:
-        raise VitscopeError(f"{path} holds no parquet files: correct the path of the data set.")
-    return paths
-
-
-def _check_expansion(path: Path, file: pq.ParquetFile) -> None:
-    """Refuse columns that are much larger than the file that holds them."""
-    groups = map(file.metadata.row_group, range(file.num_row_groups))
-    size = sum(group.total_byte_size for group in groups)
-    if size > LARGEST_EXPANSION * path.stat().st_size:
-        raise VitscopeError(
-            f"{path} would expand to {size} bytes, which no encoded images do: do not use it, and "
-            f"get the data set from where it was published."
-        )
 
 
 def _open(path: Path) -> pq.ParquetFile:

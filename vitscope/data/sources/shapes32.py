@@ -87,29 +87,6 @@ def _soft(field: Array) -> Array:
     return np.clip(0.5 + field, 0, 1)
 
 
-# Shapes: fields that are positive inside and fall by about 1 per unit of length; radius about 1.
-
-
-def _disk(x: Array, y: Array) -> Array:
-    return 0.88 - np.hypot(x, y)
-
-
-def _ring(x: Array, y: Array) -> Array:
-    return 0.3 - np.abs(np.hypot(x, y) - 0.7)
-
-
-def _crescent(x: Array, y: Array) -> Array:
-    return np.minimum(1.0 - np.hypot(x, y), np.hypot(x - 0.6, y) - 0.72)
-
-
-def _triangle(x: Array, y: Array) -> Array:
-    return 0.55 - np.maximum(0.866 * np.abs(x) - 0.5 * y, y)
-
-
-def _square(x: Array, y: Array) -> Array:
-    return 0.78 - np.maximum(np.abs(x), np.abs(y))
-
-
 def _cross(x: Array, y: Array) -> Array:
     long, short = np.maximum(np.abs(x), np.abs(y)), np.minimum(np.abs(x), np.abs(y))
     return np.minimum(0.98 - long, 0.31 - short)
@@ -131,49 +108,11 @@ def _heart(x: Array, y: Array) -> Array:
     return np.maximum(lobe, tip)
 
 
-def _hourglass(x: Array, y: Array) -> Array:
-    return np.minimum(0.88 - np.abs(y), 0.76 * (0.1 + 0.85 * np.abs(y) - np.abs(x)))
-
-
-def _flower(x: Array, y: Array) -> Array:
-    petals = np.cos(5 * np.arctan2(x, -y))
-    field: Array = 0.7 * (0.72 + 0.28 * petals - np.hypot(x, y))
-    return field
-
-
-# Textures: fields whose sign says which of two colours shows; a period is about 1. The last
-# argument is noise, (n, 2, 32, 32): blotches of about that period, and grain.
-
-
 def _wave(phase: Array) -> Array:
     return np.sin(2 * np.pi * phase)
 
 
-def _stripes(x: Array, y: Array, noise: Array) -> Array:
-    return _wave(x)
-
-
-def _checks(x: Array, y: Array, noise: Array) -> Array:
-    return 2 * _wave(x / 1.6) * _wave(y / 1.6)
-
-
-def _dots(x: Array, y: Array, noise: Array) -> Array:
-    return _wave(x / 1.2) + _wave(y / 1.2) - 0.7
-
-
-def _mesh(x: Array, y: Array, noise: Array) -> Array:
-    return 2 * np.maximum(_wave(x / 1.4), _wave(y / 1.4)) - 1.3
-
-
-def _ripples(x: Array, y: Array, noise: Array) -> Array:
-    return _wave(np.hypot(x, y))
-
-
-def _zigzag(x: Array, y: Array, noise: Array) -> Array:
-    return _wave(y / 1.2 + np.abs((x / 2.4) % 1 - 0.5) * 1.6)
-
-
-def _bricks(x: Array, y: Array, noise: Array) -> Array:
+def _bricks(x: Array, y: Array) -> Array:
     course = np.floor(y)
     to_bed = 0.5 - np.abs(y - course - 0.5)
     to_joint = 1 - 2 * np.abs((x / 2 + course / 2) % 1 - 0.5)
@@ -181,33 +120,37 @@ def _bricks(x: Array, y: Array, noise: Array) -> Array:
     return field
 
 
-def _blotches(x: Array, y: Array, noise: Array) -> Array:
-    return 1.5 * noise[:, 0]
-
-
-def _grain(x: Array, y: Array, noise: Array) -> Array:
-    return 0.5 * noise[:, 1]
-
-
-def _shading(x: Array, y: Array, noise: Array) -> Array:
-    return 0.16 * x
-
-
-# Of each class its shape and its texture.
-CUES: dict[str, tuple[Callable[[Array, Array], Array], Callable[[Array, Array, Array], Array]]] = {
-    "striped disk": (_disk, _stripes),
-    "checked ring": (_ring, _checks),
-    "dotted crescent": (_crescent, _dots),
-    "meshed triangle": (_triangle, _mesh),
-    "rippled square": (_square, _ripples),
-    "zigzag cross": (_cross, _zigzag),
-    "bricked star": (_star, _bricks),
-    "blotched heart": (_heart, _blotches),
-    "grainy hourglass": (_hourglass, _grain),
-    "shaded flower": (_flower, _shading),
+Field = Callable[..., Array]
+# Fields that are positive inside and fall by about 1 per unit of length; the radius is about 1.
+SHAPES: dict[str, Field] = {
+    "disk": lambda x, y: 0.88 - np.hypot(x, y),
+    "ring": lambda x, y: 0.3 - np.abs(np.hypot(x, y) - 0.7),
+    "crescent": lambda x, y: np.minimum(1.0 - np.hypot(x, y), np.hypot(x - 0.6, y) - 0.72),
+    "triangle": lambda x, y: 0.55 - np.maximum(0.866 * np.abs(x) - 0.5 * y, y),
+    "square": lambda x, y: 0.78 - np.maximum(np.abs(x), np.abs(y)),
+    "cross": _cross,
+    "star": _star,
+    "heart": _heart,
+    "hourglass": lambda x, y: np.minimum(
+        0.88 - np.abs(y), 0.76 * (0.1 + 0.85 * np.abs(y) - np.abs(x))
+    ),
+    "flower": lambda x, y: 0.7 * (0.72 + 0.28 * np.cos(5 * np.arctan2(x, -y)) - np.hypot(x, y)),
 }
-CLASSES = tuple(CUES)
-SHAPES, TEXTURES = zip(*CUES.values(), strict=True)
+# Fields whose sign says which of two colours shows; a period is about 1. The last argument is
+# noise, (n, 2, 32, 32): blotches of about that period, and grain.
+TEXTURES: dict[str, Field] = {
+    "striped": lambda x, y, noise: _wave(x),
+    "checked": lambda x, y, noise: 2 * _wave(x / 1.6) * _wave(y / 1.6),
+    "dotted": lambda x, y, noise: _wave(x / 1.2) + _wave(y / 1.2) - 0.7,
+    "meshed": lambda x, y, noise: 2 * np.maximum(_wave(x / 1.4), _wave(y / 1.4)) - 1.3,
+    "rippled": lambda x, y, noise: _wave(np.hypot(x, y)),
+    "zigzag": lambda x, y, noise: _wave(y / 1.2 + np.abs((x / 2.4) % 1 - 0.5) * 1.6),
+    "bricked": lambda x, y, noise: _bricks(x, y),
+    "blotched": lambda x, y, noise: 1.5 * noise[:, 0],
+    "grainy": lambda x, y, noise: 0.5 * noise[:, 1],
+    "shaded": lambda x, y, noise: 0.16 * x,
+}
+CLASSES = tuple(f"{texture} {shape}" for texture, shape in zip(TEXTURES, SHAPES, strict=True))
 
 
 def _cues(draws: _Draws, split: str) -> tuple[Integers, Integers, Integers]:
@@ -227,26 +170,23 @@ def _turn(x: Array, y: Array, angle: Array, unit: Array) -> Maps:
     return x * cosine + y * sine, y * cosine - x * sine
 
 
-def _by_kind(kinds: Integers, fields: tuple[Callable[..., Array], ...], *maps: Array) -> Array:
+def _by_kind(kinds: Integers, fields: dict[str, Field], *maps: Array) -> Array:
     """Evaluate for each image the field of its kind."""
     result = np.empty((len(kinds), SIZE, SIZE), np.float32)
-    for kind in np.unique(kinds):
+    for kind, field in enumerate(fields.values()):
         chosen = kinds == kind
-        result[chosen] = fields[kind](*(values[chosen] for values in maps))
+        if chosen.any():
+            result[chosen] = field(*(values[chosen] for values in maps))
     return result
 
 
-def _standardize(maps: Array) -> Array:
-    """Scale each image's maps to mean 0 and, all together, deviation 1."""
+def _filter(noise: Array, response: Array) -> Array:
+    """Filter white noise; scale the maps of an image to mean 0 and, all together, deviation 1."""
+    spectrum = np.fft.rfft2(noise) * response
+    maps = np.fft.irfft2(spectrum, s=(SIZE, SIZE)).astype(np.float32)
     maps = maps - maps.mean((-2, -1), keepdims=True)
     scaled: Array = maps / maps.std((-3, -2, -1), keepdims=True)
     return scaled
-
-
-def _filter(noise: Array, response: Array) -> Array:
-    """Filter white noise by a frequency response."""
-    spectrum = np.fft.rfft2(noise) * response
-    return _standardize(np.fft.irfft2(spectrum, s=(SIZE, SIZE)).astype(np.float32))
 
 
 FREQUENCY = np.hypot(*np.meshgrid(np.fft.rfftfreq(SIZE), np.fft.fftfreq(SIZE))).astype(np.float32)
@@ -290,17 +230,6 @@ def _background(draws: _Draws) -> Array:
     return tone + draws.between(0.1, 0.22)[:, None] * scene
 
 
-def _two_colours(draws: _Draws) -> Maps:
-    """Choose two colours that differ in lightness, so that every texture can be seen."""
-    middle, contrast = draws.between(0.35, 0.65), draws.between(0.12, 0.4)
-    contrast = contrast * np.where(draws.between(0, 1) < 0.5, 1, -1)
-    first, second = (
-        _colours(light, draws.between(-0.25, 0.25), draws.between(-0.2, 0.2))
-        for light in (middle + contrast, middle - contrast)
-    )
-    return first, second
-
-
 def _silhouette(draws: _Draws, shape: Integers, x: Array, y: Array, radius: Array) -> Maps:
     """Return where the shape covers the image, and where its soft shadow falls."""
     tilt = draws.between(-0.7, 0.7)
@@ -318,17 +247,15 @@ def _fill(draws: _Draws, texture: Integers, x: Array, y: Array) -> Array:
     x, y = x + draws.between(-6, 6), y + draws.between(-6, 6)
     turned = _turn(x, y, draws.between(0, 2 * np.pi), period)
     pattern = _soft(_by_kind(texture, TEXTURES, *turned, noise))[:, None]
-    first, second = _two_colours(draws)
+    # Two colours that differ in lightness, so that every texture can be seen.
+    middle, contrast = draws.between(0.35, 0.65), draws.between(0.12, 0.4)
+    contrast = contrast * np.where(draws.between(0, 1) < 0.5, 1, -1)
+    first, second = (
+        _colours(light, draws.between(-0.25, 0.25), draws.between(-0.2, 0.2))
+        for light in (middle + contrast, middle - contrast)
+    )
     filled: Array = second + pattern * (first - second)
     return filled
-
-
-def _light(draws: _Draws) -> Array:
-    """Return light that falls off across the image."""
-    angle = draws.between(0, 2 * np.pi)
-    across = np.cos(angle) * (COLUMNS / SIZE - 0.5) + np.sin(angle) * (ROWS / SIZE - 0.5)
-    light: Array = 1 + draws.between(0, 0.5) * across
-    return light[:, None]
 
 
 def draw(split: str, indices: Integers, seed: int, places: Array | None = None) -> Images:
@@ -350,7 +277,10 @@ def draw(split: str, indices: Integers, seed: int, places: Array | None = None) 
     fill = _fill(draws, texture, x, y)
     image = _background(draws) * (1 - draws.between(0.1, 0.5)[:, None] * shadow)
     image += cover * (fill - image)
-    image *= _light(draws)
+    # Light that falls off across the image.
+    angle = draws.between(0, 2 * np.pi)
+    slope = np.cos(angle) * (COLUMNS / SIZE - 0.5) + np.sin(angle) * (ROWS / SIZE - 0.5)
+    image *= (1 + draws.between(0, 0.5) * slope)[:, None]
     image += draws.between(0.01, 0.1)[:, None] * draws.noise[:, 5:8]
     pixels = np.rint(255 * np.clip(image, 0, 1)).astype(np.uint8)
     return Images(pixels.transpose(0, 2, 3, 1), label, shape, texture)
