@@ -38,7 +38,7 @@ def read_back(path: Path) -> tuple[npt.NDArray[np.int16], list[int]]:
     return np.array(found, np.int16), list(durations)
 
 
-def read_film(path: Path) -> npt.NDArray[np.int16]:
+def pixels_of(path: Path) -> npt.NDArray[np.int16]:
     frames = read_film(path).frames
     return np.array([np.asarray(frame.picture, np.int16) for frame in frames])
 
@@ -85,7 +85,7 @@ def test_an_mp4_is_near_and_has_its_rate(tmp_path, ffmpeg, size, even) -> None:
     shown = frames(6, size)
     rate = Fraction(30000, 1001)
     path = write(tmp_path / "a.mp4", shown, [1 / rate] * 6, rate)
-    found = read_film(path)
+    found = pixels_of(path)
     assert read_film(path).rate == rate
     assert found.shape == (6, even[1], even[0], 3)
     width, height = size
@@ -101,14 +101,14 @@ def test_colours_of_an_mp4_are_those_that_were_written(tmp_path, ffmpeg) -> None
     flat = np.array([[255, 0, 0], [0, 255, 0], [0, 0, 255], [252, 255, 164], [87, 16, 110]])
     pixels = np.broadcast_to(flat.astype(np.uint8)[:, None, None], (5, 32, 32, 3)).copy()
     path = write(tmp_path / "a.mp4", [*pixels], [THIRTIETH] * 5, 1 / THIRTIETH)
-    assert np.abs(read_film(path) - pixels).max() <= 6
+    assert np.abs(pixels_of(path) - pixels).max() <= 6
 
 
 def test_an_mp4_of_frames_with_times_of_their_own(tmp_path, ffmpeg) -> None:
     shown = frames(3, (64, 48))
     path = write(tmp_path / "a.mp4", shown, [TENTH, Fraction(1, 2), Fraction(1, 25)])
     nearest = [
-        int(np.argmin([np.abs(each - one).mean() for one in shown])) for each in read_film(path)
+        int(np.argmin([np.abs(each - one).mean() for one in shown])) for each in pixels_of(path)
     ]
     # At 50 in a second.
     assert nearest == [0] * 5 + [1] * 25 + [2] * 2

@@ -2,21 +2,19 @@
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import pandas as pd
-import safetensors.torch
-import torch
 
-from vitscope.buildup.rule import Plan, Step, describe_candidate, describe_next, follow, stage_name
+from vitscope.buildup.rule import Plan, describe_candidate, describe_next, follow, stage_name
 from vitscope.claims.chance import share_interval
 from vitscope.data.split import Split, known_labels
 from vitscope.errors import VitscopeError
 from vitscope.files.tables import Table
 from vitscope.files.tensors import TensorFile
-from vitscope.networks.building.networks import empty_network, fill
-from vitscope.networks.checkpoints.translation import misfits
-from vitscope.networks.running.predictions import predict
+
+if TYPE_CHECKING:
+    import torch
 
 # Keys of metadata: images and weights of a result, and in the table the weights of each step.
 DATA, WEIGHTS, STEP = "data_sha256", "checkpoint_sha256", "step_"
@@ -62,12 +60,26 @@ def tabulate(name: str, plan: Plan, results: Sequence[pd.DataFrame]) -> pd.DataF
     course = follow(plan, scores)
     following = [describe_candidate(step.candidate) for step in course.steps[1:]]
     following.append(describe_next(course))
-    rows = [
-        _row(step, result) | {"buildup": name, "step": number, "next": coming}
-        for number, (step, result, coming) in enumerate(
-            zip(course.steps, results, following, strict=True)
+    rows = []
+    for number, (step, result) in enumerate(zip(course.steps, results, strict=True)):
+        counted = {key: int(result[key].iloc[0]) for key in RESULT.columns}
+        low, high = share_interval(counted["correct"], counted["images"])
+        rows.append(
+            {
+                "buildup": name,
+                "step": number,
+                "stage": stage_name(step.candidate.stage) or None,
+                "msas": step.candidate.number,
+                "attention": ", ".join(map(str, step.candidate.attention)),
+                **counted,
+                "accuracy": step.score,
+                "ci_low": low,
+                "ci_high": high,
+                "best": step.best,
+                "decision": step.decision,
+                "next": following[number],
+            }
         )
-    ]
     return pd.DataFrame(rows)
 
 
@@ -84,21 +96,6 @@ def label_digests(metadata: Mapping[str, str]) -> dict[str, str]:
     numbers = {key.removeprefix(STEP).removesuffix("_sha256"): steps[key] for key in steps}
     return labelled | {
         f"Checkpoint SHA-256 of step {n}": numbers[n] for n in sorted(numbers, key=int)
-    }
-
-
-def _row(step: Step, result: pd.DataFrame) -> dict[str, object]:
-    counted = {key: int(result[key].iloc[0]) for key in RESULT.columns}
-    low, high = share_interval(counted["correct"], counted["images"])
-    return counted | {
-        "stage": stage_name(step.candidate.stage) or None,
-        "msas": step.candidate.number,
-        "attention": ", ".join(map(str, step.candidate.attention)),
-        "accuracy": step.score,
-        "ci_low": low,
-        "ci_high": high,
-        "best": step.best,
-        "decision": step.decision,
     }
 
 
@@ -119,12 +116,18 @@ def measure(
     *,
     where: str,
     batch_size: int,
-    device: torch.device,
+    device: "torch.device",
 ) -> pd.DataFrame:
     """Return the table of a step, one row, for all images of a split.
 
     `where` is the place in the study that an error names if the weights do not fit.
     """
+    import safetensors.torch
+
+    from vitscope.networks.building.empty import empty_network, fill
+    from vitscope.networks.checkpoints.matching import misfits
+    from vitscope.networks.running.predictions import predict
+
     model = empty_network(network)
     TensorFile(weights).verify()
     found = safetensors.torch.load_file(weights)

@@ -9,19 +9,7 @@ from vitscope.claims.published import Published
 from vitscope.drawing.axes import begin_at_zero
 from vitscope.drawing.figure import Member
 from vitscope.drawing.looks import GRAY, HEAD, HEAD_ALPHA, REFERENCE
-from vitscope.drawing.panels import Panel, make_panels
-
-
-def _draw_heads(panel: Panel, heads: pd.DataFrame, value: str) -> None:
-    style = {**HEAD, "color": panel.look.color, "alpha": HEAD_ALPHA}
-    panel.axes.plot(heads["depth"], heads[value], **style, clip_on=False)
-    panel.legend.add_line("head", {**HEAD, "color": GRAY})
-
-
-def _draw_mean(panel: Panel, means: pd.DataFrame, value: str, name: str) -> None:
-    panel.legend.add_marker(name, panel.look.line, panel.look)
-    panel.draw_interval(means["depth"], means[f"{value}_low"], means[f"{value}_high"])
-    panel.draw_curve(means["depth"], means[value])
+from vitscope.drawing.panels import make_panels
 
 
 def plot(
@@ -46,8 +34,13 @@ def plot(
     measured = table[table[value].notna()]
     for panel in panels.of_models(members, measured, ["attention", "head"], published):
         means, theirs = panel.rows[panel.rows["head"].isna()], panel.theirs
-        _draw_heads(panel, panel.rows[panel.rows["head"].notna()], value)
-        _draw_mean(panel, means, value, mean)
+        heads = panel.rows[panel.rows["head"].notna()]
+        style = {**HEAD, "color": panel.look.color, "alpha": HEAD_ALPHA}
+        panel.axes.plot(heads["depth"], heads[value], **style, clip_on=False)
+        panel.legend.add_line("head", {**HEAD, "color": GRAY})
+        panel.legend.add_marker(mean, panel.look.line, panel.look)
+        panel.draw_interval(means["depth"], means[f"{value}_low"], means[f"{value}_high"])
+        panel.draw_curve(means["depth"], means[value])
         if reference:
             panel.axes.plot(means["depth"], means[reference], **REFERENCE, zorder=1)
             panel.legend.add_line(named, REFERENCE)

@@ -10,12 +10,8 @@ from dataclasses import dataclass
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-import pandas as pd
-
-from vitscope.claims.published import Published
 from vitscope.claims.snapshots import at_snapshots
 from vitscope.errors import VitscopeError
-from vitscope.measures.columns import without_resamples
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -76,7 +72,7 @@ def draw(
     """
     shown = at_snapshots(tables, snapshots)
     for name, table in shown.items():
-        # What is of pairs of models has a row for some of them.
+        # A table of pairs of models has rows of some of them.
         if "other_model" not in table:
             _check_rows(name, table, members)
     more = () if published is None else (published,)
@@ -101,15 +97,19 @@ def _check_rows(name: str, table: "pd.DataFrame", members: Sequence[Member]) -> 
 
 
 def points_of(
-    tables: Mapping[str, pd.DataFrame],
+    tables: "Mapping[str, pd.DataFrame]",
     members: Sequence[Member],
-    published: Mapping[str, Published],
-) -> pd.DataFrame:
-    """Return the rows of all tables, and published points, with what the figure calls a model.
+    published: "Mapping[str, Published]",
+) -> "pd.DataFrame":
+    """Return the points of a figure as one table: rows of its tables, and published points.
 
-    The block table is left out where it is not all: its cut points are bands and marks. The column
-    `published` names the series of a published point.
+    A model has the label of the figure. The block table is left out where it is not all: its cut
+    points are bands and marks. The column `published` names the series of a published point.
     """
+    import pandas as pd
+
+    from vitscope.measures.columns import without_resamples
+
     names = [name for name in tables if name != "blocks"] or list(tables)
     frames = [without_resamples(tables[name]).assign(table=name) for name in names]
     frames += [

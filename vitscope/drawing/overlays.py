@@ -131,11 +131,6 @@ def colors_over() -> Colormap:
     return ListedColormap(shades)
 
 
-def _in_grey(pixels: npt.NDArray[np.uint8]) -> npt.NDArray[np.uint8]:
-    """Return a picture without its colours, which those of a map would mix with."""
-    return as_pixels(as_picture(pixels).convert("L"))
-
-
 def draw_picture(axes: Axes, pixels: npt.NDArray[np.uint8]) -> None:
     """Draw a picture, in colour or grey."""
     grey = pixels.shape[2] == 1
@@ -184,7 +179,8 @@ def draw_map(
     """Draw a map as large as its picture, of `size` pixels, or over that picture in grey."""
     height, width = size
     if over is not None:
-        draw_picture(axes, _in_grey(over))
+        # Without its colours, which those of the map would mix with.
+        draw_picture(axes, as_pixels(as_picture(over).convert("L")))
     return axes.imshow(
         np.reshape(values, grid),
         cmap=MAP_COLORS if over is None else colors_over(),

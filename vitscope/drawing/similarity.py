@@ -67,7 +67,11 @@ def draw_maps(panels: Panels, maps: Sequence[SimilarityMap], label: str) -> None
     for axes, each in zip(panels.axes, maps, strict=True):
         cells = _draw_map(panels.figure, axes, each, lowest)
     color_bar(panels.axes, cells, label)
-    _add_entries(panels, maps)
+    points = [points for each in maps for points in each.points()]
+    for kind in {kind for each in points for kind, at in _marked(each).items() if at.any()}:
+        panels.legend.add_band(kind, lw=0)
+    if any(np.isnan(each.values).any() for each in maps):
+        panels.legend.add("undefined", Patch(**UNDEFINED))
     panels.legend.draw(panels.figure, None if panels.whole else panels.axes[0])
     # Titles move above the names of the stages as these are drawn: only then can all be laid out.
     panels.figure.draw_without_rendering()
@@ -75,9 +79,23 @@ def draw_maps(panels: Panels, maps: Sequence[SimilarityMap], label: str) -> None
 
 def _draw_map(figure: Figure, axes: Axes, drawn: SimilarityMap, lowest: float) -> AxesImage:
     across, up = map(_edges, drawn.points())
-    cells = _draw_cells(axes, across, up, drawn.values, lowest)
-    _draw_stages(axes.axvline, across, drawn.points()[0])
-    _draw_stages(axes.axhline, up, drawn.up)
+    if np.isnan(drawn.values).any():
+        axes.patch.set(**UNDEFINED)
+    # A picture, not cells that lie side by side: viewers show hairs between these.
+    cells = axes.imshow(
+        np.ma.masked_invalid(drawn.values),
+        extent=(across[0], across[-1], up[0], up[-1]),
+        aspect="auto",
+        origin="lower",
+        interpolation="nearest",
+        cmap=SIMILARITY_COLORS,
+        vmin=lowest,
+        vmax=1,
+    )
+    for start in _starts(drawn.points()[0])[1:]:
+        axes.axvline(across[start], **BOUNDARY)
+    for start in _starts(drawn.up)[1:]:
+        axes.axhline(up[start], **BOUNDARY)
     _name_stages(axes.secondary_xaxis("top").xaxis, across, drawn.points()[0])
     if drawn.across is not None:
         _name_stages(axes.secondary_yaxis("right").yaxis, up, drawn.up)
@@ -99,32 +117,10 @@ def _edges(points: pd.DataFrame) -> Array:
     return np.append(depth, depth[-1] + step) - step / 2
 
 
-def _draw_cells(axes: Axes, across: Array, up: Array, values: Array, lowest: float) -> AxesImage:
-    if np.isnan(values).any():
-        axes.patch.set(**UNDEFINED)
-    # A picture, not cells that lie side by side: viewers show hairs between these.
-    return axes.imshow(
-        np.ma.masked_invalid(values),
-        extent=(across[0], across[-1], up[0], up[-1]),
-        aspect="auto",
-        origin="lower",
-        interpolation="nearest",
-        cmap=SIMILARITY_COLORS,
-        vmin=lowest,
-        vmax=1,
-    )
-
-
 def _starts(points: pd.DataFrame) -> Array:
     """Return the positions of the cut points at which a stage begins."""
     stage = points["stage"].to_numpy()
     return np.flatnonzero(np.diff(stage, prepend=stage[0] - 1))
-
-
-def _draw_stages(draw_line: Callable[..., object], edges: Array, points: pd.DataFrame) -> None:
-    """Draw a line where a stage begins."""
-    for start in _starts(points)[1:]:
-        draw_line(edges[start], **BOUNDARY)
 
 
 def _name_stages(names: Axis, edges: Array, points: pd.DataFrame) -> None:
@@ -154,13 +150,3 @@ def _marked(points: pd.DataFrame) -> dict[str, Array]:
     """Return which cut points follow an MSA, and which a block that subsamples."""
     attends, shrinks = points["kind"] == "msa", subsamples(points)
     return {"msa": attends.to_numpy(bool), "subsampling": shrinks.to_numpy(bool)}
-
-
-def _add_entries(panels: Panels, maps: Sequence[SimilarityMap]) -> None:
-    """Add to the legend what the figure shows."""
-    points = [points for each in maps for points in each.points()]
-    marked = {kind for each in points for kind, at in _marked(each).items() if at.any()}
-    for kind in marked:
-        panels.legend.add_band(kind, lw=0)
-    if any(np.isnan(each.values).any() for each in maps):
-        panels.legend.add("undefined", Patch(**UNDEFINED))

@@ -1,6 +1,6 @@
 """Verdicts on claims as one picture: claims down, models across, published beside measured."""
 
-from collections.abc import Collection, Hashable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from textwrap import fill
 from typing import Any
 
@@ -40,8 +40,14 @@ def plot(claims: pd.DataFrame, labels: Mapping[str, str]) -> Figure:
     once = distinct(claims)
     once = once.assign(published=once["published_verdict"].replace(_OF_PUBLISHED))
     found = once.to_dict("records")
-    statements = [_statement(row) for row in found]
-    models = [_models(row, labels) for row in found]
+    statements = [
+        row["statement"] + ("" if pd.isna(row["snapshot"]) else f" ({moment(row['snapshot'])})")
+        for row in found
+    ]
+    models = [
+        labels[row["model"]] + ("" if pd.isna(row["versus"]) else f" –\n{labels[row['versus']]}")
+        for row in found
+    ]
     rows = list(dict.fromkeys(statements))
     # Single models come before pairs.
     alone = [model for model, row in zip(models, found, strict=True) if pd.isna(row["versus"])]
@@ -77,29 +83,13 @@ def _add_legend(figure: Figure, shown: Collection[Any], published: bool) -> floa
     return sum(heights) + _AROUND
 
 
-def _statement(row: Mapping[Hashable, Any]) -> str:
-    at = "" if pd.isna(row["snapshot"]) else f" ({moment(row['snapshot'])})"
-    return f"{row['statement']}{at}"
-
-
-def _models(row: Mapping[Hashable, Any], labels: Mapping[str, str]) -> str:
-    versus = "" if pd.isna(row["versus"]) else f" –\n{labels[row['versus']]}"
-    return f"{labels[row['model']]}{versus}"
-
-
 def _draw(axes: Axes, place: tuple[int, int], verdicts: Sequence[Any]) -> None:
     """Draw the parts of a cell, side by side, a hollow one where nothing is known."""
     column, row = place
     width = 2 * _HALF / len(verdicts)
     for part, said in enumerate(verdicts):
         known = said in VERDICT_COLORS
-        axes.add_patch(
-            Rectangle(
-                (column - _HALF + part * width, row - _HIGH),
-                width,
-                2 * _HIGH,
-                facecolor=VERDICT_COLORS[said] if known else "none",
-                edgecolor="white" if known else GRAY,
-                lw=0.6 if known else 0.2,
-            )
-        )
+        look: dict[str, Any] = {"facecolor": VERDICT_COLORS[said] if known else "none"}
+        look |= {"edgecolor": "white", "lw": 0.6} if known else {"edgecolor": GRAY, "lw": 0.2}
+        corner = (column - _HALF + part * width, row - _HIGH)
+        axes.add_patch(Rectangle(corner, width, 2 * _HIGH, **look))

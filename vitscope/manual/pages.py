@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from vitscope.errors import VitscopeError
-from vitscope.files.whole import atomic_path
+from vitscope.files.whole import write_text
 from vitscope.jobs.tables import find_table
 from vitscope.manual import python_api
 from vitscope.measures import captions, registry
@@ -191,7 +191,11 @@ def _describe_family(family: str) -> str:
     keys = [*_list_keys(schema, "")]
     if others := schema.get("additionalProperties"):
         keys.append(Setting("any other", "", "", others["description"]))
-    return f"\n#### {family}\n\n{summary}\n\n{_format_settings(keys)}{_describe_choice(schema)}"
+    options = (
+        " with ".join(f"`{key}`" for key in each["required"]) for each in schema.get("oneOf", ())
+    )
+    choice = f"\nExactly one of: {'; '.join(options)}.\n" if "oneOf" in schema else ""
+    return f"\n#### {family}\n\n{summary}\n\n{_format_settings(keys)}{choice}"
 
 
 def _read_docstring(module: str) -> str:
@@ -219,14 +223,6 @@ def _format_table(head: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
 
 def _format_settings(settings: Iterable[Setting]) -> str:
     return _format_table(("key", "value", "default", "meaning"), settings)
-
-
-def _describe_choice(schema: Schema) -> str:
-    """Say which keys exclude each other."""
-    if "oneOf" not in schema:
-        return ""
-    options = (" with ".join(f"`{key}`" for key in each["required"]) for each in schema["oneOf"])
-    return f"\nExactly one of: {'; '.join(options)}.\n"
 
 
 def _list_keys(schema: Schema, prefix: str, deep: bool = True) -> Iterator[Setting]:
@@ -268,9 +264,7 @@ def _describe_value(schema: Schema) -> str:
 def write() -> None:
     """Bring the generated parts of all pages up to date."""
     for path in PAGES:
-        text = regenerate(path.read_text(encoding="utf-8"))
-        with atomic_path(path) as partial:
-            partial.write_text(text, encoding="utf-8")
+        write_text(path, regenerate(path.read_text(encoding="utf-8")))
 
 
 if __name__ == "__main__":

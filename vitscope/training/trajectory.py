@@ -1,17 +1,18 @@
-"""The way of the weights in training, in polar coordinates around where it ended."""
+"""The way of the weights in training: kept at every epoch, and in polar coordinates."""
 
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
-import torch
-from torch import nn
 
 from vitscope.errors import VitscopeError
 from vitscope.files.tensors import row_sums
+
+if TYPE_CHECKING:
+    from torch import nn
 
 Array = npt.NDArray[Any]
 
@@ -73,7 +74,7 @@ class Moments:
     `sums` are the checksums of the moments, by which what a training left is known again.
     """
 
-    def __init__(self, path: Path, model: nn.Module, sums: Sequence[int] = ()) -> None:
+    def __init__(self, path: Path, model: "nn.Module", sums: Sequence[int] = ()) -> None:
         """Open a new file, or one that has these moments and perhaps more, which are cut off."""
         self._path, self.sums = path, list(sums)
         self._size = sum(parameter.numel() for parameter in model.parameters())
@@ -92,8 +93,10 @@ class Moments:
         if found.tolist() != self.sums:
             raise VitscopeError(f"{self._path} is damaged.")
 
-    def add(self, model: nn.Module) -> None:
+    def add(self, model: "nn.Module") -> None:
         """Keep the parameters as they are now."""
+        import torch
+
         # Parameters in another memory format have no flat view: they are copied in their order.
         flat = torch.cat([parameter.detach().reshape(-1) for parameter in model.parameters()])
         raw = flat.to("cpu", torch.float32).numpy()

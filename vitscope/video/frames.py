@@ -108,7 +108,8 @@ def natural_order(path: Path) -> list[tuple[int, int, str]]:
 
 
 def _read_folder(folder: Path) -> Generator[Frame]:
-    files = [file for file in folder.iterdir() if _is_frame(file)]
+    named = (file for file in folder.iterdir() if not file.name.startswith("."))
+    files = [file for file in named if file.suffix.lower() in SUFFIXES and file.is_file()]
     if not files:
         raise VitscopeError(
             f"{folder} holds no pictures ({', '.join(sorted(SUFFIXES))}): give a folder of frames."
@@ -119,10 +120,6 @@ def _read_folder(folder: Path) -> Generator[Frame]:
         except VitscopeError as error:
             raise BrokenOffError(str(error).rpartition(": ")[0]) from error
         yield Frame(picture, SECONDS)
-
-
-def _is_frame(file: Path) -> bool:
-    return file.suffix.lower() in SUFFIXES and not file.name.startswith(".") and file.is_file()
 
 
 def open_animation(path: Path) -> Generator[Frame] | None:
@@ -152,9 +149,16 @@ def _read_animation(path: Path) -> Generator[Frame]:
             first = int(bool(image.info.get("default_image")))
             while _seek(image, first + read):
                 picture = in_rgb(image, str(path))
-                yield Frame(picture, _duration(image.info.get("duration", 0)))
+                # In milliseconds; 0 says nothing.
+                said = Fraction(image.info.get("duration", 0)).limit_denominator(1000) / 1000
+                yield Frame(picture, said if said > 0 else SECONDS)
                 read += 1
-            if not _is_whole(path, image, first + read):
+            # Pillow takes what is left of a file that was cut.
+            if image.format == "GIF":
+                is_whole = path.read_bytes().rstrip(b"\0\r\n").endswith(b";")
+            else:
+                is_whole = first + read == getattr(image, "n_frames", 1)
+            if not is_whole:
                 raise EOFError
     except Exception as error:
         # Damaged bytes make the decoders fail in every way there is.
@@ -168,18 +172,6 @@ def _seek(image: Image.Image, number: int) -> bool:
     except EOFError:
         return False
     return True
-
-
-def _is_whole(path: Path, image: Image.Image, frames: int) -> bool:
-    """Tell whether a file with so many frames was not cut: Pillow takes what there is of it."""
-    if image.format == "GIF":
-        return path.read_bytes().rstrip(b"\0\r\n").endswith(b";")
-    return frames == getattr(image, "n_frames", 1)
-
-
-def _duration(milliseconds: float) -> Fraction:
-    """Return the seconds that a frame is shown, as its file says; 0 says nothing."""
-    return Fraction(milliseconds).limit_denominator(1000) / 1000 if milliseconds > 0 else SECONDS
 
 
 # Frames of a way around, at ten in a second.

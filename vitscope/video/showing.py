@@ -126,11 +126,6 @@ def map_colors(values: Map) -> Image.Image:
     return Image.fromarray(mpl.colormaps[MAP_COLORS](values, bytes=True)[..., :3])
 
 
-def lay_over(picture: Image.Image, map_: Image.Image) -> Image.Image:
-    """Return a picture with its map over it."""
-    return Image.blend(picture, map_, OVERLAY_ALPHA)
-
-
 def draw_cross(picture: Image.Image, place: tuple[float, float]) -> None:
     """Draw a cross on a picture at a place, as shares of its height and width."""
     draw = ImageDraw.Draw(picture)
@@ -230,12 +225,6 @@ class RolloutView:
         return Scale("0", "1", "rollout over its largest"), 1.0
 
 
-def view_of(subject: Subject, settings: Mapping[str, Any], where: str) -> HeadsView | RolloutView:
-    """Return what a video shows; `where` is the section of settings that says it."""
-    kind = HeadsView if settings["shows"] == "heads" else RolloutView
-    return kind(subject, settings, where)
-
-
 def show(
     subject: Subject,
     video: Video,
@@ -262,7 +251,9 @@ def show(
         if first is None:
             reason = painter.broken or "The video has no frames"
             raise VitscopeError(f"{reason}: give another video.")
-        painted, about = chain([first], painted), _about(path, painter, facts)
+        warned = {"Warning": " ".join(painter.warnings)} if painter.warnings else {}
+        about = describe(path.stem, {"Shown": painter.title, **facts, **warned})
+        painted = chain([first], painted)
         write_frames(partial, kind, painted, about, video.rate, lossless=settings["lossless"])
         if painter.broken:
             partial.replace(incomplete)
@@ -282,7 +273,8 @@ class Painter:
     def __init__(self, subject: Subject, settings: Mapping[str, Any], where: str) -> None:
         subject.network.eval().to(subject.device)
         self._subject, self._where = subject, where
-        self._view = view_of(subject, settings, where)
+        kind = HeadsView if settings["shows"] == "heads" else RolloutView
+        self._view: HeadsView | RolloutView = kind(subject, settings, where)
         self.warnings = self._view.warnings
         self.title, self.count = "", 0
         self.broken: BrokenOffError | None = None
@@ -309,24 +301,14 @@ class Painter:
         mean, std = subject.settings["mean"], subject.settings["std"]
         seen = self._view.see(normalize(taken[None], mean, std).to(subject.device))
         if not self.title:
-            self._lay_out(seen)
+            self.title = f"{subject.label}: {self._view.title} ({seen.of})"
+            scale, self._brightest = self._view.scale(seen)
+            panels = ["video", *self._view.panels]
+            self._sheet = Sheet(subject.settings["image_size"], panels, self.title, scale)
         shown = self._sheet.enlarge(as_picture(taken.transpose(1, 2, 0)))
-        panels = [self._sheet.shade(each / self._brightest) for each in seen.maps]
+        maps = [self._sheet.shade(each / self._brightest) for each in seen.maps]
         if self._view.lies_over:
-            panels += [lay_over(shown, panels[0])]
+            maps += [Image.blend(shown, maps[0], OVERLAY_ALPHA)]
         if seen.query is not None:
             draw_cross(shown, seen.query)
-        return self._sheet.fill([shown, *panels])
-
-    def _lay_out(self, first: Seen) -> None:
-        self.title = f"{self._subject.label}: {self._view.title} ({first.of})"
-        scale, self._brightest = self._view.scale(first)
-        panels = ["video", *self._view.panels]
-        self._sheet = Sheet(self._subject.settings["image_size"], panels, self.title, scale)
-
-
-def _about(path: Path, painter: Painter, facts: Mapping[str, str]) -> dict[str, str]:
-    """Return what the file says of itself: its title, and what it was made from."""
-    warned = {"Warning": " ".join(painter.warnings)} if painter.warnings else {}
-    said = {"Shown": painter.title, **facts, **warned}
-    return describe(path.stem, said)
+        return self._sheet.fill([shown, *maps])

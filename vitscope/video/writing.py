@@ -98,11 +98,8 @@ def write_pictures(
         file.seek(0)
         with Image.open(file, formats=["TIFF"]) as image:
             comment = "\n".join(f"{key}: {text}" for key, text in facts.items()).encode()
-            said = _webp_options(facts, lossless) if kind == "webp" else {"comment": comment}
+            entries = (_XMP_ENTRY.format(key, escape(text)) for key, text in facts.items())
+            xmp = _XMP.format("".join(entries)).encode()
+            of_webp = {"quality": _QUALITY, "lossless": lossless, "xmp": xmp}
+            said = of_webp if kind == "webp" else {"comment": comment}
             image.save(path, kind, save_all=True, duration=durations, loop=0, **said)
-
-
-def _webp_options(facts: Mapping[str, str], lossless: bool) -> dict[str, object]:
-    entries = (_XMP_ENTRY.format(key, escape(text)) for key, text in facts.items())
-    xmp = _XMP.format("".join(entries)).encode()
-    return {"quality": _QUALITY, "lossless": lossless, "xmp": xmp}
