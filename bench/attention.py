@@ -16,7 +16,7 @@ from bench.rows import Row
 from vitscope.measures.attention.numbers import numbers_of
 from vitscope.networks.attention.finding import find_attention
 from vitscope.networks.attention.reading import Attention, Weights, attending
-from vitscope.networks.building.compiler import import_timm
+from vitscope.networks.building.timm_import import import_timm
 from vitscope.networks.finding.blocks import list_blocks
 
 LARGE = 512

@@ -12,7 +12,7 @@ import torch
 
 from vitscope.errors import VitscopeError
 from vitscope.networks.attention.finding import FoundAttention, find_attention
-from vitscope.networks.building.compiler import import_timm
+from vitscope.networks.building.timm_import import import_timm
 from vitscope.networks.finding.blocks import Blocks, list_blocks
 
 DOCUMENT = Path(__file__).parents[1] / "docs" / "networks.md"

@@ -107,7 +107,7 @@ def test_an_environment_has_what_its_scripts_import(environment: Path) -> None:
 
 
 # What imports packages by a call, and which.
-BY_A_CALL = {"vitscope.networks.building.compiler": {"timm", "torchvision"}}
+BY_A_CALL = {"vitscope.networks.building.timm_import": {"timm", "torchvision"}}
 
 
 def imported_by(tree: ast.AST) -> set[str]:

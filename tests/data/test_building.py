@@ -17,7 +17,7 @@ from vitscope.data.building import preprocess
 from vitscope.data.sources.shapes32 import draw
 from vitscope.data.split import Split
 from vitscope.errors import VitscopeError
-from vitscope.networks.building.compiler import declare
+from vitscope.networks.building.timm_import import declare
 
 
 def test_images_of_another_size_are_the_same_by_position(tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ from vitscope.data.class_numbers import (
     read_names,
 )
 from vitscope.errors import VitscopeError
-from vitscope.networks.building.compiler import import_timm
+from vitscope.networks.building.timm_import import import_timm
 
 FOLDERS = ["ant", "bee", "cat"]
 

@@ -12,7 +12,7 @@ from tests.helpers.splits import GENERATED, built
 from vitscope.data.split import Split, select
 from vitscope.errors import VitscopeError
 from vitscope.files.tensors import TensorWriter
-from vitscope.networks.building.compiler import declare
+from vitscope.networks.building.timm_import import declare
 
 MEAN, STD = [0.5, 0.4, 0.3], [0.2, 0.25, 0.3]
 

@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from vitscope.networks.building.compiler import import_timm
+from vitscope.networks.building.timm_import import import_timm
 
 
 def timm(name: str, **keywords: Any) -> nn.Module:

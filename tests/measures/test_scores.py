@@ -17,7 +17,7 @@ from tests.helpers.predictions import predictions
 from vitscope.errors import VitscopeError
 from vitscope.jobs.tables import find_table
 from vitscope.measures.scores import BINS, calibration, reliability, scores_of
-from vitscope.networks.building.compiler import declare
+from vitscope.networks.building.timm_import import declare
 from vitscope.networks.running.predictions import scores_of_images
 
 SCORES = (

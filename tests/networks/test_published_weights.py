@@ -37,7 +37,7 @@ from vitscope.measures.attention.compute import measure as measure_attention
 from vitscope.measures.attention.compute_attention_rollout import measure as measure_rollout
 from vitscope.measures.classification.compute_shape_texture import measure as measure_shape
 from vitscope.measures.given import OnPredictions
-from vitscope.networks.building.compiler import import_timm
+from vitscope.networks.building.timm_import import import_timm
 from vitscope.networks.running.predictions import predict
 
 pytestmark = pytest.mark.nightly

@@ -20,8 +20,8 @@ from torch import Tensor
 
 from tests.helpers.web import Site, running_site, whole
 from tests.runs.copies import REPOSITORY, copy_workflow
-from vitscope.networks.building.compiler import import_timm
 from vitscope.networks.building.family import find_family
+from vitscope.networks.building.timm_import import import_timm
 from vitscope.networks.checkpoints import weight_sources
 
 STUDY = yaml.safe_load((REPOSITORY / "config/studies/probing.yaml").read_text(encoding="utf-8"))

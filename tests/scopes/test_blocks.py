@@ -7,7 +7,7 @@ from torch import Tensor, nn
 import vitscope
 from tests.helpers.networks import KINDS, mini
 from vitscope.errors import VitscopeError
-from vitscope.networks.building.compiler import import_timm
+from vitscope.networks.building.timm_import import import_timm
 
 IMAGES = torch.randn(3, 3, 32, 32, generator=torch.Generator().manual_seed(0))
 

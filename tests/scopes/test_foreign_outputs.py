@@ -26,9 +26,9 @@ from tests.scopes.networks import (
     pixels,
 )
 from vitscope.errors import VitscopeError
-from vitscope.networks.building.compiler import import_timm
 from vitscope.networks.building.family import prepare
 from vitscope.networks.building.networks import empty_network, why_no_classifier
+from vitscope.networks.building.timm_import import import_timm
 from vitscope.networks.finding.blocks import list_blocks
 from vitscope.networks.running.checking import check_model
 from vitscope.scopes.looking import Scope

@@ -155,7 +155,7 @@ def test_a_network_without_classes() -> None:
 
 
 def test_a_network_of_timm() -> None:
-    from vitscope.networks.building.compiler import import_timm
+    from vitscope.networks.building.timm_import import import_timm
 
     arguments = {"img_size": 16, "patch_size": 4, "depth": 1, "embed_dim": 12, "num_heads": 2}
     timm = import_timm()

@@ -65,7 +65,7 @@ def test_recorded_steps_are_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_what_decays_is_what_timm_decays() -> None:
-    from vitscope.networks.building.compiler import import_timm
+    from vitscope.networks.building.timm_import import import_timm
 
     timm = import_timm("timm")
     grouped = import_timm("timm.optim").param_groups_weight_decay

@@ -15,7 +15,7 @@ import vitscope
 from tests.scopes.networks import Convolutions, labels, network, pixels
 from tests.video.pictures import cut, folder_of, frames, read_back, save_frames
 from vitscope.errors import VitscopeError
-from vitscope.networks.building.compiler import import_timm
+from vitscope.networks.building.timm_import import import_timm
 from vitscope.scopes.looking import Scope
 from vitscope.video.showing import Scale, Sheet, map_colors
 

@@ -10,8 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from vitscope.errors import VitscopeError
-from vitscope.networks.building.compiler import original
-from vitscope.networks.building.networks import ends_of, own_type
+from vitscope.networks.building.networks import ends_of, original, own_type
 from vitscope.networks.finding.blocks import list_blocks
 from vitscope.networks.finding.capture import Replay, reading
 from vitscope.networks.finding.cut_points import CutPoint, Layout, Side

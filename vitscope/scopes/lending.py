@@ -9,8 +9,13 @@ import torch
 from torch import nn
 
 from vitscope.errors import VitscopeError, quoted
-from vitscope.networks.building.compiler import is_compiled, uncompiled
-from vitscope.networks.building.networks import Output, adapt, without_fast_path
+from vitscope.networks.building.networks import (
+    Output,
+    adapt,
+    is_compiled,
+    uncompiled,
+    without_fast_path,
+)
 
 
 @contextmanager

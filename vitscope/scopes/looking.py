@@ -28,8 +28,13 @@ from vitscope.measures.given import Parts
 from vitscope.measures.own.compute import measure_maps, place_of, read_maps
 from vitscope.measures.per_image import merge
 from vitscope.networks.building import own_code
-from vitscope.networks.building.compiler import original
-from vitscope.networks.building.networks import Output, logits_of, own_type, why_no_classifier
+from vitscope.networks.building.networks import (
+    Output,
+    logits_of,
+    original,
+    own_type,
+    why_no_classifier,
+)
 from vitscope.networks.finding.cut_points import BLOCKS, CUT_POINT, Side
 from vitscope.scopes.images import Wanted, place_in, store
 from vitscope.scopes.lending import device_of, find_place, lend

@@ -15,7 +15,7 @@ from torch import Tensor, nn
 from torch.utils.flop_counter import FlopCounterMode
 
 from vitscope.errors import VitscopeError
-from vitscope.networks.building.compiler import uncompiled
+from vitscope.networks.building.networks import uncompiled
 from vitscope.progress import Say
 from vitscope.training.batches import seeded
 from vitscope.training.recipe import Recipe

@@ -243,7 +243,7 @@ from tests.helpers.networks import described
 from vitscope.measures.attention.numbers import numbers_of
 from vitscope.networks.attention.reading import attending
 from vitscope.networks.attention.finding import find_attention
-from vitscope.networks.building.compiler import import_timm
+from vitscope.networks.building.timm_import import import_timm
 
 torch.set_num_threads(1)
 torch.manual_seed(0)

@@ -24,7 +24,7 @@ from vitscope.errors import VitscopeError
 from vitscope.measures.attention.compute_attention_maps import Maps, maps_of, measure
 from vitscope.measures.attention.measure_attention_maps import TABLE, Settings
 from vitscope.networks.attention.reading import Attention
-from vitscope.networks.building.compiler import import_timm
+from vitscope.networks.building.timm_import import import_timm
 
 DEFAULTS = {key: getattr(Settings(), key) for key in ("block", "query", "queries", "head", "mass")}
 CHOSEN = {"shown": 2, "images": 6, "seed": 1}

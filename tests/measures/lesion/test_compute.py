@@ -28,7 +28,7 @@ from vitscope.measures.lesion.compute import (
     lesioned,
     measure,
 )
-from vitscope.networks.building.compiler import import_timm
+from vitscope.networks.building.timm_import import import_timm
 from vitscope.networks.finding.blocks import list_blocks
 from vitscope.networks.finding.capture import Silencing
 from vitscope.networks.finding.cut_points import CUT_POINT, Addition, Join

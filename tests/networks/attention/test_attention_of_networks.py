@@ -13,7 +13,7 @@ from tests.helpers.tiers import some_of
 from vitscope.networks.attention import reading
 from vitscope.networks.attention.finding import find_attention
 from vitscope.networks.attention.reading import differences
-from vitscope.networks.building.compiler import import_timm
+from vitscope.networks.building.timm_import import import_timm
 
 # Of the largest output.
 TOLERANCE = 1e-5

@@ -20,7 +20,7 @@ def fits() -> bool:
 @pytest.mark.nightly
 def test_torchvision_and_timm_can_be_imported() -> None:
     done = run(
-        "from vitscope.networks.building.compiler import declare, import_timm\n"
+        "from vitscope.networks.building.timm_import import declare, import_timm\n"
         "declare()\n"
         "import torchvision.transforms.v2\n"
         "assert import_timm('timm.data').Mixup\n"
@@ -46,7 +46,7 @@ def test_what_is_declared_already_stays() -> None:
         "import torch\n"
         "library = torch.library.Library('torchvision', 'FRAGMENT')\n"
         "library.define('nms(Tensor dets, Tensor scores, float iou_threshold) -> Tensor')\n"
-        "from vitscope.networks.building.compiler import declare\n"
+        "from vitscope.networks.building.timm_import import declare\n"
         "declare()\n"
         "print(hasattr(torch.ops.torchvision, 'qnms'))\n"
         "import torchvision\n"

@@ -1,7 +1,5 @@
 """The block table: cut points, shapes, and what the parts between them cost."""
 
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -237,16 +235,3 @@ def test_head_and_cut_points_are_in_the_metadata(tmp_path: Path, name: str) -> N
     BLOCKS.write(blocks.table, tmp_path / "blocks", blocks.metadata())
     assert head_of(read_metadata(tmp_path / "blocks")) == blocks.head
     assert read_cut_points(tmp_path / "blocks") == blocks.points
-
-
-@pytest.mark.nightly
-def test_counting_takes_no_compiler() -> None:
-    code = (
-        "import sys\n"
-        "from tests.networks.finding.test_blocks import listed\n"
-        "listed('resnet', {'block': 'basic', 'blocks': [1, 1, 1, 1], 'width': 2})\n"
-        "print([name for name in sys.modules if name.startswith('torch._dynamo')])\n"
-    )
-    root = Path(__file__).parents[3]
-    done = subprocess.run([sys.executable, "-c", code], cwd=root, capture_output=True, text=True)
-    assert done.stdout.strip() == "[]", done.stderr

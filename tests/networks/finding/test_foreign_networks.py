@@ -15,9 +15,9 @@ from torch import Tensor, nn
 from tests.helpers.checkpoints import saved
 from tests.helpers.networks import build_empty
 from vitscope.errors import VitscopeError
-from vitscope.networks.building.compiler import import_timm
 from vitscope.networks.building.family import find_family
 from vitscope.networks.building.networks import fill
+from vitscope.networks.building.timm_import import import_timm
 from vitscope.networks.checkpoints.conversion import convert, load_model, read_origin
 from vitscope.networks.checkpoints.translation import find_layout, translate
 

@@ -7,7 +7,7 @@ import torch
 from tests.helpers.networks import described
 from tests.helpers.written import FOLDER
 from vitscope.errors import VitscopeError
-from vitscope.networks.building.compiler import import_timm
+from vitscope.networks.building.timm_import import import_timm
 from vitscope.networks.finding.blocks import list_blocks
 from vitscope.networks.finding.cut_points import BLOCKS, read_points, write_points
 

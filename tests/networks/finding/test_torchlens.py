@@ -5,8 +5,8 @@ import torch
 from torch import Tensor, nn
 
 from tests.helpers.networks import described
-from vitscope.networks.building.compiler import import_timm
 from vitscope.networks.building.networks import without_fast_path
+from vitscope.networks.building.timm_import import import_timm
 from vitscope.networks.finding.blocks import list_blocks
 from vitscope.networks.finding.capture import JoinReader, capturing
 from vitscope.networks.finding.cut_points import CutPoint, Layout

@@ -8,7 +8,7 @@ from torch import Tensor, nn
 
 from tests.scopes.networks import CHANNELS, Convolutions, Transformer, network
 from vitscope.errors import VitscopeError
-from vitscope.networks.building.compiler import import_timm
+from vitscope.networks.building.timm_import import import_timm
 from vitscope.networks.running.predictions import refuse_unrepeatable, why_unrepeatable
 
 IMAGE = torch.randn(1, 3, 16, 16, generator=torch.Generator().manual_seed(0))

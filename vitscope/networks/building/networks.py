@@ -12,7 +12,6 @@ from torch.utils._pytree import tree_leaves
 from torch.utils.hooks import RemovableHandle
 
 from vitscope.errors import VitscopeError, nearest, quoted
-from vitscope.networks.building.compiler import is_compiled
 from vitscope.networks.building.family import build_network, find_family
 
 # Which tensor of several the logits are: its name, or its number from 0.
@@ -238,3 +237,27 @@ def _compute_buffers(module: nn.Module) -> None:
             f"{type(module).__name__} holds buffers that no checkpoint stores; "
             "give it a method init_non_persistent_buffers that computes them."
         )
+
+
+@contextmanager
+def uncompiled() -> Iterator[None]:
+    """Run what is compiled step by step in the block, so that every operation can be seen.
+
+    FlexAttention compiles itself, and fails where a dispatch mode hinders that; so does a network
+    that was compiled as one graph.
+    """
+    with torch.compiler.set_stance("force_eager"):
+        yield
+
+
+def original(network: nn.Module) -> nn.Module:
+    """Return the network that one is which `torch.compile` returned, or the network itself."""
+    return getattr(network, "_orig_mod", network)
+
+
+def is_compiled(network: nn.Module) -> bool:
+    """Tell whether a network is compiled, or a module of it."""
+    return any(
+        module._compiled_call_impl is not None or hasattr(module, "_orig_mod")
+        for module in network.modules()
+    )

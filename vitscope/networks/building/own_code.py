@@ -386,8 +386,6 @@ def _leaving_no_bytecode() -> Iterator[None]:
 
 HERE = Path(__file__).parents[2]
 FAMILIES = Path(__file__).with_name("families")
-# What stands for torch's own where nothing is compiled.
-COMPILER = Path(__file__).with_name("compiler.py")
 # What is called in a module for what it does not have.
 GETS = "__getattr__"
 
@@ -405,9 +403,8 @@ def explain_failure(error: Exception) -> str | None:
         return None
     root, (innermost, module) = running[inside[0]][1], running[inside[-1]]
     library, kind = Path(torch.__file__).parent, type(module).__name__
-    of_torch = (library, COMPILER)
     files = [_file_of(frame) for frame, _ in frames]
-    own = [n for n, file in enumerate(files) if not any(map(file.is_relative_to, of_torch))]
+    own = [n for n, file in enumerate(files) if not file.is_relative_to(library)]
     frame, line = frames[own[-1]] if own else frames[0]
     known = bool(own) and _is_of_networks(_file_of(frame))
     if isinstance(error, AttributeError) and not known and innermost.f_code.co_name == GETS:

@@ -19,7 +19,6 @@ from torch import Tensor, nn
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from vitscope.errors import VitscopeError, first_of, quoted
-from vitscope.networks.building.compiler import deferred_compiler
 from vitscope.networks.building.networks import Network, empty_network
 from vitscope.networks.checkpoints.foreign import DEEPEST_NESTING, StateDict
 
@@ -370,7 +369,7 @@ def find_filter(model: nn.Module) -> Filter | None:
 
 def watch_translation(translation: Filter, weights: StateDict) -> tuple[StateDict, set[int]]:
     """Return what a translation gives, and the identities of the tensors that it computed with."""
-    with torch.no_grad(), deferred_compiler(), Watched() as watch:
+    with torch.no_grad(), Watched() as watch:
         return translation(weights), watch.used
 
 

@@ -67,7 +67,7 @@ def address(checkpoint: Mapping[str, Any]) -> str:
 def _hub_address(tag: str) -> str:
     """Return where timm keeps the weights of a pretrained tag."""
     # Imported here: a study that needs no weights of timm's should not wait for it.
-    from vitscope.networks.building.compiler import import_timm
+    from vitscope.networks.building.timm_import import import_timm
 
     timm = import_timm()
     if tag not in timm.list_pretrained():

@@ -17,7 +17,7 @@ from torch.utils.flop_counter import FlopCounterMode
 
 from vitscope.errors import VitscopeError
 from vitscope.files.tables import warning_metadata
-from vitscope.networks.building.compiler import uncompiled
+from vitscope.networks.building.networks import uncompiled
 from vitscope.networks.building.own_code import explain_failure
 from vitscope.networks.finding.branches import factors_of
 from vitscope.networks.finding.capture import capturing

@@ -22,7 +22,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves, tree_map
 
 from vitscope.errors import VitscopeError, quoted
-from vitscope.networks.building.compiler import uncompiled
+from vitscope.networks.building.networks import uncompiled
 from vitscope.networks.finding.cut_points import Alike, OperationId
 
 
@@ -158,7 +158,7 @@ Args = tuple[Any, ...]
 Kwargs = Mapping[str, Any]
 
 
-class OperationMode(TorchDispatchMode):  # type: ignore[no-untyped-call]
+class OperationMode(TorchDispatchMode):  # type: ignore[no-untyped-call]  # type: ignore[no-untyped-call]
     """Sees every operation that runs, also those that would be compiled."""
 
     # Operations with functions for operands, as FlexAttention: else torch refuses them.

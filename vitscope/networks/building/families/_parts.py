@@ -9,8 +9,8 @@ from torch.nn.functional import scaled_dot_product_attention
 
 from vitscope.errors import VitscopeError, nearest
 from vitscope.image_size import ImageSize
-from vitscope.networks.building.compiler import import_timm
 from vitscope.networks.building.family import Family
+from vitscope.networks.building.timm_import import import_timm
 
 
 def build_timm(network: type[nn.Module], arch: Mapping[str, Any], **options: Any) -> nn.Module:

@@ -11,9 +11,10 @@ from torch import nn
 
 from vitscope.errors import VitscopeError
 from vitscope.image_size import ImageSize
-from vitscope.networks.building.compiler import declare, original
 from vitscope.networks.building.family import Family
+from vitscope.networks.building.networks import original
 from vitscope.networks.building.own_code import call, keywords
+from vitscope.networks.building.timm_import import declare
 
 ARCH = {
     "type": "object",

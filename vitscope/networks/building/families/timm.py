@@ -42,7 +42,7 @@ def network(
     arch: Mapping[str, Any], num_classes: int, image_size: ImageSize, channels: int
 ) -> "nn.Module":
     """Build a model of timm, for images of this size where it depends on that."""
-    from vitscope.networks.building.compiler import import_timm
+    from vitscope.networks.building.timm_import import import_timm
 
     timm = import_timm()
     options = prepare(arch, Path(), "arch") | {"num_classes": num_classes, "in_chans": channels}
@@ -83,7 +83,7 @@ def declared_names() -> frozenset[str]:
 
 def _check(name: str, where: str) -> None:
     """Ask timm itself, which knows former names too, and which are near."""
-    from vitscope.networks.building.compiler import import_timm
+    from vitscope.networks.building.timm_import import import_timm
 
     timm = import_timm()
     model, dot, _ = name.partition(".")

@@ -6,9 +6,9 @@ from typing import Any
 from torch import nn
 
 from vitscope.image_size import ImageSize
-from vitscope.networks.building.compiler import import_timm
 from vitscope.networks.building.families._parts import build_timm
 from vitscope.networks.building.family import Family
+from vitscope.networks.building.timm_import import import_timm
 
 ARCH = {
     "properties": {
