@@ -8,7 +8,7 @@ from tests.helpers.claims import variances, with_resamples
 from vitscope.drawing.figure import Member
 from vitscope.drawing.points import points_of
 from vitscope.jobs.job import Resources
-from vitscope.jobs.tables import run
+from vitscope.jobs.tables import export_table
 
 PLAIN = variances("m", ["stem", "msa", "mlp"], [4] * 3, [1, 3, 2])
 TABLE = with_resamples(PLAIN, "variance", 0.1)
@@ -18,7 +18,7 @@ def test_resamples_are_left_out_of_csv(tmp_path: Path) -> None:
     assert {*TABLE} - {*PLAIN} == {"variance_resampled"}
     TABLE.to_parquet(tmp_path / "table.parquet")
     inputs = {"table": str(tmp_path / "table.parquet")}
-    run(inputs, {"csv": str(tmp_path / "table.csv")}, {}, Resources())
+    export_table(inputs, {"csv": str(tmp_path / "table.csv")}, {}, Resources())
     pd.testing.assert_frame_equal(pd.read_csv(tmp_path / "table.csv"), PLAIN)
 
 

@@ -9,7 +9,7 @@ import pandas as pd
 from tests.helpers.claims import count_variances, variances, with_resamples
 from vitscope.claims.tables import CLAIMS
 from vitscope.jobs.job import Resources
-from vitscope.jobs.reporting import run
+from vitscope.jobs.reporting import introduce_study
 from vitscope.networks.finding.cut_point_columns import BLOCKS
 from vitscope.package_data import ROOT, STYLE
 
@@ -38,7 +38,7 @@ def test_a_study_is_introduced(tmp_path: Path) -> None:
         "cut_points": [tmp_path / name for name in "abc"],
         "style": STYLE,
     }
-    run(inputs, {"page": tmp_path / "page.html"}, VALUES, Resources())
+    introduce_study(inputs, {"page": tmp_path / "page.html"}, VALUES, Resources())
     page = (tmp_path / "page.html").read_text(encoding="utf-8")
     assert "<h1>mine (a &lt;small&gt; one)</h1>" in page
     assert "<p>Images: shapes32, 10 classes.</p>" in page

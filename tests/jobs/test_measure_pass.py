@@ -16,7 +16,7 @@ from vitscope.data.split import Split, select
 from vitscope.files.tables import Table, read_metadata, read_part
 from vitscope.files.tensors import TensorFile
 from vitscope.jobs.job import Resources, find_job
-from vitscope.jobs.measure_pass import measures_of_pass
+from vitscope.jobs.measures import measures_of_pass
 from vitscope.measures import registry
 from vitscope.networks.running.held import HeldMaps
 from vitscope.settings.study import Study
@@ -73,7 +73,7 @@ class Runs:
             for name, paths in parts.items():
                 paths.append(self.folder / f"{name}-{number}.parquet")
                 place = {"part": str(number), "measure": name}
-                self.run("measure_latents", {"latents": latents}, {"part": paths[-1]}, **place)
+                self.run("measure", {"latents": latents}, {"part": paths[-1]}, **place)
         return dict(self._merged(parts))
 
     @property
@@ -126,9 +126,9 @@ def test_parts_name_images_by_their_rows_in_the_split(split: Split, tmp_path: Pa
     runs.run("extract_latents", runs.inputs, latents, part="1")
     parts = {"feature_variance": path}
     for job, measure, inputs, output in (
-        ("measure_latents", "fourier", latents, "part"),
-        ("measure_model", "attention", runs.inputs, "table"),
-        ("measure_model", "probe", runs.inputs, "table"),
+        ("measure", "fourier", latents, "part"),
+        ("measure", "attention", runs.inputs, "table"),
+        ("measure", "probe", runs.inputs, "table"),
     ):
         parts[measure] = tmp_path / f"{measure}.parquet"
         runs.run(job, inputs, {output: parts[measure]}, part="1", measure=measure)

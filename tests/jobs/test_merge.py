@@ -13,7 +13,7 @@ from tests.helpers.latents import written
 from vitscope.errors import VitscopeError
 from vitscope.files.tables import OF, Table, read_metadata, write_parts
 from vitscope.jobs.job import Resources
-from vitscope.jobs.merge import run
+from vitscope.jobs.measures import merge_parts
 from vitscope.measures import registry
 from vitscope.measures.cka import measure_cka_between as between
 from vitscope.measures.cka.compute_cka_between import measure
@@ -44,7 +44,7 @@ def test_parts_of_several_snapshots_are_merged(tmp_path: Path) -> None:
             TABLE.write(rows, paths[-1], facts)
     target = tmp_path / "hessian.parquet"
     values = {"models": {"": "vit"}, "settings": {}, **merging_of("hessian")}
-    run({"parts": paths}, {"table": target}, values, Resources())
+    merge_parts({"parts": paths}, {"table": target}, values, Resources())
     merged = TABLE.read(target)
     assert merged["snapshot"].tolist() == ["warmup"] * 2 + ["end"] * 2
     assert merged["batch"].tolist() == [0, 1] * 2
@@ -70,10 +70,10 @@ def test_a_part_of_another_model_is_refused(tmp_path: Path, of: str) -> None:
     ]
     target = tmp_path / "hessian.parquet"
     values = {"models": {"": "vit"}, "settings": {}, **merging_of("hessian")}
-    run({"parts": paths[:3]}, {"table": target}, values, Resources())
+    merge_parts({"parts": paths[:3]}, {"table": target}, values, Resources())
     sentence = f"{paths[3]} is of {of} and not of vit: delete it and run again."
     with pytest.raises(VitscopeError, match=re.escape(sentence)):
-        run({"parts": paths}, {"table": target}, values, Resources())
+        merge_parts({"parts": paths}, {"table": target}, values, Resources())
 
 
 def test_a_block_table_of_another_model_is_refused(tmp_path: Path) -> None:
@@ -82,7 +82,7 @@ def test_a_block_table_of_another_model_is_refused(tmp_path: Path) -> None:
     values = {"models": {"": "vit"}, "settings": {}, **merging_of("feature_variance")}
     inputs = {"parts": [], "blocks": tmp_path / "blocks"}
     with pytest.raises(VitscopeError, match="blocks is of resnet and not of vit: delete it"):
-        run(inputs, {"table": tmp_path / "table"}, values, Resources())
+        merge_parts(inputs, {"table": tmp_path / "table"}, values, Resources())
 
 
 def test_parts_of_both_models_of_a_pair_are_merged(tmp_path: Path) -> None:
@@ -97,7 +97,7 @@ def test_parts_of_both_models_of_a_pair_are_merged(tmp_path: Path) -> None:
     target = tmp_path / "resnet+vit.parquet"
     models = {"": "resnet", "other_": "vit"}
     values = {"models": models, "settings": {}, **merging_of("cka_between")}
-    run(paths, {"table": target}, values, Resources())
+    merge_parts(paths, {"table": target}, values, Resources())
     merged = between.TABLE.read(target)
     assert set(merged["model"]) == {"resnet"}
     assert set(merged["other_model"]) == {"vit"}
@@ -133,7 +133,7 @@ def test_a_merge_reads_the_rows_of_its_measure_once(tmp_path: Path, several: boo
     values = {"models": {"": "vit"}, "settings": {}, "measured": "own", "modules": [], **columns}
 
     def merge() -> None:
-        run({"parts": [path]}, {"table": tmp_path / "table"}, values, Resources())
+        merge_parts({"parts": [path]}, {"table": tmp_path / "table"}, values, Resources())
 
     merge()
     # All modules are imported now.

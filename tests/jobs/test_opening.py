@@ -61,7 +61,7 @@ def test_a_network_of_noise_is_refused(tmp_path: Path) -> None:
         ("measure_pass", "parts", first),
         ("extract_latents", "latents", first),
         ("predict", "predictions", {"split": "test"}),
-        ("measure_model", "table", {"measure": "lesion", **first}),
+        ("measure", "table", {"measure": "lesion", **first}),
     ):
         with pytest.raises(VitscopeError, match=r"^The network \(Noise\): two passes of the same"):
             run(job, output, **names)

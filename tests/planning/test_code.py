@@ -7,8 +7,11 @@ from pathlib import Path
 
 import pytest
 
+from vitscope.measures.needs import NEEDS
 from vitscope.package_data import ROOT
 from vitscope.planning import code
+
+OPENING = {name: need.opens for name, need in NEEDS.items()}
 
 
 @pytest.fixture
@@ -51,10 +54,10 @@ def rewrite_export(package: Path, line: str) -> None:
 
 
 def test_of_a_job_its_work_alone_counts(copy: Path) -> None:
-    own = copy / "jobs/merge.py"
+    own = copy / "jobs/measures.py"
     assert not changes(own, "", "\nUNUSED = 1\n", "merge")
     # What the result depends on is seen in the values.
-    assert not changes(own, "def _values(study", "def _values(other", "merge")
+    assert not changes(own, "def _values_of_merge(study", "def _values_of_merge(other", "merge")
     assert changes(own, 'inputs.get(f"{prefix}blocks")', "None", "merge")
     # With the functions that the work calls.
     drawing = copy / "jobs/draw_figure.py"
@@ -63,8 +66,8 @@ def test_of_a_job_its_work_alone_counts(copy: Path) -> None:
 
 def test_of_what_jobs_share_what_they_use_counts(copy: Path) -> None:
     edit = (copy / "jobs/opening.py", "else open_split_file(images)", "else images")
-    assert changes(*edit, "measure_predictions")
-    assert not changes(*edit, "measure_network")
+    assert changes(*edit, "measure", OPENING["predictions"])
+    assert not changes(*edit, "measure", OPENING["network"])
     # A function that nobody reaches beside one that somebody does.
     tables = (copy / "files/tables.py", "cells.to_csv(partial", "cells.to_csv(other")
     assert changes(*tables, "export_table")
@@ -74,32 +77,33 @@ def test_of_what_jobs_share_what_they_use_counts(copy: Path) -> None:
 @pytest.mark.parametrize(
     ("old", "new"),
     [
-        ('"""Merge the parts; inputs', '"""Other words; inputs'),
+        ('"""Merge what was', '"""Other words'),
         ("            # Parts may be of several snapshots", "            # Nothing\n            #"),
         ("def read(prefix: str, model: str)", "def read(prefix: object, model: object)"),
         ("import pandas as pd\n", "import pandas as pd\n\n\n"),
     ],
 )
 def test_what_changes_no_result_changes_no_digest(copy: Path, old: str, new: str) -> None:
-    assert not changes(copy / "jobs/merge.py", old, new, "merge")
+    assert not changes(copy / "jobs/measures.py", old, new, "merge")
 
 
 ROOM = "vitscope.measures.feature_variance"
+OPENS = OPENING["latents"]
 VIT = "vitscope.networks.building.families.vit"
 
 
 @pytest.mark.parametrize(
     ("edited", "old", "new", "job", "modules", "changed"),
     [
-        ("files/tensors.py", "def checksum", "@None\ndef checksum", "measure_latents", (), True),
-        ("networks/finding/capture.py", "hook", "hooked", "measure_latents", (), False),
+        ("files/tensors.py", "def checksum", "@None\ndef checksum", "measure", (OPENS,), True),
+        ("networks/finding/capture.py", "hook", "hooked", "measure", (OPENS,), False),
         ("networks/finding/capture.py", "hook", "hooked", "extract_latents", (), True),
         ("drawing/saving.py", "def save", "@None\ndef save", "draw_figure", (), True),
         # What is imported by a computed name is named, and counts as a whole.
-        ("measures/feature_variance/compute.py", "", "\nX = 1\n", "measure_latents", (), False),
+        ("measures/feature_variance/compute.py", "", "\nX = 1\n", "measure", (OPENS,), False),
         (
-            "measures/feature_variance/compute.py", "", "\nX = 1\n", "measure_latents",
-            (f"{ROOM}.compute",), True,
+            "measures/feature_variance/compute.py", "", "\nX = 1\n", "measure",
+            (OPENS, f"{ROOM}.compute"), True,
         ),
         ("networks/building/families/vit.py", "", "\nX = 1\n", "extract_latents", (VIT,), True),
         ("networks/building/families/swin.py", "", "\nX = 1\n", "extract_latents", (VIT,), False),

@@ -11,6 +11,7 @@ import torch
 import yaml
 from torch.utils.flop_counter import FlopCounterMode
 
+from tests.helpers.every_job import takes_of
 from tests.helpers.rules import ROOT, rules
 from vitscope.files.tables import read_metadata
 from vitscope.jobs.job import Job, Network, Request, find_job
@@ -108,8 +109,8 @@ def test_rules_that_inherit_are_as_local_as_what_they_inherit_from() -> None:
 
 
 def test_rules_that_run_a_network_may_have_a_gpu_and_no_others() -> None:
-    asking = {rule.job for rule in rules().values() if "gpu=gpu_of" in rule.part("resources")}
-    assert asking == {name for name in job_names() if find_job(name).takes.work}
+    asking = {rule.job for rule in rules().values() if "gpu_of" in rule.part("resources")}
+    assert asking == {name for name in job_names() if any(each.work for each in takes_of(name))}
 
 
 @pytest.mark.parametrize(
@@ -164,11 +165,11 @@ def test_models_of_the_paper_have_the_time_that_they_take(name: str) -> None:
     taken = {
         ("extract_latents", ""): 250 * one,
         ("predict", ""): 10_000 * one,
-        ("measure_model", "frequency_noise"): 10_000 * 28 * one,
-        ("measure_model", "lesion"): 10_000 * lesions,
-        ("measure_model", "robustness"): 10_000 * 6 * one,
+        ("measure", "frequency_noise"): 10_000 * 28 * one,
+        ("measure", "lesion"): 10_000 * lesions,
+        ("measure", "robustness"): 10_000 * 6 * one,
         # Three rows of 21 points.
-        ("measure_loss", "landscape"): 1024 * 63 * point,
+        ("measure", "landscape"): 1024 * 63 * point,
     }
     for (rule, measure), seconds in taken.items():
         names = {"model": name, "split": "test", "part": "0", "measure": measure, "snapshot": "end"}
@@ -255,13 +256,13 @@ def test_training_has_time_by_the_images_that_there_are() -> None:
     [
         (PAPER, "vit_ti", "predict", "", 700),
         (MINI, "vit", "predict", "", 460),
-        (PAPER, "resnet_50", "measure_model", "lesion", 1211),
-        (PAPER, "swin_ti", "measure_model", "lesion", 1352),
-        (MINI, "vit", "measure_model", "lesion", 493),
-        (PAPER, "swin_ti", "measure_loss", "landscape", 1251),
-        (MINI, "vit", "measure_loss", "landscape", 478),
+        (PAPER, "resnet_50", "measure", "lesion", 1211),
+        (PAPER, "swin_ti", "measure", "lesion", 1352),
+        (MINI, "vit", "measure", "lesion", 493),
+        (PAPER, "swin_ti", "measure", "landscape", 1251),
+        (MINI, "vit", "measure", "landscape", 478),
         # 16 images; products with the Hessian.
-        (MINI, "vit", "measure_loss", "hessian", 691),
+        (MINI, "vit", "measure", "hessian", 691),
         # 100 images, and the process that augments them.
         (MINI, "vit", "train_model", "", 1111),
     ],
@@ -301,7 +302,7 @@ def test_vectors_of_the_hessian_are_those_that_lanczos_keeps() -> None:
 
 
 def test_what_reads_latents_is_in_one_job_with_what_makes_them() -> None:
-    line = re.compile(r"^        latents=", re.MULTILINE)
+    line = re.compile(r"^        (latents=|measure=.*needs=\"latents\")", re.MULTILINE)
     making = {name for name, rule in rules().items() if line.search(rule.text)}
     # It reads all shards of a model; those that are not kept are made for it alone.
     making -= {"export_latents", "extract_latents"}

@@ -35,7 +35,7 @@ for name in {names}:
 
 def test_jobs_of_rules_without_torch_import_none() -> None:
     names = jobs_of("base", "figures")
-    assert {"tabulate", "draw_figure", "merge", "measure_latents"} <= set(names)
+    assert {"tabulate", "draw_figure", "merge", "measure"} <= set(names)
     done = run(IMPORTS_OF.format(module="torch", names=names))
     assert done.returncode == 0, done.stderr
 

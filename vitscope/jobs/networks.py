@@ -4,8 +4,14 @@ from pathlib import Path
 
 from vitscope.jobs import describing
 from vitscope.jobs.job import Files, Job, Names, Resources, Study, Takes, Values
-from vitscope.jobs.measuring import with_network
+from vitscope.networks.building.family import module_of
 from vitscope.networks.checkpoints import weight_sources
+
+
+def with_network(study: Study, model: str) -> Values:
+    """Return what it takes to build the network of a model, and the module that builds it."""
+    network = study.network(model)
+    return {"network": network, "modules": [module_of(network["family"])]}
 
 
 def checkpoint_entry(study: Study, names: Names) -> Values:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from vitscope.buildup import proposal
 from vitscope.errors import unknown
 from vitscope.jobs.job import Files, Job, Names, Request, Resources, Study, Takes, Values
-from vitscope.jobs.measuring import with_network
+from vitscope.jobs.networks import with_network
 from vitscope.measures import registry
 from vitscope.measures.measure import Work, passes
 from vitscope.networks.building.family import module_of

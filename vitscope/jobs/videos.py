@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from vitscope.data.source_files import listing_digest
 from vitscope.jobs import describing
 from vitscope.jobs.job import Files, Job, Names, Request, Resources, Study, Takes, Values
-from vitscope.jobs.measuring import with_network
+from vitscope.jobs.networks import with_network
 from vitscope.measures.measure import Work
 from vitscope.web.redaction import redact
 

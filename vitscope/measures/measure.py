@@ -11,16 +11,13 @@ from math import ceil
 from typing import TYPE_CHECKING, Any, Literal
 
 from vitscope.errors import VitscopeError, unknown
+from vitscope.measures.needs import CHECKPOINT, NEEDS, READABLE, Input, Made, Need
 from vitscope.settings.section import optional, schema_of
 from vitscope.settings.snapshots import END
 
 if TYPE_CHECKING:
     from vitscope.settings.study import Study
 
-# Latents on disk; what a model says of images; the model itself, on images; its loss, on augmented
-# training images; its network with its weights, and no images; its weights at several moments of
-# training; or the parts of another measure.
-Needs = Literal["latents", "predictions", "model", "loss", "network", "weights", "parts"]
 # What figures are about: they stand below these in the report.
 Question = Literal[
     "How networks train",
@@ -150,6 +147,62 @@ class Case:
     part: int = 0
     images: int | None = None
     cut_points: int = 0
+    snapshot: str = END
+
+    # What jobs are about that make something for the measure, and what it may depend on.
+    alike = "yes"
+
+    @property
+    def dataset(self) -> str:
+        """The data set of the model."""
+        return self.study.models[self.model].data
+
+    @property
+    def split(self) -> str:
+        """The split whose images are measured."""
+        return self.measure.split(self.study)
+
+    @property
+    def snapshots(self) -> list[str]:
+        """The moments of the training of the model; none if its history says how it went."""
+        model = self.study.models[self.model]
+        return [] if model.history is not None else model.moments()
+
+    @property
+    def corruptions(self) -> list[str]:
+        """The corruptions whose images the part is measured on."""
+        return [*self.measure.arguments(self)["corruptions"]]
+
+    @property
+    def network(self) -> Given:
+        """What it takes to build the network of the model."""
+        return self.study.network(self.model)
+
+    @property
+    def device(self) -> str:
+        """The device that the study wants."""
+        return self.study.device
+
+    @property
+    def images_at_once(self) -> int:
+        """How many images are in memory at once, of a measure without a setting of its own."""
+        return self.study.analysis.batch_size
+
+    @property
+    def first_image(self) -> int:
+        """The position of the first image of the part among all."""
+        return self.part * self.study.analysis.shard_size
+
+    @property
+    def by_label(self) -> bool:
+        """Whether predictions are compared with labels."""
+        return self.measure.by_label
+
+    @property
+    def builds(self) -> bool:
+        """Whether the network of the model is built for it."""
+        made = [each for each in self.measure.inputs.values() if isinstance(each, Made)]
+        return any(each.job == CHECKPOINT.job and each.names(self) for each in made)
 
     @property
     def settings(self) -> Any:
@@ -277,7 +330,8 @@ def mean_over_images(column: str) -> Merge:
 class Measure:
     """A measure, as it declares itself; the registry fills in its name."""
 
-    needs: Needs
+    # One of vitscope.measures.needs.
+    needs: str
     # The kinds of figures that are drawn of it.
     figures: Mapping[str, FigureKind] = field(default_factory=dict)
     # The dataclass of its own settings, if it has any: the section of its name in `analysis`.
@@ -299,7 +353,7 @@ class Measure:
     of_pairs: bool = False
     # The measure whose parts are merged, if it is another one.
     parts_of: str | None = None
-    # What a job of a measure of the model reads besides, by the names of the workflow's inputs.
+    # What it reads besides, by the names that vitscope.measures.needs gives.
     reads: tuple[str, ...] = ()
     # Whether it reads attention, and is refused for a network that has none.
     reads_attention: bool = False
@@ -324,20 +378,40 @@ class Measure:
     name: str = ""
 
     @property
+    def need(self) -> Need:
+        """What it is given."""
+        return NEEDS[self.needs]
+
+    @property
+    def takes_torch(self) -> bool:
+        """Whether a job of it takes torch."""
+        return self.need.torch
+
+    @property
+    def of_training(self) -> bool:
+        """Whether it is measured on the images of the training, at moments of it."""
+        return self.need.of_training
+
+    @property
+    def inputs(self) -> dict[str, Input]:
+        """What is made for it, by its names."""
+        return {**self.need.inputs, **{name: READABLE[name] for name in self.reads}}
+
+    @property
     def in_parts(self) -> bool:
         """Whether it is measured in parts, each a job, that are merged to its table."""
-        return self.needs in ("latents", "loss", "parts") or self.shares is not None
+        return self.need.in_parts or self.shares is not None
 
     @property
     def reads_predictions(self) -> bool:
         """Whether a model has to classify images for it."""
-        return self.needs == "predictions" or "predictions" in self.reads
+        return "predictions" in self.inputs
 
     @property
     def needs_classes(self) -> bool:
         """Whether it is about what a model says of classes, and not of its features or weights."""
         about_features = self.about_features or self.reads_attention
-        return self.needs in ("predictions", "model", "loss") and not about_features
+        return self.need.of_classes and not about_features
 
     @property
     def _section(self) -> Section | None:
@@ -356,13 +430,13 @@ class Measure:
 
     def split(self, study: "Study") -> str:
         """Return the split whose images it measures."""
-        if self.needs == "loss":
+        if self.of_training:
             return study.analysis.augmented.split
         return self.read_settings(study).split if self.own_split else study.analysis.split
 
     def splits(self, study: "Study") -> list[str]:
         """Return all splits whose images it is made from: none, of a network or weights alone."""
-        if self.needs in ("network", "weights"):
+        if not self.need.of_images:
             return []
         alike = [study.analysis.augmented.split] if "alike" in self.reads else []
         return [self.split(study), *alike]
@@ -425,7 +499,7 @@ class Measure:
 
     def check(self, study: "Study") -> None:
         """Refuse settings that cannot be measured, in one sentence."""
-        if self.needs == "loss":
+        if self.of_training:
             _check_augmented(study, self.name)
         if "alike" in self.reads:
             _check_augmented(study, self.name, self.drawn_alike(study))

@@ -103,7 +103,8 @@ def with_inputs(job: Job, request: Request, inputs: Mapping[str, Any]) -> Reques
     if "blocks" in inputs:
         path = str(inputs["blocks"])
         request = replace(request, network=_read_network(path, Path(path).stat().st_mtime_ns))
-    if job.takes.builds:
+    takes = job.takes_of(request)
+    if takes.builds:
         # Of one that is not trained yet, there is no block table; some networks have no cut points.
         with suppress(VitscopeError):
             network = count_network(request.study, request.names["model"])
@@ -115,7 +116,7 @@ def with_inputs(job: Job, request: Request, inputs: Mapping[str, Any]) -> Reques
         split = data.splits.get("train") if "train" in inputs else None
         there = Path(images).stat().st_size // data.bytes_of(split)
         request = replace(request, images=there)
-    loaded = (path for name in job.takes.loads for path in _paths(inputs.get(name)))
+    loaded = (path for name in takes.loads for path in _paths(inputs.get(name)))
     return replace(request, loaded=sum(Path(path).stat().st_size for path in loaded))
 
 
@@ -125,7 +126,8 @@ def _paths(given: Any) -> Iterator[str]:
 
 def work(job: Job, request: Request) -> "Work | None":
     """Return the passes that a job makes, or None if it makes none, or that is not known yet."""
-    return job.takes.work(request) if job.takes.work else None
+    counting = job.takes_of(request).work
+    return counting(request) if counting else None
 
 
 def seconds(job: Job, request: Request, per_pass: float | None = None) -> float | None:
@@ -133,7 +135,7 @@ def seconds(job: Job, request: Request, per_pass: float | None = None) -> float 
 
     `per_pass` are the seconds of one image through the network, where they were measured.
     """
-    takes, network = job.takes, request.network
+    takes, network = job.takes_of(request), request.network
     own = takes.seconds(request) if takes.seconds else 0
     if takes.work is None:
         return START + own
@@ -152,7 +154,7 @@ def minutes(job: Job, request: Request) -> int:
 
 def megabytes(job: Job, request: Request) -> int:
     """Return the memory that a job asks a cluster for."""
-    takes, doing, network = job.takes, work(job, request), request.network
+    takes, doing, network = job.takes_of(request), work(job, request), request.network
     least = ON_A_NODE + takes.beside + (WITH_TORCH if takes.torch else WITHOUT_TORCH)
     held: float = COPIES_OF_WEIGHTS * request.loaded
     if doing is not None and network is not None:

@@ -37,7 +37,7 @@ def _request(job: Job, study: Study, names: Names) -> Request:
     # A pair of models has no images of its own.
     if "dataset" not in names and request.names.get("model") not in study.models:
         return request
-    split = names.get("split") or job.takes.split or study.analysis.split
+    split = names.get("split") or job.takes_of(request).split or study.analysis.split
     there = request.dataset.splits.get(split)
     if there is None:
         return request
@@ -119,9 +119,9 @@ def _cost(
 ) -> Cost:
     job = find_job(planned.job)
     request = _request(job, study, planned.names)
-    model = request.names.get("model")
+    takes, model = job.takes_of(request), request.names.get("model")
     # What is written of latents depends on the network, too.
-    if model and (job.takes.work or "part" in planned.names):
+    if model and (takes.work or "part" in planned.names):
         request = replace(request, network=costs.count_network(study, model))
     doing = costs.work(job, request)
     found, source = known, "earlier runs"
@@ -132,12 +132,12 @@ def _cost(
         found = costs.seconds(job, request, per_pass=rate(request.names["model"]))
         source = "calibration, at most" if doing.most else "calibration"
     # What takes nothing runs where Snakemake does, and asks for nothing.
-    asks = job.takes != Takes()
+    asks = takes != Takes()
     return Cost(
         # With its measure: of one rule, some take hours and others seconds.
         f"{planned.job} {planned.names.get('measure', '')}".strip(),
         None if doing is None else round(doing.passes),
-        job.takes.writes(request) if job.takes.writes else None,
+        takes.writes(request) if takes.writes else None,
         found,
         source,
         megabytes=costs.megabytes(job, request) if asks else 0,

@@ -12,8 +12,7 @@ from pathlib import Path
 from vitscope.errors import VitscopeError, listed, nearest, quoted, unknown
 from vitscope.files.pairs import by_prefix
 from vitscope.jobs.latents import FORMATS as LATENTS_FORMATS
-from vitscope.jobs.measure_pass import measures_of_pass
-from vitscope.jobs.merge import measure_of_parts
+from vitscope.jobs.measures import measure_of_parts, measures_of_pass
 from vitscope.measures import registry
 from vitscope.settings.keys import Config
 from vitscope.settings.section import schema_of
@@ -212,7 +211,7 @@ def _check_shown(target: str, study: Study, name: str, model: str) -> None:
     They say at which moments of training the loss is measured, and of which maps what.
     """
     measured = measure_of_parts(registry.of(study).declared(name))
-    of_loss = measured.needs == "loss" and not measured.snapshots(study, model)
+    of_loss = measured.of_training and not measured.snapshots(study, model)
     of_maps = measured.needs == "latents" and any(
         measured.name not in [measure.name for measure in measures_of_pass(study, each)]
         for each in by_prefix(model).values()

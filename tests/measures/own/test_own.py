@@ -273,7 +273,7 @@ def test_jobs_measure_merge_and_draw_it(tmp_path: Path) -> None:
 
     part, table, drawn = tmp_path / "part", tmp_path / "vit.parquet", tmp_path / "tails.svg"
     latents = written(tmp_path / "maps", MAPS).path
-    run("measure_latents", {"latents": latents}, {"part": part}, part="0")
+    run("measure", {"latents": latents}, {"part": part}, part="0")
     blocks = pd.DataFrame(
         {key: [0] * 3 for key in BLOCKS.columns} | {"index": range(3), "norm": None}
     )
