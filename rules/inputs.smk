@@ -20,7 +20,7 @@ from vitscope.jobs.measures import case_of, measure_of_parts
 from vitscope.measures.needs import Named
 from vitscope.jobs.reporting import splits_shown
 from vitscope.networks.checkpoints.weight_sources import local_file
-from vitscope.planning.kept_latents import COUNTED, keeps_latents
+from vitscope.planning.costs import COUNTED, keeps_latents
 
 
 def paths_of(output, **names):

@@ -12,7 +12,6 @@ if TYPE_CHECKING:
     from vitscope.files.exported import Exported
     from vitscope.files.tensors import TensorFile
 
-
 # Bytes of a value.
 VALUE_BYTES = {"float32": 4, "bfloat16": 2}
 # To copy and write latents, beside the passes: measured are 1.2 to 2.1 (docs/benchmarks.md).

@@ -6,7 +6,7 @@ from importlib import import_module
 
 from vitscope.errors import VitscopeError, nearest
 from vitscope.files.tables import Table
-from vitscope.jobs.job import Files, Job, Names, Resources, Study, Values
+from vitscope.jobs.job import Files, Job, Resources, Study, Values
 from vitscope.measures import registry
 from vitscope.networks.finding.cut_point_columns import BLOCKS
 
@@ -47,10 +47,6 @@ def columns_of(study: Study, table: str) -> Values:
     return asdict(BLOCKS) if table == "blocks" else registry.of(study).columns_of(table)
 
 
-def _values_of_table(study: Study, names: Names) -> Values:
-    return {"columns": columns_of(study, names["table"])}
-
-
 def tabulate(inputs: Files, outputs: Files, values: Values, resources: Resources) -> None:
     import pandas as pd
 
@@ -62,7 +58,9 @@ def tabulate(inputs: Files, outputs: Files, values: Values, resources: Resources
     table.write(pd.concat(frames, ignore_index=True), outputs["table"], warnings)
 
 
-TABULATE = Job(run=tabulate, values=_values_of_table)
+TABULATE = Job(
+    run=tabulate, values=lambda study, names: {"columns": columns_of(study, names["table"])}
+)
 
 
 def export_table(inputs: Files, outputs: Files, values: Values, resources: Resources) -> None:

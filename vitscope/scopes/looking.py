@@ -36,8 +36,8 @@ from vitscope.scopes.images import Wanted, place_in, store
 from vitscope.scopes.lending import device_of, find_place, lend
 from vitscope.scopes.making import Maker
 from vitscope.scopes.saving import save
-from vitscope.scopes.scope import OTHERS, Tables
 from vitscope.scopes.study import check_size, describe_study, describe_video
+from vitscope.scopes.tables import OTHERS, Tables
 from vitscope.settings.snapshots import END
 from vitscope.settings.study import Study
 

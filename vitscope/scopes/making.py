@@ -4,6 +4,8 @@ Files have the places that they have in the workflow, below a folder of one's ow
 """
 
 import shutil
+import sys
+import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
@@ -15,6 +17,7 @@ from typing import Any
 import msgspec
 import torch
 from torch import nn
+from tqdm import TqdmWarning
 
 from vitscope.data.split import Split
 from vitscope.errors import VitscopeError, quoted
@@ -30,12 +33,33 @@ from vitscope.networks.attention.finding import find_attention
 from vitscope.networks.building.outputs import why_no_classifier
 from vitscope.networks.finding.block_table import read_cut_points
 from vitscope.networks.finding.cut_point_columns import BLOCKS
+from vitscope.networks.running.counting import count_images
 from vitscope.networks.running.repeating import why_unrepeatable
-from vitscope.scopes.bars import bar
 from vitscope.scopes.lending import device_of, lend
 from vitscope.settings.keys import Video
 from vitscope.settings.snapshots import END
 from vitscope.settings.study import Study
+
+with warnings.catch_warnings():
+    # It would warn every notebook that has no ipywidgets.
+    warnings.simplefilter("ignore", TqdmWarning)
+    from tqdm import auto
+
+
+@contextmanager
+def bar(network: nn.Module, what: str, total: float | None) -> Iterator[None]:
+    """Show how many images a network has been given, of `total` if that is known."""
+    # A bar of a notebook is an object of the page; one of text needs somebody who watches.
+    watched = auto.notebook_tqdm is not auto.std_tqdm or sys.stderr.isatty()
+    options: dict[str, Any] = {"desc": what, "unit": "image", "leave": False}
+    options |= {} if watched else {"disable": True}
+    with auto.tqdm(total=total and round(total), **options) as shown:
+        hook = count_images(network, shown.update)
+        try:
+            yield
+        finally:
+            hook.remove()
+
 
 # Jobs that make tables, and the images that all models of a study share.
 TABLES = {"list_blocks": "blocks", "predict": "predictions"}

@@ -1,4 +1,4 @@
-"""Count the claims of the paper that the figures of a study are about."""
+"""Jobs of claims: count those that the figures of a study are about, and draw the verdicts."""
 
 from dataclasses import asdict
 from typing import TYPE_CHECKING
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from vitscope.claims.counting import Tables
 
 
-def _figures(study: Study) -> dict[str, Values]:
+def _figures_with_claims(study: Study) -> dict[str, Values]:
     """Return the figures that the paper may claim something of, and who counts it."""
     found = {}
     measures = registry.of(study)
@@ -35,19 +35,19 @@ def _figures(study: Study) -> dict[str, Values]:
     return found
 
 
-def _columns(study: Study, figures: dict[str, Values]) -> Values:
+def _columns_of_tables(study: Study, figures: dict[str, Values]) -> Values:
     """Return the tables that claims of figures may be counted on, each with its columns."""
     measures = registry.of(study)
     tables = {name for figure in figures for name in study.figures[figure].measures}
     return {name: measures.columns_of(name) for name in sorted(tables)}
 
 
-def _values(study: Study, names: Names) -> Values:
-    figures = _figures(study)
+def _values_of_claims(study: Study, names: Names) -> Values:
+    figures = _figures_with_claims(study)
     return {
         "study": describing.title(study),
         "figures": figures,
-        "columns": _columns(study, figures),
+        "columns": _columns_of_tables(study, figures),
         "traits_of": {name: traits_of(study, name) for name in study.models_of()},
         "labels": describing.labels(study),
         "repeats": study.repeats(),
@@ -76,18 +76,18 @@ def count_claims(inputs: Files, outputs: Files, values: Values, resources: Resou
     counts = {name: _evidence_of(figure) for name, figure in values["figures"].items()}
     evidence = {name: each for name, each in counts.items() if each}
     tables = _read_tables(inputs, evidence, values["columns"])
-    traits_of = values["traits_of"]
+    traits = values["traits_of"]
     counted = [
-        _count(name, values["figures"][name], found, tables, inputs["published"], traits_of)
+        _count_of_figure(name, values["figures"][name], found, tables, inputs["published"], traits)
         for name, found in evidence.items()
     ]
-    seeds = {model: traits.get("training.seed") for model, traits in traits_of.items()}
+    seeds = {model: each.get("training.seed") for model, each in traits.items()}
     every = joined(CLAIMS, [each for each, _ in counted])
     claims = add_recipes(every, trainings(values["repeats"], seeds))
     agreement = joined(AGREEMENT, [each for _, each in counted])
     CLAIMS.write(claims, outputs["claims"])
     AGREEMENT.write(agreement, outputs["agreement"])
-    measured = [path for name in inputs.keys() - {"published"} for path in _paths(inputs[name])]
+    measured = [path for name in inputs.keys() - {"published"} for path in _listed(inputs[name])]
     title = f"Claims of the paper: {values['study']}"
     found = sections(claims, agreement, values["labels"], evidence.values())
     page = (title, introduction(claims), list_warnings(read_warnings(measured)) + found)
@@ -96,10 +96,10 @@ def count_claims(inputs: Files, outputs: Files, values: Values, resources: Resou
     write_text(outputs["latex"], as_latex(title, found))
 
 
-COUNT_CLAIMS = Job(run=count_claims, values=_values)
+COUNT_CLAIMS = Job(run=count_claims, values=_values_of_claims)
 
 
-def _paths(given: str | list[str]) -> list[str]:
+def _listed(given: str | list[str]) -> list[str]:
     return [given] if isinstance(given, str) else [*given]
 
 
@@ -129,7 +129,7 @@ def _read_tables(
     return tables | {"blocks": pd.concat(cut_points, ignore_index=True)}
 
 
-def _count(
+def _count_of_figure(
     name: str,
     figure: Values,
     found: "Evidence",
@@ -149,3 +149,25 @@ def _count(
         count_claims(name, found, shown, figure["models"], published, traits_of),
         score_agreement(name, found, shown, published),
     )
+
+
+def draw_claims(inputs: Files, outputs: Files, values: Values, resources: Resources) -> None:
+    from vitscope.claims.tables import CLAIMS
+    from vitscope.drawing.figure import literal
+    from vitscope.drawing.saving import save, style
+    from vitscope.drawing.verdicts import plot
+
+    labels = {model: literal(label) for model, label in values["labels"].items()}
+    with style(inputs["style"]):
+        figure = plot(CLAIMS.read(inputs["claims"]), labels)
+        for path in outputs.values():
+            save(figure, path, "claims", {"Study": values["study"]})
+
+
+DRAW_CLAIMS = Job(
+    run=draw_claims,
+    values=lambda study, names: {
+        "study": describing.title(study),
+        "labels": describing.labels(study),
+    },
+)
