@@ -4,8 +4,8 @@ from pathlib import Path
 
 from vitscope.buildup import proposal
 from vitscope.jobs import describing
-from vitscope.jobs.job import Files, Job, Request, Resources, Study, Takes, Values
-from vitscope.measures.measure import Work, passes
+from vitscope.jobs.job import Files, Job, Resources, Study, Takes, Values
+from vitscope.measures.measure import passes
 from vitscope.networks.building.family import module_of
 
 
@@ -50,10 +50,6 @@ DECIDE_STEP = Job(
 )
 
 
-def _passes_of_step(request: Request) -> Work | None:
-    return passes(1, None, request.images, request.study.analysis.batch_size)
-
-
 def measure_step(inputs: Files, outputs: Files, values: Values, resources: Resources) -> None:
     from vitscope.buildup.measuring import measure, refuse_missing
     from vitscope.buildup.proposal import network_to_try
@@ -86,7 +82,12 @@ MEASURE_STEP = Job(
         "device": study.device,
         "modules": [module_of(proposal.FAMILY)],
     },
-    takes=Takes(torch=True, work=_passes_of_step, split="test", builds=True),
+    takes=Takes(
+        torch=True,
+        work=lambda request: passes(1, None, request.images, request.study.analysis.batch_size),
+        split="test",
+        builds=True,
+    ),
     batches="analysis.batch_size",
 )
 

@@ -35,19 +35,13 @@ def _figures_with_claims(study: Study) -> dict[str, Values]:
     return found
 
 
-def _columns_of_tables(study: Study, figures: dict[str, Values]) -> Values:
-    """Return the tables that claims of figures may be counted on, each with its columns."""
-    measures = registry.of(study)
-    tables = {name for figure in figures for name in study.figures[figure].measures}
-    return {name: measures.columns_of(name) for name in sorted(tables)}
-
-
 def _values_of_claims(study: Study, names: Names) -> Values:
-    figures = _figures_with_claims(study)
+    figures, measures = _figures_with_claims(study), registry.of(study)
+    tables = {name for figure in figures for name in study.figures[figure].measures}
     return {
         "study": describing.title(study),
         "figures": figures,
-        "columns": _columns_of_tables(study, figures),
+        "columns": {name: measures.columns_of(name) for name in sorted(tables)},
         "traits_of": {name: traits_of(study, name) for name in study.models_of()},
         "labels": describing.labels(study),
         "repeats": study.repeats(),
@@ -87,7 +81,10 @@ def count_claims(inputs: Files, outputs: Files, values: Values, resources: Resou
     agreement = joined(AGREEMENT, [each for _, each in counted])
     CLAIMS.write(claims, outputs["claims"])
     AGREEMENT.write(agreement, outputs["agreement"])
-    measured = [path for name in inputs.keys() - {"published"} for path in _listed(inputs[name])]
+    tables_read = [inputs[name] for name in inputs.keys() - {"published"}]
+    measured = [
+        path for each in tables_read for path in ([each] if isinstance(each, str) else each)
+    ]
     title = f"Claims of the paper: {values['study']}"
     found = sections(claims, agreement, values["labels"], evidence.values())
     page = (title, introduction(claims), list_warnings(read_warnings(measured)) + found)
@@ -97,10 +94,6 @@ def count_claims(inputs: Files, outputs: Files, values: Values, resources: Resou
 
 
 COUNT_CLAIMS = Job(run=count_claims, values=_values_of_claims)
-
-
-def _listed(given: str | list[str]) -> list[str]:
-    return [given] if isinstance(given, str) else [*given]
 
 
 def _evidence_of(figure: Values) -> "Evidence | None":

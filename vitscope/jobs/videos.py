@@ -71,10 +71,6 @@ def _passes_of_video(request: Request) -> Work:
     return Work(video.frames or UNCOUNTED_FRAMES, 1, most=True)
 
 
-def _seconds_to_draw(request: Request) -> float:
-    return SECONDS_PER_FRAME * _passes_of_video(request).passes
-
-
 def draw_video(inputs: Files, outputs: Files, values: Values, resources: Resources) -> None:
     from vitscope.files.whole import sha256_of
     from vitscope.jobs.opening import open_device, open_network, origin_of
@@ -110,5 +106,9 @@ def draw_video(inputs: Files, outputs: Files, values: Values, resources: Resourc
 DRAW_VIDEO = Job(
     run=draw_video,
     values=_values_of_video,
-    takes=Takes(torch=True, work=_passes_of_video, seconds=_seconds_to_draw),
+    takes=Takes(
+        torch=True,
+        work=_passes_of_video,
+        seconds=lambda request: SECONDS_PER_FRAME * _passes_of_video(request).passes,
+    ),
 )

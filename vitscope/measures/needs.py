@@ -82,7 +82,7 @@ class Need:
     of_classes: bool = False
 
 
-OPENING = "vitscope.jobs.given"
+OPENING = "vitscope.jobs.opening"
 NEEDS = {
     # Feature maps on disk.
     "latents": Need(

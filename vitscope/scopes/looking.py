@@ -65,7 +65,7 @@ class Scope(Tables):
         self._device = device
         self._maker = Maker(study, network, images, device, Path(folder.name))
         kinds = set(BLOCKS.read(self._maker.make("blocks"))["kind"])
-        self.members = [Member(self.name, model.label, _alike(kinds))]
+        self.members = [Member(self.name, model.label, _family_of(kinds))]
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickle the network, the images, and all that was measured."""
@@ -225,7 +225,7 @@ def _again(state: Mapping[str, Any], own: dict[str, Any], files: Mapping[str, by
     return scope
 
 
-def _alike(kinds: set[str]) -> str:
+def _family_of(kinds: set[str]) -> str:
     """Return the family whose colour a network has: what it is made of."""
     if "msa" in kinds:
         return "alternet" if "conv" in kinds else "vit"

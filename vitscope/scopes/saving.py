@@ -77,7 +77,7 @@ def save(
             settings = _settings(study, kinds, lies_in, family, arch)
             write_text(file, _heading(folder) + yaml.safe_dump(settings, sort_keys=False))
             if lies_in == beside:
-                _prove(file, study, network, _first(images, study), arch)
+                _prove(file, study, network, _first_images(images, study), arch)
         _move(beside, folder)
     return folder / file.name
 
@@ -196,7 +196,7 @@ def _is_literal(node: ast.expr) -> bool:
     return True
 
 
-def _first(images: Split, study: Study) -> Tensor:
+def _first_images(images: Split, study: Study) -> Tensor:
     """Return the first images, as the one network of a study takes them."""
     (model,) = study.models.values()
     return images.normalize(slice(PROOFS), model.mean, model.std)
@@ -223,7 +223,7 @@ def _prove(file: Path, study: Study, network: nn.Module, batch: Tensor, arch: Se
         reason = lines[-1] if done.returncode and lines else ""
         if not reason:
             with np.load(found) as ours:
-                same = len(ours) == len(theirs) and all(map(_alike, ours.values(), theirs))
+                same = len(ours) == len(theirs) and all(map(_nearly_same, ours.values(), theirs))
             if not same:
                 reason = "its outputs are others"
     if reason:
@@ -234,7 +234,7 @@ def _prove(file: Path, study: Study, network: nn.Module, batch: Tensor, arch: Se
         )
 
 
-def _alike(ours: Array, theirs: Array) -> bool:
+def _nearly_same(ours: Array, theirs: Array) -> bool:
     return ours.shape == theirs.shape and np.allclose(ours, theirs, rtol=1e-4, atol=1e-5)
 
 
@@ -268,7 +268,7 @@ def returned_again(file: Path, images: torch.Tensor) -> list[torch.Tensor]:
         return [widened(each) for each in tensors_of(again(images))]
 
 
-def _run_again() -> None:
+def main() -> None:
     """Do so; what is wrong ends in one sentence."""
     study, images, returned = map(Path, sys.argv[1:])
     try:
@@ -279,4 +279,4 @@ def _run_again() -> None:
 
 
 if __name__ == "__main__":
-    _run_again()
+    main()
