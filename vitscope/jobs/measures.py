@@ -123,7 +123,7 @@ def measures_of_pass(study: Study, model: str) -> list[Measure]:
 def measured_in_pass(study: Study, names: Names, measures: Iterable[Measure]) -> Values:
     """Return how each measure measures, and for how many images at once all of them do.
 
-    Some take batches of their own: they have whole ones, or all images of the shard.
+    Measures with batches of their own get whole batches, or all images of the shard.
     """
     found = {
         each.name: how_to_measure(case_of(study, {**names, "measure": each.name}))

@@ -15,9 +15,9 @@ if TYPE_CHECKING:
     from vitscope.settings.keys import Dataset
 
 
-# Of a video, where the study does not say how many are shown: of a minute, or of two.
+# Frames that are planned for where the study does not say how many: those of a minute or two.
 UNCOUNTED_FRAMES = 2000
-# For a frame beside the pass: to draw and write 13 panels of 224 pixels.
+# To draw and write 13 panels of 224 pixels, beside the pass.
 SECONDS_PER_FRAME = 0.2
 
 

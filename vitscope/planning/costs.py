@@ -34,21 +34,21 @@ ON_A_NODE = 600
 WITHOUT_TORCH = 300
 WITH_TORCH = 520
 
-# Copies of the weights in memory: of the file, of the network, and those made between the two.
+# How many copies of the weights are in memory: the file's, the network's, and those in between.
 COPIES_OF_WEIGHTS = 4
-# Bytes of memory for an image; docs/cluster.md has what was measured. For each byte at the peak of
-# a pass: allocators keep what was used before.
+# Bytes of memory for each byte at the peak of a pass of one image, since allocators keep what was
+# used before; docs/cluster.md has what was measured.
 PEAKS_OF_PASS = 2.0
-# For each byte that the network computes in a pass: what lesions keep of it, what the pass back to
-# the gradient needs, and what the two passes back of a product with the Hessian need.
+# Bytes for each byte that the network computes in a pass: lesions keep some of it, the pass back to
+# the gradient needs more, and the two passes back of a product with the Hessian need most.
 SHARE_KEPT = {"pass": 0.0, "units": 0.1, "gradient": 1.5, "product": 5.0}
 
 # Multiply-adds in a second, in float32: of a core of the machine in docs/scale.md; of a GPU, half
 # of what the maker of a slow one, a T4, says of it. None was measured.
 OPERATIONS_PER_SECOND = {"auto": 30e9, "cpu": 30e9, "cuda": 2e12}
-# The work of a job may take so many times as long as on that machine.
+# How many times as long as on that machine the work of a job may take.
 SAFETY = 2.5
-# What a job may take besides: to wait for files, to start, to read.
+# Minutes beside the work: to wait for files, to start, to read.
 LEAST_MINUTES = 15
 # Seconds that a job takes beside its work, with torch or without.
 START_WITH_TORCH, START = 2.5, 0.5
@@ -111,7 +111,7 @@ def with_inputs(job: Job, request: Request, inputs: Mapping[str, Any]) -> Reques
         request = replace(request, network=_read_network(path, Path(path).stat().st_mtime_ns))
     takes = job.takes_of(request)
     if takes.builds:
-        # Of one that is not trained yet, there is no block table; some networks have no cut points.
+        # A network that is not trained yet has no block table; some networks have no cut points.
         with suppress(VitscopeError):
             network = count_network(request.study, request.names["model"])
             request = replace(request, network=network)

@@ -17,7 +17,7 @@ from vitscope.jobs.job import Job, Names, Request, Takes, find_job
 from vitscope.planning import costs
 from vitscope.settings.study import Study
 
-# A network is timed on few images first, and on a whole batch if those take less than so long.
+# How many images a network is timed on first; if these take fewer seconds, a whole batch follows.
 FEW_IMAGES, SHORT_SECONDS = 4, 0.5
 
 
@@ -77,7 +77,7 @@ def time_pass(study: Study, model: str) -> float:
 
 
 def time_by_rate(rate: float, study: Study, model: str) -> float:
-    """Return the seconds that one image takes at so many multiply-adds a second."""
+    """Return the seconds that one image takes at `rate` multiply-adds a second."""
     return costs.count_network(study, model).operations / rate
 
 
@@ -134,7 +134,7 @@ def _cost(
     # What takes nothing runs where Snakemake does, and asks for nothing.
     asks = takes != Takes()
     return Cost(
-        # With its measure: of one rule, some take hours and others seconds.
+        # With its measure, since some take hours and others seconds.
         f"{planned.job} {planned.names.get('measure', '')}".strip(),
         None if doing is None else round(doing.passes),
         takes.writes(request) if takes.writes else None,

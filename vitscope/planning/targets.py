@@ -1,4 +1,4 @@
-"""What a user may ask for; what nothing makes is refused in one sentence.
+"""Which targets a user may ask for; all others are refused in one sentence.
 
 Targets are rules by their names, or paths below the folders of figures and results.
 """
@@ -20,9 +20,9 @@ from vitscope.settings.study import Study
 from vitscope.studies.loading import StudyFiles
 
 FORMATS = ("pdf", "svg", "png")
-# Beside a figure, on demand: its points.
+# The format of the points of a figure, which are written on demand.
 POINTS = "csv"
-# Of videos; the first is what all of a study has.
+# The formats of videos; the first is made with all of a study.
 VIDEO_FORMATS = ("webp", "gif", "mp4")
 # What `figures/{study}/all` ends in: a target, and no file.
 ALL = "all"
@@ -31,7 +31,7 @@ _ALWAYS = ("claims", "agreement")
 _PAGES = ("claims.md", "claims.html", "claims.tex")
 # Each table as it is kept, and on demand for others to read.
 TABLE_FORMATS = ("parquet", "csv")
-# What there is of each model, by the folder of results and how the file ends.
+# Files that every model has: the folder of results that they are in, and their suffix.
 MADE_OF_MODELS = (
     ("checkpoints", "safetensors"),
     ("blocks", "parquet"),
@@ -208,7 +208,7 @@ def _for(section: str, target: str) -> str:
 def _check_shown(target: str, study: Study, name: str, model: str) -> None:
     """Refuse a measure whose figures say what a job measures of a model, where none has it.
 
-    They say at which moments of training the loss is measured, and of which maps what.
+    Figures say at which moments of training the loss is measured, and what is measured of maps.
     """
     measured = measure_of_parts(registry.of(study).declared(name))
     of_loss = measured.of_training and not measured.snapshots(study, model)

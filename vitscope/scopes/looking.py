@@ -60,7 +60,7 @@ class Scope(Tables):
         # The folder is removed with what holds it.
         self._folder = folder
         self._network = network
-        # Of functions of the user's own, how they were called and their tables.
+        # The tables of the user's own functions, and how these were called.
         self._own: dict[str, tuple[Any, pd.DataFrame]] = {}
         self._device = device
         self._maker = Maker(study, network, images, device, Path(folder.name))

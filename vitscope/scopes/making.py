@@ -320,7 +320,7 @@ class Maker:
     def video(self, source: Path, out: Path, settings: dict[str, Any]) -> None:
         """Write what the network looks at in a video, and say what of it cannot be read."""
         mean, std = self._settings["mean"], self._settings["std"]
-        # Of 0 and 1, they say nothing of how the network takes pixels from 0 to 1.
+        # A mean of 0 and a std of 1 say nothing of how the network takes pixels from 0 to 1.
         if not self.images.has_pixels and not any(mean) and all(each == 1 for each in std):
             raise VitscopeError(
                 "A video has pixels from 0 to 255, and nothing says how the network takes these: "
@@ -333,7 +333,7 @@ class Maker:
             study = replace(self.study, videos={"video": video})
             inputs = {"checkpoint": network, **files}
             names = {"video": "video"}
-            # Errors name the keyword, as there is no section `videos` here.
+            # Errors name the keyword, since there is no section `videos` here.
             self._run("draw_video", inputs, {"video": out}, names, study, where="video")
 
     def warnings(self) -> list[str]:

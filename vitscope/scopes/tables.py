@@ -1,5 +1,6 @@
-"""What is known of networks: tables, the figures that are drawn of them, the paper's claims; and
-how to read what the workflow has made of a study.
+"""Tables of networks, the figures that are drawn of them, and the claims that are counted on them.
+
+They are in memory, or files that the workflow has made of a study.
 """
 
 import sys
@@ -65,7 +66,7 @@ class Tables:
         return {}
 
     def __getattr__(self, name: str) -> pd.DataFrame:
-        # What begins so is looked for by copy, pickle, pandas and notebooks.
+        # Copy, pickle, pandas and notebooks look for names that begin so.
         if name.startswith("_") or "members" not in vars(self):
             raise AttributeError(name)
         if name not in (*registry.names(), *OTHERS, *self.own()):
