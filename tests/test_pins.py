@@ -150,7 +150,10 @@ def sources_of(environment: Path) -> set[Path]:
             names |= {"model": chosen["model"]} if name == "merge" else {}
             modules = find_job(name).values(study, names).get("modules", [])
             named = modules.values() if isinstance(modules, dict) else modules
-            found |= {ROOT.joinpath(*each.split(".")).with_suffix(".py") for each in named}
+            found |= {
+                ROOT.joinpath(*each.partition(":")[0].split(".")).with_suffix(".py")
+                for each in named
+            }
     return found
 
 

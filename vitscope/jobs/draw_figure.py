@@ -50,8 +50,7 @@ def _values(study: Study, names: Names) -> Values:
         "facts": facts(study, name),
         "caption": caption_of(kind),
         "values": kind.values | entry.options,
-        "plot": kind.plot,
-        "modules": [measures.figure_module(kind)],
+        "modules": [measures.drawing(kind)],
     }
 
 
@@ -66,12 +65,11 @@ def run(inputs: Files, outputs: Files, values: Values, resources: Resources) -> 
     members = [
         Member(**{**member, "label": literal(member["label"])}) for member in values["members"]
     ]
-    (module,) = values["modules"]
+    (plot,) = values["modules"]
     made_from = values["facts"] | _digests(inputs, values)
     with style(inputs["style"]):
         figure = draw(
-            module,
-            values["plot"],
+            plot,
             tables,
             members,
             published,

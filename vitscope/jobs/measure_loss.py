@@ -19,7 +19,7 @@ JOB = Job(values=_values, takes=Takes(torch=True, work=work_of_measure), batches
 
 
 def run(inputs: Files, outputs: Files, values: Values, resources: Resources) -> None:
-    from importlib import import_module
+    from pkgutil import resolve_name
 
     from vitscope.files.tables import Table
     from vitscope.jobs.opening import open_device, open_network, origin_of
@@ -27,7 +27,7 @@ def run(inputs: Files, outputs: Files, values: Values, resources: Resources) -> 
     from vitscope.networks.finding.block_table import read_cut_points
     from vitscope.training.augmented import Augmented
 
-    compute, _ = values["modules"]
+    measure, _ = values["modules"]
     checkpoint, images = inputs["checkpoint"], Augmented(inputs["images"])
     device = open_device(values["device"])
     given = OnLoss(
@@ -37,7 +37,7 @@ def run(inputs: Files, outputs: Files, values: Values, resources: Resources) -> 
         read_cut_points(inputs["blocks"]),
         resources.say_of_it,
     )
-    part = import_module(compute).measure(given, **values["settings"])
+    part = resolve_name(measure)(given, **values["settings"])
     snapshot = values["named"]["snapshot"]
     what = "checkpoint" if snapshot == END else f"snapshot {snapshot}"
     origin = {key.replace("checkpoint", what): fact for key, fact in origin_of(checkpoint).items()}

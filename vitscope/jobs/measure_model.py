@@ -33,7 +33,7 @@ JOB = Job(values=_values, takes=Takes(torch=True, work=work_of_measure), batches
 
 def run(inputs: Files, outputs: Files, values: Values, resources: Resources) -> None:
     """Measure the model, on what the measure reads besides too."""
-    from importlib import import_module
+    from pkgutil import resolve_name
 
     from vitscope.corruptions.corrupted import CorruptedImages
     from vitscope.files.tables import Table, read_warnings, warning_metadata
@@ -44,7 +44,7 @@ def run(inputs: Files, outputs: Files, values: Values, resources: Resources) -> 
     from vitscope.networks.running.prediction_table import read_labelled
     from vitscope.training.augmented import Augmented
 
-    compute, _ = values["modules"]
+    measure, _ = values["modules"]
     checkpoint, images = inputs["checkpoint"], open_images(inputs["images"])
     predictions, alike = inputs.get("predictions"), inputs.get("alike")
     device = open_device(values["device"])
@@ -62,7 +62,7 @@ def run(inputs: Files, outputs: Files, values: Values, resources: Resources) -> 
         corrupted=[CorruptedImages(path) for path in inputs.get("corrupted", ())],
         alike=Augmented(alike) if alike else None,
     )
-    table = import_module(compute).measure(given, **values["settings"])
+    table = resolve_name(measure)(given, **values["settings"])
     origin = {"data_sha256": images.digest, **origin_of(checkpoint)}
     origin |= warning_metadata(
         [

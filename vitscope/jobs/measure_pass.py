@@ -76,7 +76,7 @@ JOB = Job(
 
 def run(inputs: Files, outputs: Files, values: Values, resources: Resources) -> None:
     """Write the part of each measure, all of them to one file."""
-    from importlib import import_module
+    from pkgutil import resolve_name
 
     import pandas as pd
 
@@ -92,8 +92,8 @@ def run(inputs: Files, outputs: Files, values: Values, resources: Resources) -> 
     def measure(first: int, maps: HeldMaps) -> None:
         given = OnLatents(maps, values["first_image"] + first, resources.threads)
         for name, part in parts.items():
-            (compute,) = measures[name]["modules"]
-            part.append(import_module(compute).measure(given, **measures[name]["settings"]))
+            (function,) = measures[name]["modules"]
+            part.append(resolve_name(function)(given, **measures[name]["settings"]))
 
     device, run = open_device(values["device"]), values["pass"]
     proved_on = None if run["shard"] else device

@@ -1,7 +1,7 @@
 """What the jobs of networks and measures depend on, and how a measure is made."""
 
 from collections.abc import Mapping, Sequence
-from importlib import import_module
+from pkgutil import resolve_name
 from typing import TYPE_CHECKING, Any
 
 from vitscope.jobs.job import Names, Study, Values
@@ -25,9 +25,9 @@ def values_of_measure(study: Study, names: Names) -> Values:
     """Return how a measure measures a model, or a part, and the columns of what is written."""
     measures, measure, model = registry.of(study), names["measure"], names["model"]
     return {
-        "settings": measures.declared(measure).part(study, model, int(names.get("part", 0))),
+        "settings": measures.declared(measure).measuring(study, model, int(names.get("part", 0))),
         "columns": measures.part_columns_of(measure),
-        "modules": [measures.module(measure, "compute")],
+        "modules": [measures.measuring(measure)],
     }
 
 
@@ -65,8 +65,8 @@ def write_measured(
     """Measure what is given, and write the table; `rows` are those of latents in their split."""
     from vitscope.files.tables import Table
 
-    compute, *_ = values["modules"]
-    table = import_module(compute).measure(given, **values["settings"])
+    measure, *_ = values["modules"]
+    table = resolve_name(measure)(given, **values["settings"])
     if rows is not None:
         table = name_images(table, values["columns"]["columns"], rows, values["first_image"])
     Table(**values["columns"]).write(table, output, origin)

@@ -15,7 +15,7 @@ def _values(study: Study, names: Names) -> Values:
     measures = registry.of(study)
     measure = measures.declared(names["measure"])
     measured = measure_of_parts(measure).name
-    merging = measures.merging_module(measure.name)
+    merging = measures.merging(measure.name)
     return {
         "models": by_prefix(names["model"]),
         "settings": measure.merging(study, names["model"]),
@@ -32,7 +32,7 @@ JOB = Job(values=_values)
 def run(inputs: Files, outputs: Files, values: Values, resources: Resources) -> None:
     """Merge the parts; inputs of the other model of a pair have names that say so."""
     from collections.abc import Iterator
-    from importlib import import_module
+    from pkgutil import resolve_name
 
     import pandas as pd
 
@@ -58,8 +58,8 @@ def run(inputs: Files, outputs: Files, values: Values, resources: Resources) -> 
             check_of(str(blocks), name, model)
         measured.append(Parts(model, read(prefix, model), cut_points))
     if values["modules"]:
-        (module,) = values["modules"]
-        table = import_module(module).merge(*measured, **values["settings"])
+        (merge,) = values["modules"]
+        table = resolve_name(merge)(*measured, **values["settings"])
     else:
         (parts,) = measured
         table = pd.concat(parts.tables, ignore_index=True)

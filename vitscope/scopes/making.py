@@ -265,7 +265,7 @@ class Maker:
 
     def _corrupted(self, measure: Measure, number: int, folder: Path) -> list[Path]:
         """Return the images under the corruptions that a part is measured on, if it is on any."""
-        wanted = measure.part(self.study, self.model, number).get("corruptions", ())
+        wanted = measure.measuring(self.study, self.model, number).get("corruptions", ())
         files = {corruption: folder / f"{corruption}.safetensors" for corruption in wanted}
         for corruption, file in files.items():
             inputs, names = {"images": self.images}, {"corruption": corruption}
