@@ -23,7 +23,7 @@ from vitscope.jobs.job import Resources, find_job
 from vitscope.jobs.measures import measures_of_pass, merge_parts
 from vitscope.measures import registry
 from vitscope.measures.cka import measure_cka_between as between
-from vitscope.measures.cka.compute_cka_between import measure
+from vitscope.measures.cka.compute_cka_between import measure_cka_between
 from vitscope.measures.given import OnLatents
 from vitscope.measures.hessian.measure import TABLE
 from vitscope.networks.checkpoints.conversion import convert_made
@@ -202,7 +202,7 @@ def merging_of(measure: str) -> dict[str, Any]:
         "columns": registry.columns_of(measure),
         "measured": measure,
         "part_columns": registry.part_columns_of(measure),
-        "modules": [registry.merging_module(measure)],
+        "modules": [registry.merging(measure)],
     }
 
 
@@ -264,7 +264,7 @@ def test_parts_of_both_models_of_a_pair_are_merged(tmp_path: Path) -> None:
         maps = np.random.default_rng(seed).normal(size=(2, 8, 3, 2, 2)).astype(np.float32)
         latents = written(tmp_path / "latents", list(maps[: 2 - seed]))
         paths[name] = [tmp_path / f"{name}.parquet"]
-        part = measure(OnLatents(latents, 0), batch_size=4)
+        part = measure_cka_between(OnLatents(latents, 0), batch_size=4)
         facts = {"data_sha256": f"data of {name}", "checkpoint_sha256": f"weights of {name}"}
         between.PART.write(part, paths[name][0], facts)
     target = tmp_path / "resnet+vit.parquet"

@@ -243,7 +243,7 @@ def reruns() -> dict[str, list[str]]:
 
 @pytest.mark.parametrize("measure", registry.names())
 def test_a_room_reruns_the_jobs_of_its_table_alone(measure: str) -> None:
-    own = registry.columns_module(measure)
+    own = registry.module(measure)
     readers = {kind for kind, figure in registry.kinds().items() if measure in figure.tables}
     merging = {name for name in registry.names() if registry.declared(name).parts_of == measure}
     about = {measure, *readers, *merging}

@@ -1,4 +1,4 @@
-"""What a scope shows of itself, where it draws, what it takes of memory and time, what it refuses."""
+"""What a scope shows of itself, where it draws, what it takes, and what it refuses."""
 
 import os
 import pickle

@@ -21,17 +21,16 @@ def _figures_with_claims(study: Study) -> dict[str, Values]:
     measures = registry.of(study)
     for name, figure in study.figures.items():
         kind = measures.kinds()[figure.kind]
-        if measures.has(kind.measure, "claims"):
+        if claims := measures.claiming(kind):
             found[name] = {
-                "kind": figure.kind,
-                "module": measures.module(kind.measure, "claims"),
+                "claims": claims,
                 "models": figure.models,
                 "published": None if figure.published is None else asdict(figure.published),
                 "columns": sorted(kind.published),
                 "snapshots": figure.shown_snapshots(),
             }
             if own := measures.own.get(kind.measure):
-                found[name]["own"] = {"runs": own.claims, "table": own.table.name}
+                found[name]["own"] = {"runs": own.claims, "table": own.measure.table.name}
     return found
 
 
@@ -45,7 +44,7 @@ def _values_of_claims(study: Study, names: Names) -> Values:
         "traits_of": {name: traits_of(study, name) for name in study.models_of()},
         "labels": describing.labels(study),
         "repeats": study.repeats(),
-        "modules": sorted({figure["module"] for figure in figures.values()}),
+        "modules": sorted({figure["claims"] for figure in figures.values()}),
     }
 
 
@@ -67,8 +66,7 @@ def count_claims(inputs: Files, outputs: Files, values: Values, resources: Resou
     from vitscope.files.tables import read_warnings
     from vitscope.files.whole import write_text
 
-    counts = {name: _evidence_of(figure) for name, figure in values["figures"].items()}
-    evidence = {name: each for name, each in counts.items() if each}
+    evidence = {name: _evidence_of(figure) for name, figure in values["figures"].items()}
     tables = _read_tables(inputs, evidence, values["columns"])
     traits = values["traits_of"]
     counted = [
@@ -96,16 +94,13 @@ def count_claims(inputs: Files, outputs: Files, values: Values, resources: Resou
 COUNT_CLAIMS = Job(run=count_claims, values=_values_of_claims)
 
 
-def _evidence_of(figure: Values) -> "Evidence | None":
-    """Return what is claimed of a figure, and what it is counted on; some have no claims."""
-    from importlib import import_module
+def _evidence_of(figure: Values) -> "Evidence":
+    """Return what is claimed of a figure, and what it is counted on."""
+    from pkgutil import resolve_name
 
-    module = import_module(figure["module"])
-    if "own" in figure:
-        own: Evidence = module.read_claims(**figure["own"])
-        return own
-    found: Evidence | None = module.CLAIMS.get(figure["kind"])
-    return found
+    found = resolve_name(figure["claims"])
+    evidence: Evidence = found(**figure["own"]) if "own" in figure else found
+    return evidence
 
 
 def _read_tables(

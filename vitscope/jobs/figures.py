@@ -50,8 +50,7 @@ def _values_of_figure(study: Study, names: Names) -> Values:
         "facts": facts_of_figure(study, name),
         "caption": caption_of(kind),
         "values": kind.values | entry.options,
-        "plot": kind.plot,
-        "modules": [measures.figure_module(kind)],
+        "modules": [measures.drawing(kind)],
     }
 
 
@@ -63,12 +62,11 @@ def draw_figure(inputs: Files, outputs: Files, values: Values, resources: Resour
     members = [
         Member(**{**member, "label": literal(member["label"])}) for member in values["members"]
     ]
-    (module,) = values["modules"]
+    (plot,) = values["modules"]
     made_from = values["facts"] | _digests(inputs, values)
     with style(inputs["style"]):
         figure = draw(
-            module,
-            values["plot"],
+            plot,
             tables,
             members,
             published,

@@ -1,8 +1,8 @@
 """Jobs of measures: measure what is given, or all feature maps of a pass, and merge the parts."""
 
 from collections.abc import Iterable, Iterator, Sequence
-from importlib import import_module
 from math import lcm
+from pkgutil import resolve_name
 from typing import TYPE_CHECKING
 
 from vitscope.files.pairs import by_prefix
@@ -34,7 +34,7 @@ def how_to_measure(case: Case) -> Values:
     return {
         "settings": case.measure.arguments(case),
         "columns": measures.part_columns_of(name),
-        "modules": [measures.module(name, "compute")],
+        "modules": [measures.measuring(name)],
     }
 
 
@@ -80,10 +80,9 @@ def measure(inputs: Files, outputs: Files, values: Values, resources: Resources)
     """Open what the measure is given, measure that, and write a table or a part of one."""
     from vitscope.files.tables import Table, add_warnings
 
-    compute, opens, *_ = values["modules"]
-    module, _, function = opens.partition(":")
-    opened = getattr(import_module(module), function)(inputs, values, resources)
-    measured = import_module(compute).measure(opened.given, **values["settings"])
+    compute, opens, *_ = map(resolve_name, values["modules"])
+    opened = opens(inputs, values, resources)
+    measured = compute(opened.given, **values["settings"])
     table, (output,) = Table(**values["columns"]), outputs.values()
     if opened.rows is not None:
         measured = name_images(measured, table.columns, opened.rows, values["first_image"])
@@ -187,8 +186,8 @@ def measure_pass(inputs: Files, outputs: Files, values: Values, resources: Resou
     def measure_maps(first: int, maps: "HeldMaps") -> None:
         given = OnLatents(maps, values["first_image"] + first, resources.threads)
         for name, part in parts.items():
-            (compute,) = measures[name]["modules"]
-            part.append(import_module(compute).measure(given, **measures[name]["settings"]))
+            (compute,) = map(resolve_name, measures[name]["modules"])
+            part.append(compute(given, **measures[name]["settings"]))
 
     device, shard = open_device(values["device"]), values["pass"]
     proved_on = None if shard["shard"] else device
@@ -234,7 +233,7 @@ def _values_of_merge(study: Study, names: Names) -> Values:
     measures = registry.of(study)
     measure = measures.declared(names["measure"])
     measured = measure_of_parts(measure).name
-    merging = measures.merging_module(measure.name)
+    merging = measures.merging(measure.name)
     return {
         "models": by_prefix(names["model"]),
         "settings": measure.merging(study, names["model"]),
@@ -274,8 +273,8 @@ def merge_parts(inputs: Files, outputs: Files, values: Values, resources: Resour
             check_of(str(blocks), name, model)
         measured.append(Parts(model, read(prefix, model), cut_points))
     if values["modules"]:
-        (module,) = values["modules"]
-        table = import_module(module).merge(*measured, **values["settings"])
+        (merge,) = map(resolve_name, values["modules"])
+        table = merge(*measured, **values["settings"])
     else:
         (parts,) = measured
         table = pd.concat(parts.tables, ignore_index=True)

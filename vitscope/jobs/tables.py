@@ -27,8 +27,8 @@ def tables() -> dict[str, Table]:
     """Return all tables by their names: of measures, of their parts, and others."""
     found: dict[str, Table] = {}
     for measure in registry.names():
-        for table in (registry.part_table(measure), registry.table(measure)):
-            found[table.name] = table
+        declared = registry.declared(measure)
+        found |= {table.name: table for table in (declared.part_table, declared.table)}
     for module_name, constant in OTHERS.values():
         other: Table = getattr(import_module(module_name), constant)
         found[other.name] = other

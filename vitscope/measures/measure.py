@@ -11,6 +11,7 @@ from math import ceil
 from typing import TYPE_CHECKING, Any, Literal
 
 from vitscope.errors import VitscopeError, unknown
+from vitscope.files.tables import Table
 from vitscope.measures.needs import CHECKPOINT, NEEDS, READABLE, Input, Made, Need
 from vitscope.settings.section import optional, schema_of
 from vitscope.settings.snapshots import END
@@ -52,21 +53,19 @@ class ByDepth:
 
 @dataclass(frozen=True)
 class FigureKind:
-    """A kind of figure, which a function of `figure.py` in the folder of its measure draws.
+    """A kind of figure, which a function `plot_{kind}` in the folder of its measure draws.
 
-    That is `plot` or, as its caption goes on, `plot_{suffix}`; or `plot_{measure}_{suffix}` of a
-    further measure of the folder. Where a kind is `drawn_by` a module of vitscope.drawing, `plot`
-    of that draws it. `values` are keywords of `plot`, and so are `options`: a dataclass of the keys
+    Where a kind is `drawn_by` a module of vitscope.drawing, `plot` of that draws it. `values` are
+    keywords of the function, and so are `options`: a dataclass of the keys
     that a figure of the kind has besides, all of which may be left out. `beside` are the tables
     that it needs beside the measure's own. `published` are the columns of a file of published
     points that it can show; none if empty. They are `for_claims` where claims alone are compared
     with the points; with `others`, they may be of none of its models. `snapshots` tells whether a
     figure of this kind says which moments of training it shows. A figure `by_epoch` shows each
-    model at several of them, as models of their own. The registry fills in `measure` and `plot`.
+    model at several of them, as models of their own. The registry fills in `measure` and `name`.
     `text` is the caption where no file has it.
     """
 
-    suffix: str = ""
     beside: tuple[str, ...] = ()
     published: frozenset[str] = frozenset()
     for_claims: bool = False
@@ -77,7 +76,7 @@ class FigureKind:
     values: Given = field(default_factory=dict)
     options: type | None = None
     measure: str = ""
-    plot: str = "plot"
+    name: str = ""
     text: str = ""
 
     @property
@@ -97,8 +96,8 @@ class FigureKind:
 
     @property
     def caption(self) -> str:
-        """The file of its caption, as the registry takes it."""
-        return f"caption_{self.suffix}.rst" if self.suffix else "caption.rst"
+        """The file of its caption, in the folder of its measure."""
+        return f"caption_{self.name}.rst"
 
 
 @dataclass(frozen=True)
@@ -306,15 +305,15 @@ def passes_of_shard(views: float) -> Callable[[Case], Work | None]:
 
 @dataclass(frozen=True)
 class Merge:
-    """How parts are merged: by `merge.py` of the measure or, where it has none, below each other.
+    """How parts are merged: by `merge_{measure}` or, where there is none, below each other.
 
-    `module` is a shared module whose `merge` it is instead; `arguments` are its arguments. Parts
-    that are merged `at_cut_points` get these from the block table.
+    `function` is a shared one that merges instead, as `module:name`; `arguments` are its arguments.
+    Parts that are merged `at_cut_points` get these from the block table.
     """
 
     arguments: Arguments = no_arguments
     at_cut_points: bool = False
-    module: str | None = None
+    function: str | None = None
 
 
 def mean_over_images(column: str) -> Merge:
@@ -323,7 +322,7 @@ def mean_over_images(column: str) -> Merge:
     def arguments(case: Case) -> Given:
         return {"column": column} | bootstrap(case)
 
-    return Merge(arguments, at_cut_points=True, module="vitscope.measures.per_image")
+    return Merge(arguments, True, "vitscope.measures.per_image:merge_means")
 
 
 @dataclass(frozen=True, eq=False)
@@ -332,6 +331,9 @@ class Measure:
 
     # One of vitscope.measures.needs.
     needs: str
+    # Its columns, and those of its parts, where these are others.
+    table: Table
+    part: Table | None = None
     # The kinds of figures that are drawn of it.
     figures: Mapping[str, FigureKind] = field(default_factory=dict)
     # The dataclass of its own settings, if it has any: the section of its name in `analysis`.
@@ -340,7 +342,7 @@ class Measure:
     settings_of: Section | None = None
     # The settings that say how many images are classified, where they are not its own.
     predictions_of: Section | None = None
-    # Arguments of `measure` in compute.py, besides what it measures: what a part depends on.
+    # Arguments of `measure_{name}`, besides what it measures: what a part depends on.
     arguments: Arguments = no_arguments
     # What a part takes of a network, for a measure that runs one.
     takes: Callable[[Case], Work | None] | None = None
@@ -376,6 +378,11 @@ class Measure:
     # What its figures are about.
     question: Question = "Questions of your own"
     name: str = ""
+
+    @property
+    def part_table(self) -> Table:
+        """The table of its parts."""
+        return self.part or self.table
 
     @property
     def need(self) -> Need:
@@ -475,12 +482,12 @@ class Measure:
         shown = any(kind.snapshots for kind in self.figures.values())
         return study.snapshots_of(self.name, model) if shown else [END]
 
-    def part(self, study: "Study", model: str, part: int) -> Given:
-        """Return what a part depends on, or the whole: arguments of `measure` in compute.py."""
+    def measuring(self, study: "Study", model: str, part: int) -> Given:
+        """Return what a part depends on, or the whole: arguments of `measure_{name}`."""
         return self.arguments(Case(self, study, model, part))
 
     def merging(self, study: "Study", model: str) -> Given:
-        """Return what merging depends on: arguments of `merge`.
+        """Return what merging depends on: arguments of the function that merges.
 
         For a measure of pairs, `model` is the name of a pair.
         """

@@ -2,9 +2,9 @@
 
 It covers the functions, classes and constants that the job's `run` uses, those that these
 use, and so on, in every module of vitscope, and what is run where these modules are imported. How
-the values of a job are found and what it takes changes no result. A module that is imported by a
-computed name is among the `modules` of the values of a job, and counts as a whole, or with one of
-its functions, as in `module:function`; so does one of which a name cannot be followed.
+the values of a job are found and what it takes changes no result. A function that is
+imported by a computed name is among the `modules` of the values of a job, as `module:name`; a
+module there counts as a whole, and so does one of which a name cannot be followed.
 """
 
 import hashlib
@@ -89,8 +89,10 @@ def _reached(job: str, modules: tuple[str, ...]) -> frozenset[Name]:
     """Return every name that the work of a job reaches, and each module that it imports."""
     run = find_job(job).run
     pending: list[Name] = [(run.__module__, run.__name__, "")]
-    named = (module.partition(":") for module in modules)
-    pending += [(module, name or ALL, "") for module, _, name in named if module_file(module)]
+    for named in modules:
+        module, function = (named, "") if named.endswith(".py") else named.partition(":")[::2]
+        if module_file(module):
+            pending.append((module, function or ALL, ""))
     found: set[Name] = set()
     while pending:
         name = pending.pop()

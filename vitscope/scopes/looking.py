@@ -26,7 +26,7 @@ from vitscope.jobs.tables import find_table
 from vitscope.measures import registry
 from vitscope.measures.given import Parts
 from vitscope.measures.own.compute import measure_maps, place_of, read_maps
-from vitscope.measures.per_image import merge
+from vitscope.measures.per_image import merge_means
 from vitscope.networks.building import failing
 from vitscope.networks.building.compiler import original
 from vitscope.networks.building.outputs import Output, logits_of, own_type, why_no_classifier
@@ -126,7 +126,7 @@ class Scope(Tables):
         ]
         points = BLOCKS.read(self._maker.make("blocks"))[[*CUT_POINT]]
         bootstrap = asdict(self.study.analysis.bootstrap)
-        table = merge(Parts(self.name, iter(parts), points), "value", **bootstrap)
+        table = merge_means(Parts(self.name, iter(parts), points), "value", **bootstrap)
         self._own[name] = (_call_of(function, keywords), table)
         return table
 

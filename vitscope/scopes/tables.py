@@ -196,11 +196,11 @@ def drawn(
 
     shown = _kind_of_figure(kind)
     curves = published if shown.drawn_columns else None
-    module, values = registry.figure_module(shown), {**shown.values, **options}
+    function, values = registry.drawing(shown), {**shown.values, **options}
     return draw_in(
         kind,
         ax,
-        lambda: draw(module, shown.plot, tables, members, curves, snapshots, values),
+        lambda: draw(function, tables, members, curves, snapshots, values),
     )
 
 

@@ -28,7 +28,7 @@ from vitscope.measures.landscape.compute import (
     FAST_BFLOAT16,
     direction,
     losses_at,
-    measure,
+    measure_landscape,
     pick_precision,
     plane,
 )
@@ -392,7 +392,10 @@ def test_jobs_measure_rows_of_the_grid_which_give_the_same_bits_together(
 ) -> None:
     given = {key: value for key, value in SETTINGS.items() if key != "say"}
     job = OnLoss(linear(), small, CPU, say=SETTINGS["say"])
-    parts = [measure(job, 5, 2.0, rows, 1, "float32", **given) for rows in ((0, 1), (1, 4), (4, 5))]
+    parts = [
+        measure_landscape(job, 5, 2.0, rows, 1, "float32", **given)
+        for rows in ((0, 1), (1, 4), (4, 5))
+    ]
     table = pd.concat(parts, ignore_index=True)
     whole = losses_at(linear(), small, grid(5, 2.0), **SETTINGS)
     pd.testing.assert_frame_equal(table, whole, check_exact=True)
@@ -402,7 +405,9 @@ def test_jobs_measure_rows_of_the_grid_which_give_the_same_bits_together(
 def test_other_pairs_of_directions_have_the_points_that_claims_are_about(small: Augmented) -> None:
     given = {key: value for key, value in SETTINGS.items() if key != "say"}
     job = OnLoss(linear(), small, CPU, say=SETTINGS["say"])
-    parts = [measure(job, 9, 1.0, rows, 3, "float32", **given) for rows in ((0, 3), (3, 9))]
+    parts = [
+        measure_landscape(job, 9, 1.0, rows, 3, "float32", **given) for rows in ((0, 3), (3, 9))
+    ]
     table = pd.concat(parts).sort_values(["direction", "y", "x"], ignore_index=True)
     alone = losses_at(linear(), small, grid(9, 1.0), **SETTINGS)
     pd.testing.assert_frame_equal(table[table["direction"] == 0], alone, check_exact=True)

@@ -230,7 +230,7 @@ def _completed(
     ).reindex(columns=columns)
 
 
-def measure(
+def measure_landscape(
     given: OnLoss,
     points: int,
     radius: float,

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 from vitscope.measures.measure import Case, FigureKind, Given, Measure, passes_of
+from vitscope.measures.receptive_field.table import TABLE
 from vitscope.settings.section import setting
 
 # Of each image: a pass up to the last cut point, and one back from each, which takes two of those
@@ -39,8 +40,9 @@ def choose_cut_points(case: Case) -> Given:
     }
 
 
-MEASURE = Measure(
+RECEPTIVE_FIELD = Measure(
     needs="model",
+    table=TABLE,
     question="Where networks look",
     figures={"receptive_field": FigureKind()},
     settings=Settings,
