@@ -67,7 +67,7 @@ def test_of_a_job_its_work_alone_counts(copy: Path) -> None:
     assert not changes(own, "def _values_of_merge(study", "def _values_of_merge(other", "merge")
     assert changes(own, 'inputs.get(f"{prefix}blocks")', "None", "merge")
     # With the functions that the work calls.
-    drawing = copy / "jobs/draw_figure.py"
+    drawing = copy / "jobs/figures.py"
     assert changes(drawing, 'key.endswith("_sha256")', "key", "draw_figure")
 
 
