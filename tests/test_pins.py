@@ -161,8 +161,7 @@ def sources_of(environment: Path) -> set[Path]:
         for model in study.models if name in jobs and not elsewhere else ():
             names = {**chosen, "video": model} | ({} if "model" not in chosen else {"model": model})
             names |= {"model": chosen["model"]} if name == "merge" else {}
-            modules = find_job(name).values(study, names).get("modules", [])
-            listed = modules.values() if isinstance(modules, dict) else modules
+            listed = find_job(name).values(study, names).get("modules", [])
             named = {each.partition(":")[0] for each in listed}
             found |= {ROOT.joinpath(*each.split(".")).with_suffix(".py") for each in named}
     return found

@@ -225,8 +225,7 @@ def job_kinds() -> Iterator[tuple[str, set[str]]]:
     for name, chosen in kinds():
         about = {"measure", "table", "figure", "dataset"} & chosen.keys()
         label = " ".join([name, *(chosen[each] for each in about)])
-        modules = find_job(name).values(study, chosen).get("modules", [])
-        named = modules.values() if isinstance(modules, dict) else modules
+        named = find_job(name).values(study, chosen).get("modules", [])
         found = covered(name, *(each for each in named if each not in families))
         yield label, {module for module, _ in found}
 

@@ -1,6 +1,7 @@
 """Jobs of claims: count those that the figures of a study are about, and draw the verdicts."""
 
 from dataclasses import asdict
+from pkgutil import resolve_name
 from typing import TYPE_CHECKING
 
 from vitscope.jobs import describing
@@ -79,9 +80,11 @@ def count_claims(inputs: Files, outputs: Files, values: Values, resources: Resou
     agreement = joined(AGREEMENT, [each for _, each in counted])
     CLAIMS.write(claims, outputs["claims"])
     AGREEMENT.write(agreement, outputs["agreement"])
-    tables_read = [inputs[name] for name in inputs.keys() - {"published"}]
     measured = [
-        path for each in tables_read for path in ([each] if isinstance(each, str) else each)
+        path
+        for name, given in inputs.items()
+        if name != "published"
+        for path in ([given] if isinstance(given, str) else given)
     ]
     title = f"Claims of the paper: {values['study']}"
     found = sections(claims, agreement, values["labels"], evidence.values())
@@ -96,8 +99,6 @@ COUNT_CLAIMS = Job(run=count_claims, values=_values_of_claims)
 
 def _evidence_of(figure: Values) -> "Evidence":
     """Return what is claimed of a figure, and what it is counted on."""
-    from pkgutil import resolve_name
-
     found = resolve_name(figure["claims"])
     evidence: Evidence = found(**figure["own"]) if "own" in figure else found
     return evidence
@@ -126,15 +127,15 @@ def _count_of_figure(
     traits_of: Values,
 ) -> "tuple[pd.DataFrame, pd.DataFrame]":
     """Return the claims of a figure, and how well it agrees with the published one."""
+    from vitscope.claims import counting
     from vitscope.claims.agreement import score_agreement
-    from vitscope.claims.counting import count_claims
     from vitscope.claims.published import read_published_of
     from vitscope.claims.snapshots import at_snapshots
 
     published = read_published_of(figure["published"], set(figure["columns"]), files)
     shown = at_snapshots(tables, figure["snapshots"])
     return (
-        count_claims(name, found, shown, figure["models"], published, traits_of),
+        counting.count_claims(name, found, shown, figure["models"], published, traits_of),
         score_agreement(name, found, shown, published),
     )
 

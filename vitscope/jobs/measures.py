@@ -71,8 +71,8 @@ def _takes_of_measure(study: Study, names: Names) -> Takes:
 
 
 def _batches_of_measure(names: Names, values: Values) -> str | None:
-    measure = names["measure"]
-    own = registry.declared(measure).batch_setting if measure in registry.names() else None
+    name = names["measure"]
+    own = registry.declared(name).batch_setting if name in registry.names() else None
     return own or ("analysis.batch_size" if "device" in values else None)
 
 
@@ -80,15 +80,16 @@ def measure(inputs: Files, outputs: Files, values: Values, resources: Resources)
     """Open what the measure is given, measure that, and write a table or a part of one."""
     from vitscope.files.tables import Table, add_warnings
 
-    compute, opens, *_ = map(resolve_name, values["modules"])
+    compute, opens = map(resolve_name, values["modules"][:2])
     opened = opens(inputs, values, resources)
     measured = compute(opened.given, **values["settings"])
     table, (output,) = Table(**values["columns"]), outputs.values()
     if opened.rows is not None:
         measured = name_images(measured, table.columns, opened.rows, values["first_image"])
-    named = {key: name for key, name in opened.named.items() if key in table.columns}
+    for key in opened.named.keys() & table.columns.keys():
+        measured = measured.assign(**{key: opened.named[key]})
     origin = add_warnings(opened.origin, getattr(opened.given, "warnings", ()))
-    table.write(measured.assign(**named), output, origin)
+    table.write(measured, output, origin)
 
 
 MEASURE = Job(

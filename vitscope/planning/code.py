@@ -1,10 +1,10 @@
 """A digest of the code that a job reaches, so that a workflow knows when to run it again.
 
-It covers the functions, classes and constants that the job's `run` uses, those that these
-use, and so on, in every module of vitscope, and what is run where these modules are imported. How
-the values of a job are found and what it takes changes no result. A function that is
-imported by a computed name is among the `modules` of the values of a job, as `module:name`; a
-module there counts as a whole, and so does one of which a name cannot be followed.
+It covers the functions, classes and constants that the job's `run` uses, those that these use, and
+so on, in every module of vitscope, and what importing these modules runs. How the values of a job
+are found and what it takes changes no result. The `modules` among the values name the functions
+that are imported by computed names, as `module:name`; a module there counts as a whole, and so does
+one of which a name cannot be followed.
 """
 
 import hashlib
@@ -25,12 +25,7 @@ Name = tuple[str, str, str]
 
 def code_digest(job: str, values: Values) -> str:
     """Digest the work of a job, and all code that it reaches."""
-    return _digest(job, _named(values))
-
-
-def _named(values: Values) -> tuple[str, ...]:
-    modules = values.get("modules", ())
-    return tuple(sorted(modules.values() if isinstance(modules, dict) else modules))
+    return _digest(job, tuple(sorted(values.get("modules", ()))))
 
 
 @cache
