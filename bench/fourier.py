@@ -19,7 +19,7 @@ from bench.extraction import (
 )
 from bench.rows import Row
 from vitscope.files.tensors import TensorFile
-from vitscope.measures.fourier.compute import measure as measure_fourier
+from vitscope.measures.fourier.compute import measure_fourier
 from vitscope.measures.given import OnLatents
 from vitscope.networks.running.latents import extract
 

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from vitscope.commands.plan import list_jobs
 from vitscope.commands.workflow import asked_for
-from vitscope.jobs.job import find_job
+from vitscope.jobs.job import Takes, find_job
 from vitscope.measures import registry
 from vitscope.planning.costs import count_network
 from vitscope.planning.plan import Cost, Planned, by_kind, costs_of, time_by_rate
@@ -25,7 +25,6 @@ GPUS = 16
 CORES = 2
 # Hours of the largest network below which a kind of job is left out.
 LEAST = 0.02
-QUICK = ("measure_model", "measure_network")
 # What the jobs of each model cost, by their kinds.
 Models = dict[str, dict[str, Cost]]
 
@@ -46,7 +45,17 @@ def costs_of_model(study: Study, jobs: list[Planned], model: str, rate: float) -
 
 def runs_networks(cost: Cost) -> bool:
     """Tell whether jobs of a kind run a network, and so are on a GPU."""
-    return find_job(cost.job.split()[0]).takes.work is not None
+    job, *measure = cost.job.split()
+    if job == "measure":
+        return registry.declared(*measure).need.runs
+    takes = find_job(job).takes
+    return isinstance(takes, Takes) and takes.work is not None
+
+
+def is_of_a_network(kind: str) -> bool:
+    """Tell whether jobs of a kind measure a model as it is, with images or without."""
+    job, *measure = kind.split()
+    return job == "measure" and registry.declared(*measure).needs in ("model", "network")
 
 
 def hours(cost: Cost) -> tuple[float, float]:
@@ -153,7 +162,7 @@ def show_costs(study: Study, models: Models) -> None:
     on_cores = [kind for kind in kinds if kind not in on_gpus]
     show_hours(models, on_cores, study.analysis.images)
     show_requests(models, on_gpus)
-    quick = ", ".join(map(kinds_for, filter(lambda kind: kind.startswith(QUICK), largest)))
+    quick = ", ".join(map(kinds_for, filter(is_of_a_network, largest)))
     told = ", ".join(map(kinds_for, kinds)).split(", ")
     print(f"Less than {LEAST} hours:", ", ".join(k for k in quick.split(", ") if k not in told))
 

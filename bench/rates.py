@@ -5,8 +5,8 @@ rounded up, as `seconds_per_gb`.
 """
 
 import tempfile
-from importlib import import_module
 from pathlib import Path
+from pkgutil import resolve_name
 from time import process_time
 
 import numpy as np
@@ -42,11 +42,11 @@ def write_maps(path: Path, shape: tuple[int, int, int]) -> float:
 def measure(path: Path, name: str) -> float:
     """Return the seconds of a measure for a GB of maps, at best."""
     study, taken = load_study(STUDY), []
-    compute = import_module(registry.of(study).module(name, "compute"))
-    settings = registry.declared(name).part(study, next(iter(study.models)), 0)
+    function = resolve_name(registry.of(study).measuring(name))
+    settings = registry.declared(name).measuring(study, next(iter(study.models)), 0)
     for _ in range(TURNS):
         start = process_time()
-        compute.measure(OnLatents(TensorFile(path), 0), **settings)
+        function(OnLatents(TensorFile(path), 0), **settings)
         taken.append(process_time() - start)
     return 1e9 * min(taken) / path.stat().st_size
 

@@ -11,10 +11,11 @@ from vitscope.jobs.videos import source_path
 from vitscope.jobs.latents import FORMATS as LATENTS_FORMATS
 from vitscope.jobs.networks import checkpoint_entry
 from vitscope.jobs.job import model_of
-from vitscope.jobs.merge import measure_of_parts
+from vitscope.jobs.measures import case_of, measure_of_parts
+from vitscope.measures.needs import Named
 from vitscope.jobs.reporting import splits_shown
 from vitscope.networks.checkpoints.weight_sources import local_file
-from vitscope.planning.kept_latents import COUNTED, keeps_latents
+from vitscope.planning.costs import COUNTED, keeps_latents
 
 
 def paths_of(output, **names):
@@ -111,12 +112,6 @@ def file_to_convert(rule, key):
     return path
 
 
-def weights_at(snapshot, wildcards):
-    """The weights of a model at a snapshot of its training; at the end, its checkpoint."""
-    made = rules.convert_checkpoint if snapshot == END else rules.convert_snapshot
-    return path_of(made.output.checkpoint, wildcards, snapshot=snapshot)
-
-
 def bundled_outputs(study):
     """The outputs of trainings that the models of a study name as files of this repository.
 
@@ -190,47 +185,32 @@ def measure_of(wildcards):
     return registry.of(study_of(wildcards)).declared(wildcards.measure)
 
 
-def predictions_of(wildcards):
-    """The predictions of a model for the images of a measure."""
-    split = measure_of(wildcards).split(study_of(wildcards))
-    return path_of(rules.predict.output.predictions, wildcards, split=split)
+def path_made(job, names, wildcards):
+    """The file that a job makes: of a snapshot, and of what models share, by another rule."""
+    made = getattr(rules, job)
+    if names.get("snapshot", END) != END:
+        made = rules.convert_snapshot
+    elif "alike" in names:
+        # One draw for all models that it fits.
+        made, study = rules.augment_alike, study_of(wildcards)
+        first = exit_on_user_error(first_with_same_images, study, names["model"])
+        names = {**names, "model": first}
+    return path_of(made.output[0], wildcards, **names)
 
 
-def images_of(wildcards):
-    """The images of a measure."""
-    return split_for(measure_of(wildcards).split)(wildcards)
-
-
-def corrupted_of(wildcards):
-    """The corrupted images that a part is measured on."""
-    study, part = study_of(wildcards), int(wildcards.part)
-    given = exit_on_user_error(measure_of(wildcards).part, study, wildcards.model, part)
-    return paths_of(
-        rules.corrupt_images.output.images,
-        study=study.name,
-        dataset=study.models[wildcards.model].data,
-        corruption=given["corruptions"],
-    )
-
-
-def alike_of(wildcards):
-    """Augmented images that models share: one draw for all models that it fits."""
-    first = exit_on_user_error(first_with_same_images, study_of(wildcards), wildcards.model)
-    return path_of(rules.augment_alike.output.images, wildcards, model=first)
-
-
-def read_besides(wildcards):
-    """What a measure of a model reads besides the model and its images, by the names it gives."""
-    readable = {"predictions": predictions_of, "corrupted": corrupted_of, "alike": alike_of}
-    return {name: readable[name](wildcards) for name in measure_of(wildcards).reads}
-
-
-def moments_of(wildcards):
-    """The weights of a model in training: its history, or else its snapshots in order."""
-    model = study_of(wildcards).models[wildcards.model]
-    if model.history is not None:
-        return {"history": named_file(wildcards, "history", model.history)}
-    return {"snapshots": [weights_at(name, wildcards) for name in model.moments()]}
+def inputs_of_measure(wildcards):
+    """What a measure needs of a model, as vitscope/measures/needs.py says."""
+    case, found = case_of(study_of(wildcards), names_of(wildcards)), {}
+    for name, each in case.measure.inputs.items():
+        if isinstance(each, Named):
+            entry = getattr(case.study.models[case.model], each.key)
+            found[name] = entry and named_file(wildcards, each.key, entry)
+            continue
+        names = exit_on_user_error(each.names, case)
+        asked = names if isinstance(names, list) else [names]
+        paths = [path_made(each.job, one, wildcards) for one in asked]
+        found[name] = paths if isinstance(names, list) else paths[0]
+    return {name: path for name, path in found.items() if path}
 
 
 def parts_of(wildcards, model):
@@ -238,7 +218,7 @@ def parts_of(wildcards, model):
     study, measured = study_of(wildcards), measure_of_parts(measure_of(wildcards))
     place = {"study": study.name, "measure": measured.name, "model": model}
     parts = range(measured.parts(study, model))
-    if measured.needs == "loss":
+    if measured.of_training:
         snapshots = measured.snapshots(study, model)
         return paths_of(rules.measure_loss.output.part, snapshot=snapshots, part=parts, **place)
     if measured.needs == "latents" and not keeps(study.name):

@@ -9,7 +9,7 @@ the name of the pair, such as `resnet+vit`, in place of the name of a model.
 
 rule measure_latents:
     input:
-        latents="<results>/{study}/latents/{model}/{part}.safetensors",
+        unpack(inputs_of_measure),
     output:
         part="<results>/{study}/{measure}/{model}/{part}.parquet",
     log:
@@ -21,9 +21,9 @@ rule measure_latents:
     conda:
         "../envs/base.yaml"
     resources:
-        **requests_of("measure_latents"),
+        **requests_of("measure"),
     params:
-        **of_job("measure_latents"),
+        **of_job("measure"),
     message:
         "Measuring {wildcards.measure} of {wildcards.model}, shard {wildcards.part}"
     script:
@@ -32,10 +32,7 @@ rule measure_latents:
 
 rule measure_model:
     input:
-        unpack(read_besides),
-        checkpoint=rules.convert_checkpoint.output.checkpoint,
-        blocks=rules.list_blocks.output.blocks,
-        images=images_of,
+        unpack(inputs_of_measure),
     output:
         table="<results>/{study}/{measure}/{model}.parquet",
     log:
@@ -43,15 +40,15 @@ rule measure_model:
     benchmark:
         "<benchmarks>/{study}/{measure}/{model}.tsv"
     wildcard_constraints:
-        measure=measures_that(needs="model"),
+        measure=measures_that(takes_torch=True),
     conda:
         "../envs/torch.yaml"
     threads: 1
     resources:
-        **requests_of("measure_model"),
-        gpu=gpu_of,
+        **requests_of("measure"),
+        gpu=lambda wildcards: int(measure_of(wildcards).need.runs) and gpu_of(wildcards),
     params:
-        **of_job("measure_model"),
+        **of_job("measure"),
     message:
         "Measuring {wildcards.measure} of {wildcards.model}"
     script:
@@ -66,38 +63,12 @@ use rule measure_model as measure_model_part with:
     benchmark:
         "<benchmarks>/{study}/{measure}/{model}/{part}.tsv"
     wildcard_constraints:
-        measure=measures_that(needs="model", in_parts=True),
+        measure=measures_that(takes_torch=True, in_parts=True, of_training=False),
     message:
         "Measuring {wildcards.measure} of {wildcards.model}, part {wildcards.part}"
 
 
-use rule measure_model as measure_network with:
-    input:
-        checkpoint=rules.convert_checkpoint.output.checkpoint,
-    wildcard_constraints:
-        measure=measures_that(needs="network"),
-    resources:
-        **requests_of("measure_network"),
-    params:
-        **of_job("measure_network"),
-
-
-use rule measure_model as measure_weights with:
-    input:
-        unpack(moments_of),
-    wildcard_constraints:
-        measure=measures_that(needs="weights"),
-    resources:
-        **requests_of("measure_weights"),
-    params:
-        **of_job("measure_weights"),
-
-
-rule measure_loss:
-    input:
-        checkpoint=lambda wildcards: weights_at(wildcards.snapshot, wildcards),
-        blocks=rules.list_blocks.output.blocks,
-        images=rules.augment_images.output.images,
+use rule measure_model as measure_loss with:
     output:
         part="<results>/{study}/{measure}/{model}/{snapshot}/{part}.parquet",
     log:
@@ -105,20 +76,10 @@ rule measure_loss:
     benchmark:
         "<benchmarks>/{study}/{measure}/{model}/{snapshot}/{part}.tsv"
     wildcard_constraints:
-        measure=measures_that(needs="loss", in_parts=True),
-    conda:
-        "../envs/torch.yaml"
-    threads: 1
-    resources:
-        **requests_of("measure_loss"),
-        gpu=gpu_of,
-    params:
-        **of_job("measure_loss"),
+        measure=measures_that(of_training=True, in_parts=True),
     message:
         "Measuring {wildcards.measure} of {wildcards.model} at {wildcards.snapshot}, "
         "part {wildcards.part}"
-    script:
-        "../scripts/run_job.py"
 
 
 rule merge:
@@ -145,13 +106,12 @@ rule merge:
 
 use rule merge as measure_predictions with:
     input:
-        predictions=predictions_of,
-        images=images_of,
+        unpack(inputs_of_measure),
     wildcard_constraints:
-        measure=measures_that(needs="predictions"),
+        measure=measures_that(takes_torch=False),
     localrule: True
     params:
-        **of_job("measure_predictions"),
+        **of_job("measure"),
     message:
         "Measuring {wildcards.measure} of {wildcards.model}"
 

@@ -156,7 +156,8 @@ def run_job(snakemake) -> None:
     job, label = snakemake.params.job, _label(snakemake.wildcards)
     what = snakemake.wildcards.get("measure") or job.replace("_", " ")
     work = AtWork(f"{label}, {what}" if label else what, print)
-    batches = find_job(job).batch_setting(dict(snakemake.wildcards.items()))
+    names, values = dict(snakemake.wildcards.items()), snakemake.params["values"]
+    batches = find_job(job).batch_setting(names, values)
     path = Path(snakemake.log[0])
     path.parent.mkdir(parents=True, exist_ok=True)
     with path.open("a", buffering=1, encoding="utf-8") as log:

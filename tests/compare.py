@@ -28,12 +28,12 @@ EXPECTED = Path(__file__).parent / "expected"
 
 def of_measures() -> dict[str, Expected]:
     """Return how the tables of measures are compared, those that are: their tests say so."""
-    files = {name: registry.path(name, "expected.py") for name in registry.names()}
-    modules = {
-        name: import_module(f"tests.measures.{file.parent.name}.{file.stem}")
-        for name, file in files.items()
-    }
-    return {name: module.TABLE for name, module in modules.items() if module.TABLE is not None}
+    found = {}
+    for name in registry.names():
+        *_, folder, stem = registry.module(name).split(".")
+        module = import_module(f"tests.measures.{folder}.{stem.replace('measure', 'expected', 1)}")
+        found |= {name: module.TABLE} if module.TABLE is not None else {}
+    return found
 
 
 TABLES = {

@@ -8,7 +8,7 @@ if TYPE_CHECKING:
     from vitscope.scopes.bundled import bundled
     from vitscope.scopes.comparing import Comparison, compare
     from vitscope.scopes.looking import Scope, look
-    from vitscope.scopes.reading import Made, read
+    from vitscope.scopes.tables import Made, read
 
 __version__ = "0.2.0"
 
@@ -20,8 +20,8 @@ _PLACES = {
     "Comparison": "vitscope.scopes.comparing",
     "compare": "vitscope.scopes.comparing",
     "look": "vitscope.scopes.looking",
-    "Made": "vitscope.scopes.reading",
-    "read": "vitscope.scopes.reading",
+    "Made": "vitscope.scopes.tables",
+    "read": "vitscope.scopes.tables",
     "Scope": "vitscope.scopes.looking",
 }
 __all__ = [

@@ -16,8 +16,9 @@ KINDS = kinds_with_claims()
 
 def module_of(kind: str) -> ModuleType:
     """Return the test of the claims of a kind."""
-    claims = registry.path(registry.kinds()[kind].measure, "claims.py")
-    return import_module(f"tests.measures.{claims.parent.name}.test_{claims.stem}")
+    module = str(registry.claiming(registry.kinds()[kind])).partition(":")[0]
+    *_, folder, stem = module.split(".")
+    return import_module(f"tests.measures.{folder}.test_{stem}")
 
 
 def example(kind: str) -> dict[str, pd.DataFrame]:

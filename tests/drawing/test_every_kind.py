@@ -2,8 +2,8 @@ import inspect
 import subprocess
 import sys
 from functools import cache
-from importlib import import_module
 from pathlib import Path
+from pkgutil import resolve_name
 
 import numpy as np
 import pandas as pd
@@ -21,7 +21,7 @@ from vitscope.drawing.legends import INTERVAL
 from vitscope.drawing.looks import INTERVAL_ALPHA
 from vitscope.drawing.saving import style
 from vitscope.errors import VitscopeError
-from vitscope.measures.registry import figure_module, kinds
+from vitscope.measures.registry import drawing, kinds
 from vitscope.package_data import PUBLISHED_POINTS, STYLE
 
 ROOT = Path(__file__).parents[2]
@@ -176,8 +176,8 @@ def test_the_kinds_are_known_without_matplotlib():
 
 def test_figures_are_drawn_without_torch():
     code = (
-        "import sys; from importlib import import_module; from vitscope.measures import registry;"
-        "[import_module(registry.figure_module(kind)) for kind in registry.kinds().values()];"
+        "import sys; from pkgutil import resolve_name; from vitscope.measures import registry;"
+        "[resolve_name(registry.drawing(kind)) for kind in registry.kinds().values()];"
         "sys.exit('torch' in sys.modules)"
     )
     subprocess.run([sys.executable, "-c", code], cwd=ROOT, check=True)
@@ -186,7 +186,7 @@ def test_figures_are_drawn_without_torch():
 @pytest.mark.parametrize("kind", kinds())
 def test_published_points_go_to_the_kinds_that_declare_their_columns(kind):
     declared = kinds()[kind]
-    plot = getattr(import_module(figure_module(declared)), declared.plot)
+    plot = resolve_name(drawing(declared))
     takes = inspect.signature(plot).parameters
     assert bool(declared.drawn_columns) == ("published" in takes) or declared.drawn_by
     assert set(declared.values) <= set(takes)

@@ -78,7 +78,7 @@ def count_variances(table: pd.DataFrame, theirs=None) -> pd.DataFrame:
 def kinds_with_claims() -> list[str]:
     """Return the kinds of figures that have claims."""
     kinds = registry.kinds()
-    return [kind for kind in kinds if kind in registry.claims_of(kinds[kind].measure)]
+    return [kind for kind in kinds if registry.claiming(kinds[kind])]
 
 
 def evidence(kind: str) -> Evidence:

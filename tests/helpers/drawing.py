@@ -29,6 +29,5 @@ def draw_kind(
     found = registry.kinds()[kind]
     needed = {name: tables[name] for name in found.tables}
     curves = published if found.drawn_columns else None
-    module = registry.figure_module(found)
     values = {**found.values, **options}
-    return draw(module, found.plot, needed, members, curves, snapshots, values)
+    return draw(registry.drawing(found), needed, members, curves, snapshots, values)

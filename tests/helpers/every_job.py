@@ -4,6 +4,7 @@ from dataclasses import replace
 
 from tests.helpers.studies import figure_of
 from vitscope.data import opening
+from vitscope.jobs.job import Request, Takes, find_job
 from vitscope.jobs.job import names as job_names
 from vitscope.measures import registry
 from vitscope.networks.building.family import family_names
@@ -43,14 +44,18 @@ def kinds() -> list[tuple[str, dict[str, str]]]:
     return [(name, chosen) for name in job_names() for chosen in _choices(name)]
 
 
+def takes_of(name: str) -> list[Takes]:
+    """Return what jobs of a kind take, whatever they are about."""
+    study, job = everything(), find_job(name)
+    return [job.takes_of(Request(study, chosen)) for chosen in _choices(name)]
+
+
 def _choices(name: str) -> list[dict[str, str]]:
     measures = {each: registry.declared(each) for each in registry.names()}
     of_model = {"model": "vit", "part": "0"}
-    needs = name.removeprefix("measure_")
-    if name.startswith("measure_") and name != "measure_step":
-        at = {"snapshot": "end"} if needs == "loss" else {}
-        names = [each for each, m in measures.items() if m.needs == needs]
-        return [of_model | at | {"measure": each} for each in names]
+    if name == "measure":
+        measured = [each for each, m in measures.items() if m.needs != "parts"]
+        return [of_model | {"measure": each, "snapshot": "end"} for each in measured]
     if name == "merge":
         pairs = {True: "vit+resnet", False: "vit"}
         return [

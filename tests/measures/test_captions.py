@@ -109,7 +109,7 @@ def test_every_caption_names_its_tables_and_the_figures_of_the_paper(kind):
 
 def test_every_caption_is_of_a_kind():
     files = {*registry.HERE.glob("*/*.rst")}
-    assert files == {registry.path(kind.measure, kind.caption) for kind in kinds().values()}
+    assert files == {registry.folder(kind.measure) / kind.caption for kind in kinds().values()}
 
 
 def test_a_caption_begins_with_its_title(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -120,8 +120,8 @@ def test_a_caption_begins_with_its_title(monkeypatch: pytest.MonkeyPatch) -> Non
     with pytest.raises(VitscopeError) as caught:
         title_of(kind)
     assert str(caught.value) == (
-        "The caption fourier/caption_depth.rst begins with 'What is seen by dept', allowed: a "
-        "title, as **Title.**"
+        "The caption fourier/caption_fourier_depth.rst begins with 'What is seen by dept', "
+        "allowed: a title, as **Title.**"
     )
 
 

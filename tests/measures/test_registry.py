@@ -4,7 +4,7 @@ import inspect
 import subprocess
 import sys
 from collections import Counter
-from importlib import import_module
+from pkgutil import resolve_name
 
 import pytest
 
@@ -16,7 +16,7 @@ from vitscope.studies.loading import BUNDLED_STUDIES, load_study
 from vitscope.typed import typed
 
 HEAVY = ("torch", "torchvision", "timm", "numpy", "scipy", "pandas", "pyarrow", "matplotlib", "PIL")
-DECLARATIONS = [registry.module(name, "measure") for name in registry.names()]
+DECLARATIONS = sorted({registry.module(name) for name in registry.names()})
 
 
 @pytest.mark.parametrize("modules", [DECLARATIONS, ["vitscope.studies.loading"]])
@@ -31,24 +31,22 @@ def test_a_room_is_complete(name: str) -> None:
     measure = registry.declared(name)
     assert measure.name == name
 
-    table = import_module(registry.columns_module(name))
-    assert isinstance(table.TABLE, Table)
-    assert table.TABLE.name == name
+    assert measure.table.name == name
     if measure.needs == "latents":
-        assert isinstance(table.PART, Table)
+        assert isinstance(measure.part, Table)
 
     if measure.parts_of is None:
-        assert inspect.isfunction(import_module(registry.module(name, "compute")).measure)
+        assert inspect.isfunction(resolve_name(registry.measuring(name)))
     else:
         assert measure.needs == "parts"
         assert measure.parts_of in registry.names()
-    merging = registry.merging_module(name)
-    if measure.of_pairs or measure.parts_of is not None or hasattr(table, "PART"):
+    merging = registry.merging(name)
+    if measure.of_pairs or measure.parts_of is not None or measure.part:
         # Other parts are merged by joining them.
         assert merging
     if merging:
         assert measure.in_parts
-        assert inspect.isfunction(import_module(merging).merge)
+        assert inspect.isfunction(resolve_name(merging))
 
 
 STUDY = load_study(BUNDLED_STUDIES / "mini.yaml")
@@ -60,13 +58,12 @@ def test_functions_take_what_the_declaration_gives_them(name: str, model: str) -
     measure = registry.declared(name)
     given = {}
     if measure.parts_of is None:
-        compute = registry.module(name, "compute")
-        given[compute, "measure"] = 1, measure.part(STUDY, model, 0)
-    if merging := registry.merging_module(name):
+        given[registry.measuring(name)] = 1, measure.measuring(STUDY, model, 0)
+    if merging := registry.merging(name):
         # The parts of the model, or of both models of a pair.
-        given[merging, "merge"] = 1 + measure.of_pairs, measure.merging(STUDY, model)
-    for (module, function), (count, settings) in given.items():
-        found = inspect.signature(getattr(import_module(module), function))
+        given[merging] = 1 + measure.of_pairs, measure.merging(STUDY, model)
+    for function, (count, settings) in given.items():
+        found = inspect.signature(resolve_name(function))
         found.bind(*["what a job gives"] * count, **settings)
         if "settings" in settings:
             kind = found.parameters["settings"].annotation
@@ -81,8 +78,7 @@ def test_the_bundled_study_shows_every_room() -> None:
 def test_a_kind_of_figure_is_drawn_by_its_room() -> None:
     """The captions are looked for where they are read."""
     for name, kind in registry.kinds().items():
-        module = import_module(registry.figure_module(kind))
-        assert inspect.isfunction(getattr(module, kind.plot)), name
+        assert inspect.isfunction(resolve_name(registry.drawing(kind))), name
         assert kind.tables[0] == kind.measure
 
 
@@ -93,5 +89,5 @@ def test_kinds_of_figures_have_one_room_each() -> None:
 
 def test_a_measure_that_is_not_there_is_refused() -> None:
     with pytest.raises(VitscopeError) as caught:
-        registry.columns_module("fourrier")
+        registry.module("fourrier")
     assert str(caught.value) == "There is no measure 'fourrier'. Did you mean 'fourier'?"

@@ -3,12 +3,22 @@
 import shutil
 import subprocess
 import sys
+from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
 
+from tests.helpers.every_job import everything, kinds
+from vitscope.jobs.job import find_job
+from vitscope.measures import registry
+from vitscope.measures.needs import NEEDS
+from vitscope.networks.building.family import family_names, module_of
 from vitscope.package_data import ROOT
 from vitscope.planning import code
+from vitscope.planning.code import covered
+
+OPENING = {name: need.opens for name, need in NEEDS.items()}
 
 
 @pytest.fixture
@@ -51,20 +61,20 @@ def rewrite_export(package: Path, line: str) -> None:
 
 
 def test_of_a_job_its_work_alone_counts(copy: Path) -> None:
-    own = copy / "jobs/merge.py"
+    own = copy / "jobs/measures.py"
     assert not changes(own, "", "\nUNUSED = 1\n", "merge")
     # What the result depends on is seen in the values.
-    assert not changes(own, "def _values(study", "def _values(other", "merge")
+    assert not changes(own, "def _values_of_merge(study", "def _values_of_merge(other", "merge")
     assert changes(own, 'inputs.get(f"{prefix}blocks")', "None", "merge")
     # With the functions that the work calls.
-    drawing = copy / "jobs/draw_figure.py"
+    drawing = copy / "jobs/figures.py"
     assert changes(drawing, 'key.endswith("_sha256")', "key", "draw_figure")
 
 
 def test_of_what_jobs_share_what_they_use_counts(copy: Path) -> None:
     edit = (copy / "jobs/opening.py", "else open_split_file(images)", "else images")
-    assert changes(*edit, "measure_predictions")
-    assert not changes(*edit, "measure_network")
+    assert changes(*edit, "measure", OPENING["predictions"])
+    assert not changes(*edit, "measure", OPENING["network"])
     # A function that nobody reaches beside one that somebody does.
     tables = (copy / "files/tables.py", "cells.to_csv(partial", "cells.to_csv(other")
     assert changes(*tables, "export_table")
@@ -74,32 +84,33 @@ def test_of_what_jobs_share_what_they_use_counts(copy: Path) -> None:
 @pytest.mark.parametrize(
     ("old", "new"),
     [
-        ('"""Merge the parts; inputs', '"""Other words; inputs'),
+        ('"""Merge what was', '"""Other words'),
         ("            # Parts may be of several snapshots", "            # Nothing\n            #"),
         ("def read(prefix: str, model: str)", "def read(prefix: object, model: object)"),
         ("import pandas as pd\n", "import pandas as pd\n\n\n"),
     ],
 )
 def test_what_changes_no_result_changes_no_digest(copy: Path, old: str, new: str) -> None:
-    assert not changes(copy / "jobs/merge.py", old, new, "merge")
+    assert not changes(copy / "jobs/measures.py", old, new, "merge")
 
 
 ROOM = "vitscope.measures.feature_variance"
+OPENS = OPENING["latents"]
 VIT = "vitscope.networks.building.families.vit"
 
 
 @pytest.mark.parametrize(
     ("edited", "old", "new", "job", "modules", "changed"),
     [
-        ("files/tensors.py", "def checksum", "@None\ndef checksum", "measure_latents", (), True),
-        ("networks/finding/capture.py", "hook", "hooked", "measure_latents", (), False),
+        ("files/tensors.py", "def checksum", "@None\ndef checksum", "measure", (OPENS,), True),
+        ("networks/finding/capture.py", "hook", "hooked", "measure", (OPENS,), False),
         ("networks/finding/capture.py", "hook", "hooked", "extract_latents", (), True),
         ("drawing/saving.py", "def save", "@None\ndef save", "draw_figure", (), True),
         # What is imported by a computed name is named, and counts as a whole.
-        ("measures/feature_variance/compute.py", "", "\nX = 1\n", "measure_latents", (), False),
+        ("measures/feature_variance/compute.py", "", "\nX = 1\n", "measure", (OPENS,), False),
         (
-            "measures/feature_variance/compute.py", "", "\nX = 1\n", "measure_latents",
-            (f"{ROOM}.compute",), True,
+            "measures/feature_variance/compute.py", "", "\nX = 1\n", "measure",
+            (OPENS, f"{ROOM}.compute"), True,
         ),
         ("networks/building/families/vit.py", "", "\nX = 1\n", "extract_latents", (VIT,), True),
         ("networks/building/families/swin.py", "", "\nX = 1\n", "extract_latents", (VIT,), False),
@@ -206,3 +217,34 @@ def test_what_modules_import_is_found_once_and_never_from_a_damaged_file(tmp_pat
     for damage in (b"{", b"[1]", b"\xff"):
         file.write_bytes(damage)
         assert digest_and_parsed() == [found, parsed]
+
+
+def job_kinds() -> Iterator[tuple[str, set[str]]]:
+    """Yield every kind of job, and the modules it uses names of, but for that of its family."""
+    study, families = everything(), {module_of(name) for name in family_names()}
+    for name, chosen in kinds():
+        about = {"measure", "table", "figure", "dataset"} & chosen.keys()
+        label = " ".join([name, *(chosen[each] for each in about)])
+        named = find_job(name).values(study, chosen).get("modules", [])
+        found = covered(name, *(each for each in named if each not in families))
+        yield label, {module for module, _ in found}
+
+
+@cache
+def reruns() -> dict[str, list[str]]:
+    """Return for every module the kinds of jobs that an edit of some of it reruns."""
+    found: dict[str, list[str]] = {}
+    for label, modules in job_kinds():
+        for module in modules:
+            found.setdefault(module, []).append(label)
+    return found
+
+
+@pytest.mark.parametrize("measure", registry.names())
+def test_a_room_reruns_the_jobs_of_its_table_alone(measure: str) -> None:
+    own = registry.module(measure)
+    readers = {kind for kind, figure in registry.kinds().items() if measure in figure.tables}
+    merging = {name for name in registry.names() if registry.declared(name).parts_of == measure}
+    about = {measure, *readers, *merging}
+    jobs = {job for job in reruns().get(own, ()) if job != "count_claims"}
+    assert {job.split()[1] for job in jobs} <= about

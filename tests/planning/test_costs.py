@@ -11,7 +11,9 @@ import torch
 import yaml
 from torch.utils.flop_counter import FlopCounterMode
 
+from tests.helpers.every_job import takes_of
 from tests.helpers.rules import ROOT, rules
+from tests.helpers.studies import FROZEN
 from vitscope.files.tables import read_metadata
 from vitscope.jobs.job import Job, Network, Request, find_job
 from vitscope.jobs.job import names as job_names
@@ -21,7 +23,13 @@ from vitscope.networks.building.networks import empty_network
 from vitscope.networks.finding.blocks import list_blocks
 from vitscope.networks.finding.cut_points import BLOCKS
 from vitscope.planning import costs
-from vitscope.planning.costs import LEAST_MINUTES, ON_A_NODE
+from vitscope.planning.costs import (
+    LEAST_MINUTES,
+    ON_A_NODE,
+    keeps_latents,
+    latents_bytes,
+    say_what_is_kept,
+)
 from vitscope.settings.study import Study
 from vitscope.studies.loading import BUNDLED_STUDIES, load_study
 
@@ -108,8 +116,8 @@ def test_rules_that_inherit_are_as_local_as_what_they_inherit_from() -> None:
 
 
 def test_rules_that_run_a_network_may_have_a_gpu_and_no_others() -> None:
-    asking = {rule.job for rule in rules().values() if "gpu=gpu_of" in rule.part("resources")}
-    assert asking == {name for name in job_names() if find_job(name).takes.work}
+    asking = {rule.job for rule in rules().values() if "gpu_of" in rule.part("resources")}
+    assert asking == {name for name in job_names() if any(each.work for each in takes_of(name))}
 
 
 @pytest.mark.parametrize(
@@ -164,11 +172,11 @@ def test_models_of_the_paper_have_the_time_that_they_take(name: str) -> None:
     taken = {
         ("extract_latents", ""): 250 * one,
         ("predict", ""): 10_000 * one,
-        ("measure_model", "frequency_noise"): 10_000 * 28 * one,
-        ("measure_model", "lesion"): 10_000 * lesions,
-        ("measure_model", "robustness"): 10_000 * 6 * one,
+        ("measure", "frequency_noise"): 10_000 * 28 * one,
+        ("measure", "lesion"): 10_000 * lesions,
+        ("measure", "robustness"): 10_000 * 6 * one,
         # Three rows of 21 points.
-        ("measure_loss", "landscape"): 1024 * 63 * point,
+        ("measure", "landscape"): 1024 * 63 * point,
     }
     for (rule, measure), seconds in taken.items():
         names = {"model": name, "split": "test", "part": "0", "measure": measure, "snapshot": "end"}
@@ -255,13 +263,13 @@ def test_training_has_time_by_the_images_that_there_are() -> None:
     [
         (PAPER, "vit_ti", "predict", "", 700),
         (MINI, "vit", "predict", "", 460),
-        (PAPER, "resnet_50", "measure_model", "lesion", 1211),
-        (PAPER, "swin_ti", "measure_model", "lesion", 1352),
-        (MINI, "vit", "measure_model", "lesion", 493),
-        (PAPER, "swin_ti", "measure_loss", "landscape", 1251),
-        (MINI, "vit", "measure_loss", "landscape", 478),
+        (PAPER, "resnet_50", "measure", "lesion", 1211),
+        (PAPER, "swin_ti", "measure", "lesion", 1352),
+        (MINI, "vit", "measure", "lesion", 493),
+        (PAPER, "swin_ti", "measure", "landscape", 1251),
+        (MINI, "vit", "measure", "landscape", 478),
         # 16 images; products with the Hessian.
-        (MINI, "vit", "measure_loss", "hessian", 691),
+        (MINI, "vit", "measure", "hessian", 691),
         # 100 images, and the process that augments them.
         (MINI, "vit", "train_model", "", 1111),
     ],
@@ -301,7 +309,7 @@ def test_vectors_of_the_hessian_are_those_that_lanczos_keeps() -> None:
 
 
 def test_what_reads_latents_is_in_one_job_with_what_makes_them() -> None:
-    line = re.compile(r"^        latents=", re.MULTILINE)
+    line = re.compile(r"^        (latents=|measure=.*needs=\"latents\")", re.MULTILINE)
     making = {name for name, rule in rules().items() if line.search(rule.text)}
     # It reads all shards of a model; those that are not kept are made for it alone.
     making -= {"export_latents", "extract_latents"}
@@ -314,3 +322,59 @@ def test_profiles_agree_where_no_site_differs() -> None:
     assert {key: theirs.get(key) for key in ours.keys() - {"cores"}} == {
         key: value for key, value in ours.items() if key != "cores"
     }
+
+
+@pytest.fixture(scope="module")
+def frozen() -> Study:
+    return load_study(FROZEN)
+
+
+def with_analysis(study: Study, **changes: Any) -> Study:
+    return replace(study, analysis=replace(study.analysis, **changes))
+
+
+def bytes_by_hand(study: Study) -> int:
+    # Of latents: variance of both networks, amplitudes of the ViT at three moments, and CKA.
+    values = {model: costs.count_network(study, model).values for model in study.models}
+    shown = [*study.models_of("feature_variance"), *study.models_of("fourier")]
+    return sum(
+        4 * values[model] * study.images(model)
+        for model in {*shown, *study.models_of("cka_between")}
+    )
+
+
+def test_latents_are_counted(frozen: Study, tmp_path: Path) -> None:
+    found = sum(latents_bytes(frozen, tmp_path / "counted.json"))
+    assert found == bytes_by_hand(frozen) > 0
+    half = with_analysis(frozen, latents_dtype="bfloat16")
+    assert 2 * sum(latents_bytes(half, tmp_path / "counted.json")) == found
+
+
+def test_a_bound_decides(frozen: Study, tmp_path: Path) -> None:
+    counted = tmp_path / "counted.json"
+    whole = bytes_by_hand(frozen) / 1e9
+    assert keeps_latents(frozen, whole, counted)
+    assert not keeps_latents(frozen, 0.999 * whole, counted)
+    for keep in (True, False):
+        assert keeps_latents(with_analysis(frozen, keep_latents=keep), whole, counted) is keep
+    assert say_what_is_kept(frozen, whole, counted).startswith("Latents are kept: 0.404 GB")
+    assert "are measured in memory, not written." in say_what_is_kept(frozen, 0, counted)
+
+
+def test_a_network_is_counted_once(
+    frozen: Study, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    counted = tmp_path / "counted.json"
+    first = [*latents_bytes(frozen, counted)]
+    monkeypatch.setattr(costs, "count_network", None)
+    assert [*latents_bytes(frozen, counted)] == first
+    counted.write_text("damaged")
+    with pytest.raises(TypeError):
+        [*latents_bytes(frozen, counted)]
+
+
+def test_a_network_that_cannot_be_counted_keeps_nothing(frozen: Study, tmp_path: Path) -> None:
+    name = frozen.models_of("feature_variance")[0]
+    broken = replace(frozen.models[name], points=[{"module": "nowhere", "kind": "conv"}])
+    study = replace(frozen, models=frozen.models | {name: broken})
+    assert not keeps_latents(study, 1e9, tmp_path / "counted.json")

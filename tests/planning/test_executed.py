@@ -8,7 +8,7 @@ import pytest
 from tests.runs.copies import EVERYTHING, copy_workflow
 from vitscope.planning.code import covered
 
-# Python imports it at its start. It notes each function of the package that is called below `run`
+# Python imports it at its start. It notes each function of the package that is called by the work
 # of a job, or in a thread of its own; what importing a module calls makes what the module defines.
 WATCHING = """
 import atexit, json, os, sys, threading
@@ -27,7 +27,7 @@ def watch(frame, event, argument):
         file, name = above.f_code.co_filename, above.f_code.co_name
         if name == "<module>" and file.startswith(PACKAGE):
             return
-        of_job |= name == "run" and file.startswith(PACKAGE + "jobs/")
+        of_job |= name == "_run" and file.endswith("/scripts/_job.py")
         above = above.f_back
     if of_job:
         seen.add(code)
@@ -37,8 +37,7 @@ def watch(frame, event, argument):
 def write():
     snakemake = getattr(sys.modules["__main__"], "snakemake", None)
     if snakemake is not None and "job" in snakemake.params.keys():
-        modules = snakemake.params["values"].get("modules", [])
-        named = [*modules.values()] if isinstance(modules, dict) else [*modules]
+        named = snakemake.params["values"].get("modules", [])
         text = json.dumps([snakemake.params.job, sorted(named), sorted(called)])
         Path(os.environ["CALLED"], f"{os.getpid()}.json").write_text(text)
 

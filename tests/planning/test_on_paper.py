@@ -7,7 +7,7 @@ from typing import NamedTuple
 import pytest
 
 from bench.on_paper import GPUS, STUDY
-from vitscope.jobs.measure_pass import measures_of_pass
+from vitscope.jobs.measures import measures_of_pass
 from vitscope.measures import registry
 from vitscope.package_data import ROOT
 from vitscope.planning.costs import START_WITH_TORCH, count_network

@@ -55,21 +55,21 @@ OF_VIT: Names = {"model": "vit", "part": "0", "snapshot": "end", "split": "test"
         ("extract_latents", {}, 256),
         ("predict", {}, 2000),
         # The whole, and without each of its units: at most the cut points.
-        ("measure_model", {"measure": "lesion"}, 1000 * (1 + 25 * SHARE_OF_LESION)),
+        ("measure", {"measure": "lesion"}, 1000 * (1 + 25 * SHARE_OF_LESION)),
         # Nine frequencies, one draw, and clean images.
-        ("measure_model", {"measure": "frequency_noise"}, 500 * 10),
+        ("measure", {"measure": "frequency_noise"}, 500 * 10),
         # Nine shares, the grids of 2, 4 and 8, five draws, and clean images.
-        ("measure_model", {"measure": "occlusion"}, 2000 * 61),
+        ("measure", {"measure": "occlusion"}, 2000 * 61),
         # Fifteen corruptions, two severities, and clean images.
-        ("measure_model", {"measure": "robustness"}, 200 * 31),
-        ("measure_model", {"measure": "fit"}, 1000),
+        ("measure", {"measure": "robustness"}, 200 * 31),
+        ("measure", {"measure": "fit"}, 1000),
         # Forward, and back from five cut points.
-        ("measure_model", {"measure": "receptive_field"}, 50 * 6),
+        ("measure", {"measure": "receptive_field"}, 50 * 6),
         # Eleven rows of eleven points, and four times the 25 points of claims.
-        ("measure_loss", {"measure": "landscape"}, (11 * 11 + 4 * 25) * 128),
+        ("measure", {"measure": "landscape"}, (11 * 11 + 4 * 25) * 128),
         # Six batches of 16 images: 200 steps of Lanczos at most, or 20 from each probe.
-        ("measure_loss", {"measure": "hessian"}, 6 * 16 * 200 * 6),
-        ("measure_loss", {"measure": "hessian_density"}, 6 * 16 * 20 * 6),
+        ("measure", {"measure": "hessian"}, 6 * 16 * 200 * 6),
+        ("measure", {"measure": "hessian_density"}, 6 * 16 * 20 * 6),
         ("train_model", {"model": "resnet"}, 3 * 8 * 20000),
         # All that there are of what is generated.
         ("draw_video", {"video": "walk"}, 12),
@@ -117,13 +117,13 @@ def test_the_last_rows_of_a_landscape_are_what_is_left(frozen: Study) -> None:
     study = replace(frozen, sections={**frozen.sections, "landscape": landscape})
     for part, rows in (("0", 9), ("1", 8)):
         names = {**OF_VIT, "measure": "landscape", "part": part}
-        work = costs.work(find_job("measure_loss"), known(study, "measure_loss", **names))
+        work = costs.work(find_job("measure"), known(study, "measure", **names))
         assert work is not None
         assert work.passes == rows * 17 * 128
 
 
 def written(request: Request, job: str) -> int | None:
-    writes = find_job(job).takes.writes
+    writes = find_job(job).takes_of(request).writes
     return writes(request) if writes else None
 
 
@@ -149,7 +149,7 @@ def test_seconds_are_those_of_the_same_job(tmp_path: Path) -> None:
     record(tmp_path / "landscape/vit/end/1.tsv", 20)
     # A job that never ran is like its siblings; one of another folder is not.
     for place, seconds in (("vit/end/0", 40), ("vit/end/2", 30), ("pit/end/0", None)):
-        job = planned("measure_loss", tmp_path / f"landscape/{place}.tsv")
+        job = planned("measure", tmp_path / f"landscape/{place}.tsv")
         assert earlier(job) == seconds
 
 
@@ -173,16 +173,20 @@ def test_records_are_looked_for_where_the_rule_writes_them(name: str) -> None:
 
 def test_where_seconds_come_from(frozen: Study) -> None:
     jobs = [
-        planned("measure_model", **OF_VIT, measure="fit"),
+        planned("measure", **OF_VIT, measure="fit"),
         planned("predict", **OF_VIT),
         planned("tabulate", table="fit"),
-        planned("measure_loss", **OF_VIT, measure="hessian"),
-        planned("measure_latents", **OF_VIT, measure="cka"),
+        planned("measure", **OF_VIT, measure="hessian"),
+        planned("measure", **OF_VIT, measure="cka"),
     ]
-    seconds = {"measure_model": 7.0}
-    found = costs_of(frozen, jobs, lambda job: seconds.get(job.job), lambda _, model: 0.25)
-    kinds = ["measure_model fit", "predict", "tabulate", "measure_loss hessian"]
-    assert [cost.job for cost in found] == [*kinds, "measure_latents cka"]
+    found = costs_of(
+        frozen,
+        jobs,
+        lambda job: 7.0 if job.names.get("measure") == "fit" else None,
+        lambda _, model: 0.25,
+    )
+    kinds = ["measure fit", "predict", "tabulate", "measure hessian"]
+    assert [cost.job for cost in found] == [*kinds, "measure cka"]
     sources = ["earlier runs", "calibration", "defaults", "calibration, at most", "defaults"]
     assert [cost.source for cost in found] == sources
     assert found[0].seconds == 7

@@ -110,9 +110,10 @@ def test_the_bytes_are_those_of_the_files(finished: Workflow) -> None:
             network = network_of(find_table("blocks").read(blocks), read_metadata(blocks))
         # Headers, and the labels of images, are beside what is counted.
         size = path.stat().st_size
-        written = find_job(job).takes.writes
+        request = Request(study, names, network)
+        written = find_job(job).takes_of(request).writes
         assert written is not None
-        assert written(Request(study, names, network)) == pytest.approx(size, rel=0.1)
+        assert written(request) == pytest.approx(size, rel=0.1)
 
 
 def test_examples_of_the_slurm_profile_are_accepted(fresh: Workflow) -> None:

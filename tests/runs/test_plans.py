@@ -34,9 +34,8 @@ def test_a_whole_study(frozen: Workflow) -> None:
         "measure_latents": models + 3 + 2,
         # Three tables of two models.
         "measure_predictions": 3 * 2,
-        "measure_model": 1,
-        "measure_network": 1,
-        "measure_weights": 1,
+        # Of a model, of a network without images, and of weights in training.
+        "measure_model": 3,
         # A landscape, and two moments of a Hessian.
         "measure_loss": 1 + 2,
         # Variance and amplitudes, a landscape, two Hessians, and corruptions.

@@ -14,6 +14,9 @@ import pytest
 
 from tests.helpers.every_job import kinds
 from vitscope.jobs.job import find_job
+from scripts._session import end_processes, explain_failures
+from tests.helpers.every_job import everything, kinds
+from vitscope.jobs.job import Request, find_job
 from vitscope.studies.loading import BUNDLED_STUDIES, load_study
 
 ROOT = Path(__file__).parents[2]
@@ -122,10 +125,11 @@ def test_jobs_that_run_models_name_the_setting_of_their_batches() -> None:
     settings = load_study(BUNDLED_STUDIES / "mini.yaml").settings
     named = set()
     for name, chosen in kinds():
-        job = find_job(name)
-        setting = job.batch_setting(chosen)
+        job, study = find_job(name), everything()
+        setting = job.batch_setting(chosen, job.values(study, chosen))
         # Of a video, one frame is in memory at a time.
-        assert setting or not job.takes.work or name == "draw_video", name
+        takes = job.takes_of(Request(study, chosen))
+        assert setting or not takes.work or name == "draw_video", name
         named |= {setting} if setting else set()
     assert {"analysis.batch_size", "analysis.hessian.batch_size"} <= named
     for each in named:

@@ -35,7 +35,7 @@ for name in {names}:
 
 def test_jobs_of_rules_without_torch_import_none() -> None:
     names = jobs_of("base", "figures")
-    assert {"tabulate", "draw_figure", "merge", "measure_latents"} <= set(names)
+    assert {"tabulate", "draw_figure", "merge", "measure"} <= set(names)
     done = run(IMPORTS_OF.format(module="torch", names=names))
     assert done.returncode == 0, done.stderr
 
@@ -49,9 +49,9 @@ def test_every_rule_does_a_kind_of_work_and_each_is_done_by_one() -> None:
 def test_rooms_of_rules_without_torch_import_none() -> None:
     declared = [registry.declared(name) for name in registry.names()]
     computing = [m.name for m in declared if m.needs in ("latents", "predictions")]
-    merging = [*filter(None, map(registry.merging_module, registry.names()))]
-    modules = [registry.module(name, "compute") for name in computing]
-    modules += merging
+    merging = filter(None, map(registry.merging, registry.names()))
+    functions = [*map(registry.measuring, computing), *merging]
+    modules = {each.partition(":")[0] for each in functions}
     assert len(modules) > 8
     code = f"import sys, {', '.join(modules)}\nsys.exit('torch' in sys.modules)"
     assert run(code).returncode == 0

@@ -10,7 +10,7 @@ from PIL import Image
 from tests.helpers.jobs import values_of
 from tests.settings.test_study import MISSING, loaded, refusal
 from vitscope.errors import VitscopeError
-from vitscope.jobs.draw_figure import facts
+from vitscope.jobs.figures import facts_of_figure
 from vitscope.package_data import ROOT
 from vitscope.settings.study import Study
 from vitscope.studies.data_sets import named_classes
@@ -85,9 +85,9 @@ def test_a_caption_says_which_class_is_which(tmp_path: Path, folder: Path) -> No
     plain = loaded(tmp_path, **changes(folder))
     mapped = loaded(tmp_path, **changes(folder, class_index=index, classes=1000))
     key = "Classes of folder"
-    assert facts(plain, "one")[key] == "0 ant, 1 bee, 2 cat, 3 dog, 4 eel"
-    assert facts(mapped, "one")[key] == "0 ant, 3 bee, 6 cat, 9 dog, 12 eel"
-    assert key not in facts(plain, "two")
+    assert facts_of_figure(plain, "one")[key] == "0 ant, 1 bee, 2 cat, 3 dog, 4 eel"
+    assert facts_of_figure(mapped, "one")[key] == "0 ant, 3 bee, 6 cat, 9 dog, 12 eel"
+    assert key not in facts_of_figure(plain, "two")
 
 
 def test_a_folder_that_cannot_be_meant(tmp_path: Path, folder: Path) -> None:

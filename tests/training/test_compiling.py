@@ -198,7 +198,7 @@ def test_a_job_keeps_what_torch_makes_beside_all_trainings(
     network = {"family": "resnet", "arch": NETWORKS["resnet"], "classes": 10, "image_size": 32}
     place = tmp_path / "training" / "net"
     place.mkdir(parents=True)
-    training.run(
+    training.train_model(
         dict(zip(("train", "test"), splits, strict=True)),
         {"epochs": str(place / "epochs"), "end": str(place / "end.safetensors")},
         {"recipe": RECIPE, "device": "cpu", "network": network | {"mean": MEAN, "std": STD}},

@@ -47,7 +47,7 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 def run(arguments: Namespace) -> None:
     """Print the plan of every study that has jobs to run."""
-    from vitscope.planning.kept_latents import COUNTED, say_what_is_kept
+    from vitscope.planning.costs import COUNTED, say_what_is_kept
     from vitscope.planning.plan import (
         Planned,
         as_text,

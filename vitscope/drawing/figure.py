@@ -7,7 +7,7 @@ kind declares.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from importlib import import_module
+from pkgutil import resolve_name
 from typing import TYPE_CHECKING, Any
 
 from vitscope.claims.snapshots import at_snapshots
@@ -57,7 +57,6 @@ def rows_of(
 
 
 def draw(
-    module: str,
     plot: str,
     tables: Mapping[str, "pd.DataFrame"],
     members: Sequence[Member],
@@ -65,7 +64,7 @@ def draw(
     snapshots: Sequence[str] = (),
     values: Mapping[str, Any] | None = None,
 ) -> "Figure":
-    """Draw a figure by a function of the module of its kind; call it within `saving.style`.
+    """Draw a figure by the function of its kind, `module:name`; call it within `saving.style`.
 
     `published` is None for a kind that shows no published curves. With `snapshots`, of a kind that
     has them, it shows these in this order and no others. `values` are what the kind declares.
@@ -76,8 +75,7 @@ def draw(
         if "other_model" not in table:
             _check_rows(name, table, members)
     more = () if published is None else (published,)
-    draw_shown = getattr(import_module(module), plot)
-    figure: Figure = draw_shown(*shown.values(), members, *more, **(values or {}))
+    figure: Figure = resolve_name(plot)(*shown.values(), members, *more, **(values or {}))
     return figure
 
 

@@ -4,8 +4,8 @@ from pathlib import Path
 
 from vitscope.buildup import rule
 from vitscope.jobs import describing
-from vitscope.jobs.job import Files, Job, Names, Request, Resources, Study, Takes, Values
-from vitscope.measures.measure import Work, passes
+from vitscope.jobs.job import Files, Job, Resources, Study, Takes, Values
+from vitscope.measures.measure import passes
 from vitscope.networks.building.family import module_of
 
 
@@ -35,10 +35,6 @@ def bundled_step(study: Study, name: str, step: int) -> str | None:
     return None if weights is None else f"{weights['bundled']}/step_{step}.safetensors"
 
 
-def _values_of_decision(study: Study, names: Names) -> Values:
-    return {"settings": what_is_tried(study, names["buildup"])}
-
-
 def decide_step(inputs: Files, outputs: Files, values: Values, resources: Resources) -> None:
     from vitscope.buildup.rule import decide, plan_of, write_proposal
     from vitscope.buildup.table import RESULT, scores_of
@@ -48,20 +44,10 @@ def decide_step(inputs: Files, outputs: Files, values: Values, resources: Resour
     write_proposal(decide(settings["baseline"], plan_of(settings), scores), outputs["tried"])
 
 
-DECIDE_STEP = Job(run=decide_step, values=_values_of_decision)
-
-
-def _values_of_step(study: Study, names: Names) -> Values:
-    return {
-        "where": f"{study.path}: buildups.{names['buildup']}.weights",
-        "batch_size": study.analysis.batch_size,
-        "device": study.device,
-        "modules": [module_of(rule.FAMILY)],
-    }
-
-
-def _passes_of_step(request: Request) -> Work | None:
-    return passes(1, None, request.images, request.study.analysis.batch_size)
+DECIDE_STEP = Job(
+    run=decide_step,
+    values=lambda study, names: {"settings": what_is_tried(study, names["buildup"])},
+)
 
 
 def measure_step(inputs: Files, outputs: Files, values: Values, resources: Resources) -> None:
@@ -89,19 +75,20 @@ def measure_step(inputs: Files, outputs: Files, values: Values, resources: Resou
 
 MEASURE_STEP = Job(
     run=measure_step,
-    values=_values_of_step,
-    takes=Takes(torch=True, work=_passes_of_step, split="test", builds=True),
+    values=lambda study, names: {
+        "where": f"{study.path}: buildups.{names['buildup']}.weights",
+        "batch_size": study.analysis.batch_size,
+        "device": study.device,
+        "modules": [module_of(rule.FAMILY)],
+    },
+    takes=Takes(
+        torch=True,
+        work=lambda request: passes(1, None, request.images, request.study.analysis.batch_size),
+        split="test",
+        builds=True,
+    ),
     batches="analysis.batch_size",
 )
-
-
-def _values_of_buildup(study: Study, names: Names) -> Values:
-    name = names["buildup"]
-    return {
-        "name": name,
-        "settings": what_is_tried(study, name),
-        "data": study.models[study.buildups[name].baseline].data,
-    }
 
 
 def tabulate_buildup(inputs: Files, outputs: Files, values: Values, resources: Resources) -> None:
@@ -130,7 +117,14 @@ def tabulate_buildup(inputs: Files, outputs: Files, values: Values, resources: R
     write_text(outputs["model"], best)
 
 
-TABULATE_BUILDUP = Job(run=tabulate_buildup, values=_values_of_buildup)
+TABULATE_BUILDUP = Job(
+    run=tabulate_buildup,
+    values=lambda study, names: {
+        "name": names["buildup"],
+        "settings": what_is_tried(study, names["buildup"]),
+        "data": study.models[study.buildups[names["buildup"]].baseline].data,
+    },
+)
 
 
 def _facts_of_buildup(study: Study, name: str) -> dict[str, str]:
@@ -145,15 +139,6 @@ def _facts_of_buildup(study: Study, name: str) -> dict[str, str]:
         "Baseline": f"{baseline.label}, as an AlterNet without attention",
         "Training": f"{recipe.epochs} epochs of {images} training images, seed {recipe.seed}",
         "Weights": weights,
-    }
-
-
-def _values_of_drawing(study: Study, names: Names) -> Values:
-    name = names["buildup"]
-    return {
-        "name": name,
-        "facts": _facts_of_buildup(study, name),
-        "label": study.models[study.buildups[name].baseline].label,
     }
 
 
@@ -181,4 +166,11 @@ def draw_buildup(inputs: Files, outputs: Files, values: Values, resources: Resou
             save(figure, path, values["name"], facts)
 
 
-DRAW_BUILDUP = Job(run=draw_buildup, values=_values_of_drawing)
+DRAW_BUILDUP = Job(
+    run=draw_buildup,
+    values=lambda study, names: {
+        "name": names["buildup"],
+        "facts": _facts_of_buildup(study, names["buildup"]),
+        "label": study.models[study.buildups[names["buildup"]].baseline].label,
+    },
+)

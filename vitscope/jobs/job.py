@@ -104,12 +104,16 @@ class Job:
 
     run: "Run"
     values: Callable[[Study, Names], Values] = lambda study, names: {}
-    takes: Takes = Takes()
-    batches: str | Callable[[Names], str | None] | None = None
+    takes: Takes | Callable[[Study, Names], Takes] = Takes()
+    batches: str | Callable[[Names, Values], str | None] | None = None
 
-    def batch_setting(self, names: Names) -> str | None:
+    def batch_setting(self, names: Names, values: Values) -> str | None:
         """Return the setting that says how many images are in memory at once, if there is one."""
-        return self.batches(names) if callable(self.batches) else self.batches
+        return self.batches(names, values) if callable(self.batches) else self.batches
+
+    def takes_of(self, request: Request) -> Takes:
+        """Return what a job of this kind takes."""
+        return self.takes(request.study, request.names) if callable(self.takes) else self.takes
 
 
 @dataclass(frozen=True)

@@ -4,13 +4,12 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from vitscope.jobs.job import Files, Job, Names, Request, Resources, Study, Takes, Values
-from vitscope.jobs.measuring import with_network
+from vitscope.jobs.networks import with_network
 from vitscope.measures.measure import Work
 
 if TYPE_CHECKING:
     from vitscope.files.arrays import Array, Exported
     from vitscope.files.tensors import TensorFile
-
 
 # Bytes of a value.
 VALUE_BYTES = {"float32": 4, "bfloat16": 2}

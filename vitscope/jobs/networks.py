@@ -1,11 +1,16 @@
-"""Jobs of networks: download and convert their weights, list and draw their cut points."""
+"""Jobs of networks: download and convert their weights, list their cut points."""
 
 from pathlib import Path
 
-from vitscope.jobs import describing
 from vitscope.jobs.job import Files, Job, Names, Resources, Study, Takes, Values
-from vitscope.jobs.measuring import with_network
+from vitscope.networks.building.family import module_of
 from vitscope.networks.checkpoints import weight_sources
+
+
+def with_network(study: Study, model: str) -> Values:
+    """Return what it takes to build the network of a model, and the module that builds it."""
+    network = study.network(model)
+    return {"network": network, "modules": [module_of(network["family"])]}
 
 
 def checkpoint_entry(study: Study, names: Names) -> Values:
@@ -13,11 +18,6 @@ def checkpoint_entry(study: Study, names: Names) -> Values:
     if "snapshot" in names:
         return study.snapshot(names["model"], names["snapshot"])
     return study.models[names["model"]].checkpoint
-
-
-def _address_of_checkpoint(study: Study, names: Names) -> Values:
-    # No more than this: users of one cache share what they download from the same address.
-    return {"checkpoint": weight_sources.file_values(checkpoint_entry(study, names))}
 
 
 def fetch_checkpoint(inputs: Files, outputs: Files, values: Values, resources: Resources) -> None:
@@ -33,19 +33,17 @@ def fetch_checkpoint(inputs: Files, outputs: Files, values: Values, resources: R
     )
 
 
-FETCH_CHECKPOINT = Job(run=fetch_checkpoint, values=_address_of_checkpoint)
-
-
-def _values_of_checkpoint(study: Study, names: Names) -> Values:
-    return {
-        **with_network(study, names["model"]),
-        "checkpoint": checkpoint_entry(study, names),
-    }
+FETCH_CHECKPOINT = Job(
+    run=fetch_checkpoint,
+    # No more than this: users of one cache share what they download from the same address.
+    values=lambda study, names: {
+        "checkpoint": weight_sources.file_values(checkpoint_entry(study, names))
+    },
+)
 
 
 def convert_checkpoint(inputs: Files, outputs: Files, values: Values, resources: Resources) -> None:
     """Convert the checkpoint, or take the weights that the network is made with."""
-    from vitscope.networks.checkpoints import weight_sources
     from vitscope.networks.checkpoints.conversion import convert, convert_made
 
     entry, label = values["checkpoint"], resources.label
@@ -68,14 +66,13 @@ def convert_checkpoint(inputs: Files, outputs: Files, values: Values, resources:
 
 
 CONVERT_CHECKPOINT = Job(
-    run=convert_checkpoint, values=_values_of_checkpoint, takes=Takes(torch=True, loads=("source",))
+    run=convert_checkpoint,
+    values=lambda study, names: {
+        **with_network(study, names["model"]),
+        "checkpoint": checkpoint_entry(study, names),
+    },
+    takes=Takes(torch=True, loads=("source",)),
 )
-
-
-def _values_of_blocks(study: Study, names: Names) -> Values:
-    model = names["model"]
-    read_at = study.models[model].read_at()
-    return {**with_network(study, model), "model": model, "read_at": read_at}
 
 
 def write_blocks(inputs: Files, outputs: Files, values: Values, resources: Resources) -> None:
@@ -90,29 +87,12 @@ def write_blocks(inputs: Files, outputs: Files, values: Values, resources: Resou
     BLOCKS.write(blocks.table, outputs["blocks"], blocks.metadata())
 
 
-LIST_BLOCKS = Job(run=write_blocks, values=_values_of_blocks, takes=Takes(torch=True))
-
-
-def _names_on_drawing(study: Study, names: Names) -> Values:
-    model = names["model"]
-    return {
-        "study": describing.title(study),
-        "model": model,
-        "label": study.models[model].label,
-    }
-
-
-def draw_blocks(inputs: Files, outputs: Files, values: Values, resources: Resources) -> None:
-    from vitscope.drawing.figure import literal
-    from vitscope.drawing.network import plot
-    from vitscope.drawing.saving import save, style
-    from vitscope.networks.finding.cut_points import BLOCKS
-
-    blocks = BLOCKS.read(inputs["blocks"])
-    with style(inputs["style"]):
-        figure = plot(blocks, literal(values["label"]))
-        for path in outputs.values():
-            save(figure, path, f"blocks of {values['model']}", {"Study": values["study"]})
-
-
-DRAW_BLOCKS = Job(run=draw_blocks, values=_names_on_drawing)
+LIST_BLOCKS = Job(
+    run=write_blocks,
+    values=lambda study, names: {
+        **with_network(study, names["model"]),
+        "model": names["model"],
+        "read_at": study.models[names["model"]].read_at(),
+    },
+    takes=Takes(torch=True),
+)

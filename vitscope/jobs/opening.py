@@ -1,11 +1,21 @@
-"""What jobs open: a path, or in its place what is in memory already."""
+"""What jobs open, and what measures are given: from paths, or from what is in memory already.
 
-from collections.abc import Callable, Mapping
+What is heavy is imported where it is needed: some jobs take no torch.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from vitscope.data.building import open_split_file
 from vitscope.data.split import Split
+from vitscope.data.image_rows import parted
+from vitscope.data.unstored import open_split_file
+from vitscope.files.tables import OF, check_of, read_metadata, read_warnings, warning_metadata
+from vitscope.jobs.job import Files, Resources, Values
+from vitscope.measures import given
+from vitscope.settings.snapshots import END
 
 if TYPE_CHECKING:
     import torch
@@ -24,8 +34,8 @@ def open_network(
     passes differ is refused, if it is to be `proved_on` a device.
     """
     if not isinstance(checkpoint, str):
-        given: nn.Module = checkpoint
-        return given
+        in_memory: nn.Module = checkpoint
+        return in_memory
     # Imported here: what opens no network takes no torch.
     from vitscope.networks.building.networks import count_images
     from vitscope.networks.checkpoints.conversion import load_model
@@ -45,6 +55,7 @@ def origin_of(checkpoint: Any) -> dict[str, str]:
         return {}
     from vitscope.files.tables import OF
     from vitscope.networks.checkpoints.conversion import read_origin
+    from vitscope.networks.checkpoints.loading import read_origin
 
     origin = read_origin(Path(checkpoint))
     return {"checkpoint_sha256": origin["source_sha256"], OF: origin.get(OF, "")}
@@ -58,8 +69,121 @@ def open_images(images: Any) -> Split:
 def open_device(device: Any) -> "torch.device":
     """Return the device that a study wants, or the one that is given."""
     if not isinstance(device, str):
-        given: torch.device = device
-        return given
+        known: torch.device = device
+        return known
     from vitscope.networks.running.device import pick_device
 
     return pick_device(device)
+
+
+@dataclass(frozen=True)
+class Opened:
+    """What a measure is given, and what is written with its table.
+
+    `origin` says what it is made from, `named` what each row is of. `rows` are those of its images
+    in their split, of feature maps, which know their images by their positions.
+    """
+
+    given: Any
+    origin: Mapping[str, str]
+    named: Mapping[str, str] = field(default_factory=dict)
+    rows: Sequence[int] | None = None
+
+
+def open_latents(inputs: Files, values: Values, resources: Resources) -> Opened:
+    """Open a shard of latents."""
+    from vitscope.files.tensors import TensorFile
+
+    latents = TensorFile(inputs["latents"])
+    origin, rows = parted(latents.metadata)
+    found = given.OnLatents(latents, values["first_image"], resources.threads)
+    return Opened(found, origin, rows=rows)
+
+
+def open_predictions(inputs: Files, values: Values, resources: Resources) -> Opened:
+    """Open what a model says of images; where labels matter, images without one are left out."""
+    from vitscope.networks.running.prediction_table import PREDICTIONS, read_labelled
+
+    predictions, images = inputs["predictions"], open_images(inputs["images"])
+    origin = read_metadata(predictions)
+    check_of(predictions, origin.get(OF), values["model"])
+    by_label = values["by_label"]
+    found = read_labelled(predictions, images) if by_label else PREDICTIONS.read(predictions)
+    return Opened(given.OnPredictions(values["model"], found, images), origin)
+
+
+def open_model(inputs: Files, values: Values, resources: Resources) -> Opened:
+    """Open a model and the images that it is measured on, and what a measure reads besides."""
+    from vitscope.corruptions.corrupted import CorruptedImages
+    from vitscope.networks.finding.block_table import read_cut_points
+    from vitscope.networks.finding.cut_point_columns import BLOCKS
+    from vitscope.networks.running.prediction_table import read_labelled
+    from vitscope.training.augmented import Augmented
+
+    images, blocks = open_images(inputs["images"]), inputs["blocks"]
+    predictions, alike = inputs.get("predictions"), inputs.get("alike")
+    network, device = _open_running(inputs, values, resources)
+    found = given.OnModel(
+        model=values["model"],
+        network=network,
+        cut_points=read_cut_points(blocks),
+        images=images,
+        device=device,
+        settings=values["network"],
+        batch_size=values["images_at_once"],
+        blocks=BLOCKS.read(blocks),
+        predictions=read_labelled(predictions, images) if predictions else None,
+        corrupted=[CorruptedImages(path) for path in inputs.get("corrupted", ())],
+        alike=Augmented(alike) if alike else None,
+    )
+    origin = {"data_sha256": images.digest, **origin_of(inputs["checkpoint"])}
+    origin |= warning_metadata(read_warnings(filter(None, [predictions, blocks])))
+    if found.alike:
+        origin["training_sha256"] = found.alike.metadata["data_sha256"]
+    return Opened(found, origin)
+
+
+def open_loss(inputs: Files, values: Values, resources: Resources) -> Opened:
+    """Open a model at a moment of its training, and augmented images of that."""
+    from vitscope.networks.finding.block_table import read_cut_points
+    from vitscope.training.augmented import Augmented
+
+    images, points = Augmented(inputs["images"]), read_cut_points(inputs["blocks"])
+    network, device = _open_running(inputs, values, resources, counted=False)
+    found = given.OnLoss(network, images, device, points, resources.say_of_it)
+    snapshot = values["snapshot"]
+    what = "checkpoint" if snapshot == END else f"snapshot {snapshot}"
+    of_network = origin_of(inputs["checkpoint"])
+    origin = {key.replace("checkpoint", what): fact for key, fact in of_network.items()}
+    named = {key: values[key] for key in ("model", "snapshot")}
+    return Opened(found, {"data_sha256": images.metadata["data_sha256"], **origin}, named)
+
+
+def open_network_alone(inputs: Files, values: Values, resources: Resources) -> Opened:
+    """Open the network of a model as it is, with its weights and without images."""
+    network = open_network(inputs["checkpoint"], values["network"])
+    found = given.OnNetwork(values["model"], network, values["network"])
+    return Opened(found, origin_of(inputs["checkpoint"]))
+
+
+def open_weights(inputs: Files, values: Values, resources: Resources) -> Opened:
+    """Open the history of the training of a model, or else its snapshots in order."""
+    from vitscope.files.tensors import TensorFile
+    from vitscope.files.whole import sha256_of
+    from vitscope.training.history import HISTORY
+
+    if history := inputs.get("history"):
+        found = given.OnWeights(values["model"], history=HISTORY.read(history))
+        return Opened(found, {"history_sha256": sha256_of(history)})
+    snapshots = [TensorFile(path) for path in inputs["snapshots"]]
+    found = given.OnWeights(values["model"], snapshots=snapshots)
+    return Opened(found, {"checkpoint_sha256": snapshots[-1].metadata["source_sha256"]})
+
+
+def _open_running(
+    inputs: Files, values: Values, resources: Resources, counted: bool = True
+) -> "tuple[nn.Module, torch.device]":
+    """Open a network that is run on a device; the first part proves that its passes repeat."""
+    device = open_device(values["device"])
+    count, proved_on = resources.count if counted else None, None if values["part"] else device
+    return open_network(inputs["checkpoint"], values["network"], count, proved_on), device

@@ -2,7 +2,7 @@
 
 from vitscope.errors import VitscopeError
 from vitscope.jobs.job import Files, Job, Names, Request, Resources, Study, Takes, Values
-from vitscope.jobs.measuring import with_network
+from vitscope.jobs.networks import with_network
 from vitscope.measures import registry
 from vitscope.measures.measure import Work, passes
 

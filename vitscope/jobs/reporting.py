@@ -22,7 +22,6 @@ from vitscope.web import redact
 if TYPE_CHECKING:
     import pandas as pd
 
-
 PACKAGES = (
     "torch",
     "torchvision",
@@ -120,10 +119,6 @@ def splits_shown(study: Study) -> list[tuple[str, str]]:
     return sorted(shown)
 
 
-def _values_of_record(study: Study, names: Names) -> Values:
-    return {"name": study.name, "study": study.settings}
-
-
 def record_run(inputs: Files, outputs: Files, values: Values, resources: Resources) -> None:
     """Write the record, and a page of it."""
     from vitscope.files.pages import text_as_html
@@ -140,7 +135,10 @@ def record_run(inputs: Files, outputs: Files, values: Values, resources: Resourc
     write_text(outputs["page"], text_as_html(f"Record of the run: {name}", record))
 
 
-RECORD_RUN = Job(run=record_run, values=_values_of_record)
+RECORD_RUN = Job(
+    run=record_run,
+    values=lambda study, names: {"name": study.name, "study": study.settings},
+)
 
 
 def _values_of_introduction(study: Study, names: Names) -> Values:
@@ -192,7 +190,6 @@ def _sides_of_norms(rows: "pd.DataFrame") -> str:
 
 def _draw_networks(networks: "Mapping[str, pd.DataFrame]", style_file: str) -> dict[str, bytes]:
     """Draw networks as the rows of their cut points, as SVG."""
-    from pathlib import Path
     from tempfile import TemporaryDirectory
 
     from vitscope.drawing.figure import literal

@@ -6,7 +6,7 @@ from importlib import import_module
 
 from vitscope.errors import VitscopeError, nearest
 from vitscope.files.tables import Table
-from vitscope.jobs.job import Files, Job, Names, Resources, Study, Values
+from vitscope.jobs.job import Files, Job, Resources, Study, Values
 from vitscope.measures import registry
 from vitscope.networks.finding.cut_points import BLOCKS
 
@@ -27,8 +27,8 @@ def tables() -> dict[str, Table]:
     """Return all tables by their names: of measures, of their parts, and others."""
     found: dict[str, Table] = {}
     for measure in registry.names():
-        for table in (registry.part_table(measure), registry.table(measure)):
-            found[table.name] = table
+        declared = registry.declared(measure)
+        found |= {table.name: table for table in (declared.part_table, declared.table)}
     for module_name, constant in OTHERS.values():
         other: Table = getattr(import_module(module_name), constant)
         found[other.name] = other
@@ -47,10 +47,6 @@ def columns_of(study: Study, table: str) -> Values:
     return asdict(BLOCKS) if table == "blocks" else registry.of(study).columns_of(table)
 
 
-def _values_of_table(study: Study, names: Names) -> Values:
-    return {"columns": columns_of(study, names["table"])}
-
-
 def tabulate(inputs: Files, outputs: Files, values: Values, resources: Resources) -> None:
     import pandas as pd
 
@@ -62,7 +58,9 @@ def tabulate(inputs: Files, outputs: Files, values: Values, resources: Resources
     table.write(pd.concat(frames, ignore_index=True), outputs["table"], warnings)
 
 
-TABULATE = Job(run=tabulate, values=_values_of_table)
+TABULATE = Job(
+    run=tabulate, values=lambda study, names: {"columns": columns_of(study, names["table"])}
+)
 
 
 def export_table(inputs: Files, outputs: Files, values: Values, resources: Resources) -> None:

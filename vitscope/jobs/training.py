@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from vitscope.buildup import rule
 from vitscope.errors import unknown
 from vitscope.jobs.job import Files, Job, Names, Request, Resources, Study, Takes, Values
-from vitscope.jobs.measuring import with_network
+from vitscope.jobs.networks import with_network
 from vitscope.measures import registry
 from vitscope.measures.measure import Work, passes
 from vitscope.networks.building.family import module_of
@@ -19,11 +19,11 @@ if TYPE_CHECKING:
     from vitscope.settings.keys import Recipe
 
 
-# Forward and backward, once or for sharpness-aware minimization twice.
+# Forward and backward count as three passes; sharpness-aware minimization does both twice.
 PASSES, PASSES_UPHILL = 3, 6
 # Megabytes of the process that augments, which counts what it shares with the one that trains.
 AUGMENTING_MB = 520
-# A folder of what torch.compile has made.
+# The folder where torch.compile keeps what it made.
 COMPILED = ".compiled"
 
 
@@ -141,7 +141,7 @@ def bundled_name(path: Path) -> str:
     )
 
 
-# How training images are augmented, and which of it decides which images a model has seen.
+# The keys of a recipe that say how images are augmented; two decide which images a model has seen.
 AUGMENTING = (
     "images",
     "seed",

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from vitscope.data.opening import listing_digest
 from vitscope.jobs import describing
 from vitscope.jobs.job import Files, Job, Names, Request, Resources, Study, Takes, Values
-from vitscope.jobs.measuring import with_network
+from vitscope.jobs.networks import with_network
 from vitscope.measures.measure import Work
 from vitscope.web import redact
 
@@ -15,9 +15,9 @@ if TYPE_CHECKING:
     from vitscope.settings.keys import Dataset
 
 
-# Of a video, where the study does not say how many are shown: of a minute, or of two.
+# Frames that are planned for where the study does not say how many: those of a minute or two.
 UNCOUNTED_FRAMES = 2000
-# For a frame beside the pass: to draw and write 13 panels of 224 pixels.
+# To draw and write 13 panels of 224 pixels, beside the pass.
 SECONDS_PER_FRAME = 0.2
 
 
@@ -71,10 +71,6 @@ def _passes_of_video(request: Request) -> Work:
     return Work(video.frames or UNCOUNTED_FRAMES, 1, most=True)
 
 
-def _seconds_to_draw(request: Request) -> float:
-    return SECONDS_PER_FRAME * _passes_of_video(request).passes
-
-
 def draw_video(inputs: Files, outputs: Files, values: Values, resources: Resources) -> None:
     from vitscope.files.whole import sha256_of
     from vitscope.jobs.opening import open_device, open_network, origin_of
@@ -109,5 +105,9 @@ def draw_video(inputs: Files, outputs: Files, values: Values, resources: Resourc
 DRAW_VIDEO = Job(
     run=draw_video,
     values=_values_of_video,
-    takes=Takes(torch=True, work=_passes_of_video, seconds=_seconds_to_draw),
+    takes=Takes(
+        torch=True,
+        work=_passes_of_video,
+        seconds=lambda request: SECONDS_PER_FRAME * _passes_of_video(request).passes,
+    ),
 )

@@ -84,14 +84,17 @@ def _write_part(name: str) -> str:
 
 def _describe_measure(measure: str) -> str:
     """Describe the table of a measure: where it is, what a row is, its columns, and its parts."""
-    text = _read_docstring(registry.columns_module(measure))
-    row, _, notes = text.partition(f"The table `{measure}`: ")[2].partition("\n\n")
+    named = f"The table `{measure}`: "
+    package = registry.module(measure).rpartition(".")[0]
+    modules = [registry.module(measure), f"{package}.table"]
+    text = next(text for text in map(_read_docstring, modules) if named in text)
+    row, _, notes = text.partition(named)[2].partition("\n\n")
     lines = [
         f"\n## {measure}\n\n`results/{{study}}/tables/{measure}.parquet`: {row}\n\n",
         _list_columns(measure),
         f"\n{notes}\n" if notes else "",
     ]
-    parts = registry.part_table(measure).name
+    parts = registry.declared(measure).part_table.name
     if parts != measure:
         path = f"`results/{{study}}/{measure}/{{model}}/{{part}}.parquet`"
         lines.append(f"\nParts, {path}, are tables `{parts}`:\n\n{_list_columns(parts)}")

@@ -10,7 +10,7 @@ import vitscope
 from vitscope.errors import VitscopeError
 
 # What docs/python.md describes besides the names of the package itself: the types they return.
-RETURNED = {"Made": "vitscope.scopes.reading", "Tables": "vitscope.scopes.scope"}
+RETURNED = {"Made": "vitscope.scopes.tables", "Tables": "vitscope.scopes.tables"}
 # The name of an object in examples, if it is not its class in small letters.
 CALLED = {"Tables": "scope"}
 

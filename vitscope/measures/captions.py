@@ -13,7 +13,7 @@ _LINK = re.compile(r"`([^`<]+?)\s+<([^`>]+)>`_")
 
 def caption_of(kind: FigureKind) -> str:
     """Return what a figure of this kind shows, and how to read it, in reStructuredText."""
-    return kind.text or registry.path(kind.measure, kind.caption).read_text(encoding="utf-8")
+    return kind.text or (registry.folder(kind.measure) / kind.caption).read_text(encoding="utf-8")
 
 
 def title_of(kind: FigureKind) -> str:

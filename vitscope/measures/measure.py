@@ -12,15 +12,14 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from vitscope.errors import VitscopeError, unknown
 from vitscope.settings.section import optional, result_settings, schema_of
+from vitscope.files.tables import Table
+from vitscope.measures.needs import CHECKPOINT, NEEDS, READABLE, Input, Made, Need
+from vitscope.settings.section import optional, schema_of
 from vitscope.settings.snapshots import END
 
 if TYPE_CHECKING:
     from vitscope.settings.study import Study
 
-# Latents on disk; what a model says of images; the model itself, on images; its loss, on augmented
-# training images; its network with its weights, and no images; its weights at several moments of
-# training; or the parts of another measure.
-Needs = Literal["latents", "predictions", "model", "loss", "network", "weights", "parts"]
 # What figures are about: they stand below these in the report.
 Question = Literal[
     "How networks train",
@@ -55,21 +54,19 @@ class ByDepth:
 
 @dataclass(frozen=True)
 class FigureKind:
-    """A kind of figure, which a function of `figure.py` in the folder of its measure draws.
+    """A kind of figure, which a function `plot_{kind}` in the folder of its measure draws.
 
-    That is `plot` or, as its caption goes on, `plot_{suffix}`; or `plot_{measure}_{suffix}` of a
-    further measure of the folder. Where a kind is `drawn_by` a module of vitscope.drawing, `plot`
-    of that draws it. `values` are keywords of `plot`, and so are `options`: a dataclass of the keys
+    Where a kind is `drawn_by` a module of vitscope.drawing, `plot` of that draws it. `values` are
+    keywords of the function, and so are `options`: a dataclass of the keys
     that a figure of the kind has besides, all of which may be left out. `beside` are the tables
     that it needs beside the measure's own. `published` are the columns of a file of published
     points that it can show; none if empty. They are `for_claims` where claims alone are compared
     with the points; with `others`, they may be of none of its models. `snapshots` tells whether a
     figure of this kind says which moments of training it shows. A figure `by_epoch` shows each
-    model at several of them, as models of their own. The registry fills in `measure` and `plot`.
+    model at several of them, as models of their own. The registry fills in `measure` and `name`.
     `text` is the caption where no file has it.
     """
 
-    suffix: str = ""
     beside: tuple[str, ...] = ()
     published: frozenset[str] = frozenset()
     for_claims: bool = False
@@ -80,7 +77,7 @@ class FigureKind:
     values: Given = field(default_factory=dict)
     options: type | None = None
     measure: str = ""
-    plot: str = "plot"
+    name: str = ""
     text: str = ""
 
     @property
@@ -100,8 +97,8 @@ class FigureKind:
 
     @property
     def caption(self) -> str:
-        """The file of its caption, as the registry takes it."""
-        return f"caption_{self.suffix}.rst" if self.suffix else "caption.rst"
+        """The file of its caption, in the folder of its measure."""
+        return f"caption_{self.name}.rst"
 
 
 @dataclass(frozen=True)
@@ -150,6 +147,62 @@ class Case:
     part: int = 0
     images: int | None = None
     cut_points: int = 0
+    snapshot: str = END
+
+    # What jobs are about that make something for the measure, and what it may depend on.
+    alike = "yes"
+
+    @property
+    def dataset(self) -> str:
+        """The data set of the model."""
+        return self.study.models[self.model].data
+
+    @property
+    def split(self) -> str:
+        """The split whose images are measured."""
+        return self.measure.split(self.study)
+
+    @property
+    def snapshots(self) -> list[str]:
+        """The moments of the training of the model; none if its history says how it went."""
+        model = self.study.models[self.model]
+        return [] if model.history is not None else model.moments()
+
+    @property
+    def corruptions(self) -> list[str]:
+        """The corruptions whose images the part is measured on."""
+        return [*self.measure.arguments(self)["corruptions"]]
+
+    @property
+    def network(self) -> Given:
+        """What it takes to build the network of the model."""
+        return self.study.network(self.model)
+
+    @property
+    def device(self) -> str:
+        """The device that the study wants."""
+        return self.study.device
+
+    @property
+    def images_at_once(self) -> int:
+        """How many images are in memory at once, of a measure without a setting of its own."""
+        return self.study.analysis.batch_size
+
+    @property
+    def first_image(self) -> int:
+        """The position of the first image of the part among all."""
+        return self.part * self.study.analysis.shard_size
+
+    @property
+    def by_label(self) -> bool:
+        """Whether predictions are compared with labels."""
+        return self.measure.by_label
+
+    @property
+    def builds(self) -> bool:
+        """Whether the network of the model is built for it."""
+        made = [each for each in self.measure.inputs.values() if isinstance(each, Made)]
+        return any(each.job == CHECKPOINT.job and each.names(self) for each in made)
 
     @property
     def settings(self) -> Any:
@@ -262,15 +315,15 @@ def passes_of_shard(views: float) -> Callable[[Case], Work | None]:
 
 @dataclass(frozen=True)
 class Merge:
-    """How parts are merged: by `merge.py` of the measure or, where it has none, below each other.
+    """How parts are merged: by `merge_{measure}` or, where there is none, below each other.
 
-    `module` is a shared module whose `merge` it is instead; `arguments` are its arguments. Parts
-    that are merged `at_cut_points` get these from the block table.
+    `function` is a shared one that merges instead, as `module:name`; `arguments` are its arguments.
+    Parts that are merged `at_cut_points` get these from the block table.
     """
 
     arguments: Arguments = no_arguments
     at_cut_points: bool = False
-    module: str | None = None
+    function: str | None = None
 
 
 def mean_over_images(column: str) -> Merge:
@@ -279,14 +332,18 @@ def mean_over_images(column: str) -> Merge:
     def arguments(case: Case) -> Given:
         return {"column": column} | bootstrap(case)
 
-    return Merge(arguments, at_cut_points=True, module="vitscope.measures.per_image")
+    return Merge(arguments, True, "vitscope.measures.per_image:merge_means")
 
 
 @dataclass(frozen=True, eq=False)
 class Measure:
     """A measure, as it declares itself; the registry fills in its name."""
 
-    needs: Needs
+    # One of vitscope.measures.needs.
+    needs: str
+    # Its columns, and those of its parts, where these are others.
+    table: Table
+    part: Table | None = None
     # The kinds of figures that are drawn of it.
     figures: Mapping[str, FigureKind] = field(default_factory=dict)
     # The dataclass of its own settings, if it has any: the section of its name in `analysis`.
@@ -295,7 +352,7 @@ class Measure:
     settings_of: Section | None = None
     # The settings that say how many images are classified, where they are not its own.
     predictions_of: Section | None = None
-    # Arguments of `measure` in compute.py, besides what it measures: what a part depends on.
+    # Arguments of `measure_{name}`, besides what it measures: what a part depends on.
     arguments: Arguments = no_arguments
     # What a part takes of a network, for a measure that runs one.
     takes: Callable[[Case], Work | None] | None = None
@@ -308,7 +365,7 @@ class Measure:
     of_pairs: bool = False
     # The measure whose parts are merged, if it is another one.
     parts_of: str | None = None
-    # What a job of a measure of the model reads besides, by the names of the workflow's inputs.
+    # What it reads besides, by the names that vitscope.measures.needs gives.
     reads: tuple[str, ...] = ()
     # Whether it reads attention, and is refused for a network that has none.
     reads_attention: bool = False
@@ -333,20 +390,45 @@ class Measure:
     name: str = ""
 
     @property
+    def part_table(self) -> Table:
+        """The table of its parts."""
+        return self.part or self.table
+
+    @property
+    def need(self) -> Need:
+        """What it is given."""
+        return NEEDS[self.needs]
+
+    @property
+    def takes_torch(self) -> bool:
+        """Whether a job of it takes torch."""
+        return self.need.torch
+
+    @property
+    def of_training(self) -> bool:
+        """Whether it is measured on the images of the training, at moments of it."""
+        return self.need.of_training
+
+    @property
+    def inputs(self) -> dict[str, Input]:
+        """What is made for it, by its names."""
+        return {**self.need.inputs, **{name: READABLE[name] for name in self.reads}}
+
+    @property
     def in_parts(self) -> bool:
         """Whether it is measured in parts, each a job, that are merged to its table."""
-        return self.needs in ("latents", "loss", "parts") or self.shares is not None
+        return self.need.in_parts or self.shares is not None
 
     @property
     def reads_predictions(self) -> bool:
         """Whether a model has to classify images for it."""
-        return self.needs == "predictions" or "predictions" in self.reads
+        return "predictions" in self.inputs
 
     @property
     def needs_classes(self) -> bool:
         """Whether it is about what a model says of classes, and not of its features or weights."""
         about_features = self.about_features or self.reads_attention
-        return self.needs in ("predictions", "model", "loss") and not about_features
+        return self.need.of_classes and not about_features
 
     @property
     def _section(self) -> Section | None:
@@ -365,13 +447,13 @@ class Measure:
 
     def split(self, study: "Study") -> str:
         """Return the split whose images it measures."""
-        if self.needs == "loss":
+        if self.of_training:
             return study.analysis.augmented.split
         return self.read_settings(study).split if self.own_split else study.analysis.split
 
     def splits(self, study: "Study") -> list[str]:
         """Return all splits whose images it is made from: none, of a network or weights alone."""
-        if self.needs in ("network", "weights"):
+        if not self.need.of_images:
             return []
         alike = [study.analysis.augmented.split] if "alike" in self.reads else []
         return [self.split(study), *alike]
@@ -410,12 +492,12 @@ class Measure:
         shown = any(kind.snapshots for kind in self.figures.values())
         return study.snapshots_of(self.name, model) if shown else [END]
 
-    def part(self, study: "Study", model: str, part: int) -> Given:
-        """Return what a part depends on, or the whole: arguments of `measure` in compute.py."""
+    def measuring(self, study: "Study", model: str, part: int) -> Given:
+        """Return what a part depends on, or the whole: arguments of `measure_{name}`."""
         return self.arguments(Case(self, study, model, part))
 
     def merging(self, study: "Study", model: str) -> Given:
-        """Return what merging depends on: arguments of `merge`.
+        """Return what merging depends on: arguments of the function that merges.
 
         For a measure of pairs, `model` is the name of a pair.
         """
@@ -434,7 +516,7 @@ class Measure:
 
     def check(self, study: "Study") -> None:
         """Refuse settings that cannot be measured, in one sentence."""
-        if self.needs == "loss":
+        if self.of_training:
             _check_augmented(study, self.name)
         if "alike" in self.reads:
             _check_augmented(study, self.name, self.drawn_alike(study))

@@ -65,7 +65,7 @@ def means(shards: Iterable[pd.DataFrame], column: str, resamples: int, seed: int
     )
 
 
-def merge(parts: Parts, column: str, resamples: int, seed: int) -> pd.DataFrame:
+def merge_means(parts: Parts, column: str, resamples: int, seed: int) -> pd.DataFrame:
     """Return the means of a model at each cut point, with what is known of the cut point."""
     merged = means(parts.tables, column, resamples, seed)
     return parts.cut_points.merge(merged, on="index", validate="one_to_one")

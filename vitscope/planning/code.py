@@ -1,10 +1,10 @@
 """A digest of the code that a job reaches, so that a workflow knows when to run it again.
 
-It covers the functions, classes and constants that the job's `run` uses, those that these
-use, and so on, in every module of vitscope, and what is run where these modules are imported. How
-the values of a job are found and what it takes changes no result. A module that is imported by a
-computed name is among the `modules` of the values of a job, and counts as a whole; so does one of
-which a name cannot be followed.
+It covers the functions, classes and constants that the job's `run` uses, those that these use, and
+so on, in every module of vitscope, and what importing these modules runs. How the values of a job
+are found and what it takes changes no result. The `modules` among the values name the functions
+that are imported by computed names, as `module:name`; a module there counts as a whole, and so does
+one of which a name cannot be followed.
 """
 
 import hashlib
@@ -25,12 +25,7 @@ Name = tuple[str, str, str]
 
 def code_digest(job: str, values: Values) -> str:
     """Digest the work of a job, and all code that it reaches."""
-    return _digest(job, _named(values))
-
-
-def _named(values: Values) -> tuple[str, ...]:
-    modules = values.get("modules", ())
-    return tuple(sorted(modules.values() if isinstance(modules, dict) else modules))
+    return _digest(job, tuple(sorted(values.get("modules", ()))))
 
 
 @cache
@@ -91,7 +86,10 @@ def _reached(job: str, modules: tuple[str, ...]) -> frozenset[Name]:
     """Return every name that the work of a job reaches, and each module that it imports."""
     run = find_job(job).run
     pending: list[Name] = [(run.__module__, run.__name__, "")]
-    pending += [(module, ALL, "") for module in modules if module_file(module)]
+    for named in modules:
+        module, function = (named, "") if named.endswith(".py") else named.partition(":")[::2]
+        if module_file(module):
+            pending.append((module, function or ALL, ""))
     found: set[Name] = set()
     while pending:
         name = pending.pop()

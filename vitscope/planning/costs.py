@@ -1,7 +1,8 @@
 """What a job costs: memory and time, from what its network computes and how often it does.
 
-A job says what it takes, a measure how many passes it makes of how many images, and the block table
-what a pass takes. Plans and requests to a cluster ask here, and nowhere else.
+A job says what it takes, a measure how many passes it makes of how many images, and the block
+table what a pass takes. Plans and requests to a cluster ask here, and nowhere else; so does a
+workflow that keeps latents where all of a study are small.
 """
 
 import json
@@ -9,12 +10,16 @@ from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import replace
 from functools import cache
+from hashlib import sha256
 from math import ceil
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from vitscope.errors import VitscopeError
+from vitscope.files.whole import write_text
 from vitscope.jobs.job import Job, Names, Network, Request, model_of
+from vitscope.jobs.latents import VALUE_BYTES
+from vitscope.measures import registry
 from vitscope.settings.study import Study
 
 if TYPE_CHECKING:
@@ -22,27 +27,28 @@ if TYPE_CHECKING:
 
     from vitscope.measures.measure import Work
 
+
 # Megabytes. On a node, Snakemake runs three times beside the script; and what a script needs for
 # itself, without torch or with it.
 ON_A_NODE = 600
 WITHOUT_TORCH = 300
 WITH_TORCH = 520
 
-# Copies of the weights in memory: of the file, of the network, and those made between the two.
+# How many copies of the weights are in memory: the file's, the network's, and those in between.
 COPIES_OF_WEIGHTS = 4
-# Bytes of memory for an image; docs/cluster.md has what was measured. For each byte at the peak of
-# a pass: allocators keep what was used before.
+# Bytes of memory for each byte at the peak of a pass of one image, since allocators keep what was
+# used before; docs/cluster.md has what was measured.
 PEAKS_OF_PASS = 2.0
-# For each byte that the network computes in a pass: what lesions keep of it, what the pass back to
-# the gradient needs, and what the two passes back of a product with the Hessian need.
+# Bytes for each byte that the network computes in a pass: lesions keep some of it, the pass back to
+# the gradient needs more, and the two passes back of a product with the Hessian need most.
 SHARE_KEPT = {"pass": 0.0, "units": 0.1, "gradient": 1.5, "product": 5.0}
 
 # Multiply-adds in a second, in float32: of a core of the machine in docs/scale.md; of a GPU, half
 # of what the maker of a slow one, a T4, says of it. None was measured.
 OPERATIONS_PER_SECOND = {"auto": 30e9, "cpu": 30e9, "cuda": 2e12}
-# The work of a job may take so many times as long as on that machine.
+# How many times as long as on that machine the work of a job may take.
 SAFETY = 2.5
-# What a job may take besides: to wait for files, to start, to read.
+# Minutes beside the work: to wait for files, to start, to read.
 LEAST_MINUTES = 15
 # Seconds that a job takes beside its work, with torch or without.
 START_WITH_TORCH, START = 2.5, 0.5
@@ -103,8 +109,9 @@ def with_inputs(job: Job, request: Request, inputs: Mapping[str, Any]) -> Reques
     if "blocks" in inputs:
         path = str(inputs["blocks"])
         request = replace(request, network=_read_network(path, Path(path).stat().st_mtime_ns))
-    if job.takes.builds:
-        # Of one that is not trained yet, there is no block table; some networks have no cut points.
+    takes = job.takes_of(request)
+    if takes.builds:
+        # A network that is not trained yet has no block table; some networks have no cut points.
         with suppress(VitscopeError):
             network = count_network(request.study, request.names["model"])
             request = replace(request, network=network)
@@ -115,7 +122,7 @@ def with_inputs(job: Job, request: Request, inputs: Mapping[str, Any]) -> Reques
         split = data.splits.get("train") if "train" in inputs else None
         there = Path(images).stat().st_size // data.bytes_of(split)
         request = replace(request, images=there)
-    loaded = (path for name in job.takes.loads for path in _paths(inputs.get(name)))
+    loaded = (path for name in takes.loads for path in _paths(inputs.get(name)))
     return replace(request, loaded=sum(Path(path).stat().st_size for path in loaded))
 
 
@@ -125,7 +132,8 @@ def _paths(given: Any) -> Iterator[str]:
 
 def work(job: Job, request: Request) -> "Work | None":
     """Return the passes that a job makes, or None if it makes none, or that is not known yet."""
-    return job.takes.work(request) if job.takes.work else None
+    counting = job.takes_of(request).work
+    return counting(request) if counting else None
 
 
 def seconds(job: Job, request: Request, per_pass: float | None = None) -> float | None:
@@ -133,7 +141,7 @@ def seconds(job: Job, request: Request, per_pass: float | None = None) -> float 
 
     `per_pass` are the seconds of one image through the network, where they were measured.
     """
-    takes, network = job.takes, request.network
+    takes, network = job.takes_of(request), request.network
     own = takes.seconds(request) if takes.seconds else 0
     if takes.work is None:
         return START + own
@@ -152,7 +160,7 @@ def minutes(job: Job, request: Request) -> int:
 
 def megabytes(job: Job, request: Request) -> int:
     """Return the memory that a job asks a cluster for."""
-    takes, doing, network = job.takes, work(job, request), request.network
+    takes, doing, network = job.takes_of(request), work(job, request), request.network
     least = ON_A_NODE + takes.beside + (WITH_TORCH if takes.torch else WITHOUT_TORCH)
     held: float = COPIES_OF_WEIGHTS * request.loaded
     if doing is not None and network is not None:
@@ -161,3 +169,60 @@ def megabytes(job: Job, request: Request) -> int:
         # In float32, or in half of that.
         held += doing.holds * 4 * network.values
     return ceil(least + held / 1e6)
+
+
+# The file, in the folder of a run.
+COUNTED = Path(".snakemake/vitscope-latents.json")
+
+
+def keeps_latents(study: Study, most_gb: float, counted: Path) -> bool:
+    """Tell whether a study keeps its latents; `counted` is the file of what was counted before."""
+    keep = study.analysis.keep_latents
+    if keep != "auto":
+        return bool(keep)
+    total = 0
+    with suppress(VitscopeError):
+        for size in latents_bytes(study, counted):
+            total += size
+            if total > 1e9 * most_gb:
+                return False
+        return True
+    # What is wrong with the network is said by the job that lists its blocks.
+    return False
+
+
+def say_what_is_kept(study: Study, most_gb: float, counted: Path) -> str:
+    """Say how much the latents of a study take, and what becomes of them."""
+    whole = sum(latents_bytes(study, counted)) / 1e9
+    if keeps_latents(study, most_gb, counted):
+        return f"Latents are kept: {whole:.3g} GB for all models and images."
+    return (
+        f"Latents, {whole:.3g} GB for all models and images, are measured in memory, not written."
+    )
+
+
+def latents_bytes(study: Study, counted: Path) -> Iterator[int]:
+    """Yield the bytes of the latents of each model of which they are measured."""
+    measures = registry.of(study)
+    names = [name for name in study.measures() if measures.declared(name).needs == "latents"]
+    shown = {model for name in names for model in study.models_of(name)}
+    known = _read_counted(counted)
+    before = len(known)
+    try:
+        for model in sorted(shown):
+            entry = {"network": study.network(model), "read_at": study.models[model].read_at()}
+            key = sha256(json.dumps(entry, sort_keys=True).encode()).hexdigest()
+            if key not in known:
+                known[key] = count_network(study, model).values
+            yield known[key] * study.images(model) * VALUE_BYTES[study.analysis.latents_dtype]
+    finally:
+        if len(known) > before:
+            with suppress(OSError, VitscopeError):
+                write_text(counted, json.dumps(known))
+
+
+def _read_counted(counted: Path) -> dict[str, int]:
+    with suppress(OSError, ValueError, TypeError, AttributeError):
+        found = json.loads(counted.read_text(encoding="utf-8"))
+        return {key: int(values) for key, values in found.items()}
+    return {}

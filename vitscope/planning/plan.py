@@ -16,7 +16,7 @@ from vitscope.jobs.job import Job, Names, Request, Takes, find_job
 from vitscope.planning import costs
 from vitscope.settings.study import Study
 
-# A network is timed on few images first, and on a whole batch if those take less than so long.
+# How many images a network is timed on first; if these take fewer seconds, a whole batch follows.
 FEW_IMAGES, SHORT_SECONDS = 4, 0.5
 
 
@@ -36,7 +36,7 @@ def _request(job: Job, study: Study, names: Names) -> Request:
     # A pair of models has no images of its own.
     if "dataset" not in names and request.names.get("model") not in study.models:
         return request
-    split = names.get("split") or job.takes.split or study.analysis.split
+    split = names.get("split") or job.takes_of(request).split or study.analysis.split
     there = request.dataset.splits.get(split)
     if there is None:
         return request
@@ -76,7 +76,7 @@ def time_pass(study: Study, model: str) -> float:
 
 
 def time_by_rate(rate: float, study: Study, model: str) -> float:
-    """Return the seconds that one image takes at so many multiply-adds a second."""
+    """Return the seconds that one image takes at `rate` multiply-adds a second."""
     return costs.count_network(study, model).operations / rate
 
 
@@ -118,9 +118,9 @@ def _cost(
 ) -> Cost:
     job = find_job(planned.job)
     request = _request(job, study, planned.names)
-    model = request.names.get("model")
+    takes, model = job.takes_of(request), request.names.get("model")
     # What is written of latents depends on the network, too.
-    if model and (job.takes.work or "part" in planned.names):
+    if model and (takes.work or "part" in planned.names):
         request = replace(request, network=costs.count_network(study, model))
     doing = costs.work(job, request)
     found, source = known, "earlier runs"
@@ -131,12 +131,12 @@ def _cost(
         found = costs.seconds(job, request, per_pass=rate(request.names["model"]))
         source = "calibration, at most" if doing.most else "calibration"
     # What takes nothing runs where Snakemake does, and asks for nothing.
-    asks = job.takes != Takes()
+    asks = takes != Takes()
     return Cost(
-        # With its measure: of one rule, some take hours and others seconds.
+        # With its measure, since some take hours and others seconds.
         f"{planned.job} {planned.names.get('measure', '')}".strip(),
         None if doing is None else round(doing.passes),
-        job.takes.writes(request) if job.takes.writes else None,
+        takes.writes(request) if takes.writes else None,
         found,
         source,
         megabytes=costs.megabytes(job, request) if asks else 0,

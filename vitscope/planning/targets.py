@@ -1,4 +1,4 @@
-"""What a user may ask for; what nothing makes is refused in one sentence.
+"""Which targets a user may ask for; all others are refused in one sentence.
 
 Targets are rules by their names, or paths below the folders of figures and results.
 """
@@ -10,8 +10,7 @@ from pathlib import Path
 
 from vitscope.errors import VitscopeError, listed, nearest, quoted, unknown
 from vitscope.files.pairs import by_prefix
-from vitscope.jobs.measure_pass import measures_of_pass
-from vitscope.jobs.merge import measure_of_parts
+from vitscope.jobs.measures import measure_of_parts, measures_of_pass
 from vitscope.measures import registry
 from vitscope.settings.keys import Config
 from vitscope.settings.section import schema_of
@@ -19,9 +18,9 @@ from vitscope.settings.study import Study
 from vitscope.studies.loading import StudyFiles
 
 FORMATS = ("pdf", "svg", "png")
-# Beside a figure, on demand: its points.
+# The format of the points of a figure, which are written on demand.
 POINTS = "csv"
-# Of videos; the first is what all of a study has.
+# The formats of videos; the first is made with all of a study.
 VIDEO_FORMATS = ("webp", "gif", "mp4")
 # What `figures/{study}/all` ends in: a target, and no file.
 ALL = "all"
@@ -164,10 +163,10 @@ def check_names(study: Study, names: Mapping[str, str]) -> None:
 def _check_shown(study: Study, name: str, model: str) -> None:
     """Refuse a measure whose figures say what a job measures of a model, where none has it.
 
-    They say at which moments of training the loss is measured, and of which maps what.
+    Figures say at which moments of training the loss is measured, and what is measured of maps.
     """
     measured = measure_of_parts(registry.of(study).declared(name))
-    of_loss = measured.needs == "loss" and not measured.snapshots(study, model)
+    of_loss = measured.of_training and not measured.snapshots(study, model)
     of_maps = measured.needs == "latents" and any(
         measured.name not in [measure.name for measure in measures_of_pass(study, each)]
         for each in by_prefix(model).values()

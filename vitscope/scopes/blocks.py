@@ -86,7 +86,7 @@ def blocks(
             zip(found.points, table["depth"], reasons, strict=True)
         )
     ]
-    # Of several tensors that the network returns, the head gives the one that is behind most of it.
+    # Where the network returns several tensors, the head gives the one that most of it leads to.
     why_not = None if None in of_head else of_head[0]
     head = Block("head", "head", made[-1].stage, 1.0, why_not, len(made), None, replay)
     return [*made, head]

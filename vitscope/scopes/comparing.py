@@ -11,7 +11,7 @@ from vitscope.drawing.figure import Member
 from vitscope.errors import VitscopeError
 from vitscope.measures import registry
 from vitscope.scopes.looking import Scope, between
-from vitscope.scopes.scope import OTHERS, Tables
+from vitscope.scopes.tables import OTHERS, Tables
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -36,12 +36,18 @@ from vitscope.networks.building.networks import (
     why_no_classifier,
 )
 from vitscope.networks.finding.cut_points import BLOCKS, CUT_POINT, Side
+from vitscope.measures.per_image import merge_means
+from vitscope.networks.building import failing
+from vitscope.networks.building.compiler import original
+from vitscope.networks.building.outputs import Output, logits_of, own_type, why_no_classifier
+from vitscope.networks.finding.cut_point_columns import BLOCKS, CUT_POINT
+from vitscope.networks.finding.cut_points import Side
 from vitscope.scopes.images import Wanted, place_in, store
 from vitscope.scopes.lending import device_of, find_place, lend
 from vitscope.scopes.making import Maker
 from vitscope.scopes.saving import save
-from vitscope.scopes.scope import OTHERS, Tables
 from vitscope.scopes.study import check_size, describe_study, describe_video
+from vitscope.scopes.tables import OTHERS, Tables
 from vitscope.settings.snapshots import END
 from vitscope.settings.study import Study
 
@@ -64,12 +70,12 @@ class Scope(Tables):
         # The folder is removed with what holds it.
         self._folder = folder
         self._network = network
-        # Of functions of the user's own, how they were called and their tables.
+        # The tables of the user's own functions, and how these were called.
         self._own: dict[str, tuple[Any, pd.DataFrame]] = {}
         self._device = device
         self._maker = Maker(study, network, images, device, Path(folder.name))
         kinds = set(BLOCKS.read(self._maker.make("blocks"))["kind"])
-        self.members = [Member(self.name, model.label, _alike(kinds))]
+        self.members = [Member(self.name, model.label, _family_of(kinds))]
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickle the network, the images, and all that was measured."""
@@ -130,7 +136,7 @@ class Scope(Tables):
         ]
         points = BLOCKS.read(self._maker.make("blocks"))[[*CUT_POINT]]
         bootstrap = asdict(self.study.analysis.bootstrap)
-        table = merge(Parts(self.name, iter(parts), points), "value", **bootstrap)
+        table = merge_means(Parts(self.name, iter(parts), points), "value", **bootstrap)
         self._own[name] = (_call_of(function, keywords), table)
         return table
 
@@ -229,7 +235,7 @@ def _again(state: Mapping[str, Any], own: dict[str, Any], files: Mapping[str, by
     return scope
 
 
-def _alike(kinds: set[str]) -> str:
+def _family_of(kinds: set[str]) -> str:
     """Return the family whose colour a network has: what it is made of."""
     if "msa" in kinds:
         return "alternet" if "conv" in kinds else "vit"

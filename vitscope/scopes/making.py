@@ -4,7 +4,9 @@ Files have the places that they have in the workflow, below a folder of one's ow
 """
 
 import shutil
-from collections.abc import Iterator, Sequence
+import sys
+import warnings
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
 from functools import cached_property, partial
@@ -14,28 +16,58 @@ from typing import Any
 
 import torch
 from torch import nn
+from tqdm import TqdmWarning
 
 from vitscope.data.split import Split
 from vitscope.errors import VitscopeError, quoted
 from vitscope.files.tables import has_part, read_warnings
 from vitscope.jobs.job import Files, Names, Resources, find_job
 from vitscope.jobs.latents import FORMATS
-from vitscope.jobs.measure_pass import measured_in_pass
-from vitscope.jobs.merge import measure_of_parts
+from vitscope.jobs.measures import case_of, measure_of_parts, measured_in_pass
 from vitscope.measures import registry
 from vitscope.measures.attending import explain_none
-from vitscope.measures.measure import Measure
+from vitscope.measures.measure import Case, Measure
+from vitscope.measures.needs import READABLE, Made, Named
 from vitscope.networks.attention.finding import find_attention
 from vitscope.networks.building.networks import why_no_classifier
 from vitscope.networks.finding.cut_points import BLOCKS, read_cut_points
 from vitscope.networks.running.predictions import why_unrepeatable
 from vitscope.scopes.bars import bar
+from vitscope.networks.building.outputs import why_no_classifier
+from vitscope.networks.finding.block_table import read_cut_points
+from vitscope.networks.finding.cut_point_columns import BLOCKS
+from vitscope.networks.running.counting import count_images
+from vitscope.networks.running.repeating import why_unrepeatable
 from vitscope.scopes.lending import device_of, lend
 from vitscope.settings.keys import Video
 from vitscope.settings.snapshots import END
 from vitscope.settings.study import Study
 from vitscope.typed import typed
 
+with warnings.catch_warnings():
+    # It would warn every notebook that has no ipywidgets.
+    warnings.simplefilter("ignore", TqdmWarning)
+    from tqdm import auto
+
+
+@contextmanager
+def bar(network: nn.Module, what: str, total: float | None) -> Iterator[None]:
+    """Show how many images a network has been given, of `total` if that is known."""
+    # A bar of a notebook is an object of the page; one of text needs somebody who watches.
+    watched = auto.notebook_tqdm is not auto.std_tqdm or sys.stderr.isatty()
+    options: dict[str, Any] = {"desc": what, "unit": "image", "leave": False}
+    options |= {} if watched else {"disable": True}
+    with auto.tqdm(total=total and round(total), **options) as shown:
+        hook = count_images(network, shown.update)
+        try:
+            yield
+        finally:
+            hook.remove()
+
+
+# Jobs that make tables, and the images that all models of a study share.
+TABLES = {"list_blocks": "blocks", "predict": "predictions"}
+ALIKE = READABLE["alike"]
 # Files that live in memory, where there is such a folder; and the most that one may take there.
 IN_MEMORY, MOST_IN_MEMORY = Path("/dev/shm"), 1 << 30
 
@@ -67,9 +99,11 @@ class Maker:
                 with self._lent() as network:
                     self._run("list_blocks", {"network": network}, {"blocks": str(path)})
             elif table == "predictions":
-                self._predict()
+                self._predict(path)
+            elif registry.declared(table).in_parts:
+                self._merge(registry.declared(table), path)
             else:
-                self._measure(registry.declared(table))
+                self._measure(registry.declared(table), {0: path})
         return path
 
     def why_not(self, table: str) -> str | None:
@@ -80,7 +114,7 @@ class Maker:
             return self._without_classes(table)
         measure = registry.declared(table)
         measured = measure_of_parts(measure)
-        if measured.needs == "weights" or "alike" in measured.reads:
+        if any(isinstance(each, Named) or each == ALIKE for each in measured.inputs.values()):
             return f"{table} takes a training: the workflow measures it, of a study."
         if measured.of_pairs:
             return f"{table} takes two networks: ask vitscope.compare for it."
@@ -96,7 +130,7 @@ class Maker:
             return missing
         if measured.reads_attention and self._without_attention:
             return f"{table} takes a network that attends: {self._without_attention}"
-        if measured.needs == "loss" and self.study.loss is None:
+        if measured.of_training and self.study.loss is None:
             return (
                 f"{table} needs the loss of the training: give loss={{'weight_decay': ...}}, 0 for "
                 f"none, and in 'augment' how its images were augmented."
@@ -106,7 +140,7 @@ class Maker:
                 f"{table} needs pixels of 8 bits, which are corrupted before they are normalized: "
                 f"give images from 0 to 255, and mean= and std=."
             )
-        if measured.needs == "network":
+        if not measured.need.of_images:
             return self._not_in_network(measure)
         return _refused(measure, self.study)
 
@@ -157,15 +191,11 @@ class Maker:
             if not all(has_part(path, measure.name) for path in passes):
                 self._measure_latents(self._with_it(measure), passes)
             return passes
-        snapshot = f"{END}/" if measure.needs == "loss" else ""
-        paths = [self.path(measure.name, f"{snapshot}{number}") for number in numbers]
-        missing = [number for number in numbers if not paths[number].is_file()]
-        if missing and measure.needs == "loss":
-            self._measure_loss(measure, dict(zip(numbers, paths, strict=True)), missing)
-        elif missing:
-            for number in missing:
-                self._measure_model(measure, number, paths[number])
-        return paths
+        snapshot = f"{END}/" if measure.of_training else ""
+        paths = {number: self.path(measure.name, f"{snapshot}{number}") for number in numbers}
+        missing = {number: path for number, path in paths.items() if not path.is_file()}
+        self._measure(measure, missing)
+        return [*paths.values()]
 
     def _with_it(self, measure: Measure) -> list[Measure]:
         """Return what is measured in one pass: the passes are what takes the time."""
@@ -190,27 +220,53 @@ class Maker:
         said = work.values(study or self.study, {"model": self.model, **(names or {})})
         work.run(inputs, outputs, said | {"device": self._device} | values, self._resources)
 
-    def _predict(self) -> None:
+    def _predict(self, path: Path) -> None:
+        names = {"split": self.study.analysis.split}
         with self._running("predictions", len(self.images)) as network:
             inputs = {"checkpoint": network, "images": self.images}
-            outputs = {"predictions": self.path("predictions")}
-            self._run("predict", inputs, outputs, {"split": self.study.analysis.split})
+            self._run("predict", inputs, {"predictions": path}, names)
 
-    def _measure(self, measure: Measure) -> None:
-        names, outputs = {"measure": measure.name}, {"table": self.path(measure.name)}
-        if measure.needs == "predictions":
-            inputs = {"predictions": self.make("predictions"), "images": self.images}
-            self._run("measure_predictions", inputs, outputs, names)
-        elif measure.needs == "network":
-            with self._lent() as network:
-                self._run("measure_network", {"checkpoint": network}, outputs, names)
-        elif measure.in_parts:
-            inputs = {"parts": self.parts(measure_of_parts(measure))}
-            if measure.merge.at_cut_points:
-                inputs["blocks"] = self.make("blocks")
-            self._run("merge", inputs, outputs, names)
-        else:
-            self._measure_model(measure, 0, self.path(measure.name))
+    def _merge(self, measure: Measure, path: Path) -> None:
+        inputs: dict[str, Any] = {"parts": self.parts(measure_of_parts(measure))}
+        if measure.merge.at_cut_points:
+            inputs["blocks"] = self.make("blocks")
+        self._run("merge", inputs, {"table": path}, {"measure": measure.name})
+
+    def _measure(self, measure: Measure, paths: Mapping[int, Path]) -> None:
+        """Measure parts by their numbers, or the whole; what parts share is made once."""
+        points = len(read_cut_points(self.make("blocks")))
+        with _scratch() as shared:
+            for number, path in paths.items():
+                names = {"measure": measure.name, "model": self.model, "part": str(number)}
+                case = case_of(self.study, names)
+                with _scratch() as own:
+                    inputs = {
+                        name: self._input(made, case, own if made.each else shared)
+                        for name, made in measure.inputs.items()
+                        if isinstance(made, Made)
+                    }
+                    runs, total = measure.need.runs, self._passes(measure, number, points)
+                    with self._running(measure.name, total) if runs else self._lent():
+                        self._run("measure", inputs, {"table": path}, names)
+
+    def _input(self, made: Made, case: Case, folder: Path) -> Any:
+        """Return what a measure reads: what is in memory, or a file; one for each of several."""
+        names = made.names(case)
+        if isinstance(names, list):
+            return [self._made(made.job, each, folder) for each in names]
+        return self._made(made.job, names, folder)
+
+    def _made(self, job: str, names: Names, folder: Path) -> Any:
+        """Return what a job makes, which is made if it is not there."""
+        here = {"convert_checkpoint": self._network, "build_split": self.images}
+        if job in here:
+            return here[job]
+        if job in TABLES:
+            return self.make(TABLES[job])
+        path = folder / f"{'-'.join([job, *names.values()])}.safetensors"
+        if not path.is_file():
+            self._run(job, {"images": self.images}, {"images": path}, names)
+        return path
 
     def latents(self) -> Iterator[tuple[int, Path]]:
         """Yield the number of each shard and its latents, which are there until the next."""
@@ -249,42 +305,6 @@ class Maker:
                 measured = measured_in_pass(self.study, names, measures)
                 self._run("measure_pass", inputs, {"parts": path}, names, **measured)
 
-    def _measure_model(self, measure: Measure, number: int, path: Path) -> None:
-        blocks = self.make("blocks")
-        total = self._passes(measure, number, len(read_cut_points(blocks)))
-        with _scratch() as folder, self._running(measure.name, total) as network:
-            inputs = {
-                "checkpoint": network,
-                "blocks": blocks,
-                "images": self.images,
-                "corrupted": self._corrupted(measure, number, folder),
-            }
-            names = {"measure": measure.name, "part": str(number)}
-            self._run("measure_model", inputs, {"table": path}, names)
-
-    def _corrupted(self, measure: Measure, number: int, folder: Path) -> list[Path]:
-        """Return the images under the corruptions that a part is measured on, if it is on any."""
-        wanted = measure.part(self.study, self.model, number).get("corruptions", ())
-        files = {corruption: folder / f"{corruption}.safetensors" for corruption in wanted}
-        for corruption, file in files.items():
-            inputs, names = {"images": self.images}, {"corruption": corruption}
-            self._run("corrupt_images", inputs, {"images": file}, names)
-        return [*files.values()]
-
-    def _measure_loss(
-        self, measure: Measure, paths: dict[int, Path], missing: Sequence[int]
-    ) -> None:
-        blocks = self.make("blocks")
-        with _scratch() as folder:
-            images = folder / "augmented.safetensors"
-            self._run("augment_images", {"images": self.images}, {"images": images})
-            total = sum(self._passes(measure, number, 0) or 0 for number in missing) or None
-            with self._running(measure.name, total) as network:
-                inputs = {"checkpoint": network, "blocks": blocks, "images": images}
-                for number in missing:
-                    names = {"measure": measure.name, "part": str(number), "snapshot": END}
-                    self._run("measure_loss", inputs, {"part": paths[number]}, names)
-
     def _passes(self, measure: Measure, number: int, cut_points: int) -> float | None:
         """Return how many images a part gives to the network, if that is known."""
         work = measure.work(self.study, self.model, number, len(self.images), cut_points)
@@ -304,7 +324,7 @@ class Maker:
     def video(self, source: Path, out: Path, settings: dict[str, Any]) -> None:
         """Write what the network looks at in a video, and say what of it cannot be read."""
         mean, std = self._settings["mean"], self._settings["std"]
-        # Of 0 and 1, they say nothing of how the network takes pixels from 0 to 1.
+        # A mean of 0 and a std of 1 say nothing of how the network takes pixels from 0 to 1.
         if not self.images.has_pixels and not any(mean) and all(each == 1 for each in std):
             raise VitscopeError(
                 "A video has pixels from 0 to 255, and nothing says how the network takes these: "
@@ -317,7 +337,7 @@ class Maker:
             study = replace(self.study, videos={"video": video})
             inputs = {"checkpoint": network, **files}
             names = {"video": "video"}
-            # Errors name the keyword, as there is no section `videos` here.
+            # Errors name the keyword, since there is no section `videos` here.
             self._run("draw_video", inputs, {"video": out}, names, study, where="video")
 
     def warnings(self) -> list[str]:

@@ -1,4 +1,8 @@
-"""Save what was looked at as a study, from which the workflow makes the same, on any machine."""
+"""Save what was looked at as a study, from which the workflow makes the same, on any machine.
+
+`python -m vitscope.scopes.saving STUDY IMAGES RETURNED` builds the network of a saved study in a
+process of its own, as jobs do, and writes what it makes of normalized images.
+"""
 
 import ast
 import filecmp
@@ -22,10 +26,13 @@ from vitscope.files.arrays import Array
 from vitscope.files.whole import write_text
 from vitscope.networks.building.networks import tensors_of, widened
 from vitscope.networks.building.own_code import INSTALLED, OwnCode
+from vitscope.networks.checkpoints.conversion import convert
+from vitscope.networks.checkpoints.loading import load_model
 from vitscope.scopes.lending import device_of, lend
 from vitscope.scopes.study import IMAGES, WEIGHTS
 from vitscope.settings.keys import Settings
 from vitscope.settings.study import Study
+from vitscope.studies.loading import load_study
 
 # The file of what is defined in a notebook.
 NETWORK = "network.py"
@@ -70,7 +77,7 @@ def save(
             settings = _settings(study, kinds, lies_in, family, arch)
             write_text(file, _heading(folder) + yaml.safe_dump(settings, sort_keys=False))
             if lies_in == beside:
-                _prove(file, study, network, _first(images, study), arch)
+                _prove(file, study, network, _first_images(images, study), arch)
         _move(beside, folder)
     return folder / file.name
 
@@ -189,7 +196,7 @@ def _is_literal(node: ast.expr) -> bool:
     return True
 
 
-def _first(images: Split, study: Study) -> Tensor:
+def _first_images(images: Split, study: Study) -> Tensor:
     """Return the first images, as the one network of a study takes them."""
     (model,) = study.models.values()
     return images.normalize(slice(PROOFS), model.mean, model.std)
@@ -208,7 +215,7 @@ def _prove(file: Path, study: Study, network: nn.Module, batch: Tensor, arch: Se
         command = [
             sys.executable,
             "-m",
-            "vitscope.scopes.rebuilding",
+            "vitscope.scopes.saving",
             *map(str, (file, given, found)),
         ]
         done = subprocess.run(command, capture_output=True, text=True, check=False)
@@ -216,7 +223,7 @@ def _prove(file: Path, study: Study, network: nn.Module, batch: Tensor, arch: Se
         reason = lines[-1] if done.returncode and lines else ""
         if not reason:
             with np.load(found) as ours:
-                same = len(ours) == len(theirs) and all(map(_alike, ours.values(), theirs))
+                same = len(ours) == len(theirs) and all(map(_nearly_same, ours.values(), theirs))
             if not same:
                 reason = "its outputs are others"
     if reason:
@@ -227,7 +234,7 @@ def _prove(file: Path, study: Study, network: nn.Module, batch: Tensor, arch: Se
         )
 
 
-def _alike(ours: Array, theirs: Array) -> bool:
+def _nearly_same(ours: Array, theirs: Array) -> bool:
     return ours.shape == theirs.shape and np.allclose(ours, theirs, rtol=1e-4, atol=1e-5)
 
 
@@ -246,3 +253,30 @@ def _example(network: nn.Module) -> str:
         f"build(**settings): return {kind}({settings}(**settings))`; then `from net import build` "
         f"and `scope.save(folder, make=build{changed})`."
     )
+
+
+def returned_again(file: Path, images: torch.Tensor) -> list[torch.Tensor]:
+    """Return what the one network of a study does, built from its description and weights."""
+    study = load_study(file)
+    ((name, model),) = study.models.items()
+    network = study.network(name)
+    with TemporaryDirectory(prefix="vitscope-") as place:
+        target = Path(place) / "weights.safetensors"
+        convert(Path(model.checkpoint["path"]), network, target, label=name, origin="saved")
+        again = load_model(target, network)
+    with torch.inference_mode():
+        return [widened(each) for each in tensors_of(again(images))]
+
+
+def main() -> None:
+    """Do so; what is wrong ends in one sentence."""
+    study, images, returned = map(Path, sys.argv[1:])
+    try:
+        made = returned_again(study, torch.from_numpy(np.load(images)))
+    except VitscopeError as error:
+        sys.exit(str(error))
+    np.savez(returned, *(each.numpy() for each in made))
+
+
+if __name__ == "__main__":
+    main()

@@ -16,8 +16,8 @@ from tests.helpers.splits import CENTER, SPREAD, on_model, shapes
 from tests.networks.attention.test_reading import Channels, Gate, Tokens
 from vitscope.data.split import Split
 from vitscope.errors import VitscopeError
-from vitscope.measures.attention.compute import measure
-from vitscope.measures.attention.merge import merge
+from vitscope.measures.attention.compute import measure_attention
+from vitscope.measures.attention.merge import merge_attention
 from vitscope.measures.attention.table import PART, TABLE, VALUES
 from vitscope.measures.given import OnModel, Parts
 from vitscope.measures.intervals import bootstrap_means, spread
@@ -43,13 +43,13 @@ def given(name: str, images: Split, batch_size: int = 3) -> OnModel:
 
 def part(given: OnModel, shard: int = 0, shard_size: int = IMAGES) -> pd.DataFrame:
     selection = {"images": IMAGES, "seed": 1, "shard_size": shard_size}
-    return measure(given, shard, selection)
+    return measure_attention(given, shard, selection)
 
 
 def merged(given: OnModel, *tables: pd.DataFrame) -> pd.DataFrame:
     blocks = given.blocks
     assert blocks is not None
-    return merge(Parts("net", iter(tables), blocks[[*CUT_POINT]]), resamples=200, seed=0)
+    return merge_attention(Parts("net", iter(tables), blocks[[*CUT_POINT]]), resamples=200, seed=0)
 
 
 @pytest.fixture(scope="module")
@@ -124,13 +124,15 @@ def test_where_in_the_network_it_is(vit: tuple[OnModel, pd.DataFrame]) -> None:
     assert (table["keys"] == 65).all()
     # A network that attends behind the last of its cut points: there it is shown.
     few = job.cut_points[:6]
-    behind = measure(
+    behind = measure_attention(
         OnModel(**{**vars(job), "cut_points": few}),
         0,
         {"images": 2, "seed": None, "shard_size": 2},
     )
     assert behind.groupby("attention")["index"].first().tolist() == [1, 3, 5] + [6] * 9
-    shown = merge(Parts("net", iter([behind]), blocks[:6][[*CUT_POINT]]), resamples=9, seed=0)
+    shown = merge_attention(
+        Parts("net", iter([behind]), blocks[:6][[*CUT_POINT]]), resamples=9, seed=0
+    )
     assert shown[shown["attention"] > 2]["index"].unique() == [5]
     assert shown[shown["attention"] > 2]["depth"].unique() == [blocks["depth"][5]]
 
@@ -193,7 +195,7 @@ def test_of_a_class_alone_there_is_an_entropy(images: Split) -> None:
     assert of_class["entropy"].between(0, np.log(17)).all()
     assert rows[rows["attention"] == 0].notna().all(axis=None)
     points = mini_blocks("vit").table[[*CUT_POINT]]
-    table = merge(Parts("net", iter([rows]), points), resamples=50, seed=0)
+    table = merge_attention(Parts("net", iter([rows]), points), resamples=50, seed=0)
     last = table[table["attention"] == 1]
     assert last[["distance", "distance_low", "nmi", "nmi_high"]].isna().all(axis=None)
     assert last[["entropy", "entropy_low"]].notna().all(axis=None)

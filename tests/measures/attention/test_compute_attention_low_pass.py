@@ -14,7 +14,10 @@ from tests.helpers.networks import described, mini, mini_blocks
 from tests.helpers.splits import on_model, shapes
 from tests.helpers.tiers import some_of
 from tests.networks.attention.test_reading import IMAGES, SIZE, TOKENS, Tokens, Windows, by_hand
-from vitscope.measures.attention.compute_attention_low_pass import measure, pass_by_head
+from vitscope.measures.attention.compute_attention_low_pass import (
+    measure_attention_low_pass,
+    pass_by_head,
+)
 from vitscope.measures.attention.measure_attention_low_pass import TABLE
 from vitscope.networks.attention.reading import Use, using
 from vitscope.networks.finding.blocks import list_blocks
@@ -144,7 +147,7 @@ def test_windows_of_a_pass_have_their_own_values() -> None:
 def test_a_model_of_mini_is_measured(name: str, tmp_path: Path) -> None:
     split, (model, points) = shapes(tmp_path / "split", 20), mini(name)
     given = on_model(sharpened(model), split, cut_points=points, blocks=mini_blocks(name).table)
-    table = measure(given, CHOSEN, BOOTSTRAP)
+    table = measure_attention_low_pass(given, CHOSEN, BOOTSTRAP)
     TABLE.write(table, tmp_path / "table")
     heads, means = table[table["head"].notna()], table[table["head"].isna()]
     assert (table["images"] == 3).all()
@@ -161,13 +164,13 @@ def test_a_model_of_mini_is_measured(name: str, tmp_path: Path) -> None:
     assert means["let_through_resampled"].isna().all()
     # What computes in fewer bits rounds more than is allowed for.
     given.network.bfloat16()
-    assert measure(given, CHOSEN, BOOTSTRAP)["room"].isna().all()
+    assert measure_attention_low_pass(given, CHOSEN, BOOTSTRAP)["room"].isna().all()
 
 
 def test_mixed_heads_and_attention_of_one_query_have_no_values(tmp_path: Path) -> None:
     model, split = build("cait"), shapes(tmp_path / "split", 20)
     found = list_blocks("net", model, described())
     given = on_model(model, split, cut_points=found.points, blocks=found.table)
-    table = measure(given, CHOSEN, BOOTSTRAP)
+    table = measure_attention_low_pass(given, CHOSEN, BOOTSTRAP)
     assert len(table) == 4 * 3
     assert table[["bound", "let_through", "room"]].isna().all(axis=None)

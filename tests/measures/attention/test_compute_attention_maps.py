@@ -21,7 +21,7 @@ from tests.measures.attention.test_numbers import ALL
 from tests.networks.attention.test_reading import Padded
 from vitscope.data.split import Split
 from vitscope.errors import VitscopeError
-from vitscope.measures.attention.compute_attention_maps import Maps, maps_of, measure
+from vitscope.measures.attention.compute_attention_maps import Maps, maps_of, measure_attention_maps
 from vitscope.measures.attention.measure_attention_maps import TABLE, Settings
 from vitscope.networks.attention.reading import Attention
 from vitscope.networks.building.timm_import import import_timm
@@ -44,7 +44,7 @@ def small_vit() -> nn.Module:
 def shown(name: str, images: Split, **shows: Any) -> tuple[pd.DataFrame, list[Attention], Any]:
     """Return the maps of a network, its attention, and what reads all of that."""
     model = sharpened(mini(name)[0] if name == "swin" else small_vit())
-    table = measure(on_model(model, images), DEFAULTS | shows, CHOSEN)
+    table = measure_attention_maps(on_model(model, images), DEFAULTS | shows, CHOSEN)
     attentions = found_in(model, 32).attentions
     rows = np.sort(np.random.default_rng(1).permutation(9)[:6])[:2]
 
@@ -163,14 +163,14 @@ def test_what_only_fills_windows_is_not_shown() -> None:
 
 def test_without_a_block_the_last_whose_queries_have_a_place(images: Split) -> None:
     given = on_model(OfTheClassToo(), images)
-    table = measure(given, DEFAULTS, CHOSEN)
+    table = measure_attention_maps(given, DEFAULTS, CHOSEN)
     assert (table["attention"] == 0).all()
     # That of the class alone can be asked for, and then no query has a map.
-    table = measure(given, DEFAULTS | {"block": -1}, CHOSEN)
+    table = measure_attention_maps(given, DEFAULTS | {"block": -1}, CHOSEN)
     assert {*table["shows"]} == {"heads"}
     assert {*table["of"]} == {"class token"}
     with pytest.raises(VitscopeError, match=r"'second' of models\.net has no queries with a place"):
-        measure(given, DEFAULTS | {"block": "second", "query": [1, 1]}, CHOSEN)
+        measure_attention_maps(given, DEFAULTS | {"block": "second", "query": [1, 1]}, CHOSEN)
 
 
 @pytest.mark.parametrize(
@@ -209,15 +209,15 @@ def test_what_the_network_takes_an_image_for(images: Split) -> None:
     logits = [0.0] * 10
     # Nine others of exp(0): 0.9 of the sum.
     logits[3] = float(np.log(81))
-    table = measure(on_model(Named(logits), images), DEFAULTS, CHOSEN)
+    table = measure_attention_maps(on_model(Named(logits), images), DEFAULTS, CHOSEN)
     assert table["class_name"].unique() == [images.classes[3]]
     np.testing.assert_allclose(table["confidence"], 0.9, rtol=1e-6)
     # More outputs than there are names.
-    table = measure(on_model(Named([*logits, 9.0]), images), DEFAULTS, CHOSEN)
+    table = measure_attention_maps(on_model(Named([*logits, 9.0]), images), DEFAULTS, CHOSEN)
     assert table["class_name"].unique() == ["10"]
     given = on_model(Named(logits), images)
     given.settings["classes"] = None
-    table = measure(given, DEFAULTS, CHOSEN)
+    table = measure_attention_maps(given, DEFAULTS, CHOSEN)
     assert table[["class_name", "confidence"]].isna().all(axis=None)
 
 
@@ -232,7 +232,7 @@ def test_the_share_of_a_map_that_is_on_the_subject(tmp_path: Path) -> None:
     Image.fromarray(mask).save(tmp_path / "b.mask.png")
     folder = built(tmp_path / "split", {"kind": "folder", "path": str(tmp_path)}, classes=None)
     assert len(folder) == 2
-    table = measure(
+    table = measure_attention_maps(
         on_model(small_vit(), folder), DEFAULTS, {"shown": 2, "images": 2, "seed": None}
     )
     assert table.loc[table["image"] == 0, ["on_subject", "subject"]].isna().all(axis=None)

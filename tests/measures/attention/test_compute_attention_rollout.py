@@ -20,7 +20,7 @@ from tests.helpers.tiers import some_of
 from tests.measures.attention.by_hand import Seen, seen
 from tests.measures.attention.test_numbers import ALL, NOWHERE, attention, grid, windows_of
 from vitscope.data.split import Split
-from vitscope.measures.attention.compute_attention_rollout import measure
+from vitscope.measures.attention.compute_attention_rollout import measure_attention_rollout
 from vitscope.measures.attention.measure_attention_rollout import TABLE
 from vitscope.measures.attention.rolling import Rollout, without_lowest
 
@@ -202,7 +202,7 @@ def test_the_table(images: Split, tmp_path: Path) -> None:
     model, points = mini("pit")
     given = on_model(sharpened(model), images, cut_points=points)
     chosen = {"shown": 3, "images": 10, "seed": 4}
-    table = measure(given, "mean", 0.0, chosen)
+    table = measure_attention_rollout(given, "mean", 0.0, chosen)
     TABLE.write(table, tmp_path / "table.parquet")
     back = TABLE.read(tmp_path / "table.parquet")
     rows = np.sort(np.random.default_rng(4).permutation(20)[:10])[:3]
@@ -216,7 +216,7 @@ def test_the_table(images: Split, tmp_path: Path) -> None:
         np.testing.assert_array_equal(shown.transpose(2, 0, 1), images.images([row])[0])
     assert len({tuple(rollout) for rollout in back["rollout"]}) == 3
     assert table["fusion"].unique() == ["mean"]
-    fewer = measure(given, "max", 0.9, {**chosen, "shown": 1})
+    fewer = measure_attention_rollout(given, "max", 0.9, {**chosen, "shown": 1})
     assert tuple(fewer["rollout"][0]) != tuple(table["rollout"][0])
     # A table says what was left out of it.
     assert fewer["fusion"].unique() == ["max, lowest 90 % discarded"]

@@ -19,7 +19,7 @@ def written(folder: Path, **shows: Any) -> Path:
 
 def test_what_is_shown_by_default(tmp_path: Path) -> None:
     study = load_study(written(tmp_path))
-    assert registry.declared("attention_maps").part(study, "vit", 0) == {
+    assert registry.declared("attention_maps").measuring(study, "vit", 0) == {
         "shows": {"block": None, "query": None, "queries": [], "head": 0, "mass": None},
         "chosen": {"shown": 2, "images": 256, "seed": study.analysis.seed},
     }
@@ -36,7 +36,7 @@ def test_what_is_shown_by_default(tmp_path: Path) -> None:
     ],
 )
 def test_what_can_be_asked_for(tmp_path: Path, shows: dict[str, Any]) -> None:
-    given = registry.declared("attention_maps").part(
+    given = registry.declared("attention_maps").measuring(
         load_study(written(tmp_path, **shows)), "vit", 0
     )
     assert given["chosen"]["shown"] == shows.pop("images", 2)

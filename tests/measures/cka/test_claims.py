@@ -8,7 +8,7 @@ from scipy.stats import t
 from tests.helpers.claims import count, evidence, favoured
 from vitscope.claims.points import Points
 from vitscope.claims.statistics import Found
-from vitscope.measures.cka.merge import merge
+from vitscope.measures.cka.merge import merge_cka
 from vitscope.measures.given import Parts
 
 
@@ -111,7 +111,7 @@ def merged(hsic: np.ndarray) -> Found:
         for number, each in enumerate(hsic)
         for i, j in zip(index, other, strict=True)
     ]
-    table = merge(Parts("m", iter([pd.DataFrame(rows)]), pd.DataFrame()))
+    table = merge_cka(Parts("m", iter([pd.DataFrame(rows)]), pd.DataFrame()))
     blocks = pd.DataFrame({"index": range(8), "stage": STAGES})
     found = found_of(evidence("cka").measured(table, blocks))
     assert found is not None

@@ -17,9 +17,9 @@ from hypothesis import strategies as st
 from tests.helpers.latents import rounded, written
 from vitscope.errors import VitscopeError
 from vitscope.measures.cka import compute as cka
-from vitscope.measures.cka.compute import gram, hsic, measure, shard_hsic, u_centred
+from vitscope.measures.cka.compute import gram, hsic, measure_cka, shard_hsic, u_centred
 from vitscope.measures.cka.measure import PART, TABLE
-from vitscope.measures.cka.merge import mean_cka, merge
+from vitscope.measures.cka.merge import mean_cka, merge_cka
 from vitscope.measures.given import OnLatents, Parts
 
 ROOT = Path(__file__).parents[3]
@@ -77,8 +77,8 @@ def measured(folder: Path, maps: Sequence[np.ndarray], batch: int, shard: int) -
     parts = []
     for first in range(0, len(maps[0]), shard):
         latents = written(folder / "latents", [each[first : first + shard] for each in maps])
-        parts.append(measure(OnLatents(latents, first), batch_size=batch))
-    return merge(Parts("one", iter(parts), pd.DataFrame()))
+        parts.append(measure_cka(OnLatents(latents, first), batch_size=batch))
+    return merge_cka(Parts("one", iter(parts), pd.DataFrame()))
 
 
 def matrix(merged: pd.DataFrame, column: str = "cka") -> np.ndarray:
@@ -203,7 +203,7 @@ def test_any_sharding_gives_the_same(
         for first in range(0, 40, 8)
     ]
     random.shuffle(parts)
-    again = merge(Parts("one", iter(parts), pd.DataFrame()))
+    again = merge_cka(Parts("one", iter(parts), pd.DataFrame()))
     pd.testing.assert_frame_equal(again, whole, check_exact=True)
 
 

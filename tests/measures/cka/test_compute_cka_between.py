@@ -11,9 +11,9 @@ import pytest
 from tests.helpers.latents import written
 from tests.measures.cka.test_compute import MAPS, PIXEL, WIDE, cka_by_formula, measured
 from vitscope.errors import VitscopeError
-from vitscope.measures.cka.compute_cka_between import measure
+from vitscope.measures.cka.compute_cka_between import measure_cka_between
 from vitscope.measures.cka.measure_cka_between import PART, TABLE
-from vitscope.measures.cka.merge_cka_between import merge
+from vitscope.measures.cka.merge_cka_between import merge_cka_between
 from vitscope.measures.given import OnLatents, Parts
 
 RANDOM = np.random.default_rng(7)
@@ -30,7 +30,7 @@ def parts(
     for first in range(0, len(maps[0]), shard):
         latents = written(folder / "latents", [each[first : first + shard] for each in maps])
         paths.append(folder / f"{name}{first}.parquet")
-        PART.write(measure(OnLatents(latents, first), batch_size=batch), paths[-1])
+        PART.write(measure_cka_between(OnLatents(latents, first), batch_size=batch), paths[-1])
     return Parts(name, map(PART.read, paths), pd.DataFrame())
 
 
@@ -43,7 +43,7 @@ def between(
 ) -> pd.DataFrame:
     """Measure and merge two networks; the second in one shard, however the first is cut."""
     one = parts(folder, "one", first, batch, shard)
-    merged = merge(one, parts(folder, "two", second, batch, len(second[0])))
+    merged = merge_cka_between(one, parts(folder, "two", second, batch, len(second[0])))
     TABLE.write(merged, folder / "table.parquet")
     return merged
 
@@ -83,7 +83,7 @@ def test_parts_of_different_images_are_refused(
     others = parts(tmp_path, "two", [each[:images] for each in OTHERS], batch)
     moved = (table.assign(first_image=table["first_image"] + first) for table in others.tables)
     with pytest.raises(VitscopeError) as caught:
-        merge(parts(tmp_path, "one", MAPS, 8), replace(others, tables=moved))
+        merge_cka_between(parts(tmp_path, "one", MAPS, 8), replace(others, tables=moved))
     assert str(caught.value) == (
         "The parts of 'one' and 'two' are of different images: delete those of both and run again."
     )
@@ -91,7 +91,7 @@ def test_parts_of_different_images_are_refused(
 
 def test_a_part_takes_what_its_table_says(tmp_path: Path) -> None:
     latents = written(tmp_path / "latents", MAPS)
-    part = measure(OnLatents(latents, 80), batch_size=20)
+    part = measure_cka_between(OnLatents(latents, 80), batch_size=20)
     assert part["index"].tolist() == [0, 1, 2] * 2
     assert part["first_image"].tolist() == [80] * 3 + [100] * 3
     assert part["images"].tolist() == [20] * 6

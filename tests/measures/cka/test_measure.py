@@ -28,7 +28,7 @@ def test_batches_that_no_shard_cuts(
     analysis = {"images": images, "shard_size": shard_size, "cka": {"batch_size": batch}}
     study = load_study(changed(tmp_path, analysis))
     for measure in map(registry.declared, ("cka", "cka_between")):
-        assert measure.part(study, "vit", 0) == {"batch_size": expected}
+        assert measure.measuring(study, "vit", 0) == {"batch_size": expected}
 
 
 @pytest.mark.parametrize("kind", ["cka", "cka_between"])

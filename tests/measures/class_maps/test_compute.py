@@ -15,7 +15,7 @@ from tests.measures.attention.test_numbers import ALL, attention, grid
 from vitscope.data.split import Split
 from vitscope.errors import VitscopeError
 from vitscope.measures.attention.rolling import Rollout
-from vitscope.measures.class_maps.compute import measure
+from vitscope.measures.class_maps.compute import measure_class_maps
 from vitscope.measures.class_maps.explaining import Explainer, Map
 from vitscope.measures.class_maps.measure import TABLE
 from vitscope.networks.building.networks import plain_attention
@@ -223,7 +223,7 @@ def test_the_table(images, tmp_path: Path) -> None:
     model = Attends()
     given = on_model(model, images, cut_points=[TOKENS])
     explained = {"cut_point": -1, "of_class": 2}
-    table = measure(given, explained, {"shown": 2, "images": 10, "seed": 4})
+    table = measure_class_maps(given, explained, {"shown": 2, "images": 10, "seed": 4})
     TABLE.write(table, tmp_path / "table.parquet")
     back = TABLE.read(tmp_path / "table.parquet")
     assert back["method"].tolist() == ["grad_cam", "gradient_rollout", "rollout"] * 2

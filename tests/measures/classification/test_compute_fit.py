@@ -15,7 +15,7 @@ from tests.helpers.augmented import augmented
 from tests.helpers.splits import on_model, shapes
 from vitscope.errors import VitscopeError
 from vitscope.jobs.tables import find_table
-from vitscope.measures.classification.compute_fit import fit_table, measure, training_losses
+from vitscope.measures.classification.compute_fit import fit_table, measure_fit, training_losses
 from vitscope.measures.intervals import bootstrap_means, spread
 
 CLASSES = 5
@@ -106,7 +106,7 @@ def test_a_job_measures_augmented_images_beside_predictions(tmp_path: Path) -> N
     given = on_model(linear(), images, alike=alike, predictions=predictions(3, 20))
     losses = training_losses(linear(), alike.batches(7))
     expected = fit_table(predictions(3, 20), losses, 100, 3).assign(model="net")
-    pd.testing.assert_frame_equal(measure(given, 100, 3), expected, check_exact=True)
+    pd.testing.assert_frame_equal(measure_fit(given, 100, 3), expected, check_exact=True)
     for missing in ("alike", "predictions"):
         with pytest.raises(ValueError, match="needs predictions and augmented images"):
-            measure(replace(given, **{missing: None}), 100, 3)
+            measure_fit(replace(given, **{missing: None}), 100, 3)

@@ -16,7 +16,7 @@ from vitscope.jobs.tables import find_table
 from vitscope.measures.classification.compute_shape_texture import (
     CONSISTENCY,
     cues,
-    measure,
+    measure_shape_texture,
     shape_biases,
 )
 from vitscope.measures.given import OnPredictions
@@ -136,7 +136,7 @@ def test_a_job_compares_predictions_with_the_cues(tmp_path: Path) -> None:
     rows = np.arange(5, 100)
     prediction = np.random.default_rng(0).integers(10, size=len(rows))
     predictions = pd.DataFrame({"image": rows, "prediction": prediction})
-    table = measure(OnPredictions("vit", predictions, images), 100, 3)
+    table = measure_shape_texture(OnPredictions("vit", predictions, images), 100, 3)
     shape, texture = images.column("shape")[5:100], images.column("texture")[5:100]
     np.testing.assert_array_equal(shape, images.labels[5:100])
     assert (shape != texture).all()

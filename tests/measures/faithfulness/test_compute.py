@@ -18,7 +18,7 @@ from vitscope.measures.faithfulness.compute import (
     blur_image,
     change_pixels,
     faithfulness_table,
-    measure,
+    measure_faithfulness,
     order_pixels,
 )
 from vitscope.measures.faithfulness.measure import TABLE
@@ -134,7 +134,9 @@ def test_areas_are_those_below_the_curves() -> None:
 def test_the_table(images, tmp_path: Path) -> None:
     model = Attends()
     given = on_model(model, images, cut_points=[TOKENS])
-    table = measure(given, EXPLAINED, {"shown": 6, "images": 10, "seed": 4}, CHANGED, BOOTSTRAP)
+    table = measure_faithfulness(
+        given, EXPLAINED, {"shown": 6, "images": 10, "seed": 4}, CHANGED, BOOTSTRAP
+    )
     TABLE.write(table, tmp_path / "table")
     methods = ["grad_cam", "gradient_rollout", "rollout", "random"]
     assert table["method"].drop_duplicates().tolist() == methods

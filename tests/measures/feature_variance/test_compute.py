@@ -11,11 +11,13 @@ from hypothesis import strategies as st
 
 from tests.helpers.latents import GoldenLatents, rounded, written
 from vitscope.measures import slices
-from vitscope.measures.feature_variance.compute import measure, spatial_variance
+from vitscope.measures.feature_variance.compute import measure_feature_variance, spatial_variance
 from vitscope.measures.feature_variance.measure import PART, TABLE
 from vitscope.measures.given import OnLatents, Parts
 from vitscope.measures.per_image import merge
 from vitscope.networks.finding.cut_points import CUT_POINT
+from vitscope.measures.per_image import merge_means
+from vitscope.networks.finding.cut_point_columns import CUT_POINT
 
 MAPS = np.random.default_rng(0).normal(3, 2, (6, 5, 8, 7)).astype(np.float32)
 
@@ -45,21 +47,27 @@ def test_of_a_constant_map() -> None:
 
 
 def test_a_map_of_one_pixel_has_none(tmp_path: Path) -> None:
-    found = measure(OnLatents(written(tmp_path / "file", [MAPS[:, :, :1, :1], MAPS]), 0))
+    found = measure_feature_variance(
+        OnLatents(written(tmp_path / "file", [MAPS[:, :, :1, :1], MAPS]), 0)
+    )
     assert found["variance"].isna().tolist() == [True] * 6 + [False] * 6
 
 
 def test_slices_do_not_matter(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     latents = written(tmp_path / "file", [MAPS])
-    whole = measure(OnLatents(latents, 0))
+    whole = measure_feature_variance(OnLatents(latents, 0))
     for size in (1, MAPS[0].nbytes * 2, MAPS[0].nbytes * 5):
         monkeypatch.setattr(slices, "SLICE_BYTES", size)
-        pd.testing.assert_frame_equal(measure(OnLatents(latents, 0)), whole, check_exact=True)
+        pd.testing.assert_frame_equal(
+            measure_feature_variance(OnLatents(latents, 0)), whole, check_exact=True
+        )
     np.testing.assert_array_equal(whole["variance"], spatial_variance(MAPS))
 
 
 def test_rows_of_a_shard_say_which_image_they_are_of(tmp_path: Path) -> None:
-    frame = measure(OnLatents(written(tmp_path / "file", [MAPS, MAPS[:, :2, :4, :4]]), 30))
+    frame = measure_feature_variance(
+        OnLatents(written(tmp_path / "file", [MAPS, MAPS[:, :2, :4, :4]]), 30)
+    )
     assert frame["index"].tolist() == [0] * 6 + [1] * 6
     assert frame["image"].tolist() == [*range(30, 36)] * 2
     np.testing.assert_allclose(frame["variance"][6:], oracle(MAPS[:, :2, :4, :4]), rtol=1e-5)
@@ -67,7 +75,9 @@ def test_rows_of_a_shard_say_which_image_they_are_of(tmp_path: Path) -> None:
 
 def test_bfloat16_latents_are_near_those_of_float32(tmp_path: Path) -> None:
     raw, values_of_raw = rounded(MAPS)
-    values = measure(OnLatents(written(tmp_path / "file", [raw], "BF16"), 0))["variance"]
+    values = measure_feature_variance(OnLatents(written(tmp_path / "file", [raw], "BF16"), 0))[
+        "variance"
+    ]
     np.testing.assert_allclose(values, oracle(values_of_raw), rtol=1e-5)
     # Rounding is to 8 bits; over 280 values per image its errors average out to under 1 %.
     np.testing.assert_allclose(values, oracle(MAPS), rtol=0.01)
@@ -78,12 +88,12 @@ def test_values_of_the_authors_from_checkpoint_to_table(
 ) -> None:
     shards = []
     for first, latents in golden_latents.shards:
-        PART.write(measure(OnLatents(latents, first)), tmp_path / "part.parquet")
+        PART.write(measure_feature_variance(OnLatents(latents, first)), tmp_path / "part.parquet")
         shards.append(PART.read(tmp_path / "part.parquet"))
 
     expected = golden_latents.expected
     blocks = golden_latents.blocks[list(CUT_POINT)]
-    merged = merge(Parts("net", iter(shards), blocks), "variance", 100, 0)
+    merged = merge_means(Parts("net", iter(shards), blocks), "variance", 100, 0)
     TABLE.write(merged, tmp_path / "table.parquet")
     assert merged["variance"].tolist() == pytest.approx(expected["variance"], rel=1e-5)
     shapes = [list(shape) for shape in golden_latents.shapes]

@@ -7,9 +7,9 @@ import pandas as pd
 import pytest
 
 from tests.helpers.latents import written
-from vitscope.measures.feature_variance.compute_spatial_share import measure
+from vitscope.measures.feature_variance.compute_spatial_share import measure_spatial_share
 from vitscope.measures.feature_variance.measure_spatial_share import PART, TABLE
-from vitscope.measures.feature_variance.merge_spatial_share import merge
+from vitscope.measures.feature_variance.merge_spatial_share import merge_spatial_share
 from vitscope.measures.given import OnLatents, Parts
 from vitscope.networks.finding.cut_points import CUT_POINT
 
@@ -37,13 +37,13 @@ def table_of(folder: Path, ends: list[int], resamples: int = 200) -> pd.DataFram
     parts = []
     for first, last in zip([0, *ends], [*ends, IMAGES], strict=True):
         some = written(folder / f"{first}-{last}", [maps[first:last] for maps in LAYERS])
-        parts.append(measure(OnLatents(some, first)))
+        parts.append(measure_spatial_share(OnLatents(some, first)))
         assert set(parts[-1].columns) == set(PART.columns)
     points = pd.DataFrame(
         {"index": range(len(LAYERS)), **dict.fromkeys(CUT_POINT.keys() - {"index"}, 0)}
     )
     points["height"] = points["width"] = [maps.shape[2] for maps in LAYERS]
-    return merge(Parts("m", iter(parts[::-1]), points), resamples, 0)
+    return merge_spatial_share(Parts("m", iter(parts[::-1]), points), resamples, 0)
 
 
 def directly(maps: np.ndarray) -> tuple[float, float]:

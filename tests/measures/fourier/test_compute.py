@@ -11,7 +11,7 @@ from tests.helpers.latents import rounded, written
 from tests.measures.fourier.diagonals import log_amplitudes
 from vitscope.errors import VitscopeError
 from vitscope.measures import slices
-from vitscope.measures.fourier.compute import measure
+from vitscope.measures.fourier.compute import measure_fourier
 from vitscope.measures.fourier.diagonal import HalfDiagonal
 from vitscope.measures.fourier.measure import PART
 from vitscope.measures.fourier.plane import BANDS, LongDiagonal, Plane, WholeSpectrum
@@ -25,7 +25,7 @@ PIXEL = MAPS[:, :, :1, :1].copy()
 
 def test_a_shard_has_every_quantity_of_every_image(tmp_path: Path) -> None:
     latents = written(tmp_path / "file", [MAPS, OBLONG, PIXEL])
-    frame = measure(OnLatents(latents, 30, threads=2), radial=True, edges=EDGES)
+    frame = measure_fourier(OnLatents(latents, 30, threads=2), radial=True, edges=EDGES)
     expected = []
     for index, maps in enumerate((MAPS, OBLONG, PIXEL)):
         height, width = maps.shape[2:]
@@ -49,17 +49,17 @@ def test_a_shard_has_every_quantity_of_every_image(tmp_path: Path) -> None:
     back = PART.read(tmp_path / "part.parquet")
     pd.testing.assert_frame_equal(back, frame, check_exact=True, check_dtype=False)
     for edges, wanted in ((None, ["diagonal"]), (EDGES, ["diagonal", *BANDS])):
-        some = measure(OnLatents(latents, 30), radial=False, edges=edges)
+        some = measure_fourier(OnLatents(latents, 30), radial=False, edges=edges)
         of_whole = frame[frame["quantity"].isin(wanted)].reset_index(drop=True)
         pd.testing.assert_frame_equal(some, of_whole, check_exact=True)
 
 
 def test_slices_and_threads_do_not_matter(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     latents = written(tmp_path / "file", [MAPS, MAPS[:, :3, :7, :7], OBLONG])
-    whole = measure(OnLatents(latents, 0), True, EDGES)
+    whole = measure_fourier(OnLatents(latents, 0), True, EDGES)
     for size, threads in ((1, 1), (MAPS[0].nbytes * 2, 2), (MAPS[0].nbytes * 5, 4)):
         monkeypatch.setattr(slices, "SLICE_BYTES", size)
-        frame = measure(OnLatents(latents, 0, threads), True, EDGES)
+        frame = measure_fourier(OnLatents(latents, 0, threads), True, EDGES)
         pd.testing.assert_frame_equal(frame, whole, check_exact=True)
 
 
@@ -71,11 +71,11 @@ def test_maps_that_are_not_finite_are_refused(
     spoiled[2, 4, 7, 6] = np.inf
     latents = written(tmp_path / "file", [spoiled])
     with pytest.raises(VitscopeError, match=r"at map0 is not finite.* for image 102: check"):
-        measure(OnLatents(latents, 100), False, edges)
+        measure_fourier(OnLatents(latents, 100), False, edges)
 
 
 def test_bfloat16_latents_are_near_those_of_float32(tmp_path: Path) -> None:
     raw, values_of_raw = rounded(MAPS)
     latents = written(tmp_path / "file", [raw], "BF16")
-    values = measure(OnLatents(latents, 0), radial=False, edges=None)["value"]
+    values = measure_fourier(OnLatents(latents, 0), radial=False, edges=None)["value"]
     np.testing.assert_allclose(values, log_amplitudes(values_of_raw).ravel(), atol=2e-5)

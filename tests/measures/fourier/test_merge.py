@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 
 from tests.helpers.latents import GoldenLatents, written
 from vitscope.measures.columns import KEPT
-from vitscope.measures.fourier.compute import measure
+from vitscope.measures.fourier.compute import measure_fourier
 from vitscope.measures.fourier.diagonal import diagonal_steps
 from vitscope.measures.fourier.measure import PART, TABLE
-from vitscope.measures.fourier.merge import AMPLITUDES, merge
+from vitscope.measures.fourier.merge import AMPLITUDES, merge_fourier
 from vitscope.measures.fourier.plane import BANDS
 from vitscope.measures.given import OnLatents, Parts
 from vitscope.measures.intervals import bootstrap_means
@@ -59,7 +59,7 @@ def sharded(ends: Sequence[int], quantities: Sequence[str] = ("diagonal",)) -> l
 def merged(
     shards: Sequence[pd.DataFrame], resamples: int = 100, blocks: pd.DataFrame = BLOCKS
 ) -> pd.DataFrame:
-    return merge(Parts("net", iter(shards), blocks), resamples, 0)
+    return merge_fourier(Parts("net", iter(shards), blocks), resamples, 0)
 
 
 @settings(max_examples=25)
@@ -122,7 +122,7 @@ def test_the_interval_and_the_resamples_are_those_of_the_difference() -> None:
 def test_maps_of_every_shape_have_a_diagonal(tmp_path: Path) -> None:
     latents = written(tmp_path / "file", [MAPS[:, :, :4].copy(), MAPS])
     blocks = pd.DataFrame({"index": range(2), "height": [4, 8], "width": [8, 8]})
-    table = merged([measure(OnLatents(latents, 0), False, None)], blocks=blocks)
+    table = merged([measure_fourier(OnLatents(latents, 0), False, None)], blocks=blocks)
     values = ["log_amplitude", "delta_log_amplitude", "ci_low", "ci_high"]
     assert table["frequency"].tolist() == [0, 1, 0, 1 / 3, 2 / 3, 1]
     assert table[values].notna().all(axis=None)
@@ -133,7 +133,7 @@ def test_values_of_the_authors_from_checkpoint_to_table(
 ) -> None:
     shards = []
     for first, latents in golden_latents.shards:
-        amplitudes = measure(OnLatents(latents, first, 2), radial=False, edges=None)
+        amplitudes = measure_fourier(OnLatents(latents, first, 2), radial=False, edges=None)
         PART.write(amplitudes, tmp_path / "part.parquet")
         shards.append(PART.read(tmp_path / "part.parquet"))
 

@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 
 from tests.helpers.latents import written
 from vitscope.errors import VitscopeError
-from vitscope.measures.fourier.compute import measure
+from vitscope.measures.fourier.compute import measure_fourier
 from vitscope.measures.fourier.measure import PART
 from vitscope.measures.fourier.measure_spectrum import TABLE
-from vitscope.measures.fourier.merge_spectrum import merge
+from vitscope.measures.fourier.merge_spectrum import merge_spectrum
 from vitscope.measures.fourier.plane import BANDS, Plane
 from vitscope.measures.given import OnLatents, Parts
 from vitscope.measures.intervals import bootstrap_means
@@ -59,7 +59,7 @@ def merged(
     seed: int = 0,
     blocks: pd.DataFrame = BLOCKS,
 ) -> pd.DataFrame:
-    return merge(Parts("net", iter(shards), blocks), EDGES, resamples, seed)
+    return merge_spectrum(Parts("net", iter(shards), blocks), EDGES, resamples, seed)
 
 
 @settings(max_examples=25)
@@ -102,7 +102,7 @@ def test_the_interval_is_of_the_share_of_the_means() -> None:
 
 def test_maps_without_variance_have_no_shares(tmp_path: Path) -> None:
     maps = np.full((3, 2, 8, 8), 0.3, np.float32)
-    shard = measure(OnLatents(written(tmp_path / "file", [maps]), 0), False, EDGES)
+    shard = measure_fourier(OnLatents(written(tmp_path / "file", [maps]), 0), False, EDGES)
     table = merged([shard], blocks=BLOCKS.head(1))
     assert table["variance"].tolist() == [0, 0, 0]
     assert table[["share", "ci_low", "ci_high"]].isna().all(axis=None)

@@ -23,7 +23,11 @@ from vitscope.errors import VitscopeError
 from vitscope.image_size import ImageSize
 from vitscope.jobs.tables import find_table
 from vitscope.measures.disturbed import shares_found
-from vitscope.measures.frequency_noise.compute import disturb_by, measure, noise_table
+from vitscope.measures.frequency_noise.compute import (
+    disturb_by,
+    measure_frequency_noise,
+    noise_table,
+)
 from vitscope.measures.frequency_noise.noise import half_plane, noises, ring, signs
 from vitscope.measures.frequency_noise.rings import sides
 from vitscope.studies.loading import load_study
@@ -263,7 +267,9 @@ def test_a_job_measures_the_chosen_images(tmp_path: Path) -> None:
     network, _ = networks.mini("vit")
     bootstrap = {"resamples": 100, "seed": 3}
     noise = NOISE | {"frequencies": [0.3, 0.1]}
-    table = measure(on_model(network, images), {"images": 12, "seed": 1}, noise, bootstrap)
+    table = measure_frequency_noise(
+        on_model(network, images), {"images": 12, "seed": 1}, noise, bootstrap
+    )
     rows = rows_to_classify(images, 12, 1)
     pixels = images.normalize(rows, CENTER, SPREAD).split(12)
     found = shares_found(network, pixels, rows, images.labels[rows], disturb_by(noise))

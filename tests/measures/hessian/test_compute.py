@@ -17,7 +17,7 @@ from vitscope.errors import VitscopeError
 from vitscope.measures.given import OnLoss, Parts
 from vitscope.measures.hessian import compute, compute_hessian_density, measure
 from vitscope.measures.hessian import measure_hessian_density as of_density
-from vitscope.measures.hessian.merge import merge
+from vitscope.measures.hessian.merge import merge_hessian
 
 TOP: dict[str, Any] = {"top": 5, "tolerance": 1e-3, "iterations": 200}
 PROBES = {"probes": 2, "steps": 12}
@@ -102,7 +102,7 @@ def parts() -> Iterator[pd.DataFrame]:
 
 
 def test_parts_of_all_snapshots_are_merged(capsys: pytest.CaptureFixture[str]) -> None:
-    merged = merge(Parts("vit", parts(), pd.DataFrame()))
+    merged = merge_hessian(Parts("vit", parts(), pd.DataFrame()))
     assert merged["snapshot"].tolist() == ["warmup"] * 20 + ["end"] * 20
     assert merged["batch"].tolist() == [batch for batch in range(4) for _ in range(5)] * 2
     assert capsys.readouterr().out == f"end: {FAILED}\n"

@@ -29,7 +29,7 @@ from vitscope.measures.landscape.compute import (
     FAST_BFLOAT16,
     direction,
     losses_at,
-    measure,
+    measure_landscape,
     pick_precision,
     plane,
 )

@@ -10,7 +10,7 @@ import pytest
 from vitscope.errors import VitscopeError
 from vitscope.measures import registry
 from vitscope.measures.given import OnWeights
-from vitscope.measures.learning_curves.compute import measure
+from vitscope.measures.learning_curves.compute import measure_learning_curves
 from vitscope.measures.learning_curves.table import RECORDED, TABLE
 from vitscope.studies.loading import BUNDLED_STUDIES, load_study
 from vitscope.training.history import HISTORY
@@ -35,7 +35,7 @@ def test_each_epoch_has_what_was_recorded_and_its_snapshots(tmp_path: Path) -> N
     HISTORY.write(HISTORY_OF_THREE, tmp_path / "history")
     shuffled = HISTORY.read(tmp_path / "history").sample(frac=1, random_state=1)
     taken = {"init": 0, "epoch_0": 0, "warmup": 2, "epoch_100": 100}
-    table = measure(OnWeights("vit", history=shuffled), taken)
+    table = measure_learning_curves(OnWeights("vit", history=shuffled), taken)
     TABLE.write(table, tmp_path / "table")
     read = TABLE.read(tmp_path / "table")
     assert set(read["model"]) == {"vit"}
@@ -53,7 +53,7 @@ def test_snapshots_are_where_names_and_the_recipe_say() -> None:
     vit = MINI.models["vit"]
     names = ("init", "warmup", "epoch_5", "epoch_12", "of_mine", "epoch_x")
     models = {"vit": replace(vit, snapshots={name: {} for name in names})}
-    part = registry.declared("learning_curves").part
+    part = registry.declared("learning_curves").measuring
     # The warm-up of the model's own recipe has two epochs, that of the study one.
     known = {"init": 0, "warmup": 2, "epoch_5": 5, "epoch_12": 12}
     assert part(replace(MINI, models=models), "vit", 0) == {"snapshots": known}

@@ -22,12 +22,7 @@ from vitscope.data.split import rows_to_classify
 from vitscope.errors import VitscopeError
 from vitscope.jobs.tables import find_table
 from vitscope.measures.intervals import accuracy_changes
-from vitscope.measures.lesion.compute import (
-    correctness,
-    joins_of,
-    lesioned,
-    measure,
-)
+from vitscope.measures.lesion.compute import correctness, joins_of, lesioned, measure_lesion
 from vitscope.networks.building.timm_import import import_timm
 from vitscope.networks.finding.blocks import list_blocks
 from vitscope.networks.finding.capture import Silencing
@@ -419,7 +414,7 @@ def test_a_job_measures_the_chosen_images(tmp_path: Path) -> None:
     network, cut_points = mini("swin")
     blocks = mini_blocks("swin").table
     given = on_model(network, images, cut_points=cut_points, blocks=blocks)
-    table = measure(given, {"images": 9, "seed": 1}, {"resamples": 100, "seed": 3})
+    table = measure_lesion(given, {"images": 9, "seed": 1}, {"resamples": 100, "seed": 3})
     find_table("lesion").write(table, tmp_path / "table")
     read = find_table("lesion").read(tmp_path / "table")
     # Pools cannot be removed.

@@ -8,10 +8,12 @@ import pytest
 
 from tests.helpers.latents import written
 from vitscope.measures.given import OnLatents, Parts
-from vitscope.measures.mean_token.compute import mean_token_share, measure
+from vitscope.measures.mean_token.compute import mean_token_share, measure_mean_token
 from vitscope.measures.mean_token.measure import PART, TABLE
 from vitscope.measures.per_image import merge
 from vitscope.networks.finding.cut_points import CUT_POINT
+from vitscope.measures.per_image import merge_means
+from vitscope.networks.finding.cut_point_columns import CUT_POINT
 
 MAPS = np.random.default_rng(0).normal(1, 2, (6, 5, 4, 3)).astype(np.float32)
 
@@ -42,14 +44,14 @@ def test_closed_forms() -> None:
 def test_parts_and_their_mean(tmp_path: Path) -> None:
     layers = [MAPS, np.ones((6, 5, 1, 1), np.float32), MAPS + 4]
     parts = [
-        measure(
+        measure_mean_token(
             OnLatents(written(tmp_path / f"{first}", [m[first : first + 3] for m in layers]), first)
         )
         for first in (3, 0)
     ]
     assert all(set(part.columns) == set(PART.columns) for part in parts)
     points = pd.DataFrame({"index": range(3), **{c: 0 for c in CUT_POINT if c != "index"}})
-    table = merge(Parts("m", iter(parts), points), "share", resamples=100, seed=0)
+    table = merge_means(Parts("m", iter(parts), points), "share", resamples=100, seed=0)
     assert set(table.columns) == set(TABLE.columns)
     expected = [of_spectrum(maps).mean() for maps in (MAPS, MAPS + 4)]
     np.testing.assert_allclose(table["share"][[0, 2]], expected, rtol=1e-12)

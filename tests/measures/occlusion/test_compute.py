@@ -24,7 +24,7 @@ from vitscope.measures.occlusion.compute import (
     disturb_by,
     list_changes,
     mean_kept,
-    measure,
+    measure_occlusion,
     occlusion_table,
 )
 from vitscope.measures.occlusion.grids import count_dropped, grid_of, grids_of
@@ -311,7 +311,7 @@ def test_without_accuracy_nothing_can_be_kept() -> None:
 
 def measured(network: nn.Module, images: Split, **settings: Any) -> pd.DataFrame:
     given = on_model(network, images, **settings)
-    return measure(given, {"images": 12, "seed": 1}, CUT, DRAWN, BOOTSTRAP)
+    return measure_occlusion(given, {"images": 12, "seed": 1}, CUT, DRAWN, BOOTSTRAP)
 
 
 def test_a_job_measures_pixels_that_are_black(tmp_path: Path) -> None:
@@ -342,7 +342,7 @@ def test_grey_images_are_changed_too(tmp_path: Path) -> None:
     settings = {"mean": [0.5], "std": [0.2], "classes": 10, "image_size": 32}
     given = on_model(network, grey)
     given.settings.update(settings)
-    assert len(measure(given, {"images": None, "seed": None}, CUT, DRAWN, BOOTSTRAP)) == 5
+    assert len(measure_occlusion(given, {"images": None, "seed": None}, CUT, DRAWN, BOOTSTRAP)) == 5
 
 
 # The study

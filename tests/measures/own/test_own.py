@@ -21,7 +21,7 @@ from vitscope.measures.captions import caption_of, title_of
 from vitscope.measures.given import OnLatents, Parts
 from vitscope.measures.own import compute, figure
 from vitscope.measures.own.declaring import declare_own
-from vitscope.measures.per_image import merge
+from vitscope.measures.per_image import merge_means
 from vitscope.measures.registry import OwnMeasure, Registry
 from vitscope.networks.finding.cut_points import BLOCKS, CUT_POINT
 from vitscope.package_data import STYLE
@@ -62,16 +62,16 @@ def measure(own: OwnMeasure, folder: Path, images: slice = slice(None)) -> pd.Da
 def test_the_least_file_measures_what_scipy_does_however_images_are_cut(tmp_path: Path) -> None:
     own = declare(tmp_path, LEAST)
     halves = [measure(own, tmp_path, slice(0, 4)), measure(own, tmp_path, slice(4, 7))]
-    assert set(halves[0].columns) == {*own.part.columns}
+    assert set(halves[0].columns) == {*own.measure.part_table.columns}
     points = pd.DataFrame(
         dict.fromkeys(CUT_POINT, 0) | {"index": range(3), "model": "m", "name": "n", "kind": "msa"}
     )
-    table = merge(Parts("m", iter(halves), points), "value", 200, 0)
+    table = merge_means(Parts("m", iter(halves), points), "value", 200, 0)
     expected = [kurtosis(maps.reshape(7, -1), axis=1).mean() for maps in MAPS]
     np.testing.assert_allclose(table["value"], expected, rtol=1e-6)
     assert table["value"].between(table["ci_low"], table["ci_high"]).all()
-    assert set(table.columns) == {*own.table.columns}
-    own.table.write(table, tmp_path / "table")
+    assert set(table.columns) == {*own.measure.table.columns}
+    own.measure.table.write(table, tmp_path / "table")
 
 
 def test_keywords_of_a_study_reach_the_function(tmp_path: Path) -> None:
@@ -126,15 +126,15 @@ def test_a_file_may_say_how_parts_are_merged_and_drawn(tmp_path: Path) -> None:
 
     own = declare(tmp_path, GROWN)
     assert own.measure.seconds_per_gb == 0.5
-    assert own.measure.merge.module == merge_own.__module__
+    assert own.measure.merge.function == f"{merge_own.__module__}:merge"
     parts = Parts("m", iter([measure(own, tmp_path)]), pd.DataFrame())
     runs = {key: value for key, value in arguments(own).items() if key != "keywords"}
     table = merge_own(parts, **runs, resamples=10, seed=0)
     assert table["largest"].item() == max(maps.max() for maps in MAPS)
-    assert own.table.columns["largest"] == ("float64", "largest of all")
+    assert own.measure.table.columns["largest"] == ("float64", "largest of all")
     kind = own.measure.figures["tails"]
     drawn = figure.plot(table, [Member("m", "M", "vit")], **kind.values)
-    assert Registry({"tails": own}).figure_module(kind) == figure.__name__
+    assert Registry({"tails": own}).drawing(kind) == f"{figure.__name__}:plot"
     assert isinstance(drawn, Figure)
     assert drawn.get_suptitle() == "1 of 1"
 
@@ -157,12 +157,12 @@ CLAIMS = (
 
 
 def test_a_file_may_claim_something(tmp_path: Path) -> None:
-    assert not Registry({"tails": declare(tmp_path, LEAST)}).has("tails", "claims")
+    least = declare(tmp_path, LEAST)
+    assert Registry({"tails": least}).claiming(least.measure.figures["tails"]) is None
     own = declare(tmp_path, CLAIMING)
     measures = Registry({"tails": own})
-    assert measures.has("tails", "claims")
     (evidence,) = measures.claims_of("tails").values()
-    assert evidence.table == own.table.name
+    assert evidence.table == own.measure.table.name
     points = {"model": "m", "index": [1, 0], "kind": ["msa", "stem"], "value": [3.0, 1.0]}
     rows = pd.DataFrame(points | {"stage": 0, "height": 2, "width": 2})
     (claim,) = evidence.claims
@@ -252,10 +252,10 @@ def test_a_study_names_it_and_shows_it(tmp_path: Path) -> None:
     measures = registry.of(loaded)
     own = measures.declared("tails")
     assert own.parts(loaded, "vit") == loaded.shards("vit")
-    assert own.part(loaded, "vit", 0)["file"] == str(tmp_path / "tails.py")
+    assert own.measuring(loaded, "vit", 0)["file"] == str(tmp_path / "tails.py")
     assert own.merging(loaded, "vit") == {"column": "value", "resamples": 2000, "seed": 0}
-    assert measures.merging_module("tails") == "vitscope.measures.per_image"
-    assert measures.module("tails", "compute") == compute.__name__
+    assert measures.merging("tails") == "vitscope.measures.per_image:merge_means"
+    assert measures.measuring("tails") == f"{compute.__name__}:measure"
     assert "tails" not in registry.names()
 
 
@@ -273,7 +273,7 @@ def test_jobs_measure_merge_and_draw_it(tmp_path: Path) -> None:
 
     part, table, drawn = tmp_path / "part", tmp_path / "vit.parquet", tmp_path / "tails.svg"
     latents = written(tmp_path / "maps", MAPS).path
-    run("measure_latents", {"latents": latents}, {"part": part}, part="0")
+    run("measure", {"latents": latents}, {"part": part}, part="0")
     blocks = pd.DataFrame(
         {key: [0] * 3 for key in BLOCKS.columns} | {"index": range(3), "norm": None}
     )
@@ -281,7 +281,7 @@ def test_jobs_measure_merge_and_draw_it(tmp_path: Path) -> None:
     BLOCKS.write(named, tmp_path / "blocks")
     run("merge", {"parts": [part], "blocks": tmp_path / "blocks"}, {"table": table})
     expected = [kurtosis(maps.reshape(7, -1), axis=1).mean() for maps in MAPS]
-    merged = registry.of(loaded).table("tails").read(table)
+    merged = registry.of(loaded).declared("tails").table.read(table)
     np.testing.assert_allclose(merged["value"], expected, rtol=1e-6)
     one = replace(loaded, figures={"one": replace(loaded.figures["one"], models=["vit"])})
     work = find_job("draw_figure")

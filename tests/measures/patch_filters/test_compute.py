@@ -13,7 +13,7 @@ from vitscope.errors import VitscopeError
 from vitscope.measures.given import OnNetwork
 from vitscope.measures.patch_filters.compute import (
     frequencies,
-    measure,
+    measure_patch_filters,
     principal_components,
     scaled,
 )
@@ -36,7 +36,7 @@ def test_the_first_filter_of_the_golden_network(golden: Golden) -> None:
     text = (golden.shared / "golden" / "attention.json").read_text(encoding="utf-8")
     expected = np.array(json.loads(text)["vit_ti"]["filter_0_scaled_hwc"])
     given = OnNetwork("vit_ti", golden.model("vit_ti"), {"image_size": 32, "mean": [0.5] * 3})
-    table = measure(given, **SETTINGS)
+    table = measure_patch_filters(given, **SETTINGS)
     first = table.iloc[0]
     assert (first["module"], first["of"], first["number"]) == ("patch_embed.proj", "filter", 0)
     assert (first["count"], (table["of"] == "filter").sum()) == (192, 128)
@@ -100,7 +100,7 @@ def test_frequencies_of_waves() -> None:
 
 def test_the_table_of_a_convolution(tmp_path) -> None:
     layer = nn.Conv2d(3, 6, 5, 2)
-    table = measure(of(layer), filters=4, components=3)
+    table = measure_patch_filters(of(layer), filters=4, components=3)
     assert table["of"].tolist() == ["filter"] * 4 + ["component"] * 3
     assert table["count"].tolist() == [6] * 4 + [5] * 3
     assert set(table["module"]) == {"0"}
@@ -115,19 +115,19 @@ def test_the_table_of_a_convolution(tmp_path) -> None:
 
 
 def test_one_filter_has_no_components() -> None:
-    table = measure(of(nn.Conv2d(3, 1, 3)), **SETTINGS)
+    table = measure_patch_filters(of(nn.Conv2d(3, 1, 3)), **SETTINGS)
     assert table["of"].tolist() == ["filter"]
 
 
 def test_gray_images_and_one_channel_of_each() -> None:
-    gray = measure(of(nn.Conv2d(1, 4, 3)), **SETTINGS)
-    each = measure(of(nn.Conv2d(3, 6, 3, groups=3)), **SETTINGS)
+    gray = measure_patch_filters(of(nn.Conv2d(1, 4, 3)), **SETTINGS)
+    each = measure_patch_filters(of(nn.Conv2d(3, 6, 3, groups=3)), **SETTINGS)
     assert {*gray["channels"], *each["channels"]} == {1}
 
 
 def test_what_cannot_be_shown_is_told() -> None:
     with pytest.raises(VitscopeError) as caught:
-        measure(of(nn.Conv2d(5, 4, 3)), **SETTINGS)
+        measure_patch_filters(of(nn.Conv2d(5, 4, 3)), **SETTINGS)
     assert str(caught.value) == (
         "models.m: the filters of the first layer, '0', have 5 channels, and can be shown where "
         "these are one or three."
@@ -135,4 +135,4 @@ def test_what_cannot_be_shown_is_told() -> None:
     spoiled = nn.Conv2d(3, 4, 3)
     spoiled.weight.data[1, 2, 0, 0] = torch.nan
     with pytest.raises(VitscopeError, match="'0', are not finite: check the checkpoint"):
-        measure(of(spoiled), **SETTINGS)
+        measure_patch_filters(of(spoiled), **SETTINGS)

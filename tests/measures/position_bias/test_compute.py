@@ -7,7 +7,7 @@ import torch
 from tests.helpers.networks import described, mini
 from vitscope.errors import VitscopeError
 from vitscope.measures.given import OnNetwork
-from vitscope.measures.position_bias.compute import measure
+from vitscope.measures.position_bias.compute import measure_position_bias
 from vitscope.measures.position_bias.measure import TABLE
 
 
@@ -17,7 +17,7 @@ def test_of_swin_each_head_has_a_row(tmp_path) -> None:
     for name, parameter in model.named_parameters():
         if "bias_table" in name:
             parameter.copy_(torch.randn(parameter.shape))
-    table = measure(OnNetwork("swin", model, described()))
+    table = measure_position_bias(OnNetwork("swin", model, described()))
     assert len(table) == 2 * (1 + 2) + 6 * 4 + 2 * 8
     assert table["layer"].nunique() == 12
     heads = table.groupby("layer")["head"].apply(list)
@@ -39,7 +39,7 @@ def test_of_swin_each_head_has_a_row(tmp_path) -> None:
 
 def test_of_alternet_all_heads_have_one(tmp_path) -> None:
     model, _ = mini("alternet")
-    table = measure(OnNetwork("alternet", model, described()))
+    table = measure_position_bias(OnNetwork("alternet", model, described()))
     assert table["layer"].tolist() == [0, 1, 2, 3]
     assert table["head"].isna().all()
     TABLE.write(table, tmp_path / "table.parquet")
@@ -49,4 +49,4 @@ def test_of_alternet_all_heads_have_one(tmp_path) -> None:
 def test_networks_without_one_are_told() -> None:
     model, _ = mini("vit")
     with pytest.raises(VitscopeError, match=r"^models.vit: the network has no relative position b"):
-        measure(OnNetwork("vit", model, described()))
+        measure_position_bias(OnNetwork("vit", model, described()))

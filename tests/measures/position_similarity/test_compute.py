@@ -11,7 +11,11 @@ from tests.helpers.golden import Golden
 from tests.helpers.networks import described, mini
 from vitscope.errors import VitscopeError
 from vitscope.measures.given import OnNetwork
-from vitscope.measures.position_similarity.compute import measure, neighbours, similarities
+from vitscope.measures.position_similarity.compute import (
+    measure_position_similarity,
+    neighbours,
+    similarities,
+)
 from vitscope.measures.position_similarity.measure import TABLE
 
 EMBEDDING = np.random.default_rng(0).normal(size=(6, 4, 5))
@@ -21,7 +25,7 @@ def test_dot_products_of_the_golden_network(golden: Golden) -> None:
     text = (golden.shared / "golden" / "attention.json").read_text(encoding="utf-8")
     expected = json.loads(text)["vit_ti"]["position_dot_product_rows_0_17"]
     given = OnNetwork("vit_ti", golden.model("vit_ti"), described())
-    table = measure(given, positions=2048)
+    table = measure_position_similarity(given, positions=2048)
     assert len(table) == 256
     assert set(table["embedding"]) == {"pos_embed"}
     for number, row in zip((0, 17), expected, strict=True):
@@ -73,7 +77,7 @@ class Adding(nn.Module):
 
 
 def measured(embedding: np.ndarray, positions: int = 2048):
-    return measure(OnNetwork("m", Adding(embedding), described(20)), positions)
+    return measure_position_similarity(OnNetwork("m", Adding(embedding), described(20)), positions)
 
 
 def test_the_table(tmp_path) -> None:
@@ -109,4 +113,4 @@ def test_what_is_wrong_is_told() -> None:
         measured(spoiled)
     model, _ = mini("resnet")
     with pytest.raises(VitscopeError, match=r"^models\.resnet: the network has no position"):
-        measure(OnNetwork("resnet", model, described()), 2048)
+        measure_position_similarity(OnNetwork("resnet", model, described()), 2048)

@@ -12,7 +12,7 @@ from tests.helpers.splits import CENTER, SPREAD, on_model, shapes
 from vitscope.data.split import Split
 from vitscope.errors import VitscopeError
 from vitscope.measures.given import OnModel
-from vitscope.measures.probe.compute import cells_of, measure, places_of
+from vitscope.measures.probe.compute import cells_of, measure_probe, places_of
 from vitscope.measures.probe.table import PART
 from vitscope.networks.finding.cut_points import Layout
 
@@ -31,7 +31,7 @@ def given(images: Split, name: str = "vit", batch_size: int = 3) -> OnModel:
 
 def part(job: OnModel, shard: int = 0, shard_size: int = IMAGES) -> pd.DataFrame:
     selection = {"images": IMAGES, "seed": None, "shard_size": shard_size}
-    return measure(job, shard, selection, TOKENS)
+    return measure_probe(job, shard, selection, TOKENS)
 
 
 @pytest.fixture(scope="module")

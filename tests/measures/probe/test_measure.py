@@ -25,7 +25,7 @@ def test_fewer_images_than_folds_are_refused(tmp_path: Path, kind: str) -> None:
 def test_what_jobs_depend_on() -> None:
     study = load_study(BUNDLED_STUDIES / "mini.yaml")
     probe, tokens = map(registry.declared, ("probe", "probe_tokens"))
-    assert probe.part(study, "vit", 0) == {
+    assert probe.measuring(study, "vit", 0) == {
         "shard": 0, "selection": study.selection("vit"), "tokens": 4
     }  # fmt: skip
     bootstrap = asdict(study.analysis.bootstrap)

@@ -10,8 +10,8 @@ from vitscope.errors import VitscopeError
 from vitscope.measures.given import Parts
 from vitscope.measures.intervals import bootstrap_means
 from vitscope.measures.probe import measure_probe_tokens as tokens_measure
-from vitscope.measures.probe.merge import merge
-from vitscope.measures.probe.merge_probe_tokens import merge as merge_tokens
+from vitscope.measures.probe.merge import merge_probe
+from vitscope.measures.probe.merge_probe_tokens import merge_probe_tokens as merge_tokens
 from vitscope.measures.probe.reading import folds_of, unit, votes_of_neighbours
 from vitscope.measures.probe.table import PART, TABLE
 from vitscope.networks.finding.cut_points import CUT_POINT
@@ -61,7 +61,7 @@ def merged(function, tables: list[pd.DataFrame], **settings) -> pd.DataFrame:
 
 def test_classes(tmp_path: Path) -> None:
     whole = part()
-    table = merged(merge, [whole], neighbours=4)
+    table = merged(merge_probe, [whole], neighbours=4)
     TABLE.write(table, tmp_path / "table.parquet")
     assert table.groupby("index")["of"].unique().map(sorted).tolist() == [
         ["mean", "token"], ["mean", "prefix", "token"]
@@ -90,7 +90,7 @@ def test_classes(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("function", "settings"), [(merge, {"neighbours": 4}), (merge_tokens, {"threshold": 3.0})]
+    ("function", "settings"), [(merge_probe, {"neighbours": 4}), (merge_tokens, {"threshold": 3.0})]
 )
 def test_shards_make_no_difference(function, settings) -> None:
     whole = part()
@@ -102,7 +102,7 @@ def test_shards_make_no_difference(function, settings) -> None:
 
 
 def test_a_network_without_classes_has_no_accuracy_of_its_own() -> None:
-    table = merged(merge, [part().assign(predicted=-1)], neighbours=4)
+    table = merged(merge_probe, [part().assign(predicted=-1)], neighbours=4)
     assert table["network"].isna().all()
 
 
@@ -110,7 +110,7 @@ def test_images_without_labels_are_refused() -> None:
     whole = part()
     whole.loc[whole["image"] < 2, "label"] = -1
     with pytest.raises(VitscopeError) as caught:
-        merged(merge, [whole], neighbours=4)
+        merged(merge_probe, [whole], neighbours=4)
     assert str(caught.value) == (
         "probe: 2 of 60 images have no label, so that no class can be read: use a source with "
         "labels."

@@ -18,16 +18,13 @@ from vitscope.jobs.tables import find_table
 from vitscope.measures import registry
 from vitscope.measures.columns import SCORES
 from vitscope.measures.given import Parts
-from vitscope.measures.robustness.compute import (
-    corrupted_views,
-    measure,
-)
+from vitscope.measures.robustness.compute import corrupted_views, measure_robustness
 from vitscope.measures.robustness.measure import PART
-from vitscope.measures.robustness.merge import merge as merge_scores
+from vitscope.measures.robustness.merge import merge_robustness as merge_scores
 from vitscope.measures.robustness.merge_corruption_error import (
     alexnet_errors,
     corruption_error,
-    merge,
+    merge_corruption_error,
 )
 from vitscope.studies.loading import BUNDLED_STUDIES, load_study
 
@@ -77,7 +74,7 @@ def test_grey_images_are_corrupted_too(tmp_path: Path) -> None:
     views = [CorruptedImages(tmp_path / name) for name in SOME]
     given = on_model(network, grey, corrupted=views)
     given = replace(given, settings=given.settings | {"mean": [0.5], "std": [0.2]})
-    table = measure(given, SOME, clean=True)
+    table = measure_robustness(given, SOME, clean=True)
     assert table["corruption"].tolist() == ["none", *SOME]
 
 
@@ -87,7 +84,7 @@ def test_wrong_labels_are_noticed_on_images_as_they_are(tmp_path: Path) -> None:
     corrupted = [CorruptedImages(tmp_path / "fog")]
     for clean in (True, False):
         given = on_model(Linear(), images, corrupted=corrupted)
-        measure(given, ["fog"], clean)
+        measure_robustness(given, ["fog"], clean)
         assert len(given.warnings) == clean
         assert all("no better than chance" in warning for warning in given.warnings)
 
@@ -109,7 +106,7 @@ def test_a_job_scores_images_as_they_are_and_then_every_view(
     split: Split, corrupted: list[CorruptedImages], tmp_path: Path
 ) -> None:
     given = on_model(Linear(), split, corrupted=corrupted[:2])
-    table = measure(given, SOME[:2], clean=True)
+    table = measure_robustness(given, SOME[:2], clean=True)
     PART.write(table, tmp_path / "table.parquet")
     pd.testing.assert_frame_equal(
         PART.read(tmp_path / "table.parquet"), table[[*PART.columns]], check_dtype=False
@@ -136,7 +133,7 @@ def test_a_job_scores_images_as_they_are_and_then_every_view(
         assert row.top5 == pytest.approx(float(five), abs=1e-12)
         assert row.frequency_90 == pytest.approx(float((shares.amax(1) > 0.9).double().mean()))
     assert {*SCORES} <= {*find_table("robustness").columns}
-    without = measure(given, SOME[:2], clean=False)
+    without = measure_robustness(given, SOME[:2], clean=False)
     expected = table[1:].reset_index(drop=True)
     pd.testing.assert_frame_equal(without, expected, check_exact=True)
 
@@ -175,7 +172,7 @@ def test_parts_of_a_model_are_merged() -> None:
     def parts() -> Parts:
         return Parts("vit", iter([table[:3], table[3:]]), pd.DataFrame())
 
-    merged = merge(parts(), alexnet=None, **BOOTSTRAP)
+    merged = merge_corruption_error(parts(), alexnet=None, **BOOTSTRAP)
     expected = corruption_error(table, None, **BOOTSTRAP)
     pd.testing.assert_frame_equal(merged, expected, check_exact=True)
     pd.testing.assert_frame_equal(merge_scores(parts()), table.drop(columns="right"))

@@ -10,8 +10,8 @@ import pytest
 from tests.helpers.latents import written
 from vitscope.measures.given import OnLatents, Parts
 from vitscope.measures.intervals import bootstrap_means
-from vitscope.measures.singular_values.compute import measure, taken
-from vitscope.measures.singular_values.merge import merge
+from vitscope.measures.singular_values.compute import measure_singular_values, taken
+from vitscope.measures.singular_values.merge import merge_singular_values
 from vitscope.measures.singular_values.spectra import (
     effective_rank,
     log_ratios,
@@ -86,7 +86,7 @@ POINTS = pd.DataFrame(
 def parts_of(folder: Path, layers: list[np.ndarray], cuts: list[int]) -> list[pd.DataFrame]:
     ends = [0, *cuts, len(layers[0])]
     return [
-        measure(
+        measure_singular_values(
             OnLatents(written(folder / f"{first}-{last}", [m[first:last] for m in layers]), first),
             **SETTINGS,
         )
@@ -95,7 +95,7 @@ def parts_of(folder: Path, layers: list[np.ndarray], cuts: list[int]) -> list[pd
 
 
 def merged(parts: list[pd.DataFrame], points: pd.DataFrame = POINTS) -> pd.DataFrame:
-    return merge(Parts("m", iter(parts), points), resamples=100, seed=0)
+    return merge_singular_values(Parts("m", iter(parts), points), resamples=100, seed=0)
 
 
 def test_tables_do_not_depend_on_how_images_are_cut(tmp_path: Path) -> None:
@@ -156,7 +156,9 @@ def test_of_large_maps_some_tokens_are_drawn(tmp_path: Path) -> None:
     assert len(set(chosen)) == 20
     assert chosen.tolist() == sorted(chosen)
     assert chosen.tolist() == taken(100, 60, 20, 0).tolist() != taken(100, 30, 20, 1).tolist()
-    part = measure(OnLatents(written(tmp_path / "file", [NARROW]), 0), tokens=4, seed=0)
+    part = measure_singular_values(
+        OnLatents(written(tmp_path / "file", [NARROW]), 0), tokens=4, seed=0
+    )
     assert part["tokens"].tolist() == [4] * 6
     which = taken(9, 14, 4, 0)
     for each, ratios in zip(tokens_of(NARROW), part["log_ratios"], strict=True):

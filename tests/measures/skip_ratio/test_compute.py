@@ -13,7 +13,7 @@ from tests.helpers.written import SMALL, built
 from tests.measures.lesion.test_compute import IMAGES, scaled_vit
 from vitscope.errors import VitscopeError
 from vitscope.jobs.tables import find_table
-from vitscope.measures.skip_ratio.compute import measure, ratio_table, read_ratios
+from vitscope.measures.skip_ratio.compute import measure_skip_ratio, ratio_table, read_ratios
 from vitscope.measures.skip_ratio.measure import TABLE
 from vitscope.networks.finding.blocks import list_blocks
 
@@ -134,7 +134,9 @@ def test_a_model_of_mini_is_measured(name: str, tmp_path) -> None:
     split = shapes(tmp_path / "test.safetensors", 20)
     model, points = mini(name)
     blocks = mini_blocks(name).table
-    table = measure(on_model(model, split, cut_points=points, blocks=blocks), CHOSEN, BOOTSTRAP)
+    table = measure_skip_ratio(
+        on_model(model, split, cut_points=points, blocks=blocks), CHOSEN, BOOTSTRAP
+    )
     TABLE.write(table, tmp_path / "table")
     assert (table["images"] == 6).all()
     assert {*table["tokens"]} == ({"positions", "class_token"} if name == "vit" else {"positions"})
@@ -145,4 +147,4 @@ def test_a_network_without_branches_is_refused(tmp_path) -> None:
     split = shapes(tmp_path / "test.safetensors", 20)
     given = on_model(nn.Flatten(), split, blocks=pd.DataFrame())
     with pytest.raises(VitscopeError, match="no cut point of the model has a residual branch"):
-        measure(given, CHOSEN, BOOTSTRAP)
+        measure_skip_ratio(given, CHOSEN, BOOTSTRAP)

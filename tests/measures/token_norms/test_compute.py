@@ -9,8 +9,8 @@ import torch
 
 from tests.helpers.latents import written
 from vitscope.measures.given import OnLatents, Parts
-from vitscope.measures.token_norms.compute import measure, outliers, token_norms
-from vitscope.measures.token_norms.merge import merge
+from vitscope.measures.token_norms.compute import measure_token_norms, outliers, token_norms
+from vitscope.measures.token_norms.merge import merge_token_norms
 from vitscope.measures.token_norms.table import PART, QUANTILES, TABLE
 from vitscope.networks.finding.cut_points import CUT_POINT
 
@@ -42,19 +42,21 @@ def layers() -> list[np.ndarray]:
 
 
 def test_parts_and_what_they_are_merged_to(tmp_path: Path, layers: list[np.ndarray]) -> None:
-    whole = measure(OnLatents(written(tmp_path / "whole", layers), 0), 3.0)
+    whole = measure_token_norms(OnLatents(written(tmp_path / "whole", layers), 0), 3.0)
     halves = []
     for first in (0, 2):
         file = written(
             tmp_path / f"{first}", [maps[first:][: 4 if first else 2] for maps in layers]
         )
-        halves.append(measure(OnLatents(file, first), 3.0))
+        halves.append(measure_token_norms(OnLatents(file, first), 3.0))
     assert set(whole.columns) == set(PART.columns)
     both = pd.concat(halves).sort_values(["index", "image"], ignore_index=True)
     pd.testing.assert_frame_equal(both, whole, check_exact=True)
     points = pd.DataFrame({"index": [0, 1], **{c: 0 for c in CUT_POINT if c != "index"}})
     points = points.assign(height=4, width=3)
-    table = merge(Parts("m", iter(halves), points), threshold=3.0, resamples=200, seed=0)
+    table = merge_token_norms(
+        Parts("m", iter(halves), points), threshold=3.0, resamples=200, seed=0
+    )
     assert set(table.columns) == set(TABLE.columns)
     norms = token_norms(layers[1])
     for name, quantile in QUANTILES.items():
@@ -69,6 +71,8 @@ def test_parts_and_what_they_are_merged_to(tmp_path: Path, layers: list[np.ndarr
 
 
 def test_a_map_of_one_position_has_a_norm_and_no_outlier(tmp_path: Path) -> None:
-    part = measure(OnLatents(written(tmp_path / "file", [MAPS[:, :, :1, :1].copy()]), 0), 3.0)
+    part = measure_token_norms(
+        OnLatents(written(tmp_path / "file", [MAPS[:, :, :1, :1].copy()]), 0), 3.0
+    )
     np.testing.assert_allclose(part["lowest"], part["highest"])
     assert part["positions"].map(len).sum() == 0

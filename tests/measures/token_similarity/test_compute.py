@@ -9,8 +9,8 @@ import torch
 
 from tests.helpers.latents import written
 from vitscope.measures.given import OnLatents, Parts
-from vitscope.measures.per_image import merge
-from vitscope.measures.token_similarity.compute import measure, token_similarity
+from vitscope.measures.per_image import merge_means
+from vitscope.measures.token_similarity.compute import measure_token_similarity, token_similarity
 from vitscope.measures.token_similarity.measure import PART, TABLE
 from vitscope.networks.finding.cut_points import CUT_POINT
 
@@ -55,9 +55,9 @@ def test_a_token_of_zeros_is_like_no_other() -> None:
 
 def test_parts_and_their_mean(tmp_path: Path) -> None:
     layers = [MAPS, np.ones((6, 5, 1, 1), np.float32), MAPS * 4]
-    whole = measure(OnLatents(written(tmp_path / "whole", layers), 0))
+    whole = measure_token_similarity(OnLatents(written(tmp_path / "whole", layers), 0))
     halves = [
-        measure(
+        measure_token_similarity(
             OnLatents(written(tmp_path / f"{first}", [m[first : first + 3] for m in layers]), first)
         )
         for first in (0, 3)
@@ -66,7 +66,7 @@ def test_parts_and_their_mean(tmp_path: Path) -> None:
     both = pd.concat(halves).sort_values(["index", "image"], ignore_index=True)
     pd.testing.assert_frame_equal(both, whole, check_exact=True)
     points = pd.DataFrame({"index": range(3), **{c: 0 for c in CUT_POINT if c != "index"}})
-    table = merge(Parts("m", iter(halves), points), "similarity", resamples=100, seed=0)
+    table = merge_means(Parts("m", iter(halves), points), "similarity", resamples=100, seed=0)
     assert set(table.columns) == set(TABLE.columns)
     np.testing.assert_allclose(table["similarity"][[0, 2]], all_pairs(MAPS).mean(), rtol=1e-12)
     # A map of one position has no pair.

@@ -15,6 +15,9 @@ from vitscope.measures.given import OnWeights
 from vitscope.measures.trajectory.compute import measure, recorded, traced
 from vitscope.networks.building.networks import parameter_names
 from vitscope.networks.checkpoints.conversion import write_weights
+from vitscope.measures.trajectory.compute import measure_trajectory, recorded, traced
+from vitscope.networks.building.empty import parameter_names
+from vitscope.networks.checkpoints.weights_file import write_weights
 from vitscope.studies.loading import BUNDLED_STUDIES, load_study
 from vitscope.training.trajectory import polar
 
@@ -100,14 +103,14 @@ def bundled(folder: Path, model: str) -> dict[str, TensorFile]:
 
 def test_a_job_takes_what_was_recorded_or_the_snapshots(tmp_path: Path) -> None:
     record = history([1.2, 0.5, 0.0], [0.3, 0.2, 0.0])
-    table = measure(OnWeights("vit", history=record), "1")
+    table = measure_trajectory(OnWeights("vit", history=record), "1")
     expected = recorded(record, "1", "vit").assign(model="vit")
     pd.testing.assert_frame_equal(table, expected, check_exact=True)
 
     files = bundled(tmp_path, "vit")
     network = MINI.network("vit")
     given = OnWeights("vit", snapshots=[*files.values()])
-    table = measure(given, "warmup", SNAPSHOTS, network)
+    table = measure_trajectory(given, "warmup", SNAPSHOTS, network)
     expected = traced(files, parameter_names(network), "warmup").assign(model="vit")
     pd.testing.assert_frame_equal(table, expected, check_exact=True)
     find_table("trajectory").write(table, tmp_path / "table.parquet")

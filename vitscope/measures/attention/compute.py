@@ -17,7 +17,7 @@ from vitscope.measures.given import OnModel
 from vitscope.networks.attention.reading import Attention, Weights, attending
 
 
-def measure(given: OnModel, shard: int, selection: Mapping[str, Any]) -> pd.DataFrame:
+def measure_attention(given: OnModel, shard: int, selection: Mapping[str, Any]) -> pd.DataFrame:
     """Return the numbers of all attentions, for the images of a shard."""
     network = given.network.eval().to(given.device)
     attentions = attention_of(given)

@@ -46,7 +46,7 @@ def pass_by_head(weights: Tensor, values: Tensor, output: Tensor) -> Tensor:
 
 
 @torch.inference_mode()
-def measure(
+def measure_attention_low_pass(
     given: OnModel, chosen: Mapping[str, Any], bootstrap: Mapping[str, int]
 ) -> pd.DataFrame:
     """Return what every head lets through of the `chosen` images."""

@@ -22,7 +22,9 @@ from vitscope.networks.attention.reading import Attention, Weights, attending
 SECTION = "analysis.attention_maps"
 
 
-def measure(given: OnModel, shows: Mapping[str, Any], chosen: Mapping[str, Any]) -> pd.DataFrame:
+def measure_attention_maps(
+    given: OnModel, shows: Mapping[str, Any], chosen: Mapping[str, Any]
+) -> pd.DataFrame:
     """Return maps of every head, and of one head for several queries."""
     network = given.network.eval().to(given.device)
     attentions = attention_of(given)

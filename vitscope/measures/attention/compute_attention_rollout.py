@@ -11,7 +11,9 @@ from vitscope.measures.given import OnModel
 from vitscope.measures.shown import images_shown, name_class
 
 
-def measure(given: OnModel, heads: str, discard: float, chosen: Mapping[str, Any]) -> pd.DataFrame:
+def measure_attention_rollout(
+    given: OnModel, heads: str, discard: float, chosen: Mapping[str, Any]
+) -> pd.DataFrame:
     """Return what the output looks at, for the images that are shown."""
     network = given.network.eval().to(given.device)
     attentions = attention_of(given)

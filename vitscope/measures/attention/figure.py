@@ -31,7 +31,7 @@ from vitscope.files.arrays import Array
 _FINE = 8
 
 
-def plot_distance(
+def plot_attention_distance(
     table: pd.DataFrame,
     members: Sequence[Member],
     published: Mapping[str, Published] | None = None,
@@ -56,7 +56,7 @@ def plot_distance(
     )
 
 
-def plot_entropy(table: pd.DataFrame, members: Sequence[Member]) -> Figure:
+def plot_attention_entropy(table: pd.DataFrame, members: Sequence[Member]) -> Figure:
     """Draw the entropy of each head, and the largest there can be: attention to all keys alike."""
     return by_head.plot(
         table.assign(largest=np.log(table["keys"])),
@@ -141,7 +141,7 @@ def _draw_line(axes: Axes, mask: Array, size: tuple[int, int], side: float) -> N
 _BESIDE = 8
 
 
-def plot_attention_maps_heads(
+def plot_attention_heads(
     table: pd.DataFrame, members: Sequence[Member], *, over: bool = False, own_scales: bool = False
 ) -> Figure:
     """Draw for each model and image the image, and a map of every head, in lines of some heads."""
@@ -179,7 +179,7 @@ def _draw_heads(heads: pd.DataFrame, grid: Array, manner: Manner, side: float) -
     return {grid[0, 0], *panels}
 
 
-def plot_attention_maps_query(
+def plot_attention_query(
     table: pd.DataFrame, members: Sequence[Member], *, over: bool = False, own_scales: bool = False
 ) -> Figure:
     """Draw for each model a row for each image: the image, and a map of each query."""

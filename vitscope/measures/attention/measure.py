@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+from vitscope.measures.attention.table import PART, TABLE
 from vitscope.measures.measure import (
     FigureKind,
     Measure,
@@ -28,18 +29,18 @@ class Options:
     )
 
 
-MEASURE = Measure(
+ATTENTION = Measure(
     needs="model",
+    table=TABLE,
+    part=PART,
     question="Where networks look",
     figures={
         "attention_distance": FigureKind(
-            "distance",
             published=frozenset({"block", "attention_distance_px"}),
             options=Options,
         ),
-        "attention_entropy": FigureKind("entropy"),
+        "attention_entropy": FigureKind(),
         "attention_nmi": FigureKind(
-            "nmi",
             published=frozenset({"block", "attention_nmi"}),
             drawn_by="by_head",
             values={

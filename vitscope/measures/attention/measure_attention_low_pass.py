@@ -73,8 +73,9 @@ def choose_images(case: Case) -> Given:
     return {"chosen": images_to_show(case), "bootstrap": bootstrap(case)}
 
 
-MEASURE = Measure(
+ATTENTION_LOW_PASS = Measure(
     needs="model",
+    table=TABLE,
     question="Where networks look",
     figures={
         "attention_low_pass": FigureKind(

@@ -111,12 +111,13 @@ def choose_images(case: Case) -> Given:
     return {"shows": shows, "chosen": images_to_show(case)}
 
 
-MEASURE = Measure(
+ATTENTION_MAPS = Measure(
     needs="model",
+    table=TABLE,
     question="Where networks look",
     figures={
-        "attention_heads": FigureKind("heads", options=Options),
-        "attention_query": FigureKind("query", options=Options),
+        "attention_heads": FigureKind(options=Options),
+        "attention_query": FigureKind(options=Options),
     },
     settings=Settings,
     arguments=choose_images,

@@ -85,8 +85,9 @@ def choose_images(case: Case) -> Given:
     }
 
 
-MEASURE = Measure(
+ATTENTION_ROLLOUT = Measure(
     needs="model",
+    table=TABLE,
     question="Where networks look",
     figures={"attention_rollout": FigureKind(options=Options)},
     settings=Settings,

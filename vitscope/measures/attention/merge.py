@@ -12,7 +12,7 @@ _CLAIMED = {"distance": MEAN_OF_HEADS, "distance_renormalized": BOTH, "nmi": MEA
 _OF_ATTENTION = [each for each in PART.columns if each not in ("image", "head", *VALUES)]
 
 
-def merge(parts: Parts, resamples: int, seed: int) -> pd.DataFrame:
+def merge_attention(parts: Parts, resamples: int, seed: int) -> pd.DataFrame:
     """Return the numbers of each head and of their mean, with where in the network they are."""
     rows = pd.concat(parts.tables, ignore_index=True)
     points = parts.cut_points.sort_values("index", ignore_index=True)

@@ -31,27 +31,25 @@ def _measured(rows: pd.DataFrame, blocks: pd.DataFrame) -> pd.DataFrame:
     return pairs.assign(within=pairs["stage"] == pairs["other_stage"]).reset_index(drop=True)
 
 
-CLAIMS = {
-    "cka": Evidence(
-        "cka",
-        (
-            Claim(
-                "stages_are_blocks",
-                "Feature maps are more similar within a stage than across stages",
-                "Fig. 10a",
-                every_model,
-                Statistic(
-                    "difference of CKA",
-                    "The value is the mean CKA of two cut points in one stage minus the mean CKA "
-                    "of two cut points in different stages at the same distance, averaged over "
-                    "distances. The stem is left out. A model with one stage has no such claim. "
-                    "The interval is Student's over batches of images, of the pseudo-values of "
-                    "the jackknife; fewer than 20 batches have none.",
-                    _within_stages,
-                ),
-                "The paper's Fig. 10a.",
+CLAIMS_CKA = Evidence(
+    "cka",
+    (
+        Claim(
+            "stages_are_blocks",
+            "Feature maps are more similar within a stage than across stages",
+            "Fig. 10a",
+            every_model,
+            Statistic(
+                "difference of CKA",
+                "The value is the mean CKA of two cut points in one stage minus the mean CKA "
+                "of two cut points in different stages at the same distance, averaged over "
+                "distances. The stem is left out. A model with one stage has no such claim. "
+                "The interval is Student's over batches of images, of the pseudo-values of "
+                "the jackknife; fewer than 20 batches have none.",
+                _within_stages,
             ),
+            "The paper's Fig. 10a.",
         ),
-        _measured,
-    )
-}
+    ),
+    _measured,
+)

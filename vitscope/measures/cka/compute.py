@@ -121,5 +121,5 @@ def shard_hsic(latents: Latents, first_image: int, batch_size: int) -> pd.DataFr
     return hsic_rows(len(latents.names), batches_of(latents, first_image, batch_size))
 
 
-def measure(given: OnLatents, batch_size: int) -> pd.DataFrame:
+def measure_cka(given: OnLatents, batch_size: int) -> pd.DataFrame:
     return shard_hsic(given.latents, given.first_image, batch_size)

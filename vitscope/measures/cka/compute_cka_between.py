@@ -11,7 +11,7 @@ from vitscope.measures.cka.compute import batches_of
 from vitscope.measures.given import OnLatents
 
 
-def measure(given: OnLatents, batch_size: int) -> pd.DataFrame:
+def measure_cka_between(given: OnLatents, batch_size: int) -> pd.DataFrame:
     """Return the Gram matrices of all cut points, for each batch of a shard."""
     upper = np.triu_indices(batch_size)
     rows = [

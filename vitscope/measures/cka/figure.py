@@ -24,7 +24,7 @@ def _matrix_of(table: pd.DataFrame, model: str, count: int) -> Array:
     return pairs["cka"].to_numpy(np.float64).reshape(count, count)
 
 
-def plot(table: pd.DataFrame, blocks: pd.DataFrame, members: Sequence[Member]) -> Figure:
+def plot_cka(table: pd.DataFrame, blocks: pd.DataFrame, members: Sequence[Member]) -> Figure:
     """Draw one map per model: the CKA of all pairs of cut points, and what lies between them."""
     panels = panels_of_maps(len(members))
     maps = []

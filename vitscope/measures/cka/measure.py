@@ -77,8 +77,10 @@ def refuse_batches(case: Case) -> None:
         )
 
 
-MEASURE = Measure(
+CKA = Measure(
     needs="latents",
+    table=TABLE,
+    part=PART,
     question="How networks are built",
     figures={"cka": FigureKind(beside=("blocks",))},
     settings=Settings,

@@ -43,8 +43,10 @@ PART = Table(
 
 
 # In batches as of one network.
-MEASURE = Measure(
+CKA_BETWEEN = Measure(
     needs="latents",
+    table=TABLE,
+    part=PART,
     question="How networks are built",
     figures={"cka_between": FigureKind(beside=("blocks",))},
     settings_of=("cka", Settings),

@@ -66,7 +66,7 @@ def without_each_batch(batches: Array) -> list[Any]:
     return lists
 
 
-def merge(parts: Parts) -> pd.DataFrame:
+def merge_cka(parts: Parts) -> pd.DataFrame:
     rows = pd.concat(parts.tables)
     batches = _by_batch(rows)
     return _table(parts.model, rows, batches).assign(cka_without=without_each_batch(batches))

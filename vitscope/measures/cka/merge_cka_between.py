@@ -40,7 +40,7 @@ def _both(parts: Parts, others: Parts) -> Iterator[tuple[int, Array, Array]]:
         yield *one, other[1]
 
 
-def merge(parts: Parts, others: Parts) -> pd.DataFrame:
+def merge_cka_between(parts: Parts, others: Parts) -> pd.DataFrame:
     batches, own = [], 0
     for first_image, ours, theirs in _both(parts, others):
         own, grams = len(ours), np.concatenate([ours, theirs])

@@ -10,7 +10,7 @@ from vitscope.measures.given import OnModel
 from vitscope.measures.shown import images_shown, name_class
 
 
-def measure(
+def measure_class_maps(
     given: OnModel, explained: Mapping[str, Any], chosen: Mapping[str, Any]
 ) -> pd.DataFrame:
     """Return the maps of all methods, for the images that are shown."""

@@ -25,7 +25,7 @@ METHODS = {
 _SCALE = Normalize(0, 1)
 
 
-def plot(table: pd.DataFrame, members: Sequence[Member]) -> Figure:
+def plot_class_maps(table: pd.DataFrame, members: Sequence[Member]) -> Figure:
     """Draw for each model a row for each image: the image, and the map of each method over it."""
     shown = [rows_of(table, each.model, ["image"]) for each in members]
     rows = max(of_model["image"].nunique() for of_model in shown)

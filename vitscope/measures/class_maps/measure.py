@@ -78,8 +78,9 @@ def explained(case: Case) -> Given:
     return settings
 
 
-MEASURE = Measure(
+CLASS_MAPS = Measure(
     needs="model",
+    table=TABLE,
     question="Where networks look",
     figures={"class_maps": FigureKind()},
     settings=Settings,

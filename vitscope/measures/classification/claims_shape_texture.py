@@ -36,34 +36,32 @@ def _texture_over_shape(points: Points) -> Found | None:
     return None if bias is None else value_of(1 - 2 * bias)
 
 
-CLAIMS = {
-    "shape_texture": Evidence(
-        "shape_texture",
-        (
-            Claim(
-                "msa_goes_by_shape",
-                "MSAs go by shape more than Convs do",
-                "Section 3",
-                attention_against_convolution,
-                larger("shape_bias", "shape bias"),
-                "The paper infers this from Fig. 2b (Section 3) and has no such figure.",
-            ),
-            Claim(
-                "convs_go_by_texture",
-                "Convs go by texture",
-                "Geirhos et al. (2019), Fig. 4",
-                convolutional,
-                Statistic(
-                    "difference of the shares of texture and of shape in decisions by either",
-                    "The value is the share of texture in decisions for shape or texture minus "
-                    "that of shape, which is the shape bias.",
-                    _texture_over_shape,
-                ),
-                "The claim of an earlier paper, of networks trained on ImageNet and its "
-                "cue-conflict stimuli.",
-            ),
+CLAIMS_SHAPE_TEXTURE = Evidence(
+    "shape_texture",
+    (
+        Claim(
+            "msa_goes_by_shape",
+            "MSAs go by shape more than Convs do",
+            "Section 3",
+            attention_against_convolution,
+            larger("shape_bias", "shape bias"),
+            "The paper infers this from Fig. 2b (Section 3) and has no such figure.",
         ),
-        value_in_row("shape_bias", "class_name", "all"),
-        _published,
-    )
-}
+        Claim(
+            "convs_go_by_texture",
+            "Convs go by texture",
+            "Geirhos et al. (2019), Fig. 4",
+            convolutional,
+            Statistic(
+                "difference of the shares of texture and of shape in decisions by either",
+                "The value is the share of texture in decisions for shape or texture minus "
+                "that of shape, which is the shape bias.",
+                _texture_over_shape,
+            ),
+            "The claim of an earlier paper, of networks trained on ImageNet and its "
+            "cue-conflict stimuli.",
+        ),
+    ),
+    value_in_row("shape_bias", "class_name", "all"),
+    _published,
+)

@@ -6,7 +6,9 @@ from vitscope.measures.given import OnPredictions
 from vitscope.measures.scores import calibration, scores_of
 
 
-def measure(given: OnPredictions, classes: int, resamples: int, seed: int) -> pd.DataFrame:
+def measure_classification(
+    given: OnPredictions, classes: int, resamples: int, seed: int
+) -> pd.DataFrame:
     """Return the scores of a model, in one row."""
     scores = scores_of(given.predictions, classes)
     scores |= calibration(given.predictions, resamples, seed)

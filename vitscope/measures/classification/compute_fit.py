@@ -67,7 +67,7 @@ def fit_table(
     )
 
 
-def measure(given: OnModel, resamples: int, seed: int) -> pd.DataFrame:
+def measure_fit(given: OnModel, resamples: int, seed: int) -> pd.DataFrame:
     """Return the error of the predictions, and the loss on augmented training images."""
     if given.alike is None or given.predictions is None:
         raise ValueError("the fit needs predictions and augmented images")

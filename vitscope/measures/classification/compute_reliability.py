@@ -6,6 +6,6 @@ from vitscope.measures.given import OnPredictions
 from vitscope.measures.scores import reliability
 
 
-def measure(given: OnPredictions) -> pd.DataFrame:
+def measure_reliability(given: OnPredictions) -> pd.DataFrame:
     """Return a row for each bin of confidence."""
     return reliability(given.predictions).assign(model=given.model)

@@ -128,7 +128,7 @@ def _kappa(means: Array) -> Array:
     return result
 
 
-def measure(given: OnPredictions, resamples: int, seed: int) -> pd.DataFrame:
+def measure_shape_texture(given: OnPredictions, resamples: int, seed: int) -> pd.DataFrame:
     """Return how often a model decides by shape and by texture, and if it errs as people do."""
     predictions, images = given.predictions, given.images
     rows = predictions["image"].to_list()

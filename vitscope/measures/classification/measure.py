@@ -61,6 +61,9 @@ def count_classes(case: Case) -> Given:
     return {"classes": case.study.dataset_of(case.model).classes}
 
 
-MEASURE = Measure(
-    needs="predictions", settings=Settings, arguments=together(count_classes, bootstrap)
+CLASSIFICATION = Measure(
+    needs="predictions",
+    settings=Settings,
+    table=TABLE,
+    arguments=together(count_classes, bootstrap),
 )

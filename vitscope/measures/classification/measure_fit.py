@@ -49,12 +49,13 @@ def count_passes(case: Case) -> Work:
     return Work(case.settings.images, case.batch_size)
 
 
-MEASURE = Measure(
+FIT = Measure(
     needs="model",
+    table=TABLE,
     question="How networks train",
     figures={
         "fit": FigureKind(published=PUBLISHED),
-        "fit_by_window": FigureKind("by_window", published=PUBLISHED),
+        "fit_by_window": FigureKind(published=PUBLISHED),
     },
     settings=Settings,
     predictions_of=("classification", Classification),

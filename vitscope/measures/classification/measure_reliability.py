@@ -24,8 +24,9 @@ TABLE = Table(
 )
 
 
-MEASURE = Measure(
+RELIABILITY = Measure(
     needs="predictions",
+    table=TABLE,
     question="How networks classify",
     figures={"reliability": FigureKind(beside=("classification",))},
     predictions_of=("classification", Settings),

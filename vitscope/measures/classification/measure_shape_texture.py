@@ -75,8 +75,9 @@ def refuse_split(case: Case) -> None:
         )
 
 
-MEASURE = Measure(
+SHAPE_TEXTURE = Measure(
     needs="predictions",
+    table=TABLE,
     question="How networks classify",
     figures={
         "shape_texture": FigureKind(published=frozenset({"decisions", "consistency"}), others=True)

@@ -47,51 +47,48 @@ def _areas_of(change: str) -> Measured:
     return measured
 
 
-CLAIMS = {
-    "deletion": Evidence(
-        "faithfulness",
-        (
-            Claim(
-                "grad_cam_finds_what_to_delete",
-                "Deleting what Grad-CAM names lowers the class faster than deleting at random",
-                "Selvaraju et al. 2017",
-                every_model,
-                _exceeds("deletion", "random", "grad_cam"),
-                _OCCLUDED,
-            ),
-            Claim(
-                "gradients_find_what_to_delete",
-                "Deleting what gradient rollout names lowers the class faster than what rollout "
-                "names",
-                "Chefer et al. 2021",
-                attending,
-                _exceeds("deletion", "rollout", "gradient_rollout"),
-                _REMOVED,
-            ),
+CLAIMS_DELETION = Evidence(
+    "faithfulness",
+    (
+        Claim(
+            "grad_cam_finds_what_to_delete",
+            "Deleting what Grad-CAM names lowers the class faster than deleting at random",
+            "Selvaraju et al. 2017",
+            every_model,
+            _exceeds("deletion", "random", "grad_cam"),
+            _OCCLUDED,
         ),
-        _areas_of("deleted"),
-    ),
-    "insertion": Evidence(
-        "faithfulness",
-        (
-            Claim(
-                "grad_cam_finds_what_to_insert",
-                "Inserting what Grad-CAM names raises the class faster than inserting at random",
-                "Selvaraju et al. 2017",
-                every_model,
-                _exceeds("insertion", "grad_cam", "random"),
-                _OCCLUDED,
-            ),
-            Claim(
-                "gradients_find_what_to_insert",
-                "Inserting what gradient rollout names raises the class faster than what rollout "
-                "names",
-                "Chefer et al. 2021",
-                attending,
-                _exceeds("insertion", "gradient_rollout", "rollout"),
-                _REMOVED,
-            ),
+        Claim(
+            "gradients_find_what_to_delete",
+            "Deleting what gradient rollout names lowers the class faster than what rollout names",
+            "Chefer et al. 2021",
+            attending,
+            _exceeds("deletion", "rollout", "gradient_rollout"),
+            _REMOVED,
         ),
-        _areas_of("inserted"),
     ),
-}
+    _areas_of("deleted"),
+)
+
+CLAIMS_INSERTION = Evidence(
+    "faithfulness",
+    (
+        Claim(
+            "grad_cam_finds_what_to_insert",
+            "Inserting what Grad-CAM names raises the class faster than inserting at random",
+            "Selvaraju et al. 2017",
+            every_model,
+            _exceeds("insertion", "grad_cam", "random"),
+            _OCCLUDED,
+        ),
+        Claim(
+            "gradients_find_what_to_insert",
+            "Inserting what gradient rollout names raises the class faster than what rollout names",
+            "Chefer et al. 2021",
+            attending,
+            _exceeds("insertion", "gradient_rollout", "rollout"),
+            _REMOVED,
+        ),
+    ),
+    _areas_of("inserted"),
+)

@@ -109,7 +109,7 @@ def faithfulness_table(
     return pd.concat(tables, ignore_index=True)
 
 
-def measure(
+def measure_faithfulness(
     given: OnModel,
     explained: Mapping[str, Any],
     chosen: Mapping[str, Any],

@@ -30,7 +30,7 @@ def _draw(table: pd.DataFrame, members: Sequence[Member], change: str) -> Figure
     return panels.finish(f"Pixels {change} (%)", "Probability (%)")
 
 
-def plot(table: pd.DataFrame, members: Sequence[Member]) -> Figure:
+def plot_deletion(table: pd.DataFrame, members: Sequence[Member]) -> Figure:
     """Draw the probability by the share of the pixels that are deleted."""
     return _draw(table, members, "deleted")
 

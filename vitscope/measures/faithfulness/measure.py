@@ -75,10 +75,11 @@ def count_views(case: Case) -> int:
     return PASSES + _METHODS * _CHANGES * (settings.steps + 1)
 
 
-MEASURE = Measure(
+FAITHFULNESS = Measure(
     needs="model",
+    table=TABLE,
     question="Where networks look",
-    figures={"deletion": FigureKind(), "insertion": FigureKind("insertion")},
+    figures={"deletion": FigureKind(), "insertion": FigureKind()},
     settings=Settings,
     arguments=named(
         explained=explained,

@@ -7,52 +7,50 @@ from vitscope.claims.statistics import falls, lower_at_cut_points, rises
 _FIGURE = "The paper's Fig. 9 and D.1."
 _VALUE = "variance", "feature map variance"
 
-CLAIMS = {
-    "feature_variance": Evidence(
-        "feature_variance",
-        (
-            Claim(
-                "msa_reduces_variance",
-                "MSAs reduce the feature map variance",
-                "Fig. 9",
-                every_model,
-                falls("msa", *_VALUE),
-                _FIGURE,
-            ),
-            Claim(
-                "conv_increases_variance",
-                "Convs that do not subsample increase the feature map variance",
-                "Fig. 9",
-                every_model,
-                rises("conv", *_VALUE),
-                _FIGURE,
-            ),
-            Claim(
-                "mlp_increases_variance",
-                "MLPs increase the feature map variance",
-                "Fig. 9",
-                every_model,
-                rises("mlp", *_VALUE),
-                _FIGURE,
-            ),
-            Claim(
-                "subsampling_reduces_variance",
-                "Subsampling reduces the feature map variance",
-                "Fig. 9",
-                every_model,
-                falls(None, *_VALUE),
-                _FIGURE,
-            ),
-            Claim(
-                "averaging_reduces_variance",
-                "Averaging reduces the feature map variance",
-                "Park and Kim 2022",
-                averaging,
-                lower_at_cut_points(*_VALUE),
-                AVERAGED.format("reduce the variance of feature maps"),
-            ),
+CLAIMS_FEATURE_VARIANCE = Evidence(
+    "feature_variance",
+    (
+        Claim(
+            "msa_reduces_variance",
+            "MSAs reduce the feature map variance",
+            "Fig. 9",
+            every_model,
+            falls("msa", *_VALUE),
+            _FIGURE,
         ),
-        in_order,
-        curve=Curve("depth", "variance", log=True),
-    )
-}
+        Claim(
+            "conv_increases_variance",
+            "Convs that do not subsample increase the feature map variance",
+            "Fig. 9",
+            every_model,
+            rises("conv", *_VALUE),
+            _FIGURE,
+        ),
+        Claim(
+            "mlp_increases_variance",
+            "MLPs increase the feature map variance",
+            "Fig. 9",
+            every_model,
+            rises("mlp", *_VALUE),
+            _FIGURE,
+        ),
+        Claim(
+            "subsampling_reduces_variance",
+            "Subsampling reduces the feature map variance",
+            "Fig. 9",
+            every_model,
+            falls(None, *_VALUE),
+            _FIGURE,
+        ),
+        Claim(
+            "averaging_reduces_variance",
+            "Averaging reduces the feature map variance",
+            "Park and Kim 2022",
+            averaging,
+            lower_at_cut_points(*_VALUE),
+            AVERAGED.format("reduce the variance of feature maps"),
+        ),
+    ),
+    in_order,
+    curve=Curve("depth", "variance", log=True),
+)

@@ -25,5 +25,5 @@ def spatial_variance(maps: Any) -> Any:
     return squares.mean(axis=1, dtype=np.float64) / (pixels - 1)
 
 
-def measure(given: OnLatents) -> pd.DataFrame:
+def measure_feature_variance(given: OnLatents) -> pd.DataFrame:
     return part_of_tokens(given, spatial_variance, "variance", on_gpu=True)

@@ -24,7 +24,7 @@ def moments(maps: Array) -> Array:
     return np.column_stack([(squares - rest**2).mean(axis=1), means])
 
 
-def measure(given: OnLatents) -> pd.DataFrame:
+def measure_spatial_share(given: OnLatents) -> pd.DataFrame:
     """Return the moments of every image of a shard at every cut point."""
     names = given.latents.names
     measures = dict.fromkeys(names, moments)

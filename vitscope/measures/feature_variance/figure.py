@@ -22,9 +22,9 @@ from vitscope.drawing.figure import Member, rows_of
 from vitscope.drawing.legends import Legend
 from vitscope.drawing.looks import PLAIN, SHARE_STYLES, ZERO, depth_colors, look_of
 from vitscope.drawing.panels import Panel, stack_panels
-from vitscope.measures.feature_variance.claims import CLAIMS as OF_VARIANCE
-from vitscope.measures.feature_variance.claims_spatial_share import CLAIMS as OF_SHARE
-from vitscope.measures.fourier.claims import CLAIMS as OF_FREQUENCY
+from vitscope.measures.feature_variance.claims import CLAIMS_FEATURE_VARIANCE
+from vitscope.measures.feature_variance.claims_spatial_share import CLAIMS_SPATIAL_SHARE
+from vitscope.measures.fourier.claims import CLAIMS_FOURIER
 
 # What is counted at each epoch, by the kind of blocks.
 _LABELS = {
@@ -46,16 +46,14 @@ class _Shares(NamedTuple):
     value: str
 
 
-_OF_VARIANCE = _Shares("Share of blocks\n(variance)", OF_VARIANCE["feature_variance"], "variance")
-_OF_FREQUENCY = _Shares(
-    "Share of blocks\n(high frequencies)", OF_FREQUENCY["fourier_depth"], "high_frequency"
-)
-_OF_SHARE = _Shares("Share of blocks\n(share within images)", OF_SHARE["spatial_share"], "share")
+_OF_VARIANCE = _Shares("Share of blocks\n(variance)", CLAIMS_FEATURE_VARIANCE, "variance")
+_OF_FREQUENCY = _Shares("Share of blocks\n(high frequencies)", CLAIMS_FOURIER, "high_frequency")
+_OF_SHARE = _Shares("Share of blocks\n(share within images)", CLAIMS_SPATIAL_SHARE, "share")
 # Epochs are wide apart at the end of a training and close at its begin, and there is an epoch 0.
 _SCALE: dict[str, Any] = {"value": "symlog", "linthresh": 1, "linscale": 0.5}
 
 
-def plot_spatial_share_and_variance(
+def plot_variance_and_share(
     share: pd.DataFrame,
     variance: pd.DataFrame,
     members: Sequence[Member],
@@ -69,7 +67,7 @@ def plot_spatial_share_and_variance(
     return lower.finish("Normalized depth", "Share within images")
 
 
-def plot_by_epoch(
+def plot_variance_by_epoch(
     variance: pd.DataFrame, fourier: pd.DataFrame, members: Sequence[Member]
 ) -> Figure:
     """Draw a column per model: its variance by depth at each epoch, and shares of its blocks."""
@@ -78,7 +76,7 @@ def plot_by_epoch(
     return _draw_epochs(variance, "variance", "Feature map variance", "log", counted, members)
 
 
-def plot_spatial_share_by_epoch(share: pd.DataFrame, members: Sequence[Member]) -> Figure:
+def plot_share_by_epoch(share: pd.DataFrame, members: Sequence[Member]) -> Figure:
     """Draw a column per model: its share within images at each epoch, and shares of its blocks."""
     label = "Share within images"
     return _draw_epochs(share, "share", label, "linear", ((_OF_SHARE, share),), members)

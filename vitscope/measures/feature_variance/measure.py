@@ -24,8 +24,10 @@ PART = Table(
 )
 
 
-MEASURE = Measure(
+FEATURE_VARIANCE = Measure(
     needs="latents",
+    table=TABLE,
+    part=PART,
     question="What blocks do to feature maps",
     figures={
         "feature_variance": FigureKind(
@@ -34,7 +36,7 @@ MEASURE = Measure(
             values={"value": "variance", "label": "Feature map variance"},
             options=ByDepth,
         ),
-        "variance_by_epoch": FigureKind("by_epoch", beside=("fourier",), by_epoch=True),
+        "variance_by_epoch": FigureKind(beside=("fourier",), by_epoch=True),
     },
     merge=mean_over_images("variance"),
     seconds_per_gb=0.4,

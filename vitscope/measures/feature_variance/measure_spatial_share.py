@@ -37,8 +37,10 @@ PART = Table(
 )
 
 _LABEL = "Share within images"
-MEASURE = Measure(
+SPATIAL_SHARE = Measure(
     needs="latents",
+    table=TABLE,
+    part=PART,
     question="What blocks do to feature maps",
     figures={
         "spatial_share": FigureKind(
@@ -47,9 +49,9 @@ MEASURE = Measure(
             options=ByDepth,
         ),
         "variance_and_share": FigureKind(
-            "and_variance", beside=("feature_variance",), published=BY_DEPTH | {"variance"}
+            beside=("feature_variance",), published=BY_DEPTH | {"variance"}
         ),
-        "share_by_epoch": FigureKind("by_epoch", by_epoch=True),
+        "share_by_epoch": FigureKind(by_epoch=True),
     },
     merge=Merge(bootstrap, at_cut_points=True),
     seconds_per_gb=0.8,

@@ -32,7 +32,7 @@ def share(within: Array, means: Array, resamples: int, seed: int) -> dict[str, f
     return found | {"share": inside / total} | lists
 
 
-def merge(parts: Parts, resamples: int, seed: int) -> pd.DataFrame:
+def merge_spatial_share(parts: Parts, resamples: int, seed: int) -> pd.DataFrame:
     """Return the shares of a model at each cut point, with what is known of the cut point."""
     points = parts.cut_points
     rows = pd.concat(parts.tables).sort_values(["index", "image"])

@@ -61,7 +61,7 @@ def _falls_at_ends(points: Points) -> Array:
     return found
 
 
-_CURVES = Evidence(
+CLAIMS_FOURIER_CURVES = Evidence(
     "fourier",
     (
         Claim(
@@ -107,7 +107,7 @@ _ROWS = (
         rises(None, *_VALUE),
     ),
 )
-_DEPTH = Evidence(
+CLAIMS_FOURIER = CLAIMS_FOURIER_DEPTH = Evidence(
     "fourier",
     (
         *(
@@ -133,7 +133,7 @@ _DEPTH = Evidence(
     lambda rows, blocks: with_subsampling(_components(_curves(rows, blocks))),
     curve=Curve("depth", _COMPONENT),
 )
-_AVERAGING = Evidence(
+CLAIMS_AVERAGING = Evidence(
     "fourier",
     (
         Claim(
@@ -147,10 +147,3 @@ _AVERAGING = Evidence(
     ),
     lambda rows, blocks: _components(_curves(rows, blocks)),
 )
-
-CLAIMS = {
-    "fourier_curves": _CURVES,
-    "fourier_depth": _DEPTH,
-    "fourier": _DEPTH,
-    "averaging": _AVERAGING,
-}

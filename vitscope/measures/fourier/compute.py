@@ -75,7 +75,7 @@ def _rows(index: int, quantity: str, values: Array, first_image: int) -> pd.Data
     )
 
 
-def measure(given: OnLatents, radial: bool, edges: Sequence[float] | None) -> pd.DataFrame:
+def measure_fourier(given: OnLatents, radial: bool, edges: Sequence[float] | None) -> pd.DataFrame:
     latents = given.latents
     transforms = {
         name: Transforms(latents.shape(name)[1:], radial, edges) for name in latents.names

@@ -91,7 +91,7 @@ def _say_if_empty(axes: Axes) -> None:
         axes.text(0.5, 0.5, "undefined for these maps", ha="center", transform=axes.transAxes)
 
 
-def plot(table: pd.DataFrame, members: Sequence[Member]) -> Figure:
+def plot_fourier(table: pd.DataFrame, members: Sequence[Member]) -> Figure:
     """Draw two panels per model: its curves, and below them their values at 1.0 pi by depth."""
     upper, lower = stack_panels(len(members), 2)
     for panel in upper.of_models(members, *curves_of(table)):
@@ -104,7 +104,7 @@ def plot(table: pd.DataFrame, members: Sequence[Member]) -> Figure:
     return lower.finish("Normalized depth", COMPONENT)
 
 
-def plot_curves(
+def plot_fourier_curves(
     table: pd.DataFrame, members: Sequence[Member], published: Mapping[str, Published]
 ) -> Figure:
     """Draw one panel per model, and below it, if there are any, one of the published curves.
@@ -133,7 +133,7 @@ def plot_curves(
     return rows[0].figure
 
 
-def plot_depth(
+def plot_fourier_depth(
     table: pd.DataFrame, members: Sequence[Member], published: Mapping[str, Published]
 ) -> Figure:
     """Draw one panel per model: the log amplitude at 1.0 pi, relative to that at 0, by depth.

@@ -79,14 +79,16 @@ def rings_and_bands(case: Case) -> Given:
     return {"radial": radial, "edges": edges}
 
 
-MEASURE = Measure(
+FOURIER = Measure(
     needs="latents",
+    table=TABLE,
+    part=PART,
     question="What blocks do to feature maps",
     figures={
         "fourier": FigureKind(),
-        "fourier_curves": FigureKind("curves", published=COMPONENT | {"index", "frequency"}),
-        "fourier_depth": FigureKind("depth", published=COMPONENT | BY_DEPTH),
-        "averaging": FigureKind("averaging", beside=("feature_variance", "reliability")),
+        "fourier_curves": FigureKind(published=COMPONENT | {"index", "frequency"}),
+        "fourier_depth": FigureKind(published=COMPONENT | BY_DEPTH),
+        "averaging": FigureKind(beside=("feature_variance", "reliability")),
     },
     settings=Settings,
     arguments=rings_and_bands,

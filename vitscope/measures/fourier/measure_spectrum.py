@@ -67,8 +67,9 @@ def refuse_edges(case: Case) -> None:
         )
 
 
-MEASURE = Measure(
+SPECTRUM = Measure(
     needs="parts",
+    table=TABLE,
     question="What blocks do to feature maps",
     figures={"spectrum": FigureKind()},
     settings=Settings,

@@ -55,7 +55,7 @@ def _per_image(tables: Iterable[pd.DataFrame]) -> pd.DataFrame:
     )
 
 
-def merge(parts: Parts, resamples: int, seed: int) -> pd.DataFrame:
+def merge_fourier(parts: Parts, resamples: int, seed: int) -> pd.DataFrame:
     """Return the amplitudes of a model: means over all images, and their 95 % intervals."""
     per_image = _per_image(parts.tables)
     merged = []

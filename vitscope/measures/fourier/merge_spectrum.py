@@ -18,7 +18,7 @@ def _shares(variance: Array) -> Array:
     return result
 
 
-def merge(parts: Parts, edges: Sequence[float], resamples: int, seed: int) -> pd.DataFrame:
+def merge_spectrum(parts: Parts, edges: Sequence[float], resamples: int, seed: int) -> pd.DataFrame:
     """Return each band of a model: its mean variance over all images, its share and the interval.
 
     A band without components has a variance of 0 and no share. Nor has a band any that is the only

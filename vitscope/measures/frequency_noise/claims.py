@@ -36,28 +36,26 @@ def _loses(sign: int) -> Statistic:
     return share(measure, rule, lambda ours, theirs: _kept(ours, theirs, sign))
 
 
-CLAIMS = {
-    "frequency_noise": Evidence(
-        "frequency_noise",
-        (
-            Claim(
-                "msa_withstands_high_frequency_noise",
-                "MSAs withstand noise of high frequency better than Convs do",
-                "Fig. 2b",
-                attention_against_convolution,
-                _loses(1),
-                _WHY,
-            ),
-            Claim(
-                "conv_withstands_low_frequency_noise",
-                "Convs withstand noise of low frequency better than MSAs do",
-                "Fig. 2b",
-                attention_against_convolution,
-                _loses(-1),
-                _WHY,
-            ),
+CLAIMS_FREQUENCY_NOISE = Evidence(
+    "frequency_noise",
+    (
+        Claim(
+            "msa_withstands_high_frequency_noise",
+            "MSAs withstand noise of high frequency better than Convs do",
+            "Fig. 2b",
+            attention_against_convolution,
+            _loses(1),
+            _WHY,
         ),
-        lambda rows, _: rows.sort_values("frequency", ignore_index=True),
-        curve=Curve("frequency", "change"),
-    )
-}
+        Claim(
+            "conv_withstands_low_frequency_noise",
+            "Convs withstand noise of low frequency better than MSAs do",
+            "Fig. 2b",
+            attention_against_convolution,
+            _loses(-1),
+            _WHY,
+        ),
+    ),
+    lambda rows, _: rows.sort_values("frequency", ignore_index=True),
+    curve=Curve("frequency", "change"),
+)

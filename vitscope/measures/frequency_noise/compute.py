@@ -20,6 +20,7 @@ from vitscope.measures.intervals import accuracy_changes
 if TYPE_CHECKING:
     from torch import Tensor
 
+
 Noise = Mapping[str, Any]
 
 
@@ -65,7 +66,7 @@ def noise_table(
     return table.join(changes).sort_values("frequency", ignore_index=True)
 
 
-def measure(
+def measure_frequency_noise(
     given: OnModel, chosen: Mapping[str, Any], noise: Noise, bootstrap: Mapping[str, int]
 ) -> pd.DataFrame:
     """Return the change of accuracy by noise of each frequency, on the `chosen` images."""

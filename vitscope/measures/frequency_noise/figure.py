@@ -108,7 +108,7 @@ def _draw_frequencies(axes: Axes, points: pd.DataFrame, inches: float) -> None:
     _draw_strips(axes, points, shown)
 
 
-def plot(
+def plot_frequency_noise(
     table: pd.DataFrame, members: Sequence[Member], published: Mapping[str, Published]
 ) -> Figure:
     """Draw the change of accuracy by frequency, all models in one panel, and the noise above it.

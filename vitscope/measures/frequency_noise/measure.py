@@ -90,8 +90,9 @@ def refuse_frequencies(case: Case) -> None:
             sides(frequency, case.settings.width, size)
 
 
-MEASURE = Measure(
+FREQUENCY_NOISE = Measure(
     needs="model",
+    table=TABLE,
     question="How networks classify",
     figures={"frequency_noise": FigureKind(published=frozenset({"frequency", "change"}))},
     settings=Settings,

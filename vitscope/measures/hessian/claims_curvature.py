@@ -34,28 +34,26 @@ def _measured(rows: pd.DataFrame, _: pd.DataFrame) -> pd.DataFrame:
     return rows.loc[rows["of"] == "block", ["batch", "index", "eigenvalue"]]
 
 
-CLAIMS = {
-    "curvature": Evidence(
-        "curvature",
-        (
-            Claim(
-                "msa_has_blocks_of_different_curvature",
-                "The curvature of blocks differs more in networks with MSAs than in CNNs",
-                "Zhang et al. 2024",
-                attention_against_convolution,
-                Statistic(
-                    "difference of the spread over blocks in decades",
-                    "A block, stem and head among them, stands for its largest eigenvalue by "
-                    "magnitude: the value is the standard deviation over blocks of the base-10 "
-                    "logarithm of it, averaged over batches; that of the model with MSAs minus "
-                    f"that of the convolutional one. {PAIRED}",
-                    _differs_more,
-                ),
-                "Not in the paper: Zhang et al. 2024 find that the Hessians of blocks of "
-                "Transformers have spectra that differ more than those of CNNs, by distances "
-                "between densities of eigenvalues.",
+CLAIMS_CURVATURE = Evidence(
+    "curvature",
+    (
+        Claim(
+            "msa_has_blocks_of_different_curvature",
+            "The curvature of blocks differs more in networks with MSAs than in CNNs",
+            "Zhang et al. 2024",
+            attention_against_convolution,
+            Statistic(
+                "difference of the spread over blocks in decades",
+                "A block, stem and head among them, stands for its largest eigenvalue by "
+                "magnitude: the value is the standard deviation over blocks of the base-10 "
+                "logarithm of it, averaged over batches; that of the model with MSAs minus "
+                f"that of the convolutional one. {PAIRED}",
+                _differs_more,
             ),
+            "Not in the paper: Zhang et al. 2024 find that the Hessians of blocks of "
+            "Transformers have spectra that differ more than those of CNNs, by distances "
+            "between densities of eigenvalues.",
         ),
-        _measured,
-    )
-}
+    ),
+    _measured,
+)

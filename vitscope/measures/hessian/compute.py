@@ -47,7 +47,7 @@ def largest_eigenvalues(
     return over_batches(loss, batches, measure, say)
 
 
-def measure(
+def measure_hessian(
     given: OnLoss, batches: Sequence[int], batch_size: int, weight_decay: float, **settings: Any
 ) -> pd.DataFrame:
     loss = Loss(given.network, given.images, batch_size, weight_decay, given.device)

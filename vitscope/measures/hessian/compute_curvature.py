@@ -114,7 +114,7 @@ def curvature(
     return over_batches(loss, batches, measure, say)
 
 
-def measure(
+def measure_curvature(
     given: OnLoss, batches: Sequence[int], batch_size: int, weight_decay: float, **settings: Any
 ) -> pd.DataFrame:
     loss = Loss(given.network, given.images, batch_size, weight_decay, given.device)

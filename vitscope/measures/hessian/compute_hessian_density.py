@@ -27,7 +27,7 @@ def density(
     return over_batches(loss, batches, measure, say)
 
 
-def measure(
+def measure_hessian_density(
     given: OnLoss, batches: Sequence[int], batch_size: int, weight_decay: float, **settings: Any
 ) -> pd.DataFrame:
     loss = Loss(given.network, given.images, batch_size, weight_decay, given.device)

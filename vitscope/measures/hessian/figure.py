@@ -186,7 +186,7 @@ def _draw_model(
             axes.plot(*_curve_of(theirs, panel), color=color, **DOTTED, zorder=2.5)
 
 
-def plot(
+def plot_hessian(
     table: pd.DataFrame, members: Sequence[Member], published: Mapping[str, Published]
 ) -> Figure:
     """Draw a row for each snapshot and model: the densities of negative and positive eigenvalues.

@@ -145,8 +145,9 @@ def refuse_batches(case: Case) -> None:
         )
 
 
-MEASURE = Measure(
+HESSIAN = Measure(
     needs="loss",
+    table=TABLE,
     question="How networks train",
     figures={
         "hessian": FigureKind(

@@ -95,13 +95,14 @@ def count_passes(case: Case) -> Work:
     return replace(work, batch=2 * work.batch)
 
 
-MEASURE = Measure(
+CURVATURE = Measure(
     needs="loss",
+    table=TABLE,
     reads=("blocks",),
     question="How networks train",
     figures={
         "curvature": FigureKind(beside=("blocks",), snapshots=True),
-        "curvature_by_layer": FigureKind("by_layer", snapshots=True),
+        "curvature_by_layer": FigureKind(snapshots=True),
     },
     settings=Settings,
     arguments=together(choose_batches, only("probes", "tolerance", "iterations")),

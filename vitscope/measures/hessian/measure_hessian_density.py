@@ -45,8 +45,9 @@ def count_passes(case: Case) -> Work:
 
 
 # It shares the settings of the largest eigenvalues.
-MEASURE = Measure(
+HESSIAN_DENSITY = Measure(
     needs="loss",
+    table=TABLE,
     question="How networks train",
     figures={"hessian_density": FigureKind(snapshots=True)},
     settings_of=("hessian", Settings),

@@ -5,7 +5,7 @@ import pandas as pd
 from vitscope.measures.given import Parts
 
 
-def merge(parts: Parts) -> pd.DataFrame:
+def merge_hessian(parts: Parts) -> pd.DataFrame:
     """Join the batches of all snapshots, and say which eigenvalues have not converged."""
     table = pd.concat(parts.tables, ignore_index=True)
     for snapshot, rows in table.groupby("snapshot", sort=False):

@@ -90,54 +90,52 @@ def _flatter_is_more_accurate(ours: Points, theirs: Points) -> Found | None:
     return difference(first, second, 1 if flatter.value > 0 else -1)
 
 
-CLAIMS = {
-    "landscape": Evidence(
-        "landscape",
-        (
-            Claim(
-                "msa_flattens_loss_at_minimum",
-                "The loss of MSAs is less curved at the trained weights than that of Convs",
-                "Fig. 1a",
-                attention_against_convolution,
-                Statistic(
-                    "difference of curvature",
-                    "The curvature is the second difference of the loss (NLL and L2 term) at the "
-                    "trained weights, over the nearest steps and averaged over both directions. "
-                    f"{_SMALLER}",
-                    _curves_less,
-                ),
-                _WHY,
+CLAIMS_LANDSCAPE = Evidence(
+    "landscape",
+    (
+        Claim(
+            "msa_flattens_loss_at_minimum",
+            "The loss of MSAs is less curved at the trained weights than that of Convs",
+            "Fig. 1a",
+            attention_against_convolution,
+            Statistic(
+                "difference of curvature",
+                "The curvature is the second difference of the loss (NLL and L2 term) at the "
+                "trained weights, over the nearest steps and averaged over both directions. "
+                f"{_SMALLER}",
+                _curves_less,
             ),
-            Claim(
-                "msa_flattens_loss",
-                "The loss of MSAs varies less around the trained weights than that of Convs",
-                "Fig. 1a",
-                attention_against_convolution,
-                Statistic(
-                    "difference of the spread of the NLL",
-                    "The spread is the highest minus the lowest NLL at a distance of 0.5, within "
-                    f"half a step. {_SMALLER}",
-                    _varies_less,
-                ),
-                _WHY,
-            ),
-            Claim(
-                "flatter_is_more_accurate",
-                "The model whose loss varies less has the higher accuracy",
-                "Fig. 1a",
-                every_pair,
-                Statistic(
-                    "difference of accuracy",
-                    "The value is the accuracy of the model whose NLL has the smaller mean spread "
-                    "minus that of the other, at the trained weights and on the images of the "
-                    "landscape. It has no interval: these are training images, augmented by the "
-                    "recipe of each model and mixed by whole batches, of which there are few.",
-                    _flatter_is_more_accurate,
-                ),
-                "The paper says that MSAs improve accuracy by flattening the loss (Section 2, "
-                "Fig. 1). Of its own two models the flatter one, ViT, is the less accurate.",
-            ),
+            _WHY,
         ),
-        _measured,
-    )
-}
+        Claim(
+            "msa_flattens_loss",
+            "The loss of MSAs varies less around the trained weights than that of Convs",
+            "Fig. 1a",
+            attention_against_convolution,
+            Statistic(
+                "difference of the spread of the NLL",
+                "The spread is the highest minus the lowest NLL at a distance of 0.5, within "
+                f"half a step. {_SMALLER}",
+                _varies_less,
+            ),
+            _WHY,
+        ),
+        Claim(
+            "flatter_is_more_accurate",
+            "The model whose loss varies less has the higher accuracy",
+            "Fig. 1a",
+            every_pair,
+            Statistic(
+                "difference of accuracy",
+                "The value is the accuracy of the model whose NLL has the smaller mean spread "
+                "minus that of the other, at the trained weights and on the images of the "
+                "landscape. It has no interval: these are training images, augmented by the "
+                "recipe of each model and mixed by whole batches, of which there are few.",
+                _flatter_is_more_accurate,
+            ),
+            "The paper says that MSAs improve accuracy by flattening the loss (Section 2, "
+            "Fig. 1). Of its own two models the flatter one, ViT, is the less accurate.",
+        ),
+    ),
+    _measured,
+)

@@ -231,7 +231,7 @@ def _completed(
     ).reindex(columns=columns)
 
 
-def measure(
+def measure_landscape(
     given: OnLoss, settings: Settings, rows: Sequence[int], weight_decay: float
 ) -> pd.DataFrame:
     """Return the loss at the points of the grid from `rows[0]` to before `rows[1]`.

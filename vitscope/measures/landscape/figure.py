@@ -203,7 +203,7 @@ def _draw_surface(axes: Axes3D, surface: AboveMinimum, cut: float, colors: Scala
     axes.set_axis_off()
 
 
-def plot(table: pd.DataFrame, members: Sequence[Member]) -> Figure:
+def plot_landscape(table: pd.DataFrame, members: Sequence[Member]) -> Figure:
     """Draw one surface per model: all from one side, to one scale, and cut at one height."""
     note = caveats(table, members)
     panels = _panels(len(members), bool(note))
@@ -235,7 +235,7 @@ def _draw_map(axes: Axes, surface: AboveMinimum, levels: Array) -> QuadContourSe
     return bands
 
 
-def plot_contour(table: pd.DataFrame, members: Sequence[Member]) -> Figure:
+def plot_landscape_contour(table: pd.DataFrame, members: Sequence[Member]) -> Figure:
     """Draw one map per model: all to one scale, and cut at one height."""
     note = caveats(table, members)
     above = bool(note) * _TITLE
@@ -272,7 +272,7 @@ def _show_up_to(panels: Panels, cut: float) -> None:
         axes.set_ylim(low - margin, high + margin)
 
 
-def plot_slices(table: pd.DataFrame, members: Sequence[Member]) -> Figure:
+def plot_landscape_slices(table: pd.DataFrame, members: Sequence[Member]) -> Figure:
     """Draw one panel per direction: how loss and NLL change along it, all models together."""
     note = caveats(table, members)
     panels = make_panels(2)

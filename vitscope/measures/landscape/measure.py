@@ -5,6 +5,8 @@ from typing import Literal
 
 from vitscope.measures.landscape.grid import claimed
 from vitscope.measures.measure import Case, FigureKind, Given, Measure, Work, whole_settings
+from vitscope.measures.landscape.table import TABLE
+from vitscope.measures.measure import Case, FigureKind, Given, Measure, Work
 from vitscope.settings.section import setting
 
 # What a pass in bfloat16 takes, of one in float32; measured are 0.34 to 0.67.
@@ -75,13 +77,14 @@ def count_passes(case: Case) -> Work:
     return Work(count, settings.batch_size, vectors=VECTORS)
 
 
-MEASURE = Measure(
+LANDSCAPE = Measure(
     needs="loss",
+    table=TABLE,
     question="How networks train",
     figures={
         "landscape": FigureKind(published=frozenset({"measure", "value"}), for_claims=True),
-        "landscape_contour": FigureKind("contour"),
-        "landscape_slices": FigureKind("slices"),
+        "landscape_contour": FigureKind(),
+        "landscape_slices": FigureKind(),
     },
     settings=Settings,
     arguments=choose_rows,

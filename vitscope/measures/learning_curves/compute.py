@@ -9,7 +9,7 @@ from vitscope.measures.learning_curves.table import RECORDED, TABLE
 from vitscope.settings.snapshots import END
 
 
-def measure(given: OnWeights, snapshots: Mapping[str, int]) -> pd.DataFrame:
+def measure_learning_curves(given: OnWeights, snapshots: Mapping[str, int]) -> pd.DataFrame:
     """Return what was recorded after each epoch, and by their names which `snapshots` are of it."""
     if given.history is None:
         raise ValueError("learning curves need the history of a training")

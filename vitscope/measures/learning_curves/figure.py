@@ -30,7 +30,7 @@ def _draw(panel: Panel, columns: Iterable[str]) -> None:
     panel.axes.xaxis.set_major_locator(MaxNLocator(nbins=5, integer=True))
 
 
-def plot(table: pd.DataFrame, members: Sequence[Member]) -> Figure:
+def plot_training(table: pd.DataFrame, members: Sequence[Member]) -> Figure:
     """Draw three panels per model: loss, accuracy and learning rate."""
     rows = stack_panels(len(members), len(_ROWS))
     for panels, (label, columns) in zip(rows, _ROWS.items(), strict=True):

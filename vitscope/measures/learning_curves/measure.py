@@ -1,6 +1,7 @@
 """Learning curves: loss, accuracy and learning rate of a training, epoch by epoch."""
 
 from vitscope.errors import VitscopeError
+from vitscope.measures.learning_curves.table import TABLE
 from vitscope.measures.measure import Case, FigureKind, Given, Measure
 from vitscope.settings.snapshots import epoch_of
 
@@ -22,8 +23,9 @@ def refuse_unrecorded(case: Case) -> None:
         )
 
 
-MEASURE = Measure(
+LEARNING_CURVES = Measure(
     needs="weights",
+    table=TABLE,
     question="How networks train",
     figures={"training": FigureKind()},
     arguments=find_snapshots,

@@ -74,15 +74,13 @@ _CLAIMS = (
     ),
 )
 
-CLAIMS = {
-    "lesion": Evidence(
-        "lesion",
-        tuple(
-            Claim(name, statement, "Fig. 10b", every_model, statistic, _WHY)
-            for name, statement, statistic in _CLAIMS
-        ),
-        _measured,
-        _published,
-        Curve("unit", "change"),
-    )
-}
+CLAIMS_LESION = Evidence(
+    "lesion",
+    tuple(
+        Claim(name, statement, "Fig. 10b", every_model, statistic, _WHY)
+        for name, statement, statistic in _CLAIMS
+    ),
+    _measured,
+    _published,
+    Curve("unit", "change"),
+)

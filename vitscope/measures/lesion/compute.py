@@ -231,7 +231,7 @@ def _found(logits: Tensor, truth: Tensor, what: str) -> Array:
     return (logits.argmax(dim=1).cpu() == truth).numpy()
 
 
-def measure(
+def measure_lesion(
     given: OnModel, chosen: Mapping[str, Any], bootstrap: Mapping[str, int]
 ) -> pd.DataFrame:
     """Return the change of accuracy without each residual branch, on the `chosen` images."""

@@ -59,7 +59,7 @@ def _draw_measured(panel: Panel, depth: pd.Series) -> None:
         panel.legend.add_marker(INTERVAL, {**INTERVAL_BAR, "color": color}, color)
 
 
-def plot(
+def plot_lesion(
     table: pd.DataFrame,
     blocks: pd.DataFrame,
     members: Sequence[Member],

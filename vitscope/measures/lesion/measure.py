@@ -44,8 +44,9 @@ def count_views(case: Case) -> float:
     return 1 + SHARE_OF_LESION * case.cut_points
 
 
-MEASURE = Measure(
+LESION = Measure(
     needs="model",
+    table=TABLE,
     question="How networks are built",
     figures={
         "lesion": FigureKind(

@@ -17,6 +17,6 @@ def mean_token_share(maps: Array) -> Array:
     return result
 
 
-def measure(given: OnLatents) -> pd.DataFrame:
+def measure_mean_token(given: OnLatents) -> pd.DataFrame:
     """Return the share of the mean token in every image of a shard at every cut point."""
     return part_of_tokens(given, mean_token_share, "share")

@@ -18,8 +18,10 @@ _MEANING = "share of the energy of all tokens that their mean has"
 TABLE = Table("mean_token", mean_columns("share", f"{_MEANING}, mean over images"))
 PART = Table("mean_token_per_image", per_image_columns("share", _MEANING))
 
-MEASURE = Measure(
+MEAN_TOKEN = Measure(
     needs="latents",
+    table=TABLE,
+    part=PART,
     question="What becomes of tokens",
     figures={
         "mean_token": FigureKind(

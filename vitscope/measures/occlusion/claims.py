@@ -18,41 +18,40 @@ def _no_points(_published: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame(columns=["measure", "value"])
 
 
-CLAIMS = {
-    "occlusion": Evidence(
-        "occlusion",
-        (
-            Claim(
-                "msa_withstands_occlusion",
-                "MSAs withstand occlusion better than Convs do",
-                "Naseer et al. 2021",
-                attention_against_convolution,
-                _KEEPS_MORE,
-                _WHY.format(
-                    found="withstand occlusion better than CNNs",
-                    views="shares of patches that are dropped",
-                ),
+CLAIMS_OCCLUSION = Evidence(
+    "occlusion",
+    (
+        Claim(
+            "msa_withstands_occlusion",
+            "MSAs withstand occlusion better than Convs do",
+            "Naseer et al. 2021",
+            attention_against_convolution,
+            _KEEPS_MORE,
+            _WHY.format(
+                found="withstand occlusion better than CNNs",
+                views="shares of patches that are dropped",
             ),
         ),
-        value_in_row("mean_kept", "change", "dropped"),
-        _no_points,
     ),
-    "shuffling": Evidence(
-        "occlusion",
-        (
-            Claim(
-                "msa_withstands_shuffling",
-                "MSAs withstand shuffling of patches better than Convs do",
-                "Naseer et al. 2021",
-                attention_against_convolution,
-                _KEEPS_MORE,
-                _WHY.format(
-                    found="keep their accuracy better than CNNs where the spatial structure of "
-                    "images is disturbed",
-                    views="grids whose patches are shuffled",
-                ),
+    value_in_row("mean_kept", "change", "dropped"),
+    _no_points,
+)
+
+CLAIMS_SHUFFLING = Evidence(
+    "occlusion",
+    (
+        Claim(
+            "msa_withstands_shuffling",
+            "MSAs withstand shuffling of patches better than Convs do",
+            "Naseer et al. 2021",
+            attention_against_convolution,
+            _KEEPS_MORE,
+            _WHY.format(
+                found="keep their accuracy better than CNNs where the spatial structure of "
+                "images is disturbed",
+                views="grids whose patches are shuffled",
             ),
         ),
-        value_in_row("mean_kept", "change", "shuffled"),
     ),
-}
+    value_in_row("mean_kept", "change", "shuffled"),
+)

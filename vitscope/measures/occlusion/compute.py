@@ -18,6 +18,7 @@ from vitscope.measures.occlusion.grids import count_dropped, grid_of, grids_of
 if TYPE_CHECKING:
     from torch import Tensor
 
+
 # The seed and the number of draws.
 Drawn = Mapping[str, int]
 
@@ -113,7 +114,7 @@ def _ratios(means: Array) -> Array:
     return np.divide(disturbed, without, out=np.full_like(without, np.nan), where=without > 0)
 
 
-def measure(
+def measure_occlusion(
     given: OnModel,
     chosen: Mapping[str, Any],
     cut: Mapping[str, Any],

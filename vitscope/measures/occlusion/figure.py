@@ -37,7 +37,7 @@ def _draw(
     return panels, axes
 
 
-def plot(
+def plot_occlusion(
     table: pd.DataFrame,
     members: Sequence[Member],
     published: Mapping[str, Published] | None = None,

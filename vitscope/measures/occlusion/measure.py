@@ -98,12 +98,13 @@ def refuse_grids(case: Case) -> None:
         grids_of(case.settings.shuffled_grids, size)
 
 
-MEASURE = Measure(
+OCCLUSION = Measure(
     needs="model",
+    table=TABLE,
     question="How networks classify",
     figures={
         "occlusion": FigureKind(published=frozenset({"share", "accuracy"}), others=True),
-        "shuffling": FigureKind("shuffling"),
+        "shuffling": FigureKind(),
     },
     settings=Settings,
     arguments=named(

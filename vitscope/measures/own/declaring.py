@@ -55,12 +55,11 @@ def declare_own(name: str, entry: Mapping[str, Any], folder: Path, where: str) -
     defined = _Defined(code, where)
     check_call(code, FUNCTION, keywords, where, f"{where}.file", 1)
     runs = {"file": str(folder / entry["file"]), "module": code.module, "code": digest}
-    measure = defined.measure()
-    table, part = defined.tables(name, measure)
+    measure = defined.measure(name)
     merge = mean_over_images("value") if measure.in_parts else Merge()
     if "merge" in defined.names:
-        module = "vitscope.measures.own.compute"
-        merge = Merge(lambda case: runs | bootstrap(case), at_cut_points=True, module=module)
+        function = "vitscope.measures.own.compute:merge"
+        merge = Merge(lambda case: runs | bootstrap(case), True, function)
     kind = FigureKind(measure=name, text=defined.caption(name), values=runs)
     if "plot" not in defined.names:
         by_depth = {"value": "value", "label": _label(name), "from_zero": False}
@@ -77,7 +76,7 @@ def declare_own(name: str, entry: Mapping[str, Any], folder: Path, where: str) -
         arguments=lambda _: {**runs, "keywords": keywords},
         merge=merge,
     )
-    return OwnMeasure(own, table, part, runs if "CLAIMS" in defined.names else None)
+    return OwnMeasure(own, runs if "CLAIMS" in defined.names else None)
 
 
 def _label(name: str) -> str:
@@ -106,23 +105,25 @@ class _Defined:
         first = f"**{title.rstrip('.')}.** {more}".rstrip()
         return "\n\n".join(filter(None, (first, rest)))
 
-    def measure(self) -> Measure:
-        """Return what `MEASURE` says, or a measure of latents."""
+    def measure(self, name: str) -> Measure:
+        """Return what `MEASURE` says, or a measure of latents, with its tables."""
         said = self._keywords("MEASURE", SAID)
-        measure = Measure(needs=said.pop("needs", "latents"), **said)
-        if measure.needs not in ("latents", "model", "predictions", "network"):
+        needs = said.pop("needs", "latents")
+        if needs not in ("latents", "model", "predictions", "network"):
             raise self._refusal(
                 "MEASURE",
-                f"found needs={measure.needs!r}, allowed: latents, model, predictions or network",
+                f"found needs={needs!r}, allowed: latents, model, predictions or network",
             )
+        table, part = self._tables(name, needs)
+        measure = Measure(needs, table, part, **said)
         if measure.needs == "latents" and not measure.seconds_per_gb:
             return replace(measure, seconds_per_gb=SECONDS_PER_GB)
         return measure
 
-    def tables(self, name: str, measure: Measure) -> tuple[Table, Table]:
+    def _tables(self, name: str, needs: str) -> tuple[Table, Table]:
         """Return the table of a measure, and the table of its parts."""
         said = "TABLE" in self._values
-        if measure.needs != "latents":
+        if needs != "latents":
             if not said:
                 raise self._refusal("MEASURE", "without latents it needs a `TABLE` of its columns")
             table = Table(name, self._columns("TABLE"))

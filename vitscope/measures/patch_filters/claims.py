@@ -15,27 +15,25 @@ def _follow_number(points: Points) -> Found | None:
     return exactly(rank_correlation(known["number"], known["frequency"]))
 
 
-CLAIMS = {
-    "patch_components": Evidence(
-        "patch_filters",
-        (
-            Claim(
-                "first_components_are_smooth",
-                "The first principal components of filters are smoother than later ones",
-                "Dosovitskiy et al. 2021",
-                every_model,
-                Statistic(
-                    "rank correlation of number and frequency",
-                    "The value is the rank correlation (Spearman) of the number of a component and "
-                    "its mean frequency, over the components that are shown. Filters narrower than "
-                    "three pixels have too few frequencies, and no such claim.",
-                    _follow_number,
-                ),
-                "Not in the paper: Dosovitskiy et al. 2021 (Fig. 7, left) say that the principal "
-                "components of the filters of a ViT resemble plausible basis functions of patches, "
-                "with smooth ones first, as in a cosine transform.",
+CLAIMS_PATCH_COMPONENTS = Evidence(
+    "patch_filters",
+    (
+        Claim(
+            "first_components_are_smooth",
+            "The first principal components of filters are smoother than later ones",
+            "Dosovitskiy et al. 2021",
+            every_model,
+            Statistic(
+                "rank correlation of number and frequency",
+                "The value is the rank correlation (Spearman) of the number of a component and "
+                "its mean frequency, over the components that are shown. Filters narrower than "
+                "three pixels have too few frequencies, and no such claim.",
+                _follow_number,
             ),
+            "Not in the paper: Dosovitskiy et al. 2021 (Fig. 7, left) say that the principal "
+            "components of the filters of a ViT resemble plausible basis functions of patches, "
+            "with smooth ones first, as in a cosine transform.",
         ),
-        lambda rows, _: rows[rows["of"] == "component"].sort_values("number", ignore_index=True),
-    )
-}
+    ),
+    lambda rows, _: rows[rows["of"] == "component"].sort_values("number", ignore_index=True),
+)

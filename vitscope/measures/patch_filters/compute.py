@@ -65,7 +65,7 @@ def _rows(of: str, filters: Array, count: int) -> pd.DataFrame:
     )
 
 
-def measure(given: OnNetwork, filters: int, components: int) -> pd.DataFrame:
+def measure_patch_filters(given: OnNetwork, filters: int, components: int) -> pd.DataFrame:
     """Return the first filters of a network, and their first principal components."""
     found = given.find(first_projection)
     weights = found.filters.detach().double().cpu().numpy()

@@ -95,7 +95,7 @@ def _title_of_filters(member: Member, rows: pd.DataFrame) -> str:
     return f"{member.label}\n{of} filters of {first['height']}×{first['width']} pixels"
 
 
-def plot(table: pd.DataFrame, members: Sequence[Member]) -> Figure:
+def plot_patch_filters(table: pd.DataFrame, members: Sequence[Member]) -> Figure:
     """Draw one panel per model: its filters, each from its lowest value to its highest."""
     return draw_tiles(table, members, "filter", _title_of_filters)
 
@@ -110,6 +110,6 @@ def _title_of_components(member: Member, rows: pd.DataFrame) -> str:
     return f"{member.label}\nfirst {shown} of {count}: {share} of the variance"
 
 
-def plot_components(table: pd.DataFrame, members: Sequence[Member]) -> Figure:
+def plot_patch_components(table: pd.DataFrame, members: Sequence[Member]) -> Figure:
     """Draw one panel per model: the principal components of its filters, the first ones first."""
     return draw_tiles(table, members, "component", _title_of_components)

@@ -47,10 +47,11 @@ class Settings:
     components: int = setting(28, "How many principal components at most.", minimum=1)
 
 
-MEASURE = Measure(
+PATCH_FILTERS = Measure(
     needs="network",
+    table=TABLE,
     question="What the first layer and positions hold",
-    figures={"patch_filters": FigureKind(), "patch_components": FigureKind("components")},
+    figures={"patch_filters": FigureKind(), "patch_components": FigureKind()},
     settings=Settings,
     arguments=own_settings,
 )

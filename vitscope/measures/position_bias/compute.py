@@ -11,7 +11,7 @@ from vitscope.measures.given import OnNetwork
 from vitscope.networks.attention.found_weights import PositionBias, position_biases
 
 
-def measure(given: OnNetwork) -> pd.DataFrame:
+def measure_position_bias(given: OnNetwork) -> pd.DataFrame:
     found = given.find(position_biases)
     rows = [row for layer, bias in enumerate(found) for row in _rows(layer, bias)]
     table = pd.DataFrame(rows).assign(model=given.model)

@@ -46,7 +46,7 @@ def _draw(axes: Axes, rows: pd.DataFrame, scale: TwoSlopeNorm, width: int) -> No
     axes.spines[:].set_visible(False)
 
 
-def plot(table: pd.DataFrame, members: Sequence[Member]) -> Figure:
+def plot_position_bias(table: pd.DataFrame, members: Sequence[Member]) -> Figure:
     """Draw a panel per model, one below the other: layers across, heads down, on one scale each."""
     rows = [rows_of(table, member.model, ["layer", "head"]) for member in members]
     layers = [int(each["layer"].max()) + 1 for each in rows]

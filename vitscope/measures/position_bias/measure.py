@@ -33,8 +33,9 @@ TABLE = Table(
 )
 
 
-MEASURE = Measure(
+POSITION_BIAS = Measure(
     needs="network",
+    table=TABLE,
     question="What the first layer and positions hold",
     figures={"position_bias": FigureKind()},
 )

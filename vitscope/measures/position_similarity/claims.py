@@ -34,39 +34,37 @@ def _exceed_others(pairs: Points) -> Found | None:
     return exactly(excess(pairs, "cosine", "line"))
 
 
-CLAIMS = {
-    "position_similarity": Evidence(
-        "position_similarity",
-        (
-            Claim(
-                "near_positions_are_alike",
-                "Positions that are near each other have embeddings that are alike",
-                "Dosovitskiy et al. 2021",
-                every_model,
-                Statistic(
-                    "rank correlation of cosine and nearness",
-                    "The value is the rank correlation (Spearman) of the cosine of two embeddings "
-                    "and the distance of their positions, with the sign changed, over all pairs.",
-                    _follow_nearness,
-                ),
-                f"{_FIGURE} that positions near each other have similar embeddings.",
+CLAIMS_POSITION_SIMILARITY = Evidence(
+    "position_similarity",
+    (
+        Claim(
+            "near_positions_are_alike",
+            "Positions that are near each other have embeddings that are alike",
+            "Dosovitskiy et al. 2021",
+            every_model,
+            Statistic(
+                "rank correlation of cosine and nearness",
+                "The value is the rank correlation (Spearman) of the cosine of two embeddings "
+                "and the distance of their positions, with the sign changed, over all pairs.",
+                _follow_nearness,
             ),
-            Claim(
-                "positions_of_a_line_are_alike",
-                "Positions of one row or column are more alike than others as far apart",
-                "Dosovitskiy et al. 2021",
-                every_model,
-                Statistic(
-                    "difference of cosines",
-                    "The value is the mean cosine of pairs in one row or column minus the mean "
-                    "cosine of other pairs at the same distance, in whole positions, averaged over "
-                    "the distances at which there are both.",
-                    _exceed_others,
-                ),
-                f"{_FIGURE} a structure of rows and columns: positions in one row or column have "
-                "similar embeddings.",
-            ),
+            f"{_FIGURE} that positions near each other have similar embeddings.",
         ),
-        _pairs,
-    )
-}
+        Claim(
+            "positions_of_a_line_are_alike",
+            "Positions of one row or column are more alike than others as far apart",
+            "Dosovitskiy et al. 2021",
+            every_model,
+            Statistic(
+                "difference of cosines",
+                "The value is the mean cosine of pairs in one row or column minus the mean "
+                "cosine of other pairs at the same distance, in whole positions, averaged over "
+                "the distances at which there are both.",
+                _exceed_others,
+            ),
+            f"{_FIGURE} a structure of rows and columns: positions in one row or column have "
+            "similar embeddings.",
+        ),
+    ),
+    _pairs,
+)

@@ -32,7 +32,7 @@ def neighbours(height: int, width: int) -> Array:
     return result
 
 
-def measure(given: OnNetwork, positions: int) -> pd.DataFrame:
+def measure_position_similarity(given: OnNetwork, positions: int) -> pd.DataFrame:
     found = given.find(position_embedding)
     whole = found.values.detach().double().cpu().numpy()
     if not np.isfinite(whole).all():

@@ -51,7 +51,7 @@ def _draw(axes: Axes, points: pd.DataFrame) -> None:
     axes.spines[:].set_visible(False)
 
 
-def plot(table: pd.DataFrame, members: Sequence[Member]) -> Figure:
+def plot_position_similarity(table: pd.DataFrame, members: Sequence[Member]) -> Figure:
     """Draw a panel per model: a tile for each position, its cosine with every position."""
     panels = make_square_panels(len(members), _BAR_WIDTH, _TEXT_HEIGHT)
     for panel in panels.of_models(members, table, ["row", "column"]):
@@ -61,7 +61,7 @@ def plot(table: pd.DataFrame, members: Sequence[Member]) -> Figure:
     return panels.finish("Column of the position", "Row of the position")
 
 
-def plot_products(table: pd.DataFrame, members: Sequence[Member]) -> Figure:
+def plot_position_products(table: pd.DataFrame, members: Sequence[Member]) -> Figure:
     """Draw a panel per model: all positions across and down, row by row; each has its own scale."""
     across = 2 if len(members) == 4 else min(len(members), 3)
     panels = make_square_panels(len(members), across * _BAR_AND_LABELS, _TEXT_HEIGHT)

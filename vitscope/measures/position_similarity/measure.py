@@ -48,10 +48,11 @@ class Settings:
     )
 
 
-MEASURE = Measure(
+POSITION_SIMILARITY = Measure(
     needs="network",
+    table=TABLE,
     question="What the first layer and positions hold",
-    figures={"position_similarity": FigureKind(), "position_products": FigureKind("products")},
+    figures={"position_similarity": FigureKind(), "position_products": FigureKind()},
     settings=Settings,
     arguments=own_settings,
 )

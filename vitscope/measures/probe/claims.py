@@ -29,35 +29,33 @@ def _lead_with_depth(points: Points) -> Found | None:
     return rank_correlation(both["depth"], lead)
 
 
-CLAIMS = {
-    "probe": Evidence(
-        "probe",
-        (
-            Claim(
-                "classes_are_easier_to_read_with_depth",
-                "Classes are easier to read with depth",
-                "Alain & Bengio 2017",
-                every_model,
-                grows_with_depth(MEAN, "accuracy of a linear probe of the mean token"),
-                "Not in the paper: Alain & Bengio 2017 find that linear probes read classes better "
-                "from each layer than from the one before.",
-            ),
-            Claim(
-                "class_token_comes_up_with_depth",
-                "The class token comes up to the mean token with depth",
-                "Raghu et al. 2021",
-                every_model,
-                Statistic(
-                    "rank correlation of the lead of the prefix token and depth",
-                    "The value is the rank correlation (Spearman) of depth and the accuracy of a "
-                    "linear probe of the first prefix token minus that of the mean token, over all "
-                    "cut points that have both. A model without prefix tokens has no such claim.",
-                    _lead_with_depth,
-                ),
-                "Not in the paper: Raghu et al. 2021 find that probes read little from the class "
-                "token before the last layers, and more from the mean of the other tokens.",
-            ),
+CLAIMS_PROBE = Evidence(
+    "probe",
+    (
+        Claim(
+            "classes_are_easier_to_read_with_depth",
+            "Classes are easier to read with depth",
+            "Alain & Bengio 2017",
+            every_model,
+            grows_with_depth(MEAN, "accuracy of a linear probe of the mean token"),
+            "Not in the paper: Alain & Bengio 2017 find that linear probes read classes better "
+            "from each layer than from the one before.",
         ),
-        _measured,
-    )
-}
+        Claim(
+            "class_token_comes_up_with_depth",
+            "The class token comes up to the mean token with depth",
+            "Raghu et al. 2021",
+            every_model,
+            Statistic(
+                "rank correlation of the lead of the prefix token and depth",
+                "The value is the rank correlation (Spearman) of depth and the accuracy of a "
+                "linear probe of the first prefix token minus that of the mean token, over all "
+                "cut points that have both. A model without prefix tokens has no such claim.",
+                _lead_with_depth,
+            ),
+            "Not in the paper: Raghu et al. 2021 find that probes read little from the class "
+            "token before the last layers, and more from the mean of the other tokens.",
+        ),
+    ),
+    _measured,
+)

@@ -19,27 +19,25 @@ def _least_difference(points: Points) -> Found | None:
     return value_of(there["difference"].min(axis=1))
 
 
-CLAIMS = {
-    "probe_tokens": Evidence(
-        "probe_tokens",
-        (
-            Claim(
-                "outliers_know_less_of_their_place",
-                "Outliers among the tokens know less of their place",
-                "Darcet et al. 2024",
-                attending,
-                Statistic(
-                    "difference of shares that are read",
-                    "Counted at the cut point with the most outliers. The value is the share that "
-                    "is read of other tokens minus the one of outliers, of the position or of the "
-                    "pixels, whichever differs less. A model with fewer than ten images with "
-                    "outliers among the drawn tokens has no such claim.",
-                    _least_difference,
-                ),
-                "Not in the paper: Darcet et al. 2024 find that neither position nor pixels are "
-                "read as well from tokens of high norm as from others.",
+CLAIMS_PROBE_TOKENS = Evidence(
+    "probe_tokens",
+    (
+        Claim(
+            "outliers_know_less_of_their_place",
+            "Outliers among the tokens know less of their place",
+            "Darcet et al. 2024",
+            attending,
+            Statistic(
+                "difference of shares that are read",
+                "Counted at the cut point with the most outliers. The value is the share that "
+                "is read of other tokens minus the one of outliers, of the position or of the "
+                "pixels, whichever differs less. A model with fewer than ten images with "
+                "outliers among the drawn tokens has no such claim.",
+                _least_difference,
             ),
+            "Not in the paper: Darcet et al. 2024 find that neither position nor pixels are "
+            "read as well from tokens of high norm as from others.",
         ),
-        lambda rows, _: rows.sort_values(["index", "target"], ignore_index=True),
-    )
-}
+    ),
+    lambda rows, _: rows.sort_values(["index", "target"], ignore_index=True),
+)

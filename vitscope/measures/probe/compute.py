@@ -108,7 +108,9 @@ def _spoiled(point: CutPoint, images: pd.Series, maps: Tensor) -> VitscopeError:
     )
 
 
-def measure(given: OnModel, shard: int, selection: Mapping[str, Any], tokens: int) -> pd.DataFrame:
+def measure_probe(
+    given: OnModel, shard: int, selection: Mapping[str, Any], tokens: int
+) -> pd.DataFrame:
     """Return the vectors of the images of a shard at all cut points, and what is known of these."""
     network = given.network.eval().to(given.device)
     rows = shard_rows(len(given.images), shard, **selection)

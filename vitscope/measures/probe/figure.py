@@ -32,7 +32,7 @@ def _draw_probe(panel: Panel) -> None:
     panel.axes.set_ylim(0, 1)
 
 
-def plot(table: pd.DataFrame, members: Sequence[Member]) -> Figure:
+def plot_probe(table: pd.DataFrame, members: Sequence[Member]) -> Figure:
     """Draw two panels per model: accuracy by depth of linear probes, and below of neighbours."""
     upper, lower = stack_panels(len(members), 2)
     for panels, by in ((upper, LINEAR), (lower, NEIGHBOURS)):

@@ -15,6 +15,7 @@ from vitscope.measures.measure import (
     selection,
     together,
 )
+from vitscope.measures.probe.table import PART, TABLE
 from vitscope.settings.section import setting
 
 # Parts of the images, of which each is read by what is fitted on the others.
@@ -44,8 +45,10 @@ def _refuse(case: Case) -> None:
         )
 
 
-MEASURE = Measure(
+PROBE = Measure(
     needs="model",
+    table=TABLE,
+    part=PART,
     question="How networks classify",
     figures={"probe": FigureKind()},
     settings=Settings,

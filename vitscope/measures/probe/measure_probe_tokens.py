@@ -55,8 +55,9 @@ def _merging(case: Case) -> Given:
     return {"threshold": norms.threshold} | bootstrap(case)
 
 
-MEASURE = Measure(
+PROBE_TOKENS = Measure(
     needs="parts",
+    table=TABLE,
     parts_of="probe",
     question="What becomes of tokens",
     figures={"probe_tokens": FigureKind()},

@@ -27,7 +27,7 @@ def accuracy(found: Array, targets: Array) -> float:
     return float((found.argmax(1) == targets.argmax(1)).mean())
 
 
-def merge(parts: Parts, neighbours: int, resamples: int, seed: int) -> pd.DataFrame:
+def merge_probe(parts: Parts, neighbours: int, resamples: int, seed: int) -> pd.DataFrame:
     """Return how well classes are read at each cut point of a model."""
     found, right = [], []
     for rows in by_cut_point(parts.tables, (MEAN, PREFIX, TOKEN)):

@@ -20,7 +20,7 @@ _RESAMPLED = f"difference{RESAMPLED}"
 GROUPS = ALL, OTHERS, OUTLIERS = range(3)
 
 
-def merge(parts: Parts, threshold: float, resamples: int, seed: int) -> pd.DataFrame:
+def merge_probe_tokens(parts: Parts, threshold: float, resamples: int, seed: int) -> pd.DataFrame:
     """Return what is read of places and pixels at each cut point of a model."""
     found, squares = [], []
     for rows in by_cut_point(parts.tables, [TOKEN]):

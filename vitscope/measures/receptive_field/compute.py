@@ -208,7 +208,7 @@ class Field:
         return np.stack([self._squares.holding(rings, each / 100)[1] for each in SHARES], axis=1)
 
 
-def measure(
+def measure_receptive_field(
     given: OnModel, settings: Settings, seed: int | None, bootstrap: Mapping[str, int]
 ) -> pd.DataFrame:
     """Return the effective receptive field of a model at the cut points that are chosen."""

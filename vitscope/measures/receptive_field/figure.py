@@ -44,7 +44,7 @@ def _draw(axes: Axes, row: pd.Series) -> None:
     )
 
 
-def plot(table: pd.DataFrame, members: Sequence[Member]) -> Figure:
+def plot_receptive_field(table: pd.DataFrame, members: Sequence[Member]) -> Figure:
     """Draw a row of maps per model, in the order of depth, each scaled to its largest value."""
     points = [rows_of(table, member.model, ["index"]) for member in members]
     columns = max(map(len, points))

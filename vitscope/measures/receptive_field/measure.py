@@ -13,6 +13,8 @@ from vitscope.measures.measure import (
     together,
     whole_settings,
 )
+from vitscope.measures.measure import Case, FigureKind, Given, Measure, passes_of
+from vitscope.measures.receptive_field.table import TABLE
 from vitscope.settings.section import setting
 
 # Of each image: a pass up to the last cut point, and one back from each, which takes two of those
@@ -41,8 +43,9 @@ def choose_images(case: Case) -> Given:
     return {"seed": case.study.analysis.seed}
 
 
-MEASURE = Measure(
+RECEPTIVE_FIELD = Measure(
     needs="model",
+    table=TABLE,
     question="Where networks look",
     figures={"receptive_field": FigureKind()},
     settings=Settings,

@@ -7,28 +7,26 @@ from vitscope.corruptions import MEAN
 
 _ERRS_LESS = smaller("error", "mean corruption error")
 
-CLAIMS = {
-    "robustness": Evidence(
-        "corruption_error",
-        (
-            Claim(
-                "msa_makes_convs_robust",
-                "Convs with MSAs among them withstand corruptions better than Convs alone",
-                "Fig. 12b",
-                hybrid_against_convolution,
-                _ERRS_LESS,
-                "The paper's Fig. 12b, where Alter-ResNet is more robust than ResNet; for pure "
-                "transformers it shows the opposite, so they have no such claim.",
-            ),
-            Claim(
-                "averaging_withstands_corruptions",
-                "Averaging withstands corruptions better",
-                "Park and Kim 2022",
-                averaging,
-                _ERRS_LESS,
-                AVERAGED.format("are robust"),
-            ),
+CLAIMS_ROBUSTNESS = Evidence(
+    "corruption_error",
+    (
+        Claim(
+            "msa_makes_convs_robust",
+            "Convs with MSAs among them withstand corruptions better than Convs alone",
+            "Fig. 12b",
+            hybrid_against_convolution,
+            _ERRS_LESS,
+            "The paper's Fig. 12b, where Alter-ResNet is more robust than ResNet; for pure "
+            "transformers it shows the opposite, so they have no such claim.",
         ),
-        value_in_row("error", "corruption", MEAN),
-    )
-}
+        Claim(
+            "averaging_withstands_corruptions",
+            "Averaging withstands corruptions better",
+            "Park and Kim 2022",
+            averaging,
+            _ERRS_LESS,
+            AVERAGED.format("are robust"),
+        ),
+    ),
+    value_in_row("error", "corruption", MEAN),
+)

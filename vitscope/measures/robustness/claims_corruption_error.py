@@ -26,29 +26,27 @@ def _published(points: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame({"measure": _ERRORS, "value": (1 - shares).to_list()})
 
 
-CLAIMS = {
-    "robustness_by_accuracy": Evidence(
-        "corruption_error",
-        (
-            Claim(
-                "alternet_errs_less",
-                "AlterNet has a lower test error than its CNN",
-                "Fig. 12",
-                alternet_against_its_cnn,
-                smaller("clean_error", "test error"),
-                f"{_WHY} The test error is the share of wrong predictions on images as they are.",
-            ),
-            Claim(
-                "alternet_withstands_corruptions",
-                "AlterNet withstands corruptions better than its CNN",
-                "Fig. 12",
-                alternet_against_its_cnn,
-                smaller("error", "mean corruption error"),
-                f"{_WHY} The robustness that the paper shows is taken for one minus the mean "
-                "corruption error.",
-            ),
+CLAIMS_ROBUSTNESS_BY_ACCURACY = Evidence(
+    "corruption_error",
+    (
+        Claim(
+            "alternet_errs_less",
+            "AlterNet has a lower test error than its CNN",
+            "Fig. 12",
+            alternet_against_its_cnn,
+            smaller("clean_error", "test error"),
+            f"{_WHY} The test error is the share of wrong predictions on images as they are.",
         ),
-        _measured,
-        _published,
-    )
-}
+        Claim(
+            "alternet_withstands_corruptions",
+            "AlterNet withstands corruptions better than its CNN",
+            "Fig. 12",
+            alternet_against_its_cnn,
+            smaller("error", "mean corruption error"),
+            f"{_WHY} The robustness that the paper shows is taken for one minus the mean "
+            "corruption error.",
+        ),
+    ),
+    _measured,
+    _published,
+)

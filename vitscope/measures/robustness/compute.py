@@ -42,7 +42,7 @@ def _batches(
         yield normalize(images[first : first + batch_size], mean, std)
 
 
-def measure(given: OnModel, corruptions: Sequence[str], clean: bool) -> pd.DataFrame:
+def measure_robustness(given: OnModel, corruptions: Sequence[str], clean: bool) -> pd.DataFrame:
     """Return the scores of a model under some corruptions, and first on clean images if wanted.
 
     Beside each is of which images the class is found.

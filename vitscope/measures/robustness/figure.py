@@ -100,7 +100,7 @@ def _panels(rows: int) -> Panels:
     return Panels(figure, [*left, figure.add_subplot(grid[:, 1])], 2)
 
 
-def plot(
+def plot_robustness(
     table: pd.DataFrame,
     corruption_error: pd.DataFrame,
     members: Sequence[Member],
@@ -137,7 +137,7 @@ def _draw_model(axes: Axes, row: pd.Series, look: Look) -> None:
     axes.plot(100 * accuracy, 100 * robustness, **look.line, linestyle="", zorder=3)
 
 
-def plot_corruption_error(
+def plot_robustness_by_accuracy(
     table: pd.DataFrame, members: Sequence[Member], published: Mapping[str, Published]
 ) -> Figure:
     """Draw a point for each model: across its accuracy, upwards its robustness.

@@ -95,8 +95,10 @@ def count_views(case: Case) -> int:
     return len(case.steps) * len(case.settings.severities) + (case.part == 0)
 
 
-MEASURE = Measure(
+ROBUSTNESS = Measure(
     needs="model",
+    table=TABLE,
+    part=PART,
     question="How networks classify",
     figures={"robustness": FigureKind(beside=("corruption_error",))},
     settings=Settings,

@@ -52,8 +52,9 @@ def choose_alexnet(case: Case) -> Given:
     return {"alexnet": name if name in get_args(WithAlexNet) else None}
 
 
-MEASURE = Measure(
+CORRUPTION_ERROR = Measure(
     needs="parts",
+    table=TABLE,
     parts_of="robustness",
     question="How networks classify",
     figures={"robustness_by_accuracy": FigureKind(published=frozenset({"accuracy", "robustness"}))},

@@ -5,6 +5,6 @@ import pandas as pd
 from vitscope.measures.given import Parts
 
 
-def merge(parts: Parts) -> pd.DataFrame:
+def merge_robustness(parts: Parts) -> pd.DataFrame:
     """Return the scores of all parts, below each other."""
     return pd.concat(parts.tables, ignore_index=True).drop(columns="right")

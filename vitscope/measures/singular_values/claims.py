@@ -27,41 +27,39 @@ def _excess_of_mlps(points: Points) -> Found | None:
     return compare_kinds(changed, points.frame["kind"].to_numpy()[1:][kept], "mlp", "msa")
 
 
-CLAIMS = {
-    "effective_rank": Evidence(
-        "singular_values",
-        (
-            Claim(
-                "rank_of_tokens_falls",
-                "The effective rank of tokens falls with depth",
-                "Dong et al. 2021",
-                attending,
-                replace(
-                    _FALL,
-                    find=_fall,
-                    rule=f"{_FALL.rule} Networks whose maps change their size or their channels "
-                    "have no such claim: their ranks cannot be compared.",
-                ),
-                "Not in the paper: Dong et al. 2021 show that the rank of tokens collapses with "
-                "depth in attention without shortcuts and MLPs, and that both work against it, so "
-                "that it need not fall.",
+CLAIMS_EFFECTIVE_RANK = Evidence(
+    "singular_values",
+    (
+        Claim(
+            "rank_of_tokens_falls",
+            "The effective rank of tokens falls with depth",
+            "Dong et al. 2021",
+            attending,
+            replace(
+                _FALL,
+                find=_fall,
+                rule=f"{_FALL.rule} Networks whose maps change their size or their channels "
+                "have no such claim: their ranks cannot be compared.",
             ),
-            Claim(
-                "msas_lower_the_rank",
-                "MSAs lower the effective rank of tokens, or raise it less than MLPs do",
-                "Dong et al. 2021",
-                attending,
-                Statistic(
-                    "difference of changes",
-                    "The value is the mean change of the effective rank of tokens over MLPs minus "
-                    "the mean change over MSAs; blocks that subsample or change the channels are "
-                    "left out.",
-                    _excess_of_mlps,
-                ),
-                "Not in the paper: Dong et al. 2021 show that attention alone lowers the rank of "
-                "tokens, and that MLPs work against it.",
-            ),
+            "Not in the paper: Dong et al. 2021 show that the rank of tokens collapses with "
+            "depth in attention without shortcuts and MLPs, and that both work against it, so "
+            "that it need not fall.",
         ),
-        lambda rows, blocks: in_order(rows[rows["of"] == TOKENS], blocks),
-    )
-}
+        Claim(
+            "msas_lower_the_rank",
+            "MSAs lower the effective rank of tokens, or raise it less than MLPs do",
+            "Dong et al. 2021",
+            attending,
+            Statistic(
+                "difference of changes",
+                "The value is the mean change of the effective rank of tokens over MLPs minus "
+                "the mean change over MSAs; blocks that subsample or change the channels are "
+                "left out.",
+                _excess_of_mlps,
+            ),
+            "Not in the paper: Dong et al. 2021 show that attention alone lowers the rank of "
+            "tokens, and that MLPs work against it.",
+        ),
+    ),
+    lambda rows, blocks: in_order(rows[rows["of"] == TOKENS], blocks),
+)

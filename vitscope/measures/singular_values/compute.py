@@ -35,7 +35,7 @@ def spectra_of(maps: Array, chosen: Array) -> Array:
     return np.concatenate([rank, log_ratios(values), tokens.mean(axis=2)], axis=1)
 
 
-def measure(given: OnLatents, tokens: int, seed: int) -> pd.DataFrame:
+def measure_singular_values(given: OnLatents, tokens: int, seed: int) -> pd.DataFrame:
     """Return the spectrum of the tokens of every image of a shard, and its pooled vector."""
     latents = given.latents
     shapes = {name: latents.shape(name)[1:] for name in latents.names}

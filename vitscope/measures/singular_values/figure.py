@@ -28,7 +28,7 @@ def _draw_spectra(axes: Axes, points: pd.DataFrame) -> None:
     axes.xaxis.set_major_locator(MaxNLocator(4, integer=True, min_n_ticks=2))
 
 
-def plot(table: pd.DataFrame, members: Sequence[Member]) -> Figure:
+def plot_singular_values(table: pd.DataFrame, members: Sequence[Member]) -> Figure:
     """Draw two panels per model: the spectra of its tokens, and below of its images.
 
     All panels side by side have one scale. Curves end where singular values are round-off.
@@ -59,7 +59,7 @@ def _draw_rank(panel: Panel, tokens: pd.DataFrame, images: pd.DataFrame) -> None
     panel.draw_points(tokens, "effective_rank")
 
 
-def plot_rank(table: pd.DataFrame, members: Sequence[Member]) -> Figure:
+def plot_effective_rank(table: pd.DataFrame, members: Sequence[Member]) -> Figure:
     """Draw one panel per model: the effective rank of tokens and of images by depth."""
     panels = make_panels(len(members))
     for panel in panels.of_models(members, table):

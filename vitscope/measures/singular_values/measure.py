@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 from vitscope.measures.measure import FigureKind, Measure, Merge, bootstrap, own_settings
+from vitscope.measures.singular_values.table import PART, TABLE
 from vitscope.settings.section import setting
 
 
@@ -19,10 +20,12 @@ class Settings:
     seed: int = setting(0, "Seed of the choice of these positions.", minimum=0)
 
 
-MEASURE = Measure(
+SINGULAR_VALUES = Measure(
     needs="latents",
+    table=TABLE,
+    part=PART,
     question="What becomes of tokens",
-    figures={"singular_values": FigureKind(), "effective_rank": FigureKind("rank")},
+    figures={"singular_values": FigureKind(), "effective_rank": FigureKind()},
     settings=Settings,
     arguments=own_settings,
     merge=Merge(bootstrap, at_cut_points=True),

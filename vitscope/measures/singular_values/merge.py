@@ -16,7 +16,7 @@ from vitscope.measures.singular_values.spectra import (
 from vitscope.measures.singular_values.table import IMAGES, TOKENS
 
 
-def merge(parts: Parts, resamples: int, seed: int) -> pd.DataFrame:
+def merge_singular_values(parts: Parts, resamples: int, seed: int) -> pd.DataFrame:
     """Return both spectra of a model at each cut point."""
     per_image = pd.concat(parts.tables, ignore_index=True)
     # In one order, however the images were cut into shards.

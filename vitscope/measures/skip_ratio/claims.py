@@ -29,41 +29,39 @@ def _falls_with_depth(points: Points) -> Found | None:
     return rank_correlation(depth[None], -ratios)
 
 
-CLAIMS = {
-    "skip_ratio": Evidence(
-        "skip_ratio",
-        (
-            Claim(
-                "shortcuts_of_attention_carry_more",
-                "Shortcuts of networks with MSAs carry more than those of CNNs",
-                "Raghu et al. 2021",
-                attention_against_convolution,
-                Statistic(
-                    "difference of mean log ratios",
-                    "The value is the mean over sums of the natural logarithm of the norm of the "
-                    "shortcut over that of the branch, of the tokens of positions, of the first "
-                    "model minus that of the convolutional one.",
-                    _carry_more,
-                ),
-                "Not in the paper: Raghu et al. 2021 find that shortcuts are more influential in "
-                "ViTs than in ResNets.",
+CLAIMS_SKIP_RATIO = Evidence(
+    "skip_ratio",
+    (
+        Claim(
+            "shortcuts_of_attention_carry_more",
+            "Shortcuts of networks with MSAs carry more than those of CNNs",
+            "Raghu et al. 2021",
+            attention_against_convolution,
+            Statistic(
+                "difference of mean log ratios",
+                "The value is the mean over sums of the natural logarithm of the norm of the "
+                "shortcut over that of the branch, of the tokens of positions, of the first "
+                "model minus that of the convolutional one.",
+                _carry_more,
             ),
-            Claim(
-                "class_token_passes_first",
-                "The class token passes through lower shortcuts, other tokens through higher ones",
-                "Raghu et al. 2021",
-                attending,
-                Statistic(
-                    "rank correlation of ratio and depth, negative",
-                    "The value is the rank correlation (Spearman), times -1, of depth and the "
-                    "ratio of norms of the class token divided by that of the tokens of positions.",
-                    _falls_with_depth,
-                ),
-                "Not in the paper: Raghu et al. 2021 find that in the lower half of a ViT the "
-                "shortcut counts for more for the class token than for other tokens, and in the "
-                "upper half for less.",
-            ),
+            "Not in the paper: Raghu et al. 2021 find that shortcuts are more influential in "
+            "ViTs than in ResNets.",
         ),
-        lambda rows, _blocks: rows,
-    )
-}
+        Claim(
+            "class_token_passes_first",
+            "The class token passes through lower shortcuts, other tokens through higher ones",
+            "Raghu et al. 2021",
+            attending,
+            Statistic(
+                "rank correlation of ratio and depth, negative",
+                "The value is the rank correlation (Spearman), times -1, of depth and the "
+                "ratio of norms of the class token divided by that of the tokens of positions.",
+                _falls_with_depth,
+            ),
+            "Not in the paper: Raghu et al. 2021 find that in the lower half of a ViT the "
+            "shortcut counts for more for the class token than for other tokens, and in the "
+            "upper half for less.",
+        ),
+    ),
+    lambda rows, _blocks: rows,
+)

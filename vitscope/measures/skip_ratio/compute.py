@@ -75,7 +75,7 @@ def ratio_table(logs: Logs, blocks: pd.DataFrame, bootstrap: Mapping[str, int]) 
     return blocks[[*CUT_POINT]].merge(found, on="index", validate="one_to_many")
 
 
-def measure(
+def measure_skip_ratio(
     given: OnModel, chosen: Mapping[str, Any], bootstrap: Mapping[str, int]
 ) -> pd.DataFrame:
     """Return the ratios of a model on the `chosen` images."""

@@ -25,7 +25,7 @@ def _draw_kind(panel: Panel, kind: str, name: str, points: pd.DataFrame) -> None
     panel.legend.add_line(name, of_all)
 
 
-def plot(table: pd.DataFrame, blocks: pd.DataFrame, members: Sequence[Member]) -> Figure:
+def plot_skip_ratio(table: pd.DataFrame, blocks: pd.DataFrame, members: Sequence[Member]) -> Figure:
     """Draw one panel per model: a curve for each kind of token; one scale for all."""
     panels = make_panels(len(members))
     for panel, member in zip(panels.of_models(members, table), members, strict=True):

@@ -46,8 +46,9 @@ class Settings:
     )
 
 
-MEASURE = Measure(
+SKIP_RATIO = Measure(
     needs="model",
+    table=TABLE,
     question="How networks are built",
     figures={"skip_ratio": FigureKind(beside=("blocks",))},
     settings=Settings,

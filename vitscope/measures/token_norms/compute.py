@@ -22,7 +22,7 @@ def outliers(norms: Array, threshold: float) -> Array:
     return norms > threshold * np.median(norms, axis=1, keepdims=True)
 
 
-def measure(given: OnLatents, threshold: float) -> pd.DataFrame:
+def measure_token_norms(given: OnLatents, threshold: float) -> pd.DataFrame:
     """Return the quantiles of every image of a shard, and where its outliers are."""
     latents = given.latents
     norms = measure_slices(given, dict.fromkeys(latents.names, token_norms))

@@ -45,7 +45,7 @@ def _draw_outliers(panel: Panel) -> None:
     panel.axes.yaxis.set_major_formatter(PercentFormatter(1, symbol=" %"))
 
 
-def plot(table: pd.DataFrame, members: Sequence[Member]) -> Figure:
+def plot_token_norms(table: pd.DataFrame, members: Sequence[Member]) -> Figure:
     """Draw two panels per model: norms by depth, and below the share of outliers."""
     upper, lower = stack_panels(len(members), 2)
     for panel in upper.of_models(members, table):
@@ -62,7 +62,7 @@ _BAR_WIDTH, _TEXT_HEIGHT = 0.6, 0.35
 _THERE = "Images with an outlier there"
 
 
-def plot_outliers(table: pd.DataFrame, members: Sequence[Member]) -> Figure:
+def plot_token_outliers(table: pd.DataFrame, members: Sequence[Member]) -> Figure:
     """Draw a map per model, at its cut point of the most outliers: how often a position has one.
 
     Each has a scale of its own: outliers of one model may be a hundred times as many as another's.

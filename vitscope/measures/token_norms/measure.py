@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 from vitscope.measures.measure import FigureKind, Measure, Merge, bootstrap, own_settings, together
+from vitscope.measures.token_norms.table import PART, TABLE
 from vitscope.settings.section import setting
 
 
@@ -18,10 +19,12 @@ class Settings:
     )
 
 
-MEASURE = Measure(
+TOKEN_NORMS = Measure(
     needs="latents",
+    table=TABLE,
+    part=PART,
     question="What becomes of tokens",
-    figures={"token_norms": FigureKind(), "token_outliers": FigureKind("outliers")},
+    figures={"token_norms": FigureKind(), "token_outliers": FigureKind()},
     settings=Settings,
     arguments=own_settings,
     merge=Merge(together(own_settings, bootstrap), at_cut_points=True),

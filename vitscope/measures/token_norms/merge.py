@@ -9,7 +9,7 @@ from vitscope.measures.per_image import means
 from vitscope.measures.token_norms.table import QUANTILES
 
 
-def merge(parts: Parts, threshold: float, resamples: int, seed: int) -> pd.DataFrame:
+def merge_token_norms(parts: Parts, threshold: float, resamples: int, seed: int) -> pd.DataFrame:
     """Return the norms of a model at each cut point, and how many of its tokens are outliers."""
     # In one order, however the work was cut: sums follow it.
     per_image = pd.concat(parts.tables).sort_values(["index", "image"], ignore_index=True)

@@ -29,6 +29,6 @@ def token_similarity(maps: Array) -> Array:
     return result
 
 
-def measure(given: OnLatents) -> pd.DataFrame:
+def measure_token_similarity(given: OnLatents) -> pd.DataFrame:
     """Return the similarity of the tokens of every image of a shard at every cut point."""
     return part_of_tokens(given, token_similarity, "similarity")

@@ -24,8 +24,10 @@ PART = Table(
 )
 
 
-MEASURE = Measure(
+TOKEN_SIMILARITY = Measure(
     needs="latents",
+    table=TABLE,
+    part=PART,
     question="What becomes of tokens",
     figures={
         "token_similarity": FigureKind(

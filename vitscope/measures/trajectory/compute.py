@@ -49,7 +49,7 @@ def _as_table(points: pd.DataFrame, names: Sequence[str], warmup: str | None) ->
     return moments.assign(ends_warmup=(moments["moment"] == warmup) & (moments["order"] > 0))
 
 
-def measure(
+def measure_trajectory(
     given: OnWeights,
     warmup: str | None,
     names: Sequence[str] = (),

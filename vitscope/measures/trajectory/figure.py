@@ -68,7 +68,7 @@ def _frame(axes: PolarAxes, table: pd.DataFrame) -> int:
     return degrees
 
 
-def plot(table: pd.DataFrame, members: Sequence[Member]) -> Figure:
+def plot_trajectory(table: pd.DataFrame, members: Sequence[Member]) -> Figure:
     """Draw the ways of all models from the first weights to the last in one panel."""
     shown = {member.model: rows_of(table, member.model, ["order"]) for member in members}
     figure = Figure(figsize=(_WIDTH, _FIGURE_HEIGHTS[90]), layout="compressed")

@@ -55,8 +55,9 @@ def refuse_unrecorded(case: Case) -> None:
         )
 
 
-MEASURE = Measure(
+TRAJECTORY = Measure(
     needs="weights",
+    table=TABLE,
     question="How networks train",
     figures={"trajectory": FigureKind()},
     arguments=find_warmup,

@@ -1,4 +1,4 @@
-"""Draw a figure from its tables, in every format."""
+"""Jobs of figures: draw one from its tables, write its points as CSV, draw the cut points."""
 
 from dataclasses import asdict
 from pathlib import Path
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from vitscope.claims.published import Published
 
 
-def facts(study: Study, figure: str) -> dict[str, str]:
+def facts_of_figure(study: Study, figure: str) -> dict[str, str]:
     """Return what a figure is made from, for its caption and its metadata."""
     entry = study.figures[figure]
     models = [study.models[name] for name in entry.models]
@@ -30,12 +30,12 @@ def facts(study: Study, figure: str) -> dict[str, str]:
         found |= describing.classes(study, name, splits)
     for model in models:
         found |= describing.norms(model)
-        of_training = measure.needs == "weights"
-        found |= describing.trajectory(model) if of_training else describing.weights(model)
+        way = "history" in measure.inputs
+        found |= describing.trajectory(model) if way else describing.weights(model)
     return found
 
 
-def _values(study: Study, names: Names) -> Values:
+def _values_of_figure(study: Study, names: Names) -> Values:
     name = names["figure"]
     entry = study.figures[name]
     measures = registry.of(study)
@@ -47,11 +47,10 @@ def _values(study: Study, names: Names) -> Values:
         "members": describing.members(study, name),
         "published": None if entry.published is None else asdict(entry.published),
         "snapshots": entry.shown_snapshots(),
-        "facts": facts(study, name),
+        "facts": facts_of_figure(study, name),
         "caption": caption_of(kind),
         "values": kind.values | entry.options,
-        "plot": kind.plot,
-        "modules": [measures.figure_module(kind)],
+        "modules": [measures.drawing(kind)],
     }
 
 
@@ -63,12 +62,11 @@ def draw_figure(inputs: Files, outputs: Files, values: Values, resources: Resour
     members = [
         Member(**{**member, "label": literal(member["label"])}) for member in values["members"]
     ]
-    (module,) = values["modules"]
+    (plot,) = values["modules"]
     made_from = values["facts"] | _digests(inputs, values)
     with style(inputs["style"]):
         figure = draw(
-            module,
-            values["plot"],
+            plot,
             tables,
             members,
             published,
@@ -79,7 +77,7 @@ def draw_figure(inputs: Files, outputs: Files, values: Values, resources: Resour
             save(figure, path, values["name"], made_from)
 
 
-DRAW_FIGURE = Job(run=draw_figure, values=_values)
+DRAW_FIGURE = Job(run=draw_figure, values=_values_of_figure)
 
 
 def read_points(
@@ -115,3 +113,47 @@ def _digests(inputs: Files, values: Values) -> dict[str, str]:
                 prefix, what = split_prefix(key.removesuffix("_sha256"))
                 found[f"{what.capitalize()} SHA-256 of {labels[models[prefix]]}"] = digest
     return found
+
+
+def _values_of_points(study: Study, names: Names) -> Values:
+    drawn = DRAW_FIGURE.values(study, names)
+    needed = ("tables", "members", "snapshots", "published", "published_columns")
+    return {name: drawn[name] for name in needed}
+
+
+def export_figure(inputs: Files, outputs: Files, values: Values, resources: Resources) -> None:
+    from vitscope.claims.snapshots import at_snapshots
+    from vitscope.drawing.figure import Member
+    from vitscope.drawing.points import points_of
+    from vitscope.files.tables import write_csv
+
+    tables, published = read_points(inputs, values)
+    members = [Member(**member) for member in values["members"]]
+    shown = at_snapshots(tables, values["snapshots"])
+    write_csv(points_of(shown, members, published or {}), outputs["csv"])
+
+
+EXPORT_FIGURE = Job(run=export_figure, values=_values_of_points)
+
+
+def draw_blocks(inputs: Files, outputs: Files, values: Values, resources: Resources) -> None:
+    from vitscope.drawing.figure import literal
+    from vitscope.drawing.network import plot
+    from vitscope.drawing.saving import save, style
+    from vitscope.networks.finding.cut_point_columns import BLOCKS
+
+    blocks = BLOCKS.read(inputs["blocks"])
+    with style(inputs["style"]):
+        figure = plot(blocks, literal(values["label"]))
+        for path in outputs.values():
+            save(figure, path, f"blocks of {values['model']}", {"Study": values["study"]})
+
+
+DRAW_BLOCKS = Job(
+    run=draw_blocks,
+    values=lambda study, names: {
+        "study": describing.title(study),
+        "model": names["model"],
+        "label": study.models[names["model"]].label,
+    },
+)

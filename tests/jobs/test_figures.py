@@ -1,13 +1,18 @@
-"""What figures take of a model."""
+"""What figures say of what they are made from, and their points as CSV."""
 
 from pathlib import Path
 
+import pandas as pd
 import pytest
 
+from tests.helpers.claims import variances, with_resamples
 from tests.helpers.studies import mini, mini_with
 from vitscope.drawing.figure import Member
 from vitscope.drawing.looks import look_of
+from vitscope.drawing.points import points_of
 from vitscope.jobs.describing import member
+from vitscope.jobs.job import Resources
+from vitscope.jobs.tables import export_table
 from vitscope.settings.study import Study
 from vitscope.studies.loading import BUNDLED_STUDIES, load_study
 
@@ -42,3 +47,21 @@ def test_an_alternet_without_attention_looks_like_the_resnet_that_it_is() -> Non
     looks = {name: look_of(Member(**member(study, name))) for name in study.models}
     assert looks["cnn"] == looks["resnet"]
     assert looks["cnn_with_msas"] == looks["alternet"] != looks["resnet"]
+
+
+PLAIN = variances("m", ["stem", "msa", "mlp"], [4] * 3, [1, 3, 2])
+TABLE = with_resamples(PLAIN, "variance", 0.1)
+
+
+def test_resamples_are_left_out_of_csv(tmp_path: Path) -> None:
+    assert {*TABLE} - {*PLAIN} == {"variance_resampled"}
+    TABLE.to_parquet(tmp_path / "table.parquet")
+    inputs = {"table": str(tmp_path / "table.parquet")}
+    export_table(inputs, {"csv": str(tmp_path / "table.csv")}, {}, Resources())
+    pd.testing.assert_frame_equal(pd.read_csv(tmp_path / "table.csv"), PLAIN)
+
+
+def test_the_data_of_a_figure_has_no_resamples() -> None:
+    points = points_of({"feature_variance": TABLE}, [Member("m", "M", "vit")], {})
+    assert {*PLAIN} <= {*points}
+    assert not [name for name in points if name.endswith("_resampled")]

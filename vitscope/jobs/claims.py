@@ -1,6 +1,7 @@
-"""Count the claims of the paper that the figures of a study are about."""
+"""Jobs of claims: count those that the figures of a study are about, and draw the verdicts."""
 
 from dataclasses import asdict
+from pkgutil import resolve_name
 from typing import TYPE_CHECKING
 
 from vitscope.jobs import describing
@@ -15,43 +16,36 @@ if TYPE_CHECKING:
     from vitscope.claims.counting import Tables
 
 
-def _figures(study: Study) -> dict[str, Values]:
+def _figures_with_claims(study: Study) -> dict[str, Values]:
     """Return the figures that the paper may claim something of, and who counts it."""
     found = {}
     measures = registry.of(study)
     for name, figure in study.figures.items():
         kind = measures.kinds()[figure.kind]
-        if measures.has(kind.measure, "claims"):
+        if claims := measures.claiming(kind):
             found[name] = {
-                "kind": figure.kind,
-                "module": measures.module(kind.measure, "claims"),
+                "claims": claims,
                 "models": figure.models,
                 "published": None if figure.published is None else asdict(figure.published),
                 "columns": sorted(kind.published),
                 "snapshots": figure.shown_snapshots(),
             }
             if own := measures.own.get(kind.measure):
-                found[name]["own"] = {"runs": own.claims, "table": own.table.name}
+                found[name]["own"] = {"runs": own.claims, "table": own.measure.table.name}
     return found
 
 
-def _columns(study: Study, figures: dict[str, Values]) -> Values:
-    """Return the tables that claims of figures may be counted on, each with its columns."""
-    measures = registry.of(study)
+def _values_of_claims(study: Study, names: Names) -> Values:
+    figures, measures = _figures_with_claims(study), registry.of(study)
     tables = {name for figure in figures for name in study.figures[figure].measures}
-    return {name: measures.columns_of(name) for name in sorted(tables)}
-
-
-def _values(study: Study, names: Names) -> Values:
-    figures = _figures(study)
     return {
         "study": describing.title(study),
         "figures": figures,
-        "columns": _columns(study, figures),
+        "columns": {name: measures.columns_of(name) for name in sorted(tables)},
         "traits_of": {name: traits_of(study, name) for name in study.models_of()},
         "labels": describing.labels(study),
         "repeats": study.repeats(),
-        "modules": sorted({figure["module"] for figure in figures.values()}),
+        "modules": sorted({figure["claims"] for figure in figures.values()}),
     }
 
 
@@ -73,21 +67,25 @@ def count_claims(inputs: Files, outputs: Files, values: Values, resources: Resou
     from vitscope.files.tables import read_warnings
     from vitscope.files.whole import write_text
 
-    counts = {name: _evidence_of(figure) for name, figure in values["figures"].items()}
-    evidence = {name: each for name, each in counts.items() if each}
+    evidence = {name: _evidence_of(figure) for name, figure in values["figures"].items()}
     tables = _read_tables(inputs, evidence, values["columns"])
-    traits_of = values["traits_of"]
+    traits = values["traits_of"]
     counted = [
-        _count(name, values["figures"][name], found, tables, inputs["published"], traits_of)
+        _count_of_figure(name, values["figures"][name], found, tables, inputs["published"], traits)
         for name, found in evidence.items()
     ]
-    seeds = {model: traits.get("training.seed") for model, traits in traits_of.items()}
+    seeds = {model: each.get("training.seed") for model, each in traits.items()}
     every = joined(CLAIMS, [each for each, _ in counted])
     claims = add_recipes(every, trainings(values["repeats"], seeds))
     agreement = joined(AGREEMENT, [each for _, each in counted])
     CLAIMS.write(claims, outputs["claims"])
     AGREEMENT.write(agreement, outputs["agreement"])
-    measured = [path for name in inputs.keys() - {"published"} for path in _paths(inputs[name])]
+    measured = [
+        path
+        for name, given in inputs.items()
+        if name != "published"
+        for path in ([given] if isinstance(given, str) else given)
+    ]
     title = f"Claims of the paper: {values['study']}"
     found = sections(claims, agreement, values["labels"], evidence.values())
     page = (title, introduction(claims), list_warnings(read_warnings(measured)) + found)
@@ -96,23 +94,14 @@ def count_claims(inputs: Files, outputs: Files, values: Values, resources: Resou
     write_text(outputs["latex"], as_latex(title, found))
 
 
-COUNT_CLAIMS = Job(run=count_claims, values=_values)
+COUNT_CLAIMS = Job(run=count_claims, values=_values_of_claims)
 
 
-def _paths(given: str | list[str]) -> list[str]:
-    return [given] if isinstance(given, str) else [*given]
-
-
-def _evidence_of(figure: Values) -> "Evidence | None":
-    """Return what is claimed of a figure, and what it is counted on; some have no claims."""
-    from importlib import import_module
-
-    module = import_module(figure["module"])
-    if "own" in figure:
-        own: Evidence = module.read_claims(**figure["own"])
-        return own
-    found: Evidence | None = module.CLAIMS.get(figure["kind"])
-    return found
+def _evidence_of(figure: Values) -> "Evidence":
+    """Return what is claimed of a figure, and what it is counted on."""
+    found = resolve_name(figure["claims"])
+    evidence: Evidence = found(**figure["own"]) if "own" in figure else found
+    return evidence
 
 
 def _read_tables(
@@ -129,7 +118,7 @@ def _read_tables(
     return tables | {"blocks": pd.concat(cut_points, ignore_index=True)}
 
 
-def _count(
+def _count_of_figure(
     name: str,
     figure: Values,
     found: "Evidence",
@@ -138,14 +127,36 @@ def _count(
     traits_of: Values,
 ) -> "tuple[pd.DataFrame, pd.DataFrame]":
     """Return the claims of a figure, and how well it agrees with the published one."""
+    from vitscope.claims import counting
     from vitscope.claims.agreement import score_agreement
-    from vitscope.claims.counting import count_claims
     from vitscope.claims.published import read_published_of
     from vitscope.claims.snapshots import at_snapshots
 
     published = read_published_of(figure["published"], set(figure["columns"]), files)
     shown = at_snapshots(tables, figure["snapshots"])
     return (
-        count_claims(name, found, shown, figure["models"], published, traits_of),
+        counting.count_claims(name, found, shown, figure["models"], published, traits_of),
         score_agreement(name, found, shown, published),
     )
+
+
+def draw_claims(inputs: Files, outputs: Files, values: Values, resources: Resources) -> None:
+    from vitscope.claims.tables import CLAIMS
+    from vitscope.drawing.figure import literal
+    from vitscope.drawing.saving import save, style
+    from vitscope.drawing.verdicts import plot
+
+    labels = {model: literal(label) for model, label in values["labels"].items()}
+    with style(inputs["style"]):
+        figure = plot(CLAIMS.read(inputs["claims"]), labels)
+        for path in outputs.values():
+            save(figure, path, "claims", {"Study": values["study"]})
+
+
+DRAW_CLAIMS = Job(
+    run=draw_claims,
+    values=lambda study, names: {
+        "study": describing.title(study),
+        "labels": describing.labels(study),
+    },
+)

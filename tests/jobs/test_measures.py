@@ -1,0 +1,377 @@
+"""What jobs measure of a network: in one pass as from latents, by parts that are merged."""
+
+import re
+from collections.abc import Iterator
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+import yaml
+
+from tests.helpers.latents import written
+from tests.helpers.networks import mini
+from vitscope.data.building import build
+from vitscope.data.split import Split, select
+from vitscope.errors import VitscopeError
+from vitscope.files.tables import OF, Table, read_metadata, read_part, write_parts
+from vitscope.files.tensors import TensorFile
+from vitscope.jobs.job import Resources, find_job
+from vitscope.jobs.measures import measures_of_pass, merge_parts
+from vitscope.measures import registry
+from vitscope.measures.cka import measure_cka_between as between
+from vitscope.measures.cka.compute_cka_between import measure_cka_between
+from vitscope.measures.given import OnLatents
+from vitscope.measures.hessian.measure import TABLE
+from vitscope.networks.checkpoints.conversion import convert_made
+from vitscope.networks.finding.cut_point_columns import BLOCKS
+from vitscope.networks.running.checking import check_model
+from vitscope.networks.running.held import HeldMaps
+from vitscope.package_data import ROOT
+from vitscope.settings.study import Study
+from vitscope.studies.loading import BUNDLED_STUDIES, load_study
+
+IMAGES, SHARD = 40, 24
+MODEL = "vit"
+
+
+@pytest.fixture(scope="module")
+def split(tmp_path_factory: pytest.TempPathFactory) -> Split:
+    study = load_study(BUNDLED_STUDIES / "mini.yaml")
+    path = tmp_path_factory.mktemp("data") / "test.safetensors"
+    splits = {"test": {"images": IMAGES, "seed": 0}}
+    build("shapes32", asdict(study.data["shapes32"]) | {"splits": splits}, "test", path)
+    return Split(path)
+
+
+def study_with(batch: int, of_cka: int, dtype: str = "float32") -> Study:
+    study = load_study(BUNDLED_STUDIES / "mini.yaml")
+    changes: dict[str, Any] = {"images": IMAGES, "shard_size": SHARD, "batch_size": batch}
+    analysis = replace(study.analysis, **changes, latents_dtype=dtype)
+    sections = study.sections | {"cka": {"batch_size": of_cka}}
+    return replace(study, analysis=analysis, sections=sections)
+
+
+class Runs:
+    """Runs jobs of a network in memory, one after the other."""
+
+    def __init__(self, study: Study, split: Split, folder: Path) -> None:
+        self.study, self.folder = study, folder
+        network, _ = mini(MODEL)
+        self.inputs = {"checkpoint": network, "images": split, "blocks": folder / "blocks.parquet"}
+        self.run("list_blocks", {"network": network}, {"blocks": str(self.inputs["blocks"])})
+
+    def run(self, job: str, inputs: Any, outputs: Any, **names: str) -> None:
+        work = find_job(job)
+        values = work.values(self.study, {"model": MODEL, **names})
+        work.run(inputs, outputs, values | {"device": torch.device("cpu")}, Resources())
+
+    def in_a_pass(self) -> dict[str, pd.DataFrame]:
+        """Return the table of each measure from passes of all shards."""
+        passes = [self.folder / f"pass-{number}.parquet" for number in range(2)]
+        for number, path in enumerate(passes):
+            self.run("measure_pass", self.inputs, {"parts": path}, part=str(number))
+        return dict(self._merged(dict.fromkeys(self.measures, passes)))
+
+    def of_latents(self) -> dict[str, pd.DataFrame]:
+        """Return the same from latents that are written and read again."""
+        parts: dict[str, list[Path]] = {name: [] for name in self.measures}
+        for number in range(2):
+            latents = self.folder / f"{number}.safetensors"
+            self.run("extract_latents", self.inputs, {"latents": latents}, part=str(number))
+            for name, paths in parts.items():
+                paths.append(self.folder / f"{name}-{number}.parquet")
+                place = {"part": str(number), "measure": name}
+                self.run("measure", {"latents": latents}, {"part": paths[-1]}, **place)
+        return dict(self._merged(parts))
+
+    @property
+    def measures(self) -> list[str]:
+        return [measure.name for measure in measures_of_pass(self.study, MODEL)]
+
+    def _merged(self, parts: dict[str, list[Path]]) -> Iterator[tuple[str, pd.DataFrame]]:
+        for name, paths in parts.items():
+            inputs, path = {"parts": paths, "blocks": self.inputs["blocks"]}, self.folder / "table"
+            if registry.declared(name).of_pairs:
+                part = Table(**registry.part_columns_of(name))
+                yield (
+                    name,
+                    pd.concat([read_part(part, p, name)[0] for p in paths], ignore_index=True),
+                )
+            else:
+                self.run("merge", inputs, {"table": path}, measure=name)
+                yield name, Table(**registry.columns_of(name)).read(path)
+
+
+# Batches that fit into those of CKA, that are larger, and that fit only into a whole shard.
+@pytest.mark.parametrize(
+    ("batch", "of_cka", "dtype"),
+    [
+        (8, 16, "float32"),
+        pytest.param(24, 12, "bfloat16", marks=pytest.mark.nightly),
+        pytest.param(20, 16, "float32", marks=pytest.mark.nightly),
+    ],
+)
+def test_a_pass_measures_what_latents_do(
+    split: Split, tmp_path: Path, batch: int, of_cka: int, dtype: str
+) -> None:
+    runs = Runs(study_with(batch, of_cka, dtype), split, tmp_path)
+    ours, theirs = runs.in_a_pass(), runs.of_latents()
+    assert {"feature_variance", "fourier", "cka", "cka_between", "spatial_share"} <= {*ours}
+    for name, table in theirs.items():
+        pd.testing.assert_frame_equal(ours[name], table, check_exact=True)
+
+
+def test_parts_name_images_by_their_rows_in_the_split(split: Split, tmp_path: Path) -> None:
+    """As predictions name them: the second shard of eight of forty images."""
+    study = load_study(BUNDLED_STUDIES / "mini.yaml")
+    chosen = replace(study.analysis, images=8, shard_size=4, seed=3)
+    runs = Runs(
+        replace(study, analysis=chosen, figures={"fig9": study.figures["fig9"]}), split, tmp_path
+    )
+    rows = select(IMAGES, 8, 3)[4:].tolist()
+    path, latents = tmp_path / "pass.parquet", {"latents": tmp_path / "1.safetensors"}
+    runs.run("measure_pass", runs.inputs, {"parts": path}, part="1")
+    runs.run("extract_latents", runs.inputs, latents, part="1")
+    parts = {"feature_variance": path}
+    for name, inputs in (
+        ("fourier", latents),
+        ("attention", runs.inputs),
+        ("probe", runs.inputs),
+    ):
+        parts[name] = tmp_path / f"{name}.parquet"
+        runs.run("measure", inputs, {"table": parts[name]}, part="1", measure=name)
+        assert "rows" not in read_metadata(parts[name])
+    for name, file in parts.items():
+        found, _ = read_part(Table(**registry.part_columns_of(name)), file, name)
+        assert found["image"].unique().tolist() == rows, name
+
+
+def test_maps_that_lie_on_a_gpu_are_measured_there(
+    split: Split, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Tensors of the processor pass for those of a GPU.
+
+    Values differ by rounding: by 1e-7 of the largest variance, and by 3e-6 of the largest
+    amplitude, of which the processor has single precision.
+    """
+    runs = Runs(study_with(16, 16), split, tmp_path)
+    expected = runs.in_a_pass()
+    asked: list[str] = []
+
+    def on_gpu(self: HeldMaps, name: str) -> torch.Tensor:
+        asked.append(name)
+        return self._maps[name][: self.images]
+
+    monkeypatch.setattr(HeldMaps, "on_gpu", on_gpu)
+    found = runs.in_a_pass()
+    # Of the variance, without the maps of one pixel, and of all amplitudes.
+    assert len(asked) > len(set(asked)) > 0
+    for name, tolerance in (("feature_variance", 1e-7), ("fourier", 3e-6)):
+        ours, theirs = (each[name].select_dtypes("float") for each in (found, expected))
+        largest = theirs.abs().to_numpy().max()
+        np.testing.assert_allclose(ours, theirs, rtol=0, atol=tolerance * largest)
+        assert not ours.equals(theirs)
+
+
+def test_maps_are_read_as_those_of_a_file(tmp_path: Path) -> None:
+    held = HeldMaps("a network", {"stem": (2, 3, 3)}, 4, "bfloat16", torch.device("cpu"))
+    maps = torch.randn(5, 2, 3, 3)
+    held.put(0, maps[:1])
+    held.images = 1
+    held.put(0, maps[1:3])
+    held.images = 3
+    assert held.names == ["stem"]
+    assert held.shape("stem") == (3, 2, 3, 3)
+    assert held.dtype("stem") == "BF16"
+    stored = maps[:3].bfloat16().view(torch.uint16).numpy()
+    assert (held.mapped("stem") == stored).all()
+    rows = stored[1:].copy() * 0
+    held.read("stem", 1, rows)
+    assert (rows == stored[1:]).all()
+    # It is given to measures in place of a file.
+    named = {name for name in dir(TensorFile) if not name.startswith("_")} - {"array"}
+    assert named <= {*dir(held)}
+
+
+def merging_of(measure: str) -> dict[str, Any]:
+    return {
+        "columns": registry.columns_of(measure),
+        "measured": measure,
+        "part_columns": registry.part_columns_of(measure),
+        "modules": [registry.merging(measure)],
+    }
+
+
+def test_parts_of_several_snapshots_are_merged(tmp_path: Path) -> None:
+    paths = []
+    for snapshot, what in (("warmup", "snapshot warmup"), ("end", "checkpoint")):
+        for batch in (0, 1):
+            row = dict.fromkeys(TABLE.columns, 1) | {"model": "vit", "snapshot": snapshot}
+            rows = pd.DataFrame([row | {"batch": batch, "converged": True}])
+            paths.append(tmp_path / f"{snapshot}{batch}.parquet")
+            facts = {"data_sha256": "d", f"{what}_sha256": f"digest of {snapshot}"}
+            TABLE.write(rows, paths[-1], facts)
+    target = tmp_path / "hessian.parquet"
+    values = {"models": {"": "vit"}, "settings": {}, **merging_of("hessian")}
+    merge_parts({"parts": paths}, {"table": target}, values, Resources())
+    merged = TABLE.read(target)
+    assert merged["snapshot"].tolist() == ["warmup"] * 2 + ["end"] * 2
+    assert merged["batch"].tolist() == [0, 1] * 2
+    facts = read_metadata(target)
+    assert {key: value for key, value in facts.items() if key.endswith("sha256")} == {
+        "data_sha256": "d",
+        "snapshot warmup_sha256": "digest of warmup",
+        "checkpoint_sha256": "digest of end",
+    }
+
+
+def write_part(path: Path, of: str | None) -> Path:
+    row = dict.fromkeys(TABLE.columns, 1) | {"model": "vit", "snapshot": "end", "converged": True}
+    TABLE.write(pd.DataFrame([row]), path, {"data_sha256": "d"} | ({OF: of} if of else {}))
+    return path
+
+
+@pytest.mark.parametrize("of", ["resnet", "resnet, snapshot init", "vit2"])
+def test_a_part_of_another_model_is_refused(tmp_path: Path, of: str) -> None:
+    paths = [
+        write_part(tmp_path / str(n), each)
+        for n, each in enumerate(["vit", None, "vit, snapshot init", of])
+    ]
+    target = tmp_path / "hessian.parquet"
+    values = {"models": {"": "vit"}, "settings": {}, **merging_of("hessian")}
+    merge_parts({"parts": paths[:3]}, {"table": target}, values, Resources())
+    sentence = f"{paths[3]} is of {of} and not of vit: delete it and run again."
+    with pytest.raises(VitscopeError, match=re.escape(sentence)):
+        merge_parts({"parts": paths}, {"table": target}, values, Resources())
+
+
+def test_a_block_table_of_another_model_is_refused(tmp_path: Path) -> None:
+    known = pd.read_csv(ROOT / "tests" / "expected" / "blocks.csv").query("model == 'resnet'")
+    BLOCKS.write(known.reindex(columns=[*BLOCKS.columns]).assign(norm=None), tmp_path / "blocks")
+    values = {"models": {"": "vit"}, "settings": {}, **merging_of("feature_variance")}
+    inputs = {"parts": [], "blocks": tmp_path / "blocks"}
+    with pytest.raises(VitscopeError, match="blocks is of resnet and not of vit: delete it"):
+        merge_parts(inputs, {"table": tmp_path / "table"}, values, Resources())
+
+
+def test_parts_of_both_models_of_a_pair_are_merged(tmp_path: Path) -> None:
+    paths: dict[str, list[Path]] = {}
+    for seed, name in enumerate(("parts", "other_parts")):
+        maps = np.random.default_rng(seed).normal(size=(2, 8, 3, 2, 2)).astype(np.float32)
+        latents = written(tmp_path / "latents", list(maps[: 2 - seed]))
+        paths[name] = [tmp_path / f"{name}.parquet"]
+        part = measure_cka_between(OnLatents(latents, 0), batch_size=4)
+        facts = {"data_sha256": f"data of {name}", "checkpoint_sha256": f"weights of {name}"}
+        between.PART.write(part, paths[name][0], facts)
+    target = tmp_path / "resnet+vit.parquet"
+    models = {"": "resnet", "other_": "vit"}
+    values = {"models": models, "settings": {}, **merging_of("cka_between")}
+    merge_parts(paths, {"table": target}, values, Resources())
+    merged = between.TABLE.read(target)
+    assert set(merged["model"]) == {"resnet"}
+    assert set(merged["other_model"]) == {"vit"}
+    assert merged[["index", "other_index"]].to_numpy().tolist() == [[0, 0], [1, 0]]
+    facts = read_metadata(target)
+    assert {key: value for key, value in facts.items() if key.endswith("sha256")} == {
+        "data_sha256": "data of parts",
+        "checkpoint_sha256": "weights of parts",
+        "other_data_sha256": "data of other_parts",
+        "other_checkpoint_sha256": "weights of other_parts",
+    }
+
+
+def bytes_read() -> int:
+    """Return how many bytes this process has read so far."""
+    return int(Path("/proc/self/io").read_text().split()[1])
+
+
+@pytest.mark.skipif(not Path("/proc/self/io").exists(), reason="Linux counts what is read")
+@pytest.mark.parametrize("several", [True, False], ids=["one of several", "alone in its file"])
+def test_a_merge_reads_the_rows_of_its_measure_once(tmp_path: Path, several: bool) -> None:
+    """The parts of other measures in the file are ten times as large, and are not read."""
+    part = Table("own", {"value": ("float64", "noise")})
+    noise = np.random.default_rng(0).random(400_000)
+    own = part.to_bytes(pd.DataFrame({"value": noise[:40_000]}))
+    path = tmp_path / "0.parquet"
+    if several:
+        write_parts({"other": part.to_bytes(pd.DataFrame({"value": noise})), "own": own}, path)
+        assert path.stat().st_size > 9 * len(own)
+    else:
+        path.write_bytes(own)
+    columns = {"columns": asdict(part), "part_columns": asdict(part)}
+    values = {"models": {"": "vit"}, "settings": {}, "measured": "own", "modules": [], **columns}
+
+    def merge() -> None:
+        merge_parts({"parts": [path]}, {"table": tmp_path / "table"}, values, Resources())
+
+    merge()
+    # All modules are imported now.
+    before = bytes_read()
+    merge()
+    assert len(own) <= bytes_read() - before < 1.5 * len(own)
+
+
+STUDY: dict[str, Any] = {
+    "title": "noise",
+    "data": {
+        "images": {
+            "source": {"kind": "shapes32"},
+            "classes": 10,
+            "image_size": 32,
+            "mean": [0.5] * 3,
+            "std": [0.25] * 3,
+            "splits": {"test": {"images": 8}},
+        }
+    },
+    "models": {
+        "net": {
+            "family": "python",
+            "arch": {"file": "noise.py", "make": "Noise"},
+            "data": "images",
+            "classes": 5,
+            "checkpoint": {"made": True},
+        }
+    },
+    "analysis": {"images": 8, "shard_size": 4},
+    "figures": {"fig9": {"kind": "feature_variance", "models": ["net"]}},
+}
+
+
+def test_a_network_of_noise_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "noise.py").write_text("from tests.networks.running.test_repeating import Noise\n")
+    (tmp_path / "study.yaml").write_text(yaml.safe_dump(STUDY))
+    study = load_study(tmp_path / "study.yaml")
+    inputs = {key: str(tmp_path / key) for key in ("checkpoint", "images", "blocks")}
+    build("images", asdict(study.data["images"]), "test", Path(inputs["images"]))
+    network = study.network("net")
+    convert_made(network, Path(inputs["checkpoint"]), label="net", origin="made")
+
+    def run(job: str, output: str, **names: str) -> None:
+        work = find_job(job)
+        values = work.values(study, {"model": "net", **names})
+        work.run(inputs, {output: str(tmp_path / output)}, values, Resources())
+
+    run("list_blocks", "blocks")
+    first = {"part": "0"}
+    for job, output, names in (
+        ("measure_pass", "parts", first),
+        ("extract_latents", "latents", first),
+        ("predict", "predictions", {"split": "test"}),
+        ("measure", "table", {"measure": "lesion", **first}),
+    ):
+        with pytest.raises(VitscopeError, match=r"^The network \(Noise\): two passes of the same"):
+            run(job, output, **names)
+        assert not (tmp_path / output).exists()
+    # `vitscope check` says the same of it, and not what follows from it.
+    entry = study.models["net"]
+    checked = check_model("net", network, entry.read_at(), entry.checkpoint, "net", ROOT)
+    assert [wrong.partition(",")[0] for wrong in checked.proofs.wrong] == [
+        "two passes of the same images differ"
+    ]
+    # Once is enough: what it costs is not paid for each part.
+    run("measure_pass", "parts", part="1")
+    assert (tmp_path / "parts").exists()

@@ -1,0 +1,288 @@
+"""Jobs of measures: measure what is given, or all feature maps of a pass, and merge the parts."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from math import lcm
+from pkgutil import resolve_name
+from typing import TYPE_CHECKING
+
+from vitscope.files.pairs import by_prefix
+from vitscope.jobs.job import Files, Job, Names, Request, Resources, Study, Takes, Values
+from vitscope.jobs.latents import latents_bytes, work_of_shard
+from vitscope.jobs.networks import with_network
+from vitscope.measures import registry
+from vitscope.measures.columns import OF_IMAGE
+from vitscope.measures.measure import Case, Measure, Work
+from vitscope.networks.building.family import module_of
+from vitscope.settings.snapshots import END
+from vitscope.typed import call
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from vitscope.files.tables import Columns
+    from vitscope.networks.running.held import HeldMaps
+
+
+def case_of(study: Study, names: Names) -> Case:
+    """Return what a measure is asked about: a model, or a part or a moment of it."""
+    measure, part = registry.of(study).declared(names["measure"]), int(names.get("part", 0))
+    return Case(measure, study, names["model"], part, snapshot=names.get("snapshot", END))
+
+
+def how_to_measure(case: Case) -> Values:
+    """Return how a measure measures a model, or a part, and the columns of what is written."""
+    measures, name = registry.of(case.study), case.measure.name
+    return {
+        "settings": case.measure.arguments(case),
+        "columns": measures.part_columns_of(name),
+        "modules": [measures.measuring(name)],
+    }
+
+
+def _values_of_measure(study: Study, names: Names) -> Values:
+    case = case_of(study, names)
+    found, need = how_to_measure(case), case.measure.need
+    built = [module_of(study.models[case.model].family)] if case.builds else []
+    return {
+        **found,
+        **{key: getattr(case, key) for key in need.values},
+        "modules": [*found["modules"], need.opens, *built],
+    }
+
+
+def _passes_of_measure(request: Request) -> Work | None:
+    case, network = case_of(request.study, request.names), request.network
+    points = network.cut_points if network else 0
+    return case.measure.work(case.study, case.model, case.part, request.images, points)
+
+
+def _seconds_of_latents(request: Request) -> float:
+    rate = case_of(request.study, request.names).measure.seconds_per_gb
+    return rate * latents_bytes(request) / 1e9 if request.network else 0
+
+
+def _takes_of_measure(study: Study, names: Names) -> Takes:
+    need = registry.of(study).declared(names["measure"]).need
+    return Takes(
+        torch=need.torch,
+        work=_passes_of_measure if need.runs else None,
+        seconds=_seconds_of_latents if "latents" in need.inputs else None,
+        loads=need.loads,
+    )
+
+
+def _batches_of_measure(names: Names, values: Values) -> str | None:
+    name = names["measure"]
+    own = registry.declared(name).batch_setting if name in registry.names() else None
+    return own or ("analysis.batch_size" if "device" in values else None)
+
+
+def measure(inputs: Files, outputs: Files, values: Values, resources: Resources) -> None:
+    """Open what the measure is given, measure that, and write a table or a part of one."""
+    from vitscope.files.tables import Table, add_warnings
+
+    compute, opens = map(resolve_name, values["modules"][:2])
+    opened = opens(inputs, values, resources)
+    measured = call(compute, opened.given, values=values["settings"])
+    table, (output,) = Table(**values["columns"]), outputs.values()
+    if opened.rows is not None:
+        measured = name_images(measured, table.columns, opened.rows, values["first_image"])
+    for key in opened.named.keys() & table.columns.keys():
+        measured = measured.assign(**{key: opened.named[key]})
+    origin = add_warnings(opened.origin, getattr(opened.given, "warnings", ()))
+    table.write(measured, output, origin)
+
+
+MEASURE = Job(
+    run=measure, values=_values_of_measure, takes=_takes_of_measure, batches=_batches_of_measure
+)
+
+
+def name_images(
+    table: "pd.DataFrame", columns: "Columns", rows: Sequence[int], first: int
+) -> "pd.DataFrame":
+    """Return a part of maps that calls images by their rows in the split, as predictions do.
+
+    Measured, an image has its position among all; that of the first of these rows is `first`.
+    """
+    if "image" not in columns or columns["image"][1] != OF_IMAGE["image"][1]:
+        return table
+    return table.assign(image=[rows[position - first] for position in table["image"]])
+
+
+# All measures of feature maps, in one pass of a shard.
+
+
+def measures_of_pass(study: Study, model: str) -> list[Measure]:
+    """Return the measures of maps that the figures of a study need of a model."""
+    measures = registry.of(study)
+    shown = [name for name in study.measures() if model in study.models_of(name)]
+    found = [measure_of_parts(measures.declared(name)) for name in shown]
+    return [*{each.name: each for each in found if each.needs == "latents"}.values()]
+
+
+def measured_in_pass(study: Study, names: Names, measures: Iterable[Measure]) -> Values:
+    """Return how each measure measures, and for how many images at once all of them do.
+
+    Measures with batches of their own get whole batches, or all images of the shard.
+    """
+    found = {
+        each.name: how_to_measure(case_of(study, {**names, "measure": each.name}))
+        for each in measures
+    }
+    analysis = study.analysis
+    batches = (each["settings"].get("batch_size", 1) for each in found.values())
+    together = min(lcm(analysis.batch_size, *batches), analysis.shard_size)
+    return {"measures": found, "together": together}
+
+
+def _values_of_pass(study: Study, names: Names) -> Values:
+    analysis, model, part = study.analysis, names["model"], int(names["part"])
+    network = with_network(study, model)
+    measured = measured_in_pass(study, names, measures_of_pass(study, model))
+    of_measures = [each["modules"] for each in measured["measures"].values()]
+    return {
+        **network,
+        **measured,
+        "modules": sum(of_measures, network["modules"]),
+        "first_image": part * analysis.shard_size,
+        "pass": {
+            "shard": part,
+            "selection": study.selection(model),
+            "batch_size": analysis.batch_size,
+            "dtype": analysis.latents_dtype,
+        },
+        "device": study.device,
+    }
+
+
+def _passes_of_shard(request: Request) -> Work:
+    study, names = request.study, request.names
+    measured = measured_in_pass(study, names, measures_of_pass(study, names["model"]))
+    return work_of_shard(request, holds=measured["together"])
+
+
+def _seconds_of_pass(request: Request) -> float:
+    if not request.network:
+        return 0
+    rates = [m.seconds_per_gb for m in measures_of_pass(request.study, request.names["model"])]
+    return sum(rates) * latents_bytes(request) / 1e9
+
+
+def measure_pass(inputs: Files, outputs: Files, values: Values, resources: Resources) -> None:
+    """Run a shard of images through a network once, and write the part of each measure of its maps.
+
+    They are measured while they are in memory, and all parts are in one file.
+    """
+    import pandas as pd
+
+    from vitscope.data.image_rows import shard_rows
+    from vitscope.files.tables import Table, write_parts
+    from vitscope.jobs.opening import open_device, open_images, open_network, origin_of
+    from vitscope.measures.given import OnLatents
+    from vitscope.networks.running.held import hold_shard
+
+    images, measures = open_images(inputs["images"]), values["measures"]
+    parts: dict[str, list[pd.DataFrame]] = {name: [] for name in measures}
+
+    def measure_maps(first: int, maps: "HeldMaps") -> None:
+        given = OnLatents(maps, values["first_image"] + first, resources.threads)
+        for name, part in parts.items():
+            (compute,) = map(resolve_name, measures[name]["modules"])
+            part.append(call(compute, given, values=measures[name]["settings"]))
+
+    device, shard = open_device(values["device"]), values["pass"]
+    proved_on = None if shard["shard"] else device
+    hold_shard(
+        open_network(inputs["checkpoint"], values["network"], resources.count, proved_on),
+        inputs["blocks"],
+        images,
+        measure_maps,
+        label=resources.label or "the network",
+        settings=values["network"],
+        together=values["together"],
+        device=device,
+        **shard,
+    )
+    rows = shard_rows(len(images), shard["shard"], **shard["selection"])
+    origin = {"data_sha256": images.digest, **origin_of(inputs["checkpoint"])}
+    written = {}
+    for name, part in parts.items():
+        table = Table(**measures[name]["columns"])
+        whole = pd.concat(part, ignore_index=True)
+        named = name_images(whole, table.columns, rows, values["first_image"])
+        written[name] = table.to_bytes(named, origin)
+    write_parts(written, outputs["parts"])
+
+
+MEASURE_PASS = Job(
+    run=measure_pass,
+    values=_values_of_pass,
+    takes=Takes(torch=True, work=_passes_of_shard, seconds=_seconds_of_pass),
+    batches="analysis.batch_size",
+)
+
+
+# Parts, to a table.
+
+
+def measure_of_parts(measure: Measure) -> Measure:
+    """Return the measure that the parts of a table are of: itself, unless it says another."""
+    return registry.declared(measure.parts_of) if measure.parts_of else measure
+
+
+def _values_of_merge(study: Study, names: Names) -> Values:
+    measures = registry.of(study)
+    measure = measures.declared(names["measure"])
+    measured = measure_of_parts(measure).name
+    merging = measures.merging(measure.name)
+    return {
+        "models": by_prefix(names["model"]),
+        "settings": measure.merging(study, names["model"]),
+        "columns": measures.columns_of(measure.name),
+        "measured": measured,
+        "part_columns": measures.part_columns_of(measured),
+        "modules": [merging] if merging else [],
+    }
+
+
+def merge_parts(inputs: Files, outputs: Files, values: Values, resources: Resources) -> None:
+    """Merge what was measured of a model, or of the two of a pair, to a table.
+
+    Inputs of the other model of a pair have names that say so.
+    """
+    import pandas as pd
+
+    from vitscope.files.tables import OF, Table, add_warnings, check_of, read_part, read_warnings
+    from vitscope.measures.given import Parts
+    from vitscope.networks.finding.cut_point_columns import BLOCKS, CUT_POINT
+
+    columns, origin = Table(**values["part_columns"]), dict[str, str]()
+
+    def read(prefix: str, model: str) -> Iterator[pd.DataFrame]:
+        for path in inputs[f"{prefix}parts"]:
+            table, facts = read_part(columns, path, values["measured"])
+            check_of(path, facts.get(OF), model)
+            # Parts may be of several snapshots, and each says of which.
+            origin.update({f"{prefix}{key}": value for key, value in facts.items()})
+            yield table
+
+    measured: list[Parts] = []
+    for prefix, model in values["models"].items():
+        blocks = inputs.get(f"{prefix}blocks")
+        cut_points = BLOCKS.read(blocks)[[*CUT_POINT]] if blocks else pd.DataFrame()
+        for name in cut_points.get("model", pd.Series()).unique():
+            check_of(str(blocks), name, model)
+        measured.append(Parts(model, read(prefix, model), cut_points))
+    if values["modules"]:
+        (merge,) = map(resolve_name, values["modules"])
+        table = call(merge, *measured, values=values["settings"])
+    else:
+        (parts,) = measured
+        table = pd.concat(parts.tables, ignore_index=True)
+    listed = (inputs.get(f"{prefix}blocks") for prefix in values["models"])
+    origin = add_warnings(origin, read_warnings(filter(None, listed)))
+    Table(**values["columns"]).write(table, outputs["table"], origin)
+
+
+MERGE = Job(run=merge_parts, values=_values_of_merge)
