@@ -7,9 +7,7 @@ import pytest
 from tests.helpers.studies import mini, mini_with
 from vitscope.claims import alike
 from vitscope.claims.claim import Traits
-from vitscope.jobs.count_claims import traits_of
 from vitscope.jobs.claims import traits_of
-from vitscope.networks.building.empty import empty_network
 from vitscope.networks.building.family import complete
 from vitscope.networks.building.networks import empty_network
 from vitscope.settings.study import Study

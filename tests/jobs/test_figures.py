@@ -7,9 +7,8 @@ import pytest
 
 from tests.helpers.claims import variances, with_resamples
 from tests.helpers.studies import mini, mini_with
-from vitscope.drawing.figure import Member
+from vitscope.drawing.figure import Member, points_of
 from vitscope.drawing.looks import look_of
-from vitscope.drawing.points import points_of
 from vitscope.jobs.describing import member
 from vitscope.jobs.job import Resources
 from vitscope.jobs.tables import export_table

@@ -27,9 +27,9 @@ from vitscope.measures.cka.compute_cka_between import measure_cka_between
 from vitscope.measures.given import OnLatents
 from vitscope.measures.hessian.measure import TABLE
 from vitscope.networks.checkpoints.conversion import convert_made
-from vitscope.networks.finding.cut_point_columns import BLOCKS
+from vitscope.networks.finding.cut_points import BLOCKS
 from vitscope.networks.running.checking import check_model
-from vitscope.networks.running.held import HeldMaps
+from vitscope.networks.running.latents import HeldMaps
 from vitscope.package_data import ROOT
 from vitscope.settings.study import Study
 from vitscope.studies.loading import BUNDLED_STUDIES, load_study

@@ -12,9 +12,6 @@ from typing import Any
 
 import pytest
 
-from tests.helpers.every_job import kinds
-from vitscope.jobs.job import find_job
-from scripts._session import end_processes, explain_failures
 from tests.helpers.every_job import everything, kinds
 from vitscope.jobs.job import Request, find_job
 from vitscope.studies.loading import BUNDLED_STUDIES, load_study

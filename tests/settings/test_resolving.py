@@ -8,12 +8,11 @@ import pytest
 
 from tests.helpers.jobs import values_of
 from tests.helpers.studies import mini_with
-from vitscope.buildup.proposal import plan_of
-from vitscope.buildup.rule import Plan
+from vitscope.buildup.rule import Plan, plan_of
 from vitscope.errors import VitscopeError
 from vitscope.jobs import buildups
 from vitscope.jobs.describing import members as members_of
-from vitscope.jobs.draw_video import source_path
+from vitscope.jobs.videos import source_path
 from vitscope.settings.study import Study
 from vitscope.studies.loading import BUNDLED_STUDIES, load_study
 from vitscope.studies.resolving import build_study

@@ -124,8 +124,8 @@ def measure(
     """
     import safetensors.torch
 
-    from vitscope.networks.building.empty import empty_network, fill
-    from vitscope.networks.checkpoints.matching import misfits
+    from vitscope.networks.building.networks import empty_network, fill
+    from vitscope.networks.checkpoints.translation import misfits
     from vitscope.networks.running.predictions import predict
 
     model = empty_network(network)

@@ -123,8 +123,7 @@ def _values_of_points(study: Study, names: Names) -> Values:
 
 def export_figure(inputs: Files, outputs: Files, values: Values, resources: Resources) -> None:
     from vitscope.claims.snapshots import at_snapshots
-    from vitscope.drawing.figure import Member
-    from vitscope.drawing.points import points_of
+    from vitscope.drawing.figure import Member, points_of
     from vitscope.files.tables import write_csv
 
     tables, published = read_points(inputs, values)
@@ -140,7 +139,7 @@ def draw_blocks(inputs: Files, outputs: Files, values: Values, resources: Resour
     from vitscope.drawing.figure import literal
     from vitscope.drawing.network import plot
     from vitscope.drawing.saving import save, style
-    from vitscope.networks.finding.cut_point_columns import BLOCKS
+    from vitscope.networks.finding.cut_points import BLOCKS
 
     blocks = BLOCKS.read(inputs["blocks"])
     with style(inputs["style"]):

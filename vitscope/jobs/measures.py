@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from vitscope.files.tables import Columns
-    from vitscope.networks.running.held import HeldMaps
+    from vitscope.networks.running.latents import HeldMaps
 
 
 def case_of(study: Study, names: Names) -> Case:
@@ -176,11 +176,11 @@ def measure_pass(inputs: Files, outputs: Files, values: Values, resources: Resou
     """
     import pandas as pd
 
-    from vitscope.data.image_rows import shard_rows
+    from vitscope.data.split import shard_rows
     from vitscope.files.tables import Table, write_parts
     from vitscope.jobs.opening import open_device, open_images, open_network, origin_of
     from vitscope.measures.given import OnLatents
-    from vitscope.networks.running.held import hold_shard
+    from vitscope.networks.running.latents import hold_shard
 
     images, measures = open_images(inputs["images"]), values["measures"]
     parts: dict[str, list[pd.DataFrame]] = {name: [] for name in measures}
@@ -255,7 +255,7 @@ def merge_parts(inputs: Files, outputs: Files, values: Values, resources: Resour
 
     from vitscope.files.tables import OF, Table, add_warnings, check_of, read_part, read_warnings
     from vitscope.measures.given import Parts
-    from vitscope.networks.finding.cut_point_columns import BLOCKS, CUT_POINT
+    from vitscope.networks.finding.cut_points import BLOCKS, CUT_POINT
 
     columns, origin = Table(**values["part_columns"]), dict[str, str]()
 

@@ -9,9 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from vitscope.data.building import open_split_file
-from vitscope.data.split import Split
-from vitscope.data.image_rows import parted
-from vitscope.data.unstored import open_split_file
+from vitscope.data.split import Split, parted
 from vitscope.files.tables import OF, check_of, read_metadata, read_warnings, warning_metadata
 from vitscope.jobs.job import Files, Resources, Values
 from vitscope.measures import given
@@ -55,7 +53,6 @@ def origin_of(checkpoint: Any) -> dict[str, str]:
         return {}
     from vitscope.files.tables import OF
     from vitscope.networks.checkpoints.conversion import read_origin
-    from vitscope.networks.checkpoints.loading import read_origin
 
     origin = read_origin(Path(checkpoint))
     return {"checkpoint_sha256": origin["source_sha256"], OF: origin.get(OF, "")}
@@ -115,10 +112,9 @@ def open_predictions(inputs: Files, values: Values, resources: Resources) -> Ope
 def open_model(inputs: Files, values: Values, resources: Resources) -> Opened:
     """Open a model and the images that it is measured on, and what a measure reads besides."""
     from vitscope.corruptions.corrupted import CorruptedImages
-    from vitscope.networks.finding.block_table import read_cut_points
-    from vitscope.networks.finding.cut_point_columns import BLOCKS
+    from vitscope.networks.finding.cut_points import BLOCKS, read_cut_points
     from vitscope.networks.running.prediction_table import read_labelled
-    from vitscope.training.augmented import Augmented
+    from vitscope.training.batches import Augmented
 
     images, blocks = open_images(inputs["images"]), inputs["blocks"]
     predictions, alike = inputs.get("predictions"), inputs.get("alike")
@@ -145,8 +141,8 @@ def open_model(inputs: Files, values: Values, resources: Resources) -> Opened:
 
 def open_loss(inputs: Files, values: Values, resources: Resources) -> Opened:
     """Open a model at a moment of its training, and augmented images of that."""
-    from vitscope.networks.finding.block_table import read_cut_points
-    from vitscope.training.augmented import Augmented
+    from vitscope.networks.finding.cut_points import read_cut_points
+    from vitscope.training.batches import Augmented
 
     images, points = Augmented(inputs["images"]), read_cut_points(inputs["blocks"])
     network, device = _open_running(inputs, values, resources, counted=False)

@@ -26,7 +26,7 @@ from vitscope.jobs.tables import find_table
 from vitscope.measures import registry
 from vitscope.measures.given import Parts
 from vitscope.measures.own.compute import measure_maps, place_of, read_maps
-from vitscope.measures.per_image import merge
+from vitscope.measures.per_image import merge_means
 from vitscope.networks.building import own_code
 from vitscope.networks.building.networks import (
     Output,
@@ -36,12 +36,6 @@ from vitscope.networks.building.networks import (
     why_no_classifier,
 )
 from vitscope.networks.finding.cut_points import BLOCKS, CUT_POINT, Side
-from vitscope.measures.per_image import merge_means
-from vitscope.networks.building import failing
-from vitscope.networks.building.compiler import original
-from vitscope.networks.building.outputs import Output, logits_of, own_type, why_no_classifier
-from vitscope.networks.finding.cut_point_columns import BLOCKS, CUT_POINT
-from vitscope.networks.finding.cut_points import Side
 from vitscope.scopes.images import Wanted, place_in, store
 from vitscope.scopes.lending import device_of, find_place, lend
 from vitscope.scopes.making import Maker

@@ -29,15 +29,9 @@ from vitscope.measures.attending import explain_none
 from vitscope.measures.measure import Case, Measure
 from vitscope.measures.needs import READABLE, Made, Named
 from vitscope.networks.attention.finding import find_attention
-from vitscope.networks.building.networks import why_no_classifier
+from vitscope.networks.building.networks import count_images, why_no_classifier
 from vitscope.networks.finding.cut_points import BLOCKS, read_cut_points
 from vitscope.networks.running.predictions import why_unrepeatable
-from vitscope.scopes.bars import bar
-from vitscope.networks.building.outputs import why_no_classifier
-from vitscope.networks.finding.block_table import read_cut_points
-from vitscope.networks.finding.cut_point_columns import BLOCKS
-from vitscope.networks.running.counting import count_images
-from vitscope.networks.running.repeating import why_unrepeatable
 from vitscope.scopes.lending import device_of, lend
 from vitscope.settings.keys import Video
 from vitscope.settings.snapshots import END

@@ -26,8 +26,7 @@ from vitscope.files.arrays import Array
 from vitscope.files.whole import write_text
 from vitscope.networks.building.networks import tensors_of, widened
 from vitscope.networks.building.own_code import INSTALLED, OwnCode
-from vitscope.networks.checkpoints.conversion import convert
-from vitscope.networks.checkpoints.loading import load_model
+from vitscope.networks.checkpoints.conversion import convert, load_model
 from vitscope.scopes.lending import device_of, lend
 from vitscope.scopes.study import IMAGES, WEIGHTS
 from vitscope.settings.keys import Settings

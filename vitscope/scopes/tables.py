@@ -31,8 +31,7 @@ from vitscope.settings.keys import Figure as FigureEntry
 from vitscope.settings.keys import Settings
 from vitscope.settings.study import Study
 from vitscope.studies.loading import load_study
-from vitscope.studies.moments import add_moments
-from vitscope.studies.resolving import build_study
+from vitscope.studies.resolving import add_moments, build_study
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

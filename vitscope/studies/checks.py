@@ -11,9 +11,6 @@ from pathlib import Path
 from typing import Any
 
 from vitscope.buildup.rule import BASELINES, FAMILY, stage_name
-from vitscope.errors import VitscopeError, listed, nearest, quoted, unknown
-from vitscope.buildup.proposal import BASELINES, FAMILY
-from vitscope.buildup.rule import stage_name
 from vitscope.errors import VitscopeError, listed, nearest, quoted, unknown, wrong
 from vitscope.image_size import height_and_width
 from vitscope.measures import registry

@@ -14,8 +14,6 @@ from vitscope.data.class_numbers import (
     read_names,
 )
 from vitscope.data.opening import check_measured, check_scaling, check_taken
-from vitscope.errors import VitscopeError, not_there, quoted
-from vitscope.data.counts import check_measured, check_scaling, check_taken
 from vitscope.errors import VitscopeError, not_there, wrong
 from vitscope.measures import registry
 from vitscope.settings.keys import Dataset, Model, Settings

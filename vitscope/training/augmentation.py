@@ -16,8 +16,6 @@ from torch.nn import functional
 from vitscope.data.split import standardize
 from vitscope.errors import VitscopeError
 from vitscope.files.images import as_picture, as_pixels
-from vitscope.networks.building.compiler import import_timm
-from vitscope.files.pictures import as_picture, as_pixels
 from vitscope.networks.building.timm_import import import_timm
 from vitscope.training.recipe import Recipe
 

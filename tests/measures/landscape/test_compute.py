@@ -396,7 +396,7 @@ def measured(
     own = {key: SETTINGS[key] for key in ("seed", "batch_size")} | {"precision": "float32"}
     job = OnLoss(linear(), images, CPU, say=SETTINGS["say"])
     decay = SETTINGS["weight_decay"]
-    return [measure(job, Settings(**own | settings), rows, decay) for rows in jobs]
+    return [measure_landscape(job, Settings(**own | settings), rows, decay) for rows in jobs]
 
 
 def test_jobs_measure_rows_of_the_grid_which_give_the_same_bits_together(

@@ -10,10 +10,8 @@ from tests.helpers.latents import written
 from vitscope.measures.given import OnLatents, Parts
 from vitscope.measures.mean_token.compute import mean_token_share, measure_mean_token
 from vitscope.measures.mean_token.measure import PART, TABLE
-from vitscope.measures.per_image import merge
-from vitscope.networks.finding.cut_points import CUT_POINT
 from vitscope.measures.per_image import merge_means
-from vitscope.networks.finding.cut_point_columns import CUT_POINT
+from vitscope.networks.finding.cut_points import CUT_POINT
 
 MAPS = np.random.default_rng(0).normal(1, 2, (6, 5, 4, 3)).astype(np.float32)
 

@@ -4,9 +4,8 @@ from dataclasses import dataclass
 from typing import Literal
 
 from vitscope.measures.landscape.grid import claimed
-from vitscope.measures.measure import Case, FigureKind, Given, Measure, Work, whole_settings
 from vitscope.measures.landscape.table import TABLE
-from vitscope.measures.measure import Case, FigureKind, Given, Measure, Work
+from vitscope.measures.measure import Case, FigureKind, Given, Measure, Work, whole_settings
 from vitscope.settings.section import setting
 
 # What a pass in bfloat16 takes, of one in float32; measured are 0.34 to 0.67.

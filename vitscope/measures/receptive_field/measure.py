@@ -13,7 +13,6 @@ from vitscope.measures.measure import (
     together,
     whole_settings,
 )
-from vitscope.measures.measure import Case, FigureKind, Given, Measure, passes_of
 from vitscope.measures.receptive_field.table import TABLE
 from vitscope.settings.section import setting
 

@@ -13,9 +13,8 @@ from vitscope.errors import VitscopeError
 from vitscope.networks.building.families import timm
 from vitscope.networks.building.family import arch_schema, find_family, prepare
 from vitscope.networks.building.networks import fill
-from vitscope.settings.section import check
 from vitscope.networks.building.timm_import import import_timm
-from vitscope.settings.schema import check
+from vitscope.settings.section import check
 
 WHERE = "own.yaml: models.m.arch"
 # Small ones of different kinds: convolutions, recurrence, windows, hybrids; with buffers that no
