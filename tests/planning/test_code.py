@@ -182,6 +182,35 @@ def test_every_way_to_use_a_name_is_followed(copy: Path, text: str, used: bool) 
     assert changes(goal, "return 1", "return 2", "export_table") is used
 
 
+@pytest.mark.parametrize(
+    ("text", "used"),
+    [
+        ("def y(z: x) -> x: pass", False),
+        ("def y(z: x): return x()", True),
+        ("class y:\n    z: x", True),
+        # It is imported to be taken from here.
+        ("", True),
+    ],
+)
+def test_of_a_module_that_counts_as_a_whole_annotations_do_not(
+    copy: Path, text: str, used: bool
+) -> None:
+    goal, start = copy / "goal.py", copy / "start.py"
+    goal.write_text("def x():\n    return 1\n", encoding="utf-8")
+    start.write_text(f"from vitscope.goal import x\n{text}\n", encoding="utf-8")
+    rewrite_export(copy, "1")
+    assert changes(goal, "return 1", "return 2", "export_table", "vitscope.start") is used
+
+
+def test_a_name_is_followed_through_a_module_that_has_it_in_annotations_alone(copy: Path) -> None:
+    goal = copy / "goal.py"
+    goal.write_text("def x():\n    return 1\n", encoding="utf-8")
+    between = "from vitscope.goal import x\ndef y(z: x): pass\n"
+    (copy / "between.py").write_text(between, encoding="utf-8")
+    rewrite_export(copy, "from vitscope.between import x; x")
+    assert changes(goal, "return 1", "return 2", "export_table")
+
+
 def test_it_depends_on_neither_place_nor_date(copy: Path) -> None:
     for file in copy.rglob("*.py"):
         file.touch()

@@ -142,13 +142,15 @@ _PURE |= {"inference_mode", "no_grad", "property", "staticmethod", "classmethod"
 class Definition:
     """A statement of a module: the names that it binds, and what running it may use.
 
-    Without names, it is run wherever the module is imported.
+    Without names, it is run wherever the module is imported. An import `for_types` binds a name
+    that the module has in annotations of functions alone.
     """
 
     names: tuple[str, ...]
     digest: str
     uses: tuple[Use, ...] = ()
     imports: tuple[Imported, ...] = ()
+    for_types: bool = False
 
     @property
     def is_import(self) -> bool:
@@ -160,22 +162,32 @@ def definitions(source: bytes, package: str, path: str) -> list[Definition]:
     """Return what the source of a module of a package defines, in its order."""
     find = partial(_read_definitions, package=package)
     return [
-        Definition(tuple(names), digest, tuple(map(tuple, uses)), tuple(map(tuple, imports)))
-        for names, digest, uses, imports in read_once("definitions", source, package, path, find)
+        Definition(
+            tuple(names), digest, tuple(map(tuple, uses)), tuple(map(tuple, imports)), for_types
+        )
+        for names, digest, uses, imports, for_types in read_once(
+            "definitions", source, package, path, find
+        )
     ]
 
 
 def _read_definitions(tree: ast.Module, package: str) -> Iterator[tuple[Any, ...]]:
     """Yield the arguments of a definition for each statement."""
-    for statement in _at_import(tree.body):
+    written = _names_in(tree)
+    statements = [_Stripped().visit(statement) for statement in _at_import(tree.body)]
+    of_types = written - set[str]().union(*map(_names_in, statements))
+    for statement in statements:
         if isinstance(statement, ast.Import | ast.ImportFrom):
             for imported in _imports_of(statement, package):
-                yield [imported[0]], _digest(repr(imported)), [], [imported]
+                name = imported[0]
+                yield [name], _digest(repr(imported)), [], [imported], name in of_types
         else:
-            stripped = _Stripped().visit(statement)
-            uses, imports = _used(stripped, package)
-            names = _names_bound(statement)
-            yield names, _digest(ast.unparse(stripped)), uses, imports
+            uses, imports = _used(statement, package)
+            yield _names_bound(statement), _digest(ast.unparse(statement)), uses, imports, False
+
+
+def _names_in(tree: ast.AST) -> set[str]:
+    return {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
 
 
 def _at_import(body: list[ast.stmt]) -> Iterator[ast.stmt]:

@@ -131,7 +131,9 @@ def _needed(module: str, name: str, taken: str) -> Iterator[Name]:
             elif used in _bound(module):
                 yield module, used, of_it
     if name == ALL:
-        yield from ((module, each, "") for each in _bound(module))
+        for bound, defined in _bound(module).items():
+            if not all(definition.for_types for definition in defined):
+                yield module, bound, ""
 
 
 def _chosen(module: str, name: str) -> list[Definition]:

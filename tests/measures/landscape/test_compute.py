@@ -457,3 +457,16 @@ def test_a_study_that_cannot_have_a_landscape_is_refused_at_once(
     with pytest.raises(VitscopeError) as caught:
         load_study(path)
     assert str(caught.value) == f"{path}: {sentence}"
+
+
+def test_only_its_rows_depend_on_how_many_a_job_measures(tmp_path: Path) -> None:
+    def given(rows_per_job: int) -> dict[str, Any]:
+        plane = {"kind": "landscape", "models": ["resnet"]}
+        own = {"landscape": {"points": 5, "rows_per_job": rows_per_job}}
+        path = mini_with(tmp_path, buildups=None, figures={"plane": plane}, analysis=own)
+        return registry.declared("landscape").part(load_study(path), "resnet", 0)
+
+    one, two = given(1), given(2)
+    assert (one.pop("rows"), two.pop("rows")) == ([0, 1], [0, 2])
+    assert one == two
+    assert "rows_per_job" not in one["settings"]
