@@ -57,7 +57,14 @@ class OfficialImages:
 
     def __init__(self, path: Path, corruption: str, split: Split, rows: Integers) -> None:
         self._path, self._index = path, split.column("index")
-        _check_split(path, split)
+        resize = json.loads(split.metadata["resize"])
+        if split.shape[1:] != SHAPE[:2] or resize is not None:
+            resized = "" if resize is None else ", resized"
+            raise VitscopeError(
+                f"data.{split.metadata['dataset']}.corrupted: the images of {path.name} have 32x32 "
+                f"pixels, as they came, and those of the data set have {_size(split.shape[1:])}"
+                f"{resized}: leave `corrupted` out, and vitscope corrupts them itself."
+            )
         self._pixels, labels = (_map_member(path, f"{name}.npy") for name in (corruption, "labels"))
         self._count = len(self._pixels) // len(SEVERITIES)
         self._check_arrays(corruption, labels)
@@ -104,19 +111,6 @@ class OfficialImages:
 
 def _size(shape: Sequence[int]) -> str:
     return "x".join(map(str, shape)) or "one number"
-
-
-def _check_split(path: Path, split: Split) -> None:
-    """Refuse data with other images than the official archives corrupt."""
-    resize = json.loads(split.metadata["resize"])
-    size = _size(split.shape[1:])
-    if split.shape[1:] != SHAPE[:2] or resize is not None:
-        resized = "" if resize is None else ", resized"
-        raise VitscopeError(
-            f"data.{split.metadata['dataset']}.corrupted: the images of {path.name} have 32x32 "
-            f"pixels, as they came, and those of the data set have {size}{resized}: leave "
-            f"`corrupted` out, and vitscope corrupts them itself."
-        )
 
 
 def _map_member(path: Path, name: str) -> Array:

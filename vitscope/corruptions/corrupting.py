@@ -232,7 +232,6 @@ def _shear(grid: Maps, moved: Maps) -> Maps:
 
 
 def _sample(image: Maps, points: Maps, mode: str) -> Maps:
-    """Return the values of an image at points between pixels, linearly."""
     return np.stack(
         [ndimage.map_coordinates(channel, points, order=1, mode=mode) for channel in image]
     )
@@ -261,7 +260,6 @@ def jpeg_compression(images: Images, draws: Draws, quality: int) -> Images:
 
 
 def _change_each(images: Images, change: Callable[[Image.Image], Image.Image]) -> Images:
-    """Change each image as a picture of bytes."""
     pixels = np.rint(255 * images).astype(np.uint8).transpose(0, 2, 3, 1)
     changed = np.stack([as_pixels(change(as_picture(each))) for each in pixels])
     return changed.transpose(0, 3, 1, 2).astype(np.float32) / 255

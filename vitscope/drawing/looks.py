@@ -233,18 +233,15 @@ def look_of(member: Member) -> Look:
     return _LOOKS.get(member.family) or _OTHER_LOOKS[number % len(_OTHER_LOOKS)]
 
 
-def _mixed(color: str, share: float) -> str:
-    end = float(share > 0)
-    red, green, blue = (part + abs(share) * (end - part) for part in to_rgb(color))
-    return to_hex((red, green, blue))
-
-
 def _variant(look: Look, nth: int) -> Look:
     # Where the shades begin again, they go with other dashes and markers than before.
-    turn = nth + nth // len(_SHADES)
+    turn, share = nth + nth // len(_SHADES), _SHADES[nth % len(_SHADES)]
+    red, green, blue = (
+        part + abs(share) * (float(share > 0) - part) for part in to_rgb(look.color)
+    )
     return replace(
         look,
-        color=_mixed(look.color, _SHADES[nth % len(_SHADES)]),
+        color=to_hex((red, green, blue)),
         dashes=_DASHES[turn % len(_DASHES)],
         half_filled=turn % 2 == 1,
     )

@@ -10,14 +10,7 @@ from matplotlib.transforms import offset_copy
 
 from vitscope.claims.depth_bands import subsamples
 from vitscope.drawing.axes import begin_at_zero
-from vitscope.drawing.looks import (
-    BAND_LABELS,
-    GRAY,
-    KIND_COLORS,
-    KIND_EDGE,
-    KIND_MARK,
-    THREAD,
-)
+from vitscope.drawing.looks import BAND_LABELS, GRAY, KIND_COLORS, KIND_EDGE, KIND_MARK, THREAD
 
 # Inches: what one cut point takes, and all of them at least and at most.
 _STEP, _LEAST, _MOST = 0.16, 3.25, 7.0

@@ -166,7 +166,6 @@ def definitions(source: bytes, package: str, path: str) -> list[Definition]:
 
 
 def _read_definitions(tree: ast.Module, package: str) -> Iterator[tuple[Any, ...]]:
-    """Yield the arguments of a definition for each statement."""
     for statement in _at_import(tree.body):
         if isinstance(statement, ast.Import | ast.ImportFrom):
             for imported in _imports_of(statement, package):
@@ -235,7 +234,6 @@ def _imports_of(node: ast.Import | ast.ImportFrom, package: str) -> list[Importe
 
 
 def _used(statement: ast.AST, package: str) -> tuple[list[Use], list[Imported]]:
-    """Return the names that a statement uses, and what is imported within it."""
     uses: dict[Use, None] = {}
     imports: dict[Imported, None] = {}
     whole = {id(node.value) for node in ast.walk(statement) if isinstance(node, ast.Attribute)}

@@ -170,7 +170,6 @@ def _arrow_type(name: str) -> "pa.DataType":
 
 
 def _footer(data: bytes | memoryview) -> int:
-    """Return where the footer of a parquet file begins."""
     return len(data) - 8 - int.from_bytes(data[-8:-4], "little")
 
 

@@ -157,10 +157,7 @@ class _Steps(Dataset[Batch | VitscopeError]):
 
 
 def _drawn_by(
-    workers: int,
-    draw: Callable[[int, int], Batch],
-    steps: Sequence[Step],
-    pinned: bool = False,
+    workers: int, draw: Callable[[int, int], Batch], steps: Sequence[Step], pinned: bool = False
 ) -> Iterator[Batch]:
     """Yield the batches of steps, in their order, drawn by so many processes or none."""
     loader = DataLoader(

@@ -154,12 +154,7 @@ def train(
 
 
 def _train_epoch(
-    model: nn.Module,
-    steps: Steps,
-    recipe: Recipe,
-    batches: Iterator[Batch],
-    count: int,
-    done: int,
+    model: nn.Module, steps: Steps, recipe: Recipe, batches: Iterator[Batch], count: int, done: int
 ) -> Row:
     """Train for an epoch of `count` steps after `done` others; return what is recorded of it."""
     model.train()

@@ -79,19 +79,16 @@ class Moments:
         self._path, self.sums = path, list(sums)
         self._size = sum(parameter.numel() for parameter in model.parameters())
         if sums:
-            self._check()
+            try:
+                shape = (len(self.sums), self._size)
+                found = row_sums(np.memmap(path, np.float32, "r", shape=shape))
+            except (OSError, ValueError) as error:
+                raise VitscopeError(f"{path} ends early or is not there.") from error
+            if found.tolist() != self.sums:
+                raise VitscopeError(f"{path} is damaged.")
         self._file = path.open("r+b" if sums else "wb")
         self._file.truncate(len(sums) * self._size * np.float32().itemsize)
         self._file.seek(0, 2)
-
-    def _check(self) -> None:
-        try:
-            shape = (len(self.sums), self._size)
-            found = row_sums(np.memmap(self._path, np.float32, "r", shape=shape))
-        except (OSError, ValueError) as error:
-            raise VitscopeError(f"{self._path} ends early or is not there.") from error
-        if found.tolist() != self.sums:
-            raise VitscopeError(f"{self._path} is damaged.")
 
     def add(self, model: "nn.Module") -> None:
         """Keep the parameters as they are now."""

@@ -166,7 +166,6 @@ def _read_animation(path: Path) -> Generator[Frame]:
 
 
 def _seek(image: Image.Image, number: int) -> bool:
-    """Go to a frame if there is one."""
     try:
         image.seek(number)
     except EOFError:
@@ -183,7 +182,6 @@ _REACH = np.array([1.0, 0.7])
 
 
 def _move_shape() -> Generator[Frame]:
-    """Move the shape of an image of shapes32 around, in front of its background."""
     angles = 2 * np.pi * np.arange(FRAMES) / FRAMES
     places = _REACH * np.stack([-np.cos(angles), -np.sin(angles)], axis=1)
     drawn = shapes32.draw(_SPLIT, np.full(FRAMES, _IMAGE), 0, places)

@@ -102,13 +102,7 @@ Source = Mapping[str, Any]
 
 
 def download(
-    entry: Source,
-    path: Path,
-    lock: Path,
-    *,
-    label: str,
-    say: Say = say_on_stderr,
-    **options: Any,
+    entry: Source, path: Path, lock: Path, *, label: str, say: Say = say_on_stderr, **options: Any
 ) -> None:
     """Download a file to `path`; without a `sha256` of its own, as the lock file knows it.
 

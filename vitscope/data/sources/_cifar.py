@@ -202,5 +202,4 @@ def read_pickled(members: list[bytes], names_key: bytes, labels_key: bytes) -> C
 
 
 def _is_list(value: object, kind: type) -> bool:
-    """Tell whether a value is a list of values of one type and no other."""
     return isinstance(value, list) and all(type(item) is kind for item in value)
