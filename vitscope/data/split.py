@@ -28,6 +28,8 @@ UNKNOWN_LABEL = -1
 DIGEST = "data_sha256"
 # The key of which outputs of a network are of each class, where these are not one each.
 OUTPUTS = "outputs"
+# The key in the metadata of latents that has the rows of their images.
+ROWS = "rows"
 
 
 def select(count: int, images: int | None, seed: int | None) -> npt.NDArray[np.int64]:
@@ -153,10 +155,6 @@ def standardize(images: "Tensor", center: "Tensor", spread: "Tensor") -> "Tensor
     if images.dtype == torch.uint8:
         scaled.div_(255)
     return scaled.sub_(center).div_(spread)
-
-
-# The key in the metadata of latents that has the rows of their images.
-ROWS = "rows"
 
 
 def shard_rows(

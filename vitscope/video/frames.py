@@ -25,6 +25,26 @@ from vitscope.files.images import FORMATS, decode_image, in_rgb
 
 # How long a frame is shown where nothing says it.
 SECONDS = Fraction(1, 10)
+# How files begin that may be animated pictures.
+_ANIMATED = re.compile(rb"GIF8|\x89PNG\r\n\x1a\n|RIFF.{4}WEBP", re.DOTALL)
+# Frames of a way around, at ten in a second.
+FRAMES, RATE = 12, Fraction(10)
+# The image whose shape moves, of the split that no network was trained on.
+_SPLIT, _IMAGE = "test", 0
+# How far the shape goes across and down, as shares of the room that it has.
+_REACH = np.array([1.0, 0.7])
+_QUIET = ("-hide_banner", "-loglevel", "error")
+# Files of videos alone: lists of others, which may lie anywhere, are none.
+_FORMATS = "mov,matroska,webm,avi,mpegts,mpeg,mpegvideo,flv,asf,ogg,h264,hevc,yuv4mpegpipe,ivf,mxf"
+_INPUT = ("-protocol_whitelist", "file,pipe", "-format_whitelist", _FORMATS)
+# Pixels may be wider than high.
+_SQUARE = "scale=iw*sar:ih,setsar=1,format=rgb24"
+_HEADER = re.compile(rb"YUV4MPEG2 W(\d+) H(\d+) F(\d+):(\d+) ")
+# More frames than these in a second are the clock of a file that has no rate.
+_FASTEST, _USUAL = Fraction(240), Fraction(30)
+# A rate for frames that are shown for different times, each as often as it takes.
+_RATE_OF_CHANGING = Fraction(50)
+_LONGEST_REPEAT = 1 << 20
 
 
 class Frame(NamedTuple):
@@ -62,10 +82,6 @@ class Ticks:
         ticks = min(max(round(self._end) - self._given, self._least), self._most)
         self._given += ticks
         return ticks
-
-
-# How files begin that may be animated pictures.
-_ANIMATED = re.compile(rb"GIF8|\x89PNG\r\n\x1a\n|RIFF.{4}WEBP", re.DOTALL)
 
 
 def open_source(path: Path | None, source: Mapping[str, str], per_second: float | None) -> Video:
@@ -173,14 +189,6 @@ def _seek(image: Image.Image, number: int) -> bool:
     return True
 
 
-# Frames of a way around, at ten in a second.
-FRAMES, RATE = 12, Fraction(10)
-# The image whose shape moves, of the split that no network was trained on.
-_SPLIT, _IMAGE = "test", 0
-# How far the shape goes across and down, as shares of the room that it has.
-_REACH = np.array([1.0, 0.7])
-
-
 def _move_shape() -> Generator[Frame]:
     angles = 2 * np.pi * np.arange(FRAMES) / FRAMES
     places = _REACH * np.stack([-np.cos(angles), -np.sin(angles)], axis=1)
@@ -192,20 +200,6 @@ def _move_shape() -> Generator[Frame]:
 def generate(name: str) -> Video:
     """Return a video that is made here, by its name, which the settings have checked."""
     return Video(RATE, {"shapes32": _move_shape}[name]())
-
-
-_QUIET = ("-hide_banner", "-loglevel", "error")
-# Files of videos alone: lists of others, which may lie anywhere, are none.
-_FORMATS = "mov,matroska,webm,avi,mpegts,mpeg,mpegvideo,flv,asf,ogg,h264,hevc,yuv4mpegpipe,ivf,mxf"
-_INPUT = ("-protocol_whitelist", "file,pipe", "-format_whitelist", _FORMATS)
-# Pixels may be wider than high.
-_SQUARE = "scale=iw*sar:ih,setsar=1,format=rgb24"
-_HEADER = re.compile(rb"YUV4MPEG2 W(\d+) H(\d+) F(\d+):(\d+) ")
-# More frames than these in a second are the clock of a file that has no rate.
-_FASTEST, _USUAL = Fraction(240), Fraction(30)
-# A rate for frames that are shown for different times, each as often as it takes.
-_RATE_OF_CHANGING = Fraction(50)
-_LONGEST_REPEAT = 1 << 20
 
 
 def read_film(path: Path) -> Video:

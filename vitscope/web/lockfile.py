@@ -23,6 +23,8 @@ HEADER = """\
 # What the downloads of this study hashed to when they were first made. Later ones must match.
 # To accept a file that has changed at its source, delete its entry.
 """
+# The `url` of a file, and its `sha256` where the study says it.
+Source = Mapping[str, Any]
 
 
 @dataclass(frozen=True)
@@ -95,10 +97,6 @@ def _entries(lock: Path, text: bytes) -> dict[str, Entry]:
         raise VitscopeError(
             f"{lock} is damaged: restore it, or delete it to record all digests anew."
         ) from None
-
-
-# The `url` of a file, and its `sha256` where the study says it.
-Source = Mapping[str, Any]
 
 
 def download(

@@ -25,6 +25,8 @@ Pixels = npt.NDArray[np.uint8]
 Labels = npt.NDArray[np.int64]
 # The names of the classes, and the images and labels of each batch.
 Content = tuple[list[str], list[tuple[Pixels, Labels]]]
+# Some times as many as official batches have.
+MOST_OPCODES = 1_000_000
 
 
 @dataclass(frozen=True)
@@ -117,10 +119,6 @@ def _read_members(kind: str, path: Path, split: str, layouts: Layouts) -> tuple[
             f"lacks {lacks}."
         )
     return archive, [found[name] for name in wanted]
-
-
-# Some times as many as official batches have.
-MOST_OPCODES = 1_000_000
 
 
 class _Array:
