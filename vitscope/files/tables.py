@@ -79,7 +79,7 @@ class Table:
         facts = {**(metadata or {}), "table": self.name, SEALED: "crc32"}
         written = pa.BufferOutputStream()
         pq.write_table(table.replace_schema_metadata(facts), written, **layout)
-        data = written.getvalue().to_pybytes()
+        data: bytes = written.getvalue().to_pybytes()
         footer = _footer(data)
         return data[:footer] + SEAL + zlib.crc32(data).to_bytes(4, "little") + data[footer:]
 

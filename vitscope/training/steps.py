@@ -103,7 +103,7 @@ class Steps:
         recipe: Recipe,
         say: Say = say_on_stderr,
     ) -> None:
-        self._step = lambda *batch: take_step(model, optimizer, *batch, recipe)
+        self._step = lambda images, targets: take_step(model, optimizer, images, targets, recipe)
         self._optimizer = optimizer
         self._device = next(model.parameters()).device
         self._recording = Recording(lambda text: say(f"a step of training {text}"))
