@@ -32,7 +32,14 @@ def polar(moments: Sequence[Array]) -> pd.DataFrame:
 def polar_by_tensor(count: int, tensors: Iterable[Sequence[Array]]) -> pd.DataFrame:
     """Return the same from flat tensors of the weights one by one, each at all `count` moments."""
     check_count(count)
-    squares, products = _inner_products(count, tensors)
+    # d_t . d_t and d_t . d_0 of every moment.
+    squares, products = np.zeros(count), np.zeros(count)
+    for moments in tensors:
+        for first in range(0, moments[0].size, PIECE):
+            piece = np.stack([m[first : first + PIECE].astype(np.float64) for m in moments])
+            piece -= piece[-1].copy()
+            squares += np.vecdot(piece, piece)
+            products += np.vecdot(piece, piece[0])
     start = squares[0]
     if start == 0:
         raise VitscopeError(
@@ -54,18 +61,6 @@ def check_count(moments: int) -> None:
             f"A trajectory needs 3 moments at least, the first, the last and one between them, "
             f"and there are {moments}: name more `snapshots` of the model, or train for longer."
         )
-
-
-def _inner_products(count: int, tensors: Iterable[Sequence[Array]]) -> tuple[Array, Array]:
-    """Return d_t . d_t and d_t . d_0 of every moment, in double precision."""
-    squares, products = np.zeros(count), np.zeros(count)
-    for moments in tensors:
-        for first in range(0, moments[0].size, PIECE):
-            piece = np.stack([m[first : first + PIECE].astype(np.float64) for m in moments])
-            piece -= piece[-1].copy()
-            squares += np.vecdot(piece, piece)
-            products += np.vecdot(piece, piece[0])
-    return squares, products
 
 
 class Moments:

@@ -253,7 +253,20 @@ def write_film(
     path.unlink(missing_ok=True)
     rate = rate or _RATE_OF_CHANGING
     ticks = Ticks(rate, 1, _LONGEST_REPEAT)
-    with _run(_writing(path, size, rate, facts)) as (process, said):
+    width, height = size
+    command = (
+        *(writing_program(), *_QUIET, "-y"),
+        *("-f", "rawvideo", "-pix_fmt", "rgb24", "-s", f"{width}x{height}"),
+        *("-r", str(rate), "-i", "pipe:0", "-vf"),
+        "pad=ceil(iw/2)*2:ceil(ih/2)*2:color=white,"
+        "scale=out_color_matrix=bt709:out_range=tv,format=yuv420p",
+        *("-c:v", "libx264", "-crf", "16", "-threads", "1"),
+        *("-colorspace", "bt709", "-color_primaries", "bt709", "-color_trc", "bt709"),
+        *("-color_range", "tv", "-movflags", "+faststart"),
+        *(each for key, text in facts.items() for each in ("-metadata", f"{key}={text}")),
+        *("-fflags", "+bitexact", "-flags:v", "+bitexact", "-f", "mp4", str(path)),
+    )
+    with _run(command) as (process, said):
         assert process.stdin is not None
         # An ffmpeg that fails no longer listens, and says why.
         with suppress(BrokenPipeError):
@@ -267,25 +280,6 @@ def write_film(
             raise VitscopeError(
                 f"ffmpeg cannot write the video ({reason}): mend that, or write .webp or .gif."
             )
-
-
-def _writing(
-    path: Path, size: tuple[int, int], rate: Fraction, facts: Mapping[str, str]
-) -> tuple[str, ...]:
-    """Return the command that writes frames which come through a pipe."""
-    width, height = size
-    return (
-        *(writing_program(), *_QUIET, "-y"),
-        *("-f", "rawvideo", "-pix_fmt", "rgb24", "-s", f"{width}x{height}"),
-        *("-r", str(rate), "-i", "pipe:0", "-vf"),
-        "pad=ceil(iw/2)*2:ceil(ih/2)*2:color=white,"
-        "scale=out_color_matrix=bt709:out_range=tv,format=yuv420p",
-        *("-c:v", "libx264", "-crf", "16", "-threads", "1"),
-        *("-colorspace", "bt709", "-color_primaries", "bt709", "-color_trc", "bt709"),
-        *("-color_range", "tv", "-movflags", "+faststart"),
-        *(each for key, text in facts.items() for each in ("-metadata", f"{key}={text}")),
-        *("-fflags", "+bitexact", "-flags:v", "+bitexact", "-f", "mp4", str(path)),
-    )
 
 
 @contextmanager

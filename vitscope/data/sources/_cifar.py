@@ -164,18 +164,14 @@ class _Unpickler(pickle.Unpickler):
         return STAND_INS[module, name]
 
 
-def _check_memo(data: bytes) -> None:
-    """Refuse a memo of more entries than there are bytes: memory is taken for all of them."""
-    for number, (opcode, argument, _) in enumerate(pickletools.genops(data)):
-        if number > MOST_OPCODES:
-            raise pickle.UnpicklingError("it has more parts than an official batch")
-        if "PUT" in opcode.name and not 0 <= int(argument or 0) <= len(data):
-            raise pickle.UnpicklingError(f"it fills place {argument} of its memo")
-
-
 def _unpickle(data: bytes) -> dict[bytes, Any]:
     try:
-        _check_memo(data)
+        for number, (opcode, argument, _) in enumerate(pickletools.genops(data)):
+            if number > MOST_OPCODES:
+                raise pickle.UnpicklingError("it has more parts than an official batch")
+            # Memory is taken for all places of a memo.
+            if "PUT" in opcode.name and not 0 <= int(argument or 0) <= len(data):
+                raise pickle.UnpicklingError(f"it fills place {argument} of its memo")
         value = _Unpickler(io.BytesIO(data), encoding="bytes").load()
     except Exception as error:  # Damaged or malicious bytes fail in every way there is.
         raise ValueError(f"a pickle that cannot be read safely: {error}") from error
