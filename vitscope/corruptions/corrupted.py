@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from vitscope.corruptions import SEVERITIES
 from vitscope.corruptions.corrupting import corrupt
-from vitscope.data.split import Split, select
+from vitscope.data.split import Split, choose_rows
 from vitscope.errors import VitscopeError
 from vitscope.files.arrays import read_header
 from vitscope.files.tensors import TensorFile, TensorWriter
@@ -169,13 +169,7 @@ def build(
 
     Where an official archive is given, or its folder, they are read from it; else they are made.
     """
-    if images is not None and images > len(split):
-        raise VitscopeError(
-            f"analysis.robustness: the study corrupts {images} images and the split "
-            f"'{split.metadata['split']}' of data.{split.metadata['dataset']} has {len(split)}: "
-            f"lower `images`, or set it to null for all."
-        )
-    rows = select(len(split), images, seed)
+    rows = choose_rows(split, images, seed, "analysis.robustness: the study corrupts")
     if official is not None:
         images_of = OfficialImages(official, corruption, split, rows).images
     else:
