@@ -11,7 +11,7 @@ from PIL import Image
 from vitscope.errors import VitscopeError, nearest
 from vitscope.files.images import decode_image, size_of
 
-# How the name of a file ends that is the mask of the image of the same name.
+# How the name of a file ends that is a mask: the rest is the name of its image.
 MASK = ".mask.png"
 
 

@@ -18,7 +18,7 @@ _STEP, _LEAST, _MOST = 0.16, 3.25, 7.0
 _HEIGHT, _LETTER = 2.3, 0.05
 # Points below the axes: the middle of the mark of a kind, and where names begin.
 _MARK_AT, _NAMES_AT = 4.5, 9
-# Of more cut points than this, only every second, third, ... has its name.
+# Among more cut points than this, only every second, third, ... has its name.
 _NAMES = 44
 # What the legend calls each kind, in its order.
 _LABELS = {

@@ -33,7 +33,7 @@ Batch = tuple[Tensor, Tensor]
 Step = tuple[int, int]
 # The key of random numbers, behind that of the step, where a device does the second half.
 SECOND_HALF = 1
-# So many steps may be under way on a device when the next batch is brought.
+# A device may have this many steps to do when the next batch is brought.
 UNDER_WAY = 2
 CLEAN_BATCH = 256
 

@@ -15,7 +15,7 @@ from vitscope.training.recipe import Recipe
 
 # The loss before a step, and the share of images whose class was found.
 Taken = tuple[Tensor, Tensor]
-# So that a gradient of zeros has a direction.
+# It gives a gradient of zeros a direction.
 TINY = 1e-12
 
 

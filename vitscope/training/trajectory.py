@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 Array = npt.NDArray[Any]
 
-# Weights are read in pieces of so many numbers, so that no copy of all moments is in memory.
+# Weights are read in pieces of this many numbers: no copy of all moments is in memory.
 PIECE = 1 << 18
 
 
