@@ -11,5 +11,5 @@ IMAGENET_CATEGORIES = PACKAGE / "data" / "imagenet_categories.csv"
 # Links to what a clone has elsewhere, so that it is there once; a wheel has the files themselves.
 BUNDLED_MODELS = PACKAGE / "bundled_models"
 
-# Of a clone, which vitscope is installed from as the workflow: rules, studies, bundled weights.
+# The clone that vitscope is installed from as the workflow: rules, studies, bundled weights.
 ROOT = PACKAGE.parent

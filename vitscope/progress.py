@@ -9,7 +9,7 @@ from time import monotonic
 Say = Callable[[str], None]
 
 SECONDS_BETWEEN_NEWS = 5.0
-# So long nothing may be said of work before a line says that it goes on.
+# After these a line says that work goes on.
 SECONDS_OF_SILENCE = 10.0
 
 
@@ -102,8 +102,13 @@ class AtWork:
 
         def watch() -> None:
             while not ended.wait(max(0.0, self._last + SECONDS_OF_SILENCE - monotonic())):
-                if monotonic() - self._last >= SECONDS_OF_SILENCE:
-                    self._tell()
+                if monotonic() - self._last < SECONDS_OF_SILENCE:
+                    continue
+                seconds = monotonic() - self._start
+                images = f"{self._images} images{_rate(self._images, seconds, 'images')}, "
+                said = images if self._images else ""
+                self._say(f"{self._what}: {said}{_duration(seconds)} so far")
+                self.heard()
 
         # It keeps no process from its end.
         Thread(target=watch, daemon=True).start()
@@ -111,9 +116,3 @@ class AtWork:
             yield
         finally:
             ended.set()
-
-    def _tell(self) -> None:
-        seconds = monotonic() - self._start
-        images = f"{self._images} images{_rate(self._images, seconds, 'images')}, "
-        self._say(f"{self._what}: {images if self._images else ''}{_duration(seconds)} so far")
-        self.heard()

@@ -224,11 +224,11 @@ def test_it_depends_on_neither_place_nor_date(copy: Path) -> None:
 REMEMBERING = """
 import sys
 from pathlib import Path
-from vitscope.files import imports
+from vitscope.files import python_code
 from vitscope.planning.code import code_digest
-imports.remember(Path(sys.argv[1]))
-known = len(imports._found)
-print(code_digest("merge", {}), len(imports._found) - known)
+python_code.remember(Path(sys.argv[1]))
+known = len(python_code._found)
+print(code_digest("merge", {}), len(python_code._found) - known)
 """
 
 

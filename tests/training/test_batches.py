@@ -46,9 +46,7 @@ def same(one: list[tuple[Tensor, Tensor]], two: list[tuple[Tensor, Tensor]]) -> 
     return all(torch.equal(a, b) for batch in pairs for a, b in zip(*batch, strict=True))
 
 
-def test_batches_are_the_same_from_any_number_of_processes_and_any_epoch_on(
-    split: Split,
-) -> None:
+def test_batches_are_the_same_from_any_number_of_processes_and_any_epoch_on(split: Split) -> None:
     recipe = RECIPE | {"erasing": 0.5, "mixing_probability": 1.0, "batch_size": 45}
     drawn = Batches(split, recipe, 7, MEAN, STD)
     here = list(drawn.ahead(0, 3, 0))

@@ -50,7 +50,7 @@ def read_steps(path: Path | str) -> pd.DataFrame:
     return pd.DataFrame(steps)
 
 
-# Stages of a network; they have the colours of depths.
+# They have the colours of depths.
 _STAGES = 4
 
 

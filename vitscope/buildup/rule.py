@@ -21,6 +21,14 @@ Decision = Literal["baseline", "kept", "rejected"]
 BASELINE: Decision = "baseline"
 KEPT: Decision = "kept"
 REJECTED: Decision = "rejected"
+FAMILY = "alternet"
+# The families that a baseline may be of.
+BASELINES = ("resnet", FAMILY)
+# What a study says of a network: `family`, `arch`, `classes` and others.
+Network = dict[str, Any]
+HEAD = """\
+# The best network that was tried: copy it to the `models` of a study whose data set has this name.
+"""
 
 
 @dataclass(frozen=True)
@@ -127,14 +135,6 @@ def stage_name(stage: int | None) -> str:
     return "" if stage is None else f"c{stage + 1}"
 
 
-FAMILY = "alternet"
-# The families that a baseline may be of.
-BASELINES = ("resnet", FAMILY)
-
-# What a study says of a network: `family`, `arch`, `classes` and others.
-Network = dict[str, Any]
-
-
 class Proposal(NamedTuple):
     """What a step tries: the number of the step, and the network; none at the end."""
 
@@ -197,11 +197,6 @@ def describe_next(course: Course) -> str:
         return describe_candidate(course.next)
     reasons = {"stages": "no stage is left", "steps": "no more steps are asked for"}
     return f"ended: {reasons[course.ended]}"
-
-
-HEAD = """\
-# The best network that was tried: copy it to the `models` of a study whose data set has this name.
-"""
 
 
 def describe_model(

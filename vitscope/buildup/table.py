@@ -1,4 +1,4 @@
-"""The tables of a build-up: one row per network that was tried, and the result of each network."""
+"""The tables of a build-up: the result of each network, and one row per network that was tried."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path

@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from vitscope.corruptions import SEVERITIES
 from vitscope.corruptions.corrupting import corrupt
-from vitscope.data.split import Split, select
+from vitscope.data.split import Split, choose_rows
 from vitscope.errors import VitscopeError
 from vitscope.files.arrays import read_header
 from vitscope.files.tensors import TensorFile, TensorWriter
@@ -57,7 +57,14 @@ class OfficialImages:
 
     def __init__(self, path: Path, corruption: str, split: Split, rows: Integers) -> None:
         self._path, self._index = path, split.column("index")
-        _check_split(path, split)
+        resize = json.loads(split.metadata["resize"])
+        if split.shape[1:] != SHAPE[:2] or resize is not None:
+            resized = "" if resize is None else ", resized"
+            raise VitscopeError(
+                f"data.{split.metadata['dataset']}.corrupted: the images of {path.name} have 32x32 "
+                f"pixels, as they came, and those of the data set have {_size(split.shape[1:])}"
+                f"{resized}: leave `corrupted` out, and vitscope corrupts them itself."
+            )
         self._pixels, labels = (_map_member(path, f"{name}.npy") for name in (corruption, "labels"))
         self._count = len(self._pixels) // len(SEVERITIES)
         self._check_arrays(corruption, labels)
@@ -104,19 +111,6 @@ class OfficialImages:
 
 def _size(shape: Sequence[int]) -> str:
     return "x".join(map(str, shape)) or "one number"
-
-
-def _check_split(path: Path, split: Split) -> None:
-    """Refuse data with other images than the official archives corrupt."""
-    resize = json.loads(split.metadata["resize"])
-    size = _size(split.shape[1:])
-    if split.shape[1:] != SHAPE[:2] or resize is not None:
-        resized = "" if resize is None else ", resized"
-        raise VitscopeError(
-            f"data.{split.metadata['dataset']}.corrupted: the images of {path.name} have 32x32 "
-            f"pixels, as they came, and those of the data set have {size}{resized}: leave "
-            f"`corrupted` out, and vitscope corrupts them itself."
-        )
 
 
 def _map_member(path: Path, name: str) -> Array:
@@ -175,13 +169,7 @@ def build(
 
     Where an official archive is given, or its folder, they are read from it; else they are made.
     """
-    if images is not None and images > len(split):
-        raise VitscopeError(
-            f"analysis.robustness: the study corrupts {images} images and the split "
-            f"'{split.metadata['split']}' of data.{split.metadata['dataset']} has {len(split)}: "
-            f"lower `images`, or set it to null for all."
-        )
-    rows = select(len(split), images, seed)
+    rows = choose_rows(split, images, seed, "analysis.robustness: the study corrupts")
     if official is not None:
         images_of = OfficialImages(official, corruption, split, rows).images
     else:

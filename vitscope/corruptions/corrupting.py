@@ -26,6 +26,12 @@ Images = npt.NDArray[Any]
 Maps = npt.NDArray[Any]
 # One generator for each image.
 Draws = Iterable[np.random.Generator]
+# How light red, green and blue seem (ITU-R BT.601).
+LIGHTNESS = np.array([0.299, 0.587, 0.114], np.float32)[:, None, None]
+# The sizes of image that parameters are published for.
+SMALL, LARGE = 32, 224
+# Images that are corrupted at once: enough to share what each step costs, few enough for memory.
+AT_ONCE, VALUES_AT_ONCE = 256, 10_000_000
 
 
 def draw_each(draw: Callable[[np.random.Generator], Maps], draws: Draws) -> Maps:
@@ -232,7 +238,6 @@ def _shear(grid: Maps, moved: Maps) -> Maps:
 
 
 def _sample(image: Maps, points: Maps, mode: str) -> Maps:
-    """Return the values of an image at points between pixels, linearly."""
     return np.stack(
         [ndimage.map_coordinates(channel, points, order=1, mode=mode) for channel in image]
     )
@@ -261,14 +266,9 @@ def jpeg_compression(images: Images, draws: Draws, quality: int) -> Images:
 
 
 def _change_each(images: Images, change: Callable[[Image.Image], Image.Image]) -> Images:
-    """Change each image as a picture of bytes."""
     pixels = np.rint(255 * images).astype(np.uint8).transpose(0, 2, 3, 1)
     changed = np.stack([as_pixels(change(as_picture(each))) for each in pixels])
     return changed.transpose(0, 3, 1, 2).astype(np.float32) / 255
-
-
-# How light red, green and blue seem (ITU-R BT.601).
-LIGHTNESS = np.array([0.299, 0.587, 0.114], np.float32)[:, None, None]
 
 
 def lightness(images: Images) -> Images:
@@ -363,11 +363,6 @@ FUNCTIONS: dict[str, Callable[..., Images]] = {
         *(contrast, elastic_transform, pixelate, jpeg_compression),
     )
 }
-
-# The sizes of image that parameters are published for.
-SMALL, LARGE = 32, 224
-# Images that are corrupted at once: enough to share what each step costs, few enough for memory.
-AT_ONCE, VALUES_AT_ONCE = 256, 10_000_000
 
 
 def parameters(corruption: str, severity: int, side: int) -> dict[str, float]:

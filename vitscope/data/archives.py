@@ -22,6 +22,9 @@ from vitscope.progress import Say
 from vitscope.web import redact
 from vitscope.web.downloads import fetch
 
+LARGEST_MEMBER = 200_000_000
+LARGEST_ARCHIVE = 400_000_000
+
 
 class Official(NamedTuple):
     """An official archive: its address, the name of its file, and what it must be."""
@@ -68,10 +71,6 @@ def download(
         said_by="the publisher",
         say=say,
     )
-
-
-LARGEST_MEMBER = 200_000_000
-LARGEST_ARCHIVE = 400_000_000
 
 
 def _too_large() -> ValueError:

@@ -21,7 +21,7 @@ from vitscope.image_size import ImageSize, height_and_width
 
 Integers = npt.NDArray[np.int64]
 
-# What Pillow calls images of one channel and of three.
+# What Pillow calls images by their channels.
 MODES = {1: "L", 3: "RGB"}
 INTERPOLATIONS = {"bilinear": Image.Resampling.BILINEAR, "bicubic": Image.Resampling.BICUBIC}
 # What `resize` says where images are to cover their final size.

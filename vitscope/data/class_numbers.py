@@ -14,9 +14,8 @@ from vitscope.errors import VitscopeError, first_of, nearest, quoted, visible
 
 # What `class_names` says of networks that tell ImageNet's 1,000 classes apart.
 IMAGENET = "imagenet"
-# No list of names is longer; what is longer is another file.
+# A longer file is no list of names.
 LARGEST_LIST = 10_000_000
-# How many classes a log lists, and an error.
 SHOWN, NAMED = 100, 20
 
 
@@ -182,7 +181,7 @@ def name_imagenet() -> list[str]:
     lines = _read_of_timm("imagenet_synset_to_lemma.txt").splitlines()
     lemmas = dict(line.split("\t") for line in lines)
     synsets = imagenet_synsets()
-    # Of several words for the same, the first.
+    # The first of several words for the same.
     names = [lemmas[synset].partition(",")[0] for synset in synsets]
     shared = Counter(names)
     pairs = zip(names, synsets, strict=True)

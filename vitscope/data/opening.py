@@ -1,4 +1,4 @@
-"""The kinds of sources that there are, and a split of one opened by the name of its kind.
+"""The kinds of sources that there are, a split of one opened by its kind, and where its files lie.
 
 Every module of vitscope.data.sources whose name has no leading underscore is a kind. It declares
 itself in a literal `SOURCE`, and has a function `open_split`. docs/data.md shows how to add one.

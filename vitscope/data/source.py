@@ -11,6 +11,9 @@ from PIL import Image
 from vitscope.errors import VitscopeError, nearest
 from vitscope.files.images import decode_image, size_of
 
+# How the name of a file ends that is a mask: the rest is the name of its image.
+MASK = ".mask.png"
+
 
 class Sample(NamedTuple):
     """An image, the number of its class, and further numbers that the source knows of it.
@@ -65,10 +68,6 @@ def no_such_split(source: str, split: str, allowed: Iterable[str]) -> VitscopeEr
         f"{source} has no split '{split}': name the splits of the data set among "
         f"{', '.join(allowed)}.{nearest(split, allowed)}"
     )
-
-
-# How the name of a file ends that is the mask of the image of the same name.
-MASK = ".mask.png"
 
 
 def mask_of(file: Path) -> Path:

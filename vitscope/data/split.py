@@ -28,6 +28,8 @@ UNKNOWN_LABEL = -1
 DIGEST = "data_sha256"
 # The key of which outputs of a network are of each class, where these are not one each.
 OUTPUTS = "outputs"
+# The key in the metadata of latents that has the rows of their images.
+ROWS = "rows"
 
 
 def select(count: int, images: int | None, seed: int | None) -> npt.NDArray[np.int64]:
@@ -155,10 +157,6 @@ def standardize(images: "Tensor", center: "Tensor", spread: "Tensor") -> "Tensor
     return scaled.sub_(center).div_(spread)
 
 
-# The key in the metadata of latents that has the rows of their images.
-ROWS = "rows"
-
-
 def shard_rows(
     available: int, shard: int, images: int, seed: int | None, shard_size: int
 ) -> list[int]:
@@ -175,15 +173,25 @@ def parted(metadata: Mapping[str, str]) -> tuple[dict[str, str], list[int]]:
     return origin, json.loads(metadata[ROWS])
 
 
-def rows_to_classify(images: Split, wanted: int | None, seed: int | None) -> list[int]:
-    """Return the rows of a split that are classified: all, or `wanted` of them."""
+def choose_rows(
+    images: Split, wanted: int | None, seed: int | None, does: str
+) -> npt.NDArray[np.int64]:
+    """Return the rows of a split that a study takes: all, or `wanted` of them.
+
+    `does` says where the study asks for them and what it does with them, for a refusal.
+    """
     if wanted is not None and wanted > len(images):
         raise VitscopeError(
-            f"analysis: the study classifies {wanted} images and the split "
-            f"'{images.metadata['split']}' of data.{images.metadata['dataset']} has "
-            f"{len(images)}: lower `images`, or set it to null for all."
+            f"{does} {wanted} images and the split '{images.metadata['split']}' of "
+            f"data.{images.metadata['dataset']} has {len(images)}: lower `images`, or set it to "
+            f"null for all."
         )
-    rows: list[int] = select(len(images), wanted, seed).tolist()
+    return select(len(images), wanted, seed)
+
+
+def rows_to_classify(images: Split, wanted: int | None, seed: int | None) -> list[int]:
+    """Return the rows of a split that are classified: all, or `wanted` of them."""
+    rows: list[int] = choose_rows(images, wanted, seed, "analysis: the study classifies").tolist()
     return rows
 
 

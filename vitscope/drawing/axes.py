@@ -16,7 +16,7 @@ from vitscope.claims.published import Published
 from vitscope.drawing.legends import another_model
 from vitscope.drawing.looks import GRAY, INTERVAL_WIDTH, depth_colors
 
-# Of the width of a figure, what is left between its panels where they have axes behind them.
+# The space between panels with axes behind them, as a share of the figure's width.
 _SPACE_BEHIND = 0.04
 
 

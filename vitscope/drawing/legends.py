@@ -18,7 +18,7 @@ from vitscope.settings.snapshots import END
 
 INTERVAL = "95 % interval"
 _MOMENTS = {"init": "before training", "warmup": "end of warm-up", END: "end of training"}
-# So many rows of a legend have their place in a figure; each further one makes it taller (inches).
+# A figure has room for this many rows of a legend; each further one makes it taller (inches).
 _ROWS, _ROW_HEIGHT = 2, 0.2
 
 

@@ -43,10 +43,9 @@ GRID: dict[str, Any] = {"color": "#d0d0d0", "linewidth": HAIR}
 
 # How opaque shades are: an interval, between quartiles, what reaches from end to end, and bars.
 INTERVAL_ALPHA, QUARTILES_ALPHA, RANGE_ALPHA, BAR_ALPHA = 0.25, 0.35, 0.15, 0.45
-# The width of an interval of a point.
 INTERVAL_WIDTH = 1.4
 
-# What there is no value for, and what is left open in a bar.
+# Cells without a value, and what is left open in a bar.
 UNDEFINED: dict[str, Any] = {"facecolor": "#e6e6e6", "edgecolor": "#8c8c8c", "hatch": "//////"}
 UNDEFINED["linewidth"] = 0
 HATCHED: dict[str, Any] = {"facecolor": "none", "linewidth": HAIR, "hatch": "//////"}
@@ -120,7 +119,6 @@ KIND_EDGE: dict[str, Any] = {"edgecolor": GRAY, "linewidth": THREAD}
 KIND_MARK: dict[str, Any] = {"marker": "s", "markersize": 4, "markeredgecolor": GRAY}
 KIND_MARK |= {"markeredgewidth": THREAD, "linestyle": "", "clip_on": False}
 
-# Shares of blocks of a kind.
 SHARE_STYLES: dict[str, dict[str, Any]] = {
     kind: {"color": color, "marker": marker, "markersize": 3.5}
     for kind, color, marker in (
@@ -233,18 +231,15 @@ def look_of(member: Member) -> Look:
     return _LOOKS.get(member.family) or _OTHER_LOOKS[number % len(_OTHER_LOOKS)]
 
 
-def _mixed(color: str, share: float) -> str:
-    end = float(share > 0)
-    red, green, blue = (part + abs(share) * (end - part) for part in to_rgb(color))
-    return to_hex((red, green, blue))
-
-
 def _variant(look: Look, nth: int) -> Look:
     # Where the shades begin again, they go with other dashes and markers than before.
-    turn = nth + nth // len(_SHADES)
+    turn, share = nth + nth // len(_SHADES), _SHADES[nth % len(_SHADES)]
+    red, green, blue = (
+        part + abs(share) * (float(share > 0) - part) for part in to_rgb(look.color)
+    )
     return replace(
         look,
-        color=_mixed(look.color, _SHADES[nth % len(_SHADES)]),
+        color=to_hex((red, green, blue)),
         dashes=_DASHES[turn % len(_DASHES)],
         half_filled=turn % 2 == 1,
     )
@@ -253,7 +248,7 @@ def _variant(look: Look, nth: int) -> Look:
 def looks_of(members: Sequence[Member]) -> list[Look]:
     """Return the looks of members that share a panel: families that look alike are told apart.
 
-    Of one look, 36 lines differ, 12 markers, and 6 colours.
+    36 lines of one look differ, 12 markers, and 6 colours.
     """
     seen: Counter[Look] = Counter()
     looks = []

@@ -10,14 +10,7 @@ from matplotlib.transforms import offset_copy
 
 from vitscope.claims.depth_bands import subsamples
 from vitscope.drawing.axes import begin_at_zero
-from vitscope.drawing.looks import (
-    BAND_LABELS,
-    GRAY,
-    KIND_COLORS,
-    KIND_EDGE,
-    KIND_MARK,
-    THREAD,
-)
+from vitscope.drawing.looks import BAND_LABELS, GRAY, KIND_COLORS, KIND_EDGE, KIND_MARK, THREAD
 
 # Inches: what one cut point takes, and all of them at least and at most.
 _STEP, _LEAST, _MOST = 0.16, 3.25, 7.0
@@ -25,7 +18,7 @@ _STEP, _LEAST, _MOST = 0.16, 3.25, 7.0
 _HEIGHT, _LETTER = 2.3, 0.05
 # Points below the axes: the middle of the mark of a kind, and where names begin.
 _MARK_AT, _NAMES_AT = 4.5, 9
-# Of more cut points than this, only every second, third, ... has its name.
+# Among more cut points than this, only every second, third, ... has its name.
 _NAMES = 44
 # What the legend calls each kind, in its order.
 _LABELS = {

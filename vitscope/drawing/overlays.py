@@ -33,17 +33,12 @@ from vitscope.files.images import as_picture, as_pixels
 
 # Inches: the width of a page, the title above a group, its colour bar, and the largest panel.
 _WIDTH, _TITLE, _BAR, _LARGEST = 7.0, 0.28, 0.5, 1.5
-# Inches that a colour bar has at least if a label stands beside it.
-_LABELLED = 0.8
-# Inches of a letter beside a bar.
-_LETTER = 0.065
-# Inches of a character above a picture.
-_CHARACTER = 0.045
-# Inches of a line of text above a row of panels.
-_LINE = 0.12
+# Inches: the least of a colour bar with a label, a letter of it, a character above a picture, and a
+# line of text above a row of panels.
+_LABELLED, _LETTER, _CHARACTER, _LINE = 0.8, 0.065, 0.045, 0.12
 # Inches of a colour bar below all groups, with its numbers and its label; and where it is in them.
 _STRIP, _BAR_BELOW = 0.5, (0.3, 0.7, 0.4, 0.2)
-# So many columns of panels leave room for another group.
+# With this many columns of panels there is room for another group.
 MOST_BESIDE = 5
 
 
@@ -59,7 +54,7 @@ class Groups:
     figure: Figure
     parts: list[SubFigure]
     grids: list[Array]
-    # Of a panel, in inches.
+    # The side of a panel in inches.
     side: float
     # Below all groups, where they share the scale of their colours.
     strip: SubFigure | None = None

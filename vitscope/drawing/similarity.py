@@ -118,13 +118,11 @@ def _edges(points: pd.DataFrame) -> Array:
 
 
 def _starts(points: pd.DataFrame) -> Array:
-    """Return the positions of the cut points at which a stage begins."""
     stage = points["stage"].to_numpy()
     return np.flatnonzero(np.diff(stage, prepend=stage[0] - 1))
 
 
 def _name_stages(names: Axis, edges: Array, points: pd.DataFrame) -> None:
-    """Name the stages along an axis beyond the panel."""
     starts, stage = _starts(points), points["stage"].to_numpy()
     ends = np.append(starts[1:], len(stage))
     middles = (edges[starts] + edges[ends]) / 2

@@ -26,7 +26,7 @@ _MEANINGS = {
 _OF_PUBLISHED = {"yes": "yes, in this network", "no": "no, in this network"}
 # Inches: a row, a column, the statements to the left, labels above, and around the legend below.
 _ROW, _COLUMN, _TEXT, _ABOVE, _AROUND = 0.25, 0.36, 2.3, 0.9, 0.15
-# Of a cell: half of its width, and half of its height.
+# Half of the width of a cell, and half of its height.
 _HALF, _HIGH = 0.42, 0.36
 # Letters of a statement in a line.
 _LETTERS = 44

@@ -23,6 +23,7 @@ OF_8_BITS = frozenset({"1", "L", "LA", "P", "PA", "RGB", "RGBA", "RGBX", "CMYK",
 OF_16_BITS = ("PNG", "PPM")
 # Tags of TIFF: how many bits a value has, and whether 0 is black.
 BITS, SHADE, BLACK_IS_ZERO = 258, 262, 1
+Pixels = npt.NDArray[np.uint8]
 
 
 def decode_image(file: Path | io.BytesIO, name: str) -> Image.Image:
@@ -68,9 +69,6 @@ def in_rgb(image: Image.Image, name: str) -> Image.Image:
         )
     values = np.asarray(image).astype(np.uint32)
     return Image.fromarray(((values + 128) // 257).astype(np.uint8)).convert("RGB")
-
-
-Pixels = npt.NDArray[np.uint8]
 
 
 def as_picture(pixels: Pixels) -> Image.Image:

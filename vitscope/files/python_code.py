@@ -20,6 +20,17 @@ from typing import Any
 from vitscope.errors import VitscopeError
 from vitscope.files.whole import write_text
 
+# What was found in sources, by digests of them: parsing is most of the cost of a digest.
+_found: dict[str, list[Any]] = {}
+# A name that is used, and what is taken of it, or nothing: `np.mean` is ("np", "mean").
+Use = tuple[str, str]
+# A name that an import binds, the module, and what is imported from it, or nothing.
+Imported = tuple[str, str, str]
+_MODULE = re.compile(r"[a-z_]\w*(\.[a-z_]\w*)+(?<!\.py)")
+# What a decorator of these does to a function has no effect elsewhere; others may register it.
+_PURE = {"cache", "lru_cache", "cached_property", "contextmanager", "dataclass", "overload"}
+_PURE |= {"inference_mode", "no_grad", "property", "staticmethod", "classmethod", "wraps"}
+
 
 def reached(modules: Iterable[str], file_of: Callable[[str], Path | None]) -> dict[str, Path]:
     """Return the files of modules, and of all that they import and `file_of` finds.
@@ -42,10 +53,6 @@ def imported(path: Path, module: str) -> tuple[str, ...]:
     package = module if path.name == "__init__.py" else module.rpartition(".")[0]
     find = partial(imported_by, package=package)
     return tuple(read_once("imports", path.read_bytes(), package, str(path), find))
-
-
-# What was found in sources, by digests of them: parsing is most of the cost of a digest.
-_found: dict[str, list[Any]] = {}
 
 
 def read_once(
@@ -125,17 +132,6 @@ def is_for_types(node: ast.AST) -> bool:
 def with_parents(module: str) -> list[str]:
     parts = module.split(".")
     return [".".join(parts[: i + 1]) for i in range(len(parts))]
-
-
-# A name that is used, and what is taken of it, or nothing: `np.mean` is ("np", "mean").
-Use = tuple[str, str]
-# A name that an import binds, the module, and what is imported from it, or nothing.
-Imported = tuple[str, str, str]
-
-_MODULE = re.compile(r"[a-z_]\w*(\.[a-z_]\w*)+(?<!\.py)")
-# What a decorator of these does to a function has no effect elsewhere; others may register it.
-_PURE = {"cache", "lru_cache", "cached_property", "contextmanager", "dataclass", "overload"}
-_PURE |= {"inference_mode", "no_grad", "property", "staticmethod", "classmethod", "wraps"}
 
 
 @dataclass(frozen=True)
@@ -247,7 +243,6 @@ def _imports_of(node: ast.Import | ast.ImportFrom, package: str) -> list[Importe
 
 
 def _used(statement: ast.AST, package: str) -> tuple[list[Use], list[Imported]]:
-    """Return the names that a statement uses, and what is imported within it."""
     uses: dict[Use, None] = {}
     imports: dict[Imported, None] = {}
     whole = {id(node.value) for node in ast.walk(statement) if isinstance(node, ast.Attribute)}

@@ -30,11 +30,9 @@ Columns = dict[str, tuple[str, str]]
 SEAL, SEAL_BYTES = b"vitscope", 12
 # Marks in the metadata of a table that there must be a seal; tables of others have none.
 SEALED = "sealed"
-# Reasons to doubt the values of a table, in its metadata.
 WARNINGS = "warnings"
 # Which model a file is of, in its metadata: its name, and the moment of training after a comma.
 OF = "of"
-# The sentence of a column, in the metadata of its field.
 DESCRIPTION = "description"
 
 
@@ -170,7 +168,6 @@ def _arrow_type(name: str) -> "pa.DataType":
 
 
 def _footer(data: bytes | memoryview) -> int:
-    """Return where the footer of a parquet file begins."""
     return len(data) - 8 - int.from_bytes(data[-8:-4], "little")
 
 

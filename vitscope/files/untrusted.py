@@ -19,6 +19,10 @@ DISGUISES = {
 _NO_TEXT = re.compile(rb"[\0-\x08\x0e-\x1f]")
 # Pictures in digits.
 _PICTURE = re.compile(rb"P[1-3]\s")
+# What any file may take, and how many times its size besides.
+LEAST = 512 << 20
+TIMES = 4
+T = TypeVar("T")
 
 
 def disguise_of(path: Path) -> str | None:
@@ -30,13 +34,6 @@ def disguise_of(path: Path) -> str | None:
     text = start.removeprefix(b"\xef\xbb\xbf").lstrip()
     named = (name for mark, name in DISGUISES.items() if text.startswith(mark))
     return next(named, None if not text or _PICTURE.match(text) else "a text")
-
-
-# What any file may take, and how many times its size besides.
-LEAST = 512 << 20
-TIMES = 4
-
-T = TypeVar("T")
 
 
 @contextmanager

@@ -103,7 +103,6 @@ def _describe_measure(measure: str) -> str:
 
 @cache
 def _default_figures() -> dict[str, list[str]]:
-    """Return the names of the default study's figures by kind."""
     named: dict[str, list[str]] = {}
     for name, figure in load_study(BUNDLED_STUDIES / "mini.yaml").figures.items():
         named.setdefault(figure.kind, []).append(name)
@@ -111,7 +110,6 @@ def _default_figures() -> dict[str, list[str]]:
 
 
 def _list_figures() -> str:
-    """List the figures of the default study by kind, and say what they show."""
     rows = (
         (
             ", ".join(f"`{name}`" for name in names),
@@ -123,7 +121,6 @@ def _list_figures() -> str:
 
 
 def _show_kind(kind: str) -> str:
-    """Show a figure of a kind, as the tests expect it, and its caption."""
     name, declared = _default_figures()[kind][0], registry.kinds()[kind]
     return (
         f"## {kind}\n\n![`{name}` of the study mini]({PICTURES}/test_figure_{name}.png)\n\n"
@@ -132,7 +129,6 @@ def _show_kind(kind: str) -> str:
 
 
 def _describe_claims(measure: str) -> str:
-    """Describe the claims that figures of a measure show."""
     lines = []
     for kind, evidence in registry.claims_of(measure).items():
         rows = (
@@ -188,7 +184,6 @@ def _list_verdicts() -> str:
 
 
 def _describe_family(family: str) -> str:
-    """Describe what the `arch` of a family takes."""
     schema, about = arch_schema(family), _read_docstring(module_of(family))
     summary = " ".join(about.partition("\n\n")[0].split())
     keys = [*_list_keys(schema, "")]
@@ -229,7 +224,6 @@ def _format_settings(settings: Iterable[Setting]) -> str:
 
 
 def _list_keys(schema: Schema, prefix: str, deep: bool = True) -> Iterator[Setting]:
-    """List the keys of an object, and of the objects in it."""
     for key, inner in schema.get("properties", {}).items():
         default = json.dumps(inner["default"]) if "default" in inner else ""
         yield Setting(

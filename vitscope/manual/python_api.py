@@ -31,7 +31,6 @@ def describe(name: str) -> str:
 
 
 def _find_definition(name: str) -> tuple[Definition, list[str]]:
-    """Return the definition of a name, and the lines of the module that it stands in."""
     module = {**vitscope._PLACES, **RETURNED}[name]
     spec = find_spec(module)
     lines = (
@@ -58,7 +57,6 @@ def _describe_function(node: ast.FunctionDef, lines: list[str], called: str) -> 
 
 
 def _read_signature(node: ast.FunctionDef, lines: list[str]) -> str:
-    """Return the arguments of a function and what it returns, as they are written."""
     written = dedent("\n".join(lines[node.lineno - 1 : node.body[0].lineno - 1]))
     arguments = written.removeprefix(f"def {node.name}").removesuffix(":")
     arguments = re.sub(r"self(, )?(,\n    )?", "", arguments, count=1)

@@ -1,4 +1,10 @@
-"""Random numbers of training, decided by its seed, whatever was drawn before."""
+"""The batches of a training: each is drawn by its own seed, here, in other processes, or once.
+
+Drawn once, augmented images are what the loss is measured on away from training. A model is trained
+on images that are shifted, flipped, mixed and so on, with smoothed targets, and its loss on any
+others is another function. All measurements share one draw: what differs between two points of a
+landscape is then the weights alone.
+"""
 
 import os
 import random
@@ -22,6 +28,15 @@ from vitscope.files.tensors import TensorFile, TensorWriter
 from vitscope.training.augmentation import CPU, Images, augmentation, finishing
 from vitscope.training.recipe import Recipe, training_rows
 
+Batch = tuple[Tensor, Tensor]
+# The number of an epoch and of a step in it, both from 0.
+Step = tuple[int, int]
+# The key of random numbers, behind that of the step, where a device does the second half.
+SECOND_HALF = 1
+# A device may have this many steps to do when the next batch is brought.
+UNDER_WAY = 2
+CLEAN_BATCH = 256
+
 
 @contextmanager
 def seeded(*key: int) -> Iterator[None]:
@@ -44,15 +59,6 @@ def seeded(*key: int) -> Iterator[None]:
         finally:
             random.setstate(python)
             np.random.set_state(legacy)  # noqa: NPY002
-
-
-Batch = tuple[Tensor, Tensor]
-# The number of an epoch and of a step in it, both from 0.
-Step = tuple[int, int]
-# The key of random numbers, behind that of the step, where a device does the second half.
-SECOND_HALF = 1
-# So many steps may be under way on a device when the next batch is brought.
-UNDER_WAY = 2
 
 
 class Batches:
@@ -157,10 +163,7 @@ class _Steps(Dataset[Batch | VitscopeError]):
 
 
 def _drawn_by(
-    workers: int,
-    draw: Callable[[int, int], Batch],
-    steps: Sequence[Step],
-    pinned: bool = False,
+    workers: int, draw: Callable[[int, int], Batch], steps: Sequence[Step], pinned: bool = False
 ) -> Iterator[Batch]:
     """Yield the batches of steps, in their order, drawn by so many processes or none."""
     loader = DataLoader(
@@ -220,9 +223,6 @@ class Augmented:
         """Yield all images with their targets in batches."""
         for first in range(0, len(self), batch_size):
             yield self.rows(first, first + batch_size)
-
-
-CLEAN_BATCH = 256
 
 
 def augment_images(

@@ -21,7 +21,7 @@ from vitscope.training.batches import seeded
 from vitscope.training.recipe import Recipe
 from vitscope.training.steps import differentiate
 
-# So many multiply-adds of a whole training are worth four minutes of compiling. On an H100 a step
+# A training of this many multiply-adds is worth four minutes of compiling. On an H100 a step
 # of 250 images takes ViT-Ti, of 1.67e9 multiply-adds an image, 34.8 ms, and compiled 19.1 ms: it
 # saves 15.7 ms of 3 * 250 * 1.67e9 = 1.25e12 multiply-adds, so four minutes of 1.9e16, which take
 # nine minutes. ResNet-50, which gains less, saves as much of 4.4e16.

@@ -1,8 +1,4 @@
-"""The table of a training: how it went, epoch by epoch.
-
-Test images are seen in the precision of training. What was trained before these columns were there
-has no `training_accuracy` and no `test_loss`.
-"""
+"""What a training leaves: its history, epoch by epoch, and a folder that is removed at the end."""
 
 import shutil
 from pathlib import Path
@@ -10,6 +6,8 @@ from pathlib import Path
 from vitscope.files.tables import Table
 from vitscope.settings.snapshots import HISTORY_FILE, UNFINISHED
 
+# Test images are seen in the precision of training. What was trained before these columns were
+# there has no `training_accuracy` and no `test_loss`.
 HISTORY = Table(
     "training_history",
     {

@@ -1,4 +1,4 @@
-"""A training as TensorBoard shows it, where that package is there."""
+"""Train a small model: the recipe of the paper for CIFAR, at the size of a laptop."""
 
 import json
 import shutil
@@ -25,6 +25,7 @@ from vitscope.training.steps import Steps, learning_rate, optimizer_of
 from vitscope.training.unfinished import Row, Unfinished, state_of
 
 EVENTS = "tensorboard"
+EVALUATION_BATCH = 250
 
 
 class Events(ExitStack):
@@ -49,9 +50,6 @@ class Events(ExitStack):
         for name in row.keys() - {"epoch"}:
             self._writer.add_scalar(name, row[name], row["epoch"])
         self._writer.flush()
-
-
-EVALUATION_BATCH = 250
 
 
 @torch.inference_mode()
@@ -154,12 +152,7 @@ def train(
 
 
 def _train_epoch(
-    model: nn.Module,
-    steps: Steps,
-    recipe: Recipe,
-    batches: Iterator[Batch],
-    count: int,
-    done: int,
+    model: nn.Module, steps: Steps, recipe: Recipe, batches: Iterator[Batch], count: int, done: int
 ) -> Row:
     """Train for an epoch of `count` steps after `done` others; return what is recorded of it."""
     model.train()

@@ -15,6 +15,8 @@ from vitscope.training.recipe import Recipe
 
 # The loss before a step, and the share of images whose class was found.
 Taken = tuple[Tensor, Tensor]
+# It gives a gradient of zeros a direction.
+TINY = 1e-12
 
 
 def learning_rate(recipe: Recipe, progress: float) -> float:
@@ -123,10 +125,6 @@ def trained_parameters(model: nn.Module) -> dict[str, nn.Parameter]:
 def decays(name: str, parameter: nn.Parameter) -> bool:
     """Tell whether a parameter decays: matrices and kernels do, biases and norms do not."""
     return parameter.ndim > 1 and not name.endswith(".bias")
-
-
-# So that a gradient of zeros has a direction.
-TINY = 1e-12
 
 
 @contextmanager

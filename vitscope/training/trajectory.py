@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 Array = npt.NDArray[Any]
 
-# Weights are read in pieces of so many numbers, so that no copy of all moments is in memory.
+# Weights are read in pieces of this many numbers: no copy of all moments is in memory.
 PIECE = 1 << 18
 
 
@@ -32,7 +32,14 @@ def polar(moments: Sequence[Array]) -> pd.DataFrame:
 def polar_by_tensor(count: int, tensors: Iterable[Sequence[Array]]) -> pd.DataFrame:
     """Return the same from flat tensors of the weights one by one, each at all `count` moments."""
     check_count(count)
-    squares, products = _inner_products(count, tensors)
+    # d_t . d_t and d_t . d_0 of every moment.
+    squares, products = np.zeros(count), np.zeros(count)
+    for moments in tensors:
+        for first in range(0, moments[0].size, PIECE):
+            piece = np.stack([m[first : first + PIECE].astype(np.float64) for m in moments])
+            piece -= piece[-1].copy()
+            squares += np.vecdot(piece, piece)
+            products += np.vecdot(piece, piece[0])
     start = squares[0]
     if start == 0:
         raise VitscopeError(
@@ -56,18 +63,6 @@ def check_count(moments: int) -> None:
         )
 
 
-def _inner_products(count: int, tensors: Iterable[Sequence[Array]]) -> tuple[Array, Array]:
-    """Return d_t . d_t and d_t . d_0 of every moment, in double precision."""
-    squares, products = np.zeros(count), np.zeros(count)
-    for moments in tensors:
-        for first in range(0, moments[0].size, PIECE):
-            piece = np.stack([m[first : first + PIECE].astype(np.float64) for m in moments])
-            piece -= piece[-1].copy()
-            squares += np.vecdot(piece, piece)
-            products += np.vecdot(piece, piece[0])
-    return squares, products
-
-
 class Moments:
     """The parameters of a model at moments of its training, one after another in float32.
 
@@ -79,19 +74,16 @@ class Moments:
         self._path, self.sums = path, list(sums)
         self._size = sum(parameter.numel() for parameter in model.parameters())
         if sums:
-            self._check()
+            try:
+                shape = (len(self.sums), self._size)
+                found = row_sums(np.memmap(path, np.float32, "r", shape=shape))
+            except (OSError, ValueError) as error:
+                raise VitscopeError(f"{path} ends early or is not there.") from error
+            if found.tolist() != self.sums:
+                raise VitscopeError(f"{path} is damaged.")
         self._file = path.open("r+b" if sums else "wb")
         self._file.truncate(len(sums) * self._size * np.float32().itemsize)
         self._file.seek(0, 2)
-
-    def _check(self) -> None:
-        try:
-            shape = (len(self.sums), self._size)
-            found = row_sums(np.memmap(self._path, np.float32, "r", shape=shape))
-        except (OSError, ValueError) as error:
-            raise VitscopeError(f"{self._path} ends early or is not there.") from error
-        if found.tolist() != self.sums:
-            raise VitscopeError(f"{self._path} is damaged.")
 
     def add(self, model: "nn.Module") -> None:
         """Keep the parameters as they are now."""

@@ -101,7 +101,14 @@ class Unfinished:
         """
         self.keep_snapshots()
         if self.moments is not None:
-            self._trace(self.moments)
+            # The first moment is before all epochs.
+            points = self.moments.polar().iloc[1:]
+            ways = zip(self.history, points["radius"], points["angle"], strict=True)
+            for row, radius, angle in ways:
+                row |= {"radius": radius, "angle": angle}
+            self.moments = None
+            self._write_checkpoint()
+            (self._folder / MOMENTS).unlink()
         for name in epochs_of(self._recipe):
             copy_file(self._folder / place_of(name), self._directory / place_of(name))
         untraced = {"radius": None, "angle": None}
@@ -111,16 +118,6 @@ class Unfinished:
     def remove(self) -> None:
         """Remove the folder."""
         shutil.rmtree(self._folder)
-
-    def _trace(self, moments: Moments) -> None:
-        """Add to each epoch where its weights were, which are needed no more."""
-        # The first moment is before all epochs.
-        points = moments.polar().iloc[1:]
-        for row, radius, angle in zip(self.history, points["radius"], points["angle"], strict=True):
-            row |= {"radius": radius, "angle": angle}
-        self.moments = None
-        self._write_checkpoint()
-        (self._folder / MOMENTS).unlink()
 
     def _write_checkpoint(self) -> None:
         state = {

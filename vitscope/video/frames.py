@@ -25,6 +25,26 @@ from vitscope.files.images import FORMATS, decode_image, in_rgb
 
 # How long a frame is shown where nothing says it.
 SECONDS = Fraction(1, 10)
+# How files begin that may be animated pictures.
+_ANIMATED = re.compile(rb"GIF8|\x89PNG\r\n\x1a\n|RIFF.{4}WEBP", re.DOTALL)
+# Frames of a way around, at ten in a second.
+FRAMES, RATE = 12, Fraction(10)
+# The image whose shape moves, of the split that no network was trained on.
+_SPLIT, _IMAGE = "test", 0
+# How far the shape goes across and down, as shares of the room that it has.
+_REACH = np.array([1.0, 0.7])
+_QUIET = ("-hide_banner", "-loglevel", "error")
+# Files of videos alone: lists of others, which may lie anywhere, are none.
+_FORMATS = "mov,matroska,webm,avi,mpegts,mpeg,mpegvideo,flv,asf,ogg,h264,hevc,yuv4mpegpipe,ivf,mxf"
+_INPUT = ("-protocol_whitelist", "file,pipe", "-format_whitelist", _FORMATS)
+# Pixels may be wider than high.
+_SQUARE = "scale=iw*sar:ih,setsar=1,format=rgb24"
+_HEADER = re.compile(rb"YUV4MPEG2 W(\d+) H(\d+) F(\d+):(\d+) ")
+# More frames than these in a second are the clock of a file that has no rate.
+_FASTEST, _USUAL = Fraction(240), Fraction(30)
+# A rate for frames that are shown for different times, each as often as it takes.
+_RATE_OF_CHANGING = Fraction(50)
+_LONGEST_REPEAT = 1 << 20
 
 
 class Frame(NamedTuple):
@@ -62,10 +82,6 @@ class Ticks:
         ticks = min(max(round(self._end) - self._given, self._least), self._most)
         self._given += ticks
         return ticks
-
-
-# How files begin that may be animated pictures.
-_ANIMATED = re.compile(rb"GIF8|\x89PNG\r\n\x1a\n|RIFF.{4}WEBP", re.DOTALL)
 
 
 def open_source(path: Path | None, source: Mapping[str, str], per_second: float | None) -> Video:
@@ -166,7 +182,6 @@ def _read_animation(path: Path) -> Generator[Frame]:
 
 
 def _seek(image: Image.Image, number: int) -> bool:
-    """Go to a frame if there is one."""
     try:
         image.seek(number)
     except EOFError:
@@ -174,16 +189,7 @@ def _seek(image: Image.Image, number: int) -> bool:
     return True
 
 
-# Frames of a way around, at ten in a second.
-FRAMES, RATE = 12, Fraction(10)
-# The image whose shape moves, of the split that no network was trained on.
-_SPLIT, _IMAGE = "test", 0
-# How far the shape goes across and down, as shares of the room that it has.
-_REACH = np.array([1.0, 0.7])
-
-
 def _move_shape() -> Generator[Frame]:
-    """Move the shape of an image of shapes32 around, in front of its background."""
     angles = 2 * np.pi * np.arange(FRAMES) / FRAMES
     places = _REACH * np.stack([-np.cos(angles), -np.sin(angles)], axis=1)
     drawn = shapes32.draw(_SPLIT, np.full(FRAMES, _IMAGE), 0, places)
@@ -194,20 +200,6 @@ def _move_shape() -> Generator[Frame]:
 def generate(name: str) -> Video:
     """Return a video that is made here, by its name, which the settings have checked."""
     return Video(RATE, {"shapes32": _move_shape}[name]())
-
-
-_QUIET = ("-hide_banner", "-loglevel", "error")
-# Files of videos alone: lists of others, which may lie anywhere, are none.
-_FORMATS = "mov,matroska,webm,avi,mpegts,mpeg,mpegvideo,flv,asf,ogg,h264,hevc,yuv4mpegpipe,ivf,mxf"
-_INPUT = ("-protocol_whitelist", "file,pipe", "-format_whitelist", _FORMATS)
-# Pixels may be wider than high.
-_SQUARE = "scale=iw*sar:ih,setsar=1,format=rgb24"
-_HEADER = re.compile(rb"YUV4MPEG2 W(\d+) H(\d+) F(\d+):(\d+) ")
-# More frames than these in a second are the clock of a file that has no rate.
-_FASTEST, _USUAL = Fraction(240), Fraction(30)
-# A rate for frames that are shown for different times, each as often as it takes.
-_RATE_OF_CHANGING = Fraction(50)
-_LONGEST_REPEAT = 1 << 20
 
 
 def read_film(path: Path) -> Video:
@@ -261,7 +253,20 @@ def write_film(
     path.unlink(missing_ok=True)
     rate = rate or _RATE_OF_CHANGING
     ticks = Ticks(rate, 1, _LONGEST_REPEAT)
-    with _run(_writing(path, size, rate, facts)) as (process, said):
+    width, height = size
+    command = (
+        *(writing_program(), *_QUIET, "-y"),
+        *("-f", "rawvideo", "-pix_fmt", "rgb24", "-s", f"{width}x{height}"),
+        *("-r", str(rate), "-i", "pipe:0", "-vf"),
+        "pad=ceil(iw/2)*2:ceil(ih/2)*2:color=white,"
+        "scale=out_color_matrix=bt709:out_range=tv,format=yuv420p",
+        *("-c:v", "libx264", "-crf", "16", "-threads", "1"),
+        *("-colorspace", "bt709", "-color_primaries", "bt709", "-color_trc", "bt709"),
+        *("-color_range", "tv", "-movflags", "+faststart"),
+        *(each for key, text in facts.items() for each in ("-metadata", f"{key}={text}")),
+        *("-fflags", "+bitexact", "-flags:v", "+bitexact", "-f", "mp4", str(path)),
+    )
+    with _run(command) as (process, said):
         assert process.stdin is not None
         # An ffmpeg that fails no longer listens, and says why.
         with suppress(BrokenPipeError):
@@ -275,25 +280,6 @@ def write_film(
             raise VitscopeError(
                 f"ffmpeg cannot write the video ({reason}): mend that, or write .webp or .gif."
             )
-
-
-def _writing(
-    path: Path, size: tuple[int, int], rate: Fraction, facts: Mapping[str, str]
-) -> tuple[str, ...]:
-    """Return the command that writes frames which come through a pipe."""
-    width, height = size
-    return (
-        *(writing_program(), *_QUIET, "-y"),
-        *("-f", "rawvideo", "-pix_fmt", "rgb24", "-s", f"{width}x{height}"),
-        *("-r", str(rate), "-i", "pipe:0", "-vf"),
-        "pad=ceil(iw/2)*2:ceil(ih/2)*2:color=white,"
-        "scale=out_color_matrix=bt709:out_range=tv,format=yuv420p",
-        *("-c:v", "libx264", "-crf", "16", "-threads", "1"),
-        *("-colorspace", "bt709", "-color_primaries", "bt709", "-color_trc", "bt709"),
-        *("-color_range", "tv", "-movflags", "+faststart"),
-        *(each for key, text in facts.items() for each in ("-metadata", f"{key}={text}")),
-        *("-fflags", "+bitexact", "-flags:v", "+bitexact", "-f", "mp4", str(path)),
-    )
 
 
 @contextmanager

@@ -1,7 +1,8 @@
-"""A frame beside its maps: panels in rows, a title above, and the scale of the colours below.
+"""Attention over a video: what a network looks at in each frame, side by side with the frame.
 
-Pixels are put together by Pillow; a figure of matplotlib for each frame would take longer than the
-network does. What is the same in all frames is drawn once.
+Panels stand in rows, with a title above, and the scale of the colours below. Pixels are put
+together by Pillow; a figure of matplotlib for each frame would take longer than the network does.
+What is the same in all frames is drawn once.
 """
 
 from collections.abc import Iterator, Mapping, Sequence

@@ -20,7 +20,7 @@ from vitscope.video.frames import BrokenOffError, Frame, Ticks, write_film, writ
 FORMATS = ("webp", "gif", "mp4")
 # Bytes of frames: Pillow holds a third of these for a GIF; and a page begins in the first 4 GB.
 _MOST_BYTES = {"webp": 4_000_000_000, "gif": 1_000_000_000}
-# Of a lossy WebP, in percent: maps differ from what was drawn by no more than one sees.
+# The quality of a lossy WebP in percent: maps differ from what was drawn by less than one sees.
 _QUALITY = 90
 # Ticks of a WebP in a second, and the least and the most for a frame; of a GIF, which viewers show
 # slowly if a frame has less than 0.02 s.

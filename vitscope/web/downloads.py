@@ -66,12 +66,11 @@ class _Source:
     def failure(self, what: str, advice: str) -> VitscopeError:
         return VitscopeError(f"{self.label}: {redact(self.url)} {what}: {advice}.")
 
-    def try_again(self, what: str, pause: float | None = None) -> _TryAgainError:
-        return _TryAgainError(f"{self.label}: {redact(self.url)} {what}", pause, afresh=False)
-
-    def start_afresh(self, what: str) -> _TryAgainError:
-        """The bytes that are there are of no use: the next attempt is for the whole file."""
-        return _TryAgainError(f"{self.label}: {redact(self.url)} {what}", pause=0.0, afresh=True)
+    def try_again(
+        self, what: str, pause: float | None = None, afresh: bool = False
+    ) -> _TryAgainError:
+        """Return a failure; `afresh`, the bytes that are there are of no use."""
+        return _TryAgainError(f"{self.label}: {redact(self.url)} {what}", pause, afresh)
 
     def disguise_error(self, disguise: str) -> VitscopeError:
         return self.failure(
@@ -170,10 +169,9 @@ def _read_retry_after(retry_after: str | None) -> float | None:
 
 
 def _explain_status(source: _Source, error: HTTPError) -> Exception:
-    """Say what a status means."""
     status = f"{error.code} {error.reason}".strip()
     if error.code == 416:
-        return source.start_afresh("does not send the rest of what is here already")
+        return source.try_again("does not send the rest of what is here already", 0.0, afresh=True)
     if error.code in TEMPORARY:
         return source.try_again(
             f"is answered with {status}", _read_retry_after(error.headers["Retry-After"])
@@ -195,7 +193,6 @@ def _explain_status(source: _Source, error: HTTPError) -> Exception:
 
 
 def _explain_silence(source: _Source, reason: object) -> Exception:
-    """Say why there was no answer, or why it broke off."""
     if isinstance(reason, ssl.SSLCertVerificationError):
         return source.failure(
             f"has a certificate that is not valid ({reason.verify_message.rstrip('.')})",
@@ -211,7 +208,6 @@ def _explain_silence(source: _Source, reason: object) -> Exception:
 
 @contextlib.contextmanager
 def _ask(source: _Source, headers: Mapping[str, str]) -> Iterator[HTTPResponse]:
-    """Ask for the file and yield the answer; say why there is none."""
     try:
         asked = {"Accept-Encoding": "identity", "User-Agent": f"vitscope/{__version__}", **headers}
         request = Request(source.url, headers=asked)
@@ -331,7 +327,7 @@ def _transfer(source: _Source, partial: _Partial, say: Say) -> bool:
         span, total = response.headers["Content-Range"] or "", _whole_size(response)
         version = (span.startswith(f"bytes {offset}-"), _strong_etag(response), total)
         if resumed and version != (True, etag, size):
-            raise source.start_afresh("changed during the download")
+            raise source.try_again("changed during the download", 0.0, afresh=True)
         # What cannot be the file is refused before its bytes are read.
         if response.headers.get_content_type() == "text/html":
             raise source.disguise_error("a web page")
@@ -361,7 +357,7 @@ def _check_digest(
         return
     if resumed:
         # What an earlier run left may be damaged: one download in one piece decides.
-        raise source.start_afresh("came damaged")
+        raise source.try_again("came damaged", 0.0, afresh=True)
     raise source.failure(
         f"has the {name} {found} where {source.said_by} says {expected}",
         "it is another file or a damaged one, so correct the address or the digest",

@@ -23,6 +23,8 @@ HEADER = """\
 # What the downloads of this study hashed to when they were first made. Later ones must match.
 # To accept a file that has changed at its source, delete its entry.
 """
+# The `url` of a file, and its `sha256` where the study says it.
+Source = Mapping[str, Any]
 
 
 @dataclass(frozen=True)
@@ -97,18 +99,8 @@ def _entries(lock: Path, text: bytes) -> dict[str, Entry]:
         ) from None
 
 
-# The `url` of a file, and its `sha256` where the study says it.
-Source = Mapping[str, Any]
-
-
 def download(
-    entry: Source,
-    path: Path,
-    lock: Path,
-    *,
-    label: str,
-    say: Say = say_on_stderr,
-    **options: Any,
+    entry: Source, path: Path, lock: Path, *, label: str, say: Say = say_on_stderr, **options: Any
 ) -> None:
     """Download a file to `path`; without a `sha256` of its own, as the lock file knows it.
 

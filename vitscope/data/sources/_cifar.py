@@ -25,6 +25,8 @@ Pixels = npt.NDArray[np.uint8]
 Labels = npt.NDArray[np.int64]
 # The names of the classes, and the images and labels of each batch.
 Content = tuple[list[str], list[tuple[Pixels, Labels]]]
+# Some times as many as official batches have.
+MOST_OPCODES = 1_000_000
 
 
 @dataclass(frozen=True)
@@ -119,10 +121,6 @@ def _read_members(kind: str, path: Path, split: str, layouts: Layouts) -> tuple[
     return archive, [found[name] for name in wanted]
 
 
-# Some times as many as official batches have.
-MOST_OPCODES = 1_000_000
-
-
 class _Array:
     """Stands in for a pickled array: it keeps the bytes, and nothing of NumPy is called."""
 
@@ -166,18 +164,14 @@ class _Unpickler(pickle.Unpickler):
         return STAND_INS[module, name]
 
 
-def _check_memo(data: bytes) -> None:
-    """Refuse a memo of more entries than there are bytes: memory is taken for all of them."""
-    for number, (opcode, argument, _) in enumerate(pickletools.genops(data)):
-        if number > MOST_OPCODES:
-            raise pickle.UnpicklingError("it has more parts than an official batch")
-        if "PUT" in opcode.name and not 0 <= int(argument or 0) <= len(data):
-            raise pickle.UnpicklingError(f"it fills place {argument} of its memo")
-
-
 def _unpickle(data: bytes) -> dict[bytes, Any]:
     try:
-        _check_memo(data)
+        for number, (opcode, argument, _) in enumerate(pickletools.genops(data)):
+            if number > MOST_OPCODES:
+                raise pickle.UnpicklingError("it has more parts than an official batch")
+            # Memory is taken for all places of a memo.
+            if "PUT" in opcode.name and not 0 <= int(argument or 0) <= len(data):
+                raise pickle.UnpicklingError(f"it fills place {argument} of its memo")
         value = _Unpickler(io.BytesIO(data), encoding="bytes").load()
     except Exception as error:  # Damaged or malicious bytes fail in every way there is.
         raise ValueError(f"a pickle that cannot be read safely: {error}") from error
@@ -202,5 +196,4 @@ def read_pickled(members: list[bytes], names_key: bytes, labels_key: bytes) -> C
 
 
 def _is_list(value: object, kind: type) -> bool:
-    """Tell whether a value is a list of values of one type and no other."""
     return isinstance(value, list) and all(type(item) is kind for item in value)

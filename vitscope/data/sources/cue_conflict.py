@@ -95,7 +95,6 @@ class CueConflict:
 
 
 def _read_stimuli(path: Path) -> dict[str, bytes]:
-    """Return the files of the stimuli by their names, and refuse any others."""
     found: dict[str, bytes] = {}
     with opened_tar(path) as tar:
         for member in members_of(tar, path):

@@ -171,7 +171,6 @@ def _turn(x: Array, y: Array, angle: Array, unit: Array) -> Maps:
 
 
 def _by_kind(kinds: Integers, fields: dict[str, Field], *maps: Array) -> Array:
-    """Evaluate for each image the field of its kind."""
     result = np.empty((len(kinds), SIZE, SIZE), np.float32)
     for kind, field in enumerate(fields.values()):
         chosen = kinds == kind
@@ -193,7 +192,6 @@ FREQUENCY = np.hypot(*np.meshgrid(np.fft.rfftfreq(SIZE), np.fft.fftfreq(SIZE))).
 
 
 def _colours(light: Array, warm: Array, green: Array) -> Array:
-    """Return RGB, on axis 1, from lightness and two opponent colours."""
     red, blue = light + warm - green / 2, light - warm - green / 2
     return np.stack([red, light + green / 2, blue], axis=1)
 

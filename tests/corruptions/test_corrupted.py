@@ -131,10 +131,7 @@ DAMAGED: list[tuple[dict[str, Any], str]] = [
     ({"fog": npy(FOG)[:-1]}, r"fog\.npy is damaged \(\d+ bytes for 100x32x32x3 of uint8\)"),
     ({"fog": b"<html>not found</html>"}, r"fog\.npy is damaged \(.*magic.*\): get the official"),
     # Objects could run code when they are read.
-    (
-        {"fog": npy(np.array([{}], object), allow_pickle=True)},
-        r"is damaged \(an array of object",
-    ),
+    ({"fog": npy(np.array([{}], object), allow_pickle=True)}, r"is damaged \(an array of object"),
     ({"labels": LABELS[:COUNT]}, r"labels\.npy holds int64 of 20 and not a whole number for each"),
     ({"labels": LABELS.astype(float)}, r"labels\.npy holds float64 of 100 and not a whole number"),
     ({"labels": (LABELS + 1) % 10}, r"another class for 12 of 12 images: give the archive of the"),

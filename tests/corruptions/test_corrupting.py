@@ -143,8 +143,7 @@ def large_photographs(corruption: str) -> np.ndarray:
 
 @pytest.mark.parametrize("corruption", CORRUPTIONS)
 @pytest.mark.parametrize(
-    "images_for",
-    [lambda _: SHAPES, pytest.param(large_photographs, marks=pytest.mark.nightly)],
+    "images_for", [lambda _: SHAPES, pytest.param(large_photographs, marks=pytest.mark.nightly)]
 )
 def test_severity_takes_images_further_away(
     corruption: str, images_for: Callable[[str], np.ndarray]

@@ -1,13 +1,36 @@
-"""The points of a figure, as they are taken away: those that its lines go through."""
+"""Rows of a model, and the points of a figure, as they are taken away."""
 
 import numpy as np
+import pandas as pd
 import pytest
 
-from tests.drawing.test_every_kind import MEMBERS, PUBLISHED, axes_of, draw, rows_of
+from tests.drawing import test_every_kind
+from tests.drawing.test_every_kind import MEMBERS, PUBLISHED, axes_of, draw
 from vitscope.claims.published import read_published
-from vitscope.drawing.figure import points_of
+from vitscope.drawing.figure import points_of, rows_of
 from vitscope.measures.registry import kinds
 from vitscope.package_data import PUBLISHED_POINTS
+
+ROWS = pd.DataFrame(
+    {
+        "model": ["b", "a", "a", "a"],
+        "snapshot": ["end", "end", "init", "end"],
+        "index": [0, 2, 0, 1],
+    }
+)
+
+
+def test_rows_are_those_of_the_model_in_order():
+    found = rows_of(ROWS, "a", ["index"])
+    assert found["index"].tolist() == found.index.tolist() == [0, 1, 2]
+    assert rows_of(ROWS, "a", snapshot="end")["index"].tolist() == [2, 1]
+
+
+def test_rows_that_are_alike_keep_their_order():
+    many = pd.DataFrame({"model": "a", "image": [1, 0] * 50, "number": range(100)})
+    found = rows_of(many, "a", ["image"])
+    assert found["number"].tolist() == [*range(1, 100, 2), *range(0, 100, 2)]
+
 
 # Of these, columns of the tables are drawn as they are.
 PLAIN = {
@@ -25,7 +48,9 @@ PLAIN = {
 def test_every_point_of_a_line_is_there(kind):
     compared = (1,) if kind in PUBLISHED and not kinds()[kind].for_claims else ()
     figure = draw(kind, 2, compared)
-    tables = {name: rows_of(name, MEMBERS[0].model) for name in kinds()[kind].tables}
+    tables = {
+        name: test_every_kind.rows_of(name, MEMBERS[0].model) for name in kinds()[kind].tables
+    }
     published = {}
     if compared:
         file, series = PUBLISHED[kind]
