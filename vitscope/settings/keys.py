@@ -32,6 +32,10 @@ ONE_LINE: Settings = {
 }
 # Snakemake would take a name in braces for the wildcard of a rule.
 FILE: Settings = {"pattern": r"^[^{}\n]+$(?!\n)", "title": "a path without braces"}
+REPOSITORY: Settings = {
+    "pattern": r"^[\w-][\w.-]*/[\w-][\w.-]*(@[\w-][\w./-]*)?$(?!\n)",
+    "title": "owner/name or owner/name@revision",
+}
 ADDRESS: Settings = {
     "pattern": r"^https?://[^\s@/?#]+([/?#]\S*)?$(?!\n)",
     "title": "an address that begins with https:// or http:// and holds no user name or password",
@@ -224,9 +228,9 @@ class Dataset:
 
 @dataclass(frozen=True, kw_only=True)
 class Checkpoint:
-    """Where the weights come from; exactly one of the five places."""
+    """Where the weights come from; exactly one of the six places."""
 
-    EITHER = ("bundled", "path", "url", "timm", "made")
+    EITHER = ("bundled", "path", "url", "timm", "hf", "made")
 
     bundled: str | None = optional("A safetensors file of this repository, relative to its root.")
     path: str | None = optional(
@@ -234,13 +238,18 @@ class Checkpoint:
     )
     url: str | None = optional("A checkpoint on the web.", **ADDRESS)
     timm: str | None = optional("A pretrained tag of timm's hub, such as `resnet50.a1_in1k`.")
+    hf: str | None = optional(
+        "A repository of Hugging Face's hub, as `owner/name` or `owner/name@revision`; its "
+        "`model.safetensors` is taken.",
+        **REPOSITORY,
+    )
     made: Literal[True] | None = optional(
         "The function of a model of the family `python` returns a network with its weights; for "
         "`checkpoint` alone, and no snapshot."
     )
     sha256: str | None = optional(
-        "The SHA-256 of the file. For `url` and `timm` it may be left out: the first download "
-        "writes it to NAME.lock.yaml beside the study, and later ones must match.",
+        "The SHA-256 of the file. For `url`, `timm` and `hf` it may be left out: the first "
+        "download writes it to NAME.lock.yaml beside the study, and later ones must match.",
         **SHA256,
     )
     key: str | None = optional(

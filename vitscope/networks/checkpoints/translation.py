@@ -531,6 +531,8 @@ def translate(weights: StateDict, model: nn.Module, classifier: Collection[str] 
 
 def _attempts(weights: StateDict, model: nn.Module) -> Iterator[Attempt]:
     """Yield weights as they are and by every translation, whatever stands before their names."""
+    if type(model).__module__.startswith("transformers."):
+        yield _by_transformers(weights, model)
     for inner in _peel(weights):
         yield inner, "", set()
         if (of_timm := find_filter(model)) is not None:
@@ -542,6 +544,23 @@ def _attempts(weights: StateDict, model: nn.Module) -> Iterator[Attempt]:
         if layout is not None and suits(layout, model):
             found, used = watch_translation(layout.translate, inner)
             yield found, layout.name, used
+
+
+def _by_transformers(weights: StateDict, model: Any) -> Attempt:
+    """Return weights as transformers itself reads them, and besides what it has no use for."""
+    loaded, about = type(model).from_pretrained(
+        None,
+        config=model.config,
+        state_dict=dict(weights),
+        output_loading_info=True,
+        ignore_mismatched_sizes=True,
+        use_safetensors=True,
+    )
+    unfit = {*about["missing_keys"], *(name for name, *_ in about["mismatched_keys"])}
+    found = {name: tensor for name, tensor in loaded.state_dict().items() if name not in unfit}
+    unused = {name: tensor for name, tensor in weights.items() if name in about["unexpected_keys"]}
+    used = {id(tensor) for name, tensor in weights.items() if name not in unused}
+    return found | unused, "", used
 
 
 def suits(layout: WeightLayout, model: nn.Module) -> bool:

@@ -1,19 +1,23 @@
 """Where the weights of a model come from: the `checkpoint` entry of a study.
 
-A bundled file and a path are on this machine; a URL and a tag of timm's hub are downloaded; and a
-function of the user's may return a network with its weights.
+A bundled file and a path are on this machine; a URL, a tag of timm and a repository of Hugging
+Face's hub are downloaded; and a function of the user's may return a network with its weights.
 """
 
 import os
+import shutil
 from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from vitscope.errors import VitscopeError, nearest, not_there
 from vitscope.web import lockfile, redact
+from vitscope.errors import VitscopeError, nearest, not_there, quoted
 
-PLACES = ("bundled", "path", "url", "timm", "made")
+PLACES = ("bundled", "path", "url", "timm", "hf", "made")
 HUB = "https://huggingface.co"
+WEIGHTS = "model.safetensors"
 
 
 def file_values(checkpoint: Mapping[str, Any]) -> dict[str, Any]:
@@ -55,16 +59,69 @@ def describe_source(checkpoint: Mapping[str, Any]) -> str:
     named = str(checkpoint[place])
     if place == "url":
         return redact(named)
-    return f"timm: {named}" if place == "timm" else Path(named).name if place == "path" else named
+    if place in ("timm", "hf"):
+        return f"{place}: {named}"
+    return Path(named).name if place == "path" else named
 
 
 def address(checkpoint: Mapping[str, Any]) -> str:
     """Return the web address of a checkpoint that has to be downloaded."""
+    return _address(_locate(checkpoint))
+
+
+def _address(place: "str | OnHub") -> str:
+    return place if isinstance(place, str) else place.address
+
+
+@dataclass(frozen=True)
+class OnHub:
+    """A file of a repository of Hugging Face's hub, and of the revision behind its `@`."""
+
+    repository: str
+    file: str = WEIGHTS
+
+    @property
+    def address(self) -> str:
+        """Where it is on the web."""
+        name, _, revision = self.repository.partition("@")
+        return f"{_endpoint()}/{name}/resolve/{revision or 'main'}/{self.file}"
+
+    def fetch(self, label: str) -> Path:
+        """Return the file in Hugging Face's cache, where it is downloaded if it is not there yet.
+
+        The token, the cache and the offline mode are those that the user set up for the hub.
+        """
+        # Imported here: a study that needs nothing of the hub should not wait for it.
+        from huggingface_hub import hf_hub_download
+
+        name, _, revision = self.repository.partition("@")
+        where = {"revision": revision or None, "endpoint": _endpoint()}
+        with suppress(OSError, ValueError):
+            return Path(hf_hub_download(name, self.file, local_files_only=True, **where))
+        try:
+            return Path(hf_hub_download(name, self.file, **where))
+        except (OSError, ValueError) as error:
+            reason = str(error).strip().partition("\n")[0].rstrip(".:")
+            raise VitscopeError(
+                f"{label}: {self.file} of {quoted(self.repository)} cannot be had from the hub "
+                f"({type(error).__name__}: {reason}): correct the name, set HF_TOKEN where the "
+                f"owner asks for one, or try again with a connection."
+            ) from error
+
+
+def _endpoint() -> str:
+    return os.environ.get("HF_ENDPOINT", HUB).rstrip("/")
+
+
+def _locate(checkpoint: Mapping[str, Any]) -> str | OnHub:
+    """Return the address of a checkpoint, or its file on the hub."""
     place = _place(checkpoint)
-    return _hub_address(checkpoint["timm"]) if place == "timm" else str(checkpoint["url"])
+    if place == "hf":
+        return OnHub(checkpoint["hf"])
+    return str(checkpoint["url"]) if place == "url" else _of_tag(checkpoint["timm"])
 
 
-def _hub_address(tag: str) -> str:
+def _of_tag(tag: str) -> str | OnHub:
     """Return where timm keeps the weights of a pretrained tag."""
     # Imported here: a study that needs no weights of timm's should not wait for it.
     from vitscope.networks.building.timm_import import import_timm
@@ -78,10 +135,7 @@ def _hub_address(tag: str) -> str:
     settings = timm.models.get_pretrained_cfg(tag)
     if not settings.hf_hub_id:
         return str(settings.url)
-    repository, _, revision = settings.hf_hub_id.partition("@")
-    endpoint = os.environ.get("HF_ENDPOINT", HUB).rstrip("/")
-    name = settings.hf_hub_filename or "model.safetensors"
-    return f"{endpoint}/{repository}/resolve/{revision or 'main'}/{name}"
+    return OnHub(settings.hf_hub_id, settings.hf_hub_filename or WEIGHTS)
 
 
 def confirm(checkpoint: Mapping[str, Any], path: Path, lock: Path, *, label: str) -> str | None:
@@ -94,6 +148,20 @@ def confirm(checkpoint: Mapping[str, Any], path: Path, lock: Path, *, label: str
     return lockfile.confirm({"url": address(checkpoint)}, path, lock, label=label)
 
 
-def download(checkpoint: Mapping[str, Any], path: Path, lock: Path, **options: Any) -> None:
-    """Download a checkpoint to `path`, as `lockfile.download` does."""
-    lockfile.download({**checkpoint, "url": address(checkpoint)}, path, lock, **options)
+def download(
+    checkpoint: Mapping[str, Any], path: Path, lock: Path, *, label: str, **options: Any
+) -> None:
+    """Download a checkpoint to `path`, and remember in the lock file what it hashed to."""
+    place = _locate(checkpoint)
+    entry = {**checkpoint, "url": _address(place)}
+    if isinstance(place, str):
+        lockfile.download(entry, path, lock, label=label, **options)
+        return
+    fetched = place.fetch(label)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    shutil.copyfile(fetched, path)
+    try:
+        lockfile.confirm(entry, path, lock, label=label)
+    except VitscopeError:
+        path.unlink()
+        raise

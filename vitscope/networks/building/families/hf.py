@@ -1,0 +1,80 @@
+"""A network of Hugging Face's hub, by its repository.
+
+Transformers (`pip install vitscope[hf]`) builds it from the repository's `config.json`, which is
+fetched when the study is read. Code that lies in a repository is never run.
+"""
+
+import json
+from collections.abc import Mapping
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from vitscope.errors import VitscopeError, quoted
+from vitscope.image_size import ImageSize
+from vitscope.networks.building.family import Family
+from vitscope.networks.checkpoints.weight_sources import OnHub
+
+if TYPE_CHECKING:
+    from torch import nn
+
+ARCH = {
+    "type": "object",
+    "properties": {
+        "repository": {
+            "description": "A repository of the hub, as `owner/name` or `owner/name@revision`.",
+            "type": "string",
+            "pattern": r"^[\w-][\w.-]*/[\w-][\w.-]*(@[\w-][\w./-]*)?$(?!\n)",
+            "title": "owner/name or owner/name@revision",
+        },
+    },
+    "required": ["repository"],
+}
+# The type of the weights in the file, which are measured in float32, and code in the repository.
+UNUSED = ("dtype", "torch_dtype", "auto_map")
+PREPARED_BY = "vitscope.networks.building.families.hf"
+
+
+def prepare(arch: Mapping[str, Any], folder: Path, where: str) -> dict[str, Any]:
+    """Return `arch` with the repository's configuration, so that jobs need no network for it."""
+    file = OnHub(arch["repository"], "config.json").fetch(f"{where}.repository")
+    try:
+        config = json.loads(file.read_text(encoding="utf-8"))
+    except ValueError as error:
+        raise VitscopeError(
+            f"{where}.repository: config.json of {quoted(arch['repository'])} is no JSON "
+            f"({error}): choose another revision."
+        ) from error
+    if not isinstance(config, dict) or "model_type" not in config:
+        raise VitscopeError(
+            f"{where}.repository: config.json of {quoted(arch['repository'])} names no model_type: "
+            f"choose the repository of a network of transformers."
+        )
+    return {**arch, "config": config}
+
+
+def network(
+    arch: Mapping[str, Any], num_classes: int, image_size: ImageSize, channels: int
+) -> "nn.Module":
+    """Build the classifier that the configuration describes; its image size is its own."""
+    from vitscope.networks.building.timm_import import declare
+
+    declare()
+    try:
+        transformers = import_module("transformers")
+    except ImportError as error:
+        raise VitscopeError(
+            "arch: networks of the family hf are built by transformers, which is not installed: "
+            "run `pip install vitscope[hf]`."
+        ) from error
+    transformers.logging.set_verbosity_error()
+    transformers.logging.disable_progress_bar()
+    said = {key: value for key, value in arch["config"].items() if key not in UNUSED}
+    config = transformers.AutoConfig.for_model(**said)
+    config.num_labels = num_classes
+    classifier = transformers.AutoModelForImageClassification
+    model: nn.Module = classifier.from_config(config, trust_remote_code=False)
+    return model
+
+
+FAMILY = Family(network, without_values=False)
