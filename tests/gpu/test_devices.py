@@ -29,16 +29,15 @@ from vitscope.data.image_rows import known_labels
 from vitscope.data.split import Split
 from vitscope.files.tensors import TensorFile
 from vitscope.measures.attention import compute as attention
-from vitscope.measures.attention.table import VALUES
+from vitscope.measures.attention.measure import VALUES
 from vitscope.measures.cka import compute as cka
-from vitscope.measures.classification.compute_fit import training_losses
+from vitscope.measures.classification.fit import training_losses
 from vitscope.measures.disturbed import Disturb, shares_found
 from vitscope.measures.feature_variance import compute as feature_variance
 from vitscope.measures.fourier import compute as fourier
 from vitscope.measures.frequency_noise.compute import disturb_by as noise_of
 from vitscope.measures.given import OnLatents, OnModel
-from vitscope.measures.hessian.compute import largest_eigenvalues
-from vitscope.measures.hessian.compute_hessian_density import density
+from vitscope.measures.hessian.compute import density, largest_eigenvalues
 from vitscope.measures.hessian.operator import Loss
 from vitscope.measures.landscape.compute import losses_at
 from vitscope.measures.lesion.compute import correctness, joins_of

@@ -10,8 +10,7 @@ from torch import Tensor, nn
 
 from vitscope.image_size import height_and_width
 from vitscope.measures.attending import attention_in
-from vitscope.measures.attention.compute_attention_maps import Maps, attention_named, maps_of
-from vitscope.measures.attention.rolling import Rollout
+from vitscope.measures.attention.maps import Maps, Rollout, attention_named, maps_of
 from vitscope.networks.attention.reading import Attention
 from vitscope.networks.finding.cut_points import CutPoint
 from vitscope.video.drawing import Map, Scale

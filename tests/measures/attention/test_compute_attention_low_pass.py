@@ -14,11 +14,8 @@ from tests.helpers.networks import described, mini, mini_blocks
 from tests.helpers.splits import on_model, shapes
 from tests.helpers.tiers import some_of
 from tests.networks.attention.test_reading import IMAGES, SIZE, TOKENS, Tokens, Windows, by_hand
-from vitscope.measures.attention.compute_attention_low_pass import (
-    measure_attention_low_pass,
-    pass_by_head,
-)
-from vitscope.measures.attention.measure_attention_low_pass import TABLE
+from vitscope.measures.attention.compute import measure_attention_low_pass, pass_by_head
+from vitscope.measures.attention.measure import ATTENTION_LOW_PASS_TABLE
 from vitscope.networks.attention.use import Use, using
 from vitscope.networks.finding.blocks import list_blocks
 
@@ -148,7 +145,7 @@ def test_a_model_of_mini_is_measured(name: str, tmp_path: Path) -> None:
     split, (model, points) = shapes(tmp_path / "split", 20), mini(name)
     given = on_model(sharpened(model), split, cut_points=points, blocks=mini_blocks(name).table)
     table = measure_attention_low_pass(given, CHOSEN, BOOTSTRAP)
-    TABLE.write(table, tmp_path / "table")
+    ATTENTION_LOW_PASS_TABLE.write(table, tmp_path / "table")
     heads, means = table[table["head"].notna()], table[table["head"].isna()]
     assert (table["images"] == 3).all()
     assert (heads["room"] > 0).all()

@@ -21,12 +21,15 @@ from tests.measures.attention.test_numbers import ALL
 from tests.networks.attention.test_reading import Padded
 from vitscope.data.split import Split
 from vitscope.errors import VitscopeError
-from vitscope.measures.attention.compute_attention_maps import Maps, maps_of, measure_attention_maps
-from vitscope.measures.attention.measure_attention_maps import TABLE, Settings
+from vitscope.measures.attention.maps import Maps, maps_of, measure_attention_maps
+from vitscope.measures.attention.measure import ATTENTION_MAPS_TABLE, AttentionMapsSettings
 from vitscope.networks.attention.reading import Attention
 from vitscope.networks.building.timm_import import import_timm
 
-DEFAULTS = {key: getattr(Settings(), key) for key in ("block", "query", "queries", "head", "mass")}
+DEFAULTS = {
+    key: getattr(AttentionMapsSettings(), key)
+    for key in ("block", "query", "queries", "head", "mass")
+}
 CHOSEN = {"shown": 2, "images": 6, "seed": 1}
 
 
@@ -70,8 +73,8 @@ def test_golden_values_of_the_class(golden: Golden) -> None:
 
 def test_the_table(images: Split, tmp_path: Path) -> None:
     table, _, of = shown("vit", images, mass=0.6)
-    TABLE.write(table, tmp_path / "table.parquet")
-    back = TABLE.read(tmp_path / "table.parquet")
+    ATTENTION_MAPS_TABLE.write(table, tmp_path / "table.parquet")
+    back = ATTENTION_MAPS_TABLE.read(tmp_path / "table.parquet")
     rows = np.sort(np.random.default_rng(1).permutation(9)[:6])[:2]
     # Three heads, and four queries of one: the middles of the quarters.
     assert len(back) == 2 * (3 + 4)

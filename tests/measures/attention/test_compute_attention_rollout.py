@@ -20,9 +20,8 @@ from tests.helpers.tiers import some_of
 from tests.measures.attention.by_hand import Seen, seen
 from tests.measures.attention.test_numbers import ALL, NOWHERE, attention, grid, windows_of
 from vitscope.data.split import Split
-from vitscope.measures.attention.compute_attention_rollout import measure_attention_rollout
-from vitscope.measures.attention.measure_attention_rollout import TABLE
-from vitscope.measures.attention.rolling import Rollout, without_lowest
+from vitscope.measures.attention.maps import Rollout, measure_attention_rollout, without_lowest
+from vitscope.measures.attention.measure import ATTENTION_ROLLOUT_TABLE
 
 Array = npt.NDArray[np.float64]
 
@@ -203,8 +202,8 @@ def test_the_table(images: Split, tmp_path: Path) -> None:
     given = on_model(sharpened(model), images, cut_points=points)
     chosen = {"shown": 3, "images": 10, "seed": 4}
     table = measure_attention_rollout(given, "mean", 0.0, chosen)
-    TABLE.write(table, tmp_path / "table.parquet")
-    back = TABLE.read(tmp_path / "table.parquet")
+    ATTENTION_ROLLOUT_TABLE.write(table, tmp_path / "table.parquet")
+    back = ATTENTION_ROLLOUT_TABLE.read(tmp_path / "table.parquet")
     rows = np.sort(np.random.default_rng(4).permutation(20)[:10])[:3]
     assert back["image"].tolist() == rows.tolist()
     assert back["of"].unique() == ["class token"]

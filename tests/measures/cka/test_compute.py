@@ -17,9 +17,16 @@ from hypothesis import strategies as st
 from tests.helpers.latents import rounded, written
 from vitscope.errors import VitscopeError
 from vitscope.measures.cka import compute as cka
-from vitscope.measures.cka.compute import gram, hsic, measure_cka, shard_hsic, u_centred
-from vitscope.measures.cka.measure import PART, TABLE
-from vitscope.measures.cka.merge import mean_cka, merge_cka
+from vitscope.measures.cka.compute import (
+    gram,
+    hsic,
+    mean_cka,
+    measure_cka,
+    merge_cka,
+    shard_hsic,
+    u_centred,
+)
+from vitscope.measures.cka.measure import CKA_PART, CKA_TABLE
 from vitscope.measures.given import OnLatents, Parts
 
 ROOT = Path(__file__).parents[3]
@@ -209,7 +216,7 @@ def test_any_sharding_gives_the_same(
 
 def test_rows_of_a_shard_say_which_batch_they_are_of(tmp_path: Path) -> None:
     frame = shard_hsic(written(tmp_path / "latents", MAPS), 80, 20)
-    PART.write(frame, tmp_path / "part.parquet")
+    CKA_PART.write(frame, tmp_path / "part.parquet")
     assert frame["index"].tolist() == [0, 0, 0, 1, 1, 2] * 2
     assert frame["other_index"].tolist() == [0, 1, 2, 1, 2, 2] * 2
     assert frame["first_image"].tolist() == [80] * 6 + [100] * 6
@@ -232,8 +239,8 @@ def test_maps_that_are_the_same_for_all_images_have_none(tmp_path: Path) -> None
     undefined = (merged["index"] == 1) | (merged["other_index"] == 1)
     assert merged["cka"].isna().tolist() == undefined.tolist()
     assert (merged.loc[undefined, "hsic"] == 0).all()
-    TABLE.write(merged, tmp_path / "table")
-    assert TABLE.read(tmp_path / "table")["cka"].isna().sum() == 5
+    CKA_TABLE.write(merged, tmp_path / "table")
+    assert CKA_TABLE.read(tmp_path / "table")["cka"].isna().sum() == 5
     expected = cka_by_formula([WIDE, NARROW], 10)
     np.testing.assert_allclose(matrix(merged)[::2, ::2], expected, rtol=1e-5)
 
@@ -262,6 +269,6 @@ def test_values_that_are_not_finite_are_refused(tmp_path: Path, value: float) ->
 
 
 def test_torch_is_not_needed() -> None:
-    modules = "vitscope.measures.cka.compute, vitscope.measures.cka.merge"
+    modules = "vitscope.measures.cka.compute, vitscope.measures.cka.compute"
     code = f"import sys, {modules}; sys.exit('torch' in sys.modules)"
     subprocess.run([sys.executable, "-c", code], cwd=ROOT, check=True)

@@ -11,9 +11,8 @@ import pytest
 from tests.helpers.latents import written
 from tests.measures.cka.test_compute import MAPS, PIXEL, WIDE, cka_by_formula, measured
 from vitscope.errors import VitscopeError
-from vitscope.measures.cka.compute_cka_between import measure_cka_between
-from vitscope.measures.cka.measure_cka_between import PART, TABLE
-from vitscope.measures.cka.merge_cka_between import merge_cka_between
+from vitscope.measures.cka.compute import measure_cka_between, merge_cka_between
+from vitscope.measures.cka.measure import CKA_BETWEEN_PART, CKA_BETWEEN_TABLE
 from vitscope.measures.given import OnLatents, Parts
 
 RANDOM = np.random.default_rng(7)
@@ -30,8 +29,10 @@ def parts(
     for first in range(0, len(maps[0]), shard):
         latents = written(folder / "latents", [each[first : first + shard] for each in maps])
         paths.append(folder / f"{name}{first}.parquet")
-        PART.write(measure_cka_between(OnLatents(latents, first), batch_size=batch), paths[-1])
-    return Parts(name, map(PART.read, paths), pd.DataFrame())
+        CKA_BETWEEN_PART.write(
+            measure_cka_between(OnLatents(latents, first), batch_size=batch), paths[-1]
+        )
+    return Parts(name, map(CKA_BETWEEN_PART.read, paths), pd.DataFrame())
 
 
 def between(
@@ -44,7 +45,7 @@ def between(
     """Measure and merge two networks; the second in one shard, however the first is cut."""
     one = parts(folder, "one", first, batch, shard)
     merged = merge_cka_between(one, parts(folder, "two", second, batch, len(second[0])))
-    TABLE.write(merged, folder / "table.parquet")
+    CKA_BETWEEN_TABLE.write(merged, folder / "table.parquet")
     return merged
 
 

@@ -7,12 +7,9 @@ import pandas as pd
 
 from tests.helpers.predictions import predictions
 from vitscope.data.split import Split
-from vitscope.measures.classification import (
-    compute,
-    compute_reliability,
-    measure,
-    measure_reliability,
-)
+from vitscope.measures.classification import compute, measure
+from vitscope.measures.classification import compute as compute_reliability
+from vitscope.measures.classification import measure as measure_reliability
 from vitscope.measures.given import OnPredictions
 from vitscope.measures.scores import calibration, reliability, scores_of
 
@@ -33,4 +30,4 @@ def test_a_model_has_a_row_for_each_bin(tmp_path: Path) -> None:
     table = compute_reliability.measure(GIVEN)
     bins = reliability(FOUND).assign(model="vit")
     pd.testing.assert_frame_equal(table[[*bins]], bins, check_exact=True)
-    measure_reliability.TABLE.write(table, tmp_path / "table.parquet")
+    measure_reliability.RELIABILITY_TABLE.write(table, tmp_path / "table.parquet")

@@ -15,7 +15,7 @@ from tests.helpers.augmented import augmented
 from tests.helpers.splits import on_model, shapes
 from vitscope.errors import VitscopeError
 from vitscope.jobs.tables import find_table
-from vitscope.measures.classification.compute_fit import fit_table, measure_fit, training_losses
+from vitscope.measures.classification.fit import fit_table, measure_fit, training_losses
 from vitscope.measures.intervals import bootstrap_means, spread
 
 CLASSES = 5

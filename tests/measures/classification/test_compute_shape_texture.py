@@ -13,7 +13,7 @@ from scipy.stats import binomtest, bootstrap
 from tests.helpers.splits import built, shapes
 from vitscope.errors import VitscopeError
 from vitscope.jobs.tables import find_table
-from vitscope.measures.classification.compute_shape_texture import (
+from vitscope.measures.classification.compute import (
     CONSISTENCY,
     cues,
     measure_shape_texture,

@@ -5,9 +5,9 @@ import pandas as pd
 import pytest
 
 from tests.helpers.cue_conflict import kappa
-from vitscope.measures.classification.compute_shape_texture import consistencies
-from vitscope.measures.classification.decisions import (
+from vitscope.measures.classification.compute import (
     PEOPLE,
+    consistencies,
     count_decisions,
     letters_of,
     read_people,

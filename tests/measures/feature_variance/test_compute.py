@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from tests.helpers.latents import GoldenLatents, rounded, written
 from vitscope.measures import slices
 from vitscope.measures.feature_variance.compute import measure_feature_variance, spatial_variance
-from vitscope.measures.feature_variance.measure import PART, TABLE
+from vitscope.measures.feature_variance.measure import FEATURE_VARIANCE_PART, FEATURE_VARIANCE_TABLE
 from vitscope.measures.given import OnLatents, Parts
 from vitscope.measures.per_image import merge_means
 from vitscope.networks.finding.cut_point_columns import CUT_POINT
@@ -86,13 +86,15 @@ def test_values_of_the_authors_from_checkpoint_to_table(
 ) -> None:
     shards = []
     for first, latents in golden_latents.shards:
-        PART.write(measure_feature_variance(OnLatents(latents, first)), tmp_path / "part.parquet")
-        shards.append(PART.read(tmp_path / "part.parquet"))
+        FEATURE_VARIANCE_PART.write(
+            measure_feature_variance(OnLatents(latents, first)), tmp_path / "part.parquet"
+        )
+        shards.append(FEATURE_VARIANCE_PART.read(tmp_path / "part.parquet"))
 
     expected = golden_latents.expected
     blocks = golden_latents.blocks[list(CUT_POINT)]
     merged = merge_means(Parts("net", iter(shards), blocks), "variance", 100, 0)
-    TABLE.write(merged, tmp_path / "table.parquet")
+    FEATURE_VARIANCE_TABLE.write(merged, tmp_path / "table.parquet")
     assert merged["variance"].tolist() == pytest.approx(expected["variance"], rel=1e-5)
     shapes = [list(shape) for shape in golden_latents.shapes]
     assert shapes == [shape[1:] for shape in expected["shapes"]]

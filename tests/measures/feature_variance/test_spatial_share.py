@@ -7,9 +7,8 @@ import pandas as pd
 import pytest
 
 from tests.helpers.latents import written
-from vitscope.measures.feature_variance.compute_spatial_share import measure_spatial_share
-from vitscope.measures.feature_variance.measure_spatial_share import PART, TABLE
-from vitscope.measures.feature_variance.merge_spatial_share import merge_spatial_share
+from vitscope.measures.feature_variance.compute import measure_spatial_share, merge_spatial_share
+from vitscope.measures.feature_variance.measure import SPATIAL_SHARE_PART, SPATIAL_SHARE_TABLE
 from vitscope.measures.given import OnLatents, Parts
 from vitscope.networks.finding.cut_point_columns import CUT_POINT
 
@@ -38,7 +37,7 @@ def table_of(folder: Path, ends: list[int], resamples: int = 200) -> pd.DataFram
     for first, last in zip([0, *ends], [*ends, IMAGES], strict=True):
         some = written(folder / f"{first}-{last}", [maps[first:last] for maps in LAYERS])
         parts.append(measure_spatial_share(OnLatents(some, first)))
-        assert set(parts[-1].columns) == set(PART.columns)
+        assert set(parts[-1].columns) == set(SPATIAL_SHARE_PART.columns)
     points = pd.DataFrame(
         {"index": range(len(LAYERS)), **dict.fromkeys(CUT_POINT.keys() - {"index"}, 0)}
     )
@@ -54,7 +53,7 @@ def directly(maps: np.ndarray) -> tuple[float, float]:
 
 def test_it_is_the_share_of_all_variance_from_any_shards(tmp_path: Path) -> None:
     table = table_of(tmp_path, [])
-    assert set(table.columns) == set(TABLE.columns)
+    assert set(table.columns) == set(SPATIAL_SHARE_TABLE.columns)
     for row, maps in zip(table.to_dict("records")[:4], LAYERS, strict=False):
         within, total = directly(maps)
         assert (row["within"], row["total"]) == pytest.approx((within, total), rel=1e-6, abs=1e-12)

@@ -12,9 +12,8 @@ from tests.measures.fourier.diagonals import log_amplitudes
 from vitscope.errors import VitscopeError
 from vitscope.measures import slices
 from vitscope.measures.fourier.compute import measure_fourier
-from vitscope.measures.fourier.diagonal import HalfDiagonal
-from vitscope.measures.fourier.measure import PART
-from vitscope.measures.fourier.plane import BANDS, LongDiagonal, Plane, WholeSpectrum
+from vitscope.measures.fourier.measure import FOURIER_PART
+from vitscope.measures.fourier.plane import BANDS, HalfDiagonal, LongDiagonal, Plane, WholeSpectrum
 from vitscope.measures.given import OnLatents
 
 EDGES = (0.25, 0.5)
@@ -43,10 +42,10 @@ def test_a_shard_has_every_quantity_of_every_image(tmp_path: Path) -> None:
             for image, steps in enumerate(values)
             for step, value in enumerate(steps)
         ]
-    made = pd.DataFrame(expected, columns=list(PART.columns))
+    made = pd.DataFrame(expected, columns=list(FOURIER_PART.columns))
     pd.testing.assert_frame_equal(frame, made, check_exact=True)
-    PART.write(frame, tmp_path / "part.parquet")
-    back = PART.read(tmp_path / "part.parquet")
+    FOURIER_PART.write(frame, tmp_path / "part.parquet")
+    back = FOURIER_PART.read(tmp_path / "part.parquet")
     pd.testing.assert_frame_equal(back, frame, check_exact=True, check_dtype=False)
     for edges, wanted in ((None, ["diagonal"]), (EDGES, ["diagonal", *BANDS])):
         some = measure_fourier(OnLatents(latents, 30), radial=False, edges=edges)

@@ -14,8 +14,7 @@ from hypothesis import strategies as st
 
 from tests.measures.fourier.diagonals import amplitudes, log_amplitudes, long_log_amplitudes
 from vitscope.measures.fourier.compute import Transforms
-from vitscope.measures.fourier.diagonal import HalfDiagonal, diagonal_steps
-from vitscope.measures.fourier.plane import LongDiagonal
+from vitscope.measures.fourier.plane import HalfDiagonal, LongDiagonal, diagonal_steps
 from vitscope.package_data import PUBLISHED_POINTS
 
 LEAST = np.log(np.float32(1e-6))
@@ -94,7 +93,7 @@ def test_an_image_by_itself_has_the_same_values(channels: int, size: int) -> Non
 def test_threads_of_the_library_of_products_do_not_matter() -> None:
     code = (
         "import hashlib, numpy as np\n"
-        "from vitscope.measures.fourier.diagonal import HalfDiagonal\n"
+        "from vitscope.measures.fourier.plane import HalfDiagonal\n"
         "for channels, size in ((192, 16), (64, 32), (512, 8), (3, 31)):\n"
         "    rng = np.random.default_rng(0)\n"
         "    maps = rng.normal(size=(2, channels, size, size)).astype(np.float32)\n"

@@ -13,11 +13,9 @@ from hypothesis import strategies as st
 
 from tests.helpers.latents import GoldenLatents, written
 from vitscope.measures.columns import KEPT
-from vitscope.measures.fourier.compute import measure_fourier
-from vitscope.measures.fourier.diagonal import diagonal_steps
-from vitscope.measures.fourier.measure import PART, TABLE
-from vitscope.measures.fourier.merge import AMPLITUDES, merge_fourier
-from vitscope.measures.fourier.plane import BANDS
+from vitscope.measures.fourier.compute import AMPLITUDES, measure_fourier, merge_fourier
+from vitscope.measures.fourier.measure import FOURIER_PART, FOURIER_TABLE
+from vitscope.measures.fourier.plane import BANDS, diagonal_steps
 from vitscope.measures.given import OnLatents, Parts
 from vitscope.measures.intervals import bootstrap_means
 from vitscope.networks.finding.cut_point_columns import CUT_POINT
@@ -40,7 +38,7 @@ def part(quantity: str, values: Mapping[int, np.ndarray]) -> pd.DataFrame:
         for image, of_steps in enumerate(of_images)
         for step, value in enumerate(of_steps)
     ]
-    return pd.DataFrame(rows, columns=list(PART.columns))
+    return pd.DataFrame(rows, columns=list(FOURIER_PART.columns))
 
 
 WHOLE = pd.concat(part(quantity, PER_IMAGE) for quantity in AMPLITUDES)
@@ -134,11 +132,11 @@ def test_values_of_the_authors_from_checkpoint_to_table(
     shards = []
     for first, latents in golden_latents.shards:
         amplitudes = measure_fourier(OnLatents(latents, first, 2), radial=False, edges=None)
-        PART.write(amplitudes, tmp_path / "part.parquet")
-        shards.append(PART.read(tmp_path / "part.parquet"))
+        FOURIER_PART.write(amplitudes, tmp_path / "part.parquet")
+        shards.append(FOURIER_PART.read(tmp_path / "part.parquet"))
 
     table = merged(shards, blocks=golden_latents.blocks[list(CUT_POINT)])
-    TABLE.write(table, tmp_path / "fourier.parquet")
+    FOURIER_TABLE.write(table, tmp_path / "fourier.parquet")
     expected = golden_latents.expected["delta_log_amplitude"]
     assert table["index"].nunique() == len(expected)
     for index, values in enumerate(expected):

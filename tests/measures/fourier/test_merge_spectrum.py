@@ -13,10 +13,8 @@ from hypothesis import strategies as st
 
 from tests.helpers.latents import written
 from vitscope.errors import VitscopeError
-from vitscope.measures.fourier.compute import measure_fourier
-from vitscope.measures.fourier.measure import PART
-from vitscope.measures.fourier.measure_spectrum import TABLE
-from vitscope.measures.fourier.merge_spectrum import merge_spectrum
+from vitscope.measures.fourier.compute import measure_fourier, merge_spectrum
+from vitscope.measures.fourier.measure import FOURIER_PART, SPECTRUM_TABLE
 from vitscope.measures.fourier.plane import BANDS, Plane
 from vitscope.measures.given import OnLatents, Parts
 from vitscope.measures.intervals import bootstrap_means
@@ -38,7 +36,7 @@ def part() -> pd.DataFrame:
         for index, of_bands in enumerate(of_points):
             rows.append((index, image, "diagonal", 0, -1.0))
             rows += [(index, image, band, 0, v) for band, v in zip(BANDS, of_bands, strict=True)]
-    return pd.DataFrame(rows, columns=list(PART.columns))
+    return pd.DataFrame(rows, columns=list(FOURIER_PART.columns))
 
 
 WHOLE = part()
@@ -73,7 +71,7 @@ def test_any_sharding_gives_the_same(ends: list[int], random: Any) -> None:
 def test_the_mean_over_images_and_the_shares(tmp_path: Path) -> None:
     facts = {"model": "net", "kind": "conv", "stage": 0, "depth": 0.0, "channels": 5}
     table = merged(sharded([7]), blocks=BLOCKS.assign(**facts))
-    TABLE.write(table, tmp_path / "table.parquet")
+    SPECTRUM_TABLE.write(table, tmp_path / "table.parquet")
     assert table["band"].tolist() == [*BANDS] * 4
     assert table["name"].tolist() == [name for name in "abcd" for _ in BANDS]
     assert table["components"].tolist() == [4, 8, 51, 0, 4, 11, 0, 0, 3, 0, 0, 0]

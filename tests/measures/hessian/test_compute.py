@@ -15,8 +15,9 @@ from tests.helpers.augmented import augmented
 from tests.measures.hessian.networks import DECAY, Dropping, batch_of, by_magnitude, exact
 from vitscope.errors import VitscopeError
 from vitscope.measures.given import OnLoss, Parts
-from vitscope.measures.hessian import compute, compute_hessian_density, measure
-from vitscope.measures.hessian import measure_hessian_density as of_density
+from vitscope.measures.hessian import compute, measure
+from vitscope.measures.hessian import compute as compute_hessian_density
+from vitscope.measures.hessian import measure as of_density
 from vitscope.measures.hessian.merge import merge_hessian
 
 TOP: dict[str, Any] = {"top": 5, "tolerance": 1e-3, "iterations": 200}
@@ -36,7 +37,10 @@ def given(tmp_path_factory: pytest.TempPathFactory) -> OnLoss:
 
 @pytest.mark.parametrize(
     ("module", "table", "settings"),
-    [(compute, measure.TABLE, TOP), (compute_hessian_density, of_density.TABLE, PROBES)],
+    [
+        (compute, measure.TABLE, TOP),
+        (compute_hessian_density, of_density.HESSIAN_DENSITY_TABLE, PROBES),
+    ],
 )
 def test_results_do_not_depend_on_the_parts(
     given: OnLoss, module: Any, table: Any, settings: dict[str, Any], tmp_path: Path

@@ -18,8 +18,8 @@ from tests.measures.hessian.networks import DECAY, by_magnitude, every_tiny, exa
 from tests.measures.hessian.test_operator import matrix_of
 from vitscope.errors import VitscopeError
 from vitscope.measures.given import OnLoss
-from vitscope.measures.hessian import compute_curvature, measure_curvature
-from vitscope.measures.hessian.compute_curvature import parts_of, traces
+from vitscope.measures.hessian import compute, measure
+from vitscope.measures.hessian.compute import parts_of, traces
 from vitscope.measures.hessian.lanczos import largest
 from vitscope.measures.hessian.operator import gauss_newton_of_model, of_model
 from vitscope.networks.finding.blocks import list_blocks
@@ -127,21 +127,21 @@ def given_of(name: str, folder: Path) -> OnLoss:
 @every_tiny
 def test_parts_of_a_network_add_up(name: str, tmp_path: Path) -> None:
     given = given_of(name, tmp_path)
-    table = compute_curvature.measure(given, [0, 1], 3, DECAY, **SETTINGS)
-    measure_curvature.TABLE.write(table.assign(model="net", snapshot="end"), tmp_path / "t.parquet")
+    table = compute.measure(given, [0, 1], 3, DECAY, **SETTINGS)
+    measure.CURVATURE_TABLE.write(table.assign(model="net", snapshot="end"), tmp_path / "t.parquet")
     sums = table.groupby(["batch", "of"])[["parameters", "trace", "gauss_newton_trace"]].sum()
     for _, rows in sums.groupby("batch"):
         block, layer, network = (rows.xs(of, level="of") for of in ("block", "layer", "network"))
         np.testing.assert_allclose(block, network, rtol=1e-12)
         np.testing.assert_allclose(layer, network, rtol=1e-12)
-    again = [compute_curvature.measure(given, [batch], 3, DECAY, **SETTINGS) for batch in (0, 1)]
+    again = [compute.measure(given, [batch], 3, DECAY, **SETTINGS) for batch in (0, 1)]
     pd.testing.assert_frame_equal(pd.concat(again, ignore_index=True), table, check_exact=True)
 
 
 @every_tiny
 def test_eigenvalues_of_parts_are_those_of_the_exact_hessian(name: str, tmp_path: Path) -> None:
     given = given_of(name, tmp_path)
-    table = compute_curvature.measure(given, [1], 3, DECAY, **SETTINGS)
+    table = compute.measure(given, [1], 3, DECAY, **SETTINGS)
     images, targets = given.images.rows(3, 6)
     model = given.network.double()
     matrix = exact(model, images.double(), targets.double(), DECAY)
@@ -160,7 +160,7 @@ def test_eigenvalues_that_did_not_converge_are_reported(tmp_path: Path) -> None:
     lines: list[str] = []
     given = given_of("vit", tmp_path)
     said = OnLoss(given.network, given.images, given.device, given.cut_points, lines.append)
-    table = compute_curvature.measure(said, [0], 6, 0.0, probes=1, tolerance=1e-12, iterations=1)
+    table = compute.measure(said, [0], 6, 0.0, probes=1, tolerance=1e-12, iterations=1)
     failed = (~table["converged"]).sum()
     assert failed > 0
     assert lines[0] == (

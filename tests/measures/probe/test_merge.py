@@ -9,11 +9,10 @@ import pytest
 from vitscope.errors import VitscopeError
 from vitscope.measures.given import Parts
 from vitscope.measures.intervals import bootstrap_means
-from vitscope.measures.probe import measure_probe_tokens as tokens_measure
-from vitscope.measures.probe.merge import merge_probe
-from vitscope.measures.probe.merge_probe_tokens import merge_probe_tokens as merge_tokens
-from vitscope.measures.probe.reading import folds_of, unit, votes_of_neighbours
-from vitscope.measures.probe.table import PART, TABLE
+from vitscope.measures.probe import measure as tokens_measure
+from vitscope.measures.probe.measure import PROBE_PART, PROBE_TABLE
+from vitscope.measures.probe.reading import folds_of, merge_probe, unit, votes_of_neighbours
+from vitscope.measures.probe.reading import merge_probe_tokens as merge_tokens
 from vitscope.networks.finding.cut_point_columns import CUT_POINT
 
 IMAGES, TOKENS, CHANNELS = 60, 3, 5
@@ -48,7 +47,7 @@ def part() -> pd.DataFrame:
             norm = np.where(outlier, 9.0, 1.0)
             more = {"row": place[:, 0], "column": place[:, 1], "norm": norm}
             tables.append(rows(index, "token", token, vectors, pixels=[*pixels], **more))
-    return pd.concat(tables, ignore_index=True)[[*PART.columns]]
+    return pd.concat(tables, ignore_index=True)[[*PROBE_PART.columns]]
 
 
 def shards(whole: pd.DataFrame, size: int) -> list[pd.DataFrame]:
@@ -62,7 +61,7 @@ def merged(function, tables: list[pd.DataFrame], **settings) -> pd.DataFrame:
 def test_classes(tmp_path: Path) -> None:
     whole = part()
     table = merged(merge_probe, [whole], neighbours=4)
-    TABLE.write(table, tmp_path / "table.parquet")
+    PROBE_TABLE.write(table, tmp_path / "table.parquet")
     assert table.groupby("index")["of"].unique().map(sorted).tolist() == [
         ["mean", "token"], ["mean", "prefix", "token"]
     ]  # fmt: skip
@@ -137,7 +136,7 @@ def test_places_and_pixels(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
     monkeypatch.setattr("vitscope.measures.probe.reading.PENALTIES", (1e-12,))
     whole = part()
     table = merged(merge_tokens, [whole], threshold=3.0)
-    tokens_measure.TABLE.write(table, tmp_path / "table.parquet")
+    tokens_measure.PROBE_TOKENS_TABLE.write(table, tmp_path / "table.parquet")
     assert table[["images", "tokens"]].to_numpy().tolist() == [[IMAGES, IMAGES * TOKENS]] * 4
     assert table["outliers"].tolist() == [0, 0, 15, 15]
     for row in table.to_dict("records"):

@@ -10,6 +10,11 @@ from vitscope.measures.intervals import spread
 from vitscope.package_data import ALEXNET_ERRORS
 
 
+def merge_robustness(parts: Parts) -> pd.DataFrame:
+    """Return the scores of all parts, below each other."""
+    return pd.concat(parts.tables, ignore_index=True).drop(columns="right")
+
+
 def alexnet_errors(data: str) -> pd.Series:
     """Return the published errors of AlexNet by corruption, means over all severities."""
     errors = pd.read_csv(ALEXNET_ERRORS)
