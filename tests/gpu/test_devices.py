@@ -161,9 +161,11 @@ def test_latents_and_what_is_measured_of_them(
     for point in ours.names:
         assert_close(theirs.array(point), ours.array(point), NUMBERS)
     given = [OnLatents(latents, 0) for latents in (theirs, ours)]
-    variance = [feature_variance.measure(each)["variance"].to_numpy() for each in given]
+    variance = [
+        feature_variance.measure_feature_variance(each)["variance"].to_numpy() for each in given
+    ]
     assert_close(*variance, NUMBERS)
-    amplitude = [fourier.measure(each, False, None)["value"].to_numpy() for each in given]
+    amplitude = [fourier.measure_fourier(each, False, None)["value"].to_numpy() for each in given]
     assert_close(*amplitude, NUMBERS)
     hsic = [cka.shard_hsic(latents, 0, BATCH)["hsic"].to_numpy() for latents in (theirs, ours)]
     assert_close(*hsic, 10 * NUMBERS)
@@ -186,7 +188,7 @@ def test_predictions(study: Study, split: Split, other: Side, name: str) -> None
 def test_numbers_of_attention(study: Study, split: Split, other: Side, name: str) -> None:
     selection = {"images": IMAGES, "seed": None, "shard_size": IMAGES}
     ours, theirs = (
-        attention.measure(
+        attention.measure_attention(
             OnModel(
                 name,
                 trained(study, name),

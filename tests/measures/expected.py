@@ -23,7 +23,7 @@ TABLES: dict[str, Expected | None] = {
     "curvature": Expected(
         ["model", "snapshot", "batch", "of", "index"], 0.02, 0.02, ("residual", "converged")
     ),
-    # The order of pixels whose values in a map are nearly equal is open, and with it what is deleted.
+    # The order of pixels whose values are nearly equal is open, and with it what is deleted.
     "faithfulness": Expected(["model", "method", "change", "share"], 0.02, 0.005),
     "feature_variance": Expected(["model", "index"], 1e-4),
     "fit": Expected(["model", "metric"], 1e-3, 0.1),
@@ -52,9 +52,9 @@ TABLES: dict[str, Expected | None] = {
     # An image whose two best classes are as good may be read as either.
     "probe": Expected(["model", "index", "of", "by"], 1e-4, 0.02, without=("penalty",)),
     "probe_tokens": Expected(["model", "index", "target"], 1e-3, 1e-3, without=("penalty",)),
-    # Areas are those of squares, which are one of a few: another one is off by more than any rounding.
+    # Areas are those of one of a few squares: another one is off by more than any rounding.
     "receptive_field": Expected(["model", "index"], 1e-4, without=("contributions",)),
-    # A bin may hold a single image: its figure is compared, and in classification the sum of the bins.
+    # A bin may hold a single image: the figure is compared, and the sum of bins in classification.
     "reliability": None,
     # Of 200 images: three.
     "robustness": Expected(["model", "corruption", "severity"], 0.01, 0.016),
