@@ -13,7 +13,7 @@ from torch import Tensor, nn
 
 from bench.extraction import IMAGES, TURNS, batches_of, network_of, plain_pass, seconds_of
 from bench.rows import Row
-from vitscope.measures.attention.numbers import numbers_of
+from vitscope.measures.attention.compute import numbers_of
 from vitscope.networks.attention.finding import find_attention
 from vitscope.networks.attention.reading import Attention, Weights, attending
 from vitscope.networks.building.timm_import import import_timm

@@ -23,8 +23,7 @@ from bench.extraction import (
 )
 from bench.rows import Row
 from vitscope.files.tensors import TensorFile, TensorWriter
-from vitscope.measures.cka.compute import shard_hsic
-from vitscope.measures.cka.merge import mean_cka
+from vitscope.measures.cka.compute import mean_cka, shard_hsic
 from vitscope.networks.running.latents import extract
 
 # As in a job of the workflow, which has one thread.

@@ -119,11 +119,11 @@ def _time_model(name: str, path: Path) -> tuple[list[Times], str, float]:
                 network(batch)
                 held.images = len(batch)
                 given = OnLatents(held, number * BATCH, torch.get_num_threads())
-                feature_variance.measure(given)
-                fourier.measure(given, *whole)
+                feature_variance.measure_feature_variance(given)
+                fourier.measure_fourier(given, *whole)
 
     def variance() -> None:
-        feature_variance.measure(OnLatents(TensorFile(path), 0))
+        feature_variance.measure_feature_variance(OnLatents(TensorFile(path), 0))
 
     plain()
     times = []

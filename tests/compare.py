@@ -8,7 +8,6 @@ means.
 
 import argparse
 import sys
-from importlib import import_module
 from io import StringIO
 from pathlib import Path
 
@@ -17,8 +16,8 @@ import pandas as pd
 import pyarrow as pa
 
 from tests.helpers.expected import Expected
+from tests.measures.expected import TABLES as OF_MEASURES
 from vitscope.jobs.tables import find_table
-from vitscope.measures import registry
 from vitscope.measures.columns import without_resamples
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -26,19 +25,9 @@ RESULTS = ROOT / "results" / "mini" / "tables"
 EXPECTED = Path(__file__).parent / "expected"
 
 
-def of_measures() -> dict[str, Expected]:
-    """Return how the tables of measures are compared, those that are: their tests say so."""
-    found = {}
-    for name in registry.names():
-        *_, folder, stem = registry.module(name).split(".")
-        module = import_module(f"tests.measures.{folder}.{stem.replace('measure', 'expected', 1)}")
-        found |= {name: module.TABLE} if module.TABLE is not None else {}
-    return found
-
-
 TABLES = {
     "blocks": Expected(["model", "index"], 1e-12),
-    **of_measures(),
+    **{name: expected for name, expected in OF_MEASURES.items() if expected},
     "buildup_fig12a": Expected(["step"], 0.0, 0.003, without=("correct",)),
     "agreement": Expected(["figure", "model", "published_series"], 1e-3, 1e-3),
     "claims": Expected(

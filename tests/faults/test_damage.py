@@ -59,9 +59,9 @@ KINDS: dict[str, tuple[str, list[Callable[[Path], object]]]] = {
     "latents": (
         "latents/vit/0.safetensors",
         [
-            lambda path: variance.measure(OnLatents(TensorFile(path), 0)),
-            lambda path: fourier.measure(OnLatents(TensorFile(path), 0), False, None),
-            lambda path: fourier.measure(OnLatents(TensorFile(path), 0), True, [0.5, 1]),
+            lambda path: variance.measure_feature_variance(OnLatents(TensorFile(path), 0)),
+            lambda path: fourier.measure_fourier(OnLatents(TensorFile(path), 0), False, None),
+            lambda path: fourier.measure_fourier(OnLatents(TensorFile(path), 0), True, [0.5, 1]),
             lambda path: shard_hsic(TensorFile(path), 0, 4),
         ],
     ),

@@ -28,16 +28,15 @@ from vitscope.data.building import build
 from vitscope.data.split import Split, known_labels
 from vitscope.files.tensors import TensorFile
 from vitscope.measures.attention import compute as attention
-from vitscope.measures.attention.table import VALUES
+from vitscope.measures.attention.measure import VALUES
 from vitscope.measures.cka import compute as cka
-from vitscope.measures.classification.compute_fit import training_losses
+from vitscope.measures.classification.fit import training_losses
 from vitscope.measures.disturbed import Disturb, shares_found
 from vitscope.measures.feature_variance import compute as feature_variance
 from vitscope.measures.fourier import compute as fourier
 from vitscope.measures.frequency_noise.compute import disturb_by as noise_of
 from vitscope.measures.given import OnLatents, OnModel
-from vitscope.measures.hessian.compute import largest_eigenvalues
-from vitscope.measures.hessian.compute_hessian_density import density
+from vitscope.measures.hessian.compute import density, largest_eigenvalues
 from vitscope.measures.hessian.operator import Loss
 from vitscope.measures.landscape.compute import losses_at
 from vitscope.measures.lesion.compute import correctness, joins_of
@@ -159,9 +158,11 @@ def test_latents_and_what_is_measured_of_them(
     for point in ours.names:
         assert_close(theirs.array(point), ours.array(point), NUMBERS)
     given = [OnLatents(latents, 0) for latents in (theirs, ours)]
-    variance = [feature_variance.measure(each)["variance"].to_numpy() for each in given]
+    variance = [
+        feature_variance.measure_feature_variance(each)["variance"].to_numpy() for each in given
+    ]
     assert_close(*variance, NUMBERS)
-    amplitude = [fourier.measure(each, False, None)["value"].to_numpy() for each in given]
+    amplitude = [fourier.measure_fourier(each, False, None)["value"].to_numpy() for each in given]
     assert_close(*amplitude, NUMBERS)
     hsic = [cka.shard_hsic(latents, 0, BATCH)["hsic"].to_numpy() for latents in (theirs, ours)]
     assert_close(*hsic, 10 * NUMBERS)
@@ -184,7 +185,7 @@ def test_predictions(study: Study, split: Split, other: Side, name: str) -> None
 def test_numbers_of_attention(study: Study, split: Split, other: Side, name: str) -> None:
     selection = {"images": IMAGES, "seed": None, "shard_size": IMAGES}
     ours, theirs = (
-        attention.measure(
+        attention.measure_attention(
             OnModel(
                 name,
                 trained(study, name),

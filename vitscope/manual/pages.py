@@ -84,11 +84,8 @@ def _write_part(name: str) -> str:
 
 def _describe_measure(measure: str) -> str:
     """Describe the table of a measure: where it is, what a row is, its columns, and its parts."""
-    named = f"The table `{measure}`: "
-    package = registry.module(measure).rpartition(".")[0]
-    modules = [registry.module(measure), f"{package}.table"]
-    text = next(text for text in map(_read_docstring, modules) if named in text)
-    row, _, notes = text.partition(named)[2].partition("\n\n")
+    text = _read_docstring(registry.module(measure)).partition(f"The table `{measure}`: ")[2]
+    row, _, notes = text.partition("\n\nThe table `")[0].partition("\n\n")
     lines = [
         f"\n## {measure}\n\n`results/{{study}}/tables/{measure}.parquet`: {row}\n\n",
         _list_columns(measure),

@@ -34,8 +34,8 @@ _DEFINED = re.compile(r"^(?:def (\w+)\(|((?:\w+ = )+))", re.MULTILINE)
 def _found() -> dict[str, str]:
     """Return the module that declares each measure."""
     found = {
-        constant.lower(): f"vitscope.measures.{file.parent.name}.{file.stem}"
-        for file in HERE.glob("*/measure*.py")
+        constant.lower(): f"vitscope.measures.{file.parent.name}.measure"
+        for file in HERE.glob("*/measure.py")
         for constant in _MEASURE.findall(file.read_text(encoding="utf-8"))
     }
     return dict(sorted(found.items()))

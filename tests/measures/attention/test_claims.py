@@ -1,6 +1,7 @@
 """Claims about attention, counted by hand."""
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -204,3 +205,77 @@ def test_a_resample_is_found_as_pandas_finds_it() -> None:
         }
         for name, value in expected.items():
             assert found[name].values[1 + row] == pytest.approx(value, abs=1e-12)
+
+
+LOW_PASS = "attention_low_pass"
+
+
+def passing_heads(let_through: list[float], resampled: list[Any] | None = None) -> pd.DataFrame:
+    """Return a table of heads of one attention, and of their mean."""
+    head = pd.array([*range(len(let_through)), None], dtype="Int32")
+    columns: dict[str, Any] = {"let_through": [*let_through, 9.0]}
+    if resampled:
+        columns["let_through_resampled"] = [*resampled, None]
+    return pd.DataFrame({"model": "vit", "attention": 0, "head": head, **columns})
+
+
+PASSING = {LOW_PASS: {LOW_PASS: passing_heads([0.5, 1.5, 0.9]), "blocks": blocks("vit")}}
+
+
+def count_passing(table: pd.DataFrame) -> dict[str, dict[Any, Any]]:
+    return count_alone(LOW_PASS, table).droplevel("model").to_dict("index")
+
+
+def test_low_pass_by_hand() -> None:
+    filters = count_passing(PASSING[LOW_PASS][LOW_PASS])["heads_are_low_pass_filters"]
+    # Of the heads alone: the mean is none of them.
+    assert (filters["measured_count"], filters["measured_total"]) == (2, 3)
+    assert filters["holds"] == "yes, without an interval"
+    # Where values cannot be read, nothing is counted.
+    assert count_passing(passing_heads([np.nan])) == {}
+
+
+def test_heads_that_resamples_turn_around_are_uncertain() -> None:
+    resampled = [np.linspace(0.4, 0.6, 40), np.linspace(1.4, 1.6, 40), np.linspace(0.8, 1.1, 40)]
+    row = count_passing(passing_heads([0.5, 1.5, 0.9], resampled))["heads_are_low_pass_filters"]
+    assert (row["measured_count"], row["measured_total"], row["certain"]) == (2, 3, 2)
+    # Two of three in most resamples, else one.
+    assert (row["measured_low"], row["measured_high"]) == (1 / 3, 2 / 3)
+    assert row["holds"] == "open"
+    assert row["margin"] == pytest.approx(0.1 / 3, rel=1e-12)
+
+
+def looking_heads(model: str, shares: Sequence[float | None]) -> pd.DataFrame:
+    """Return the maps of heads of an image, and one of a query; the subject is a quarter of it."""
+    fixed = {"model": model, "image": 0, "subject": 0.25}
+    rows = [
+        {**fixed, "head": number, "shows": "heads", "on_subject": each}
+        for number, each in enumerate(shares)
+    ]
+    return pd.DataFrame([*rows, {**fixed, "head": 0, "shows": "queries", "on_subject": 1.0}])
+
+
+LOOKING = {
+    "attention_heads": {
+        "attention_maps": looking_heads("vit", [0.2, 0.3, 0.7, 0.8]),
+        "blocks": blocks("vit"),
+    }
+}
+EXAMPLES |= PASSING | LOOKING
+
+
+def test_heads_on_the_subject() -> None:
+    table = pd.concat(
+        [looking_heads("vit", [0.2, 0.3, 0.7, 0.8]), looking_heads("swin", [0.1, 0.2, 0.3, 0.4])]
+    )
+    tables = {"attention_maps": table, "blocks": blocks("vit")}
+    traits, models = {"vit": {"pretraining.self_supervision": ["swin"]}}, ["vit", "swin"]
+    found = count("attention_heads", tables, models, traits_of=traits)
+    alone, against = found[found["model"] == "vit"].to_dict("records")
+    assert (alone["measured_count"], alone["measured_total"]) == (3, 4)
+    assert against["measured_value"] == pytest.approx(0.5 - 0.25)
+    assert against["holds"] == "yes, without an interval"
+    # Without a mask there is nothing to count.
+    unknown = {**tables, "attention_maps": table.assign(on_subject=np.nan)}
+    found = count("attention_heads", unknown, models, traits_of=traits)
+    assert found["measured_value"].isna().tolist() == [True]

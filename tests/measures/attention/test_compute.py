@@ -17,8 +17,8 @@ from tests.networks.attention.test_reading import Channels, Gate, Tokens
 from vitscope.data.split import Split
 from vitscope.errors import VitscopeError
 from vitscope.measures.attention.compute import measure_attention
-from vitscope.measures.attention.merge import merge_attention
-from vitscope.measures.attention.table import PART, TABLE, VALUES
+from vitscope.measures.attention.heads import merge_attention
+from vitscope.measures.attention.measure import ATTENTION_PART, ATTENTION_TABLE, VALUES
 from vitscope.measures.given import OnModel, Parts
 from vitscope.measures.intervals import bootstrap_means, spread
 from vitscope.networks.attention.finding import find_attention
@@ -61,7 +61,7 @@ def vit(images: Split) -> tuple[OnModel, pd.DataFrame]:
 
 def test_shards_are_parts_of_the_whole(vit: tuple[OnModel, pd.DataFrame], tmp_path: Path) -> None:
     job, whole = vit
-    PART.write(whole, tmp_path / "part.parquet")
+    ATTENTION_PART.write(whole, tmp_path / "part.parquet")
     assert len(whole) == 12 * 3 * IMAGES
     shards = [part(job, shard, 6) for shard in range(2)]
     both = pd.concat(shards).sort_values(["attention", "image", "head"], ignore_index=True)
@@ -75,8 +75,8 @@ def test_shards_are_parts_of_the_whole(vit: tuple[OnModel, pd.DataFrame], tmp_pa
 def test_the_table(vit: tuple[OnModel, pd.DataFrame], tmp_path: Path) -> None:
     job, whole = vit
     table = merged(job, whole)
-    TABLE.write(table, tmp_path / "table.parquet")
-    back = TABLE.read(tmp_path / "table.parquet")
+    ATTENTION_TABLE.write(table, tmp_path / "table.parquet")
+    back = ATTENTION_TABLE.read(tmp_path / "table.parquet")
     assert back["head"].isna().sum() == 12
     assert len(table) == 12 * (3 + 1)
     assert (table["images"] == IMAGES).all()
@@ -242,7 +242,7 @@ from pathlib import Path
 import torch
 
 from tests.helpers.networks import described
-from vitscope.measures.attention.numbers import numbers_of
+from vitscope.measures.attention.compute import numbers_of
 from vitscope.networks.attention.reading import attending
 from vitscope.networks.attention.finding import find_attention
 from vitscope.networks.building.timm_import import import_timm

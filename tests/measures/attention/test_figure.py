@@ -11,7 +11,7 @@ from tests.helpers.drawing import SWIN, VIT
 from tests.helpers.shown import legend_labels
 from vitscope.claims.published import read_published
 from vitscope.errors import VitscopeError
-from vitscope.measures.attention.table import VALUES
+from vitscope.measures.attention.measure import VALUES
 from vitscope.measures.registry import kinds
 from vitscope.package_data import PUBLISHED_POINTS
 

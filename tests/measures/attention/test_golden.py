@@ -13,8 +13,8 @@ from tests.helpers.golden import Golden
 from tests.helpers.networks import described
 from tests.helpers.tiers import some_of
 from tests.measures.attention.by_hand import seen
-from vitscope.measures.attention.numbers import numbers_of
-from vitscope.measures.attention.table import VALUES
+from vitscope.measures.attention.compute import numbers_of
+from vitscope.measures.attention.measure import VALUES
 from vitscope.networks.attention.finding import find_attention
 from vitscope.networks.attention.reading import Attention, Weights, attending
 

@@ -8,8 +8,8 @@ import pytest
 import torch
 from torch import Tensor
 
-from vitscope.measures.attention.numbers import EPSILON, Numbers, numbers_of
-from vitscope.measures.attention.table import VALUES
+from vitscope.measures.attention.compute import EPSILON, Numbers, numbers_of
+from vitscope.measures.attention.measure import VALUES
 from vitscope.networks.attention.reading import Attention, SoftmaxId, Weights, _Softmax
 
 Array = npt.NDArray[np.float64]

@@ -8,7 +8,7 @@ from scipy.stats import t
 from tests.helpers.claims import count, evidence, favoured
 from vitscope.claims.points import Points
 from vitscope.claims.statistics import Found
-from vitscope.measures.cka.merge import merge_cka
+from vitscope.measures.cka.compute import merge_cka
 from vitscope.measures.given import Parts
 
 

@@ -14,9 +14,8 @@ from tests.helpers.tiers import some_of
 from tests.measures.attention.test_numbers import ALL, attention, grid
 from vitscope.data.split import Split
 from vitscope.errors import VitscopeError
-from vitscope.measures.attention.rolling import Rollout
-from vitscope.measures.class_maps.compute import measure_class_maps
-from vitscope.measures.class_maps.explaining import Explainer, Map
+from vitscope.measures.attention.maps import Rollout
+from vitscope.measures.class_maps.compute import Explainer, Map, measure_class_maps
 from vitscope.measures.class_maps.measure import TABLE
 from vitscope.networks.building.networks import plain_attention
 from vitscope.networks.finding.cut_points import CutPoint, Layout

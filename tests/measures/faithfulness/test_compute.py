@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from tests.helpers.splits import on_model, shapes
 from tests.measures.class_maps.test_compute import TOKENS, Attends, at
 from vitscope.data.split import OUTPUTS, Split
-from vitscope.measures.class_maps.explaining import Explainer
+from vitscope.measures.class_maps.compute import Explainer
 from vitscope.measures.faithfulness.compute import (
     Follower,
     blur_image,

@@ -11,6 +11,7 @@ from tests.helpers.claims import (
     count,
     count_variances,
     favoured,
+    in_favour,
     published,
     variances,
     verdicts,
@@ -112,3 +113,17 @@ def test_averages_are_compared_with_what_is_averaged():
     claims = count("feature_variance", tables, ["m", "n"], traits_of=traits)
     found = verdicts(claims[claims["versus"].notna()])
     assert found == {("averaging_reduces_variance", "m", "n"): (2, 3, True)}
+
+
+TABLE_ = variances("m", ["stem", "msa", "mlp", "msa", "mlp"], [8] * 5, [0.8, 0.7, 0.9, 0.6, 0.5])
+TABLE_ = TABLE_.rename(columns={"variance": "share"})
+TABLES = {"spatial_share": TABLE_, "blocks": TABLE_}
+OF_SHARE = {"spatial_share": TABLES, "variance_and_share": TABLES}
+EXAMPLES |= OF_SHARE
+
+
+def test_shares_by_hand() -> None:
+    claims = count("spatial_share", TABLES, ["m"])
+    found = {row["claim"]: row["measured_value"] for row in claims.to_dict("records")}
+    assert found == {"msa_reduces_share": 1, "mlp_increases_share": 0.5}
+    assert in_favour(claims.iloc[0])

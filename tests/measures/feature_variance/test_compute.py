@@ -1,6 +1,9 @@
 """Variance over space: against torch, closed forms, and the authors' values."""
 
+from collections.abc import Sequence
+from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -11,11 +14,23 @@ from hypothesis import strategies as st
 
 from tests.helpers.latents import GoldenLatents, rounded, written
 from vitscope.measures import slices
-from vitscope.measures.feature_variance.compute import measure_feature_variance, spatial_variance
-from vitscope.measures.feature_variance.measure import PART, TABLE
+from vitscope.measures.feature_variance.compute import (
+    measure_feature_variance,
+    measure_spatial_share,
+    merge_spatial_share,
+    spatial_variance,
+)
+from vitscope.measures.feature_variance.measure import (
+    FEATURE_VARIANCE_PART,
+    FEATURE_VARIANCE_TABLE,
+    SPATIAL_SHARE_PART,
+    SPATIAL_SHARE_TABLE,
+)
 from vitscope.measures.given import OnLatents, Parts
 from vitscope.measures.per_image import merge_means
 from vitscope.networks.finding.cut_points import CUT_POINT
+from vitscope.measures.per_image import means, merge_means
+from vitscope.networks.finding.cut_point_columns import CUT_POINT
 
 MAPS = np.random.default_rng(0).normal(3, 2, (6, 5, 8, 7)).astype(np.float32)
 
@@ -86,13 +101,112 @@ def test_values_of_the_authors_from_checkpoint_to_table(
 ) -> None:
     shards = []
     for first, latents in golden_latents.shards:
-        PART.write(measure_feature_variance(OnLatents(latents, first)), tmp_path / "part.parquet")
-        shards.append(PART.read(tmp_path / "part.parquet"))
+        FEATURE_VARIANCE_PART.write(
+            measure_feature_variance(OnLatents(latents, first)), tmp_path / "part.parquet"
+        )
+        shards.append(FEATURE_VARIANCE_PART.read(tmp_path / "part.parquet"))
 
     expected = golden_latents.expected
     blocks = golden_latents.blocks[list(CUT_POINT)]
     merged = merge_means(Parts("net", iter(shards), blocks), "variance", 100, 0)
-    TABLE.write(merged, tmp_path / "table.parquet")
+    FEATURE_VARIANCE_TABLE.write(merged, tmp_path / "table.parquet")
     assert merged["variance"].tolist() == pytest.approx(expected["variance"], rel=1e-5)
     shapes = [list(shape) for shape in golden_latents.shapes]
     assert shapes == [shape[1:] for shape in expected["shapes"]]
+
+
+GENERATOR = np.random.default_rng(0)
+IMAGES, CHANNELS = 12, 5
+# Channels with offsets of their own, and images with theirs.
+SHARE_MAPS = (
+    GENERATOR.normal(0, 2, (IMAGES, CHANNELS, 4, 3))
+    + GENERATOR.normal(0, 1, (IMAGES, CHANNELS, 1, 1))
+    + GENERATOR.normal(0, 9, (1, CHANNELS, 1, 1))
+).astype(np.float32)
+LAYERS = [
+    SHARE_MAPS,
+    SHARE_MAPS * 8,
+    # The same everywhere in an image; the same mean in all images; one position; nothing varies.
+    np.broadcast_to(SHARE_MAPS[..., :1, :1], SHARE_MAPS.shape).copy(),
+    SHARE_MAPS - SHARE_MAPS.mean((2, 3), keepdims=True),
+    SHARE_MAPS[..., :1, :1].copy(),
+    np.full_like(SHARE_MAPS, 3),
+]
+
+
+def table_of(folder: Path, ends: list[int], resamples: int = 200) -> pd.DataFrame:
+    """Measure the layers in shards that end where `ends` says."""
+    parts = []
+    for first, last in zip([0, *ends], [*ends, IMAGES], strict=True):
+        some = written(folder / f"{first}-{last}", [maps[first:last] for maps in LAYERS])
+        parts.append(measure_spatial_share(OnLatents(some, first)))
+        assert set(parts[-1].columns) == set(SPATIAL_SHARE_PART.columns)
+    points = pd.DataFrame(
+        {"index": range(len(LAYERS)), **dict.fromkeys(CUT_POINT.keys() - {"index"}, 0)}
+    )
+    points["height"] = points["width"] = [maps.shape[2] for maps in LAYERS]
+    return merge_spatial_share(Parts("m", iter(parts[::-1]), points), resamples, 0)
+
+
+def directly(maps: np.ndarray) -> tuple[float, float]:
+    """Both variances, each with one call, in double precision."""
+    wide = maps.astype(np.float64)
+    return wide.var(axis=(2, 3)).mean(), wide.var(axis=(0, 2, 3)).mean()
+
+
+def test_it_is_the_share_of_all_variance_from_any_shards(tmp_path: Path) -> None:
+    table = table_of(tmp_path, [])
+    assert set(table.columns) == set(SPATIAL_SHARE_TABLE.columns)
+    for row, maps in zip(table.to_dict("records")[:4], LAYERS, strict=False):
+        within, total = directly(maps)
+        assert (row["within"], row["total"]) == pytest.approx((within, total), rel=1e-6, abs=1e-12)
+        assert row["share"] == pytest.approx(within / total, rel=1e-6, abs=1e-12)
+    assert table["share"][:4].to_list() == pytest.approx([*table["share"][:1]] * 2 + [0, 1], 1e-6)
+    assert table.loc[4:, ["share", "ci_low", "ci_high"]].isna().all(axis=None)
+    pd.testing.assert_frame_equal(table_of(tmp_path, [5, 7]), table, rtol=1e-12)
+
+
+def test_the_interval_is_the_bootstrap_over_images(tmp_path: Path) -> None:
+    row = table_of(tmp_path, [6], resamples=4000).iloc[0]
+    generator, shares = np.random.default_rng(1), []
+    for _ in range(4000):
+        within, total = directly(SHARE_MAPS[generator.integers(IMAGES, size=IMAGES)])
+        shares.append(within / total)
+    expected = np.percentile(shares, [2.5, 97.5])
+    # Two draws of resamples: the ends are known to a tenth of the interval.
+    tolerance = 0.1 * (expected[1] - expected[0])
+    assert [row["ci_low"], row["ci_high"]] == pytest.approx(expected, abs=tolerance)
+
+
+PER_IMAGE = np.random.default_rng(2).gamma(4, 0.5, (40, 3))
+
+
+def sharded(per_image: np.ndarray, ends: Sequence[int]) -> list[pd.DataFrame]:
+    """Cut a table of images and cut points into shards that end where `ends` says."""
+    rows = [
+        {"index": index, "image": image, "variance": value}
+        for image, values in enumerate(per_image)
+        for index, value in enumerate(values)
+    ]
+    table = pd.DataFrame(rows)
+    edges = [0, *sorted(ends), len(per_image)]
+    return [
+        table[table["image"].between(first, last, inclusive="left")].sort_values(["index", "image"])
+        for first, last in pairwise(edges)
+        if first < last
+    ]
+
+
+@settings(max_examples=25)
+@given(st.lists(st.integers(0, 40), max_size=7), st.randoms(use_true_random=False))
+def test_any_sharding_gives_the_same(ends: list[int], random: Any) -> None:
+    whole = means(sharded(PER_IMAGE, []), "variance", 100, 0)
+    shards = sharded(PER_IMAGE, ends)
+    random.shuffle(shards)
+    pd.testing.assert_frame_equal(means(shards, "variance", 100, 0), whole, check_exact=True)
+
+
+def test_a_single_image_has_no_interval() -> None:
+    merged = means(sharded(PER_IMAGE[:1], []), "variance", 100, 0)
+    np.testing.assert_array_equal(merged["variance"], PER_IMAGE[0])
+    assert merged[["ci_low", "ci_high"]].isna().all(axis=None)

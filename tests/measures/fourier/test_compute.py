@@ -1,21 +1,40 @@
 """What a part has of the transforms of its maps: which quantities, of which images."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
-from tests.helpers.latents import rounded, written
+from tests.helpers.latents import GoldenLatents, rounded, written
 from tests.measures.fourier.diagonals import log_amplitudes
 from vitscope.errors import VitscopeError
 from vitscope.measures import slices
-from vitscope.measures.fourier.compute import measure_fourier
-from vitscope.measures.fourier.diagonal import HalfDiagonal
-from vitscope.measures.fourier.measure import PART
-from vitscope.measures.fourier.plane import BANDS, LongDiagonal, Plane, WholeSpectrum
-from vitscope.measures.given import OnLatents
+from vitscope.measures.columns import KEPT
+from vitscope.measures.fourier.compute import (
+    AMPLITUDES,
+    measure_fourier,
+    merge_fourier,
+    merge_spectrum,
+)
+from vitscope.measures.fourier.measure import FOURIER_PART, FOURIER_TABLE, SPECTRUM_TABLE
+from vitscope.measures.fourier.plane import (
+    BANDS,
+    HalfDiagonal,
+    LongDiagonal,
+    Plane,
+    WholeSpectrum,
+    diagonal_steps,
+)
+from vitscope.measures.given import OnLatents, Parts
+from vitscope.measures.intervals import bootstrap_means
+from vitscope.networks.finding.cut_point_columns import CUT_POINT
+from vitscope.studies.loading import BUNDLED_STUDIES, load_study
 
 EDGES = (0.25, 0.5)
 MAPS = np.random.default_rng(0).normal(3, 2, (6, 5, 8, 8)).astype(np.float32)
@@ -43,10 +62,10 @@ def test_a_shard_has_every_quantity_of_every_image(tmp_path: Path) -> None:
             for image, steps in enumerate(values)
             for step, value in enumerate(steps)
         ]
-    made = pd.DataFrame(expected, columns=list(PART.columns))
+    made = pd.DataFrame(expected, columns=list(FOURIER_PART.columns))
     pd.testing.assert_frame_equal(frame, made, check_exact=True)
-    PART.write(frame, tmp_path / "part.parquet")
-    back = PART.read(tmp_path / "part.parquet")
+    FOURIER_PART.write(frame, tmp_path / "part.parquet")
+    back = FOURIER_PART.read(tmp_path / "part.parquet")
     pd.testing.assert_frame_equal(back, frame, check_exact=True, check_dtype=False)
     for edges, wanted in ((None, ["diagonal"]), (EDGES, ["diagonal", *BANDS])):
         some = measure_fourier(OnLatents(latents, 30), radial=False, edges=edges)
@@ -79,3 +98,234 @@ def test_bfloat16_latents_are_near_those_of_float32(tmp_path: Path) -> None:
     latents = written(tmp_path / "file", [raw], "BF16")
     values = measure_fourier(OnLatents(latents, 0), radial=False, edges=None)["value"]
     np.testing.assert_allclose(values, log_amplitudes(values_of_raw).ravel(), atol=2e-5)
+
+
+MERGED_MAPS = np.random.default_rng(0).normal(3, 2, (6, 5, 8, 8)).astype(np.float32)
+SIZES = (8, 2, 1, 7)
+STEPS = [diagonal_steps(size) for size in SIZES]
+BLOCKS = pd.DataFrame({"index": range(4), "name": list("abcd"), "height": SIZES, "width": SIZES})
+PER_IMAGE = {
+    index: np.random.default_rng(index).normal(-2, 1, (40, steps)).astype(np.float32)
+    for index, steps in enumerate(STEPS)
+}
+
+
+def part(quantity: str, values: Mapping[int, np.ndarray]) -> pd.DataFrame:
+    """Return a part by values of each image (N, steps) at each cut point."""
+    rows = [
+        (index, image, quantity, step, value)
+        for index, of_images in values.items()
+        for image, of_steps in enumerate(of_images)
+        for step, value in enumerate(of_steps)
+    ]
+    return pd.DataFrame(rows, columns=list(FOURIER_PART.columns))
+
+
+WHOLE = pd.concat(part(quantity, PER_IMAGE) for quantity in AMPLITUDES)
+
+
+def sharded(ends: Sequence[int], quantities: Sequence[str] = ("diagonal",)) -> list[pd.DataFrame]:
+    """Cut the images into shards that end where `ends` says."""
+    table = WHOLE[WHOLE["quantity"].isin(quantities)]
+    return [
+        table[table["image"].between(first, last, inclusive="left")]
+        for first, last in pairwise([0, *sorted(ends), 40])
+        if first < last
+    ]
+
+
+def merged(
+    shards: Sequence[pd.DataFrame], resamples: int = 100, blocks: pd.DataFrame = BLOCKS
+) -> pd.DataFrame:
+    return merge_fourier(Parts("net", iter(shards), blocks), resamples, 0)
+
+
+@settings(max_examples=25)
+@given(st.lists(st.integers(0, 40), max_size=7), st.randoms(use_true_random=False))
+def test_any_sharding_gives_the_same(ends: list[int], random: Any) -> None:
+    shards = sharded(ends, AMPLITUDES)
+    random.shuffle(shards)
+    whole = merged([WHOLE])
+    assert whole["measure"].unique().tolist() == ["diagonal", "radial"]
+    pd.testing.assert_frame_equal(merged(shards), whole, check_exact=True)
+
+
+def test_bands_of_a_part_change_nothing() -> None:
+    bands = [part(band, {i: np.ones((40, 1)) for i in range(4)}) for band in BANDS]
+    whole = pd.concat([*sharded([]), *bands])
+    pd.testing.assert_frame_equal(merged([whole]), merged(sharded([])), check_exact=True)
+
+
+def test_the_mean_over_images_and_its_difference_to_frequency_0() -> None:
+    table = merged(sharded([7]))
+    assert table["index"].tolist() == [0] * 4 + [1, 2] + [3] * 4
+    assert table["frequency"].tolist() == [0, 1 / 3, 2 / 3, 1, 0, 0, 0, 1 / 3, 2 / 3, 1]
+    assert set(table["measure"]) == {"diagonal"}
+    assert set(table["images"]) == {40}
+    assert table["name"].tolist() == [*"aaaabcdddd"]
+    for index, values in PER_IMAGE.items():
+        rows = table[table["index"] == index]
+        means = values.mean(axis=0, dtype=np.float64)
+        np.testing.assert_allclose(rows["log_amplitude"], means, rtol=1e-12)
+        np.testing.assert_allclose(rows["delta_log_amplitude"], means - means[0], atol=1e-12)
+    at_zero = table[table["frequency"] == 0]
+    assert (at_zero[["delta_log_amplitude", "ci_low", "ci_high"]] == 0).all(axis=None)
+
+
+def test_radial_frequencies_are_those_of_the_longer_axis() -> None:
+    sizes = {"height": [8, 7, 1], "width": [8, 7, 4]}
+    blocks = pd.DataFrame({"index": range(3), **sizes})
+    values = {0: np.zeros((2, 5)), 1: np.zeros((2, 4)), 2: np.zeros((2, 3))}
+    table = merged([part("radial", values)], blocks=blocks)
+    expected = [0, 0.25, 0.5, 0.75, 1, 0, 2 / 7, 4 / 7, 6 / 7, 0, 0.5, 1]
+    assert table["frequency"].tolist() == pytest.approx(expected, rel=1e-15)
+
+
+def test_the_interval_and_the_resamples_are_those_of_the_difference() -> None:
+    table = merged(sharded([], AMPLITUDES), 2 * KEPT)
+    values = PER_IMAGE[0].astype(np.float64)
+    resampled = bootstrap_means(values[:, 1:] - values[:, :1], 2 * KEPT, 0)
+    rows = table[(table["index"] == 0) & (table["frequency"] > 0)]
+    for _, each in rows.groupby("measure"):
+        ends = np.percentile(resampled, [2.5, 97.5], axis=0)
+        np.testing.assert_allclose(each[["ci_low", "ci_high"]].T, ends, rtol=1e-12)
+    # The highest frequency of the diagonal is what claims are about.
+    lists = table["delta_log_amplitude_resampled"]
+    claimed = (table["frequency"] == 1) & (table["measure"] == "diagonal")
+    assert (lists.notna() == claimed).all()
+    assert claimed.sum() == 2
+    np.testing.assert_allclose(lists[claimed].iloc[0], resampled[:KEPT, -1], rtol=1e-6)
+
+
+def test_maps_of_every_shape_have_a_diagonal(tmp_path: Path) -> None:
+    latents = written(tmp_path / "file", [MERGED_MAPS[:, :, :4].copy(), MERGED_MAPS])
+    blocks = pd.DataFrame({"index": range(2), "height": [4, 8], "width": [8, 8]})
+    table = merged([measure_fourier(OnLatents(latents, 0), False, None)], blocks=blocks)
+    values = ["log_amplitude", "delta_log_amplitude", "ci_low", "ci_high"]
+    assert table["frequency"].tolist() == [0, 1, 0, 1 / 3, 2 / 3, 1]
+    assert table[values].notna().all(axis=None)
+
+
+def test_values_of_the_authors_from_checkpoint_to_table(
+    golden_latents: GoldenLatents, tmp_path: Path
+) -> None:
+    shards = []
+    for first, latents in golden_latents.shards:
+        amplitudes = measure_fourier(OnLatents(latents, first, 2), radial=False, edges=None)
+        FOURIER_PART.write(amplitudes, tmp_path / "part.parquet")
+        shards.append(FOURIER_PART.read(tmp_path / "part.parquet"))
+
+    table = merged(shards, blocks=golden_latents.blocks[list(CUT_POINT)])
+    FOURIER_TABLE.write(table, tmp_path / "fourier.parquet")
+    expected = golden_latents.expected["delta_log_amplitude"]
+    assert table["index"].nunique() == len(expected)
+    for index, values in enumerate(expected):
+        curve = table[table["index"] == index]
+        assert curve["delta_log_amplitude"].tolist() == pytest.approx(values, abs=1e-4)
+        labels = np.linspace(0, 1, len(values))
+        np.testing.assert_allclose(curve["frequency"], labels, atol=1e-15)
+
+
+SPECTRUM_EDGES = (0.25, 0.5)
+SPECTRUM_SIZES = (8, 4, 2, 1)
+SPECTRUM_BLOCKS = pd.DataFrame(
+    {
+        "index": range(4),
+        "name": list("abcd"),
+        "height": SPECTRUM_SIZES,
+        "width": SPECTRUM_SIZES,
+    }
+)
+SPECTRUM_PER_IMAGE = np.random.default_rng(2).gamma(4, 0.5, (40, 4, 3))
+for number, height in enumerate(SPECTRUM_SIZES):
+    SPECTRUM_PER_IMAGE[:, number, Plane(height, height, SPECTRUM_EDGES).components == 0] = 0
+SPECTRUM_PER_IMAGE[:, 3] = np.nan
+
+
+def part_of_spectrum() -> pd.DataFrame:
+    """Return a part of all images, amplitudes beside the bands."""
+    rows: list[tuple[Any, ...]] = []
+    for image, of_points in enumerate(SPECTRUM_PER_IMAGE):
+        for index, of_bands in enumerate(of_points):
+            rows.append((index, image, "diagonal", 0, -1.0))
+            rows += [(index, image, band, 0, v) for band, v in zip(BANDS, of_bands, strict=True)]
+    return pd.DataFrame(rows, columns=list(FOURIER_PART.columns))
+
+
+SPECTRUM_WHOLE = part_of_spectrum()
+
+
+def sharded_of_spectrum(ends: Sequence[int]) -> list[pd.DataFrame]:
+    """Cut the images into shards that end where `ends` says."""
+    return [
+        SPECTRUM_WHOLE[SPECTRUM_WHOLE["image"].between(first, last, inclusive="left")]
+        for first, last in pairwise([0, *sorted(ends), 40])
+        if first < last
+    ]
+
+
+def merged_of_spectrum(
+    shards: Sequence[pd.DataFrame],
+    resamples: int = 100,
+    seed: int = 0,
+    blocks: pd.DataFrame = SPECTRUM_BLOCKS,
+) -> pd.DataFrame:
+    return merge_spectrum(Parts("net", iter(shards), blocks), SPECTRUM_EDGES, resamples, seed)
+
+
+@settings(max_examples=25)
+@given(st.lists(st.integers(0, 40), max_size=7), st.randoms(use_true_random=False))
+def test_any_sharding_gives_the_same_of_spectrum(ends: list[int], random: Any) -> None:
+    shards = sharded_of_spectrum(ends)
+    random.shuffle(shards)
+    pd.testing.assert_frame_equal(
+        merged_of_spectrum(shards),
+        merged_of_spectrum(sharded_of_spectrum([])),
+        check_exact=True,
+    )
+
+
+def test_the_mean_over_images_and_the_shares(tmp_path: Path) -> None:
+    facts = {"model": "net", "kind": "conv", "stage": 0, "depth": 0.0, "channels": 5}
+    table = merged_of_spectrum(sharded_of_spectrum([7]), blocks=SPECTRUM_BLOCKS.assign(**facts))
+    SPECTRUM_TABLE.write(table, tmp_path / "table.parquet")
+    assert table["band"].tolist() == [*BANDS] * 4
+    assert table["name"].tolist() == [name for name in "abcd" for _ in BANDS]
+    assert table["components"].tolist() == [4, 8, 51, 0, 4, 11, 0, 0, 3, 0, 0, 0]
+    assert table["above"].tolist() == [0, 0.25, 0.5] * 4
+    assert table["up_to"].tolist() == [0.25, 0.5, 2**0.5] * 4
+    means = SPECTRUM_PER_IMAGE.mean(axis=0)
+    np.testing.assert_allclose(table["variance"], means.ravel(), rtol=1e-14)
+    shares = table["share"].to_numpy().reshape(4, 3)
+    np.testing.assert_allclose(shares[0], means[0] / means[0].sum(), rtol=1e-14)
+    np.testing.assert_allclose(shares[1], [np.nan, *means[1, 1:] / means[1].sum()], rtol=1e-14)
+    # Of the only band there is, and of none.
+    assert np.isnan(shares[2:]).all()
+
+
+def test_the_interval_is_of_the_share_of_the_means() -> None:
+    table = merged_of_spectrum(sharded_of_spectrum([]), 500, 3)
+    resampled = bootstrap_means(SPECTRUM_PER_IMAGE[:, 0], 500, 3)
+    low, high = np.percentile(resampled[:, 2] / resampled.sum(axis=1), [2.5, 97.5])
+    row = table.iloc[2]
+    assert (row["ci_low"], row["ci_high"]) == pytest.approx((low, high), rel=1e-12)
+    assert row["ci_low"] < row["share"] < row["ci_high"]
+    assert table["ci_low"].isna().tolist() == table["share"].isna().tolist()
+    single = merged_of_spectrum([SPECTRUM_WHOLE[SPECTRUM_WHOLE["image"] == 0]])
+    assert single[["ci_low", "ci_high"]].isna().all(axis=None)
+
+
+def test_maps_without_variance_have_no_shares(tmp_path: Path) -> None:
+    maps = np.full((3, 2, 8, 8), 0.3, np.float32)
+    shard = measure_fourier(OnLatents(written(tmp_path / "file", [maps]), 0), False, SPECTRUM_EDGES)
+    table = merged_of_spectrum([shard], blocks=SPECTRUM_BLOCKS.head(1))
+    assert table["variance"].tolist() == [0, 0, 0]
+    assert table[["share", "ci_low", "ci_high"]].isna().all(axis=None)
+
+
+def test_a_study_whose_middle_band_ends_before_it_begins_is_refused(tmp_path: Path) -> None:
+    text = (BUNDLED_STUDIES / "mini.yaml").read_text()
+    path = tmp_path / "mine.yaml"
+    path.write_text(text.replace("analysis:\n", "analysis:\n  spectrum: {edges: [0.5, 0.25]}\n"))
+    with pytest.raises(VitscopeError, match=r"spectrum.edges: found \[0.5, 0.25\], allowed: two"):
+        load_study(path)

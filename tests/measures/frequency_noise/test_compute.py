@@ -25,11 +25,14 @@ from vitscope.jobs.tables import find_table
 from vitscope.measures.disturbed import shares_found
 from vitscope.measures.frequency_noise.compute import (
     disturb_by,
+    half_plane,
     measure_frequency_noise,
     noise_table,
+    noises,
+    ring,
+    signs,
 )
-from vitscope.measures.frequency_noise.noise import half_plane, noises, ring, signs
-from vitscope.measures.frequency_noise.rings import sides
+from vitscope.measures.frequency_noise.measure import sides
 from vitscope.studies.loading import load_study
 
 FREQUENCIES = [0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9]

@@ -9,15 +9,44 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
+from curvlinops import GGNLinearOperator
 from torch import nn
+from torch.func import functional_call, jacrev
+from torch.nn import functional
 
 from tests.helpers.augmented import augmented
-from tests.measures.hessian.networks import DECAY, Dropping, batch_of, by_magnitude, exact
+from tests.helpers.studies import mini_with
+from tests.measures.hessian.networks import (
+    DECAY,
+    Dropping,
+    batch_of,
+    by_magnitude,
+    every_tiny,
+    exact,
+    tiny,
+)
+from tests.measures.hessian.test_operator import matrix_of
 from vitscope.errors import VitscopeError
 from vitscope.measures.given import OnLoss, Parts
-from vitscope.measures.hessian import compute, compute_hessian_density, measure
-from vitscope.measures.hessian import measure_hessian_density as of_density
+from vitscope.measures.hessian.compute import (
+    measure_curvature,
+    measure_hessian,
+    measure_hessian_density,
+    parts_of,
+    traces,
+)
+from vitscope.measures.hessian.lanczos import largest
+from vitscope.measures.hessian.measure import (
+    CURVATURE_TABLE,
+    HESSIAN_DENSITY_TABLE,
+    HESSIAN_TABLE,
+)
 from vitscope.measures.hessian.merge import merge_hessian
+from vitscope.measures.hessian.operator import gauss_newton_of_model, of_model
+from vitscope.networks.finding.blocks import list_blocks
+from vitscope.networks.finding.parameters import LAYERS
+from vitscope.studies.loading import load_study
+from vitscope.training.weight_decay import trained_parameters
 
 TOP: dict[str, Any] = {"top": 5, "tolerance": 1e-3, "iterations": 200}
 PROBES = {"probes": 2, "steps": 12}
@@ -35,20 +64,23 @@ def given(tmp_path_factory: pytest.TempPathFactory) -> OnLoss:
 
 
 @pytest.mark.parametrize(
-    ("module", "table", "settings"),
-    [(compute, measure.TABLE, TOP), (compute_hessian_density, of_density.TABLE, PROBES)],
+    ("measure", "table", "settings"),
+    [
+        (measure_hessian, HESSIAN_TABLE, TOP),
+        (measure_hessian_density, HESSIAN_DENSITY_TABLE, PROBES),
+    ],
 )
 def test_results_do_not_depend_on_the_parts(
-    given: OnLoss, module: Any, table: Any, settings: dict[str, Any], tmp_path: Path
+    given: OnLoss, measure: Any, table: Any, settings: dict[str, Any], tmp_path: Path
 ) -> None:
-    whole = module.measure(given, range(4), 10, DECAY, **settings)
-    parts = [module.measure(given, part, 10, DECAY, **settings) for part in ([0], [1, 2], [3])]
+    whole = measure(given, range(4), 10, DECAY, **settings)
+    parts = [measure(given, part, 10, DECAY, **settings) for part in ([0], [1, 2], [3])]
     pd.testing.assert_frame_equal(pd.concat(parts, ignore_index=True), whole, check_exact=True)
     table.write(whole.assign(model="net", snapshot="end"), tmp_path / "table.parquet")
 
 
 def test_eigenvalues_of_a_batch_are_those_of_its_loss(given: OnLoss) -> None:
-    table = compute.measure(given, [1, 3], 10, DECAY, **TOP)
+    table = measure_hessian(given, [1, 3], 10, DECAY, **TOP)
     assert table["batch"].tolist() == [1] * 5 + [3] * 5
     assert table["rank"].tolist() == [1, 2, 3, 4, 5] * 2
     assert (table["images"] == 10).all()
@@ -64,7 +96,7 @@ def test_eigenvalues_of_a_batch_are_those_of_its_loss(given: OnLoss) -> None:
 def test_eigenvalues_that_did_not_converge_are_reported(given: OnLoss) -> None:
     lines: list[str] = []
     options = {**TOP, "iterations": 6, "tolerance": 1e-6}
-    table = compute.measure(replace(given, say=lines.append), [2], 10, DECAY, **options)
+    table = measure_hessian(replace(given, say=lines.append), [2], 10, DECAY, **options)
     failed = table[~table["converged"]]
     assert 0 < len(failed) == (table["residual"] > 1e-6).sum()
     assert lines[0].startswith(
@@ -76,11 +108,11 @@ def test_eigenvalues_that_did_not_converge_are_reported(given: OnLoss) -> None:
 
 def test_a_network_that_draws_is_refused_before_any_spectrum(given: OnLoss) -> None:
     with pytest.raises(VitscopeError, match="another one each time"):
-        compute.measure(replace(given, network=Dropping()), [0], 10, DECAY, **TOP)
+        measure_hessian(replace(given, network=Dropping()), [0], 10, DECAY, **TOP)
 
 
 def test_a_density_adds_up_to_one(given: OnLoss) -> None:
-    table = compute_hessian_density.measure(given, [0, 1], 10, DECAY, probes=3, steps=7)
+    table = measure_hessian_density(given, [0, 1], 10, DECAY, probes=3, steps=7)
     sums = table.groupby(["batch", "probe"])["weight"].agg(["sum", "size"])
     assert sums.index.tolist() == [(batch, probe) for batch in (0, 1) for probe in (0, 1, 2)]
     np.testing.assert_allclose(sums["sum"], 1, atol=1e-12)
@@ -106,3 +138,157 @@ def test_parts_of_all_snapshots_are_merged(capsys: pytest.CaptureFixture[str]) -
     assert merged["snapshot"].tolist() == ["warmup"] * 20 + ["end"] * 20
     assert merged["batch"].tolist() == [batch for batch in range(4) for _ in range(5)] * 2
     assert capsys.readouterr().out == f"end: {FAILED}\n"
+
+
+SETTINGS: dict[str, Any] = {"probes": 2, "tolerance": 1e-5, "iterations": 100}
+
+
+def gauss_newton(model: nn.Module, images: Any, targets: Any, decay: float) -> np.ndarray:
+    """The whole Gauss-Newton matrix, by the Jacobian of the logits of every image."""
+    trained = {name: each.detach() for name, each in trained_parameters(model).items()}
+    jacobians = jacrev(lambda weights: functional_call(model, weights, (images,)))(trained)
+    jacobian = torch.cat([each.flatten(2) for each in jacobians.values()], 2)
+    logits = model(images).detach()
+    hessians = torch.stack(
+        [
+            torch.autograd.functional.hessian(
+                lambda z, t=target: functional.cross_entropy(z[None], t[None]), each
+            )
+            for each, target in zip(logits, targets, strict=True)
+        ]
+    )
+    matrix = torch.einsum("nci,ncd,ndj->ij", jacobian, hessians, jacobian) / len(images)
+    decays = [torch.full((v.numel(),), decay * (v.ndim > 1)) for v in trained.values()]
+    whole: np.ndarray = (matrix + torch.diag(torch.cat(decays).double())).numpy()
+    return whole
+
+
+@every_tiny
+def test_the_gauss_newton_part_is_the_exact_one(name: str) -> None:
+    model, images, targets = tiny(name)
+    expected = gauss_newton(model, images, targets, DECAY)
+    operator = gauss_newton_of_model(model, images, targets, DECAY)
+    scale = np.abs(expected).max()
+    product = matrix_of(operator, operator.size, torch.float64)
+    np.testing.assert_allclose(product, expected, atol=1e-13 * scale)
+    assert np.linalg.eigvalsh(product).min() > -1e-13 * scale
+    # What is left is no rounding.
+    rest = exact(model, images, targets, DECAY) - expected
+    assert np.abs(rest).max() > 1e-3 * scale
+
+
+def test_curvlinops_finds_the_same_gauss_newton_part() -> None:
+    torch.manual_seed(0)
+    model = nn.Sequential(nn.Flatten(), nn.Linear(12, 8), nn.GELU(), nn.Linear(8, 3)).double()
+    images, labels = torch.randn(20, 3, 2, 2).double(), torch.randint(3, (20,))
+    targets = functional.one_hot(labels, 3).double()
+    operator = gauss_newton_of_model(model, images, targets, 0.0)
+    theirs = GGNLinearOperator(
+        model, nn.CrossEntropyLoss(), list(model.parameters()), [(images, labels)]
+    )
+    vectors = torch.eye(operator.size, dtype=torch.float64)
+    ours = matrix_of(operator, operator.size, torch.float64)
+    np.testing.assert_allclose(ours, (theirs @ vectors).detach().numpy(), atol=1e-14)
+
+
+@every_tiny
+@pytest.mark.parametrize("of", [of_model, gauss_newton_of_model])
+def test_the_curvature_within_parameters_is_the_diagonal_block(name: str, of: Any) -> None:
+    model, images, targets = tiny(name)
+    whole = of(model, images, targets, DECAY)
+    matrix = matrix_of(whole, whole.size, torch.float64)
+    ends = np.cumsum([0, *whole.sizes])
+    chosen = range(1, len(whole.sizes), 3)
+    rows = np.concatenate([np.arange(ends[i], ends[i + 1]) for i in chosen])
+    block = whole.within(chosen)
+    found = matrix_of(block, block.size, torch.float64)
+    scale = np.abs(matrix).max()
+    np.testing.assert_allclose(found, matrix[np.ix_(rows, rows)], atol=1e-13 * scale)
+    best = by_magnitude(np.linalg.eigvalsh(found))[0]
+    (value,) = largest(block, block.start(0), 1, 1e-9, 200).eigenvalues
+    assert value == pytest.approx(best, rel=1e-12)
+
+
+@every_tiny
+def test_random_vectors_have_the_trace_as_their_mean(name: str) -> None:
+    model, images, targets = tiny(name)
+    operator = of_model(model, images, targets, DECAY)
+    matrix = exact(model, images, targets, DECAY)
+    # One vector gives the sum over all pairs with the signs that it has.
+    start = operator.start(7, 0)
+    signs = start.signs(start.chance()).numpy()
+    terms = np.split(signs * (matrix @ signs), np.cumsum(operator.sizes)[:-1])
+    scale = np.abs(matrix).sum()
+    np.testing.assert_allclose(
+        traces(operator, 7, 1), [each.sum() for each in terms], atol=1e-13 * scale
+    )
+    expected = [each.sum() for each in np.split(np.diag(matrix), np.cumsum(operator.sizes)[:-1])]
+    estimates = np.stack([traces(operator, seed, 1) for seed in range(400)])
+    error = estimates.std(axis=0, ddof=1) / 20
+    assert (np.abs(estimates.mean(axis=0) - expected) <= 4.5 * error + 1e-9 * scale).all()
+
+
+def given_of(name: str, folder: Path) -> OnLoss:
+    model, images, targets = tiny(name)
+    # Of all parameters, some are trained.
+    drawn = augmented(folder / "augmented.safetensors", images.float().numpy(), targets.numpy())
+    settings = {"image_size": 8, "mean": [0.5] * 3}
+    points = list_blocks(name, model.float(), settings).points
+    return OnLoss(model, drawn, torch.device("cpu"), points)
+
+
+@every_tiny
+def test_parts_of_a_network_add_up(name: str, tmp_path: Path) -> None:
+    given = given_of(name, tmp_path)
+    table = measure_curvature(given, [0, 1], 3, DECAY, **SETTINGS)
+    CURVATURE_TABLE.write(table.assign(model="net", snapshot="end"), tmp_path / "t.parquet")
+    sums = table.groupby(["batch", "of"])[["parameters", "trace", "gauss_newton_trace"]].sum()
+    for _, rows in sums.groupby("batch"):
+        block, layer, network = (rows.xs(of, level="of") for of in ("block", "layer", "network"))
+        np.testing.assert_allclose(block, network, rtol=1e-12)
+        np.testing.assert_allclose(layer, network, rtol=1e-12)
+    again = [measure_curvature(given, [batch], 3, DECAY, **SETTINGS) for batch in (0, 1)]
+    pd.testing.assert_frame_equal(pd.concat(again, ignore_index=True), table, check_exact=True)
+
+
+@every_tiny
+def test_eigenvalues_of_parts_are_those_of_the_exact_hessian(name: str, tmp_path: Path) -> None:
+    given = given_of(name, tmp_path)
+    table = measure_curvature(given, [1], 3, DECAY, **SETTINGS)
+    images, targets = given.images.rows(3, 6)
+    model = given.network.double()
+    matrix = exact(model, images.double(), targets.double(), DECAY)
+    sizes = [each.numel() for each in trained_parameters(model).values()]
+    ends = np.cumsum([0, *sizes])
+    assert table["converged"].all()
+    for part, eigenvalue in zip(parts_of(given), table["eigenvalue"], strict=True):
+        rows = np.concatenate([np.arange(ends[i], ends[i + 1]) for i in part.parameters])
+        values = by_magnitude(np.linalg.eigvalsh(matrix[np.ix_(rows, rows)]))
+        assert abs(eigenvalue) == pytest.approx(abs(values[0]), rel=1e-4, abs=1e-6), part
+    layers = [part.part for part in parts_of(given) if part.of == "layer"]
+    assert layers == [layer for layer in LAYERS if layer in layers]
+
+
+def test_eigenvalues_of_parts_that_did_not_converge_are_reported(tmp_path: Path) -> None:
+    lines: list[str] = []
+    given = given_of("vit", tmp_path)
+    said = OnLoss(given.network, given.images, given.device, given.cut_points, lines.append)
+    table = measure_curvature(said, [0], 6, 0.0, probes=1, tolerance=1e-12, iterations=1)
+    failed = (~table["converged"]).sum()
+    assert failed > 0
+    assert lines[0] == (
+        f"batch 0: {failed} of {len(table)} eigenvalues have not converged: raise "
+        f"analysis.curvature.iterations"
+    )
+
+
+@pytest.mark.parametrize(("images", "fits"), [(40, True), (39, False)])
+def test_too_few_augmented_images_are_refused(tmp_path: Path, images: int, fits: bool) -> None:
+    analysis = {"curvature": {"batches": 4, "batch_size": 10}, "augmented": {"images": images}}
+    figures = {"fig": {"kind": "curvature", "models": ["vit"]}}
+    path = mini_with(tmp_path, figures=figures, analysis=analysis)
+    if fits:
+        assert load_study(path).figures["fig"].kind == "curvature"
+        return
+    with pytest.raises(VitscopeError, match=r"analysis\.curvature\.batches: found 4 of 10 images"):
+        load_study(path)

@@ -10,8 +10,9 @@ from tests.helpers.drawing import RESNET, VIT
 from tests.helpers.shown import flaws
 from vitscope.claims.published import read_published
 from vitscope.drawing.figure import Member
+from vitscope.drawing.legends import moment
 from vitscope.measures.captions import caption_of
-from vitscope.measures.hessian.figure import KERNEL, density_per_decade
+from vitscope.measures.hessian.figure import KERNEL, density_per_decade, shares_of_bars
 from vitscope.measures.registry import kinds
 
 VIT_6 = Member("vit_6", "ViT (6 %)", "vit")
@@ -168,3 +169,178 @@ def test_few_decades_have_labels_between_powers_of_ten(drawn, magnitudes, expect
     for axes, labels in zip(figure.subfigs[0].axes, expected, strict=True):
         shown = [text.get_text() for text in axes.get_xticklabels()]
         assert all(label in text for label, text in zip(labels, shown, strict=False))
+
+
+CURVATURE_MEMBERS = (RESNET, VIT)
+BLOCKS = pd.DataFrame(
+    {
+        "model": np.repeat([member.model for member in CURVATURE_MEMBERS], 3),
+        "index": [0, 1, 2] * 2,
+        "depth": [0, 0.5, 1] * 2,
+        "kind": ["stem", "msa", "conv"] * 2,
+        "height": 4,
+        "width": 4,
+    }
+)
+LAYERS = {0: "stem", 4: "convolution", 7: "head"}
+
+
+def rows_of_curvature(model: str, snapshot: str) -> pd.DataFrame:
+    """Four batches of parts: the head is the block behind the last cut point."""
+    random = np.random.default_rng([len(model), len(snapshot)])
+    parts = [("network", 0, "network")]
+    parts += [("block", index, part) for index, part in enumerate(["stem", "a", "b", "head"])]
+    parts += [("layer", index, part) for index, part in LAYERS.items()]
+    rows = pd.DataFrame(parts * 4, columns=["of", "index", "part"])
+    values = random.lognormal(size=(3, len(rows)))
+    return rows.assign(
+        model=model,
+        snapshot=snapshot,
+        batch=np.repeat(range(4), len(parts)),
+        parameters=10 + rows["index"],
+        trace=values[0] - values[1],
+        gauss_newton_trace=values[0],
+        eigenvalue=np.where(values[1] > 2, -1, 1) * values[2],
+    )
+
+
+CURVATURE_TABLE = pd.concat(
+    [rows_of_curvature(m.model, s) for s in ("end", "warmup") for m in CURVATURE_MEMBERS]
+)
+
+
+def means(model: str, snapshot: str, of: str) -> pd.DataFrame:
+    rows = CURVATURE_TABLE.query(
+        f"model == '{model}' and snapshot == '{snapshot}' and of == '{of}'"
+    )
+    drawn = rows.assign(
+        magnitude=rows["eigenvalue"].abs(),
+        mean=rows["trace"] / rows["parameters"],
+        linear=rows["gauss_newton_trace"] / rows["parameters"],
+    )
+    return drawn.groupby("index")[["magnitude", "mean", "linear"]].mean()
+
+
+@pytest.mark.parametrize("snapshots", [("end",), ("warmup", "end")])
+def test_curves_are_the_means_of_blocks_in_their_bands(drawn_from, snapshots) -> None:
+    tables = {"curvature": CURVATURE_TABLE, "blocks": BLOCKS}
+    figure = drawn_from("curvature", tables, CURVATURE_MEMBERS, {}, snapshots)
+    shown = [
+        (member, each, row) for each in snapshots for row in (0, 1) for member in CURVATURE_MEMBERS
+    ]
+    for axes, (member, snapshot, row) in zip(figure.axes, shown, strict=True):
+        expected = means(member.model, snapshot, "block").loc[:2]
+        curves = [line.get_xydata() for line in axes.lines if len(line.get_xdata()) == 3]
+        names = ["linear", "mean"] if row else ["magnitude"]
+        for curve, name in zip(curves, names, strict=True):
+            np.testing.assert_allclose(curve[:, 0], [0, 0.25, 0.75])
+            np.testing.assert_allclose(curve[:, 1], expected[name])
+        if row == 0:
+            several = f"{member.label}, {moment(snapshot)}"
+            assert axes.get_title() == (several if len(snapshots) > 1 else member.label)
+
+
+def test_rows_are_the_means_of_kinds_of_layers(drawn_from) -> None:
+    figure = drawn_from(
+        "curvature_by_layer",
+        {"curvature": CURVATURE_TABLE},
+        CURVATURE_MEMBERS,
+        {},
+        ("end",),
+    )
+    left, right = figure.axes
+    assert [label.get_text() for label in left.get_yticklabels()] == ["network", *LAYERS.values()]
+    for nth, member in enumerate(CURVATURE_MEMBERS):
+        expected = pd.concat([means(member.model, "end", of) for of in ("network", "layer")])
+        at = np.arange(4) + [-0.25, 0.25][nth]
+        (curve,) = [line.get_xydata() for line in left.lines[nth : nth + 1]]
+        np.testing.assert_allclose(curve, np.c_[expected["magnitude"], at])
+        for name, line in zip(("linear", "mean"), right.lines[2 * nth : 2 * nth + 2], strict=True):
+            np.testing.assert_allclose(line.get_xydata(), np.c_[expected[name], at])
+
+
+def test_an_axis_of_means_ends_at_zero_where_none_is_negative(drawn_from) -> None:
+    traces = 10.0 ** (2 - 3 * CURVATURE_TABLE["index"])
+    positive = CURVATURE_TABLE.assign(trace=traces, gauss_newton_trace=traces)
+    tables = {"curvature": positive, "blocks": BLOCKS}
+    figure = drawn_from("curvature", tables, CURVATURE_MEMBERS, {}, ("end",))
+    for axes in figure.axes[2:]:
+        assert -axes.yaxis.get_transform().linthresh < axes.get_ylim()[0] < 0
+
+
+def test_labels_of_both_signs_have_room(drawn_from) -> None:
+    traces = CURVATURE_TABLE["part"].map({"stem": -20, "convolution": 200}).fillna(0.1)
+    both = CURVATURE_TABLE.assign(trace=traces, gauss_newton_trace=traces.abs())
+    figure = drawn_from("curvature_by_layer", {"curvature": both}, CURVATURE_MEMBERS, {}, ("end",))
+    figure.draw_without_rendering()
+    right = figure.axes[1]
+    ends = [label.get_window_extent().intervalx for label in right.get_xticklabels()]
+    shown = np.sort([each for each in ends if each[0] < each[1]], axis=0)
+    assert len(shown) > 3
+    assert (shown[1:, 0] > shown[:-1, 1]).all()
+    assert figure.legends[0].get_texts()[-1].get_text() == "95 % interval"
+
+
+DENSITY_MEMBERS = (RESNET, VIT)
+
+
+def rows_of_density(model: str, snapshot: str) -> pd.DataFrame:
+    """Four quadratures of eleven nodes: nearly all of the weight near zero."""
+    random = np.random.default_rng([len(model), len(snapshot)])
+    weights = random.random((4, 11)) * np.geomspace(1, 1e-6, 11)
+    return pd.DataFrame(
+        {
+            "model": model,
+            "snapshot": snapshot,
+            "batch": np.repeat([0, 1], 22),
+            "probe": np.tile(np.repeat([0, 1], 11), 2),
+            "node": (
+                np.r_[0, -np.geomspace(1, 40, 4), np.geomspace(1, 300, 6)][None]
+                + random.random((4, 11))
+            ).ravel(),
+            "weight": (weights / weights.sum(axis=1, keepdims=True)).ravel(),
+        }
+    )
+
+
+DENSITY_TABLE = pd.concat(
+    [
+        rows_of_density(member.model, snapshot)
+        for snapshot in ("warmup", "end")
+        for member in DENSITY_MEMBERS
+    ]
+)
+
+
+def test_bars_have_the_share_of_the_nodes_within_them(drawn_from) -> None:
+    tables = {"hessian_density": DENSITY_TABLE}
+    figure = drawn_from("hessian_density", tables, DENSITY_MEMBERS, {}, ("end", "warmup"))
+    shown = [(member, snapshot) for snapshot in ("end", "warmup") for member in DENSITY_MEMBERS]
+    moments = {"end": "end of training", "warmup": "end of warm-up"}
+    for axes, (member, snapshot) in zip(figure.axes, shown, strict=True):
+        rows = DENSITY_TABLE.query(f"model == '{member.model}' and snapshot == '{snapshot}'")
+        low, high = rows["node"].min(), rows["node"].max()
+        said = f"from {low:.4g} to {high:.4g}".replace("-", "\N{MINUS SIGN}")
+        assert axes.get_title() == f"{member.label}, {moments[snapshot]}\n{said}"
+        shares, ends, _ = axes.patches[0].get_data()
+        assert shares.sum() == pytest.approx(1)
+        for share, left, right in zip(shares[:-1], ends[:-2], ends[1:-1], strict=True):
+            inside = (rows["node"] >= left) & (rows["node"] < right)
+            assert share == pytest.approx(rows["weight"][inside].sum() / 4)
+        # Nothing is drawn where there are no nodes, and every node is drawn.
+        assert (ends[0], ends[-1]) == (low, high)
+        assert axes.get_ylim()[0] < shares[shares > 0].min()
+
+
+def test_a_high_eigenvalue_makes_no_tail_below_the_lowest() -> None:
+    nodes = np.array([-46.0, -0.5, 0.2, 0.3, 2052.0])
+    shares, ends, linear = shares_of_bars(nodes, np.full(5, 0.2))
+    assert ends[0] == -46
+    assert not shares[(ends[1:] < -1)][1:].any()
+    assert linear == 1
+
+
+def test_nodes_that_are_all_alike_have_one_bar() -> None:
+    shares, ends, _ = shares_of_bars(np.full(3, -2.0), np.full(3, 1 / 3))
+    assert shares.tolist() == pytest.approx([1])
+    assert ends.tolist() == [-2, -2]

@@ -8,7 +8,7 @@ import pytest
 from tests.helpers.studies import mini, mini_with
 from vitscope.errors import VitscopeError
 from vitscope.measures import registry
-from vitscope.measures.hessian.measure import Settings
+from vitscope.measures.hessian.measure import HessianSettings
 from vitscope.studies.loading import load_study
 
 every_kind = pytest.mark.parametrize("kind", ["hessian", "hessian_density"])
@@ -58,7 +58,7 @@ def test_too_few_augmented_images_are_refused(tmp_path: Path, kind: str) -> None
     figure = {"kind": kind, "models": ["vit"]}
     hessian = {"batches": 5, "batch_size": 30}
     fitting = study_with(tmp_path, figure, hessian=hessian, augmented={"images": 150})
-    assert load_study(fitting).section("hessian", Settings).batches == 5
+    assert load_study(fitting).section("hessian", HessianSettings).batches == 5
     with pytest.raises(VitscopeError) as caught:
         load_study(study_with(tmp_path, figure, hessian=hessian, augmented={"images": 149}))
     assert str(caught.value).endswith(

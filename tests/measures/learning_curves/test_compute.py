@@ -11,7 +11,7 @@ from vitscope.errors import VitscopeError
 from vitscope.measures import registry
 from vitscope.measures.given import OnWeights
 from vitscope.measures.learning_curves.compute import measure_learning_curves
-from vitscope.measures.learning_curves.table import RECORDED, TABLE
+from vitscope.measures.learning_curves.measure import RECORDED, TABLE
 from vitscope.studies.loading import BUNDLED_STUDIES, load_study
 from vitscope.training.history import HISTORY
 

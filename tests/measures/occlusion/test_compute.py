@@ -22,13 +22,15 @@ from vitscope.measures.disturbed import shares_found
 from vitscope.measures.occlusion.compute import (
     Change,
     disturb_by,
+    drop,
     list_changes,
     mean_kept,
     measure_occlusion,
     occlusion_table,
+    orders,
+    shuffle,
 )
-from vitscope.measures.occlusion.grids import count_dropped, grid_of, grids_of
-from vitscope.measures.occlusion.patches import drop, orders, shuffle
+from vitscope.measures.occlusion.measure import count_dropped, grid_of, grids_of
 from vitscope.studies.loading import load_study
 
 BOOTSTRAP = {"resamples": 200, "seed": 3}

@@ -13,7 +13,7 @@ from vitscope.data.split import Split
 from vitscope.errors import VitscopeError
 from vitscope.measures.given import OnModel
 from vitscope.measures.probe.compute import cells_of, measure_probe, places_of
-from vitscope.measures.probe.table import PART
+from vitscope.measures.probe.measure import PROBE_PART
 from vitscope.networks.finding.cut_points import Layout
 
 IMAGES, TOKENS = 6, 2
@@ -78,10 +78,12 @@ def test_vectors_are_those_of_a_plain_pass(vit: pd.DataFrame, images: Split) -> 
 
 
 def test_shards_are_parts_of_the_whole(vit: pd.DataFrame, images: Split, tmp_path: Path) -> None:
-    PART.write(vit, tmp_path / "part.parquet")
+    PROBE_PART.write(vit, tmp_path / "part.parquet")
     keys = ["index", "of", "token", "image"]
     shards = pd.concat([part(given(images), shard, 3) for shard in range(2)])
-    both = [each.sort_values(keys, ignore_index=True)[[*PART.columns]] for each in (vit, shards)]
+    both = [
+        each.sort_values(keys, ignore_index=True)[[*PROBE_PART.columns]] for each in (vit, shards)
+    ]
     for column in ("vector", "pixels"):
         one, other = (np.concatenate(each[column].to_list()) for each in both)
         np.testing.assert_array_equal(one, other)

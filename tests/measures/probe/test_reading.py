@@ -1,5 +1,7 @@
 """Reading from vectors: against scikit-learn, and least squares as they are defined."""
 
+from pathlib import Path
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -8,19 +10,25 @@ from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
+from vitscope.errors import VitscopeError
+from vitscope.measures.given import Parts
+from vitscope.measures.intervals import bootstrap_means
 from vitscope.measures.probe import reading
-from vitscope.measures.probe.measure import FOLDS
+from vitscope.measures.probe.measure import FOLDS, PROBE_PART, PROBE_TABLE, PROBE_TOKENS_TABLE
 from vitscope.measures.probe.reading import (
     PENALTIES,
     TEMPERATURE,
     Ridge,
     by_cut_point,
     folds_of,
+    merge_probe,
     moments_of,
     read_linearly,
     unit,
     votes_of_neighbours,
 )
+from vitscope.measures.probe.reading import merge_probe_tokens as merge_tokens
+from vitscope.networks.finding.cut_point_columns import CUT_POINT
 
 IMAGES, CHANNELS, CLASSES = 150, 12, 4
 DRAWN = np.random.default_rng(0)
@@ -134,3 +142,169 @@ def test_parts_come_cut_point_by_cut_point() -> None:
     found = [*by_cut_point(map(rows, (2, 0)), "a")]
     assert [table["index"].unique().tolist() for table in found] == [[0], [2], [10]]
     assert all(table["image"].tolist() == [0, 1, 2, 3] for table in found)
+
+
+MERGED_IMAGES, TOKENS, MERGED_CHANNELS = 60, 3, 5
+KNOWN = {key: "net" if kind == "string" else 0 for key, (kind, _) in CUT_POINT.items()}
+POINTS = pd.DataFrame({**KNOWN, "index": range(2)})
+MERGED_LABELS = np.arange(MERGED_IMAGES) % 3
+PREDICTED = np.where(np.arange(MERGED_IMAGES) < 45, MERGED_LABELS, (MERGED_LABELS + 1) % 3)
+
+
+def rows(index: int, of: str, token: int, vectors: np.ndarray, **more) -> pd.DataFrame:
+    known = {
+        "index": index,
+        "image": np.arange(MERGED_IMAGES),
+        "label": MERGED_LABELS,
+        "predicted": PREDICTED,
+    }
+    none = {"row": np.nan, "column": np.nan, "norm": np.nan, "pixels": [[]] * MERGED_IMAGES}
+    return pd.DataFrame(known | none | {"of": of, "token": token, "vector": [*vectors]} | more)
+
+
+def part() -> pd.DataFrame:
+    """Means that tell classes at the second cut point; tokens that are linear in their place.
+
+    The first token of each fourth image is an outlier, and points anywhere.
+    """
+    drawn = np.random.default_rng(0)
+    classes = drawn.normal(size=(3, MERGED_CHANNELS))[MERGED_LABELS]
+    noise = drawn.normal(size=(2, MERGED_IMAGES, MERGED_CHANNELS))
+    tables = [rows(0, "mean", 0, noise[0]), rows(1, "mean", 0, 5 * classes + noise[1])]
+    tables.append(rows(1, "prefix", 0, noise[0]))
+    for index in range(2):
+        for token in range(TOKENS):
+            place, pixels = drawn.random((MERGED_IMAGES, 2)), drawn.normal(size=(MERGED_IMAGES, 3))
+            vectors = np.column_stack([place, np.ones(MERGED_IMAGES), pixels[:, :2]])
+            outlier = (np.arange(MERGED_IMAGES) % 4 == 0) & (token == 0) & (index == 1)
+            vectors[outlier] = 9 * drawn.normal(size=(outlier.sum(), MERGED_CHANNELS))
+            norm = np.where(outlier, 9.0, 1.0)
+            more = {"row": place[:, 0], "column": place[:, 1], "norm": norm}
+            tables.append(rows(index, "token", token, vectors, pixels=[*pixels], **more))
+    return pd.concat(tables, ignore_index=True)[[*PROBE_PART.columns]]
+
+
+def shards(whole: pd.DataFrame, size: int) -> list[pd.DataFrame]:
+    return [shard for _, shard in whole.groupby(whole["image"] // size)]
+
+
+def merged(function, tables: list[pd.DataFrame], **settings) -> pd.DataFrame:
+    return function(Parts("net", iter(tables), POINTS), resamples=100, seed=0, **settings)
+
+
+def test_classes(tmp_path: Path) -> None:
+    whole = part()
+    table = merged(merge_probe, [whole], neighbours=4)
+    PROBE_TABLE.write(table, tmp_path / "table.parquet")
+    assert table.groupby("index")["of"].unique().map(sorted).tolist() == [
+        ["mean", "token"], ["mean", "prefix", "token"]
+    ]  # fmt: skip
+    assert set(table["chance"]) == {1 / 3}
+    assert set(table["network"]) == {0.75}
+    assert (table["penalty"].isna() == (table["by"] == "neighbours")).all()
+    accuracy = table.set_index(["index", "of", "by"])["accuracy"]
+    assert accuracy[1, "mean"].min() > 0.95
+    assert accuracy.drop((1, "mean")).max() < 0.6
+    means = np.stack(whole[(whole["index"] == 0) & (whole["of"] == "mean")]["vector"].to_list())
+    votes = votes_of_neighbours(means, np.eye(3)[MERGED_LABELS], folds_of(MERGED_IMAGES), 4)
+    right = (votes.argmax(1) == MERGED_LABELS).astype(float)
+    (row,) = table[(table["of"] == "mean") & (table["by"] == "neighbours")].to_dict("records")[:1]
+    assert row["accuracy"] == right.mean()
+    low, high = np.percentile(bootstrap_means(right[:, None], 100, 0), [2.5, 97.5])
+    assert (row["ci_low"], row["ci_high"]) == (low, high)
+    # Linear probes of means and prefixes are what claims are about.
+    lists = table["accuracy_resampled"]
+    assert (lists.notna() == (table["by"] == "linear") & (table["of"] != "token")).all()
+    for ends, resampled in zip(table[["ci_low", "ci_high"]].to_numpy(), lists, strict=True):
+        # So few resamples are all kept, in float32.
+        assert resampled is None or np.percentile(resampled, [2.5, 97.5]) == pytest.approx(
+            ends, rel=1e-6
+        )
+
+
+@pytest.mark.parametrize(
+    ("function", "settings"), [(merge_probe, {"neighbours": 4}), (merge_tokens, {"threshold": 3.0})]
+)
+def test_shards_make_no_difference(function, settings) -> None:
+    whole = part()
+    expected = merged(function, [whole], **settings)
+    for tables in (shards(whole, 7), [*reversed(shards(whole, 20))]):
+        pd.testing.assert_frame_equal(
+            merged(function, tables, **settings), expected, check_exact=True
+        )
+
+
+def test_a_network_without_classes_has_no_accuracy_of_its_own() -> None:
+    table = merged(merge_probe, [part().assign(predicted=-1)], neighbours=4)
+    assert table["network"].isna().all()
+
+
+def test_images_without_labels_are_refused() -> None:
+    whole = part()
+    whole.loc[whole["image"] < 2, "label"] = -1
+    with pytest.raises(VitscopeError) as caught:
+        merged(merge_probe, [whole], neighbours=4)
+    assert str(caught.value) == (
+        "probe: 2 of 60 images have no label, so that no class can be read: use a source with "
+        "labels."
+    )
+    # Places are read all the same.
+    assert len(merged(merge_tokens, [whole], threshold=3.0)) == 4
+
+
+def by_least_squares(rows: pd.DataFrame, targets: np.ndarray) -> np.ndarray:
+    """Squared errors and deviations of each token, (N, 2), of regression without a penalty."""
+    vectors = unit(np.stack(rows["vector"].to_list()))
+    ones = np.ones((len(vectors), 1))
+    folds, found = folds_of(MERGED_IMAGES)[rows["image"]], np.empty((len(rows), 2))
+    for fold in range(5):
+        mine = folds == fold
+        weights = np.linalg.lstsq(np.hstack([vectors, ones])[~mine], targets[~mine])[0]
+        read = np.hstack([vectors, ones])[mine] @ weights
+        found[mine, 0] = np.square(targets[mine] - read).sum(1)
+        found[mine, 1] = np.square(targets[mine] - targets[~mine].mean(0)).sum(1)
+    return found
+
+
+def test_places_and_pixels(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("vitscope.measures.probe.reading.PENALTIES", (1e-12,))
+    whole = part()
+    table = merged(merge_tokens, [whole], threshold=3.0)
+    PROBE_TOKENS_TABLE.write(table, tmp_path / "table.parquet")
+    assert (
+        table[["images", "tokens"]].to_numpy().tolist()
+        == [[MERGED_IMAGES, MERGED_IMAGES * TOKENS]] * 4
+    )
+    assert table["outliers"].tolist() == [0, 0, 15, 15]
+    for row in table.to_dict("records"):
+        of_point = whole[(whole["index"] == row["index"]) & (whole["of"] == "token")]
+        of_point = of_point.sort_values(["token", "image"])
+        targets = {
+            "position": of_point[["row", "column"]].to_numpy(),
+            "pixels": np.stack(of_point["pixels"].to_list()),
+        }[row["target"]]
+        squares, outlier = by_least_squares(of_point, targets), of_point["norm"].to_numpy() > 3
+        shares = [1 - each[0] / each[1] for each in (
+            squares.sum(0), squares[outlier].sum(0), squares[~outlier].sum(0))
+            if each[1]]  # fmt: skip
+        assert row["r2"] == pytest.approx(shares[0], abs=1e-6)
+        assert row["ci_low"] < row["r2"] < row["ci_high"]
+        if row["index"] == 1:
+            assert row["r2_outliers"] == pytest.approx(shares[1], abs=1e-6)
+            assert row["difference"] == pytest.approx(shares[2] - shares[1], abs=1e-6)
+            assert row["difference_low"] < row["difference"] < row["difference_high"]
+            # So few resamples are all kept, in float32.
+            ends = np.percentile(row["difference_resampled"], [2.5, 97.5])
+            assert ends == pytest.approx([row["difference_low"], row["difference_high"]], rel=1e-6)
+        else:
+            assert row["difference_resampled"] is None
+            assert np.isnan([row["r2_outliers"], row["difference"], row["difference_low"]]).all()
+
+
+def test_few_outliers_say_nothing_and_one_position_is_none() -> None:
+    whole = part().assign(row=0.5, column=0.5)
+    whole.loc[(whole["image"] > 30) & (whole["norm"] > 3), "norm"] = 1.0
+    table = merged(merge_tokens, [whole], threshold=3.0)
+    assert table.loc[table["index"] == 1, "outliers"].tolist() == [8, 8]
+    assert table[["r2_outliers", "difference", "difference_high"]].isna().all(axis=None)
+    assert table["r2"].isna().tolist() == [True, False] * 2

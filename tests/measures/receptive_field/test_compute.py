@@ -13,7 +13,7 @@ from tests.helpers.networks import mini
 from tests.scopes.networks import Convolutions, network, pixels
 from vitscope.errors import VitscopeError
 from vitscope.measures.receptive_field.compute import Field, Squares, chosen, contributions
-from vitscope.measures.receptive_field.table import SHARES
+from vitscope.measures.receptive_field.measure import SHARES
 from vitscope.networks.finding.capture import capturing
 from vitscope.networks.finding.cut_points import CutPoint, Layout, OperationId
 

@@ -19,13 +19,13 @@ from vitscope.measures import registry
 from vitscope.measures.columns import SCORES
 from vitscope.measures.given import Parts
 from vitscope.measures.robustness.compute import corrupted_views, measure_robustness
-from vitscope.measures.robustness.measure import PART
-from vitscope.measures.robustness.merge import merge_robustness as merge_scores
-from vitscope.measures.robustness.merge_corruption_error import (
+from vitscope.measures.robustness.measure import ROBUSTNESS_PART
+from vitscope.measures.robustness.scores import (
     alexnet_errors,
     corruption_error,
     merge_corruption_error,
 )
+from vitscope.measures.robustness.scores import merge_robustness as merge_scores
 from vitscope.studies.loading import BUNDLED_STUDIES, load_study
 
 IMAGES, SEVERITIES = 30, [1, 3, 5]
@@ -107,9 +107,11 @@ def test_a_job_scores_images_as_they_are_and_then_every_view(
 ) -> None:
     given = on_model(Linear(), split, corrupted=corrupted[:2])
     table = measure_robustness(given, SOME[:2], clean=True)
-    PART.write(table, tmp_path / "table.parquet")
+    ROBUSTNESS_PART.write(table, tmp_path / "table.parquet")
     pd.testing.assert_frame_equal(
-        PART.read(tmp_path / "table.parquet"), table[[*PART.columns]], check_dtype=False
+        ROBUSTNESS_PART.read(tmp_path / "table.parquet"),
+        table[[*ROBUSTNESS_PART.columns]],
+        check_dtype=False,
     )
     rows = corrupted[0].rows
     views = [("none", 0, split.images(rows))]

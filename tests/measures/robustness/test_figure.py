@@ -8,7 +8,7 @@ from vitscope.claims.published import read_published
 from vitscope.corruptions import CORRUPTIONS
 from vitscope.drawing.figure import Member
 from vitscope.measures.registry import kinds
-from vitscope.measures.robustness.merge_corruption_error import corruption_error
+from vitscope.measures.robustness.scores import corruption_error
 from vitscope.package_data import PUBLISHED_POINTS
 
 LABELS = {"gaussian_noise": "Gaussian noise", "jpeg_compression": "JPEG compression"}

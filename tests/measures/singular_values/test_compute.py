@@ -10,15 +10,18 @@ import pytest
 from tests.helpers.latents import written
 from vitscope.measures.given import OnLatents, Parts
 from vitscope.measures.intervals import bootstrap_means
-from vitscope.measures.singular_values.compute import measure_singular_values, taken
-from vitscope.measures.singular_values.merge import merge_singular_values
-from vitscope.measures.singular_values.spectra import (
+from vitscope.measures.singular_values.compute import (
     effective_rank,
     log_ratios,
+    measure_singular_values,
+    merge_singular_values,
     singular_values,
+    taken,
 )
 from vitscope.measures.singular_values.table import FLOOR, PART, TABLE
 from vitscope.networks.finding.cut_points import CUT_POINT
+from vitscope.measures.singular_values.measure import FLOOR, PART, TABLE
+from vitscope.networks.finding.cut_point_columns import CUT_POINT
 
 RNG = np.random.default_rng(0)
 # More tokens than channels, and fewer.

@@ -1,20 +1,179 @@
-"""Numbers of attention, of each image and head: read while the network runs, and never stored."""
+"""What is said of attention in numbers: distance, entropy, mutual information; for each head.
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+A query spreads one unit of attention over keys. What has no place in the image, such as the token
+of the class, is left out of distance and mutual information, as a query and as a key.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
 import torch
+from scipy.spatial.distance import cdist
+from torch import Tensor
 
 from vitscope.data.split import shard_rows
 from vitscope.files.arrays import Array
 from vitscope.image_size import height_and_width
 from vitscope.measures.attending import attention_of
-from vitscope.measures.attention.numbers import Numbers, numbers_of
-from vitscope.measures.attention.table import VALUES
+from vitscope.measures.attention.heads import EACH_HEAD, of_heads, place_of
+from vitscope.measures.attention.measure import VALUES
 from vitscope.measures.given import OnModel
 from vitscope.networks.attention.reading import Attention, Weights, attending
+from vitscope.networks.attention.use import Use, using
+from vitscope.networks.building.outputs import own_type
+
+# What is added to attention before it is normalized anew (Park et al. 2023).
+EPSILON = 1e-8
+
+
+class _Placed(NamedTuple):
+    """Windows in which the same queries and the same keys have places; how far these lie apart.
+
+    `distances` are in pixels: (windows, queries, keys).
+    """
+
+    windows: Tensor
+    queries: Tensor
+    keys: Tensor
+    distances: Tensor
+
+
+def numbers_of(
+    attentions: Iterable[Attention], size: tuple[int, int], device: torch.device | None = None
+) -> "list[Numbers]":
+    """Return what computes the numbers of each attention, one for the same places."""
+    known: dict[tuple[object, ...], Numbers] = {}
+    found = []
+    for each in attentions:
+        where = (each.queries, each.keys)
+        places = (*(of.shape for of in where), *(of.tobytes() for of in where))
+        if places not in known:
+            known[places] = Numbers(each, size, device)
+        found.append(known[places])
+    return found
+
+
+class Numbers:
+    """Computes the numbers of heads whose queries and keys have places of an attention.
+
+    `size` is the size of images, in pixels.
+    """
+
+    def __init__(
+        self, attention: Attention, size: tuple[int, int], device: torch.device | None = None
+    ) -> None:
+        self._placed = [*_placed(attention, size, device)]
+        self.uniform, self.anywhere = _uniform(attention, size)
+
+    def of(self, weights: Weights) -> Array:
+        """Return the numbers of each image and head, (images, heads, values), in float64."""
+        found = np.full((weights.images, weights.attention.heads, len(VALUES)), np.nan)
+        for piece in weights.pieces():
+            values = self._piece(piece.weights)
+            found[piece.images, piece.heads] = values.double().cpu().numpy()
+        return found
+
+    def _piece(self, weights: Tensor) -> Tensor:
+        weights = weights if weights.dtype is torch.float64 else weights.float()
+        entropy = _minus_sum_of_logs(weights).mean((1, -1))
+        undefined = torch.full_like(entropy, torch.nan)
+        if not self._placed:
+            return torch.stack([undefined, undefined, entropy, undefined], -1)
+        # Sums over the windows, and over the queries that have a place; and of how many they are.
+        near = renormalized = nmi = taking = torch.zeros_like(entropy)
+        queries = windows = 0
+        for placed in self._placed:
+            here = _chosen(weights, placed)
+            each = torch.linalg.vecdot(here, placed.distances[:, None].to(here.dtype))
+            near = near + each.sum((1, -1))
+            queries += here.shape[1] * here.shape[3]
+            # Of keys with a place a query may take nothing at all.
+            taken = here.sum(-1)
+            anew = torch.where(taken == 0, 0, each / taken)
+            renormalized = renormalized + anew.sum((1, -1))
+            taking = taking + (taken != 0).sum((1, -1))
+            if min(here.shape[-2:]) > 1:
+                nmi = nmi + _nmi(here).sum(1)
+                windows += here.shape[1]
+        mutual = nmi / windows if windows else undefined
+        return torch.stack([near / queries, renormalized / taking, entropy, mutual], -1)
+
+
+def _uniform(attention: Attention, size: tuple[int, int]) -> tuple[float, float]:
+    """Return the mean distance of a query to the keys of its window, and of all windows.
+
+    NaN where no query has a place.
+    """
+    of_queries = attention.queries * size
+    everywhere = (attention.keys * size).reshape(-1, 2)
+    everywhere = everywhere[~np.isnan(everywhere[:, 0])]
+    within, anywhere = [], []
+    for queries, keys in zip(of_queries, attention.keys * size, strict=True):
+        placed = queries[~np.isnan(queries[:, 0])]
+        if len(placed) and len(everywhere):
+            anywhere.append(cdist(placed, everywhere).mean(axis=1))
+            within.append(cdist(placed, keys[~np.isnan(keys[:, 0])]).mean(axis=1))
+    if not within:
+        return np.nan, np.nan
+    return float(np.concatenate(within).mean()), float(np.concatenate(anywhere).mean())
+
+
+def _placed(
+    attention: Attention, size: tuple[int, int], device: torch.device | None
+) -> Iterator[_Placed]:
+    """Yield windows by which of their queries and keys have places."""
+    groups: dict[tuple[bytes, bytes], list[int]] = {}
+    of_queries = ~np.isnan(attention.queries[..., 0])
+    of_keys = ~np.isnan(attention.keys[..., 0])
+    for window, (queries, keys) in enumerate(zip(of_queries, of_keys, strict=True)):
+        if queries.any() and keys.any():
+            groups.setdefault((queries.tobytes(), keys.tobytes()), []).append(window)
+    for windows in groups.values():
+        queries = np.flatnonzero(of_queries[windows[0]])
+        keys = np.flatnonzero(of_keys[windows[0]])
+        places = (
+            attention.queries[windows][:, queries] * size,
+            attention.keys[windows][:, keys] * size,
+        )
+        distances = np.linalg.norm(places[0][:, :, None] - places[1][:, None], axis=-1)
+        tensors = (np.array(windows), queries, keys, distances.astype(np.float32))
+        yield _Placed(*(torch.from_numpy(each).to(device) for each in tensors))
+
+
+def _chosen(weights: Tensor, placed: _Placed) -> Tensor:
+    """Return the attention of queries with a place to keys with one; no copy where all have."""
+    chosen = ((1, placed.windows), (3, placed.queries), (4, placed.keys))
+    for dimension, indices in chosen:
+        count, first = len(indices), int(indices[0])
+        if int(indices[-1]) - first + 1 == count:
+            weights = weights.narrow(dimension, first, count)
+        else:
+            weights = weights.index_select(dimension, indices)
+    return weights
+
+
+def _minus_sum_of_logs(weights: Tensor) -> Tensor:
+    """Return the entropy of each row, in nats."""
+    logs = weights.clamp_min(torch.finfo(weights.dtype).tiny).log_()
+    summed: Tensor = torch.linalg.vecdot(weights, logs)
+    return -summed
+
+
+def _nmi(weights: Tensor) -> Tensor:
+    """Return the mutual information of query and key over the root of their entropies.
+
+    All queries are equally likely. It is 0 where each of them attends alike; there are two queries
+    and two keys at least.
+    """
+    raised = weights + EPSILON
+    of_key = raised / raised.sum(-1, keepdim=True)
+    key = of_key.mean(-2, keepdim=True)
+    # Of ratios: the difference of two entropies would lose what is small.
+    information: Tensor = torch.linalg.vecdot(of_key, (of_key / key).log_()).mean(-1)
+    entropies: Tensor = _minus_sum_of_logs(key.squeeze(-2)) * np.log(weights.shape[-2])
+    return information / entropies.sqrt()
 
 
 def measure_attention(given: OnModel, shard: int, selection: Mapping[str, Any]) -> pd.DataFrame:
@@ -65,3 +224,79 @@ def _table(
             **columns,
         }
     )
+
+
+LOW_PASS_VALUES = ("bound", "let_through", "room")
+# What float32 may do to what a head returns, as a share of the norm of its values.
+ROUNDING = 1e-5
+_TINY = 1e-30
+
+
+def high_frequencies(tokens: Tensor) -> Tensor:
+    """Return what is left of tokens, (..., tokens, C), when their mean is taken from each."""
+    return tokens - tokens.mean(-2, keepdim=True)
+
+
+def pass_by_head(weights: Tensor, values: Tensor, output: Tensor) -> Tensor:
+    """Return bound, what was let through and room of each image and head: (images, heads, 3).
+
+    What is given is (images, windows, heads, rows, columns).
+    """
+    weights, values, output = (each.double() for each in (weights, values, output))
+    bounds = torch.linalg.matrix_norm(high_frequencies(weights), ord=2)
+    before, after = (torch.linalg.matrix_norm(high_frequencies(each)) for each in (values, output))
+    rounding = ROUNDING * torch.linalg.matrix_norm(values)
+    # A bound of zero is kept by what is rounding alone.
+    room = 1 - (after - rounding).clamp_min(0) / (bounds * before).clamp_min(_TINY)
+    before, after, rounding = (
+        torch.linalg.vector_norm(each, dim=1) for each in (before, after, rounding)
+    )
+    passed = torch.where(before > rounding, after / before, torch.nan)
+    return torch.stack([bounds.amax(1), passed, room.amin(1)], -1)
+
+
+@torch.inference_mode()
+def measure_attention_low_pass(
+    given: OnModel, chosen: Mapping[str, Any], bootstrap: Mapping[str, int]
+) -> pd.DataFrame:
+    """Return what every head lets through of the `chosen` images."""
+    if given.blocks is None:
+        raise ValueError("heads are placed by the block table")
+    network = given.network.eval().to(given.device)
+    attentions = attention_of(given)
+    count, seed = chosen["images"], chosen["seed"]
+    rows = shard_rows(len(given.images), 0, count, seed, shard_size=count)[: chosen["shown"]]
+    found: dict[Attention, list[Array]] = {each: [] for each in attentions}
+
+    def see(use: Use) -> None:
+        if use.weights.shape[-2] > 1:
+            found[use.attention].append(pass_by_head(*use.by_head())[0].numpy())
+
+    mean, std = given.settings["mean"], given.settings["std"]
+    with using(network, attentions, see):
+        # One at a time: what is in memory are the matrices of one image.
+        for image in given.images.batches(rows, 1, mean, std):
+            network(image.to(given.device))
+    points = given.blocks.sort_values("index", ignore_index=True)
+    tables = []
+    for position, (attention, of_images) in enumerate(found.items()):
+        shape = (len(rows), attention.heads, len(LOW_PASS_VALUES))
+        values = np.stack(of_images) if of_images else np.full(shape, np.nan)
+        if own_type(network).itemsize < 4:
+            values[..., -1] = np.nan
+        place = place_of(points, attention.index)
+        table = _table_of_heads(values, bootstrap).assign(
+            attention=position, name=attention.name, **place
+        )
+        tables.append(table)
+    return pd.concat(tables, ignore_index=True)
+
+
+def _table_of_heads(values: Array, bootstrap: Mapping[str, int]) -> pd.DataFrame:
+    """Return the rows of an attention: of each head, and of all."""
+    image, head = np.divmod(np.arange(values[..., 0].size), values.shape[1])
+    columns = dict(zip(LOW_PASS_VALUES, values.reshape(-1, len(LOW_PASS_VALUES)).T, strict=True))
+    rows = pd.DataFrame({"image": image, "head": head, **columns})
+    least = values[..., -1].min(axis=0)
+    table = of_heads(rows, LOW_PASS_VALUES[:2], {"let_through": EACH_HEAD}, **bootstrap)
+    return table.assign(room=[*least, least.min()])

@@ -1,4 +1,4 @@
-"""Rows of a table of attention: each head, the mean of all, and where in the network it is."""
+"""Numbers of attention in a table: a row for each head, and one for the mean of all heads."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -6,7 +6,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from vitscope.measures.attention.measure import ATTENTION_PART, VALUES
 from vitscope.measures.columns import RESAMPLED
+from vitscope.measures.given import Parts
 from vitscope.measures.intervals import spread
 
 # Which rows keep their resamples: those of each head, that of the mean of all, or both.
@@ -50,3 +52,22 @@ def of_heads(
                 each if row in kept else None for row, each in enumerate(lists)
             ]
     return pd.DataFrame(columns)
+
+
+# What claims are about.
+_CLAIMED = {"distance": MEAN_OF_HEADS, "distance_renormalized": BOTH, "nmi": MEAN_OF_HEADS}
+# What is the same for all images and heads of an attention.
+_OF_ATTENTION = [each for each in ATTENTION_PART.columns if each not in ("image", "head", *VALUES)]
+
+
+def merge_attention(parts: Parts, resamples: int, seed: int) -> pd.DataFrame:
+    """Return the numbers of each head and of their mean, with where in the network they are."""
+    rows = pd.concat(parts.tables, ignore_index=True)
+    points = parts.cut_points.sort_values("index", ignore_index=True)
+    tables = []
+    for _, attention in rows.groupby("attention"):
+        known = attention.iloc[0][_OF_ATTENTION]
+        place = place_of(points, known["index"])
+        table = of_heads(attention, VALUES, _CLAIMED, resamples, seed)
+        tables.append(table.assign(**{**known, **place}))
+    return pd.concat(tables, ignore_index=True)

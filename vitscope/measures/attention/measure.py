@@ -1,24 +1,153 @@
-"""What attention looks at, in numbers: how far, how evenly, and whether queries differ."""
+"""What attention looks at, in numbers: how far, how evenly, and whether queries differ.
+
+The table `attention`: one row per model, attention and head; and one for the mean of its heads.
+
+Attention is a softmax of products of queries and keys that are positions of the image, wherever a
+network computes one. It is read as the network uses it, with its windows, pooled keys, masks and
+biases. The place of a position, in pixels of the image, follows from the pass. Tokens without a
+place, such as the class token, are left out as queries and keys in `distance` and `nmi`, but not in
+`entropy`.
+
+All values are means over the queries of an image, over its windows, and then over images. The
+distance of a query is the mean distance of keys, weighted by attention; attention to tokens without
+a place adds nothing to `distance`, and `distance_renormalized` divides by the attention that is
+left (Park et al. 2023). For `nmi`, 1e-8 is added to attention without these tokens and rows are
+normalized again; it is the mutual information of query and key over the root of the product of
+their entropies, with all queries equally likely. It is 0 if all queries attend to the same keys.
+Values are null if an attention has no query with a place, such as class attention. Queries without
+attention to keys with a place are left out of `distance_renormalized`, and windows with one query
+or one key out of `nmi`.
+
+A part has one row per attention, image of a shard and head.
+
+The table `attention_low_pass`: one row per model, attention and head; and one for the mean of its
+heads.
+
+The high frequencies of tokens are what is left when their mean is taken from each. The rows of
+attention sum to one, so that the mean of the values adds nothing to them: of the output of a head,
+they are the centred matrix times those of the values, and their norm (Frobenius) is at most the
+spectral norm of that matrix, the `bound`, times the norm of those of the values. `let_through` is
+the quotient of both norms, of the values and the output of the network; it is 1 where nothing is
+lost. The centred matrix is the attention of all queries to all keys of a window, the class token
+included, less the mean of its rows. Of several windows, the bound is the largest, and norms are of
+all together. It is never above the rate that Wang et al. 2022 derive from logits alone, for n
+tokens and logits between -a and a: the square root of n exp(2a) / (exp(2a) + n - 1).
+
+Values are means over images, but `room`, the least over images and windows: the share of the bound
+that is left when what passed is taken from it, less 0.00001 of the norm of the values, which
+rounding may add. `let_through` is null where the values of an image are alike up to this rounding.
+All are null for attention of one query, and where the network does not multiply values by what is
+read of its attention, as with talking heads. `room` is null for networks that compute in less than
+32 bits, which round more. It is above 0 wherever the attention that was read is what was used: it
+checks the measure, and no claim is about it.
+
+The table `attention_maps`: one row per model, image, query and head that is shown.
+
+A map is the attention of a query to each key, as the network computes it: the values of a query sum
+to one, including keys without a place in the image, such as the class token, which no map shows.
+There is no attention to keys outside the window of a query.
+
+The subject is where a [mask](data.md#masks) of the image is white.
+
+The table `attention_rollout`: one row per model and image that is shown.
+
+The rollout of an image is how much each position of the map at the first attention would contribute
+to the output if attention were all that moves information between positions (Abnar & Zuidema 2020):
+the `fusion` over the heads of each attention, less its lowest weights if a share of these is
+discarded, plus the identity for the shortcut, with rows normalized, multiplied through the network;
+of the product, the row of the class token or, where a network has none, the mean over the rows of
+all queries. It is divided by its largest value. Everything else in a network, such as convolutions
+and MLPs, is assumed to move nothing.
+
+Where there are windows, a query takes nothing from outside its own. Where a map is pooled, a
+position takes equally from the positions that it covers; where keys are pooled, the attention to a
+key is shared equally by the positions that it covers.
+"""
 
 from dataclasses import dataclass
+from typing import Literal
 
-from vitscope.measures.attention.table import PART, TABLE
+from vitscope.files.tables import Columns, Table
+from vitscope.measures.columns import interval_columns, resampled_column
 from vitscope.measures.measure import (
+    Case,
     FigureKind,
+    Given,
     Measure,
     Merge,
     bootstrap,
+    images_to_show,
+    own_settings,
+    passes_of,
     passes_of_shard,
     selection,
 )
-from vitscope.settings.section import optional
+from vitscope.settings.section import optional, setting
+
+_ATTENTION: Columns = {
+    "attention": ("int32", "which attention of the network, 0 for the first"),
+    "name": ("string", "module that computes it"),
+    "windows": ("int32", "windows of an image, within which it attends"),
+    "queries": ("int32", "queries of a window, including those without a place"),
+    "keys": ("int32", "keys of a window, including those without a place"),
+    "distance_uniform": ("float64", "distance of queries that attend to all keys equally, pixels"),
+    "distance_anywhere": (
+        "float64",
+        "distance of the same queries if they attend equally to all keys of all windows, pixels",
+    ),
+}
+_MEANINGS = {
+    "distance": "mean distance of keys, weighted by attention, in pixels of the image",
+    "distance_renormalized": "the same for the attention to keys that have a place",
+    "entropy": "entropy of the attention of a query, nats",
+    "nmi": "mutual information of query and key over the root of their entropies",
+}
+VALUES = tuple(_MEANINGS)
+
+
+ATTENTION_TABLE = Table(
+    "attention",
+    {
+        "model": ("string", "model, as the study names it"),
+        **_ATTENTION,
+        "index": ("int32", "cut point after it, or the last one if there is none"),
+        "stage": ("int32", "stage of that cut point"),
+        "depth": ("float64", "normalized depth of that cut point"),
+        "heads": ("int32", "heads of this attention"),
+        "head": ("int32", "head, 0 for the first; null for the mean over all"),
+        "images": ("int64", "number of images"),
+        **{
+            column: kind
+            for name, meaning in _MEANINGS.items()
+            for column, kind in (
+                {name: ("float64", meaning)} | interval_columns(f"of {name}", name)
+            ).items()
+        },
+        # Those of heads that no claim is about are null.
+        **resampled_column("distance"),
+        **resampled_column("distance_renormalized"),
+        **resampled_column("nmi"),
+    },
+)
+
+ATTENTION_PART = Table(
+    "attention",
+    {
+        **_ATTENTION,
+        "index": ("int32", "cut point after it, or the number of cut points if there is none"),
+        "image": ("int64", "row of the image in its split"),
+        "head": ("int32", "head, 0 for the first"),
+        **{name: ("float64", meaning) for name, meaning in _MEANINGS.items()},
+    },
+)
+
 
 # What a pass takes in which attention is read, of one in which it is not.
 READING = 1.5
 
 
 @dataclass(frozen=True)
-class Options:
+class AttentionOptions:
     """How distances are drawn."""
 
     renormalized: bool | None = optional(
@@ -31,13 +160,13 @@ class Options:
 
 ATTENTION = Measure(
     needs="model",
-    table=TABLE,
-    part=PART,
+    table=ATTENTION_TABLE,
+    part=ATTENTION_PART,
     question="Where networks look",
     figures={
         "attention_distance": FigureKind(
             published=frozenset({"block", "attention_distance_px"}),
-            options=Options,
+            options=AttentionOptions,
         ),
         "attention_entropy": FigureKind(),
         "attention_nmi": FigureKind(
@@ -54,5 +183,243 @@ ATTENTION = Measure(
     takes=passes_of_shard(READING),
     shares="shards",
     merge=Merge(bootstrap, at_cut_points=True),
+    reads_attention=True,
+)
+
+
+ATTENTION_LOW_PASS_TABLE = Table(
+    "attention_low_pass",
+    {
+        "model": ("string", "model, as the study names it"),
+        "attention": ("int32", "which attention of the network, 0 for the first"),
+        "name": ("string", "module that computes it"),
+        "index": ("int32", "cut point after it, or the last one if there is none"),
+        "stage": ("int32", "stage of that cut point"),
+        "depth": ("float64", "normalized depth of that cut point"),
+        "heads": ("int32", "heads of this attention"),
+        "head": ("int32", "head, 0 for the first; null for the mean over all"),
+        "images": ("int64", "number of images"),
+        "bound": ("float64", "most of the high frequencies of any values that can pass"),
+        **interval_columns("of bound", "bound"),
+        "let_through": ("float64", "what passed of the high frequencies of the values"),
+        **interval_columns("of let_through", "let_through"),
+        **resampled_column("let_through"),
+        "room": ("float64", "least share of the bound that what passed leaves"),
+    },
+)
+
+
+@dataclass(frozen=True)
+class AttentionLowPassSettings:
+    """How much of what is not the mean token heads let through."""
+
+    images: int = setting(
+        50, "How many images are used, the first of those that are measured.", minimum=1
+    )
+
+
+def choose_for_low_pass(case: Case) -> Given:
+    """Depend on which images are measured, and how intervals are made."""
+    return {"chosen": images_to_show(case), "bootstrap": bootstrap(case)}
+
+
+ATTENTION_LOW_PASS = Measure(
+    needs="model",
+    table=ATTENTION_LOW_PASS_TABLE,
+    question="Where networks look",
+    figures={
+        "attention_low_pass": FigureKind(
+            drawn_by="by_head",
+            values={
+                "value": "let_through",
+                "label": "High frequencies,\noutput over values",
+                "reference": "bound",
+                "named": "bound, mean of heads",
+            },
+        ),
+    },
+    settings=AttentionLowPassSettings,
+    arguments=choose_for_low_pass,
+    # A pass of each image, and the singular values of its attention.
+    takes=passes_of(10, batch=1),
+    reads_attention=True,
+)
+
+
+ATTENTION_MAPS_TABLE = Table(
+    "attention_maps",
+    {
+        "model": ("string", "model, as the study names it"),
+        "name": ("string", "module that computes the attention"),
+        "attention": ("int32", "which attention of the network, 0 for the first"),
+        "image": ("int64", "row of the image in its split"),
+        "shows": ("string", "heads: every head of one query; queries: one head of several"),
+        "of": ("string", "whose attention: class token, mean of queries, or query"),
+        "query_row": ("float64", "row of the query in pixels of the image, if it is one"),
+        "query_column": ("float64", "its column"),
+        "head": ("int32", "head, 0 for the first"),
+        "height": ("int32", "rows of the map"),
+        "width": ("int32", "columns of the map"),
+        "weights": ("list of float64", "attention to each position, row by row"),
+        "mass": ("float64", "share of the attention within the drawn line, if any"),
+        "on_subject": ("float64", "share of the map that is on the subject; null without a mask"),
+        "subject": ("float64", "share of the image that is its subject; null without a mask"),
+        "picture": ("binary", "the image, as a PNG file"),
+        "class_name": ("string", "class that the image is taken for; null without classes"),
+        "confidence": ("float64", "probability of that class"),
+    },
+)
+
+
+@dataclass(frozen=True)
+class AttentionMapsSettings:
+    """Maps of attention over images."""
+
+    images: int = setting(2, "How many images are shown, the first of those measured.", minimum=1)
+    block: str | int | None = setting(
+        None,
+        (
+            "Whose attention is shown: the name of a module, or a number from 0 on, from the end "
+            "if below 0; null for the last that has queries with a place."
+        ),
+    )
+    query: list[float] | None = setting(
+        None,
+        (
+            "Whose attention all heads are shown of, as [row, column] in pixels of the image; null "
+            "for the class token, or the mean of all queries where there is none."
+        ),
+        items={"minimum": 0},
+        minItems=2,
+        maxItems=2,
+    )
+    queries: list[list[float]] = setting(
+        [],
+        (
+            "Whose attention one head is shown of, each as [row, column] in pixels of the image; "
+            "empty for the middles of its four quarters."
+        ),
+        items={"items": {"type": "number", "minimum": 0}, "minItems": 2, "maxItems": 2},
+    )
+    head: int = setting(0, "Which head that is, from 0 on.", minimum=0)
+    mass: float | None = setting(
+        None,
+        (
+            "The share of the attention that the brightest positions of a map hold, around which a "
+            "line is drawn; null for no line."
+        ),
+        exclusiveMinimum=0,
+        exclusiveMaximum=1,
+    )
+
+
+@dataclass(frozen=True)
+class AttentionMapsOptions:
+    """How maps are drawn."""
+
+    over: bool | None = optional(
+        "For `attention_heads` and `attention_query`: whether maps lie over the image; false if "
+        "left out."
+    )
+    own_scales: bool | None = optional(
+        "For `attention_heads` and `attention_query`: whether each map has a scale of its own, up "
+        "to its largest value; if left out, all maps of a model share one."
+    )
+
+
+def choose_for_maps(case: Case) -> Given:
+    """Depend on which images, heads and queries are shown."""
+    shows = own_settings(case)
+    del shows["images"]
+    return {"shows": shows, "chosen": images_to_show(case)}
+
+
+ATTENTION_MAPS = Measure(
+    needs="model",
+    table=ATTENTION_MAPS_TABLE,
+    question="Where networks look",
+    figures={
+        "attention_heads": FigureKind(options=AttentionMapsOptions),
+        "attention_query": FigureKind(options=AttentionMapsOptions),
+    },
+    settings=AttentionMapsSettings,
+    arguments=choose_for_maps,
+    takes=passes_of(batch=1),
+    reads_attention=True,
+)
+
+
+ATTENTION_ROLLOUT_TABLE = Table(
+    "attention_rollout",
+    {
+        "model": ("string", "model, as the study names it"),
+        "image": ("int64", "row of the image in its split"),
+        "fusion": ("string", "how heads are combined: mean, max or min; and what is discarded"),
+        "of": ("string", "which row is shown: class token, or mean of queries"),
+        "height": ("int32", "rows of the map"),
+        "width": ("int32", "columns of the map"),
+        "rollout": ("list of float64", "value of each position, row by row; 1 is the largest"),
+        "picture": ("binary", "the image, as a PNG file"),
+        "class_name": ("string", "class that the image is taken for; null without classes"),
+        "confidence": ("float64", "probability of that class"),
+    },
+)
+
+
+@dataclass(frozen=True)
+class AttentionRolloutSettings:
+    """What the output looks at, as attention rollout has it."""
+
+    images: int = setting(3, "How many images are shown, the first of those measured.", minimum=1)
+    heads: Literal["mean", "max", "min"] = setting(
+        "mean", "What is taken of the heads of an attention, for each query and key."
+    )
+    discard: float = setting(
+        0.0,
+        (
+            "The share of the weights of each attention, the lowest ones, that is left out; in "
+            "large networks many small weights add up to an even rollout."
+        ),
+        minimum=0,
+        exclusiveMaximum=1,
+    )
+
+
+@dataclass(frozen=True)
+class AttentionRolloutOptions:
+    """How the rollout is drawn."""
+
+    product: bool | None = optional(
+        "For `attention_rollout`: whether the image is multiplied with the rollout, and so dark "
+        "where that is low, in place of lying under it; false if left out."
+    )
+    clip: float | None = optional(
+        "For `attention_rollout`: the share of the positions of each map, the highest ones, that "
+        "are as bright as can be, so that a few of them do not leave all others black; 0.02 if "
+        "left out, 0 for none.",
+        minimum=0,
+        exclusiveMaximum=1,
+    )
+
+
+def choose_for_rollout(case: Case) -> Given:
+    """Depend on which images are shown, how heads are put together, and what is discarded."""
+    settings = case.settings
+    return {
+        "heads": settings.heads,
+        "discard": settings.discard,
+        "chosen": images_to_show(case),
+    }
+
+
+ATTENTION_ROLLOUT = Measure(
+    needs="model",
+    table=ATTENTION_ROLLOUT_TABLE,
+    question="Where networks look",
+    figures={"attention_rollout": FigureKind(options=AttentionRolloutOptions)},
+    settings=AttentionRolloutSettings,
+    arguments=choose_for_rollout,
+    # A pass of each image, and the products of attention.
+    takes=passes_of(2, batch=1),
     reads_attention=True,
 )

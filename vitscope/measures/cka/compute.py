@@ -6,6 +6,8 @@ from the means of the HSIC over batches, as in Nguyen et al. (2021).
 """
 
 from collections.abc import Iterable, Iterator
+from itertools import zip_longest
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -13,8 +15,8 @@ import pandas as pd
 from vitscope.errors import VitscopeError
 from vitscope.files.arrays import Array
 from vitscope.files.tensors import as_float
-from vitscope.measures.cka.batches import LEAST_BATCH
-from vitscope.measures.given import Latents, OnLatents
+from vitscope.measures.cka.measure import LEAST_BATCH
+from vitscope.measures.given import Latents, OnLatents, Parts
 
 # Gram matrices are computed in single precision. If centring leaves less than this share of a
 # matrix's norm, what is left is rounding error, and counts as zero.
@@ -123,3 +125,111 @@ def shard_hsic(latents: Latents, first_image: int, batch_size: int) -> pd.DataFr
 
 def measure_cka(given: OnLatents, batch_size: int) -> pd.DataFrame:
     return shard_hsic(given.latents, given.first_image, batch_size)
+
+
+def measure_cka_between(given: OnLatents, batch_size: int) -> pd.DataFrame:
+    """Return the Gram matrices of all cut points, for each batch of a shard."""
+    upper = np.triu_indices(batch_size)
+    rows = [
+        (index, first_image, batch_size, gram[upper])
+        for first_image, grams in batches_of(given.latents, given.first_image, batch_size)
+        for index, gram in enumerate(grams)
+    ]
+    return pd.DataFrame(rows, columns=["index", "first_image", "images", "gram"])
+
+
+def _by_batch(rows: pd.DataFrame) -> Array:
+    """Return the HSIC of each batch in order, (batches, K, K)."""
+    pairs = rows.pivot(index="first_image", columns=["index", "other_index"], values="hsic")
+    count = rows["index"].max() + 1
+    upper = np.zeros((len(pairs), count, count))
+    upper[:, *np.triu_indices(count)] = pairs.to_numpy()
+    return np.where(np.tri(count, dtype=bool), np.swapaxes(upper, 1, 2), upper)
+
+
+def _cka(hsic: Array) -> Array:
+    """Return the CKA of all pairs, (..., K, K), from their HSIC."""
+    own = np.diagonal(hsic, axis1=-2, axis2=-1)
+    known = np.where(own > 0, own, np.nan)
+    found: Array = hsic / np.sqrt(known[..., :, None] * known[..., None, :])
+    return found
+
+
+def mean_cka(model: str, shards: Iterable[pd.DataFrame]) -> pd.DataFrame:
+    """Return the CKA of all pairs of cut points, each pair in both orders, from all shards.
+
+    It is NaN where one of the two cut points has the same map for all images.
+    """
+    rows = pd.concat(shards)
+    return _table(model, rows, _by_batch(rows))
+
+
+def _table(model: str, rows: pd.DataFrame, batches: Array) -> pd.DataFrame:
+    means = batches.mean(axis=0)
+    index, other = np.indices(means.shape).reshape(2, -1)
+    return pd.DataFrame(
+        {
+            "model": model,
+            "index": index,
+            "other_index": other,
+            "images": rows.groupby("first_image")["images"].first().sum(),
+            "batches": len(batches),
+            "hsic": means.ravel(),
+            "cka": _cka(means).ravel(),
+        }
+    )
+
+
+def without_each_batch(batches: Array) -> list[Any]:
+    """Return the CKA of each pair without each batch in turn, a list for each pair in order.
+
+    Each pair has one in one of its orders, and has none if there is but one batch.
+    """
+    count, size, _ = batches.shape
+    lists: list[Any] = [None] * size**2
+    if count > 1:
+        left = _cka((batches.sum(axis=0) - batches) / (count - 1)).astype(np.float32)
+        for index, other in zip(*np.triu_indices(size, k=1), strict=True):
+            lists[index * size + other] = left[:, index, other]
+    return lists
+
+
+def merge_cka(parts: Parts) -> pd.DataFrame:
+    rows = pd.concat(parts.tables)
+    batches = _by_batch(rows)
+    return _table(parts.model, rows, batches).assign(cka_without=without_each_batch(batches))
+
+
+def _batches(tables: Iterable[pd.DataFrame]) -> Iterator[tuple[int, Array]]:
+    """Yield the first image of each batch, and the Gram matrices of all cut points."""
+    for table in tables:
+        for first_image, rows in table.groupby("first_image"):
+            images = rows["images"].iloc[0]
+            row, column = np.triu_indices(images)
+            grams = np.empty((len(rows), images, images))
+            grams[:, row, column] = np.stack(rows.sort_values("index")["gram"].to_list())
+            grams[:, column, row] = grams[:, row, column]
+            yield int(str(first_image)), grams
+
+
+def _both(parts: Parts, others: Parts) -> Iterator[tuple[int, Array, Array]]:
+    """Yield the first image of each batch, and the Gram matrices of both models."""
+    for one, other in zip_longest(_batches(parts.tables), _batches(others.tables)):
+        if not (one and other and one[0] == other[0] and one[1].shape[1:] == other[1].shape[1:]):
+            raise VitscopeError(
+                f"The parts of '{parts.model}' and '{others.model}' are of different images: "
+                "delete those of both and run again."
+            )
+        yield *one, other[1]
+
+
+def merge_cka_between(parts: Parts, others: Parts) -> pd.DataFrame:
+    batches, own = [], 0
+    for first_image, ours, theirs in _both(parts, others):
+        own, grams = len(ours), np.concatenate([ours, theirs])
+        batches.append(hsic_rows(len(grams), [(first_image, grams)]))
+    rows = mean_cka(parts.model, batches)
+    between = rows[(rows["index"] < own) & (rows["other_index"] >= own)]
+    return between.assign(
+        other_model=others.model, other_index=between["other_index"] - own
+    ).reset_index(drop=True)

@@ -1,13 +1,252 @@
-"""Maps of what the score of a class depends on, of a few images."""
+"""Maps of what the score of a class depends on in an image, by each method that there is."""
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
 
 import pandas as pd
+import torch
+from torch import Tensor, nn
+from torch.autograd.graph import GradientEdge, get_gradient_edge
+from torch.nn.attention import SDPBackend, sdpa_kernel
 
-from vitscope.measures.class_maps.explaining import Explainer
+from vitscope.errors import VitscopeError, nearest, quoted
+from vitscope.measures.attending import list_doubts
+from vitscope.measures.attention.maps import Rollout
 from vitscope.measures.given import OnModel
 from vitscope.measures.shown import images_shown, name_class
+from vitscope.measures.tokens import over_heads
+from vitscope.networks.attention.finding import find_attention
+from vitscope.networks.attention.reading import Attention, Weights, attending
+from vitscope.networks.finding.capture import reading
+from vitscope.networks.finding.cut_points import CutPoint
+from vitscope.networks.finding.modes import Args, Kwargs, OperationMode
+from vitscope.networks.running.predictions import decide_among
+
+SECTION = "analysis.class_maps"
+_LEAVE_OUT = "leave class_maps, deletion and insertion out."
+
+
+class Map(NamedTuple):
+    """A map (H, W) of one method, over its largest value, and what it is read from."""
+
+    method: str
+    of: str
+    values: Tensor
+
+
+class Explained(NamedTuple):
+    """What a network makes of an image, the class whose score is explained, and its maps."""
+
+    logits: Tensor
+    number: int
+    maps: list[Map]
+
+
+class _Places(OperationMode):  # type: ignore[no-untyped-call]
+    """Knows where in the graph of a pass tensors are, before anything is written to them.
+
+    A tensor that an operation returns is in the graph when the operation has ended, and not before.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.edges: dict[Any, GradientEdge] = {}
+        self._waiting: list[tuple[Any, Tensor]] = []
+
+    def keep(self, key: Any, tensor: Tensor) -> None:
+        """Find the place of a tensor when the next operation begins."""
+        self._waiting.append((key, tensor))
+
+    def run(self, function: Any, args: Args, kwargs: Kwargs) -> Any:
+        """Run an operation behind those that have ended."""
+        self.settle()
+        return function(*args, **kwargs)
+
+    def settle(self) -> None:
+        """Find the places of what operations that have ended returned."""
+        for key, tensor in self._waiting:
+            if tensor.requires_grad:
+                self.edges[key] = get_gradient_edge(tensor)
+        self._waiting.clear()
+
+
+class Passed(NamedTuple):
+    """A pass of one image: what is at cut points, attention, and the gradients of a score by these.
+
+    There is no gradient of what is computed without one; it is zero where the score does not
+    depend on a value.
+    """
+
+    logits: Tensor
+    number: int
+    streams: dict[int, tuple[Tensor, Tensor | None]]
+    attention: dict[int, tuple[Weights, Tensor | None]]
+
+
+def pass_back(
+    network: nn.Module,
+    image: Tensor,
+    points: Sequence[CutPoint],
+    attentions: Sequence[Attention],
+    number: int | None = None,
+    outputs: Sequence[Sequence[int]] | None = None,
+) -> Passed:
+    """Run one image, and the logit of a class, by default of the one predicted, back through it.
+
+    With `outputs`, classes are categories of several, as `decide_among` has them.
+    """
+    streams: dict[int, Tensor] = {}
+    weights: dict[int, Weights] = {}
+    places = _Places()
+
+    def keep_stream(index: int, tensor: Tensor) -> None:
+        streams[index] = tensor.detach().clone()
+        places.keep(("stream", index), tensor)
+
+    def keep_attention(index: int, found: Weights) -> None:
+        weights[index] = found
+        if found.computed is not None:
+            weights[index] = found.of(found.computed.detach())
+            places.keep(("attention", index), found.computed)
+
+    image = image.detach().requires_grad_()
+    # Attention step by step: else nothing has its gradient.
+    with torch.enable_grad(), sdpa_kernel(SDPBackend.MATH):
+        with (
+            reading(network, points, keep_stream),
+            attending(network, attentions, keep_attention),
+            places,
+        ):
+            logits = network(image)
+        places.settle()
+        if not logits.requires_grad:
+            raise VitscopeError(
+                f"The {type(network).__name__} computes its logits without gradients, so that "
+                f"nothing tells what they depend on: {_LEAVE_OUT}"
+            )
+        scores = decide_among(logits, outputs)
+        number = int(scores[0].argmax()) if number is None else number
+        edges = [*places.edges.values()]
+        back = torch.autograd.grad(
+            scores[0, number], edges, allow_unused=True, materialize_grads=True
+        )
+    gradients = dict(zip(places.edges, back, strict=True))
+    return Passed(
+        logits.detach(),
+        number,
+        {n: (each, gradients.get(("stream", n))) for n, each in streams.items()},
+        {n: (each, gradients.get(("attention", n))) for n, each in weights.items()},
+    )
+
+
+def grad_cam(point: CutPoint, stream: Tensor, gradient: Tensor | None) -> Tensor:
+    """Return the map (H, W) of Grad-CAM at a cut point, of one image."""
+    maps = point.layout.to_nchw(stream)[0].double()
+    if gradient is None:
+        return maps.new_zeros(maps.shape[1:])
+    channels = point.layout.to_nchw(gradient)[0].double().mean((1, 2), keepdim=True)
+    values = (channels * maps).sum(0).relu()
+    return values / values.max().clamp_min(torch.finfo(values.dtype).tiny)
+
+
+class Explainer:
+    """Explains what a model of classes makes of images, one at a time.
+
+    `cut_point` is where Grad-CAM reads: a name, a number, or None for the last that has more than
+    one position on which the score of the first image depends.
+    """
+
+    def __init__(
+        self, given: OnModel, cut_point: str | int | None = None, of_class: int | None = None
+    ) -> None:
+        self._given, self._class = given, of_class
+        self._network = given.network.eval().to(given.device).requires_grad_(False)
+        self._point = None if cut_point is None else self._named(cut_point)
+        self._outputs = given.images.outputs
+        classes = len(self._outputs) if self._outputs else given.settings["classes"]
+        if of_class is not None and of_class >= classes:
+            raise VitscopeError(
+                f"{SECTION}.of_class: found {of_class}, allowed for models.{given.model}, which "
+                f"tells {classes} classes apart: 0 to {classes - 1}, or null."
+            )
+        found = find_attention(given.network, given.settings, given.cut_points)
+        if found.refused:
+            given.warnings.extend(f"models.{given.model}: {doubt}" for doubt in list_doubts(found))
+        self._attentions = found.attentions
+        both = (True, False) if found.attentions else ()
+        self._rollouts = [Rollout(found.attentions, of_relevance) for of_relevance in both]
+
+    def _named(self, wanted: str | int) -> CutPoint:
+        points = self._given.cut_points
+        if isinstance(wanted, int) and -len(points) <= wanted < len(points):
+            return points[wanted]
+        names = [point.name for point in points]
+        if wanted in names:
+            return points[names.index(str(wanted))]
+        advice = nearest(wanted, names) if isinstance(wanted, str) else ""
+        raise VitscopeError(
+            f"{SECTION}.cut_point: found {quoted(str(wanted))}, allowed for models."
+            f"{self._given.model}: {-len(points)} to {len(points) - 1}, or the name of a cut point."
+            f"{advice} `vitscope check` lists them."
+        )
+
+    def _pass_back(
+        self, image: Tensor, points: Sequence[CutPoint], attentions: Sequence[Attention]
+    ) -> Passed:
+        return pass_back(self._network, image, points, attentions, self._class, self._outputs)
+
+    def _chosen(self, image: Tensor) -> CutPoint:
+        """Return the last cut point of several positions on which the score of an image depends."""
+        points = self._given.cut_points
+        streams = self._pass_back(image, points, []).streams
+        for index in reversed(streams):
+            gradient, layout = streams[index][1], points[index].layout
+            if gradient is not None:
+                maps = layout.to_nchw(gradient)
+                if maps[0, 0].numel() > 1 and bool(maps.any()):
+                    return points[index]
+        raise VitscopeError(
+            f"models.{self._given.model}: the score of a class depends on no cut point of more "
+            f"than one position, so that there is no map of it: {_LEAVE_OUT}"
+        )
+
+    def explain(self, image: Tensor) -> Explained:
+        """Return the maps of one image, as the network takes it."""
+        if self._point is None:
+            self._point = self._chosen(image)
+        point = self._point
+        passed = self._pass_back(image, [point], self._attentions)
+        self._refuse_relevance(passed)
+        maps = [Map("grad_cam", point.name, grad_cam(point, *passed.streams[0]))]
+        maps += [self._roll(rollout, passed) for rollout in self._rollouts]
+        return Explained(passed.logits, passed.number, maps)
+
+    def _roll(self, rollout: Rollout, passed: Passed) -> Map:
+        """Return the rollout of attention or, if it is one of relevance, of what gradients weight.
+
+        That is the positive part of attention times its gradient.
+        """
+        rollout.begin()
+        for number, (weights, gradient) in passed.attention.items():
+            if rollout.of_relevance:
+                assert weights.computed is not None
+                assert gradient is not None
+                weights = weights.of((weights.computed * gradient).relu())
+            rollout.add(number, over_heads(weights, "mean")[0])
+        of, values = rollout.result()
+        method = "gradient_rollout" if rollout.of_relevance else "rollout"
+        return Map(method, of, values.double().reshape(rollout.grid))
+
+    def _refuse_relevance(self, passed: Passed) -> None:
+        """Leave out the rollout of relevance if some attention has no gradient, and warn."""
+        without = [n for n, (_, gradient) in passed.attention.items() if gradient is None]
+        if without and self._rollouts[0].of_relevance:
+            del self._rollouts[0]
+            self._given.warnings.append(
+                f"models.{self._given.model}: the attention of "
+                f"{quoted(self._attentions[without[0]].name)} is computed in one operation that "
+                f"has no gradient by it, so that there is no gradient rollout."
+            )
 
 
 def measure_class_maps(

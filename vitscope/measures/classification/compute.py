@@ -1,9 +1,71 @@
-"""Accuracy and calibration of a model, from its predictions."""
+"""How a model classifies: its scores and its reliability, and its shape against its texture."""
 
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
 import pandas as pd
 
+from vitscope.claims.chance import share_interval
+from vitscope.data.split import Split
+from vitscope.errors import VitscopeError
+from vitscope.files.arrays import Array
+from vitscope.measures.columns import KEPT, RESAMPLED
 from vitscope.measures.given import OnPredictions
-from vitscope.measures.scores import calibration, scores_of
+from vitscope.measures.intervals import TAILS, bootstrap_means
+from vitscope.measures.scores import calibration, reliability, scores_of
+from vitscope.package_data import PUBLISHED_POINTS
+
+PEOPLE = "people"
+# So many images that follow each other have a shape of one category.
+IMAGES_OF_SHAPE = 80
+
+Letters = npt.NDArray[np.str_]
+
+
+def letters_of(decisions: "pd.Series[str]") -> Letters:
+    """Return the decisions of each observer, (observers, images)."""
+    return np.array([list(each) for each in decisions])
+
+
+def say_shape(letters: Letters) -> npt.NDArray[np.bool_]:
+    """Tell which decisions are for the category of the shape."""
+    return np.isin(letters, ["s", "+"])
+
+
+def read_people(file: str) -> npt.NDArray[np.bool_]:
+    """Return whether each person named the shape of each image, (people, images)."""
+    table = pd.read_csv(PUBLISHED_POINTS / file)
+    return say_shape(letters_of(table.loc[table["model"] == PEOPLE, "decisions"]))
+
+
+def count_decisions(letters: Letters) -> pd.DataFrame:
+    """Return what observers went by together: a row for all images, and for those of each shape."""
+    shapes = letters.reshape(len(letters), -1, IMAGES_OF_SHAPE)
+    counts = pd.DataFrame(
+        {cue: (shapes == cue[0]).sum(axis=(0, 2)) for cue in ("shape", "texture", "other")}
+    )
+    counts = pd.concat([counts.sum().to_frame().T, counts], ignore_index=True)
+    shares = counts.div(counts.sum(axis=1), axis=0)
+    either = (counts["shape"] + counts["texture"]).replace(0, np.nan)
+    return pd.DataFrame(
+        {
+            "shape_accuracy": shares["shape"],
+            "texture_accuracy": shares["texture"],
+            "shape_bias": counts["shape"] / either,
+        }
+    )
+
+
+def shape_share(shares: Array) -> Array:
+    """Return the share of shape among decisions by either cue; NaN if there are none of these.
+
+    `shares` are of decisions by shape and by texture, in the last axis.
+    """
+    either = shares.sum(axis=-1)
+    result: Array = shares[..., 0] / np.where(either > 0, either, np.nan)
+    return result
 
 
 def measure_classification(
@@ -13,3 +75,137 @@ def measure_classification(
     scores = scores_of(given.predictions, classes)
     scores |= calibration(given.predictions, resamples, seed)
     return pd.DataFrame([{"model": given.model, "images": len(given.predictions)} | scores])
+
+
+def measure_reliability(given: OnPredictions) -> pd.DataFrame:
+    """Return a row for each bin of confidence."""
+    return reliability(given.predictions).assign(model=given.model)
+
+
+ALL = "all"
+CONSISTENCY = ("consistency", "consistency_low", "consistency_high")
+
+
+def cues(images: Split, rows: Sequence[int]) -> tuple[Array, Array]:
+    """Return the class that the shape shows and that the texture shows, for rows of a split."""
+    try:
+        columns = [images.column(name) for name in ("shape", "texture")]
+    except KeyError as error:
+        raise VitscopeError(
+            f"data.{images.metadata['dataset']}: the images of the split "
+            f"'{images.metadata['split']}' do not say their {error}, so that no shape bias can be "
+            f"measured: name a split that does in analysis.shape_texture.split."
+        ) from error
+    shape, texture = (np.array(column[list(rows)]) for column in columns)
+    return shape, texture
+
+
+def shape_biases(
+    prediction: Array,
+    shape: Array,
+    texture: Array,
+    classes: Sequence[str],
+    resamples: int,
+    seed: int,
+) -> pd.DataFrame:
+    """Return how often a model decides by shape and by texture, over all images and for each shape.
+
+    Images whose shape and texture show the same class are left out.
+    """
+    conflict = shape != texture
+    if not conflict.any():
+        raise VitscopeError(
+            "Shape and texture are of one class in all images, so that no shape bias can be "
+            "measured: name a split where they are not in analysis.shape_texture.split."
+        )
+    found = np.column_stack([prediction == shape, prediction == texture])[conflict]
+    groups = _groups(shape[conflict], classes)
+    table = pd.DataFrame(
+        {"class_name": name, "images": len(chosen)} | _bias(found[chosen], resamples, seed)
+        for name, chosen in groups
+    )
+    # Claims are about all images.
+    resampled = table[f"shape_bias{RESAMPLED}"].where(table["class_name"] == ALL, None)
+    return table.assign(**{f"shape_bias{RESAMPLED}": resampled})
+
+
+def _groups(shape: Array, classes: Sequence[str]) -> Iterator[tuple[str, Array]]:
+    """Yield the positions of all images, then of the images of each shape that occurs."""
+    yield ALL, np.arange(len(shape))
+    for number in np.unique(shape):
+        yield classes[number], np.flatnonzero(shape == number)
+
+
+def _bias(found: Array, resamples: int, seed: int) -> dict[str, Any]:
+    """Return the shares of decisions by shape and by texture, the shape bias and its interval.
+
+    `found` tells for each image whether the model named its shape, and whether its texture: (N, 2).
+    Resamples without a decision by either cue have no shape bias, and the interval leaves them out.
+    Where all others are equal, it is Wilson's interval of the decisions.
+    """
+    shares = found.mean(axis=0)
+    bias = {
+        "shape_accuracy": shares[0],
+        "texture_accuracy": shares[1],
+        "shape_bias": shape_share(shares),
+    }
+    if len(found) == 1 or not found.any():
+        return bias | {"ci_low": np.nan, "ci_high": np.nan, f"shape_bias{RESAMPLED}": None}
+    biases = shape_share(bootstrap_means(found.astype(np.float64), resamples, seed))
+    low, high = np.nanpercentile(biases, TAILS)
+    if low == high:
+        low, high = share_interval(int(found[:, 0].sum()), int(found.sum()))
+    kept = biases[:KEPT].astype(np.float32)
+    return bias | {"ci_low": low, "ci_high": high, f"shape_bias{RESAMPLED}": kept}
+
+
+def consistencies(
+    says_shape: Array,
+    people: Array,
+    shape: Array,
+    classes: Sequence[str],
+    resamples: int,
+    seed: int,
+) -> pd.DataFrame:
+    """Return the error consistency with people, over all images and for each shape.
+
+    It is the mean over people of Cohen's kappa of whether the model and the person name the shape
+    of an image: of (N,) and (people, N), of all images, also those whose cues agree.
+    """
+    values = np.column_stack([says_shape, people.T, (people & says_shape).T]).astype(np.float64)
+    rows = []
+    for name, chosen in _groups(shape, classes):
+        resampled = _kappa(bootstrap_means(values[chosen], resamples, seed))
+        known = len(chosen) > 1 and np.isfinite(resampled).any()
+        ends = np.nanpercentile(resampled, TAILS) if known else (np.nan, np.nan)
+        kappa = _kappa(values[chosen].mean(axis=0, keepdims=True))[0]
+        rows.append((name, kappa, *ends))
+    return pd.DataFrame(rows, columns=["class_name", *CONSISTENCY])
+
+
+def _kappa(means: Array) -> Array:
+    """Return the mean of Cohen's kappa, from the shares of the model, of people, and of both.
+
+    With a person for whom chance alone decides, as both are always right, it is not known.
+    """
+    ours, (people, both) = means[:, :1], np.split(means[:, 1:], 2, axis=1)
+    by_chance = ours + people - 2 * ours * people
+    kappa = 2 * (both - ours * people) / np.where(by_chance > 0, by_chance, np.nan)
+    result: Array = kappa.mean(axis=1)
+    return result
+
+
+def measure_shape_texture(given: OnPredictions, resamples: int, seed: int) -> pd.DataFrame:
+    """Return how often a model decides by shape and by texture, and if it errs as people do."""
+    predictions, images = given.predictions, given.images
+    rows = predictions["image"].to_list()
+    shape, texture = cues(images, rows)
+    prediction = predictions["prediction"].to_numpy()
+    table = shape_biases(prediction, shape, texture, images.classes, resamples, seed)
+    table = table.assign(model=given.model)
+    decisions = images.metadata.get("decisions")
+    if decisions is None:
+        return table.assign(**dict.fromkeys(CONSISTENCY, np.nan))
+    people = read_people(decisions)[:, images.column("index")[rows]]
+    alike = consistencies(prediction == shape, people, shape, images.classes, resamples, seed)
+    return table.merge(alike, on="class_name", how="left", validate="1:1")

@@ -42,7 +42,7 @@ from vitscope.drawing.panels import (
     make_panels_with_strips,
     make_row_panels,
 )
-from vitscope.measures.classification.decisions import count_decisions, letters_of
+from vitscope.measures.classification.compute import count_decisions, letters_of
 
 # Models: the published points of one stand below its measured ones, or to the right of them.
 _BELOW, _BESIDE = 0.3, 0.2

@@ -26,16 +26,40 @@ Two details of the authors' code are left out: small numbers (1e-7) in denominat
 where the table has null, and bins that sum the confidence over [low, high) but count images over
 (low, high]. If no confidence is on the edge of a bin, both together change no score by more than
 1e-6.
+
+The table `fit`: two rows per model.
+
+The error is measured on `analysis.classification.images` images of `analysis.split`. The NLL is the
+mean cross entropy with the mixed and smoothed targets of `analysis.fit.images` augmented images, in
+evaluation mode and in float32; at best it is the entropy of these targets.
+[figures.md](figures.md#fit) says which images these are.
+
+The table `reliability`: one row per model and bin of confidence.
+
+Ten bins of equal width; a bin holds the images whose confidence is above `low` and not above
+`high`.
+
+The table `shape_texture`: one row per model and class, and one for all classes.
+
+Images whose shape and texture belong to one class are left out. An image is decided by its shape if
+the class of the shape is predicted. The interval resamples images, and so both shares together;
+resamples without a decision for either cue are left out. It is null for a single image. A class has
+a row if it is the shape of an image; the row of all images keeps the resamples.
+
+Of images that people were asked about, `cue_conflict`, the error consistency of Geirhos et al.
+(2020) is the mean over people of Cohen's kappa of whether the model and the person name the shape
+of an image, over all images, also those whose cues agree: 0 is chance, 1 the same errors.
 """
 
 from dataclasses import dataclass
 
+from vitscope.errors import VitscopeError, quoted, unknown
 from vitscope.files.tables import Table
-from vitscope.measures.columns import SCORES, interval_columns
-from vitscope.measures.measure import Case, Given, Measure, bootstrap, together
+from vitscope.measures.columns import SCORES, interval_columns, resampled_column
+from vitscope.measures.measure import Case, FigureKind, Given, Measure, Work, bootstrap, together
 from vitscope.settings.section import setting
 
-TABLE = Table(
+CLASSIFICATION_TABLE = Table(
     "classification",
     {
         "model": ("string", "model, as the study names it"),
@@ -48,7 +72,7 @@ TABLE = Table(
 
 
 @dataclass(frozen=True)
-class Settings:
+class ClassificationSettings:
     """Accuracy and calibration."""
 
     images: int | None = setting(
@@ -63,7 +87,149 @@ def count_classes(case: Case) -> Given:
 
 CLASSIFICATION = Measure(
     needs="predictions",
-    settings=Settings,
-    table=TABLE,
+    settings=ClassificationSettings,
+    table=CLASSIFICATION_TABLE,
     arguments=together(count_classes, bootstrap),
+)
+
+
+FIT_TABLE = Table(
+    "fit",
+    {
+        "model": ("string", "model, as the study names it"),
+        "metric": ("string", "error_percent on test images, or nll_train on augmented ones"),
+        "images": ("int64", "number of images"),
+        "value": ("float64", "share of wrong predictions, in percent; or the mean NLL"),
+        **interval_columns("over images; null for nll_train"),
+        **resampled_column("value"),
+    },
+)
+
+
+@dataclass(frozen=True)
+class FitSettings:
+    """The loss on training images with the same augmentation for all models."""
+
+    images: int = setting(
+        2000,
+        "How many images are drawn and augmented by the study's recipe; many, since whole "
+        "batches are mixed or not mixed.",
+        minimum=1,
+    )
+
+
+PUBLISHED = frozenset({"metric", "value", "images"})
+
+
+def count_passes(case: Case) -> Work:
+    """Count a pass of each augmented image."""
+    return Work(case.settings.images, case.batch_size)
+
+
+FIT = Measure(
+    needs="model",
+    table=FIT_TABLE,
+    question="How networks train",
+    figures={
+        "fit": FigureKind(published=PUBLISHED),
+        "fit_by_window": FigureKind(published=PUBLISHED),
+    },
+    settings=FitSettings,
+    predictions_of=("classification", ClassificationSettings),
+    arguments=bootstrap,
+    takes=count_passes,
+    reads=("predictions", "alike"),
+)
+
+
+RELIABILITY_TABLE = Table(
+    "reliability",
+    {
+        "model": ("string", "model, as the study names it"),
+        "bin": ("int32", "bin of confidence, from 0"),
+        "low": ("float64", "confidence above which the bin begins"),
+        "high": ("float64", "highest confidence of the bin"),
+        "images": ("int64", "number of images in the bin"),
+        "accuracy": ("float64", "share of these whose class is found; null if there are none"),
+        "confidence": ("float64", "their mean confidence; null if there are none"),
+    },
+)
+
+
+RELIABILITY = Measure(
+    needs="predictions",
+    table=RELIABILITY_TABLE,
+    question="How networks classify",
+    figures={"reliability": FigureKind(beside=("classification",))},
+    predictions_of=("classification", ClassificationSettings),
+)
+
+
+SHAPE_TEXTURE_TABLE = Table(
+    "shape_texture",
+    {
+        "model": ("string", "model, as the study names it"),
+        "class_name": ("string", "class of the shape; all for all images"),
+        "images": ("int64", "number of images whose cues are of two classes"),
+        "shape_accuracy": ("float64", "share of the images that are told by their shape"),
+        "texture_accuracy": ("float64", "share of the images that are told by their texture"),
+        "shape_bias": ("float64", "share of shape in decisions for either; null if none is"),
+        "ci_low": ("float64", "lower end of the 95 % bootstrap interval of the shape bias"),
+        "ci_high": ("float64", "upper end of the 95 % bootstrap interval of the shape bias"),
+        **resampled_column("shape_bias"),
+        "consistency": ("float64", "error consistency with people; null if none were asked"),
+        "consistency_low": ("float64", "lower end of its 95 % bootstrap interval"),
+        "consistency_high": ("float64", "upper end of its 95 % bootstrap interval"),
+    },
+)
+
+
+@dataclass(frozen=True)
+class ShapeTextureSettings:
+    """Whether a model decides by shape or by texture if the two show different classes."""
+
+    split: str = setting(
+        "conflict",
+        "The split of the data set, whose images say `shape` and `texture`: `shapes32` has one, "
+        "`cue_conflict` no other.",
+    )
+    images: int | None = setting(
+        None, "How many images of the split are classified; null for all.", minimum=1
+    )
+
+
+def refuse_unknown_split(case: Case) -> None:
+    """Refuse a split that a data set lacks."""
+    study, split, model = case.study, case.settings.split, case.model
+    splits = study.dataset_of(model).splits
+    if split not in splits:
+        at = f"analysis.shape_texture.split, for models.{model} on data.{study.models[model].data}"
+        raise unknown(study.path, at, split, splits)
+
+
+def refuse_split(case: Case) -> None:
+    """Refuse a split that is classified in two ways."""
+    study, ours = case.study, case.settings
+    theirs = study.section("classification", ClassificationSettings)
+    if ours.split == study.analysis.split and ours.images != theirs.images:
+        raise VitscopeError(
+            f"{study.path}: analysis.shape_texture.images: found {quoted(ours.images)}, "
+            f"allowed: the same as analysis.classification.images, which is "
+            f"{quoted(theirs.images)}: both are of the split '{ours.split}'."
+        )
+
+
+SHAPE_TEXTURE = Measure(
+    needs="predictions",
+    table=SHAPE_TEXTURE_TABLE,
+    question="How networks classify",
+    figures={
+        "shape_texture": FigureKind(published=frozenset({"decisions", "consistency"}), others=True)
+    },
+    settings=ShapeTextureSettings,
+    arguments=bootstrap,
+    by_label=False,
+    own_split=True,
+    refuse=refuse_unknown_split,
+    refuse_settings=refuse_split,
 )

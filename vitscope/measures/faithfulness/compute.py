@@ -11,7 +11,7 @@ from torch import Tensor
 from torch.nn.functional import interpolate
 
 from vitscope.files.arrays import Array
-from vitscope.measures.class_maps.explaining import Explainer
+from vitscope.measures.class_maps.compute import Explainer
 from vitscope.measures.columns import RESAMPLED
 from vitscope.measures.given import OnModel
 from vitscope.measures.intervals import spread

@@ -54,3 +54,37 @@ CLAIMS_FEATURE_VARIANCE = Evidence(
     in_order,
     curve=Curve("depth", "variance", log=True),
 )
+
+
+_WHY = (
+    "Not in the paper, whose Fig. 9 has the variance itself, which follows the scale of the "
+    "residual stream; the share is that of all variance of the feature maps that is within "
+    "images, over space."
+)
+_SHARE = "share", "share within images"
+_ROWS = (
+    (
+        "msa_reduces_share",
+        "MSAs reduce the share within images",
+        falls("msa", *_SHARE),
+    ),
+    (
+        "conv_increases_share",
+        "Convs that do not subsample increase the share within images",
+        rises("conv", *_SHARE),
+    ),
+    (
+        "mlp_increases_share",
+        "MLPs increase the share within images",
+        rises("mlp", *_SHARE),
+    ),
+)
+
+CLAIMS_SPATIAL_SHARE = CLAIMS_VARIANCE_AND_SHARE = Evidence(
+    "spatial_share",
+    tuple(
+        Claim(name, statement, "after Fig. 9", every_model, statistic, _WHY)
+        for name, statement, statistic in _ROWS
+    ),
+    in_order,
+)

@@ -1,12 +1,16 @@
-"""The variance of feature maps over space, averaged over channels, for each image."""
+"""The variance of feature maps over space, and how much of all their variance it is."""
 
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from vitscope.measures.given import OnLatents
-from vitscope.measures.per_image import part_of_tokens
+from vitscope.files.arrays import Array
+from vitscope.measures.columns import RESAMPLED
+from vitscope.measures.given import OnLatents, Parts
+from vitscope.measures.intervals import spread_of
+from vitscope.measures.per_image import part_of, part_of_tokens
+from vitscope.measures.slices import measure_slices
 
 
 def spatial_variance(maps: Any) -> Any:
@@ -27,3 +31,69 @@ def spatial_variance(maps: Any) -> Any:
 
 def measure_feature_variance(given: OnLatents) -> pd.DataFrame:
     return part_of_tokens(given, spatial_variance, "variance", on_gpu=True)
+
+
+def moments(maps: Array) -> Array:
+    """Return for each image of (N, C, H, W) its variance over space, and its mean of each channel.
+
+    The variance is over all positions, not unbiased, and the mean over channels: (N, 1 + C).
+    """
+    images, channels, height, width = maps.shape
+    flat = maps.reshape(images, channels, height * width)
+    means = flat.mean(axis=2, dtype=np.float64)
+    centred = flat - means[:, :, None].astype(np.float32)
+    # What rounding of the means leaves.
+    rest = centred.mean(axis=2, dtype=np.float64)
+    squares = np.vecdot(centred, centred, dtype=np.float64) / (height * width)
+    return np.column_stack([(squares - rest**2).mean(axis=1), means])
+
+
+def measure_spatial_share(given: OnLatents) -> pd.DataFrame:
+    """Return the moments of every image of a shard at every cut point."""
+    names = given.latents.names
+    measures = dict.fromkeys(names, moments)
+    found = measure_slices(given, measures)
+    part = part_of([found[name][:, 0] for name in names], given.first_image, "within")
+    return part.assign(means=[row for name in names for row in found[name][:, 1:]])
+
+
+def _shares(means: Array) -> tuple[Array, Array]:
+    """Return the variance within images and all variance, of means over images.
+
+    These are, in columns, of the variance within, of the mean square of channels, and of channels.
+    """
+    within, square, channels = means[:, 0], means[:, 1], means[:, 2:]
+    return within, within + square - (channels**2).mean(axis=1)
+
+
+def share(within: Array, means: Array, resamples: int, seed: int) -> dict[str, float]:
+    """Return what the table has of a cut point, of the moments of N images: (N,) and (N, C)."""
+    # Channels about their means: squares of what is left are of the order of its variance.
+    about = means - means.mean(axis=0)
+    moments = np.column_stack([within, (about**2).mean(axis=1), about])
+    (inside,), (total,) = _shares(moments.mean(axis=0, keepdims=True))
+    found = {"images": len(within), "within": inside, "total": total}
+    if not total:
+        return found
+    spread = spread_of(lambda each: np.divide(*_shares(each))[:, None], moments, resamples, seed)
+    lists = {name: each[0] for name, each in spread.columns("share").items()}
+    return found | {"share": inside / total} | lists
+
+
+def merge_spatial_share(parts: Parts, resamples: int, seed: int) -> pd.DataFrame:
+    """Return the shares of a model at each cut point, with what is known of the cut point."""
+    points = parts.cut_points
+    rows = pd.concat(parts.tables).sort_values(["index", "image"])
+    several = set(points["index"][points["height"] * points["width"] > 1])
+    found = [
+        {"index": index}
+        | (
+            share(each["within"].to_numpy(), np.stack(each["means"].to_list()), resamples, seed)
+            if index in several
+            else {"images": len(each)}
+        )
+        for index, each in rows.groupby("index")
+    ]
+    columns = ["index", "images", "within", "total", "share", "ci_low", "ci_high"]
+    merged = pd.DataFrame(found, columns=[*columns, f"share{RESAMPLED}"])
+    return points.merge(merged, on="index", validate="one_to_one")

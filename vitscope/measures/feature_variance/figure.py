@@ -22,8 +22,7 @@ from vitscope.drawing.figure import Member, rows_of
 from vitscope.drawing.legends import Legend
 from vitscope.drawing.looks import PLAIN, SHARE_STYLES, ZERO, depth_colors, look_of
 from vitscope.drawing.panels import Panel, stack_panels
-from vitscope.measures.feature_variance.claims import CLAIMS_FEATURE_VARIANCE
-from vitscope.measures.feature_variance.claims_spatial_share import CLAIMS_SPATIAL_SHARE
+from vitscope.measures.feature_variance.claims import CLAIMS_FEATURE_VARIANCE, CLAIMS_SPATIAL_SHARE
 from vitscope.measures.fourier.claims import CLAIMS_FOURIER
 
 # What is counted at each epoch, by the kind of blocks.

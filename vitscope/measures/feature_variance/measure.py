@@ -9,25 +9,51 @@ The variance is unbiased, over the positions of a feature map; a map with one po
 its value is null. A cut point is a place on the residual stream, [networks.md](networks.md).
 
 A part has one row per cut point and image of a shard.
+
+The table `spatial_share`: one row per model and cut point.
+
+The variance of a channel over the positions of all images is the mean of its variance over the
+positions of each image and the variance of its mean over images, exactly, where none is unbiased.
+The share is that of the first, of the means of both over channels. A block that multiplies the
+feature map changes the variance and not the share. It is null for maps with one position, and
+where nothing varies.
+
+A part has one row per cut point and image of a shard. Of 10,000 images at 20 cut points of 400
+channels parts take 640 MB, before compression.
 """
 
 from vitscope.files.tables import Table
-from vitscope.measures.columns import mean_columns, per_image_columns
-from vitscope.measures.measure import BY_DEPTH, ByDepth, FigureKind, Measure, mean_over_images
+from vitscope.measures.columns import (
+    AT_CUT_POINT,
+    OF_IMAGE,
+    interval_columns,
+    mean_columns,
+    per_image_columns,
+    resampled_column,
+)
+from vitscope.measures.measure import (
+    BY_DEPTH,
+    ByDepth,
+    FigureKind,
+    Measure,
+    Merge,
+    bootstrap,
+    mean_over_images,
+)
 
-TABLE = Table(
+FEATURE_VARIANCE_TABLE = Table(
     "feature_variance",
     mean_columns("variance", "variance over space, mean over channels and images"),
 )
-PART = Table(
+FEATURE_VARIANCE_PART = Table(
     "variance_per_image", per_image_columns("variance", "variance over space, mean over channels")
 )
 
 
 FEATURE_VARIANCE = Measure(
     needs="latents",
-    table=TABLE,
-    part=PART,
+    table=FEATURE_VARIANCE_TABLE,
+    part=FEATURE_VARIANCE_PART,
     question="What blocks do to feature maps",
     figures={
         "feature_variance": FigureKind(
@@ -40,4 +66,46 @@ FEATURE_VARIANCE = Measure(
     },
     merge=mean_over_images("variance"),
     seconds_per_gb=0.4,
+)
+
+
+SPATIAL_SHARE_TABLE = Table(
+    "spatial_share",
+    {
+        **AT_CUT_POINT,
+        "within": ("float64", "variance over the positions of an image, mean over images"),
+        "total": ("float64", "variance over the positions of all images together"),
+        "share": ("float64", "within over total, each a mean over channels"),
+        **interval_columns("of the share over images"),
+        **resampled_column("share"),
+    },
+)
+SPATIAL_SHARE_PART = Table(
+    "spatial_share_per_image",
+    {
+        **OF_IMAGE,
+        "within": ("float64", "variance over positions, mean over channels"),
+        "means": ("list of float64", "mean over positions, of each channel"),
+    },
+)
+
+_SHARE_LABEL = "Share within images"
+SPATIAL_SHARE = Measure(
+    needs="latents",
+    table=SPATIAL_SHARE_TABLE,
+    part=SPATIAL_SHARE_PART,
+    question="What blocks do to feature maps",
+    figures={
+        "spatial_share": FigureKind(
+            drawn_by="by_depth",
+            values={"value": "share", "label": _SHARE_LABEL, "from_zero": False},
+            options=ByDepth,
+        ),
+        "variance_and_share": FigureKind(
+            beside=("feature_variance",), published=BY_DEPTH | {"variance"}
+        ),
+        "share_by_epoch": FigureKind(by_epoch=True),
+    },
+    merge=Merge(bootstrap, at_cut_points=True),
+    seconds_per_gb=0.8,
 )

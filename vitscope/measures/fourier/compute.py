@@ -4,16 +4,24 @@ The log amplitudes along the half-diagonal are what the authors of the paper mea
 and the variances in bands of frequency come from the transform of the whole map.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from vitscope.files.arrays import Array
-from vitscope.measures.fourier.diagonal import HalfDiagonal, diagonal_steps
-from vitscope.measures.fourier.plane import BANDS, LongDiagonal, Plane, WholeSpectrum
-from vitscope.measures.given import OnLatents
+from vitscope.measures.columns import RESAMPLED
+from vitscope.measures.fourier.plane import (
+    BANDS,
+    HalfDiagonal,
+    LongDiagonal,
+    Plane,
+    WholeSpectrum,
+    diagonal_steps,
+)
+from vitscope.measures.given import OnLatents, Parts
+from vitscope.measures.intervals import spread, spread_of
 from vitscope.measures.slices import measure_slices
 
 
@@ -87,3 +95,108 @@ def measure_fourier(given: OnLatents, radial: bool, edges: Sequence[float] | Non
         for quantity, values in transforms[name].named(measured[name])
     ]
     return pd.concat(rows, ignore_index=True)
+
+
+# The quantities of a part that are log amplitudes; the others are variances in bands.
+AMPLITUDES = ("diagonal", "radial")
+_RESAMPLED = f"delta_log_amplitude{RESAMPLED}"
+
+
+def _frequencies(measure: str, points: pd.DataFrame) -> pd.Series:
+    """Return the frequency of each row in units of pi, from its step and the size of its map."""
+    if measure == "radial":
+        return 2 * points["step"] / points[["height", "width"]].max(axis=1)
+    # The authors label the last step 1.0 pi, whatever frequency it really has.
+    return points["step"] / points.groupby("index")["step"].transform("max").clip(lower=1)
+
+
+def _means(per_image: pd.DataFrame, resamples: int, seed: int) -> pd.DataFrame:
+    """Return the mean over images of each amplitude, and of its difference to frequency 0.
+
+    `per_image` has a row for each image, and a column for each index and step.
+    """
+    per_image = per_image.sort_index().sort_index(axis=1)
+    values = per_image.to_numpy(np.float64)
+    steps = per_image.columns.get_level_values("step").to_numpy()
+    at_zero = np.flatnonzero(steps == 0)[np.cumsum(steps == 0) - 1]
+    difference = values - values[:, at_zero]
+    return pd.DataFrame(
+        {
+            "index": per_image.columns.get_level_values("index"),
+            "step": steps,
+            "images": len(values),
+            "log_amplitude": values.mean(axis=0),
+            "delta_log_amplitude": difference.mean(axis=0),
+            **spread(difference, resamples, seed).columns("delta_log_amplitude"),
+        }
+    )
+
+
+def _per_image(tables: Iterable[pd.DataFrame]) -> pd.DataFrame:
+    # Each table is reshaped before the next is read: a row for each image takes a fifth of the
+    # memory that a row for each value takes.
+    return pd.concat(
+        table[table["quantity"].isin(AMPLITUDES)].pivot(
+            index="image", columns=["quantity", "index", "step"], values="value"
+        )
+        for table in tables
+    )
+
+
+def merge_fourier(parts: Parts, resamples: int, seed: int) -> pd.DataFrame:
+    """Return the amplitudes of a model: means over all images, and their 95 % intervals."""
+    per_image = _per_image(parts.tables)
+    merged = []
+    for quantity in AMPLITUDES:
+        if quantity in per_image:
+            means = _means(pd.DataFrame(per_image[quantity]), resamples, seed)
+            points = parts.cut_points.merge(means, on="index", validate="one_to_many")
+            frequency = _frequencies(quantity, points)
+            merged.append(points.drop(columns="step").assign(measure=quantity, frequency=frequency))
+    table = pd.concat(merged, ignore_index=True)
+    # Claims are about the highest frequency of the diagonal: no other row keeps its resamples.
+    claimed = (table["measure"] == "diagonal") & (table["frequency"] == 1)
+    return table.assign(**{_RESAMPLED: table[_RESAMPLED].where(claimed, None)})
+
+
+def _shares(variance: Array) -> Array:
+    """Return the share of each band in the sum over the last axis; NaN where that sum is 0."""
+    total = variance.sum(axis=-1, keepdims=True)
+    result: Array = np.divide(variance, total, out=np.full_like(variance, np.nan), where=total > 0)
+    return result
+
+
+def merge_spectrum(parts: Parts, edges: Sequence[float], resamples: int, seed: int) -> pd.DataFrame:
+    """Return each band of a model: its mean variance over all images, its share and the interval.
+
+    A band without components has a variance of 0 and no share. Nor has a band any that is the only
+    one with components.
+    """
+    bands = (table[table["quantity"].isin(BANDS)] for table in parts.tables)
+    per_image = pd.concat(bands).pivot(index="image", columns=["index", "quantity"], values="value")
+    points = parts.cut_points.sort_values("index")
+    columns = pd.MultiIndex.from_product([points["index"], BANDS])
+    shape = (len(per_image), len(points), len(BANDS))
+    variances = per_image.sort_index()[columns].to_numpy(np.float64)
+    sizes = zip(points["height"], points["width"], strict=True)
+    components = np.stack([Plane(height, width, edges).components for height, width in sizes])
+    mean = variances.reshape(shape).mean(axis=0)
+    # Shares are taken of means, in each resample, too.
+    ends = spread_of(lambda m: _shares(m.reshape(-1, *shape[1:])), variances, resamples, seed)
+    shares = np.stack([_shares(mean), ends.low, ends.high])
+    # Where only one band has components, its share is 1 whatever the map is: it tells nothing.
+    defined = (components > 0) & ((components > 0).sum(axis=1, keepdims=True) > 1)
+    shares[:, ~defined] = np.nan
+    means = pd.DataFrame(
+        {
+            "index": columns.get_level_values(0),
+            "images": len(per_image),
+            "band": columns.get_level_values(1),
+            "above": np.tile([0, *edges], len(points)),
+            "up_to": np.tile([*edges, np.sqrt(2)], len(points)),
+            "components": components.ravel(),
+            "variance": mean.ravel(),
+            **dict(zip(("share", "ci_low", "ci_high"), shares.reshape(3, -1), strict=True)),
+        }
+    )
+    return parts.cut_points.merge(means, on="index", validate="one_to_many")

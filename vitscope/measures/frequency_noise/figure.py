@@ -16,7 +16,7 @@ from vitscope.drawing.legends import published_label
 from vitscope.drawing.looks import DOTTED, THREAD, ZERO, looks_of
 from vitscope.drawing.panels import make_panels
 from vitscope.files.arrays import Array
-from vitscope.measures.frequency_noise.noise import half_plane, noises, ring, signs
+from vitscope.measures.frequency_noise.compute import half_plane, noises, ring, signs
 
 _LABEL = "Δ accuracy (pp)"
 

@@ -1,15 +1,26 @@
-"""The largest eigenvalues of the Hessian."""
+"""The largest eigenvalues of the Hessian, the density of all, and the curvature of parts."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import pandas as pd
+import torch
 
+from vitscope.files.arrays import Array
 from vitscope.measures.given import OnLoss
-from vitscope.measures.hessian.lanczos import largest
-from vitscope.measures.hessian.operator import Hessian, Loss, over_batches
+from vitscope.measures.hessian.lanczos import largest, quadrature
+from vitscope.measures.hessian.operator import (
+    Curvature,
+    Hessian,
+    Loss,
+    over_batches,
+)
+from vitscope.networks.building.plain_attention import plain_attention
+from vitscope.networks.finding.parameters import LAYERS, place_parameters
 from vitscope.progress import Say
+from vitscope.training.weight_decay import trained_parameters
 
 
 def largest_eigenvalues(
@@ -52,3 +63,126 @@ def measure_hessian(
 ) -> pd.DataFrame:
     loss = Loss(given.network, given.images, batch_size, weight_decay, given.device)
     return largest_eigenvalues(loss, batches, say=given.say, **settings)
+
+
+def density(
+    loss: Loss, batches: Sequence[int], *, probes: int, steps: int, say: Say = print
+) -> pd.DataFrame:
+    """Return the density of all eigenvalues of each batch: nodes and weights for each probe."""
+
+    def measure(batch: int, hessian: Hessian) -> pd.DataFrame:
+        tables = []
+        for probe in range(probes):
+            nodes, weights = quadrature(hessian, hessian.start(batch, probe), steps)
+            table = {"batch": batch, "probe": probe, "node": nodes, "weight": weights}
+            tables.append(pd.DataFrame(table))
+        return pd.concat(tables)
+
+    return over_batches(loss, batches, measure, say)
+
+
+def measure_hessian_density(
+    given: OnLoss, batches: Sequence[int], batch_size: int, weight_decay: float, **settings: Any
+) -> pd.DataFrame:
+    loss = Loss(given.network, given.images, batch_size, weight_decay, given.device)
+    return density(loss, batches, say=given.say, **settings)
+
+
+# A pass that finds the layers takes so many images.
+IMAGES = 2
+
+
+@dataclass(frozen=True)
+class Part:
+    """A part of a network, and which of its trained parameters, by position, are in it."""
+
+    of: str
+    index: int
+    part: str
+    parameters: list[int]
+
+
+def parts_of(given: OnLoss) -> list[Part]:
+    """Return the network, its blocks and its kinds of layers: those that have trained parameters.
+
+    Each parameter is in one block and in one kind of layer.
+    """
+    model, points = given.network.to(given.device).eval(), given.cut_points
+    pixels, _ = given.images.rows(0, IMAGES)
+    with plain_attention(model):
+        found = place_parameters(model, points, pixels.to(given.device))
+    places = [found[name] for name in trained_parameters(model)]
+    names = [*(point.name for point in points), "head"]
+    kinds = {
+        "block": ([place.block for place in places], names),
+        "layer": ([LAYERS.index(place.layer) for place in places], LAYERS),
+    }
+    parts = [Part("network", 0, "network", [*range(len(places))])]
+    for of, (numbers, labels) in kinds.items():
+        for index, label in enumerate(labels):
+            within = [at for at, number in enumerate(numbers) if number == index]
+            parts += [Part(of, index, label, within)] if within else []
+    return parts
+
+
+def traces(operator: Curvature, batch: int, probes: int) -> Array:
+    """Return Hutchinson's estimate of what each parameter tensor adds to the trace."""
+    estimates = []
+    for probe in range(probes):
+        start = operator.start(batch, probe)
+        vector = start.signs(start.chance())
+        terms = (vector * operator(vector)).double()
+        estimates.append(torch.stack([part.sum() for part in torch.split(terms, operator.sizes)]))
+    return torch.stack(estimates).mean(0).cpu().numpy()
+
+
+def curvature(
+    loss: Loss,
+    parts: Sequence[Part],
+    batches: Sequence[int],
+    *,
+    probes: int,
+    tolerance: float,
+    iterations: int,
+    say: Say = print,
+) -> pd.DataFrame:
+    """Return the traces and the largest eigenvalue of all parts of each batch."""
+
+    def measure(batch: int, hessian: Hessian) -> pd.DataFrame:
+        whole = traces(hessian, batch, probes)
+        linear = traces(loss.gauss_newton(batch), batch, probes)
+        rows = []
+        for part in parts:
+            block = hessian.within(part.parameters)
+            found = largest(block, block.start(batch), 1, tolerance, iterations)
+            (eigenvalue,), (residual,) = found.eigenvalues, found.residuals
+            rows.append(
+                {
+                    "of": part.of,
+                    "index": part.index,
+                    "part": part.part,
+                    "parameters": block.size,
+                    "trace": whole[part.parameters].sum(),
+                    "gauss_newton_trace": linear[part.parameters].sum(),
+                    "eigenvalue": eigenvalue,
+                    "residual": residual,
+                    "converged": residual <= tolerance,
+                }
+            )
+        table = pd.DataFrame(rows).assign(batch=batch)
+        failed = int((~table["converged"]).sum())
+        if failed:
+            say(
+                f"batch {batch}: {failed} of {len(table)} eigenvalues have not converged: raise "
+                f"analysis.curvature.iterations"
+            )
+        return table
+
+    return over_batches(loss, batches, measure, say)
+
+
+def measure_curvature(
+    given: OnLoss, batches: Sequence[int], batch_size: int, weight_decay: float, **settings: Any
+) -> pd.DataFrame:
+    loss = Loss(given.network, given.images, batch_size, weight_decay, given.device)
+    return curvature(loss, parts_of(given), batches, say=given.say, **settings)

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 import pandas as pd
 
 from vitscope.measures.given import OnWeights
-from vitscope.measures.learning_curves.table import RECORDED, TABLE
+from vitscope.measures.learning_curves.measure import RECORDED, TABLE
 from vitscope.settings.snapshots import END
 
 

@@ -1,9 +1,30 @@
-"""Learning curves: loss, accuracy and learning rate of a training, epoch by epoch."""
+"""Learning curves: loss, accuracy and learning rate of a training, epoch by epoch.
+
+The table `learning_curves`: one row per model and epoch of its training, the first before it.
+
+It is the record of the training, the table `training_history`, with the snapshots that the study
+names. Nothing was measured before the first epoch. Training images are augmented and their labels
+smoothed, test images are not: comparing the two losses or accuracies does not show how much a model
+overfits.
+"""
 
 from vitscope.errors import VitscopeError
-from vitscope.measures.learning_curves.table import TABLE
+from vitscope.files.tables import Table
 from vitscope.measures.measure import Case, FigureKind, Given, Measure
 from vitscope.settings.snapshots import epoch_of
+from vitscope.training.history import HISTORY
+
+RECORDED = ("loss", "training_accuracy", "learning_rate", "test_loss", "test_accuracy")
+
+TABLE = Table(
+    "learning_curves",
+    {
+        "model": ("string", "model, as the study names it"),
+        "epoch": ("int32", "epochs done"),
+        **{name: HISTORY.columns[name] for name in RECORDED},
+        "snapshots": ("string", "names of the snapshots taken then, with commas; null if none"),
+    },
+)
 
 
 def find_snapshots(case: Case) -> Given:

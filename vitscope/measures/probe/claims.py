@@ -3,11 +3,17 @@
 import numpy as np
 import pandas as pd
 
-from vitscope.claims.claim import Claim, Evidence, every_model
+from vitscope.claims.claim import Claim, Evidence, attending, every_model
 from vitscope.claims.points import Points
-from vitscope.claims.statistics import Found, Statistic, grows_with_depth, rank_correlation
+from vitscope.claims.statistics import (
+    Found,
+    Statistic,
+    grows_with_depth,
+    rank_correlation,
+    value_of,
+)
 from vitscope.measures.columns import RESAMPLED
-from vitscope.measures.probe.table import LINEAR, MEAN, PREFIX
+from vitscope.measures.probe.measure import LINEAR, MEAN, PIXELS, POSITION, PREFIX
 
 
 def _measured(rows: pd.DataFrame, _blocks: pd.DataFrame) -> pd.DataFrame:
@@ -58,4 +64,41 @@ CLAIMS_PROBE = Evidence(
         ),
     ),
     _measured,
+)
+
+
+def _least_difference(points: Points) -> Found | None:
+    """Find the lesser of both differences where there are the most outliers."""
+    known = points.known("difference")
+    targets = known.frame.groupby("index")["target"].transform("nunique")
+    both = known.where(targets == len({POSITION, PIXELS}))
+    if not len(both):
+        return None
+    # Both targets have as many outliers; the first cut point of the most.
+    index, outliers = (both.frame[name].to_numpy() for name in ("index", "outliers"))
+    there = both.where(index == index[outliers.argmax()])
+    return value_of(there["difference"].min(axis=1))
+
+
+CLAIMS_PROBE_TOKENS = Evidence(
+    "probe_tokens",
+    (
+        Claim(
+            "outliers_know_less_of_their_place",
+            "Outliers among the tokens know less of their place",
+            "Darcet et al. 2024",
+            attending,
+            Statistic(
+                "difference of shares that are read",
+                "Counted at the cut point with the most outliers. The value is the share that "
+                "is read of other tokens minus the one of outliers, of the position or of the "
+                "pixels, whichever differs less. A model with fewer than ten images with "
+                "outliers among the drawn tokens has no such claim.",
+                _least_difference,
+            ),
+            "Not in the paper: Darcet et al. 2024 find that neither position nor pixels are "
+            "read as well from tokens of high norm as from others.",
+        ),
+    ),
+    lambda rows, _: rows.sort_values(["index", "target"], ignore_index=True),
 )

@@ -16,7 +16,7 @@ from vitscope.data.split import labels_of, shard_rows
 from vitscope.errors import VitscopeError
 from vitscope.files.arrays import Array
 from vitscope.measures.given import OnModel
-from vitscope.measures.probe.table import MEAN, PREFIX, TOKEN
+from vitscope.measures.probe.measure import MEAN, PREFIX, TOKEN
 from vitscope.networks.finding.capture import reading
 from vitscope.networks.finding.cut_points import CutPoint
 

@@ -8,7 +8,15 @@ from matplotlib.figure import Figure
 from vitscope.drawing.figure import Member
 from vitscope.drawing.looks import DIAGONAL, HOLLOW_POINTS, PROBE_STYLES, REFERENCE
 from vitscope.drawing.panels import Panel, make_panels, stack_panels
-from vitscope.measures.probe.table import LINEAR, MEAN, NEIGHBOURS, PIXELS, POSITION, PREFIX, TOKEN
+from vitscope.measures.probe.measure import (
+    LINEAR,
+    MEAN,
+    NEIGHBOURS,
+    PIXELS,
+    POSITION,
+    PREFIX,
+    TOKEN,
+)
 
 _VECTORS = {MEAN: "mean token", PREFIX: "prefix token", TOKEN: "single token"}
 _TARGETS = {POSITION: "position", PIXELS: "pixels"}

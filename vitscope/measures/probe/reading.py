@@ -4,18 +4,33 @@ Ridge regression takes no more than moments of vectors and targets, which are ma
 fold: those of any folds together are their sums.
 """
 
+import warnings
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import reduce
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
+from vitscope.errors import VitscopeError
 from vitscope.files.arrays import Array
-from vitscope.measures.probe.measure import FOLDS
+from vitscope.measures.columns import KEPT, RESAMPLED
+from vitscope.measures.given import Parts
+from vitscope.measures.intervals import TAILS, bootstrap_means, spread
+from vitscope.measures.probe.measure import (
+    FOLDS,
+    LINEAR,
+    MEAN,
+    NEIGHBOURS,
+    PIXELS,
+    POSITION,
+    PREFIX,
+    TOKEN,
+)
 
 Numbers = npt.NDArray[np.int64]
 
@@ -161,3 +176,135 @@ def votes_of_neighbours(vectors: Array, targets: Array, folds: Numbers, neighbou
             weights = np.exp(np.take_along_axis(cosines, nearest, 1) / TEMPERATURE)
             votes[rows] = np.einsum("nk,nkc->nc", weights, targets[others[nearest]])
     return votes
+
+
+_RESAMPLED = f"accuracy{RESAMPLED}"
+
+
+def accuracy(found: Array, targets: Array) -> float:
+    """Return the share of rows whose largest value is that of their class."""
+    return float((found.argmax(1) == targets.argmax(1)).mean())
+
+
+def merge_probe(parts: Parts, neighbours: int, resamples: int, seed: int) -> pd.DataFrame:
+    """Return how well classes are read at each cut point of a model."""
+    found, right = [], []
+    for rows in by_cut_point(parts.tables, (MEAN, PREFIX, TOKEN)):
+        # Of the tokens one: as many vectors as of the others.
+        for of, vectors in rows[rows["token"] == 0].groupby("of"):
+            for known, each in _of_vectors(vectors, neighbours):
+                found.append({"index": rows["index"].iloc[0], "of": of, **known})
+                right.append(each)
+    images = np.stack(right, axis=1).astype(np.float64)
+    shares = {"accuracy": images.mean(axis=0)}
+    shares |= spread(images, resamples, seed).columns("accuracy")
+    table = pd.DataFrame(found).assign(images=len(images), **shares)
+    # No claim is about the others.
+    claimed = (table["by"] == LINEAR) & (table["of"] != TOKEN)
+    table[_RESAMPLED] = table[_RESAMPLED].where(claimed, None)
+    return parts.cut_points.merge(table, on="index", validate="one_to_many")
+
+
+def _of_vectors(rows: pd.DataFrame, neighbours: int) -> Iterator[tuple[dict[str, Any], Array]]:
+    """Yield whether the class of each image is read from one vector of it, in both ways."""
+    labels, predicted = rows["label"].to_numpy(), rows["predicted"].to_numpy()
+    if (labels < 0).any():
+        raise VitscopeError(
+            f"probe: {int((labels < 0).sum())} of {len(labels)} images have no label, so that no "
+            "class can be read: use a source with labels."
+        )
+    _, numbers, counts = np.unique(labels, return_inverse=True, return_counts=True)
+    targets, folds = np.eye(len(counts))[numbers], folds_of(len(labels))
+    vectors = np.stack(rows["vector"].to_list()).astype(np.float64)
+    linear = read_linearly(vectors, targets, folds, accuracy)
+    votes = votes_of_neighbours(vectors, targets, folds, neighbours)
+    known = {
+        "classes": len(counts),
+        "chance": counts.max() / len(labels),
+        "network": (predicted == labels).mean() if (predicted >= 0).all() else np.nan,
+    }
+    penalty = float(np.median(linear.penalties))
+    for by, read, chosen in ((LINEAR, linear.read, penalty), (NEIGHBOURS, votes, np.nan)):
+        yield {**known, "by": by, "penalty": chosen}, read.argmax(1) == numbers
+
+
+# Images that have outliers, from which on something is said of these.
+LEAST_IMAGES = 10
+_RESAMPLED_TOKENS = f"difference{RESAMPLED}"
+# Groups of tokens.
+GROUPS = ALL, OTHERS, OUTLIERS = range(3)
+
+
+def merge_probe_tokens(parts: Parts, threshold: float, resamples: int, seed: int) -> pd.DataFrame:
+    """Return what is read of places and pixels at each cut point of a model."""
+    found, squares = [], []
+    for rows in by_cut_point(parts.tables, [TOKEN]):
+        targets = {
+            POSITION: rows[["row", "column"]].to_numpy(np.float64),
+            PIXELS: np.stack(rows["pixels"].to_list()).astype(np.float64),
+        }
+        for target, values in targets.items():
+            known, each = _of_target(rows, values, rows["norm"].to_numpy() > threshold)
+            found.append({"index": rows["index"].iloc[0], "target": target, **known})
+            squares.append(each)
+    of_images = np.stack(squares, axis=1)
+    images, *shape = of_images.shape
+    resampled = bootstrap_means(of_images.reshape(images, -1), resamples, seed)
+    shares = _shares(of_images.mean(0), resampled.reshape(-1, *shape))
+    few = (of_images[:, :, OUTLIERS, 1] > 0).sum(0) < LEAST_IMAGES
+    for name in ("r2_outliers", "difference", "difference_low", "difference_high"):
+        shares[name][few] = np.nan
+    lists = zip(few, shares.pop(_RESAMPLED_TOKENS), strict=True)
+    table = pd.DataFrame(found).assign(images=images, **shares)
+    table[_RESAMPLED_TOKENS] = [None if none else each for none, each in lists]
+    return parts.cut_points.merge(table, on="index", validate="one_to_many")
+
+
+def _negative_error(found: Array, targets: Array) -> float:
+    return -float(np.square(found - targets).sum())
+
+
+def _of_target(rows: pd.DataFrame, targets: Array, outlier: Array) -> tuple[dict[str, Any], Array]:
+    """Return the squared errors and squared deviations of each image, (N, 3, 2): see GROUPS.
+
+    And what is known of them together.
+    """
+    numbers, image = np.unique(rows["image"], return_inverse=True)
+    images = len(numbers)
+    # Layers normalize tokens, too: what is read of a longer one would be as far off as it is long.
+    vectors = unit(np.stack(rows["vector"].to_list()))
+    found = read_linearly(vectors, targets, folds_of(images)[image], _negative_error)
+    squares = np.stack([np.square(each - targets).sum(1) for each in (found.read, found.unseen)])
+    groups = np.stack([np.ones(len(image), bool), ~outlier, outlier])
+    of_images = np.zeros((images, 3, 2))
+    np.add.at(of_images, image, (groups[:, None] * squares).transpose(2, 0, 1))
+    penalty = float(np.median(found.penalties))
+    return {"tokens": len(image), "outliers": int(outlier.sum()), "penalty": penalty}, of_images
+
+
+def _shares(squares: Array, resampled: Array) -> dict[str, Array]:
+    """Return what is read, of rows of squares (K, 3, 2) and of their resamples (R, K, 3, 2)."""
+    shares, others = (_share(each) for each in (squares, resampled))
+    # Where no resample has outliers, nothing is said of them.
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", RuntimeWarning)
+        low, high = np.percentile(others[..., ALL], TAILS, axis=0)
+        differences = others[..., OTHERS] - others[..., OUTLIERS]
+        difference_low, difference_high = np.nanpercentile(differences, TAILS, axis=0)
+    return {
+        "r2": shares[:, ALL],
+        "ci_low": low,
+        "ci_high": high,
+        "r2_outliers": shares[:, OUTLIERS],
+        "difference": shares[:, OTHERS] - shares[:, OUTLIERS],
+        "difference_low": difference_low,
+        "difference_high": difference_high,
+        _RESAMPLED_TOKENS: differences[:KEPT].T.astype(np.float32),
+    }
+
+
+def _share(squares: Array) -> Array:
+    """Return the share that is read, of squared errors and deviations (..., 2); NaN of none."""
+    errors, deviations = squares[..., 0], squares[..., 1]
+    some = deviations > 0
+    return np.where(some, 1 - errors / np.where(some, deviations, 1), np.nan)

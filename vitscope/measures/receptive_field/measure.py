@@ -1,4 +1,22 @@
-"""Receptive fields: which pixels the centre of a feature map depends on, and how much."""
+"""Receptive fields: which pixels the centre of a feature map depends on, and how much.
+
+The table `receptive_field`: one row per model and cut point that is chosen.
+
+The contribution of a pixel to the feature map at a cut point is the gradient of the value at the
+central position, summed over its channels, with respect to that pixel: the absolute value, summed
+over the channels of the image and averaged over images (Luo et al. 2016). If the number of rows or
+columns is even, the position after the middle is the central one, as in the code of Ding et al.
+2022.
+
+For a share of all contributions, such as 50 %, `side_50` is the side of the smallest square around
+the central pixel of the image that holds this share, and `area_50` the share of the image that it
+covers; the part of a square beyond the image does not count. All are null if no pixel contributes.
+
+Ding et al. count `log_area_50`, the area for the same share of log10(contribution + 1): it depends
+on the size of values, and says less about large networks than about small ones. They also take the
+positive part of values and gradients, in place of absolute values, and have no square as large as
+the image.
+"""
 
 from dataclasses import dataclass
 
@@ -14,7 +32,38 @@ from vitscope.measures.measure import (
     whole_settings,
 )
 from vitscope.measures.receptive_field.table import TABLE
+from vitscope.files.tables import Columns, Table
+from vitscope.measures.columns import AT_CUT_POINT, resampled_column
+from vitscope.measures.measure import Case, FigureKind, Given, Measure, passes_of
 from vitscope.settings.section import setting
+
+# Percent of all contributions, and those that claims are about.
+SHARES, CLAIMED = (20, 30, 50, 99), 50
+
+
+def _of_share(share: int) -> Columns:
+    return {
+        f"side_{share}": ("int32", f"side of the square with {share} %, in pixels"),
+        f"area_{share}": ("float64", "share of the image that it covers"),
+        f"low_{share}": ("float64", "lower end of the 95 % bootstrap interval over images"),
+        f"high_{share}": ("float64", "upper end of the 95 % bootstrap interval over images"),
+        f"log_area_{share}": ("float64", "the same area for contributions in logarithm"),
+    }
+
+
+TABLE = Table(
+    "receptive_field",
+    {
+        **AT_CUT_POINT,
+        "row": ("int32", "row of the central position in the feature map"),
+        "column": ("int32", "column of the central position in the feature map"),
+        **{name: column for share in SHARES for name, column in _of_share(share).items()},
+        **resampled_column(f"area_{CLAIMED}"),
+        "image_width": ("int32", "width of the image"),
+        "contributions": ("list of float64", "that of each pixel of the image, row by row"),
+    },
+)
+
 
 # Of each image: a pass up to the last cut point, and one back from each, which takes two of those
 # that lie before it.

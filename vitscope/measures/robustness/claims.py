@@ -1,6 +1,8 @@
 """The claim that attention among convolutions makes a model robust to corruptions. Fig. 12b."""
 
-from vitscope.claims.alike import AVERAGED, averaging
+import pandas as pd
+
+from vitscope.claims.alike import AVERAGED, alternet_against_its_cnn, averaging
 from vitscope.claims.claim import Claim, Evidence, hybrid_against_convolution, value_in_row
 from vitscope.claims.statistics import smaller
 from vitscope.corruptions import MEAN
@@ -29,4 +31,46 @@ CLAIMS_ROBUSTNESS = Evidence(
         ),
     ),
     value_in_row("error", "corruption", MEAN),
+)
+
+
+_WHY = (
+    "The paper's Fig. 12a and 12b. The second model is the first one without its MSAs "
+    "(`attention`), of the same training."
+)
+_ERRORS = "clean_error", "error"
+
+
+def _measured(rows: pd.DataFrame, blocks: pd.DataFrame) -> pd.DataFrame:
+    return pd.concat(value_in_row(each, "corruption", MEAN)(rows, blocks) for each in _ERRORS)
+
+
+def _published(points: pd.DataFrame) -> pd.DataFrame:
+    shares = points[["accuracy", "robustness"]].iloc[0] / 100
+    return pd.DataFrame({"measure": _ERRORS, "value": (1 - shares).to_list()})
+
+
+CLAIMS_ROBUSTNESS_BY_ACCURACY = Evidence(
+    "corruption_error",
+    (
+        Claim(
+            "alternet_errs_less",
+            "AlterNet has a lower test error than its CNN",
+            "Fig. 12",
+            alternet_against_its_cnn,
+            smaller("clean_error", "test error"),
+            f"{_WHY} The test error is the share of wrong predictions on images as they are.",
+        ),
+        Claim(
+            "alternet_withstands_corruptions",
+            "AlterNet withstands corruptions better than its CNN",
+            "Fig. 12",
+            alternet_against_its_cnn,
+            smaller("error", "mean corruption error"),
+            f"{_WHY} The robustness that the paper shows is taken for one minus the mean "
+            "corruption error.",
+        ),
+    ),
+    _measured,
+    _published,
 )

@@ -7,17 +7,37 @@ The images are the same in all rows of a data set, and the scores are those of
 corruptions. `results/{study}/robustness/{model}/{part}.parquet` has the corruptions that one job
 measured, and besides of which images the class is found. [data.md](data.md#corrupted-images)
 describes the corruptions.
+
+The table `corruption_error`: one row per model and corruption, and one for their mean.
+
+The row `mean` has the mean corruption error: the mean of `error` over corruptions, each a mean over
+the severities that were measured. Intervals are over images: a resample has an image with all of
+its views.
+
+The mean corruption error of ImageNet-C (mCE; Hendrycks & Dietterich, 2019) divides each error by
+that of an AlexNet: `alexnet_ratio` in the row `mean`. The errors of the AlexNets are those that the
+authors publish, of CIFAR-10-C, CIFAR-100-C and ImageNet-C. They are means over all five severities,
+so that the columns are null where fewer are measured, and for other data.
 """
 
 from dataclasses import dataclass
 from typing import Literal, get_args
 
 from vitscope.files.tables import Table
-from vitscope.measures.columns import SCORES
-from vitscope.measures.measure import Case, FigureKind, Given, Measure, passes_of
+from vitscope.measures.columns import SCORES, interval_columns, resampled_column
+from vitscope.measures.measure import (
+    Case,
+    FigureKind,
+    Given,
+    Measure,
+    Merge,
+    bootstrap,
+    passes_of,
+    together,
+)
 from vitscope.settings.section import setting
 
-TABLE = Table(
+ROBUSTNESS_TABLE = Table(
     "robustness",
     {
         "model": ("string", "model, as the study names it"),
@@ -27,9 +47,12 @@ TABLE = Table(
         **SCORES,
     },
 )
-PART = Table(
+ROBUSTNESS_PART = Table(
     "robustness_per_image",
-    {**TABLE.columns, "right": ("list of bool", "whether the class is found, of each image")},
+    {
+        **ROBUSTNESS_TABLE.columns,
+        "right": ("list of bool", "whether the class is found, of each image"),
+    },
 )
 
 
@@ -55,7 +78,7 @@ WithAlexNet = Literal["cifar10", "cifar100", "imagenet"]
 
 
 @dataclass(frozen=True)
-class Settings:
+class RobustnessSettings:
     """Accuracy and calibration on corrupted images."""
 
     images: int | None = setting(
@@ -97,13 +120,49 @@ def count_views(case: Case) -> int:
 
 ROBUSTNESS = Measure(
     needs="model",
-    table=TABLE,
-    part=PART,
+    table=ROBUSTNESS_TABLE,
+    part=ROBUSTNESS_PART,
     question="How networks classify",
     figures={"robustness": FigureKind(beside=("corruption_error",))},
-    settings=Settings,
+    settings=RobustnessSettings,
     arguments=choose_corruptions,
     takes=passes_of(count_views),
     shares=("corruptions", "corruptions_per_job"),
     reads=("corrupted",),
+)
+
+
+CORRUPTION_ERROR_TABLE = Table(
+    "corruption_error",
+    {
+        "model": ("string", "model, as the study names it"),
+        "corruption": ("string", "name of the corruption; mean for the mean of all"),
+        "images": ("int64", "number of images"),
+        "clean_error": ("float64", "share of wrong predictions on images as they are"),
+        "error": ("float64", "share of wrong predictions, mean over severities"),
+        **interval_columns("of error over images"),
+        "relative_error": ("float64", "error minus clean_error"),
+        "alexnet_error": ("float64", "error of AlexNet; null if unknown"),
+        "alexnet_ratio": ("float64", "error over alexnet_error; in the row mean, mean of ratios"),
+        **resampled_column("clean_error"),
+        **resampled_column("error"),
+    },
+)
+
+
+def choose_alexnet(case: Case) -> Given:
+    """Depend on the data set whose errors of AlexNet are divided by, if there are any."""
+    said, source = case.settings.alexnet, case.study.dataset_of(case.model).source
+    name = source["kind"] if said == "source" else said
+    return {"alexnet": name if name in get_args(WithAlexNet) else None}
+
+
+CORRUPTION_ERROR = Measure(
+    needs="parts",
+    table=CORRUPTION_ERROR_TABLE,
+    parts_of="robustness",
+    question="How networks classify",
+    figures={"robustness_by_accuracy": FigureKind(published=frozenset({"accuracy", "robustness"}))},
+    settings_of=("robustness", RobustnessSettings),
+    merge=Merge(together(choose_alexnet, bootstrap)),
 )

@@ -7,7 +7,7 @@ import numpy as np
 from vitscope.claims.claim import Claim, Evidence, attending, in_order
 from vitscope.claims.points import Points
 from vitscope.claims.statistics import Found, Statistic, compare_kinds, grows_with_depth
-from vitscope.measures.singular_values.table import TOKENS
+from vitscope.measures.singular_values.measure import TOKENS
 
 _VALUE = "effective_rank"
 _FALL = grows_with_depth(_VALUE, "effective rank of tokens", sign=-1)

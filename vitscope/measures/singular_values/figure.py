@@ -13,7 +13,7 @@ from vitscope.drawing.axes import begin_at_zero, depth_bar, share_scale
 from vitscope.drawing.figure import Member
 from vitscope.drawing.looks import DOTTED, GRAY, THIN, curve_of_depth
 from vitscope.drawing.panels import Panel, make_panels, stack_panels
-from vitscope.measures.singular_values.table import FLOOR, IMAGES, TOKENS
+from vitscope.measures.singular_values.measure import FLOOR, IMAGES, TOKENS
 
 _LABELS = {TOKENS: "log(σᵢ / σ₁) of tokens", IMAGES: "log(σᵢ / σ₁) of images"}
 

@@ -1,5 +1,0 @@
-"""How far the table of the default study may differ from the expected one."""
-
-from tests.helpers.expected import Expected
-
-TABLE = Expected(["model", "image"], 1e-4, without=("rollout", "picture"))

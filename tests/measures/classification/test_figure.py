@@ -1,0 +1,279 @@
+"""Errors and losses, by model and by window: measured marks are filled, published ones open."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from tests.helpers.drawing import RESNET, VIT
+from vitscope.claims.published import read_published
+from vitscope.drawing.figure import Member
+from vitscope.drawing.looks import look_of
+from vitscope.measures.registry import kinds
+from vitscope.measures.scores import calibration, reliability, scores_of
+from vitscope.package_data import PUBLISHED_POINTS
+
+METRICS = ("error_percent", "nll_train")
+FAMILIES = ["resnet", "vit", "pit", "swin", "alternet", "mixer"]
+MEMBERS = [Member(family, family, family) for family in FAMILIES]
+ERRORS = [5.5, 13.6, 13.4, 21.9, 5.4, 16.1]
+# From the smallest error to the largest.
+ORDER = [name for _, name in sorted(zip(ERRORS, FAMILIES, strict=True))]
+SERIES = {
+    "fit": {"resnet": "R", "vit": "ViT", "pit": "PiT", "swin": "Swin", "mixer": "Mixer"},
+    "fit_by_window": {"resnet": "3x3", "vit": "5x5", "mixer": "8x8"},
+}
+FILES = {"fit": "fig5.csv", "fit_by_window": "fig7a.csv"}
+
+
+def rows(model: str, error: float) -> pd.DataFrame:
+    """Return the rows of a model: an error with an interval, and a loss without."""
+    return pd.DataFrame(
+        {
+            "model": model,
+            "metric": METRICS,
+            "images": [2000, 1000],
+            "value": [error, 0.7 + error / 50],
+            "ci_low": [error - 1, np.nan],
+            "ci_high": [error + 1.5, np.nan],
+        }
+    )
+
+
+TABLE = pd.concat(map(rows, FAMILIES, ERRORS)).sample(frac=1, random_state=0)
+
+
+def marks(axes, face):
+    """Return the marks of an axis, the measured ones filled and the published ones open."""
+    lines = [line for line in axes.lines if line.get_marker() != "None"]
+    return [line for line in lines if (line.get_markerfacecolor() == "white") == (face == "open")]
+
+
+def placed(kind, place, value):
+    """Return where a value is marked: models stand one below or one beside the other."""
+    return [value, place] if kind == "fit" else [place, value]
+
+
+@pytest.mark.parametrize(("kind", "order"), [("fit", ORDER), ("fit_by_window", FAMILIES)])
+def test_marks_and_intervals_show_the_table(drawn_from, kind, order):
+    figure = drawn_from(kind, {"fit": TABLE}, MEMBERS)
+    indexed = TABLE.set_index(["model", "metric"])
+    for axes, metric in zip(figure.axes, METRICS, strict=True):
+        for place, (mark, model) in enumerate(zip(marks(axes, "filled"), order, strict=True)):
+            row, look = indexed.loc[(model, metric)], look_of(Member(model, model, model))
+            assert mark.get_xydata().tolist() == [placed(kind, place, row["value"])]
+            assert (mark.get_color(), mark.get_marker()) == (look.color, look.marker)
+            (segment,) = axes.collections[place].get_segments()
+            if metric == "error_percent":
+                ends = [placed(kind, place, row[end]) for end in ("ci_low", "ci_high")]
+                assert segment.tolist() == ends
+            else:
+                assert not segment.size
+    error, loss = figure.axes
+    axis = error.yaxis if kind == "fit" else error.xaxis
+    assert [label.get_text() for label in axis.get_ticklabels()] == order
+    if kind == "fit":
+        # The smallest error is on top.
+        assert error.get_ylim() == loss.get_ylim() == (5.6, -0.6)
+
+
+@pytest.mark.parametrize("same_models", [True, False])
+@pytest.mark.parametrize(("kind", "order"), [("fit", ORDER), ("fit_by_window", FAMILIES)])
+def test_published_points_are_open_and_of_other_models_on_axes_of_their_own(
+    drawn_from, points_file, kind, order, same_models
+):
+    file, series = points_file.with_name(FILES[kind]), SERIES[kind]
+    published = read_published(file, kinds()[kind].published, series, same_models)
+    figure = drawn_from(kind, {"fit": TABLE}, MEMBERS, published)
+    theirs = pd.read_csv(file).set_index(["model", "metric"])["value"]
+    measured, others = figure.axes[:2], figure.axes[2:]
+    assert len(others) == (0 if same_models else 2)
+    for axes, metric in zip(others or measured, METRICS, strict=True):
+        shown = [place for place, name in enumerate(order) if name in series]
+        values = [theirs[series[order[place]], metric] for place in shown]
+        for mark, place, value in zip(marks(axes, "open"), shown, values, strict=True):
+            (point,) = mark.get_xydata().tolist()
+            at = point[kind == "fit"]
+            assert point == placed(kind, at, value)
+            # Beside the measured one, and before the next model.
+            assert 0 < at - place < 0.5
+
+
+SHAPE_MEMBERS = (RESNET, VIT)
+
+
+def measured(model: str, shape: float, texture: float) -> pd.DataFrame:
+    """The table of a model: all images, and three shapes around them."""
+    factor = np.array([1, 0.5, 1.0, 1.5])
+    bias = shape / (shape + texture) * factor
+    return pd.DataFrame(
+        {
+            "model": model,
+            "class_name": ["all", "disk", "ring", "star"],
+            "images": [300, 100, 100, 100],
+            "shape_accuracy": shape * factor,
+            "texture_accuracy": texture,
+            "shape_bias": bias,
+            "ci_low": bias - 0.02,
+            "ci_high": bias + 0.03,
+            "consistency": np.nan,
+            "consistency_low": np.nan,
+            "consistency_high": np.nan,
+        }
+    )
+
+
+ALL = pd.concat([measured("vit", 0.16, 0.4), measured("resnet", 0.08, 0.4)])
+
+
+def test_bars_and_markers_show_the_table(drawn_from):
+    figure = drawn_from("shape_texture", {"shape_texture": ALL}, SHAPE_MEMBERS)
+    decisions, bias = figure.axes
+    _, *lines = bias.lines
+    for height, member in enumerate(SHAPE_MEMBERS):
+        of_model = ALL[ALL["model"] == member.model]
+        (row,) = of_model[of_model["class_name"] == "all"].to_dict("records")
+        shape, texture = row["shape_accuracy"], row["texture_accuracy"]
+        bars = decisions.patches[3 * height : 3 * height + 3]
+        widths = [bar.get_width() for bar in bars]
+        assert widths == pytest.approx([shape, texture, 1 - shape - texture])
+        assert [bar.get_x() for bar in bars] == pytest.approx([0, shape, shape + texture])
+        assert {round(bar.get_y() + bar.get_height() / 2, 9) for bar in bars} == {height}
+
+        shapes = of_model[of_model["class_name"] != "all"]
+        ticks, marker = lines[2 * height : 2 * height + 2]
+        np.testing.assert_array_equal(ticks.get_xdata(), shapes["shape_bias"])
+        assert set(ticks.get_ydata()) == {height}
+        assert marker.get_xydata().tolist() == [[row["shape_bias"], height]]
+        (segment,) = bias.collections[height].get_segments()
+        assert segment.tolist() == [[row["ci_low"], height], [row["ci_high"], height]]
+    # The first model is on top.
+    bottom, top = decisions.get_ylim()
+    assert top < 0 < 1 < bottom
+
+
+def test_a_model_that_decides_for_neither_has_no_marker(drawn_from):
+    lost = measured("resnet", 0.1, 0.4)
+    lost[["shape_accuracy", "texture_accuracy"]] = 0.0
+    lost[["shape_bias", "ci_low", "ci_high"]] = np.nan
+    figure = drawn_from("shape_texture", {"shape_texture": lost}, SHAPE_MEMBERS[:1])
+    assert [bar.get_width() for bar in figure.axes[0].patches] == [0, 0, 1]
+    assert np.isnan(figure.axes[1].lines[-1].get_xdata()).all()
+
+
+def test_people_and_published_networks_stand_below(drawn_from):
+    path = PUBLISHED_POINTS / "cue_conflict.csv"
+    columns = kinds()["shape_texture"].published
+    others = {name: name for name in ("people", "ResNet-50")}
+    published = read_published(path, columns, others)
+    figure = drawn_from("shape_texture", {"shape_texture": ALL}, SHAPE_MEMBERS, published)
+    decisions, bias, consistency = figure.axes
+    assert [label.get_text() for label in decisions.get_yticklabels()][2:] == [*others]
+    widths = [bar.get_width() for bar in decisions.patches[9:12]]
+    assert widths == pytest.approx([162 / 1200, 572 / 1200, 466 / 1200])
+    # Ticks of 16 categories, then the marker of all.
+    *_, ticks, marker = bias.lines
+    assert len(ticks.get_xdata()) == 16
+    assert marker.get_xydata().tolist() == [[162 / 734, 3]]
+    shown = [line.get_xydata()[0].tolist() for line in consistency.lines[:-1]]
+    assert shown[2:] == [[pytest.approx(0.331, abs=5e-4), 2], [pytest.approx(0.067, abs=5e-4), 3]]
+
+
+def test_consistency_has_its_interval(drawn_from):
+    values = {"consistency": 0.2, "consistency_low": 0.1, "consistency_high": 0.4}
+    figure = drawn_from("shape_texture", {"shape_texture": ALL.assign(**values)}, SHAPE_MEMBERS)
+    assert len(figure.axes) == 3
+    (segment,) = figure.axes[2].collections[0].get_segments()
+    assert segment.tolist() == [[0.1, 0], [0.4, 0]]
+
+
+RELIABILITY_MEMBERS = (RESNET, VIT)
+
+
+def predicted(overconfidence: float, images: int = 400) -> pd.DataFrame:
+    """Predictions of ten classes, none with a confidence from 0.3 to 0.5."""
+    generator = np.random.default_rng(0)
+    confidence = generator.choice([0.15, 0.25, 0.55, 0.65, 0.75, 0.85, 0.95], images)
+    confidence += generator.uniform(-0.04, 0.04, images)
+    right = generator.random(images) < confidence - overconfidence
+    label = generator.integers(10, size=images)
+    prediction = np.where(right, label, (label + 1) % 10)
+    columns = {"label": label, "prediction": prediction, "confidence": confidence}
+    return pd.DataFrame({**columns, "nll": 1.0, "brier": 0.5, "top5": True})
+
+
+def tables_of(predictions: dict[str, pd.DataFrame]) -> dict[str, pd.DataFrame]:
+    """The tables of models, in no particular order."""
+    bins = [reliability(own).assign(model=name) for name, own in predictions.items()]
+    scores = [
+        {"model": name, "images": len(own)} | scores_of(own, 10) | calibration(own, 50, 0)
+        for name, own in predictions.items()
+    ]
+    return {
+        "reliability": pd.concat(bins).sample(frac=1, random_state=0),
+        "classification": pd.DataFrame(scores).sample(frac=1, random_state=1),
+    }
+
+
+TABLES = tables_of({"resnet": predicted(-0.3), "vit": predicted(0.2)})
+
+
+@pytest.fixture
+def drawn(drawn_from):
+    def draw_it(members=RELIABILITY_MEMBERS, tables=TABLES):
+        axes = drawn_from("reliability", tables, members).axes
+        # The diagrams, and the histograms below them.
+        return axes[: len(members)], axes[len(members) :]
+
+    return draw_it
+
+
+def boxes(container):
+    frame = pd.DataFrame(
+        [(b.get_x(), b.get_width(), b.get_y(), b.get_height()) for b in container],
+        columns=["x", "width", "y", "height"],
+    )
+    return frame.sort_values("x", ignore_index=True)
+
+
+def test_panels_show_the_table(drawn):
+    for axes, histogram, member in zip(*drawn(), RELIABILITY_MEMBERS, strict=True):
+        bins = TABLES["reliability"].query(f"model == '{member.model}'").sort_values("bin")
+        filled = bins[bins["images"] > 0]
+        assert filled["bin"].tolist() == [1, 2, 5, 6, 7, 8, 9]
+        accuracy, gap = map(boxes, axes.containers)
+        for bars in (accuracy, gap):
+            np.testing.assert_allclose(bars["x"], filled["low"])
+            np.testing.assert_allclose(bars["x"] + bars["width"], filled["high"])
+        np.testing.assert_array_equal(accuracy["y"], 0)
+        np.testing.assert_allclose(accuracy["height"], filled["accuracy"])
+        ends = np.sort(np.c_[gap["y"], gap["y"] + gap["height"]], axis=1)
+        np.testing.assert_allclose(ends, np.sort(filled[["accuracy", "confidence"]], axis=1))
+        shares = boxes(histogram.containers[0])
+        np.testing.assert_allclose(shares["x"], bins["low"], atol=1e-12)
+        np.testing.assert_allclose(shares["height"], bins["images"] / 400)
+
+
+def test_bins_without_a_hit_have_a_gap(drawn):
+    # All of one bin, and all wrong: the accuracy is 0, and seen.
+    wrong = predicted(0).query("0.6 < confidence < 0.7")
+    wrong = wrong.assign(prediction=(wrong["label"] + 1) % 10)
+    (axes,), _ = drawn(RELIABILITY_MEMBERS[:1], tables_of({"resnet": wrong}))
+    accuracy, gap = map(boxes, axes.containers)
+    assert accuracy["height"].tolist() == [0]
+    assert gap["height"].tolist() == pytest.approx([wrong["confidence"].mean()])
+
+
+def test_scores_are_written_out(drawn):
+    scores = TABLES["classification"].set_index("model")
+    for axes, member in zip(drawn()[0], RELIABILITY_MEMBERS, strict=True):
+        found = scores.loc[member.model]
+        accuracy, ece, signed, calibrated = (
+            100 * found[["accuracy", "ece", "signed_ece", "ece_calibrated"]]
+        )
+        # One is made to be less confident than right, the other more.
+        sure = "underconfident" if member is RESNET else "overconfident"
+        assert axes.texts[0].get_text().split("\n") == [
+            f"accuracy {accuracy:.1f} %, NLL {found['nll']:.2f}",
+            f"{sure} by {abs(signed):.1f} %",
+            f"ECE {ece:.1f} % (calibrated: {calibrated:.1f} %)",
+        ]

@@ -1,0 +1,329 @@
+"""What attention looks at in images: its maps, and its rollout through a network."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import torch
+from PIL import Image
+from torch import Tensor, nn
+
+from vitscope.errors import VitscopeError, nearest, quoted
+from vitscope.files.arrays import Array
+from vitscope.image_size import ImageSize, height_and_width
+from vitscope.measures.attending import attention_of
+from vitscope.measures.given import OnModel
+from vitscope.measures.shown import images_shown, name_class
+from vitscope.measures.tokens import Tokens, over_heads, pooling, tokens_of, whole
+from vitscope.networks.attention.reading import Attention, Weights, attending
+
+
+def without_lowest(weights: Tensor, share: float) -> Tensor:
+    """Return weights whose lowest share is zero."""
+    kept = weights.flatten().clone()
+    order = kept.argsort(stable=True)
+    kept[order[: int(share * len(order))]] = 0
+    return kept.view_as(weights)
+
+
+class Rollout:
+    """What the tokens of the stream are of those that the first attention is of, in a pass.
+
+    Where it is `of_relevance` in place of attention, rows are not normalized, and what a token has
+    of itself is left out in the end: where gradients are small, it would be nearly all.
+    """
+
+    def __init__(self, attentions: Sequence[Attention], of_relevance: bool = False) -> None:
+        self._attentions = attentions
+        self.of_relevance = of_relevance
+        self._queries = [tokens_of(each.queries) for each in attentions]
+        self._keys = [tokens_of(each.keys) for each in attentions]
+        # Where keys are pooled, those that they are of.
+        self._first = max(self._keys[0], self._queries[0], key=lambda each: len(each.places))
+        # What a map is of another does not depend on images.
+        self._pooling = cache(pooling)
+        self.begin()
+
+    @property
+    def grid(self) -> tuple[int, int]:
+        """The rows and columns of the map that the first attention reads."""
+        return self._first.grid
+
+    def begin(self) -> None:
+        """Begin with another image."""
+        self._stream = self._first
+        kind = torch.float64 if self.of_relevance else torch.float32
+        self._joint = torch.eye(len(self._stream), dtype=kind)
+        # What is there without any attention.
+        self._own = self._joint.clone() if self.of_relevance else None
+
+    def run(self, network: nn.Module, image: Tensor, heads: str, discard: float = 0.0) -> Any:
+        """Go through all attention of one image, as the network takes it; return what it returns.
+
+        `heads` says how they are put together, and `discard` which share of the weights of each
+        attention, the lowest ones, is then left out.
+        """
+
+        def read(position: int, weights: Weights) -> None:
+            self.add(position, without_lowest(over_heads(weights, heads)[0], discard))
+
+        self.begin()
+        with attending(network, self._attentions, read), torch.inference_mode():
+            return network(image)
+
+    def add(self, position: int, weights: Tensor) -> None:
+        """Go on through an attention, (windows, queries, keys) of one image."""
+        queries, keys = self._queries[position], self._keys[position]
+        matrix = whole(weights.cpu().to(self._joint.dtype), queries, keys)
+        if not len(queries.places):
+            self._take(keys)
+            rows = slice(len(keys.places), len(keys.places) + queries.prefix)
+            own = torch.eye(len(keys))[rows]
+            self._joint[rows] = self._shares(matrix + own) @ self._joint
+        elif len(queries) > len(keys):
+            # Keys are pooled: what is taken of one is shared by the positions that it covers.
+            self._take(queries)
+            covered = self._pooling(queries, keys).to(matrix)
+            self._joint = self._shares(matrix @ covered + torch.eye(len(queries))) @ self._joint
+        else:
+            self._take(keys)
+            if keys.same(queries):
+                matrix.diagonal().add_(1)
+            else:
+                pooling = self._pooling(keys, queries).to(matrix)
+                matrix = matrix + pooling
+                self._own = None if self._own is None else pooling @ self._own
+            self._joint = self._shares(matrix) @ self._joint
+            self._stream = queries
+
+    def _shares(self, matrix: Tensor) -> Tensor:
+        return matrix if self.of_relevance else matrix / matrix.sum(-1, keepdim=True)
+
+    def _take(self, tokens: Tokens) -> None:
+        """Let the stream be of other tokens, as where its map is pooled."""
+        if not tokens.same(self._stream):
+            pooling = self._pooling(self._stream, tokens).to(self._joint)
+            self._joint = pooling @ self._joint
+            self._own = None if self._own is None else pooling @ self._own
+            self._stream = tokens
+
+    def result(self) -> tuple[str, Tensor]:
+        """Return whose row is taken, and what it takes of each position, over the largest."""
+        placed = len(self._stream.places)
+        joint = self._joint if self._own is None else self._joint - self._own
+        if self._stream.prefix:
+            name, row = "class token", joint[placed]
+        else:
+            name, row = "mean of queries", joint[:placed].mean(0)
+        values = row[: len(self._first.places)]
+        # Nothing of any position is taken where all is of tokens without a place.
+        return name, values / values.max().clamp_min(torch.finfo(values.dtype).tiny)
+
+
+def measure_attention_rollout(
+    given: OnModel, heads: str, discard: float, chosen: Mapping[str, Any]
+) -> pd.DataFrame:
+    """Return what the output looks at, for the images that are shown."""
+    network = given.network.eval().to(given.device)
+    attentions = attention_of(given)
+    rollout = Rollout(attentions)
+    found = []
+    for row, picture, image in images_shown(given, **chosen):
+        returned = rollout.run(network, image, heads, discard)
+        of, values = rollout.result()
+        height, width = rollout.grid
+        found.append(
+            {
+                "model": given.model,
+                "image": row,
+                "fusion": f"{heads}, lowest {100 * discard:g} % discarded" if discard else heads,
+                "of": of,
+                "height": height,
+                "width": width,
+                "rollout": values.double().tolist(),
+                "picture": picture,
+                **name_class(given, returned),
+            }
+        )
+    return pd.DataFrame(found)
+
+
+SECTION = "analysis.attention_maps"
+
+
+def measure_attention_maps(
+    given: OnModel, shows: Mapping[str, Any], chosen: Mapping[str, Any]
+) -> pd.DataFrame:
+    """Return maps of every head, and of one head for several queries."""
+    network = given.network.eval().to(given.device)
+    attentions = attention_of(given)
+    number = attention_named(attentions, shows["block"], given.model)
+    maps = Maps(given.model, given.settings["image_size"], attentions[number])
+    maps.show_heads(shows["query"])
+    maps.show_queries(shows["head"], shows["queries"])
+    found: list[dict[str, Any]] = []
+    for row, picture, image in images_shown(given, **chosen):
+        facts = {"model": given.model, "attention": number, "image": row, "picture": picture}
+        shown, returned = maps_of(network, maps, image)
+        facts |= name_class(given, returned)
+        mask = given.images.mask(row)
+        found.extend({**facts, **each, **_on_subject(each, mask)} for each in shown)
+    return pd.DataFrame(found).assign(mass=shows["mass"])
+
+
+def _on_subject(shown: Mapping[str, Any], mask: Array | None) -> dict[str, float | None]:
+    """Return the share of the subject in a map, and in the image; null where no mask says it."""
+    if mask is None:
+        return {"on_subject": None, "subject": None}
+    plane = Image.fromarray(mask.astype(np.float32))
+    # The mean of the mask over each position.
+    covered = np.asarray(plane.resize((shown["width"], shown["height"]), Image.Resampling.BOX))
+    weights = np.asarray(shown["weights"])
+    return {
+        "on_subject": float(weights @ covered.ravel() / weights.sum()),
+        "subject": float(covered.mean()),
+    }
+
+
+def attention_named(
+    attentions: Sequence[Attention], block: str | int | None, model: str, where: str = SECTION
+) -> int:
+    """Return which attention is shown; `where` is the section of settings that says it."""
+    if block is None:
+        placed = [n for n, each in enumerate(attentions) if not np.isnan(each.queries).all()]
+        return placed[-1] if placed else len(attentions) - 1
+    if isinstance(block, int):
+        if -len(attentions) <= block < len(attentions):
+            return block % len(attentions)
+        raise VitscopeError(
+            f"{where}.block: found {block}, allowed for models.{model}, which has "
+            f"{len(attentions)} attentions: {-len(attentions)} to {len(attentions) - 1}, or a name."
+        )
+    names = [each.name for each in attentions]
+    # A block name stands for the attention inside it.
+    inside = [n for n, name in enumerate(names) if f"{name}.".startswith(f"{block}.")]
+    if not inside:
+        raise VitscopeError(
+            f"{where}.block: found {quoted(block)}, and models.{model} has no "
+            f"attention there; it has {', '.join(names)}.{nearest(block, names)}"
+        )
+    return inside[-1]
+
+
+@dataclass(frozen=True)
+class _Asked:
+    """A query that is shown: a token by its number, or None for the mean of all with a place."""
+
+    shows: str
+    of: str
+    token: int | None
+    heads: Sequence[int]
+    row: float | None = None
+    column: float | None = None
+
+
+class Maps:
+    """Makes the maps of one attention, for the queries and heads that are asked for."""
+
+    def __init__(
+        self, model: str, image_size: ImageSize, attention: Attention, where: str = SECTION
+    ) -> None:
+        self.attention = attention
+        self._model, self._where = model, where
+        self._size = np.array(height_and_width(image_size))
+        self._queries, self._keys = tokens_of(attention.queries), tokens_of(attention.keys)
+        self._asked: list[_Asked] = []
+
+    def show_heads(
+        self, query: Sequence[float] | None, chosen: Sequence[int] | None = None
+    ) -> None:
+        """Show heads, or all, of a query: in pixels, or None for what stands for the image."""
+        heads = self._heads("heads", range(self.attention.heads) if chosen is None else chosen)
+        if query is not None:
+            asked = self._query("heads", query, heads)
+        elif self._queries.prefix:
+            asked = _Asked("heads", "class token", len(self._queries.places), heads)
+        else:
+            asked = _Asked("heads", "mean of queries", None, heads)
+        self._asked.append(asked)
+
+    def show_queries(self, head: int, queries: Sequence[Sequence[float]]) -> None:
+        """Show one head for several queries, in pixels; if none, for the middles of quarters."""
+        heads = self._heads("head", [head])
+        if len(self._queries.places):
+            quarters = np.outer((0.25, 0.75), self._size).T
+            middles = [[row, column] for row in quarters[0] for column in quarters[1]]
+            self._asked += [self._query("queries", each, heads) for each in queries or middles]
+
+    def _heads(self, key: str, chosen: Sequence[int]) -> Sequence[int]:
+        there = range(self.attention.heads)
+        for head in chosen:
+            if head not in there:
+                raise VitscopeError(
+                    f"{self._where}.{key}: found {head}, allowed for "
+                    f"{quoted(self.attention.name)} of models.{self._model}: 0 to {len(there) - 1}."
+                )
+        return chosen
+
+    def _query(self, shows: str, query: Sequence[float], heads: Sequence[int]) -> _Asked:
+        """Return the query that is nearest to a pixel of the image."""
+        place = np.array(query)
+        if (place < 0).any() or (place > self._size).any():
+            raise VitscopeError(
+                f"{self._where}: found the query {list(query)}, and images of "
+                f"models.{self._model} have {' x '.join(map(str, self._size))} pixels."
+            )
+        if not len(self._queries.places):
+            raise VitscopeError(
+                f"{self._where}: {quoted(self.attention.name)} of models.{self._model} "
+                f"has no queries with a place: name another block, or leave the query out."
+            )
+        token = self._queries.nearest(*(place / self._size))
+        row, column = self._queries.places[token] * self._size
+        return _Asked(shows, "query", token, heads, float(row), float(column))
+
+    def of(self, weights: Weights) -> Iterator[dict[str, Any]]:
+        """Yield the maps of an image."""
+        found: dict[tuple[int, int], Array] = {}
+        for piece in weights.pieces():
+            for place, head in enumerate(range(piece.heads.start, piece.heads.stop)):
+                matrix = whole(piece.weights[0, :, place].float().cpu(), self._queries, self._keys)
+                for number, asked in enumerate(self._asked):
+                    if head in asked.heads:
+                        found[number, head] = _row(matrix, asked.token, self._queries, self._keys)
+        height, width = self._keys.grid
+        for (number, head), values in sorted(found.items()):
+            asked = self._asked[number]
+            yield {
+                "name": self.attention.name,
+                "shows": asked.shows,
+                "of": asked.of,
+                "query_row": asked.row,
+                "query_column": asked.column,
+                "head": head,
+                "height": height,
+                "width": width,
+                "weights": values.tolist(),
+            }
+
+
+def maps_of(network: nn.Module, maps: Maps, image: Tensor) -> tuple[list[dict[str, Any]], Any]:
+    """Return the maps of one image, as the network takes it, and what the network returns."""
+    found: list[dict[str, Any]] = []
+
+    def read(_: int, weights: Weights) -> None:
+        found.extend(maps.of(weights))
+
+    with attending(network, [maps.attention], read), torch.inference_mode():
+        returned = network(image)
+    return found, returned
+
+
+def _row(matrix: Tensor, token: int | None, queries: Tokens, keys: Tokens) -> Array:
+    """Return what a query takes of each key with a place, or all of them on average."""
+    row = matrix[: len(queries.places)].mean(0) if token is None else matrix[token]
+    values: Array = row[: len(keys.places)].double().numpy()
+    return values

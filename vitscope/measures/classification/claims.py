@@ -1,0 +1,166 @@
+"""Claims about the fit of models, and about whether they go by shape or by texture."""
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from vitscope.claims.alike import local_against_global
+from vitscope.claims.claim import (
+    Claim,
+    Evidence,
+    Models,
+    Subject,
+    attention_against_convolution,
+    convolutional,
+    value_in_row,
+)
+from vitscope.claims.points import Points
+from vitscope.claims.statistics import Found, Statistic, larger, one_value, smaller, value_of
+from vitscope.files.arrays import Array
+from vitscope.measures.classification.compute import count_decisions, letters_of, shape_share
+from vitscope.measures.columns import RESAMPLED
+from vitscope.measures.intervals import bootstrap_means
+
+# Of the error of a published network, which is known with its number of images and no more.
+RESAMPLES = 2000
+
+_NLL = "nll_train", "training NLL"
+_ERROR = "error_percent", "test error"
+_PUBLISHED = (
+    "Errors are in percentage points. Two published errors are resampled independently, though "
+    "they are of the same images, so that the interval of their difference is rather too wide."
+)
+_OF_BIAS = f"The paper's Fig. 5: the first model has no Convs, and the second no MSAs. {_PUBLISHED}"
+_OF_WINDOWS = (
+    "The paper's Fig. 7: the first model has a window of attention (`attention_window`), the "
+    "second has none, and nothing else of their networks and trainings differs. " + _PUBLISHED
+)
+
+
+def _without_against_convolution(models: Models) -> list[Subject]:
+    """Pair each model that has no Convs with each convolutional one."""
+    without = [model for model, traits in models.items() if "conv" not in traits.kinds]
+    return [(model, *other) for model in without for other in convolutional(models)]
+
+
+def _measured(rows: pd.DataFrame, _blocks: pd.DataFrame | None = None) -> pd.DataFrame:
+    return rows.rename(columns={"metric": "measure"})
+
+
+def _published(points: pd.DataFrame) -> pd.DataFrame:
+    """Return published points, with resamples of an error whose number of images is known."""
+    resampled: dict[str, Any] = {
+        f"value{RESAMPLED}": [
+            _resample(share, images) if np.isfinite(images) else None
+            for share, images in zip(points["value"] / 100, points["images"], strict=True)
+        ]
+    }
+    return _measured(points).assign(**resampled)
+
+
+def _resample(share: float, images: float) -> Array:
+    # Networks that err on other counts of images have other seeds.
+    wrong = np.random.default_rng(round(share * images)).binomial(int(images), share, RESAMPLES)
+    resampled: Array = 100 * wrong / images
+    return resampled
+
+
+CLAIMS_FIT = Evidence(
+    "fit",
+    (
+        Claim(
+            "weak_bias_fits_worse",
+            "A model of weaker inductive bias has the higher training loss",
+            "Fig. 5",
+            _without_against_convolution,
+            larger(*_NLL),
+            _OF_BIAS,
+        ),
+        Claim(
+            "weak_bias_errs_more",
+            "A model of weaker inductive bias has the higher test error",
+            "Fig. 5",
+            _without_against_convolution,
+            larger(*_ERROR),
+            _OF_BIAS,
+        ),
+    ),
+    _measured,
+    _published,
+)
+
+CLAIMS_FIT_BY_WINDOW = Evidence(
+    "fit",
+    (
+        Claim(
+            "local_attention_fits_better",
+            "Local attention has a lower training loss than global attention",
+            "Fig. 7",
+            local_against_global,
+            smaller(*_NLL),
+            _OF_WINDOWS,
+        ),
+        Claim(
+            "local_attention_errs_less",
+            "Local attention has a lower test error than global attention",
+            "Fig. 7",
+            local_against_global,
+            smaller(*_ERROR),
+            _OF_WINDOWS,
+        ),
+    ),
+    _measured,
+    _published,
+)
+
+
+# Of published decisions; all are of the same images, and resampled alike.
+DRAWS_OF_PEOPLE = 2000
+
+
+def _published_decisions(points: pd.DataFrame) -> pd.DataFrame:
+    """Return the shape bias of published decisions as a point that is counted."""
+    letters = letters_of(points["decisions"])
+    by_image = np.stack([(letters == cue).mean(axis=0) for cue in "st"], axis=1)
+    resampled = shape_share(bootstrap_means(by_image, DRAWS_OF_PEOPLE, 0))
+    value = count_decisions(letters)["shape_bias"].iloc[0]
+    return pd.DataFrame(
+        {"measure": ["shape_bias"], "value": [value], f"value{RESAMPLED}": [resampled]}
+    )
+
+
+def _texture_over_shape(points: Points) -> Found | None:
+    bias = one_value(points, "shape_bias")
+    return None if bias is None else value_of(1 - 2 * bias)
+
+
+CLAIMS_SHAPE_TEXTURE = Evidence(
+    "shape_texture",
+    (
+        Claim(
+            "msa_goes_by_shape",
+            "MSAs go by shape more than Convs do",
+            "Section 3",
+            attention_against_convolution,
+            larger("shape_bias", "shape bias"),
+            "The paper infers this from Fig. 2b (Section 3) and has no such figure.",
+        ),
+        Claim(
+            "convs_go_by_texture",
+            "Convs go by texture",
+            "Geirhos et al. (2019), Fig. 4",
+            convolutional,
+            Statistic(
+                "difference of the shares of texture and of shape in decisions by either",
+                "The value is the share of texture in decisions for shape or texture minus "
+                "that of shape, which is the shape bias.",
+                _texture_over_shape,
+            ),
+            "The claim of an earlier paper, of networks trained on ImageNet and its "
+            "cue-conflict stimuli.",
+        ),
+    ),
+    value_in_row("shape_bias", "class_name", "all"),
+    _published_decisions,
+)

@@ -1,0 +1,65 @@
+"""The error on corrupted images, by corruption."""
+
+import numpy as np
+import pandas as pd
+
+from vitscope.corruptions import CLEAN, MEAN, SEVERITIES
+from vitscope.measures.columns import RESAMPLED
+from vitscope.measures.given import Parts
+from vitscope.measures.intervals import spread
+from vitscope.package_data import ALEXNET_ERRORS
+
+
+def merge_robustness(parts: Parts) -> pd.DataFrame:
+    """Return the scores of all parts, below each other."""
+    return pd.concat(parts.tables, ignore_index=True).drop(columns="right")
+
+
+def alexnet_errors(data: str) -> pd.Series:
+    """Return the published errors of AlexNet by corruption, means over all severities."""
+    errors = pd.read_csv(ALEXNET_ERRORS)
+    return errors[errors["data"] == data].set_index("corruption")["error"]
+
+
+def wrong_by_image(views: pd.DataFrame) -> pd.DataFrame:
+    """Return in which share of the severities each image, a column, is classified wrongly.
+
+    There is a row for each corruption, `none` among them, and one for the mean of the others.
+    """
+    wrong = pd.DataFrame(1.0 - np.stack([*views["right"]]))
+    shares = wrong.groupby(views["corruption"].to_numpy(), sort=False).mean()
+    shares.loc[MEAN] = shares.drop(CLEAN).mean()
+    return shares
+
+
+def corruption_error(
+    views: pd.DataFrame, alexnet: str | None, resamples: int, seed: int
+) -> pd.DataFrame:
+    """Return the error for each corruption, averaged over severities, and the mean of these.
+
+    `alexnet` is the data set whose errors of AlexNet they are divided by, if there is any.
+    """
+    wrong = wrong_by_image(views)
+    ends = spread(wrong.to_numpy().T, resamples, seed).columns("error")
+    found = pd.DataFrame({"error": wrong.mean(axis=1), **ends})
+    errors, of_clean = found.drop(CLEAN), found.loc[[CLEAN] * (len(found) - 1)]
+    errors["clean_error"] = of_clean["error"].to_numpy()
+    errors[f"clean_error{RESAMPLED}"] = of_clean[f"error{RESAMPLED}"].to_numpy()
+    errors["relative_error"] = errors["error"] - errors["clean_error"]
+    errors["alexnet_error"] = np.nan
+    if alexnet and {*views.loc[views["corruption"] != CLEAN, "severity"]} == {*SEVERITIES}:
+        errors["alexnet_error"] = alexnet_errors(alexnet).reindex(errors.index)
+    errors["alexnet_ratio"] = errors["error"] / errors["alexnet_error"]
+    of_means = ["alexnet_error", "alexnet_ratio"]
+    errors.loc[MEAN, of_means] = errors.drop(MEAN)[of_means].mean(skipna=False)
+    return errors.reset_index(names="corruption").assign(
+        model=views["model"].iloc[0], images=wrong.shape[1]
+    )
+
+
+def merge_corruption_error(
+    parts: Parts, alexnet: str | None, resamples: int, seed: int
+) -> pd.DataFrame:
+    """Return the corruption errors of a model from all parts of its robustness table."""
+    views = pd.concat(parts.tables, ignore_index=True)
+    return corruption_error(views, alexnet, resamples, seed)
