@@ -22,10 +22,10 @@ from vitscope.files.tensors import TensorFile
 from vitscope.jobs.job import Resources, find_job
 from vitscope.jobs.measures import measures_of_pass, merge_parts
 from vitscope.measures import registry
-from vitscope.measures.cka import measure_cka_between as between
-from vitscope.measures.cka.compute_cka_between import measure_cka_between
+from vitscope.measures.cka import measure as between
+from vitscope.measures.cka.compute import measure_cka_between
 from vitscope.measures.given import OnLatents
-from vitscope.measures.hessian.measure import TABLE
+from vitscope.measures.hessian.measure import HESSIAN_TABLE
 from vitscope.networks.checkpoints.conversion import convert_made
 from vitscope.networks.finding.cut_points import BLOCKS
 from vitscope.networks.running.checking import check_model
@@ -210,15 +210,15 @@ def test_parts_of_several_snapshots_are_merged(tmp_path: Path) -> None:
     paths = []
     for snapshot, what in (("warmup", "snapshot warmup"), ("end", "checkpoint")):
         for batch in (0, 1):
-            row = dict.fromkeys(TABLE.columns, 1) | {"model": "vit", "snapshot": snapshot}
+            row = dict.fromkeys(HESSIAN_TABLE.columns, 1) | {"model": "vit", "snapshot": snapshot}
             rows = pd.DataFrame([row | {"batch": batch, "converged": True}])
             paths.append(tmp_path / f"{snapshot}{batch}.parquet")
             facts = {"data_sha256": "d", f"{what}_sha256": f"digest of {snapshot}"}
-            TABLE.write(rows, paths[-1], facts)
+            HESSIAN_TABLE.write(rows, paths[-1], facts)
     target = tmp_path / "hessian.parquet"
     values = {"models": {"": "vit"}, "settings": {}, **merging_of("hessian")}
     merge_parts({"parts": paths}, {"table": target}, values, Resources())
-    merged = TABLE.read(target)
+    merged = HESSIAN_TABLE.read(target)
     assert merged["snapshot"].tolist() == ["warmup"] * 2 + ["end"] * 2
     assert merged["batch"].tolist() == [0, 1] * 2
     facts = read_metadata(target)
@@ -230,8 +230,12 @@ def test_parts_of_several_snapshots_are_merged(tmp_path: Path) -> None:
 
 
 def write_part(path: Path, of: str | None) -> Path:
-    row = dict.fromkeys(TABLE.columns, 1) | {"model": "vit", "snapshot": "end", "converged": True}
-    TABLE.write(pd.DataFrame([row]), path, {"data_sha256": "d"} | ({OF: of} if of else {}))
+    row = dict.fromkeys(HESSIAN_TABLE.columns, 1) | {
+        "model": "vit",
+        "snapshot": "end",
+        "converged": True,
+    }
+    HESSIAN_TABLE.write(pd.DataFrame([row]), path, {"data_sha256": "d"} | ({OF: of} if of else {}))
     return path
 
 
@@ -266,12 +270,12 @@ def test_parts_of_both_models_of_a_pair_are_merged(tmp_path: Path) -> None:
         paths[name] = [tmp_path / f"{name}.parquet"]
         part = measure_cka_between(OnLatents(latents, 0), batch_size=4)
         facts = {"data_sha256": f"data of {name}", "checkpoint_sha256": f"weights of {name}"}
-        between.PART.write(part, paths[name][0], facts)
+        between.CKA_BETWEEN_PART.write(part, paths[name][0], facts)
     target = tmp_path / "resnet+vit.parquet"
     models = {"": "resnet", "other_": "vit"}
     values = {"models": models, "settings": {}, **merging_of("cka_between")}
     merge_parts(paths, {"table": target}, values, Resources())
-    merged = between.TABLE.read(target)
+    merged = between.CKA_BETWEEN_TABLE.read(target)
     assert set(merged["model"]) == {"resnet"}
     assert set(merged["other_model"]) == {"vit"}
     assert merged[["index", "other_index"]].to_numpy().tolist() == [[0, 0], [1, 0]]

@@ -30,8 +30,7 @@ from vitscope.files.images import as_picture
 from vitscope.files.whole import atomic_path
 from vitscope.image_size import ImageSize, height_and_width
 from vitscope.measures.attending import attention_in
-from vitscope.measures.attention.compute_attention_maps import Maps, attention_named, maps_of
-from vitscope.measures.attention.rolling import Rollout
+from vitscope.measures.attention.maps import Maps, Rollout, attention_named, maps_of
 from vitscope.networks.attention.reading import Attention
 from vitscope.networks.finding.cut_points import CutPoint
 from vitscope.progress import Clock, Say

@@ -14,15 +14,9 @@ from tests.helpers.networks import described, mini, mini_blocks
 from tests.helpers.splits import on_model, shapes
 from tests.helpers.tiers import some_of
 from tests.networks.attention.test_reading import IMAGES, SIZE, TOKENS, Tokens, Windows, by_hand
-from vitscope.measures.attention.compute_attention_low_pass import (
-    measure_attention_low_pass,
-    pass_by_head,
-)
-from vitscope.measures.attention.measure_attention_low_pass import TABLE
-from vitscope.networks.attention.reading import Use, using
 from vitscope.measures.attention.compute import measure_attention_low_pass, pass_by_head
 from vitscope.measures.attention.measure import ATTENTION_LOW_PASS_TABLE
-from vitscope.networks.attention.use import Use, using
+from vitscope.networks.attention.reading import Use, using
 from vitscope.networks.finding.blocks import list_blocks
 
 Array = np.ndarray

@@ -27,10 +27,8 @@ from vitscope.measures.feature_variance.measure import (
     SPATIAL_SHARE_TABLE,
 )
 from vitscope.measures.given import OnLatents, Parts
-from vitscope.measures.per_image import merge_means
-from vitscope.networks.finding.cut_points import CUT_POINT
 from vitscope.measures.per_image import means, merge_means
-from vitscope.networks.finding.cut_point_columns import CUT_POINT
+from vitscope.networks.finding.cut_points import CUT_POINT
 
 MAPS = np.random.default_rng(0).normal(3, 2, (6, 5, 8, 7)).astype(np.float32)
 

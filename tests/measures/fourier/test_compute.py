@@ -33,7 +33,7 @@ from vitscope.measures.fourier.plane import (
 )
 from vitscope.measures.given import OnLatents, Parts
 from vitscope.measures.intervals import bootstrap_means
-from vitscope.networks.finding.cut_point_columns import CUT_POINT
+from vitscope.networks.finding.cut_points import CUT_POINT
 from vitscope.studies.loading import BUNDLED_STUDIES, load_study
 
 EDGES = (0.25, 0.5)

@@ -43,10 +43,9 @@ from vitscope.measures.hessian.measure import (
 )
 from vitscope.measures.hessian.merge import merge_hessian
 from vitscope.measures.hessian.operator import gauss_newton_of_model, of_model
-from vitscope.networks.finding.blocks import list_blocks
-from vitscope.networks.finding.parameters import LAYERS
+from vitscope.networks.finding.blocks import LAYERS, list_blocks
 from vitscope.studies.loading import load_study
-from vitscope.training.weight_decay import trained_parameters
+from vitscope.training.steps import trained_parameters
 
 TOP: dict[str, Any] = {"top": 5, "tolerance": 1e-3, "iterations": 200}
 PROBES = {"probes": 2, "steps": 12}

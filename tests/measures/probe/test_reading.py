@@ -28,7 +28,7 @@ from vitscope.measures.probe.reading import (
     votes_of_neighbours,
 )
 from vitscope.measures.probe.reading import merge_probe_tokens as merge_tokens
-from vitscope.networks.finding.cut_point_columns import CUT_POINT
+from vitscope.networks.finding.cut_points import CUT_POINT
 
 IMAGES, CHANNELS, CLASSES = 150, 12, 4
 DRAWN = np.random.default_rng(0)

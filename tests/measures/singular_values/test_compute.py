@@ -18,10 +18,8 @@ from vitscope.measures.singular_values.compute import (
     singular_values,
     taken,
 )
-from vitscope.measures.singular_values.table import FLOOR, PART, TABLE
-from vitscope.networks.finding.cut_points import CUT_POINT
 from vitscope.measures.singular_values.measure import FLOOR, PART, TABLE
-from vitscope.networks.finding.cut_point_columns import CUT_POINT
+from vitscope.networks.finding.cut_points import CUT_POINT
 
 RNG = np.random.default_rng(0)
 # More tokens than channels, and fewer.

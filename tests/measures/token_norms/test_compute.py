@@ -9,10 +9,6 @@ import torch
 
 from tests.helpers.latents import written
 from vitscope.measures.given import OnLatents, Parts
-from vitscope.measures.token_norms.compute import measure_token_norms, outliers, token_norms
-from vitscope.measures.token_norms.merge import merge_token_norms
-from vitscope.measures.token_norms.table import PART, QUANTILES, TABLE
-from vitscope.networks.finding.cut_points import CUT_POINT
 from vitscope.measures.token_norms.compute import (
     measure_token_norms,
     merge_token_norms,
@@ -20,7 +16,7 @@ from vitscope.measures.token_norms.compute import (
     token_norms,
 )
 from vitscope.measures.token_norms.measure import PART, QUANTILES, TABLE
-from vitscope.networks.finding.cut_point_columns import CUT_POINT
+from vitscope.networks.finding.cut_points import CUT_POINT
 
 MAPS = np.random.default_rng(0).normal(1, 2, (6, 5, 4, 3)).astype(np.float32)
 

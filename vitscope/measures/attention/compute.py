@@ -20,9 +20,8 @@ from vitscope.measures.attending import attention_of
 from vitscope.measures.attention.heads import EACH_HEAD, of_heads, place_of
 from vitscope.measures.attention.measure import VALUES
 from vitscope.measures.given import OnModel
-from vitscope.networks.attention.reading import Attention, Weights, attending
-from vitscope.networks.attention.use import Use, using
-from vitscope.networks.building.outputs import own_type
+from vitscope.networks.attention.reading import Attention, Use, Weights, attending, using
+from vitscope.networks.building.networks import own_type
 
 # What is added to attention before it is normalized anew (Park et al. 2023).
 EPSILON = 1e-8

@@ -19,7 +19,7 @@ from vitscope.networks.attention.finding import find_attention
 from vitscope.networks.attention.reading import Attention, Weights, attending
 from vitscope.networks.finding.capture import reading
 from vitscope.networks.finding.cut_points import CutPoint
-from vitscope.networks.finding.modes import Args, Kwargs, OperationMode
+from vitscope.networks.finding.operations import Args, Kwargs, OperationMode
 from vitscope.networks.running.predictions import decide_among
 
 SECTION = "analysis.class_maps"

@@ -17,10 +17,10 @@ from vitscope.measures.hessian.operator import (
     Loss,
     over_batches,
 )
-from vitscope.networks.building.plain_attention import plain_attention
-from vitscope.networks.finding.parameters import LAYERS, place_parameters
+from vitscope.networks.building.networks import plain_attention
+from vitscope.networks.finding.blocks import LAYERS, place_parameters
 from vitscope.progress import Say
-from vitscope.training.weight_decay import trained_parameters
+from vitscope.training.steps import trained_parameters
 
 
 def largest_eigenvalues(

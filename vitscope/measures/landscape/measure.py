@@ -14,9 +14,7 @@ from typing import Literal
 from vitscope.files.tables import Columns, Table
 from vitscope.measures.columns import SCORES
 from vitscope.measures.landscape.grid import claimed
-from vitscope.measures.landscape.table import TABLE
 from vitscope.measures.measure import Case, FigureKind, Given, Measure, Work, whole_settings
-from vitscope.measures.measure import Case, FigureKind, Given, Measure, Work
 from vitscope.settings.section import setting
 
 # Scores of targets, which are no labels.

@@ -16,9 +16,7 @@ from vitscope.files.arrays import Array
 from vitscope.measures.columns import RESAMPLED
 from vitscope.measures.given import OnModel
 from vitscope.measures.intervals import spread_of
-from vitscope.measures.receptive_field.measure import Settings
-from vitscope.measures.receptive_field.table import CLAIMED, SHARES
-from vitscope.measures.receptive_field.measure import CLAIMED, SHARES
+from vitscope.measures.receptive_field.measure import CLAIMED, SHARES, Settings
 from vitscope.networks.finding.capture import reading
 from vitscope.networks.finding.cut_points import CUT_POINT, CutPoint
 

@@ -20,6 +20,8 @@ the image.
 
 from dataclasses import dataclass
 
+from vitscope.files.tables import Columns, Table
+from vitscope.measures.columns import AT_CUT_POINT, resampled_column
 from vitscope.measures.measure import (
     Case,
     FigureKind,
@@ -31,10 +33,6 @@ from vitscope.measures.measure import (
     together,
     whole_settings,
 )
-from vitscope.measures.receptive_field.table import TABLE
-from vitscope.files.tables import Columns, Table
-from vitscope.measures.columns import AT_CUT_POINT, resampled_column
-from vitscope.measures.measure import Case, FigureKind, Given, Measure, passes_of
 from vitscope.settings.section import setting
 
 # Percent of all contributions, and those that claims are about.

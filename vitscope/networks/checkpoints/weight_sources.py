@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from vitscope.web import lockfile, redact
 from vitscope.errors import VitscopeError, nearest, not_there, quoted
+from vitscope.web import lockfile, redact
 
 PLACES = ("bundled", "path", "url", "timm", "hf", "made")
 HUB = "https://huggingface.co"
