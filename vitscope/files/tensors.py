@@ -271,7 +271,7 @@ class TensorFile:
         del self._sums[name]
 
     def read(self, name: str, first_row: int, rows: npt.NDArray[Any]) -> npt.NDArray[Any]:
-        """Fill `rows`, which has their shape and type, with those of a tensor from `first_row` on.
+        """Return the rows of a tensor from `first_row` on, in `rows`, of their shape and type.
 
         Where every row is read once, this is faster than the memory map: memory that is used again
         costs less than pages that have to be mapped first. The caller has to `check` them.

@@ -44,7 +44,7 @@ class Latents(Protocol):
         """Return maps as they are stored; who reads them has to `check` them."""
 
     def read(self, name: str, first_row: int, rows: "Array") -> "Array":
-        """Return maps from `first_row` on, as many as `rows`: copied there if they are in a file."""
+        """Return maps from `first_row` on, as many as `rows`: copied there if from a file."""
 
     def check(self, name: str, total: int) -> None:
         """Refuse maps whose checksums do not add up."""
