@@ -14,6 +14,7 @@ import torch
 from torch import Tensor, nn
 
 from bench.rows import Row
+from scripts._job import keep_memory
 from vitscope.files.tensors import TensorFile
 from vitscope.measures.feature_variance import compute as feature_variance
 from vitscope.measures.fourier import compute as fourier
@@ -209,6 +210,8 @@ def _measure_model(name: str, folder: Path) -> list[Row]:
 
 def measure() -> list[Row]:
     """Compare extraction and variance with the plain forward pass of the same batches."""
+    # As jobs do.
+    keep_memory()
     with tempfile.TemporaryDirectory() as folder:
         return [row for name in MODELS for row in _measure_model(name, Path(folder))]
 

@@ -270,8 +270,8 @@ class TensorFile:
         # Once is enough: what changes from now on is noticed by the next job.
         del self._sums[name]
 
-    def read(self, name: str, first_row: int, rows: npt.NDArray[Any]) -> None:
-        """Copy the rows of a tensor from `first_row` on to `rows`, which has their shape and type.
+    def read(self, name: str, first_row: int, rows: npt.NDArray[Any]) -> npt.NDArray[Any]:
+        """Return the rows of a tensor from `first_row` on, in `rows`, of their shape and type.
 
         Where every row is read once, this is faster than the memory map: memory that is used again
         costs less than pages that have to be mapped first. The caller has to `check` them.
@@ -282,6 +282,7 @@ class TensorFile:
         if not 0 <= first_row <= shape[0] - len(rows):
             raise ValueError(f"{name}: {len(rows)} rows from {first_row} on, of {shape[0]}")
         self._read(name, first_row * prod(shape[1:]) * dtype.itemsize, rows)
+        return rows
 
     def _read(self, name: str, offset: int, rows: npt.NDArray[Any]) -> None:
         """Fill `rows` with the bytes of a tensor from `offset` on."""

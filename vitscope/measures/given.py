@@ -43,8 +43,8 @@ class Latents(Protocol):
     def mapped(self, name: str) -> "Array":
         """Return maps as they are stored; who reads them has to `check` them."""
 
-    def read(self, name: str, first_row: int, rows: "Array") -> None:
-        """Copy maps from `first_row` on to `rows`."""
+    def read(self, name: str, first_row: int, rows: "Array") -> "Array":
+        """Return maps from `first_row` on, as many as `rows`: copied there if from a file."""
 
     def check(self, name: str, total: int) -> None:
         """Refuse maps whose checksums do not add up."""

@@ -38,7 +38,7 @@ def _slices(latents: Latents, name: str) -> Iterator[_Slice]:
 
 
 class _Reader:
-    """Read slices; each thread has a buffer of its own, which every read overwrites."""
+    """Read slices; each thread has a buffer of its own, which every read of a file overwrites."""
 
     def __init__(self, latents: Latents, names: Mapping[str, Any]) -> None:
         self._latents = latents
@@ -46,16 +46,20 @@ class _Reader:
         self._local = threading.local()
 
     def read(self, wanted: _Slice) -> tuple[Array, int]:
-        """Return the maps of a slice, valid until the thread's next read, and their checksum."""
+        """Return the maps of a slice, valid until the thread's next read, and their checksum.
+
+        Maps that are in memory stay where they are, and have none.
+        """
         shape = (wanted.images, *self._shapes[wanted.name])
         dtype = self._latents.dtype(wanted.name)
         size = int(np.prod(shape)) * DTYPES[dtype].itemsize
         buffer: Array = getattr(self._local, "buffer", np.empty(0, np.uint8))
         if len(buffer) < size:
             buffer = self._local.buffer = np.empty(size, np.uint8)
-        maps = buffer[:size].view(DTYPES[dtype]).reshape(shape)
-        self._latents.read(wanted.name, wanted.first, maps)
-        return as_float(maps, dtype), checksum(maps, wanted.first)
+        rows = buffer[:size].view(DTYPES[dtype]).reshape(shape)
+        maps = self._latents.read(wanted.name, wanted.first, rows)
+        total = checksum(maps, wanted.first) if maps is rows else 0
+        return as_float(maps, dtype), total
 
 
 def measure_slices(

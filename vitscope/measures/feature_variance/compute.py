@@ -22,10 +22,12 @@ def spatial_variance(maps: Any) -> Any:
         return maps.float().var((2, 3)).double().mean(1)
     images, channels, height, width = maps.shape
     pixels = height * width
-    flat = maps.reshape(images * channels, pixels).astype(np.float32)
-    ones = np.ones(pixels, np.float32)
-    flat -= (np.vecdot(flat, ones) / pixels)[:, None]
-    squares = np.vecdot(flat, flat).reshape(images, channels)
+    flat = maps.reshape(images * channels, pixels)
+    means = np.vecdot(flat, np.ones(pixels, np.float32)) / pixels
+    # A subtraction that broadcasts would take longer.
+    centred = np.repeat(means, pixels).reshape(flat.shape)
+    np.subtract(flat, centred, out=centred)
+    squares = np.vecdot(centred, centred).reshape(images, channels)
     return squares.mean(axis=1, dtype=np.float64) / (pixels - 1)
 
 

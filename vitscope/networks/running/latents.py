@@ -187,9 +187,11 @@ class HeldMaps:
         """Return the maps of a cut point in the memory of the processor."""
         return as_stored(self._held(name).cpu())
 
-    def read(self, name: str, first_row: int, rows: Array) -> None:
-        """Copy maps from `first_row` on to `rows`."""
-        rows[...] = as_stored(self._held(name)[first_row : first_row + len(rows)].cpu())
+    def read(self, name: str, first_row: int, rows: Array) -> Array:
+        """Return maps from `first_row` on, as many as `rows`, to be read only."""
+        maps = as_stored(self._held(name)[first_row : first_row + len(rows)].cpu())
+        maps.flags.writeable = False
+        return maps
 
     def check(self, name: str, total: int) -> None:
         """Find nothing wrong: a checksum is for what was on a disk."""
