@@ -236,6 +236,18 @@ def test_the_page_of_python_has_what_is_public() -> None:
     assert not [each.__qualname__ for each in (*public.values(), *methods) if not each.__doc__]
 
 
+def test_what_users_of_other_tools_are_pointed_to_is_there() -> None:
+    page = (ROOT / "docs" / "coming-from.md").read_text()
+    plotted = {*re.findall(r'plot\("(\w+)"\)', page)}
+    assert len(plotted) > 15
+    assert plotted <= registry.kinds().keys()
+    assert {*re.findall(r'table\("(\w+)"\)', page)} <= {*registry.names(), *OTHERS}
+    rows = re.split(r"^## From ", page, flags=re.MULTILINE)[1:]
+    assert [
+        len(re.findall(r"^\| ", part.partition("\n## ")[0], re.MULTILINE)) for part in rows
+    ] == [7] * 6
+
+
 def test_the_version_is_the_same_everywhere() -> None:
     newest = re.search(r"^## ([\d.]+)$", (ROOT / "CHANGELOG.md").read_text(), re.MULTILINE)
     cited = yaml.safe_load((ROOT / "CITATION.cff").read_text())["version"]
