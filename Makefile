@@ -11,7 +11,7 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check install -c envs/constrai
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .PHONY: help setup all report test test-others test-slurm nightly one-of-nightly lint format regenerate accept notebooks \
-	train-mini bench bench-gpu fuzz plan profile clean FORCE
+	site train-mini bench bench-gpu fuzz plan profile clean FORCE
 
 help: ## list what there is
 	@echo "make figures/fig9.pdf     one figure of the default study (also .svg, .png)"
@@ -93,6 +93,9 @@ accept: $(VENV)/.installed-dev ## make the tables and figures of the last run th
 notebooks: $(VENV)/.installed-dev ## run the notebooks, write what they show
 	$(BIN)/python -m tests.notebooks
 
+site: $(VENV)/.installed-dev ## make the documentation as a site: site/index.html
+	$(BIN)/sphinx-build --quiet --fail-on-warning --keep-going -c docs . site
+
 train-mini: $(VENV)/.installed ## train the bundled models again (about 50 minutes on two cores)
 	$(BIN)/snakemake train_mini
 	$(BIN)/snakemake train_mini_buildup
@@ -112,7 +115,7 @@ plan: $(VENV)/.installed ## tell what all figures cost before anything runs (STU
 profile: $(VENV)/.installed-dev ## tell where the time of the default study goes
 	$(BIN)/python -m bench.profile
 
-clean: ## remove results, figures, logs and Snakemake's records
-	rm -rf results figures logs benchmarks .snakemake report*.html report*.zip
+clean: ## remove results, figures, logs, the site and Snakemake's records
+	rm -rf results figures logs benchmarks site .snakemake report*.html report*.zip
 
 FORCE:

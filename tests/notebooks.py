@@ -4,7 +4,6 @@ They are run in a folder of their own, by this Python, with the vitscope of this
 """
 
 import os
-import re
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -13,7 +12,6 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 import nbformat
-import yaml
 from jupyter_client.kernelspec import KernelSpec
 from nbclient import NotebookClient
 
@@ -41,8 +39,6 @@ METADATA = {
     "kernelspec": {"display_name": "Python 3", "language": "python", "name": "python3"},
     "language_info": {"name": "python"},
 }
-# Where a notebook of a repository on GitHub is opened, and where one asks for a repository.
-COLAB = "https://colab.research.google.com/github"
 
 
 def path_of(name: str) -> Path:
@@ -69,8 +65,6 @@ def run(name: str, folder: Path) -> Any:
         manager.transport, manager.ip = "ipc", str(own / "socket")
         client.execute()
     notebook.metadata = nbformat.from_dict(METADATA)
-    first = notebook.cells[0]
-    first.source = re.sub(rf"\({COLAB}[^)]*\)", f"({link(name)})", first.source)
     return notebook
 
 
@@ -92,19 +86,6 @@ def shown(notebook: Any) -> Iterator[tuple[int, str, bool]]:
         for output in cell.get("outputs", ()):
             data = output.get("data", {})
             yield number, output.get("text", data.get("text/plain", "")), "image/png" in data
-
-
-def link(name: str) -> str:
-    """Return the address at which Colab opens a notebook.
-
-    Where the repository says nowhere what its address is, Colab asks for it.
-    """
-    cited = yaml.safe_load((ROOT / "CITATION.cff").read_text(encoding="utf-8"))
-    address = cited.get("repository-code", "")
-    repository = address.removeprefix("https://github.com")
-    if repository == address:
-        return f"{COLAB}/"
-    return f"{COLAB}{repository.rstrip('/')}/blob/main/notebooks/{name}.ipynb"
 
 
 def write() -> None:

@@ -3,10 +3,9 @@
 import re
 import textwrap
 from dataclasses import dataclass, fields
-from inspect import signature
 from pathlib import Path
 from types import FunctionType
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 import pandas as pd
@@ -24,16 +23,19 @@ from vitscope.claims.report import VERDICTS
 from vitscope.jobs.tables import OTHERS, tables
 from vitscope.manual.pages import GENERATED, regenerate
 from vitscope.manual.pages import PAGES as PAGES_WITH_PARTS
-from vitscope.manual.python_api import RETURNED, describe
 from vitscope.measures import registry
+from vitscope.measures.measure import Question
 from vitscope.networks.building.family import arch_schema, family_names
 from vitscope.package_data import ROOT
+from vitscope.scopes.scope import Tables
 from vitscope.studies.loading import BUNDLED_STUDIES, find_studies, load_study, study_schema
 
 SETTINGS = ROOT / "config" / "README.md"
+# Figures of a user's own are in no page.
+QUESTIONS = [each for each in get_args(Question) if each != "Questions of your own"]
 PAGES = [
     *ROOT.glob("*.md"),
-    *ROOT.glob("docs/*.md"),
+    *ROOT.glob("docs/**/*.md"),
     *ROOT.glob("config/*.md"),
     *ROOT.glob("notebooks/*.md"),
     *ROOT.glob("vitscope/**/*.md"),
@@ -53,8 +55,8 @@ def test_every_setting_family_and_table_has_its_part() -> None:
     sections = {key for key, schema in keys if schema.get("type") == "object"}
     assert parts == {
         "config",
-        "captions",
         "figures",
+        *(f"captions {question}" for question in QUESTIONS),
         "claims",
         "paper",
         "study",
@@ -62,7 +64,6 @@ def test_every_setting_family_and_table_has_its_part() -> None:
         "families",
         "measures",
         *(f"table {name}" for name in OTHERS),
-        *(f"python {name}" for name in {*vitscope.__all__, *RETURNED} - {"__version__"}),
     }
     described = re.findall("^## (.+)$", pages[ROOT / "docs" / "tables.md"], re.MULTILINE)
     assert described == [*registry.names(), *OTHERS]
@@ -121,11 +122,17 @@ def test_parts_are_written_anew_and_rows_tell_value_default_and_meaning() -> Non
 
 
 def test_the_manual_shows_every_kind_of_figure_above_its_caption() -> None:
-    page = regenerate("<!-- generated: captions -->\n<!-- end -->")
+    pages = {path.name: path.read_text() for path in (ROOT / "docs" / "figures").glob("*.md")}
     shown = r"^## (\w+)\n\n!\[`\w+` of the study mini\]\(\S+\.png\)\n\n\*\*[A-Z]"
-    assert re.findall(shown, page, re.MULTILINE) == list(registry.kinds())
-    assert "``" not in page
-    assert "`_" not in page
+    kinds = {name: re.findall(shown, page, re.MULTILINE) for name, page in pages.items()}
+    assert sorted(each for page in kinds.values() for each in page) == sorted(registry.kinds())
+    gallery = (ROOT / "docs" / "figures.md").read_text()
+    assert re.findall(r"\]\(figures/(\S+\.md)#(\w+)\)", gallery) == [
+        (f"{re.sub(' ', '-', question.lower())}.md", kind)
+        for question in QUESTIONS
+        for kind in kinds[f"{re.sub(' ', '-', question.lower())}.md"]
+    ]
+    assert not [page for page in pages.values() if "``" in page or "`_" in page]
 
 
 def test_the_example_of_a_study_is_one(tmp_path: Path) -> None:
@@ -209,16 +216,36 @@ def test_the_claims_of_the_page_are_counted_block_by_block() -> None:
     assert found["grows"].value == pytest.approx(spearmanr(range(5), points["value"]).statistic)
 
 
-@pytest.mark.parametrize("name", sorted({*vitscope.__all__} - {"__version__"}))
-def test_what_is_described_is_what_is_called(name: str) -> None:
-    called = getattr(vitscope, name)
-    pairs = [(called, describe(name))]
-    if isinstance(called, type):
-        own = {key: each for key, each in vars(called).items() if isinstance(each, FunctionType)}
-        pairs = [(each, describe(name)) for key, each in own.items() if key[0] != "_"]
-    for function, text in pairs:
-        for argument in signature(function).parameters.keys() - {"self"}:
-            assert re.search(rf"\b{argument}: ", text), argument
+def test_the_page_of_python_has_what_is_public() -> None:
+    text = (ROOT / "docs" / "python.md").read_text()
+    public = {name: getattr(vitscope, name) for name in vitscope.__all__ if name != "__version__"}
+    assert set(re.findall(r"^\.\. auto(\w+):: (\S+)$", text, re.MULTILINE)) == {
+        ("class", "vitscope.scopes.scope.Tables"),
+        *(
+            ("class" if isinstance(each, type) else "function", f"vitscope.{name}")
+            for name, each in public.items()
+        ),
+    }
+    methods = [
+        method
+        for each in (*public.values(), Tables)
+        for name, method in vars(each).items()
+        if isinstance(each, type) and isinstance(method, FunctionType) and name[0] != "_"
+    ]
+    assert len(methods) > 20
+    assert not [each.__qualname__ for each in (*public.values(), *methods) if not each.__doc__]
+
+
+def test_what_users_of_other_tools_are_pointed_to_is_there() -> None:
+    page = (ROOT / "docs" / "coming-from.md").read_text()
+    plotted = {*re.findall(r'plot\("(\w+)"\)', page)}
+    assert len(plotted) > 15
+    assert plotted <= registry.kinds().keys()
+    assert {*re.findall(r'table\("(\w+)"\)', page)} <= {*registry.names(), *OTHERS}
+    rows = re.split(r"^## From ", page, flags=re.MULTILINE)[1:]
+    assert [
+        len(re.findall(r"^\| ", part.partition("\n## ")[0], re.MULTILINE)) for part in rows
+    ] == [7] * 6
 
 
 def test_the_version_is_the_same_everywhere() -> None:

@@ -10,13 +10,13 @@ from collections.abc import Iterable, Iterator
 from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, get_args
 
 from vitscope.errors import VitscopeError
 from vitscope.files.whole import write_text
 from vitscope.jobs.tables import find_table
-from vitscope.manual import python_api
 from vitscope.measures import captions, registry
+from vitscope.measures.measure import Question
 from vitscope.networks.building.family import arch_schema, family_names, module_of
 from vitscope.package_data import ROOT
 from vitscope.settings.keys import Config
@@ -25,7 +25,8 @@ from vitscope.studies.loading import BUNDLED_STUDIES, load_study, study_schema
 
 PAGES = (
     ROOT / "config" / "README.md",
-    *(ROOT / "docs" / f"{page}.md" for page in ("claims", "figures", "paper", "python", "tables")),
+    *(ROOT / "docs" / f"{page}.md" for page in ("claims", "figures", "paper", "tables")),
+    *sorted((ROOT / "docs" / "figures").glob("*.md")),
 )
 # The figures of the default study, from `docs/`.
 PICTURES = "../tests/pixels/expected"
@@ -60,17 +61,15 @@ def _write_part(name: str) -> str:
     if kind == "measures":
         return "".join(map(_describe_measure, registry.names()))
     if kind == "figures":
-        return _list_figures()
+        return "".join(map(_show_question, get_args(Question)))
     if kind == "captions":
-        return "\n".join(map(_show_kind, registry.kinds()))
+        return _show_answers(what)
     if kind == "claims":
         return "".join(map(_describe_claims, registry.names()))
     if kind == "paper":
         return _list_verdicts()
     if kind == "table":
         return _list_columns(what)
-    if kind == "python":
-        return python_api.describe(what)
     if kind == "families":
         return "".join(map(_describe_family, family_names()))
     if kind == "config":
@@ -106,21 +105,36 @@ def _default_figures() -> dict[str, list[str]]:
     return named
 
 
-def _list_figures() -> str:
-    rows = (
-        (
-            ", ".join(f"`{name}`" for name in names),
-            f"[{captions.title_of(registry.kinds()[kind])}](#{kind})",
-        )
-        for kind, names in _default_figures().items()
-    )
-    return _format_table(("figure", "shows"), rows)
+def _kinds_about(question: str) -> list[str]:
+    """Return the kinds of figures that answer a question, in the order of the default study."""
+    kinds = registry.kinds()
+    measures = {kind: registry.declared(kinds[kind].measure) for kind in _default_figures()}
+    return [kind for kind, measure in measures.items() if measure.question == question]
+
+
+def _show_question(question: str) -> str:
+    """Show small what answers a question, each with the figures of the default study."""
+    page = f"figures/{question.lower().replace(' ', '-')}.md"
+    lines = []
+    for kind in _kinds_about(question):
+        names = _default_figures()[kind]
+        picture = f'<img src="{PICTURES}/test_figure_{names[0]}.png" width="240" alt="">'
+        title, figures = captions.title_of(registry.kinds()[kind]), "`, `".join(names)
+        lines.append(f"- [{picture} {title}]({page}#{kind}): `{figures}`\n")
+    return f"\n### [{question}]({page})\n\n{''.join(lines)}" if lines else ""
+
+
+def _show_answers(question: str) -> str:
+    """Show the kinds of figures that answer a question, below a line that lists them."""
+    kinds = _kinds_about(question)
+    listed = ", ".join(f"[`{kind}`](#{kind})" for kind in kinds)
+    return "\n".join([f"Kinds of figures: {listed}.\n", *map(_show_kind, kinds)])
 
 
 def _show_kind(kind: str) -> str:
     name, declared = _default_figures()[kind][0], registry.kinds()[kind]
     return (
-        f"## {kind}\n\n![`{name}` of the study mini]({PICTURES}/test_figure_{name}.png)\n\n"
+        f"## {kind}\n\n![`{name}` of the study mini](../{PICTURES}/test_figure_{name}.png)\n\n"
         + captions.in_markdown(captions.caption_of(declared))
     )
 

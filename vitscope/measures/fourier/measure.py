@@ -3,7 +3,8 @@
 The table `fourier`: one row per model, cut point, measure and frequency.
 
 The measure `diagonal` is the authors': F(k, k) from frequency 0 on. Its frequencies are their
-labels, evenly from 0 to 1, which [figures.md](figures.md#fourier_curves) explains. The
+labels, evenly from 0 to 1, which
+[`fourier_curves`](figures/what-blocks-do-to-feature-maps.md#fourier_curves) explains. The
 high-frequency component of a cut point is the row with frequency 1. A map that is one or two pixels
 wide or high has only frequency 0. If a map is not square, its diagonal has the frequencies of the
 shorter side and as many pi on the longer one, where the logarithm is interpolated between two
