@@ -43,7 +43,10 @@ NETWORKS: dict[str, tuple[dict[str, Any], list[str]]] = {
     "dinov2": ({**ONE, "mlp_ratio": 2}, TOKENS),
     "beit": ({**ONE, "use_relative_position_bias": True}, TOKENS),
     "swin": (SWIN, ["stem", "msa", "mlp", "pool", *["msa", "mlp"] * 2]),
-    "convnext": ({**STAGES, "num_stages": 2, "hidden_sizes": [8, 16]}, ["stem", "conv", "pool", *["conv"] * 2]),
+    "convnext": (
+        {**STAGES, "num_stages": 2, "hidden_sizes": [8, 16]},
+        ["stem", "conv", "pool", *["conv"] * 2],
+    ),
 }
 NAME = "owner/name"
 
