@@ -25,6 +25,7 @@ class Handler(BaseHTTPRequestHandler):
 
     def _answer(self, with_body: bool) -> None:
         self.server.requests.append(f"{self.command} {self.path}")
+        self.server.tokens.append(self.headers.get("Authorization"))
         data = self.server.files.get(self.path)
         self.send_response(404 if data is None else 200)
         if data is None:
@@ -49,6 +50,7 @@ class Hub(ThreadingHTTPServer):
         super().__init__(("127.0.0.1", 0), Handler)
         self.files: dict[str, bytes] = {}
         self.requests: list[str] = []
+        self.tokens: list[str | None] = []
         self.root = f"http://127.0.0.1:{self.server_port}"
 
     def put(self, repository: str, file: str, data: bytes, revision: str = "main") -> str:

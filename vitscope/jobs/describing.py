@@ -28,7 +28,7 @@ def members(study: Study, figure: str) -> list[Values]:
 
 
 # Families that say nothing of how a network is built.
-_ANY = ("python", "timm")
+_ANY = ("hf", "python", "timm")
 
 
 def member(study: Study, name: str) -> Values:

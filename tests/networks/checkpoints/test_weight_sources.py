@@ -3,11 +3,13 @@
 import hashlib
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from tests.helpers.web import Site, status, whole
+from tests.helpers.hub import Hub, running_hub
+from tests.helpers.web import Site, whole
 from vitscope.errors import VitscopeError
 from vitscope.networks.checkpoints.weight_sources import (
     address,
@@ -71,6 +73,7 @@ def test_descriptions_name_no_folder_of_this_machine():
     assert describe_source({"path": "/home/someone/a.pth"}) == "a.pth"
     assert describe_source({"url": "https://host/a.pth"}) == "https://host/a.pth"
     assert describe_source({"timm": "resnet50.a1_in1k"}) == "timm: resnet50.a1_in1k"
+    assert describe_source({"hf": "owner/name@v2"}) == "hf: owner/name@v2"
 
 
 @pytest.mark.parametrize(
@@ -105,11 +108,57 @@ def test_an_unknown_tag_is_refused(tag):
     assert ("Did you mean 'resnet5" in str(e.value)) == bool(tag)
 
 
-def test_a_tag_is_downloaded_from_the_hub(site: Site, tmp_path, monkeypatch):
-    monkeypatch.setenv("HF_ENDPOINT", site.root)
-    site.at("/timm/resnet50.a1_in1k/resolve/main/model.safetensors", status(302, Location="/cdn"))
-    site.at("/cdn", whole(DATA))
-    assert fetch({"timm": "resnet50.a1_in1k"}, tmp_path, []).read_bytes() == DATA
+@pytest.fixture
+def hub(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Hub]:
+    with running_hub(tmp_path / "cache", monkeypatch) as hub:
+        yield hub
+
+
+@pytest.mark.parametrize(
+    ("checkpoint", "repository", "revision"),
+    [
+        ({"timm": "resnet50.a1_in1k"}, "timm/resnet50.a1_in1k", "main"),
+        ({"hf": "owner/name"}, "owner/name", "main"),
+        ({"hf": "owner/name@v2"}, "owner/name", "v2"),
+    ],
+)
+def test_weights_on_the_hub_are_fetched_once_and_recorded(
+    checkpoint: dict[str, str], repository: str, revision: str, hub: Hub, tmp_path: Path
+) -> None:
+    url = hub.put(repository, "model.safetensors", DATA, revision)
+    said: list[str] = []
+    target = fetch(checkpoint, tmp_path, said)
+    lock = tmp_path / "config" / "paper.lock.yaml"
+    assert target.read_bytes() == DATA
+    assert not target.is_symlink()
+    assert find_entry(lock, url) == Entry(SHA256, len(DATA))
+    assert address(checkpoint) == url
+    asked = len(hub.requests)
+    target.unlink()
+    assert fetch(checkpoint, tmp_path, said).read_bytes() == DATA
+    assert len(hub.requests) == asked > 0
+
+
+def test_weights_on_the_hub_must_be_those_of_the_study(hub: Hub, tmp_path: Path) -> None:
+    hub.put("owner/name", "model.safetensors", OTHER)
+    with pytest.raises(VitscopeError, match=f"where the study says {SHA256}: it is another file"):
+        fetch({"hf": "owner/name", "sha256": SHA256}, tmp_path, [])
+    assert [path.name for path in tmp_path.iterdir()] == ["cache"]
+
+
+def test_weights_that_are_not_on_the_hub_are_told(hub: Hub, tmp_path: Path) -> None:
+    said = r"^ViT: model\.safetensors of 'owner/none' cannot be had from the hub \(\w+: .*HF_TOKEN"
+    with pytest.raises(VitscopeError, match=said):
+        fetch({"hf": "owner/none"}, tmp_path, [])
+
+
+def test_the_token_of_the_user_is_sent(
+    hub: Hub, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HF_TOKEN", "hf_secret")
+    hub.put("owner/name", "model.safetensors", DATA)
+    fetch({"hf": "owner/name"}, tmp_path, [])
+    assert {*hub.tokens} == {"Bearer hf_secret"}
 
 
 def test_a_first_download_is_recorded_and_said(site: Site, tmp_path):

@@ -85,6 +85,7 @@ def test_every_family_is_in_the_table() -> None:
         "mixer",
         "convnext",
         "timm",
+        "hf",
         "python",
     ]
-    assert len(family_names()) == 13
+    assert len(family_names()) == 14
