@@ -45,7 +45,7 @@ def _values_of_measure(study: Study, names: Names) -> Values:
     return {
         **found,
         **{key: getattr(case, key) for key in need.values},
-        "modules": [*found["modules"], need.opens, *built],
+        "modules": [*found["modules"], f"vitscope.jobs.opening:{need.opens}", *built],
     }
 
 

@@ -58,12 +58,13 @@ READABLE = {
 
 @dataclass(frozen=True)
 class Need:
-    """What measures of a kind are given.
+    """What some measures are given.
 
-    `opens` is the function of jobs that opens the `inputs`; `planned_by` are those of which costs
-    are counted, so that a change of them alone changes no result. `values` are what a job depends
-    on beside the measure's own settings, as the case says them. `torch` tells whether it takes
-    torch, `runs` whether it runs the network; `loads` are the inputs that are in memory as a whole.
+    A function of vitscope/jobs/opening.py `opens` the `inputs`. Those that a job is `planned_by` say
+    what it costs, so that a change of them alone changes no result. The `values` are attributes of
+    the case that a result depends on, beside the settings of its measure. `torch` tells whether a
+    job takes torch, `runs` whether it runs the network; the inputs that it `loads` are in memory as
+    a whole.
     """
 
     opens: str = ""
@@ -73,20 +74,19 @@ class Need:
     torch: bool = True
     runs: bool = False
     loads: tuple[str, ...] = ()
-    # Whether it is always measured in parts.
+    # Whether measures of it are always in parts.
     in_parts: bool = False
-    # Whether it is made from images at all, and from those of the training, at moments of it.
+    # Whether images are measured at all; and whether they are those of the training, at its moments.
     of_images: bool = True
     of_training: bool = False
-    # Whether it is about what a model says of classes, unless the measure says another thing.
+    # Whether measures of it are about classes, unless they say something else.
     of_classes: bool = False
 
 
-OPENING = "vitscope.jobs.opening"
 NEEDS = {
     # Feature maps on disk.
     "latents": Need(
-        f"{OPENING}:open_latents",
+        "open_latents",
         {"latents": Made("extract_latents", ("model", "part"))},
         values=("first_image",),
         torch=False,
@@ -94,7 +94,7 @@ NEEDS = {
     ),
     # What a model says of images.
     "predictions": Need(
-        f"{OPENING}:open_predictions",
+        "open_predictions",
         {"predictions": PREDICTIONS, "images": IMAGES},
         values=("model", "by_label"),
         torch=False,
@@ -102,7 +102,7 @@ NEEDS = {
     ),
     # The model itself, on images.
     "model": Need(
-        f"{OPENING}:open_model",
+        "open_model",
         {"checkpoint": CHECKPOINT, "blocks": BLOCKS, "images": IMAGES},
         values=("model", "network", "images_at_once", "part", "device"),
         runs=True,
@@ -110,7 +110,7 @@ NEEDS = {
     ),
     # Its loss, on augmented images of the training.
     "loss": Need(
-        f"{OPENING}:open_loss",
+        "open_loss",
         {
             "checkpoint": Made("convert_checkpoint", ("model", "snapshot")),
             "blocks": BLOCKS,
@@ -125,7 +125,7 @@ NEEDS = {
     ),
     # Its network with its weights, and no images.
     "network": Need(
-        f"{OPENING}:open_network_alone",
+        "open_network_alone",
         {"checkpoint": CHECKPOINT},
         values=("model", "network"),
         loads=("checkpoint",),
@@ -133,7 +133,7 @@ NEEDS = {
     ),
     # Its weights in training: recorded, or at several moments.
     "weights": Need(
-        f"{OPENING}:open_weights",
+        "open_weights",
         {
             "history": Named("history"),
             "snapshots": Made("convert_checkpoint", each="snapshot"),
