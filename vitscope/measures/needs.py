@@ -60,11 +60,11 @@ READABLE = {
 class Need:
     """What some measures are given.
 
-    A function of vitscope/jobs/opening.py `opens` the `inputs`. Those that a job is `planned_by` say
-    what it costs, so that a change of them alone changes no result. The `values` are attributes of
-    the case that a result depends on, beside the settings of its measure. `torch` tells whether a
-    job takes torch, `runs` whether it runs the network; the inputs that it `loads` are in memory as
-    a whole.
+    `opens` is a function of vitscope/jobs/opening.py that opens the `inputs`. Those that a job is
+    `planned_by` say what it costs, so that a change of them alone changes no result. The `values`
+    are attributes of the case that a result depends on, beside the settings of its measure. `torch`
+    tells whether a job takes torch, `runs` whether it runs the network; the inputs that it `loads`
+    are in memory as a whole.
     """
 
     opens: str = ""
@@ -76,7 +76,7 @@ class Need:
     loads: tuple[str, ...] = ()
     # Whether measures of it are always in parts.
     in_parts: bool = False
-    # Whether images are measured at all; and whether they are those of the training, at its moments.
+    # Whether images are measured at all, and whether they are those of the training, at its moments.
     of_images: bool = True
     of_training: bool = False
     # Whether measures of it are about classes, unless they say something else.
