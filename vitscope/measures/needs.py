@@ -76,7 +76,7 @@ class Need:
     loads: tuple[str, ...] = ()
     # Whether measures of it are always in parts.
     in_parts: bool = False
-    # Whether images are measured at all, and whether they are those of the training, at its moments.
+    # Whether images are measured at all, and whether they are of the training, at its moments.
     of_images: bool = True
     of_training: bool = False
     # Whether measures of it are about classes, unless they say something else.
