@@ -11,7 +11,7 @@ from tests.security.test_settings import STUDY
 from vitscope.data.archives import find_official
 from vitscope.data.sources import cifar10
 from vitscope.errors import VitscopeError
-from vitscope.jobs.reporting import run_record
+from vitscope.jobs.provenance import run_record
 from vitscope.networks.checkpoints import weight_download, weight_sources
 from vitscope.studies.loading import load_study
 from vitscope.web.redaction import redact
