@@ -4,15 +4,37 @@ Each need is said once, here. Snakemake takes the files that jobs write, a noteb
 memory; one job opens either by the function that the need names, and measures.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from vitscope.measures.measure import Case
+    from vitscope.settings.keys import Model
 
 # What a job is about: names as rules have them.
 About = dict[str, str]
+# What jobs are about that make something for a measure, and what its result may depend on. Where a
+# history says how a training went, no snapshots are read.
+OF_CASE: "dict[str, Callable[[Case], Any]]" = {
+    "model": lambda case: case.model,
+    "part": lambda case: case.part,
+    "snapshot": lambda case: case.snapshot,
+    "snapshots": lambda case: _moments(case.study.models[case.model]),
+    "dataset": lambda case: case.study.models[case.model].data,
+    "split": lambda case: case.measure.split(case.study),
+    "corruptions": lambda case: case.measure.arguments(case)["corruptions"],
+    "alike": lambda case: "yes",
+    "network": lambda case: case.study.network(case.model),
+    "device": lambda case: case.study.device,
+    "images_at_once": lambda case: case.study.analysis.batch_size,
+    "first_image": lambda case: case.part * case.study.analysis.shard_size,
+    "by_label": lambda case: case.measure.by_label,
+}
+
+
+def _moments(model: "Model") -> list[str]:
+    return [] if model.history else model.moments()
 
 
 @dataclass(frozen=True)
@@ -29,10 +51,10 @@ class Made:
 
     def names(self, case: "Case") -> About | list[About]:
         """Return what the job is about; one for each of several."""
-        names = {key: str(getattr(case, key)) for key in self.about}
+        names = {key: str(OF_CASE[key](case)) for key in self.about}
         if not self.each:
             return names
-        return [{**names, self.each: each} for each in getattr(case, f"{self.each}s")]
+        return [{**names, self.each: each} for each in OF_CASE[f"{self.each}s"](case)]
 
 
 @dataclass(frozen=True)
@@ -62,7 +84,7 @@ class Need:
 
     `opens` is a function of vitscope/jobs/opening.py that opens the `inputs`. Those that a job is
     `planned_by` say what it costs, so that a change of them alone changes no result. The `values`
-    are attributes of the case that a result depends on, beside the settings of its measure. `torch`
+    are what of the case a result depends on, beside the settings of its measure. `torch`
     tells whether a job takes torch, `runs` whether it runs the network; the inputs that it `loads`
     are in memory as a whole.
     """
