@@ -18,7 +18,7 @@ import numpy as np
 import safetensors.torch
 import torch
 import yaml
-from torch import Tensor, nn
+from torch import nn
 
 from vitscope.data.split import Split
 from vitscope.errors import VitscopeError
