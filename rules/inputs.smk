@@ -174,10 +174,10 @@ def all_measures():
 
 
 def measures_that(**declared):
-    """A wildcard constraint: the measures that declare this, as a whole where it says no more."""
+    """A wildcard constraint: measures that declare this or need it; as a whole if nothing else."""
     wanted = {"in_parts": False, **declared}.items()
-    measures = all_measures()
-    return one_of(m.name for m in measures if all(getattr(m, key) == it for key, it in wanted))
+    known = {m.name: {**vars(m.need), **vars(m), "in_parts": m.in_parts} for m in all_measures()}
+    return one_of(name for name, each in known.items() if wanted <= each.items())
 
 
 def measure_of(wildcards):
@@ -218,7 +218,7 @@ def parts_of(wildcards, model):
     study, measured = study_of(wildcards), measure_of_parts(measure_of(wildcards))
     place = {"study": study.name, "measure": measured.name, "model": model}
     parts = range(measured.parts(study, model))
-    if measured.of_training:
+    if measured.need.of_training:
         snapshots = measured.snapshots(study, model)
         return paths_of(rules.measure_loss.output.part, snapshot=snapshots, part=parts, **place)
     if measured.needs == "latents" and not keeps(study.name):

@@ -40,7 +40,7 @@ rule measure_model:
     benchmark:
         "<benchmarks>/{study}/{measure}/{model}.tsv"
     wildcard_constraints:
-        measure=measures_that(takes_torch=True),
+        measure=measures_that(torch=True),
     conda:
         "../envs/torch.yaml"
     threads: 1
@@ -63,7 +63,7 @@ use rule measure_model as measure_model_part with:
     benchmark:
         "<benchmarks>/{study}/{measure}/{model}/{part}.tsv"
     wildcard_constraints:
-        measure=measures_that(takes_torch=True, in_parts=True, of_training=False),
+        measure=measures_that(torch=True, in_parts=True, of_training=False),
     message:
         "Measuring {wildcards.measure} of {wildcards.model}, part {wildcards.part}"
 
@@ -108,7 +108,7 @@ use rule merge as measure_predictions with:
     input:
         unpack(inputs_of_measure),
     wildcard_constraints:
-        measure=measures_that(takes_torch=False),
+        measure=measures_that(torch=False),
     localrule: True
     params:
         **of_job("measure"),

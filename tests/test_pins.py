@@ -157,7 +157,7 @@ def sources_of(environment: Path) -> set[Path]:
     found = {Path(getfile(find_job(job).run)) for job in jobs} | {ROOT / "scripts" / "_job.py"}
     for name, chosen in kinds():
         measure = registry.declared(chosen["measure"]) if name == "measure" else None
-        elsewhere = measure and measure.takes_torch != (environment.stem == "torch")
+        elsewhere = measure and measure.need.torch != (environment.stem == "torch")
         for model in study.models if name in jobs and not elsewhere else ():
             names = {**chosen, "video": model} | ({} if "model" not in chosen else {"model": model})
             names |= {"model": chosen["model"]} if name == "merge" else {}

@@ -18,7 +18,7 @@ from vitscope.package_data import ROOT
 from vitscope.planning import code
 from vitscope.planning.code import covered
 
-OPENING = {name: need.opens for name, need in NEEDS.items()}
+OPENING = {name: f"vitscope.jobs.opening:{need.opens}" for name, need in NEEDS.items()}
 
 
 @pytest.fixture

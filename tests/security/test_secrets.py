@@ -14,6 +14,8 @@ from vitscope.errors import VitscopeError
 from vitscope.jobs.reporting import run_record
 from vitscope.networks.checkpoints import weight_sources
 from vitscope.networks.checkpoints import weight_sources as weight_download
+from vitscope.jobs.provenance import run_record
+from vitscope.networks.checkpoints import weight_download, weight_sources
 from vitscope.studies.loading import load_study
 from vitscope.web import redact
 

@@ -74,20 +74,14 @@ def _values_of_split(study: Study, names: Names) -> Values:
     }
 
 
-def _images_of_split(request: Request) -> int | None:
-    data = request.study.data[request.names["dataset"]]
-    return data.splits[request.names["split"]].images or request.images
-
-
 def _bytes_of_split(request: Request) -> int | None:
     split = request.dataset.splits[request.names["split"]]
     return None if split.images is None else split.images * request.dataset.bytes_of(split)
 
 
 def _seconds_of_split(request: Request) -> float:
-    if not request.dataset.splits[request.names["split"]].stored:
-        return 0
-    images = _images_of_split(request) or UNCOUNTED_IMAGES
+    split = request.dataset.splits[request.names["split"]]
+    images = split.images or request.images or UNCOUNTED_IMAGES if split.stored else 0
     return images * request.dataset.pixels / 1e6 * SECONDS_TO_READ
 
 

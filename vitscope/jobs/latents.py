@@ -47,10 +47,6 @@ def latents_bytes(request: Request) -> int:
     return request.network.values * _images_of_shard(request) * VALUE_BYTES[dtype]
 
 
-def _seconds_to_write(request: Request) -> float:
-    return SECONDS_PER_GB * latents_bytes(request) / 1e9 if request.network else 0
-
-
 def extract_latents(inputs: Files, outputs: Files, values: Values, resources: Resources) -> None:
     """Fill all cut points in one pass of the images of the shard."""
     from vitscope.jobs.opening import open_device, open_images, open_network, origin_of
@@ -76,7 +72,12 @@ def extract_latents(inputs: Files, outputs: Files, values: Values, resources: Re
 EXTRACT_LATENTS = Job(
     run=extract_latents,
     values=_values_of_shard,
-    takes=Takes(torch=True, work=work_of_shard, seconds=_seconds_to_write, writes=latents_bytes),
+    takes=Takes(
+        torch=True,
+        work=work_of_shard,
+        seconds=lambda asked: SECONDS_PER_GB * latents_bytes(asked) / 1e9 if asked.network else 0,
+        writes=latents_bytes,
+    ),
     batches="analysis.batch_size",
 )
 

@@ -12,6 +12,7 @@ from vitscope.jobs.networks import with_network
 from vitscope.measures import registry
 from vitscope.measures.columns import OF_IMAGE
 from vitscope.measures.measure import Case, Measure, Work
+from vitscope.measures.needs import CHECKPOINT, OF_CASE, Made
 from vitscope.networks.building.family import module_of
 from vitscope.settings.snapshots import END
 from vitscope.typed import call
@@ -42,11 +43,13 @@ def how_to_measure(case: Case) -> Values:
 def _values_of_measure(study: Study, names: Names) -> Values:
     case = case_of(study, names)
     found, need = how_to_measure(case), case.measure.need
-    built = [module_of(study.models[case.model].family)] if case.builds else []
+    made = [each for each in need.inputs.values() if isinstance(each, Made) and each.names(case)]
+    builds = any(each.job == CHECKPOINT.job for each in made)
+    built = [module_of(study.models[case.model].family)] if builds else []
     return {
         **found,
-        **{key: getattr(case, key) for key in need.values},
-        "modules": [*found["modules"], need.opens, *built],
+        **{key: OF_CASE[key](case) for key in need.values},
+        "modules": [*found["modules"], f"vitscope.jobs.opening:{need.opens}", *built],
     }
 
 

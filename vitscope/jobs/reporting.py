@@ -1,18 +1,9 @@
-"""Jobs of reports: the record of a run, which says how to repeat it, and an introduction."""
+"""Jobs of reports: the record of a run, and an introduction to a study for its readers."""
 
-import json
-import platform
-import subprocess
-from collections.abc import Iterable, Mapping
-from importlib.metadata import PackageNotFoundError, version
+from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-import yaml
-
-from vitscope import __version__
-from vitscope.files.tensors import TensorFile
-from vitscope.files.whole import sha256_of
 from vitscope.jobs import describing
 from vitscope.jobs.job import Files, Job, Names, Resources, Study, Values
 from vitscope.measures import registry
@@ -21,91 +12,6 @@ from vitscope.web import redact
 
 if TYPE_CHECKING:
     import pandas as pd
-
-PACKAGES = (
-    "torch",
-    "torchvision",
-    "timm",
-    "numpy",
-    "scipy",
-    "pillow",
-    "pandas",
-    "pyarrow",
-    "matplotlib",
-    "snakemake",
-)
-
-
-class _Dumper(yaml.SafeDumper):
-    """Write settings that several models share in full, not as references to the first."""
-
-    def ignore_aliases(self, data: Any) -> bool:
-        return True
-
-
-def _commit(root: str) -> str | None:
-    """Return the commit of the workflow, marked where files differ from it."""
-    command = ["git", "-C", root, "describe", "--always", "--dirty", "--abbrev=40", "--exclude=*"]
-    try:
-        answer = subprocess.run(command, capture_output=True, text=True, check=True)
-    except (OSError, subprocess.CalledProcessError):
-        return None
-    return answer.stdout.strip()
-
-
-def _installed(package: str) -> str | None:
-    try:
-        return version(package)
-    except PackageNotFoundError:
-        return None
-
-
-def _without_secrets(settings: Any) -> Any:
-    """Return settings with their addresses as they may be shown."""
-    if isinstance(settings, Mapping):
-        return {
-            key: redact(value) if key == "url" else _without_secrets(value)
-            for key, value in settings.items()
-        }
-    return settings
-
-
-def _numbered_classes(facts: Mapping[str, str]) -> dict[str, Any]:
-    """Return the metadata of a split, in which it is seen which class has which number."""
-    names = enumerate(json.loads(facts.get("classes", "[]")))
-    named = {number: name for number, name in names if name != str(number)}
-    return {**facts, **({"classes": named} if named else {})}
-
-
-def run_record(
-    name: str,
-    settings: Mapping[str, Any],
-    checkpoints: Iterable[str],
-    data: Iterable[str],
-    tables: Iterable[str],
-    root: str,
-) -> str:
-    """Return the record of a study's run as YAML; seeds are among the study's settings."""
-    record = {
-        "vitscope": __version__,
-        "commit": _commit(root),
-        "python": platform.python_version(),
-        "packages": {package: _installed(package) for package in PACKAGES},
-        "checkpoints": {
-            Path(path).stem: {"sha256": sha256_of(path), **TensorFile(path).metadata}
-            for path in checkpoints
-        },
-        "data": {
-            f"{Path(path).parent.name}/{Path(path).stem}": {
-                "sha256": sha256_of(path),
-                **_numbered_classes(TensorFile(path).metadata),
-            }
-            for path in data
-        },
-        "tables": {Path(path).stem: {"sha256": sha256_of(path)} for path in tables},
-        "study": {"name": name, **_without_secrets(settings)},
-    }
-    return yaml.dump(record, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=100)
 
 
 def splits_shown(study: Study) -> list[tuple[str, str]]:
@@ -123,6 +29,7 @@ def record_run(inputs: Files, outputs: Files, values: Values, resources: Resourc
     """Write the record, and a page of it."""
     from vitscope.files.pages import text_as_html
     from vitscope.files.whole import write_text
+    from vitscope.jobs.provenance import run_record
 
     name, tables = values["name"], []
     for given in inputs.values():

@@ -14,6 +14,8 @@ from vitscope.errors import VitscopeError, unknown
 from vitscope.files.tables import Table
 from vitscope.measures.needs import CHECKPOINT, NEEDS, READABLE, Input, Made, Need
 from vitscope.settings.section import optional, result_settings, schema_of
+from vitscope.measures.needs import NEEDS, READABLE, Input, Need
+from vitscope.settings.section import optional, schema_of
 from vitscope.settings.snapshots import END
 
 if TYPE_CHECKING:
@@ -147,61 +149,6 @@ class Case:
     images: int | None = None
     cut_points: int = 0
     snapshot: str = END
-
-    # What jobs are about that make something for the measure, and what it may depend on.
-    alike = "yes"
-
-    @property
-    def dataset(self) -> str:
-        """The data set of the model."""
-        return self.study.models[self.model].data
-
-    @property
-    def split(self) -> str:
-        """The split whose images are measured."""
-        return self.measure.split(self.study)
-
-    @property
-    def snapshots(self) -> list[str]:
-        """The moments of the training of the model; none if its history says how it went."""
-        model = self.study.models[self.model]
-        return [] if model.history is not None else model.moments()
-
-    @property
-    def corruptions(self) -> list[str]:
-        """The corruptions whose images the part is measured on."""
-        return [*self.measure.arguments(self)["corruptions"]]
-
-    @property
-    def network(self) -> Given:
-        """What it takes to build the network of the model."""
-        return self.study.network(self.model)
-
-    @property
-    def device(self) -> str:
-        """The device that the study wants."""
-        return self.study.device
-
-    @property
-    def images_at_once(self) -> int:
-        """How many images are in memory at once, of a measure without a setting of its own."""
-        return self.study.analysis.batch_size
-
-    @property
-    def first_image(self) -> int:
-        """The position of the first image of the part among all."""
-        return self.part * self.study.analysis.shard_size
-
-    @property
-    def by_label(self) -> bool:
-        """Whether predictions are compared with labels."""
-        return self.measure.by_label
-
-    @property
-    def builds(self) -> bool:
-        """Whether the network of the model is built for it."""
-        made = [each for each in self.measure.inputs.values() if isinstance(each, Made)]
-        return any(each.job == CHECKPOINT.job and each.names(self) for each in made)
 
     @property
     def settings(self) -> Any:
@@ -399,16 +346,6 @@ class Measure:
         return NEEDS[self.needs]
 
     @property
-    def takes_torch(self) -> bool:
-        """Whether a job of it takes torch."""
-        return self.need.torch
-
-    @property
-    def of_training(self) -> bool:
-        """Whether it is measured on the images of the training, at moments of it."""
-        return self.need.of_training
-
-    @property
     def inputs(self) -> dict[str, Input]:
         """What is made for it, by its names."""
         return {**self.need.inputs, **{name: READABLE[name] for name in self.reads}}
@@ -446,7 +383,7 @@ class Measure:
 
     def split(self, study: "Study") -> str:
         """Return the split whose images it measures."""
-        if self.of_training:
+        if self.need.of_training:
             return study.analysis.augmented.split
         return self.read_settings(study).split if self.own_split else study.analysis.split
 
@@ -515,7 +452,7 @@ class Measure:
 
     def check(self, study: "Study") -> None:
         """Refuse settings that cannot be measured, in one sentence."""
-        if self.of_training:
+        if self.need.of_training:
             _check_augmented(study, self.name)
         if "alike" in self.reads:
             _check_augmented(study, self.name, self.drawn_alike(study))

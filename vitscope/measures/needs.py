@@ -4,15 +4,37 @@ Each need is said once, here. Snakemake takes the files that jobs write, a noteb
 memory; one job opens either by the function that the need names, and measures.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from vitscope.measures.measure import Case
+    from vitscope.settings.keys import Model
 
 # What a job is about: names as rules have them.
 About = dict[str, str]
+# What jobs are about that make something for a measure, and what its result may depend on. Where a
+# history says how a training went, no snapshots are read.
+OF_CASE: "dict[str, Callable[[Case], Any]]" = {
+    "model": lambda case: case.model,
+    "part": lambda case: case.part,
+    "snapshot": lambda case: case.snapshot,
+    "snapshots": lambda case: _moments(case.study.models[case.model]),
+    "dataset": lambda case: case.study.models[case.model].data,
+    "split": lambda case: case.measure.split(case.study),
+    "corruptions": lambda case: case.measure.arguments(case)["corruptions"],
+    "alike": lambda case: "yes",
+    "network": lambda case: case.study.network(case.model),
+    "device": lambda case: case.study.device,
+    "images_at_once": lambda case: case.study.analysis.batch_size,
+    "first_image": lambda case: case.part * case.study.analysis.shard_size,
+    "by_label": lambda case: case.measure.by_label,
+}
+
+
+def _moments(model: "Model") -> list[str]:
+    return [] if model.history else model.moments()
 
 
 @dataclass(frozen=True)
@@ -29,10 +51,10 @@ class Made:
 
     def names(self, case: "Case") -> About | list[About]:
         """Return what the job is about; one for each of several."""
-        names = {key: str(getattr(case, key)) for key in self.about}
+        names = {key: str(OF_CASE[key](case)) for key in self.about}
         if not self.each:
             return names
-        return [{**names, self.each: each} for each in getattr(case, f"{self.each}s")]
+        return [{**names, self.each: each} for each in OF_CASE[f"{self.each}s"](case)]
 
 
 @dataclass(frozen=True)
@@ -58,11 +80,12 @@ READABLE = {
 
 @dataclass(frozen=True)
 class Need:
-    """What measures of a kind are given.
+    """What some measures are given.
 
-    `opens` is the function of jobs that opens the `inputs`. `values` are what a job depends on
-    beside the measure's own settings, as the case says them. `torch` tells whether it takes torch,
-    `runs` whether it runs the network; `loads` are the inputs that are in memory as a whole.
+    `opens` is a function of vitscope/jobs/opening.py that opens the `inputs`. The `values` are what
+    of the case a result depends on, beside the settings of its measure. `torch` tells whether a job
+    takes torch, `runs` whether it runs the network; the inputs that it `loads` are in memory as a
+    whole.
     """
 
     opens: str = ""
@@ -71,20 +94,19 @@ class Need:
     torch: bool = True
     runs: bool = False
     loads: tuple[str, ...] = ()
-    # Whether it is always measured in parts.
+    # Whether measures of it are always in parts.
     in_parts: bool = False
-    # Whether it is made from images at all, and from those of the training, at moments of it.
+    # Whether images are measured at all, and whether they are of the training, at its moments.
     of_images: bool = True
     of_training: bool = False
-    # Whether it is about what a model says of classes, unless the measure says another thing.
+    # Whether measures of it are about classes, unless they say something else.
     of_classes: bool = False
 
 
-OPENING = "vitscope.jobs.opening"
 NEEDS = {
     # Feature maps on disk.
     "latents": Need(
-        f"{OPENING}:open_latents",
+        "open_latents",
         {"latents": Made("extract_latents", ("model", "part"))},
         values=("first_image",),
         torch=False,
@@ -92,7 +114,7 @@ NEEDS = {
     ),
     # What a model says of images.
     "predictions": Need(
-        f"{OPENING}:open_predictions",
+        "open_predictions",
         {"predictions": PREDICTIONS, "images": IMAGES},
         values=("model", "by_label"),
         torch=False,
@@ -100,7 +122,7 @@ NEEDS = {
     ),
     # The model itself, on images.
     "model": Need(
-        f"{OPENING}:open_model",
+        "open_model",
         {"checkpoint": CHECKPOINT, "blocks": BLOCKS, "images": IMAGES},
         values=("model", "network", "images_at_once", "part", "device"),
         runs=True,
@@ -108,7 +130,7 @@ NEEDS = {
     ),
     # Its loss, on augmented images of the training.
     "loss": Need(
-        f"{OPENING}:open_loss",
+        "open_loss",
         {
             "checkpoint": Made("convert_checkpoint", ("model", "snapshot")),
             "blocks": BLOCKS,
@@ -122,7 +144,7 @@ NEEDS = {
     ),
     # Its network with its weights, and no images.
     "network": Need(
-        f"{OPENING}:open_network_alone",
+        "open_network_alone",
         {"checkpoint": CHECKPOINT},
         values=("model", "network"),
         loads=("checkpoint",),
@@ -130,7 +152,7 @@ NEEDS = {
     ),
     # Its weights in training: recorded, or at several moments.
     "weights": Need(
-        f"{OPENING}:open_weights",
+        "open_weights",
         {
             "history": Named("history"),
             "snapshots": Made("convert_checkpoint", each="snapshot"),

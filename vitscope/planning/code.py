@@ -172,10 +172,5 @@ def _covered(job: str, modules: tuple[str, ...]) -> dict[tuple[str, int], Defini
         (module, number): definition
         for module, of_module in names.items()
         for number, definition in enumerate(_definitions(module))
-        if _counts(definition, of_module)
+        if not definition.names or ALL in of_module or not of_module.isdisjoint(definition.names)
     }
-
-
-def _counts(definition: Definition, names: set[str]) -> bool:
-    """Tell whether a definition is among names of its module, or run in any case."""
-    return ALL in names or not definition.names or not names.isdisjoint(definition.names)

@@ -166,7 +166,7 @@ def _check_shown(study: Study, name: str, model: str) -> None:
     Figures say at which moments of training the loss is measured, and what is measured of maps.
     """
     measured = measure_of_parts(registry.of(study).declared(name))
-    of_loss = measured.of_training and not measured.snapshots(study, model)
+    of_loss = measured.need.of_training and not measured.snapshots(study, model)
     of_maps = measured.needs == "latents" and any(
         measured.name not in [measure.name for measure in measures_of_pass(study, each)]
         for each in by_prefix(model).values()

@@ -301,7 +301,7 @@ class _Taking:
         if images.dtype.kind not in "uif":
             raise VitscopeError(f"The images are of the type {images.dtype}, allowed: numbers.")
         if is_integer or wanted.mean is not None:
-            scale = 255.0 if is_integer else _scale(images)
+            scale = 1.0 if not is_integer and float(images.max()) <= 1 else 255.0
             what = "8-bit images" if is_integer else "images"
             mean, std, more = _scaling_of_pixels(wanted, shape[0], what)
             notes += more
@@ -336,11 +336,6 @@ class _Taking:
             return np.ascontiguousarray(images, np.uint8)
         scaled = images / np.float32(self.scale) if self.scale != 1 else images
         return np.ascontiguousarray(scaled, np.float32)
-
-
-def _scale(images: Array) -> float:
-    """Return what pixels are divided by, as their largest value tells."""
-    return 1.0 if float(images.max()) <= 1 else 255.0
 
 
 def _refuse_bare_pixels(images: Array) -> None:

@@ -6,7 +6,7 @@ Files have the places that they have in the workflow, below a folder of one's ow
 import shutil
 import sys
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
 from functools import cached_property, partial
@@ -26,7 +26,7 @@ from vitscope.jobs.latents import FORMATS
 from vitscope.jobs.measures import case_of, measure_of_parts, measured_in_pass
 from vitscope.measures import registry
 from vitscope.measures.attending import explain_none
-from vitscope.measures.measure import Case, Measure
+from vitscope.measures.measure import Measure
 from vitscope.measures.needs import READABLE, Made, Named
 from vitscope.networks.attention.finding import find_attention
 from vitscope.networks.building.networks import count_images, why_no_classifier
@@ -120,11 +120,11 @@ class Maker:
         if measured.needs_classes and (missing := self._without_classes(table)):
             return missing
         by_label = measured.needs_classes and measured.by_label
-        if (by_label or measure.needs_labels) and (missing := self._without_labels(table)):
-            return missing
+        if (by_label or measure.needs_labels) and (self.images.labels < 0).any():
+            return f"{table} needs the classes of the images: give labels=."
         if measured.reads_attention and self._without_attention:
             return f"{table} takes a network that attends: {self._without_attention}"
-        if measured.of_training and self.study.loss is None:
+        if measured.need.of_training and self.study.loss is None:
             return (
                 f"{table} needs the loss of the training: give loss={{'weight_decay': ...}}, 0 for "
                 f"none, and in 'augment' how its images were augmented."
@@ -134,28 +134,16 @@ class Maker:
                 f"{table} needs pixels of 8 bits, which are corrupted before they are normalized: "
                 f"give images from 0 to 255, and mean= and std=."
             )
-        if not measured.need.of_images:
-            return self._not_in_network(measure)
-        return _refused(measure, self.study)
-
-    def _not_in_network(self, measure: Measure) -> str | None:
-        """Return what a network lacks for a measure of it alone, which is made to find that out."""
-        if measure.name not in self._lacking:
-            try:
-                self.make(measure.name)
-                self._lacking[measure.name] = None
-            except VitscopeError as error:
-                self._lacking[measure.name] = str(error)
-        return self._lacking[measure.name]
+        if measured.need.of_images:
+            return _refusal(partial(measure.check, self.study))
+        # What a network lacks for a measure of it alone is found out by measuring.
+        if table not in self._lacking:
+            self._lacking[table] = _refusal(partial(self.make, table))
+        return self._lacking[table]
 
     def _without_classes(self, table: str) -> str | None:
         if self.study.models[self.model].classes is None:
             return f"{table} needs a network that tells classes apart: {self._without_logits}"
-        return None
-
-    def _without_labels(self, table: str) -> str | None:
-        if (self.images.labels < 0).any():
-            return f"{table} needs the classes of the images: give labels=."
         return None
 
     @cached_property
@@ -185,7 +173,7 @@ class Maker:
             if not all(has_part(path, measure.name) for path in passes):
                 self._measure_latents(self._with_it(measure), passes)
             return passes
-        snapshot = f"{END}/" if measure.of_training else ""
+        snapshot = f"{END}/" if measure.need.of_training else ""
         paths = {number: self.path(measure.name, f"{snapshot}{number}") for number in numbers}
         missing = {number: path for number, path in paths.items() if not path.is_file()}
         self._measure(measure, missing)
@@ -235,7 +223,7 @@ class Maker:
                 case = case_of(self.study, names)
                 with _scratch() as own:
                     inputs = {
-                        name: self._input(made, case, own if made.each else shared)
+                        name: self._made(made.job, made.names(case), own if made.each else shared)
                         for name, made in measure.inputs.items()
                         if isinstance(made, Made)
                     }
@@ -243,15 +231,10 @@ class Maker:
                     with self._running(measure.name, total) if runs else self._lent():
                         self._run("measure", inputs, {"table": path}, names)
 
-    def _input(self, made: Made, case: Case, folder: Path) -> Any:
-        """Return what a measure reads: what is in memory, or a file; one for each of several."""
-        names = made.names(case)
-        if isinstance(names, list):
-            return [self._made(made.job, each, folder) for each in names]
-        return self._made(made.job, names, folder)
-
-    def _made(self, job: str, names: Names, folder: Path) -> Any:
-        """Return what a job makes, which is made if it is not there."""
+    def _made(self, job: str, names: Names | Sequence[Names], folder: Path) -> Any:
+        """Return what a job makes, which is made if it is not there; one for each of several."""
+        if not isinstance(names, Mapping):
+            return [self._made(job, each, folder) for each in names]
         here = {"convert_checkpoint": self._network, "build_split": self.images}
         if job in here:
             return here[job]
@@ -302,8 +285,7 @@ class Maker:
     def _passes(self, measure: Measure, number: int, cut_points: int) -> float | None:
         """Return how many images a part gives to the network, if that is known."""
         work = measure.work(self.study, self.model, number, len(self.images), cut_points)
-        known = work is not None and not work.most and work.keeps == "pass"
-        return work.passes if work is not None and known else None
+        return work.passes if work and not work.most and work.keeps == "pass" else None
 
     def _lent(self) -> AbstractContextManager[nn.Module]:
         model = self.study.models[self.model]
@@ -348,10 +330,10 @@ class Maker:
         return [why] if why else []
 
 
-def _refused(measure: Measure, study: Study) -> str | None:
-    """Return why settings cannot be measured, if they cannot."""
+def _refusal(action: Callable[[], object]) -> str | None:
+    """Return the sentence that an action is refused by, if it is."""
     try:
-        measure.check(study)
+        action()
     except VitscopeError as error:
         return str(error)
     return None

@@ -18,7 +18,7 @@ import numpy as np
 import safetensors.torch
 import torch
 import yaml
-from torch import Tensor, nn
+from torch import nn
 
 from vitscope.data.split import Split
 from vitscope.errors import VitscopeError
@@ -76,7 +76,7 @@ def save(
             settings = _settings(study, kinds, lies_in, family, arch)
             write_text(file, _heading(folder) + yaml.safe_dump(settings, sort_keys=False))
             if lies_in == beside:
-                _prove(file, study, network, _first_images(images, study), arch)
+                _prove(file, study, network, images, arch)
         _move(beside, folder)
     return folder / file.name
 
@@ -195,15 +195,10 @@ def _is_literal(node: ast.expr) -> bool:
     return True
 
 
-def _first_images(images: Split, study: Study) -> Tensor:
-    """Return the first images, as the one network of a study takes them."""
+def _prove(file: Path, study: Study, network: nn.Module, images: Split, arch: Settings) -> None:
+    """Refuse a study whose network is another one, by what it makes of the first images."""
     (model,) = study.models.values()
-    return images.normalize(slice(PROOFS), model.mean, model.std)
-
-
-def _prove(file: Path, study: Study, network: nn.Module, batch: Tensor, arch: Settings) -> None:
-    """Refuse a study whose network is another one, by what it makes of some images."""
-    ((_, model),) = study.models.items()
+    batch = images.normalize(slice(PROOFS), model.mean, model.std)
     logits = model.classes is not None
     with lend(network, logits=logits, output=model.output) as lent, torch.inference_mode():
         returned = tensors_of(lent(batch.to(device_of(network))))

@@ -120,6 +120,6 @@ def _fitting(analysis: Settings, images: int) -> Settings:
     drawn = of_loss.setdefault("images", min(images, most["default"]))
     for measure in map(registry.declared, registry.names()):
         if measure.fit:
-            fitting = measure.fit(drawn if measure.of_training else images)
+            fitting = measure.fit(drawn if measure.need.of_training else images)
             analysis[measure.name] = fitting | analysis.get(measure.name, {})
     return analysis

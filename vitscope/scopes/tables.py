@@ -131,7 +131,7 @@ class Tables:
         known = registry.kinds()
         there = [kind for kind in self.kinds() if kind in known]
         measures = {kind: registry.declared(known[kind].measure) for kind in there}
-        return [kind for kind, measure in measures.items() if not measure.of_training]
+        return [kind for kind, measure in measures.items() if not measure.need.of_training]
 
     def _counted(self, kind: str) -> pd.DataFrame | None:
         if kind in self.own():

@@ -32,7 +32,7 @@ The table `fit`: two rows per model.
 The error is measured on `analysis.classification.images` images of `analysis.split`. The NLL is the
 mean cross entropy with the mixed and smoothed targets of `analysis.fit.images` augmented images, in
 evaluation mode and in float32; at best it is the entropy of these targets.
-[figures.md](figures.md#fit) says which images these are.
+[`fit`](figures/how-networks-train.md#fit) says which images these are.
 
 The table `reliability`: one row per model and bin of confidence.
 
