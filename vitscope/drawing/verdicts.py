@@ -89,7 +89,13 @@ def _draw(axes: Axes, place: tuple[int, int], verdicts: Sequence[Any]) -> None:
     width = 2 * _HALF / len(verdicts)
     for part, said in enumerate(verdicts):
         known = said in VERDICT_COLORS
-        look: dict[str, Any] = {"facecolor": VERDICT_COLORS[said] if known else "none"}
-        look |= {"edgecolor": "white", "lw": 0.6} if known else {"edgecolor": GRAY, "lw": 0.2}
-        corner = (column - _HALF + part * width, row - _HIGH)
-        axes.add_patch(Rectangle(corner, width, 2 * _HIGH, **look))
+        axes.add_patch(
+            Rectangle(
+                (column - _HALF + part * width, row - _HIGH),
+                width,
+                2 * _HIGH,
+                facecolor=VERDICT_COLORS[said] if known else "none",
+                edgecolor="white" if known else GRAY,
+                lw=0.6 if known else 0.2,
+            )
+        )
