@@ -27,7 +27,7 @@ from vitscope.measures import registry
 from vitscope.measures.measure import Question
 from vitscope.networks.building.family import arch_schema, family_names
 from vitscope.package_data import ROOT
-from vitscope.scopes.scope import Tables
+from vitscope.scopes.tables import Tables
 from vitscope.studies.loading import BUNDLED_STUDIES, find_studies, load_study, study_schema
 
 SETTINGS = ROOT / "config" / "README.md"
@@ -220,7 +220,7 @@ def test_the_page_of_python_has_what_is_public() -> None:
     text = (ROOT / "docs" / "python.md").read_text()
     public = {name: getattr(vitscope, name) for name in vitscope.__all__ if name != "__version__"}
     assert set(re.findall(r"^\.\. auto(\w+):: (\S+)$", text, re.MULTILINE)) == {
-        ("class", "vitscope.scopes.scope.Tables"),
+        ("class", "vitscope.scopes.tables.Tables"),
         *(
             ("class" if isinstance(each, type) else "function", f"vitscope.{name}")
             for name, each in public.items()

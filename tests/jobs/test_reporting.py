@@ -19,11 +19,9 @@ from tests.helpers.claims import count_variances, variances, with_resamples
 from vitscope.claims.tables import CLAIMS
 from vitscope.files.tensors import TensorWriter
 from vitscope.jobs.job import Resources
-from vitscope.jobs.reporting import PACKAGES, introduce_study, run_record
-from vitscope.networks.finding.cut_points import BLOCKS
 from vitscope.jobs.provenance import PACKAGES, run_record
 from vitscope.jobs.reporting import introduce_study
-from vitscope.networks.finding.cut_point_columns import BLOCKS
+from vitscope.networks.finding.cut_points import BLOCKS
 from vitscope.package_data import ROOT, STYLE
 
 SHARED = [0.5, 0.5, 0.5]

@@ -11,11 +11,8 @@ from tests.security.test_settings import STUDY
 from vitscope.data.archives import find_official
 from vitscope.data.sources import cifar10
 from vitscope.errors import VitscopeError
-from vitscope.jobs.reporting import run_record
-from vitscope.networks.checkpoints import weight_sources
-from vitscope.networks.checkpoints import weight_sources as weight_download
 from vitscope.jobs.provenance import run_record
-from vitscope.networks.checkpoints import weight_download, weight_sources
+from vitscope.networks.checkpoints import weight_sources
 from vitscope.studies.loading import load_study
 from vitscope.web import redact
 
@@ -63,7 +60,7 @@ def test_a_download_with_a_token_leaves_no_trace_of_it(site: Site, tmp_path: Pat
     said: list[str] = []
     lock, target = tmp_path / "own.lock.yaml", tmp_path / "a.checkpoint"
     for _ in range(2):
-        weight_download.download(entry, target, lock, label="ViT", say=said.append)
+        weight_sources.download(entry, target, lock, label="ViT", say=said.append)
     assert target.read_bytes() == b"\0weights"
     assert "a.pth?X-Signature=~" in lock.read_text()
     texts = [*said, lock.read_text(), weight_sources.describe_source(entry)]
@@ -77,7 +74,7 @@ def test_a_failed_download_does_not_tell_its_token(site: Site, tmp_path: Path, c
     said: list[str] = []
     options = {"attempts": 2, "pause": 0.0, "say": said.append}
     with pytest.raises(VitscopeError) as caught:
-        weight_download.download(
+        weight_sources.download(
             {"url": f"{site.root}/a.pth{QUERY}"},
             tmp_path / "a",
             tmp_path / "lock",

@@ -13,7 +13,7 @@ import yaml
 from vitscope import __version__
 from vitscope.files.tensors import TensorFile
 from vitscope.files.whole import sha256_of
-from vitscope.web.redaction import redact
+from vitscope.web import redact
 
 PACKAGES = (
     "torch",

@@ -8,7 +8,6 @@ from vitscope.jobs import describing
 from vitscope.jobs.job import Files, Job, Names, Resources, Study, Values
 from vitscope.measures import registry
 from vitscope.package_data import ROOT
-from vitscope.web import redact
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -12,10 +12,8 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from vitscope.errors import VitscopeError, unknown
 from vitscope.files.tables import Table
-from vitscope.measures.needs import CHECKPOINT, NEEDS, READABLE, Input, Made, Need
-from vitscope.settings.section import optional, result_settings, schema_of
 from vitscope.measures.needs import NEEDS, READABLE, Input, Need
-from vitscope.settings.section import optional, schema_of
+from vitscope.settings.section import optional, result_settings, schema_of
 from vitscope.settings.snapshots import END
 
 if TYPE_CHECKING:

@@ -95,7 +95,7 @@ class OnHub:
         from huggingface_hub import hf_hub_download
 
         name, _, revision = self.repository.partition("@")
-        where = {"revision": revision or None, "endpoint": _endpoint()}
+        where: dict[str, Any] = {"revision": revision or None, "endpoint": _endpoint()}
         with suppress(OSError, ValueError):
             return Path(hf_hub_download(name, self.file, local_files_only=True, **where))
         try:
