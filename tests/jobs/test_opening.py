@@ -42,7 +42,9 @@ STUDY: dict[str, Any] = {
 
 
 def test_a_network_of_noise_is_refused(tmp_path: Path) -> None:
-    (tmp_path / "noise.py").write_text("from tests.networks.running.test_repeating import Noise\n")
+    (tmp_path / "noise.py").write_text(
+        "from tests.networks.running.test_predictions import Noise\n"
+    )
     (tmp_path / "study.yaml").write_text(yaml.safe_dump(STUDY))
     study = load_study(tmp_path / "study.yaml")
     inputs = {key: str(tmp_path / key) for key in ("checkpoint", "images", "blocks")}

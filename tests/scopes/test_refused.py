@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 
 import vitscope
-from tests.networks.running.test_repeating import Noise
+from tests.networks.running.test_predictions import Noise
 from tests.scopes.networks import Convolutions, network, pixels
 from vitscope.errors import VitscopeError
 from vitscope.scopes.looking import Scope

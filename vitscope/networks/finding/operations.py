@@ -158,7 +158,7 @@ Args = tuple[Any, ...]
 Kwargs = Mapping[str, Any]
 
 
-class OperationMode(TorchDispatchMode):  # type: ignore[no-untyped-call]  # type: ignore[no-untyped-call]
+class OperationMode(TorchDispatchMode):  # type: ignore[no-untyped-call]
     """Sees every operation that runs, also those that would be compiled."""
 
     # Operations with functions for operands, as FlexAttention: else torch refuses them.
