@@ -1,8 +1,14 @@
-"""Networks that are compiled, and networks that ask the compiler something while they run."""
+"""Networks that are compiled, networks without values and how they are filled, imports of timm."""
 
+import subprocess
+import sys
+
+import pytest
 import torch
 from torch import Tensor, nn
 
+from tests.helpers.networks import build_empty
+from vitscope.networks.building import networks as models
 from vitscope.networks.building.networks import uncompiled
 from vitscope.networks.finding.blocks import list_blocks
 
@@ -39,3 +45,88 @@ def test_nothing_is_compiled_in_a_block_and_all_is_behind_it() -> None:
     assert not compiled
     assert torch.equal(inside, function(torch.ones(2)))
     assert len(compiled) == 1
+
+
+def test_weights_are_copied_and_cast() -> None:
+    arch = {"block": "basic", "blocks": [1, 1, 1, 1], "width": 2}
+    empty = build_empty("resnet", arch, num_classes=3, image_size=32)
+    state = {
+        key: torch.full(tensor.shape, 0.5).to(
+            torch.bfloat16 if tensor.is_floating_point() else torch.int64
+        )
+        for key, tensor in empty.state_dict().items()
+    }
+    model = models.fill(empty, state)
+    weight = model.get_parameter("layer0.0.weight")
+    assert weight.dtype == torch.float32
+    assert weight.requires_grad
+    state["layer0.0.weight"].zero_()
+    assert (weight == 0.5).all()
+
+
+def test_buffers_that_nobody_computes_are_refused() -> None:
+    class Positions(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.register_buffer("positions", torch.arange(4), persistent=False)
+
+    with torch.device("meta"):
+        model = Positions()
+    with pytest.raises(NotImplementedError, match="Positions holds buffers"):
+        models.fill(model, {})
+
+
+def run(code: str) -> subprocess.CompletedProcess[str]:
+    """Run code in a fresh interpreter: what was declared or imported cannot be taken back."""
+    return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+
+
+@pytest.fixture(scope="module")
+def fits() -> bool:
+    """Tell whether torchvision can be imported here without help."""
+    return run("import torchvision").returncode == 0
+
+
+@pytest.mark.nightly
+def test_torchvision_and_timm_can_be_imported() -> None:
+    done = run(
+        "from vitscope.networks.building.timm_import import declare, import_timm\n"
+        "declare()\n"
+        "import torchvision.transforms.v2\n"
+        "assert import_timm('timm.data').Mixup\n"
+        "declare()\n"
+    )
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.nightly
+def test_operators_are_declared_only_where_they_are_missing(fits: bool) -> None:
+    done = run(
+        "from vitscope.networks.building import timm_import as ops\n"
+        "ops.declare()\n"
+        "ops.declare()\n"
+        "print(len(ops._LIBRARIES))\n"
+    )
+    assert done.stdout.strip() == ("0" if fits else "1"), done.stderr
+
+
+@pytest.mark.nightly
+def test_what_is_declared_already_stays() -> None:
+    done = run(
+        "import torch\n"
+        "library = torch.library.Library('torchvision', 'FRAGMENT')\n"
+        "library.define('nms(Tensor dets, Tensor scores, float iou_threshold) -> Tensor')\n"
+        "from vitscope.networks.building.timm_import import declare\n"
+        "declare()\n"
+        "print(hasattr(torch.ops.torchvision, 'qnms'))\n"
+        "import torchvision\n"
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.strip() == "True"
+
+
+@pytest.mark.nightly
+def test_the_help_is_needed_where_we_say_so(fits: bool) -> None:
+    if fits:
+        pytest.skip("torchvision fits the torch of this environment")
+    assert "torchvision::nms" in run("import torchvision").stderr

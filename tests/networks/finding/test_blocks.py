@@ -1,5 +1,6 @@
-"""The block table: cut points, shapes, and what the parts between them cost."""
+"""The block table: cut points, shapes and what parts cost; and in which part a parameter is."""
 
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -10,12 +11,28 @@ from torch import nn
 from torch.utils.flop_counter import FlopCounterMode
 
 from tests.helpers.golden import ARCHS, Golden
-from tests.helpers.networks import build_empty, described, every_mini, hooks_of, mini, mini_blocks
+from tests.helpers.kinds import KINDS, build
+from tests.helpers.networks import (
+    FAMILIES,
+    build_empty,
+    described,
+    every_mini,
+    hooks_of,
+    mini,
+    mini_blocks,
+)
 from tests.helpers.written import SMALL, empty
 from vitscope.files.tables import read_metadata
 from vitscope.networks.building.family import find_family
 from vitscope.networks.building.networks import plain_attention
-from vitscope.networks.finding.blocks import Blocks, list_blocks
+from vitscope.networks.finding.blocks import (
+    LAYERS,
+    ActivationCounter,
+    Blocks,
+    Layer,
+    list_blocks,
+    place_parameters,
+)
 from vitscope.networks.finding.capture import capturing
 from vitscope.networks.finding.cut_points import BLOCKS, head_of, read_cut_points
 
@@ -235,3 +252,136 @@ def test_head_and_cut_points_are_in_the_metadata(tmp_path: Path, name: str) -> N
     BLOCKS.write(blocks.table, tmp_path / "blocks", blocks.metadata())
     assert head_of(read_metadata(tmp_path / "blocks")) == blocks.head
     assert read_cut_points(tmp_path / "blocks") == blocks.points
+
+
+def counted(model: nn.Module, images: torch.Tensor) -> tuple[int, int]:
+    """Return the bytes that a pass of a model makes, and the most in memory at once."""
+    with torch.no_grad(), ActivationCounter() as counter:
+        model.eval()(images)
+    return counter.take()
+
+
+def test_every_result_counts_and_two_are_in_memory_at_once() -> None:
+    model = nn.Sequential(nn.Conv2d(3, 8, 1), nn.GELU(), nn.Conv2d(8, 2, 1))
+    hidden, out = 4 * 8 * 16, 4 * 2 * 16
+    assert counted(model, torch.zeros(1, 3, 4, 4)) == (2 * hidden + out, 2 * hidden)
+
+
+def test_views_and_changes_in_place_take_no_memory() -> None:
+    model = nn.Sequential(
+        nn.Flatten(), nn.Linear(12, 5), nn.ReLU(inplace=True), nn.Unflatten(1, (5, 1))
+    )
+    assert counted(model, torch.zeros(2, 3, 2, 2)) == (4 * 2 * 5, 4 * 2 * 5)
+
+
+class Residual(nn.Module):
+    """A branch beside a stream that waits for it."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.branch = nn.Sequential(nn.ReLU(), nn.ReLU(), nn.ReLU())
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return x + self.branch(x)
+
+
+def test_a_stream_that_waits_stays_in_memory() -> None:
+    size = 4 * 10
+    made, peak = counted(nn.Sequential(nn.ReLU(), Residual()), torch.zeros(10))
+    assert (made, peak) == (5 * size, 3 * size)
+
+
+def test_what_was_taken_is_not_counted_again() -> None:
+    with ActivationCounter() as counter:
+        kept = torch.zeros(10)
+        assert counter.take() == (40, 40)
+        assert counter.take() == (0, 40)
+        del kept
+        torch.zeros(5)
+    assert counter.take() == (20, 40)
+
+
+@pytest.mark.parametrize("name", FAMILIES.values())
+def test_every_parameter_is_in_one_block_and_one_kind_of_layer(name: str) -> None:
+    model, points = mini(name)
+    places = place_parameters(model, points, torch.randn(2, 3, 32, 32))
+    assert list(places) == [each for each, _ in model.named_parameters()]
+    counted: Counter[int] = Counter()
+    for each, parameter in model.named_parameters():
+        counted[places[each].block] += parameter.numel()
+        assert places[each].layer in LAYERS
+    # The block table counts them otherwise: on shapes alone, as modules run.
+    found = mini_blocks(name)
+    expected = [*found.table["parameters"], found.head.parameters]
+    assert [counted[index] for index in range(len(points) + 1)] == expected
+
+
+# As one reads in the code of the networks.
+LAYERS_OF: dict[str, dict[str, Layer]] = {
+    "vit": {
+        "cls_token": "stem",
+        "pos_embed": "stem",
+        "patch_embed.proj.bias": "stem",
+        "blocks.3.norm1.weight": "norm",
+        "blocks.3.attn.qkv.weight": "qkv",
+        "blocks.3.attn.proj.weight": "projection",
+        "blocks.3.attn.proj.bias": "projection",
+        "blocks.3.mlp.fc1.bias": "mlp",
+        "blocks.3.mlp.fc2.weight": "mlp",
+        "norm.weight": "norm",
+        "head.weight": "head",
+        "head.bias": "head",
+    },
+    "swin": {
+        "patch_embed.norm.weight": "norm",
+        "layers.0.blocks.0.attn.relative_position_bias_table": "other",
+        "layers.0.blocks.1.attn.qkv.weight": "qkv",
+        "layers.1.downsample.reduction.weight": "mlp",
+    },
+    "alternet": {
+        "layer1.0.conv3.2.weight": "convolution",
+        "layer1.0.conv3.0.weight": "norm",
+        "layer3.1.attn.pos_embedding": "other",
+    },
+    "convnext": {
+        "stages.0.blocks.0.gamma": "other",
+        "stages.0.blocks.0.conv_dw.weight": "convolution",
+        "stages.0.blocks.0.mlp.fc1.weight": "mlp",
+    },
+    "swinv2": {
+        "layers.0.blocks.0.attn.cpb_mlp.0.weight": "other",
+        "layers.0.blocks.0.attn.logit_scale": "other",
+        "layers.0.blocks.0.attn.qkv.weight": "qkv",
+    },
+    # Biases of queries and values are put together, those of keys are zero.
+    "beit": {"blocks.0.attn.q_bias": "other", "blocks.0.attn.qkv.weight": "qkv"},
+    # Queries and keys are turned by their positions.
+    "eva02": {"blocks.0.attn.qkv.weight": "qkv", "blocks.0.attn.proj.weight": "projection"},
+    # Weights are standardized before they are used.
+    "nfnet": {"stages.0.0.conv1.weight": "convolution"},
+    # Reduced keys come from a convolution and another layer.
+    "pvt_v2": {"stages.0.blocks.0.attn.sr.weight": "convolution"},
+    # Its layers are no modules that run.
+    "torchvision vit": {
+        "encoder.layers.encoder_layer_0.self_attention.in_proj_weight": "qkv",
+        "encoder.layers.encoder_layer_0.self_attention.in_proj_bias": "qkv",
+        "encoder.layers.encoder_layer_0.self_attention.out_proj.bias": "projection",
+    },
+}
+
+
+@pytest.mark.parametrize("name", LAYERS_OF)
+def test_layers_are_what_their_code_makes_them(name: str) -> None:
+    if name in KINDS:
+        model, size = build(name), KINDS[name].image_size
+        points = list_blocks(name, model, described(size)).points
+    else:
+        (model, points), size = mini(name), 32
+    places = place_parameters(model, points, torch.randn(2, 3, size, size))
+    expected = LAYERS_OF[name]
+    assert {each: places[each].layer for each in expected} == expected
+    if name != "nfnet":
+        # A bias is in the layer of its weight.
+        for each, place in places.items():
+            weight = places.get(each.removesuffix("bias") + "weight", place)
+            assert not each.endswith(".bias") or weight == place

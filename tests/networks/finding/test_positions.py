@@ -1,4 +1,4 @@
-"""Where the positions of maps are, in pixels of an image: as far apart as strides say."""
+"""Where in the image values lie, and layouts that follow: moved back, a map is the map again."""
 
 from collections.abc import Callable
 
@@ -13,6 +13,11 @@ from torch.nn.functional import (
     pad,
 )
 
+from tests.helpers.kinds import KINDS, build
+from tests.helpers.networks import described
+from vitscope.networks.finding.blocks import list_blocks
+from vitscope.networks.finding.capture import capturing
+from vitscope.networks.finding.cuts import Maps
 from vitscope.networks.finding.dataflow import Value, record
 from vitscope.networks.finding.positions import Tracer
 
@@ -100,3 +105,129 @@ def test_a_map_of_heads_that_are_counted_as_images() -> None:
 )
 def test_what_nobody_can_tell(make: Callable[[Tensor], Tensor]) -> None:
     assert rows_of(make) is None
+
+
+Arrange = Callable[[Tensor], Tensor]
+PERMUTED = torch.randperm(24, generator=torch.Generator().manual_seed(0))
+
+
+def tokens(x: Tensor) -> Tensor:
+    return x.flatten(2).transpose(1, 2)
+
+
+def with_prefix(count: int) -> Arrange:
+    return lambda x: torch.cat([torch.ones(len(x), count, x.shape[1]), tokens(x)], dim=1)
+
+
+def windows(x: Tensor) -> Tensor:
+    """Cut a map into windows of 2x3, as (images and windows, rows, columns, channels)."""
+    n, c, h, w = x.shape
+    cut = x.permute(0, 2, 3, 1).view(n, h // 2, 2, w // 3, 3, c)
+    return cut.permute(0, 1, 3, 2, 4, 5).reshape(-1, 2, 3, c)
+
+
+ARRANGED: dict[str, Arrange] = {
+    "as it is": lambda x: x.clone(),
+    "channels last": lambda x: x.permute(0, 2, 3, 1).contiguous(),
+    "tokens": tokens,
+    "tokens, channels first": lambda x: x.flatten(2),
+    "one token before": with_prefix(1),
+    "two tokens before": with_prefix(2),
+    "a token behind": lambda x: torch.cat([tokens(x), torch.ones(len(x), 1, x.shape[1])], dim=1),
+    "sequence first": lambda x: x.flatten(2).permute(2, 0, 1),
+    "sequence first, a token before": lambda x: with_prefix(1)(x).transpose(0, 1),
+    "permuted": lambda x: windows(x).reshape(len(x), 24, -1),
+    "windows": windows,
+    "windows of tokens": lambda x: windows(x).flatten(1, 2),
+    "rolled": lambda x: x.permute(0, 2, 3, 1).roll((1, -2), (1, 2)).flatten(1, 2),
+    "taken in another order": lambda x: tokens(x)[:, PERMUTED],
+    "normalized": lambda x: with_prefix(1)(x)[:, 1:].contiguous(),
+}
+
+
+class Arranging(nn.Module):
+    """A convolution, and what it gives in another order."""
+
+    def __init__(self, arrange: Arrange) -> None:
+        super().__init__()
+        self.conv, self.arrange = nn.Conv2d(3, 5, 2, 2), arrange
+
+    def forward(self, images: Tensor) -> Tensor:
+        return self.arrange(self.conv(images))
+
+
+@pytest.mark.parametrize("name", ARRANGED)
+def test_a_map_is_found_again(name: str) -> None:
+    model, images = Arranging(ARRANGED[name]), torch.randn(3, 3, 8, 12)
+    flow = record(model, images)
+    layout = Maps(flow).layout(flow.result.operation)
+    assert layout is not None
+    # Of as many images as there were, and of others.
+    for each in (images, torch.randn(1, 3, 8, 12), torch.randn(7, 3, 8, 12)):
+        assert torch.equal(layout.to_nchw(model(each)), model.conv(each))
+
+
+@pytest.mark.parametrize("name", ["as it is", "channels last", "tokens", "one token before"])
+def test_what_lies_row_by_row_is_not_copied(name: str) -> None:
+    model, images = Arranging(ARRANGED[name]), torch.randn(3, 3, 8, 12)
+    flow = record(model, images)
+    layout, given = Maps(flow).layout(flow.result.operation), model(images)
+    storage = layout.to_nchw(given).untyped_storage()
+    assert storage.data_ptr() == given.untyped_storage().data_ptr()
+
+
+def attended(x: Tensor) -> Tensor:
+    """Attend among tokens: each of the result is where its query was."""
+    one = with_prefix(1)(x)
+    return (one @ one.transpose(1, 2)).softmax(-1) @ one
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        attended,
+        lambda x: nn.functional.layer_norm(with_prefix(1)(x), (5,)),
+        lambda x: with_prefix(1)(x).relu() + with_prefix(1)(x),
+        lambda x: with_prefix(1)(x) @ torch.ones(5, 5),
+    ],
+)
+def test_what_computes_from_channels_leaves_places_as_they_are(change: Arrange) -> None:
+    flow = record(Arranging(change), torch.randn(3, 3, 8, 12))
+    layout = Maps(flow).layout(flow.result.operation)
+    assert (layout.order, layout.prefix, layout.grid) == ("nlc", 1, (4, 6))
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda x: x.mean((2, 3)),
+        lambda x: tokens(x).mean(1),
+        lambda x: with_prefix(1)(x)[:, 0],
+        lambda x: x.flatten(1),
+        lambda x: tokens(x)[:, :23],
+    ],
+)
+def test_what_is_no_map(change: Arrange) -> None:
+    flow = record(Arranging(change), torch.randn(3, 3, 8, 12))
+    assert Maps(flow).layout(flow.result.operation) is None
+
+
+def test_tokens_of_hiera_lie_as_its_own_code_says() -> None:
+    model = build("hiera")
+    points = list_blocks("hiera", model, described(64)).points
+    images, found, expected = torch.randn(2, 3, 64, 64), {}, {}
+
+    def keep(index: int, latent: Tensor) -> None:
+        found[points[index].name] = latent.clone()
+
+    def reroll(number: int, tensor: Tensor) -> None:
+        expected[f"blocks.{number}.mlp"] = model.reroll(tensor, number).permute(0, 3, 1, 2)
+
+    for number, block in enumerate(model.blocks):
+        block.register_forward_hook(lambda _, args, out, number=number: reroll(number, out))
+    with torch.no_grad(), capturing(model, points, keep):
+        model(images)
+    assert len(expected) == 6
+    for name, latent in expected.items():
+        assert torch.equal(found[name], latent), name
+    assert KINDS["hiera"].image_size == 64

@@ -1,5 +1,6 @@
-"""Predictions against torch, against the authors' likelihoods, and what is no prediction."""
+"""Predictions against torch and the authors' likelihoods, and networks whose passes differ."""
 
+from collections.abc import Callable
 from itertools import pairwise
 from pathlib import Path
 
@@ -16,9 +17,18 @@ from tests.helpers.golden import Golden
 from tests.helpers.networks import MINI, every_mini
 from tests.helpers.splits import built
 from vitscope.data.split import known_labels, rows_to_classify
+from tests.scopes.networks import CHANNELS, Convolutions, Transformer, network
+from vitscope.data.image_rows import known_labels, rows_to_classify
 from vitscope.errors import VitscopeError
 from vitscope.networks.building.family import find_family
-from vitscope.networks.running.predictions import BY_LABEL, predict, scores_of_images
+from vitscope.networks.building.timm_import import import_timm
+from vitscope.networks.running.predictions import (
+    BY_LABEL,
+    predict,
+    refuse_unrepeatable,
+    scores_of_images,
+    why_unrepeatable,
+)
 
 
 def drawn(images: int, classes: int, seed: int = 0, scale: float = 3) -> tuple[Tensor, Tensor]:
@@ -162,3 +172,75 @@ def test_images_without_a_label_are_classified() -> None:
     assert found.loc[unknown, by_label].isna().all(axis=None)
     rest = found[by_label].drop(index=unknown)
     assert (rest == known[by_label].drop(index=unknown)).all(axis=None)
+
+
+IMAGE = torch.randn(1, 3, 16, 16, generator=torch.Generator().manual_seed(0))
+
+
+class Noise(Convolutions):
+    """Adds noise to images, in evaluation as well, or the same each time."""
+
+    seed: int | None = None
+
+    def forward(self, images: Tensor) -> Tensor:
+        chance = torch.Generator()
+        chance.seed() if self.seed is None else chance.manual_seed(self.seed)
+        return super().forward(images + 0.01 * torch.randn(images.shape, generator=chance))
+
+
+class Dropped(Convolutions):
+    def forward(self, images: Tensor) -> Tensor:
+        maps = self.branches[0](self.stem(images))
+        return self.head(nn.functional.dropout(maps).mean((2, 3)))
+
+
+def by_batch() -> nn.Module:
+    model = network(Convolutions)
+    model.branches[1][1] = nn.BatchNorm2d(CHANNELS, track_running_stats=False)
+    return model
+
+
+class Centred(Convolutions):
+    def forward(self, images: Tensor) -> Tensor:
+        return super().forward(images - images.mean())
+
+
+OF_ONE_DRAW: dict[str, tuple[Callable[[], nn.Module], str]] = {
+    "noise": (lambda: network(Noise), "two passes .* from the module 'stem' on: noise"),
+    "dropout": (lambda: network(Dropped), "two passes .* from the module 'head' on: noise"),
+    "normalized by batches": (by_batch, r"images beside it, by branches\.1\.1, which has no"),
+    "centred by batches": (lambda: network(Centred), "on the images beside it: all numbers"),
+}
+
+
+@pytest.mark.parametrize("kind", OF_ONE_DRAW)
+def test_passes_that_differ_are_told(kind: str) -> None:
+    build, sentence = OF_ONE_DRAW[kind]
+    model, before = build().eval(), torch.get_rng_state()
+    with pytest.raises(VitscopeError, match=sentence):
+        refuse_unrepeatable(model, {"mean": [0.5] * 3, "image_size": 16}, torch.device("cpu"))
+    assert why_unrepeatable(model, IMAGE)
+    assert torch.equal(torch.get_rng_state(), before)
+    assert not any(module._forward_hooks for module in model.modules())
+
+
+def seeded() -> nn.Module:
+    model = network(Noise)
+    model.seed = 3
+    return model
+
+
+@pytest.mark.parametrize(
+    "build",
+    [
+        seeded,
+        lambda: network(Convolutions),
+        lambda: network(Transformer),
+        lambda: network(Convolutions).half(),
+        lambda: import_timm().create_model("test_vit", img_size=16, patch_size=4, drop_rate=0.5),
+    ],
+)
+def test_passes_that_are_alike(build: Callable[[], nn.Module]) -> None:
+    model = build().eval()
+    kind = next(model.parameters()).dtype
+    assert why_unrepeatable(model, IMAGE.to(kind)) is None

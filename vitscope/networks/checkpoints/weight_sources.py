@@ -95,11 +95,11 @@ class OnHub:
         from huggingface_hub import hf_hub_download
 
         name, _, revision = self.repository.partition("@")
-        where: dict[str, Any] = {"revision": revision or None, "endpoint": _endpoint()}
+        options: dict[str, Any] = {"revision": revision or None, "endpoint": _endpoint()}
         with suppress(OSError, ValueError):
-            return Path(hf_hub_download(name, self.file, local_files_only=True, **where))
+            return Path(hf_hub_download(name, self.file, local_files_only=True, **options))
         try:
-            return Path(hf_hub_download(name, self.file, **where))
+            return Path(hf_hub_download(name, self.file, **options))
         except (OSError, ValueError) as error:
             reason = str(error).strip().partition("\n")[0].rstrip(".:")
             raise VitscopeError(
