@@ -18,7 +18,7 @@ def buildup(**settings: Any) -> dict[str, Any]:
 
 def test_what_a_job_is_given(tmp_path: Path) -> None:
     study = load_study(mini_with(tmp_path, buildups=buildup(training={"epochs": 3}, steps=2)))
-    given = buildups.plan(study, "grown")
+    given = buildups.what_is_tried(study, "grown")
     assert given["baseline"] == study.network("resnet") | {
         "family": "alternet",
         "arch": {
