@@ -77,7 +77,7 @@ def test_weights_that_are_missing_are_refused() -> None:
 def test_what_is_bundled_is_what_is_tried() -> None:
     """All steps of the default study, trained by its recipe, and no more."""
     study = load_study(BUNDLED_STUDIES / "mini.yaml")
-    baseline = buildups.plan(study, "fig12a")["baseline"]
+    baseline = buildups.what_is_tried(study, "fig12a")["baseline"]
     table = pd.read_csv(FILE)
     for step, attention in enumerate(table["attention"]):
         network = network_of(baseline, [int(count) for count in attention.split(", ")])

@@ -77,7 +77,7 @@ def test_versions(tmp_path: Path) -> None:
 
 
 def test_a_package_that_is_missing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("vitscope.jobs.reporting.PACKAGES", ("no-such-package",))
+    monkeypatch.setattr("vitscope.jobs.provenance.PACKAGES", ("no-such-package",))
     assert record(tmp_path)["packages"] == {"no-such-package": None}
 
 

@@ -4,7 +4,6 @@ from pathlib import Path
 
 from vitscope.jobs.job import Files, Job, Names, Resources, Study, Takes, Values
 from vitscope.networks.building.family import module_of
-from vitscope.networks.checkpoints import weight_sources
 
 
 def with_network(study: Study, model: str) -> Values:
@@ -20,6 +19,14 @@ def checkpoint_entry(study: Study, names: Names) -> Values:
     return study.models[names["model"]].checkpoint
 
 
+def _address_of_checkpoint(study: Study, names: Names) -> Values:
+    # Imported here: it takes yaml, which what else needs a network does without.
+    from vitscope.networks.checkpoints import weight_sources
+
+    # No more than this: users of one cache share what they download from the same address.
+    return {"checkpoint": weight_sources.file_values(checkpoint_entry(study, names))}
+
+
 def fetch_checkpoint(inputs: Files, outputs: Files, values: Values, resources: Resources) -> None:
     """Download the checkpoint, and write what it hashed to into the lock file of the study."""
     from vitscope.networks.checkpoints.weight_sources import download
@@ -33,17 +40,12 @@ def fetch_checkpoint(inputs: Files, outputs: Files, values: Values, resources: R
     )
 
 
-FETCH_CHECKPOINT = Job(
-    run=fetch_checkpoint,
-    # No more than this: users of one cache share what they download from the same address.
-    values=lambda study, names: {
-        "checkpoint": weight_sources.file_values(checkpoint_entry(study, names))
-    },
-)
+FETCH_CHECKPOINT = Job(run=fetch_checkpoint, values=_address_of_checkpoint)
 
 
 def convert_checkpoint(inputs: Files, outputs: Files, values: Values, resources: Resources) -> None:
     """Convert the checkpoint, or take the weights that the network is made with."""
+    from vitscope.networks.checkpoints import weight_sources
     from vitscope.networks.checkpoints.conversion import convert, convert_made
 
     entry, label = values["checkpoint"], resources.label
