@@ -78,11 +78,13 @@ def shrink_pictures(gallery: Path) -> None:
     """Show the pictures of a page small: sixty in full size would be megabytes."""
     text, images = gallery.read_text(encoding="utf-8"), gallery.parents[1] / "_images"
     (images / "small").mkdir(exist_ok=True)
-    for name in set(re.findall(r'_images/([\w.]+\.png)" width', text)):
-        with Image.open(images / name) as picture:
+    for name in set(re.findall(r'_images/(\w+)\.png" width', text)):
+        with Image.open(images / f"{name}.png") as picture:
             picture.thumbnail((480, 480))
-            picture.save(images / "small" / name)
-    text = re.sub(r'_images/([\w.]+\.png)" width', r'_images/small/\1" loading="lazy" width', text)
+            picture.save(images / "small" / f"{name}.webp")
+    text = re.sub(
+        r'_images/(\w+)\.png" width', r'_images/small/\1.webp" loading="lazy" width', text
+    )
     gallery.write_text(text, encoding="utf-8")
 
 
