@@ -89,10 +89,10 @@ def _bound(module: str) -> dict[str, list[Definition]]:
 def _reached(job: str, modules: tuple[str, ...]) -> frozenset[Name]:
     """Return every name that the work of a job reaches, and each module that it imports."""
     pending: list[Name] = [(f"{OF_JOBS}.{job}", "run", "")]
-    for named in modules:
-        module, name = (named, "") if named.endswith(".py") else named.partition(":")[::2]
+    for each in modules:
+        module, taken = (each, "") if each.endswith(".py") else each.partition(":")[::2]
         if module_file(module):
-            pending.append((module, name or ALL, ""))
+            pending.append((module, taken or ALL, ""))
     found: set[Name] = set()
     while pending:
         name = pending.pop()
