@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from tests.drawing.test_every_kind import MEMBERS, PUBLISHED, axes_of, draw, rows_of
-from vitscope.claims.published import read_published
+from vitscope.claims.points import read_published
 from vitscope.drawing.points import points_of
 from vitscope.measures.registry import kinds
 from vitscope.package_data import PUBLISHED_POINTS

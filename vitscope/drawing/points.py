@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 
 import pandas as pd
 
-from vitscope.claims.published import Published
+from vitscope.claims.points import Published
 from vitscope.drawing.figure import Member
 from vitscope.measures.columns import without_resamples
 

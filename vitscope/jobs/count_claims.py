@@ -67,8 +67,7 @@ JOB = Job(values=_values)
 
 def run(inputs: Files, outputs: Files, values: Values, resources: Resources) -> None:
     """Write the claims and agreements as tables, and all of it as a page."""
-    from vitscope.claims.counting import joined
-    from vitscope.claims.recipes import add_recipes, trainings
+    from vitscope.claims.counting import add_recipes, joined, trainings
     from vitscope.claims.report import introduction, list_warnings, sections
     from vitscope.claims.tables import AGREEMENT, CLAIMS
     from vitscope.files.pages import as_html, as_latex, as_markdown
@@ -135,8 +134,7 @@ def _count(
     """Return the claims of a figure, and how well it agrees with the published one."""
     from vitscope.claims.agreement import score_agreement
     from vitscope.claims.counting import count_claims
-    from vitscope.claims.published import read_published_of
-    from vitscope.claims.snapshots import at_snapshots
+    from vitscope.claims.points import at_snapshots, read_published_of
 
     published = read_published_of(figure["published"], set(figure["columns"]), files)
     shown = at_snapshots(tables, figure["snapshots"])

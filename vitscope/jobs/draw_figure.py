@@ -9,12 +9,12 @@ from vitscope.jobs import describing
 from vitscope.jobs.job import Files, Job, Names, Resources, Study, Values
 from vitscope.jobs.tabulate import columns_of
 from vitscope.measures import registry
-from vitscope.measures.captions import caption_of
+from vitscope.measures.registry import caption_of
 
 if TYPE_CHECKING:
     import pandas as pd
 
-    from vitscope.claims.published import Published
+    from vitscope.claims.points import Published
 
 
 def facts(study: Study, figure: str) -> dict[str, str]:
@@ -86,7 +86,7 @@ def read_points(
     """Return the tables of a figure, and its published points; None if its kind shows none."""
     import pandas as pd
 
-    from vitscope.claims.published import read_published_of
+    from vitscope.claims.points import read_published_of
     from vitscope.files.tables import Table
 
     tables = {

@@ -14,7 +14,7 @@ JOB = Job(values=_values)
 
 
 def run(inputs: Files, outputs: Files, values: Values, resources: Resources) -> None:
-    from vitscope.claims.snapshots import at_snapshots
+    from vitscope.claims.points import at_snapshots
     from vitscope.drawing.figure import Member
     from vitscope.drawing.points import points_of
     from vitscope.files.tables import write_csv

@@ -16,7 +16,7 @@ from vitscope.errors import VitscopeError
 from vitscope.files.whole import atomic_path
 from vitscope.jobs.tables import find_table
 from vitscope.manual import python_api
-from vitscope.measures import captions, registry
+from vitscope.measures import registry
 from vitscope.networks.building.family import arch_schema, family_names, module_of
 from vitscope.package_data import ROOT
 from vitscope.settings.keys import Config
@@ -113,7 +113,7 @@ def _list_figures() -> str:
     rows = (
         (
             ", ".join(f"`{name}`" for name in names),
-            f"[{captions.title_of(registry.kinds()[kind])}](#{kind})",
+            f"[{registry.title_of(registry.kinds()[kind])}](#{kind})",
         )
         for kind, names in _default_figures().items()
     )
@@ -125,7 +125,7 @@ def _show_kind(kind: str) -> str:
     name, declared = _default_figures()[kind][0], registry.kinds()[kind]
     return (
         f"## {kind}\n\n![`{name}` of the study mini]({PICTURES}/test_figure_{name}.png)\n\n"
-        + captions.in_markdown(captions.caption_of(declared))
+        + registry.in_markdown(registry.caption_of(declared))
     )
 
 
@@ -146,7 +146,7 @@ def _list_verdicts() -> str:
     """List the paper's claims: what is published, and how many rows of the default study hold."""
     import pandas as pd
 
-    from vitscope.claims.recipes import distinct
+    from vitscope.claims.counting import distinct
     from vitscope.claims.report import finding, tally
 
     def published(rows: pd.DataFrame) -> str:

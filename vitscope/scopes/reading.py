@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 import yaml
 
-from vitscope.claims.published import Published, read_published_of
+from vitscope.claims.points import Published, read_published_of
 from vitscope.drawing.figure import Member, literal
 from vitscope.errors import VitscopeError, nearest
 from vitscope.jobs import describing

@@ -17,12 +17,11 @@ from vitscope.drawing.figure import Member
 from vitscope.errors import VitscopeError
 from vitscope.jobs.job import Resources, find_work
 from vitscope.measures import registry
-from vitscope.measures.captions import caption_of, title_of
 from vitscope.measures.given import OnLatents, Parts
 from vitscope.measures.own import compute, figure
 from vitscope.measures.own.declaring import declare_own
 from vitscope.measures.per_image import merge_means
-from vitscope.measures.registry import OwnMeasure, Registry
+from vitscope.measures.registry import OwnMeasure, Registry, caption_of, title_of
 from vitscope.networks.finding.cut_point_columns import BLOCKS, CUT_POINT
 from vitscope.package_data import STYLE
 from vitscope.studies.loading import load_study

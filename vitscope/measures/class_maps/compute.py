@@ -10,11 +10,10 @@ from torch.autograd.graph import GradientEdge, get_gradient_edge
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from vitscope.errors import VitscopeError, nearest, quoted
-from vitscope.measures.attending import list_doubts
+from vitscope.measures.attending import list_doubts, over_heads
 from vitscope.measures.attention.maps import Rollout
 from vitscope.measures.given import OnModel
 from vitscope.measures.shown import images_shown, name_class
-from vitscope.measures.tokens import over_heads
 from vitscope.networks.attention.finding import find_attention
 from vitscope.networks.attention.reading import Attention, Weights, attending
 from vitscope.networks.finding.capture import reading

@@ -5,7 +5,6 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from vitscope.claims.alike import local_against_global
 from vitscope.claims.claim import (
     Claim,
     Evidence,
@@ -13,6 +12,7 @@ from vitscope.claims.claim import (
     Subject,
     attention_against_convolution,
     convolutional,
+    local_against_global,
     value_in_row,
 )
 from vitscope.claims.points import Points
@@ -20,7 +20,7 @@ from vitscope.claims.statistics import Found, Statistic, larger, one_value, smal
 from vitscope.files.arrays import Array
 from vitscope.measures.classification.compute import count_decisions, letters_of, shape_share
 from vitscope.measures.columns import RESAMPLED
-from vitscope.measures.intervals import bootstrap_means
+from vitscope.measures.per_image import bootstrap_means
 
 # Of the error of a published network, which is known with its number of images and no more.
 RESAMPLES = 2000

@@ -14,7 +14,7 @@ from vitscope.files.arrays import Array
 from vitscope.measures.class_maps.compute import Explainer
 from vitscope.measures.columns import RESAMPLED
 from vitscope.measures.given import OnModel
-from vitscope.measures.intervals import spread
+from vitscope.measures.per_image import spread
 from vitscope.measures.shown import images_shown
 from vitscope.networks.running.predictions import decide_among
 

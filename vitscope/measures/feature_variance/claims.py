@@ -1,7 +1,6 @@
 """Claims about which blocks raise the feature map variance, and which lower it. Fig. 9 and D.1."""
 
-from vitscope.claims.alike import AVERAGED, averaging
-from vitscope.claims.claim import Claim, Curve, Evidence, every_model, in_order
+from vitscope.claims.claim import AVERAGED, Claim, Curve, Evidence, averaging, every_model, in_order
 from vitscope.claims.statistics import falls, lower_at_cut_points, rises
 
 _FIGURE = "The paper's Fig. 9 and D.1."

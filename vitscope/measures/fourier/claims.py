@@ -3,11 +3,12 @@
 import numpy as np
 import pandas as pd
 
-from vitscope.claims.alike import AVERAGED, averaging
 from vitscope.claims.claim import (
+    AVERAGED,
     Claim,
     Curve,
     Evidence,
+    averaging,
     convolutional,
     every_model,
     with_subsampling,

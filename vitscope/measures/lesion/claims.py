@@ -4,8 +4,7 @@ import numpy as np
 import pandas as pd
 
 from vitscope.claims.claim import Claim, Curve, Evidence, every_model
-from vitscope.claims.depth_bands import subsamples
-from vitscope.claims.points import Points
+from vitscope.claims.points import Points, subsamples
 from vitscope.claims.statistics import Statistic, share
 from vitscope.files.arrays import Array
 

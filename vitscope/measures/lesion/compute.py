@@ -21,7 +21,7 @@ from vitscope.data.image_rows import known_labels, rows_to_classify
 from vitscope.errors import VitscopeError
 from vitscope.files.arrays import Array
 from vitscope.measures.given import OnModel
-from vitscope.measures.intervals import accuracy_changes
+from vitscope.measures.per_image import accuracy_changes
 from vitscope.networks.building.outputs import logits_of
 from vitscope.networks.building.plain_attention import without_fast_path
 from vitscope.networks.finding.capture import Silencing

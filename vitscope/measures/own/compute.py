@@ -8,12 +8,13 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from vitscope.claims.claim import Claim, Evidence, in_order
 from vitscope.errors import VitscopeError
 from vitscope.files.arrays import Array
 from vitscope.files.tensors import as_float, checksum
 from vitscope.measures.given import Latents, OnLatents, Parts
 from vitscope.measures.per_image import part_of
-from vitscope.networks.building.own_code import find_code, shown
+from vitscope.networks.building.own_code import OwnCode, find_code, shown
 from vitscope.networks.building.own_run import running
 
 
@@ -118,3 +119,16 @@ def place_of(function: Callable[..., Any]) -> str:
     """Return the file and the line of a function, as messages say it."""
     code = getattr(function, "__code__", None)
     return f"{shown(Path(code.co_filename))}, line {code.co_firstlineno}" if code else "measure"
+
+
+def read_claims(runs: Mapping[str, str], table: str) -> Evidence:
+    """Return the claims of a file, which are counted on the table of its measure."""
+    file = Path(runs["file"])
+    with running(OwnCode(file, runs["module"]), "CLAIMS") as own:
+        claims = tuple(own.CLAIMS)
+        if not all(isinstance(each, Claim) for each in claims):
+            raise VitscopeError(
+                f"{shown(file)}: CLAIMS: found something else than claims, allowed: a tuple of "
+                f"vitscope.claims.claim.Claim."
+            )
+        return Evidence(table, claims, in_order)

@@ -12,7 +12,7 @@ from vitscope.data.image_rows import shard_rows
 from vitscope.errors import VitscopeError
 from vitscope.files.arrays import Array
 from vitscope.measures.given import OnModel
-from vitscope.measures.intervals import spread_of
+from vitscope.measures.per_image import spread_of
 from vitscope.networks.building.plain_attention import without_fast_path
 from vitscope.networks.finding.capture import JoinReader
 from vitscope.networks.finding.cut_point_columns import CUT_POINT

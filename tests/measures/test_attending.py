@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from tests.measures.attention.test_numbers import ALL, NOWHERE, attention, grid, windows_of
-from vitscope.measures.tokens import over_heads, pooling, tokens_of, whole
+from vitscope.measures.attending import over_heads, pooling, tokens_of, whole
 from vitscope.networks.attention import reading
 from vitscope.networks.attention.reading import Weights, _Softmax
 

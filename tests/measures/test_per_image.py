@@ -5,8 +5,8 @@ import pandas as pd
 import pytest
 from scipy.stats import bootstrap
 
-from vitscope.measures import intervals
-from vitscope.measures.intervals import accuracy_changes, bootstrap_means, spread, spread_of
+from vitscope.measures import per_image
+from vitscope.measures.per_image import accuracy_changes, bootstrap_means, spread, spread_of
 
 VALUES = np.random.default_rng(3).gamma(2, 1, (200, 3))
 RESAMPLES = 20_000
@@ -42,7 +42,7 @@ def test_what_does_not_vary_has_an_interval_of_no_width() -> None:
 @pytest.mark.parametrize("pieces", [1, 7, 1000])
 def test_pieces_do_not_matter(monkeypatch: pytest.MonkeyPatch, pieces: int) -> None:
     whole = bootstrap_means(VALUES, 150, 0)
-    monkeypatch.setattr(intervals, "RESAMPLES_AT_ONCE", pieces)
+    monkeypatch.setattr(per_image, "RESAMPLES_AT_ONCE", pieces)
     np.testing.assert_allclose(bootstrap_means(VALUES, 150, 0), whole, rtol=1e-13)
 
 

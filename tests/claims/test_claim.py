@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from tests.helpers.studies import mini, mini_with
-from vitscope.claims import alike
+from vitscope.claims import claim
 from vitscope.claims.claim import Traits
 from vitscope.jobs.count_claims import traits_of
 from vitscope.networks.building.empty import empty_network
@@ -23,23 +23,23 @@ def pairs_in(figure: str, choose, study: Study = MINI) -> list[tuple[str, ...]]:
 
 
 def test_the_models_of_the_default_study_are_paired_as_its_figures_mean_them() -> None:
-    assert pairs_in("fig4", alike.less_against_more_data) == [("vit_6", "vit")]
+    assert pairs_in("fig4", claim.less_against_more_data) == [("vit_6", "vit")]
     sizes = [("resnet_6", "resnet_25"), ("resnet_6", "resnet"), ("resnet_25", "resnet")]
     sizes += [("vit_6", "vit_25"), ("vit_6", "vit"), ("vit_25", "vit")]
-    assert pairs_in("fig5_sizes", alike.less_against_more_data) == sizes
-    assert pairs_in("fig6", alike.token_against_mean) == [("vit_global", "vit_gap")]
+    assert pairs_in("fig5_sizes", claim.less_against_more_data) == sizes
+    assert pairs_in("fig6", claim.token_against_mean) == [("vit_global", "vit_gap")]
     local = ["vit_3x3", "vit_5x5", "vit_8x8"]
-    assert pairs_in("fig7", alike.local_against_global) == [(each, "vit_global") for each in local]
-    assert pairs_in("fig7", alike.global_against_local) == [("vit_global", each) for each in local]
-    assert pairs_in("fig12b", alike.alternet_against_its_cnn) == [("cnn_with_msas", "cnn")]
+    assert pairs_in("fig7", claim.local_against_global) == [(each, "vit_global") for each in local]
+    assert pairs_in("fig7", claim.global_against_local) == [("vit_global", each) for each in local]
+    assert pairs_in("fig12b", claim.alternet_against_its_cnn) == [("cnn_with_msas", "cnn")]
     # Seeds differ, and nothing that any claim is about.
-    for choose in (alike.less_against_more_data, alike.token_against_mean):
+    for choose in (claim.less_against_more_data, claim.token_against_mean):
         assert pairs_in("seeds", choose) == []
 
 
 def test_patches_are_paired_by_size() -> None:
     patches = load_study(BUNDLED_STUDIES / "patches.yaml")
-    found = pairs_in("hessian", alike.small_against_large_patches, patches)
+    found = pairs_in("hessian", claim.small_against_large_patches, patches)
     assert found == [("patch_2", "patch_4"), ("patch_2", "patch_8"), ("patch_4", "patch_8")]
 
 
@@ -62,7 +62,7 @@ def test_an_alternet_of_a_published_depth_is_paired_by_what_is_built(
     models = mini()["models"]
     models["cnn"]["arch"], models["cnn_with_msas"]["arch"] = cnn, {"depth": 50}
     study = load_study(mini_with(tmp_path, models=models, buildups=None))
-    found = pairs_in("fig12b", alike.alternet_against_its_cnn, study)
+    found = pairs_in("fig12b", claim.alternet_against_its_cnn, study)
     assert found == ([("cnn_with_msas", "cnn")] if paired else [])
 
 
@@ -92,15 +92,15 @@ GLOBAL = {"family": "vit", "arch.depth": 4, "training.epochs": 20, "training.see
 def test_nothing_else_may_differ_but_the_seed(other: dict[str, object], paired: bool) -> None:
     local = GLOBAL | {"arch.attention_window": 3} | other
     models = {"a": Traits({"msa"}, GLOBAL), "b": Traits({"msa"}, local)}
-    assert alike.local_against_global(models) == ([("b", "a")] if paired else [])
+    assert claim.local_against_global(models) == ([("b", "a")] if paired else [])
 
 
 def test_models_without_msas_or_settings_are_in_no_pair() -> None:
     local = GLOBAL | {"arch.attention_window": 3}
-    assert not alike.local_against_global(
+    assert not claim.local_against_global(
         {"a": Traits({"conv"}, GLOBAL), "b": Traits({"conv"}, local)}
     )
     unknown = {"a": Traits({"msa"}), "b": Traits({"msa"})}
-    choosing = [value for name, value in vars(alike).items() if "_against_" in name]
+    choosing = [value for name, value in vars(claim).items() if "_against_" in name]
     assert len(choosing) == 6
     assert not any(choose(unknown) for choose in choosing)
