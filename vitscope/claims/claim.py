@@ -63,6 +63,22 @@ class Claim:
         return self.statistic.find(*points)
 
 
+# A claim of a source: its name, what it states, and what is counted.
+Row = tuple[str, str, Statistic]
+
+
+def claims_of(
+    source: str,
+    about: Callable[[Models], list[Subject]],
+    why: str,
+    *rows: Row,
+) -> tuple[Claim, ...]:
+    """Return the claims of one source that are about the same models."""
+    return tuple(
+        Claim(name, statement, source, about, statistic, why) for name, statement, statistic in rows
+    )
+
+
 @dataclass(frozen=True)
 class Curve:
     """The columns of a curve; with `by`, a model has a curve for each value of that column.

@@ -2,7 +2,7 @@
 
 import pandas as pd
 
-from vitscope.claims.claim import Claim, Evidence, Measured, attending, every_model
+from vitscope.claims.claim import Evidence, Row, attending, claims_of, every_model
 from vitscope.claims.points import Points
 from vitscope.claims.statistics import Found, Statistic, difference, one_value
 from vitscope.measures.columns import RESAMPLED
@@ -36,59 +36,44 @@ def _exceeds(change: str, more: str, less: str) -> Statistic:
     return Statistic("difference of areas", rule, find)
 
 
-def _areas_of(change: str) -> Measured:
+def _evidence(changed: str, cam: Row, rollout: Row) -> Evidence:
+    """Return what is claimed of Grad-CAM and of gradient rollout where patches are changed."""
+
     def measured(rows: pd.DataFrame, _blocks: pd.DataFrame) -> pd.DataFrame:
-        of_methods = rows[rows["change"] == change].drop_duplicates("method")
+        of_methods = rows[rows["change"] == changed].drop_duplicates("method")
         resampled = {f"value{RESAMPLED}": of_methods.get(f"area{RESAMPLED}")}
         return of_methods.assign(
             measure=of_methods["method"], value=of_methods["area"], **resampled
         )
 
-    return measured
+    of_cam = claims_of("Selvaraju et al. 2017", every_model, _OCCLUDED, cam)
+    of_rollout = claims_of("Chefer et al. 2021", attending, _REMOVED, rollout)
+    return Evidence("faithfulness", of_cam + of_rollout, measured)
 
 
-CLAIMS_DELETION = Evidence(
-    "faithfulness",
+CLAIMS_DELETION = _evidence(
+    "deleted",
     (
-        Claim(
-            "grad_cam_finds_what_to_delete",
-            "Deleting what Grad-CAM names lowers the class faster than deleting at random",
-            "Selvaraju et al. 2017",
-            every_model,
-            _exceeds("deletion", "random", "grad_cam"),
-            _OCCLUDED,
-        ),
-        Claim(
-            "gradients_find_what_to_delete",
-            "Deleting what gradient rollout names lowers the class faster than what rollout names",
-            "Chefer et al. 2021",
-            attending,
-            _exceeds("deletion", "rollout", "gradient_rollout"),
-            _REMOVED,
-        ),
+        "grad_cam_finds_what_to_delete",
+        "Deleting what Grad-CAM names lowers the class faster than deleting at random",
+        _exceeds("deletion", "random", "grad_cam"),
     ),
-    _areas_of("deleted"),
+    (
+        "gradients_find_what_to_delete",
+        "Deleting what gradient rollout names lowers the class faster than what rollout names",
+        _exceeds("deletion", "rollout", "gradient_rollout"),
+    ),
 )
-
-CLAIMS_INSERTION = Evidence(
-    "faithfulness",
+CLAIMS_INSERTION = _evidence(
+    "inserted",
     (
-        Claim(
-            "grad_cam_finds_what_to_insert",
-            "Inserting what Grad-CAM names raises the class faster than inserting at random",
-            "Selvaraju et al. 2017",
-            every_model,
-            _exceeds("insertion", "grad_cam", "random"),
-            _OCCLUDED,
-        ),
-        Claim(
-            "gradients_find_what_to_insert",
-            "Inserting what gradient rollout names raises the class faster than what rollout names",
-            "Chefer et al. 2021",
-            attending,
-            _exceeds("insertion", "gradient_rollout", "rollout"),
-            _REMOVED,
-        ),
+        "grad_cam_finds_what_to_insert",
+        "Inserting what Grad-CAM names raises the class faster than inserting at random",
+        _exceeds("insertion", "grad_cam", "random"),
     ),
-    _areas_of("inserted"),
+    (
+        "gradients_find_what_to_insert",
+        "Inserting what gradient rollout names raises the class faster than what rollout names",
+        _exceeds("insertion", "gradient_rollout", "rollout"),
+    ),
 )
