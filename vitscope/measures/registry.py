@@ -136,7 +136,7 @@ class Registry:
         if kind.drawn_by:
             return f"vitscope.drawing.{kind.drawn_by}:plot"
         if kind.measure in self.own:
-            return f"{OWN}.figure:plot"
+            return f"{OWN}.compute:plot"
         return _required(kind.measure, f"plot_{kind.name}")
 
     def claiming(self, kind: FigureKind) -> str | None:

@@ -32,7 +32,7 @@ from vitscope.measures.landscape.compute import (
     pick_precision,
     plane,
 )
-from vitscope.measures.landscape.grid import claimed, coordinates, grid
+from vitscope.measures.landscape.measure import claimed, coordinates, grid
 from vitscope.measures.scores import scores_of
 from vitscope.networks.running.predictions import predict
 from vitscope.networks.running.recording import WARM_UP

@@ -18,8 +18,7 @@ from torch import Tensor, nn
 
 from vitscope.errors import VitscopeError
 from vitscope.measures.given import OnLoss
-from vitscope.measures.landscape.grid import Point, claimed, grid
-from vitscope.measures.landscape.measure import TABLE
+from vitscope.measures.landscape.measure import TABLE, Point, claimed, grid
 from vitscope.measures.scores import scores_of
 from vitscope.networks.running.predictions import scores_of_images
 from vitscope.networks.running.recording import Recording, is_recorded, own_stream

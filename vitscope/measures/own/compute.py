@@ -1,9 +1,9 @@
-"""Measure with a user's own function: feature maps, or whatever its file says that it needs."""
+"""Measure and draw with a user's own functions, and read the claims of the file."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from inspect import signature
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
@@ -16,6 +16,11 @@ from vitscope.measures.given import Latents, OnLatents, Parts
 from vitscope.measures.per_image import part_of
 from vitscope.networks.building.own_code import OwnCode, find_code, shown
 from vitscope.networks.building.own_run import running
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+    from vitscope.drawing.figure import Member
 
 
 def measure(
@@ -132,3 +137,18 @@ def read_claims(runs: Mapping[str, str], table: str) -> Evidence:
                 f"vitscope.claims.claim.Claim."
             )
         return Evidence(table, claims, in_order)
+
+
+def plot(
+    table: pd.DataFrame, members: "Sequence[Member]", *, file: str, module: str, code: str
+) -> "Figure":
+    """Draw a figure by the function of the file; `code` is the digest of the code that it runs."""
+    from matplotlib.figure import Figure
+
+    with running(find_code(file, module), "plot") as own:
+        figure = own.plot(table, members)
+        if not isinstance(figure, Figure):
+            raise VitscopeError(
+                f"{file}: plot returned a {type(figure).__name__}, allowed: a matplotlib Figure."
+            )
+        return figure

@@ -1,8 +1,4 @@
-"""The mean cosine similarity of all pairs of tokens of an image, in closed form.
-
-The sum of the cosines of all pairs is the squared norm of the sum of the normalized tokens: no
-matrix of pairs is needed.
-"""
+"""How alike the tokens of an image are, and the share of their energy that their mean has."""
 
 import numpy as np
 import pandas as pd
@@ -32,3 +28,17 @@ def token_similarity(maps: Array) -> Array:
 def measure_token_similarity(given: OnLatents) -> pd.DataFrame:
     """Return the similarity of the tokens of every image of a shard at every cut point."""
     return part_of_tokens(given, token_similarity, "similarity")
+
+
+def mean_token_share(maps: Array) -> Array:
+    """Return the share for each image of (N, C, H, W); 0 where all tokens are zeros."""
+    energy = np.einsum("nchw,nchw->n", maps, maps, dtype=np.float64)
+    means = maps.mean(axis=(2, 3), dtype=np.float64)
+    of_mean = np.vecdot(means, means) * (maps.shape[2] * maps.shape[3])
+    result: Array = np.divide(of_mean, energy, out=np.zeros(len(maps)), where=energy > 0)
+    return result
+
+
+def measure_mean_token(given: OnLatents) -> pd.DataFrame:
+    """Return the share of the mean token in every image of a shard at every cut point."""
+    return part_of_tokens(given, mean_token_share, "share")

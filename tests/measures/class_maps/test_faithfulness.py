@@ -12,8 +12,8 @@ from torch import Tensor, nn
 from tests.helpers.splits import on_model, shapes
 from tests.measures.class_maps.test_compute import TOKENS, Attends, at
 from vitscope.data.split import OUTPUTS, Split
-from vitscope.measures.class_maps.compute import Explainer
-from vitscope.measures.faithfulness.compute import (
+from vitscope.measures.class_maps.compute import (
+    Explainer,
     Follower,
     blur_image,
     change_pixels,
@@ -21,7 +21,7 @@ from vitscope.measures.faithfulness.compute import (
     measure_faithfulness,
     order_pixels,
 )
-from vitscope.measures.faithfulness.measure import TABLE
+from vitscope.measures.class_maps.measure import FAITHFULNESS_TABLE
 
 EXPLAINED = {"cut_point": None, "of_class": None}
 CHANGED = {"steps": 4, "blur": 0.1, "seed": 0}
@@ -137,7 +137,7 @@ def test_the_table(images, tmp_path: Path) -> None:
     table = measure_faithfulness(
         given, EXPLAINED, {"shown": 6, "images": 10, "seed": 4}, CHANGED, BOOTSTRAP
     )
-    TABLE.write(table, tmp_path / "table")
+    FAITHFULNESS_TABLE.write(table, tmp_path / "table")
     methods = ["grad_cam", "gradient_rollout", "rollout", "random"]
     assert table["method"].drop_duplicates().tolist() == methods
     assert (

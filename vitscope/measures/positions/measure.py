@@ -1,4 +1,4 @@
-"""Position similarity: how alike the position embeddings of a network are.
+"""Positions: how alike their embeddings are, and what attention adds for the offset between two.
 
 The table `position_similarity`: one row per model and position.
 
@@ -9,6 +9,17 @@ position, such as the class token, are left out. If there are more positions tha
 rows.
 
 A cosine is null if one of the two embeddings is zero.
+
+The table `position_bias`: one row per model, layer that attends, and head.
+
+A relative position bias is what a layer adds to the product of a query and a key, before the
+softmax, depending on the offset between their positions. `values` has it by offset, row by row,
+from the key farthest above and to the left to the key farthest below and to the right: in the
+middle is the bias of a position to itself. Where attention is in windows, offsets are within a
+window.
+
+Biases are distinguished from masks by their values, which are equal for all pairs of positions with
+the same offset. They may be computed from any parameters: a table, or a network of the offset.
 """
 
 from dataclasses import dataclass
@@ -17,7 +28,7 @@ from vitscope.files.tables import Table
 from vitscope.measures.measure import FigureKind, Measure, own_settings
 from vitscope.settings.section import setting
 
-TABLE = Table(
+POSITION_SIMILARITY_TABLE = Table(
     "position_similarity",
     {
         "model": ("string", "model, as the study names it"),
@@ -37,7 +48,7 @@ TABLE = Table(
 
 
 @dataclass(frozen=True)
-class Settings:
+class PositionSimilaritySettings:
     """The similarity of position embeddings."""
 
     positions: int = setting(
@@ -50,9 +61,35 @@ class Settings:
 
 POSITION_SIMILARITY = Measure(
     needs="network",
-    table=TABLE,
+    table=POSITION_SIMILARITY_TABLE,
     question="What the first layer and positions hold",
     figures={"position_similarity": FigureKind(), "position_products": FigureKind()},
-    settings=Settings,
+    settings=PositionSimilaritySettings,
     arguments=own_settings,
+)
+
+
+POSITION_BIAS_TABLE = Table(
+    "position_bias",
+    {
+        "model": ("string", "model, as the study names it"),
+        "layer": ("int32", "number of the layer among those with a bias, from 0"),
+        "module": ("string", "name of the layer in the model"),
+        "head": ("int32", "number of the head, from 0; null where all heads share one bias"),
+        "height": ("int32", "offsets down, from the least to the largest"),
+        "width": ("int32", "offsets to the right, from the least to the largest"),
+        "at_itself": ("float64", "bias of a position to itself"),
+        "to_neighbours": ("float64", "mean bias to those above, below, left and right"),
+        "lowest": ("float64", "lowest bias"),
+        "highest": ("float64", "highest bias"),
+        "values": ("list of float64", "bias by offset, row by row"),
+    },
+)
+
+
+POSITION_BIAS = Measure(
+    needs="network",
+    table=POSITION_BIAS_TABLE,
+    question="What the first layer and positions hold",
+    figures={"position_bias": FigureKind()},
 )
