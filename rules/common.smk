@@ -15,7 +15,7 @@ from vitscope.files import python_code
 from vitscope.files.strict_yaml import load_yaml
 from vitscope.jobs.job import find_job
 from vitscope.measures import registry
-from vitscope.measures.captions import title_of
+from vitscope.measures.registry import title_of
 from vitscope.planning import code, costs, targets
 from vitscope.studies.loading import find_studies
 from vitscope.settings.study import Study

@@ -17,7 +17,7 @@ from tests.helpers.claims import (
 )
 from vitscope.claims.agreement import score_agreement
 from vitscope.claims.claim import Curve, Evidence
-from vitscope.claims.published import Published
+from vitscope.claims.points import Published
 from vitscope.measures import registry
 
 # A kind of figure, its file of published points, and a curve of the file.

@@ -14,7 +14,7 @@ from vitscope.claims.chance import (
     share_interval,
 )
 from vitscope.claims.statistics import Found
-from vitscope.measures.intervals import bootstrap_means
+from vitscope.measures.per_image import bootstrap_means
 
 
 @pytest.mark.parametrize(("count", "total"), [(0, 6), (1, 4), (6, 12), (4, 30), (12, 12)])

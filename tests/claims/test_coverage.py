@@ -8,7 +8,7 @@ from scipy.stats import spearmanr
 from vitscope.claims.chance import mean_interval
 from vitscope.claims.points import Points
 from vitscope.claims.statistics import changes_more, falls, grows_with_depth
-from vitscope.measures.intervals import spread
+from vitscope.measures.per_image import spread
 
 IMAGES, BLOCKS, DRAWS = 256, 24, 500
 # Spread of true changes over blocks, in standard errors of a mean over the images: with it 14 of

@@ -13,8 +13,7 @@ from tests.helpers.claims import (
     with_resamples,
 )
 from vitscope.claims import report
-from vitscope.claims.counting import joined
-from vitscope.claims.recipes import add_recipes, trainings
+from vitscope.claims.counting import add_recipes, joined, trainings
 from vitscope.claims.report import introduction
 from vitscope.claims.tables import AGREEMENT, CLAIMS, COUNTED
 from vitscope.files.pages import as_markdown

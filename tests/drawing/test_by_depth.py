@@ -12,7 +12,7 @@ from tests.helpers.drawing import RESNET, VIT
 from tests.helpers.shown import legend_labels, legends_of
 from vitscope.drawing import by_depth
 from vitscope.drawing.saving import style
-from vitscope.measures.intervals import spread
+from vitscope.measures.per_image import spread
 from vitscope.package_data import STYLE
 
 # Changes of four blocks, in standard errors of their means over the images.

@@ -15,7 +15,7 @@ from tests.helpers.drawing import draw_kind
 from tests.helpers.overlays import picture
 from tests.helpers.shown import boxes_of, flaws, legend_labels, legends_of, spans
 from tests.helpers.tiers import some_of
-from vitscope.claims.published import read_published
+from vitscope.claims.points import read_published
 from vitscope.drawing.figure import Member
 from vitscope.drawing.legends import INTERVAL
 from vitscope.drawing.looks import INTERVAL_ALPHA

@@ -1,7 +1,7 @@
 import pandas as pd
 import pytest
 
-from vitscope.claims.published import Published
+from vitscope.claims.points import Published
 from vitscope.drawing.figure import literal
 from vitscope.drawing.legends import another_model, percent, published_label
 

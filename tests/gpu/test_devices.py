@@ -31,7 +31,6 @@ from vitscope.measures.attention import compute as attention
 from vitscope.measures.attention.measure import VALUES
 from vitscope.measures.cka import compute as cka
 from vitscope.measures.classification.fit import training_losses
-from vitscope.measures.disturbed import Disturb, shares_found
 from vitscope.measures.feature_variance import compute as feature_variance
 from vitscope.measures.fourier import compute as fourier
 from vitscope.measures.frequency_noise.compute import disturb_by as noise_of
@@ -42,6 +41,7 @@ from vitscope.measures.landscape.compute import losses_at
 from vitscope.measures.lesion.compute import correctness, joins_of
 from vitscope.measures.occlusion.compute import disturb_by as patches_of
 from vitscope.measures.occlusion.compute import list_changes
+from vitscope.measures.scores import Disturb, shares_found
 from vitscope.networks.building.networks import plain_attention
 from vitscope.networks.checkpoints.conversion import convert, load_model
 from vitscope.networks.running.device import pick_device

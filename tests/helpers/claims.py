@@ -12,9 +12,8 @@ import pandas as pd
 
 from vitscope.claims.agreement import score_agreement
 from vitscope.claims.claim import Evidence
-from vitscope.claims.counting import count_claims
-from vitscope.claims.published import Published, read_published
-from vitscope.claims.recipes import add_recipes
+from vitscope.claims.counting import add_recipes, count_claims
+from vitscope.claims.points import Published, read_published
 from vitscope.measures import registry
 from vitscope.measures.columns import RESAMPLED
 from vitscope.package_data import PUBLISHED_POINTS

@@ -8,9 +8,8 @@ from jinja2 import Environment, StrictUndefined
 
 from vitscope.drawing.looks import FREQUENCY_BANDS, PROBE_STYLES, SHARE_STYLES
 from vitscope.errors import VitscopeError
-from vitscope.measures import captions, registry
-from vitscope.measures.captions import caption_of, in_markdown, title_of
-from vitscope.measures.registry import kinds
+from vitscope.measures import registry
+from vitscope.measures.registry import caption_of, in_markdown, kinds, title_of
 
 REPORT = Path(__file__).parents[2] / "report"
 LINKS = "\n\n.. _Workflow: javascript:show_panel('workflow')\n.. _Statistics: javascript:x\n"
@@ -116,7 +115,7 @@ def test_a_caption_begins_with_its_title(monkeypatch: pytest.MonkeyPatch) -> Non
     kind = kinds()["fourier_depth"]
     assert title_of(kind) == "High-frequency component of the feature maps by depth"
     assert all(title_of(each) for each in kinds().values())
-    monkeypatch.setattr(captions, "caption_of", lambda kind: "What is seen by depth.")
+    monkeypatch.setattr(registry, "caption_of", lambda kind: "What is seen by depth.")
     with pytest.raises(VitscopeError) as caught:
         title_of(kind)
     assert str(caught.value) == (

@@ -13,8 +13,7 @@ import pandas as pd
 
 from vitscope.claims.claim import Curve, Evidence
 from vitscope.claims.counting import Tables, measured_points
-from vitscope.claims.points import Points
-from vitscope.claims.published import Published
+from vitscope.claims.points import Points, Published
 from vitscope.claims.statistics import rank_correlation
 from vitscope.claims.tables import AGREEMENT
 from vitscope.files.arrays import Array

@@ -6,7 +6,7 @@ from typing import Literal
 import numpy as np
 
 from vitscope.files.arrays import Array
-from vitscope.measures.intervals import CONFIDENCE, TAILS
+from vitscope.measures.per_image import CONFIDENCE, TAILS
 
 # What a value says of one network, or of a recipe: is it above a number, or could chance decide?
 Says = Literal["yes", "no", "open"]

@@ -1,12 +1,136 @@
-"""The points that claims are counted on: as measured, and in each resample of the images."""
+"""Points that claims are counted on, measured or published, and the bands of depth they lie in."""
 
-from typing import Any
+from collections.abc import Iterable, Mapping, Sequence, Set
+from dataclasses import dataclass
+from itertools import pairwise
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import pandas as pd
 
+from vitscope.errors import VitscopeError, nearest
 from vitscope.files.arrays import Array
 from vitscope.measures.columns import RESAMPLED
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+@dataclass(frozen=True)
+class Band:
+    """A stretch of normalized depth, from the cut point before a block to the one after it."""
+
+    kind: Literal["msa", "subsampling"]
+    start: float
+    end: float
+
+
+def subsamples(points: pd.DataFrame) -> pd.Series:
+    """Tell for each cut point of one model, in order, whether its block shrinks the map.
+
+    A branch that pools and keeps the size, as in PoolFormer, is of the kind pool and does not.
+    """
+    pixels = points["height"] * points["width"]
+    return pixels < pixels.shift()
+
+
+def bands(points: pd.DataFrame) -> list[Band]:
+    """Return the bands of one model from its cut points, which must be in order."""
+    attends = points["kind"] == "msa"
+    shrinks = subsamples(points)
+    ends = points["depth"].to_list()
+    found = []
+    for after, (start, end) in enumerate(pairwise(ends), start=1):
+        if shrinks.iloc[after]:
+            found.append(Band("subsampling", start, end))
+        if attends.iloc[after]:
+            found.append(Band("msa", start, end))
+    return found
+
+
+def at_snapshots(
+    tables: "Mapping[str, pd.DataFrame]", snapshots: Sequence[str]
+) -> "dict[str, pd.DataFrame]":
+    """Return tables with the rows of some snapshots, in their order, or all if none is named."""
+
+    def select(table: "pd.DataFrame") -> "pd.DataFrame":
+        if not snapshots or "snapshot" not in table:
+            return table
+        rows = table[table["snapshot"].isin(snapshots)]
+        return rows.sort_values("snapshot", kind="stable", key=lambda at: at.map(snapshots.index))
+
+    return {name: select(table) for name, table in tables.items()}
+
+
+@dataclass(frozen=True)
+class Published:
+    """One published curve: `points` has the columns of its file, in the order of their keys.
+
+    Among these are, as far as the figure has them, index, depth, frequency, kind and subsampling.
+    """
+
+    series: str
+    points: pd.DataFrame
+    same_model: bool
+
+
+def _read(path: Path, columns: Set[str]) -> pd.DataFrame:
+    try:
+        frame = pd.read_csv(path)
+    except (OSError, UnicodeDecodeError, ValueError) as error:
+        raise VitscopeError(
+            f"Cannot read the published points {path}: name a file of "
+            "vitscope/claims/published_points/."
+        ) from error
+    missing = sorted({"model", *columns} - set(frame.columns))
+    if missing:
+        raise VitscopeError(
+            f"{path} has no curves of this figure (columns missing: {', '.join(missing)}): "
+            "name another file of vitscope/claims/published_points/."
+        )
+    return frame
+
+
+def read_published(
+    path: Path | str,
+    columns: Set[str],
+    series: Mapping[str, str],
+    same_models: bool = False,
+) -> dict[str, Published]:
+    """Read the published curve of each model from a file with some columns.
+
+    `series` maps the study's models to names in the file; `same_models` says that the study
+    measures the very checkpoints that were published, so that values can be compared.
+    """
+    frame = _read(Path(path), columns)
+    names = list(dict.fromkeys(frame["model"]))
+    curves = {}
+    for model, name in series.items():
+        if name not in names:
+            raise VitscopeError(
+                f"{path} has no series '{name}' for the model {model}, only {', '.join(names)}."
+                f"{nearest(name, names)}"
+            )
+        keys = [key for key in ("index", "block", "frequency") if key in frame]
+        points = frame[frame["model"] == name].drop(columns="model").sort_values(keys)
+        points = points.rename(columns={"normalized_depth": "depth"}).reset_index(drop=True)
+        curves[model] = Published(name, points, same_models)
+    return curves
+
+
+def read_published_of(
+    published: Mapping[str, Any] | None, columns: Set[str], files: Iterable[str]
+) -> dict[str, Published]:
+    """Read the published curves that a figure of a study names, if it names any.
+
+    `columns` are what a figure of its kind needs of the file, which is one of `files`.
+    """
+    if not published:
+        return {}
+    path = next(path for path in files if Path(path).name == published["file"])
+    series = {name: name for name in published["others"]} | published["series"]
+    return read_published(path, columns, series, published["same_models"])
 
 
 class Points:

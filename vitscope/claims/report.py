@@ -6,7 +6,7 @@ from typing import Any
 import pandas as pd
 
 from vitscope.claims.claim import Evidence
-from vitscope.claims.recipes import distinct
+from vitscope.claims.counting import distinct
 from vitscope.files.pages import Section
 
 _RULE = (

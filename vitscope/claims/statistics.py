@@ -27,7 +27,7 @@ from vitscope.claims.chance import (
 )
 from vitscope.claims.points import Points
 from vitscope.files.arrays import Array
-from vitscope.measures.intervals import TAILS
+from vitscope.measures.per_image import TAILS
 
 # More than this share must do as claimed.
 HALF = 0.5

@@ -12,7 +12,7 @@ from matplotlib.colors import Normalize
 from matplotlib.layout_engine import ConstrainedLayoutEngine
 from matplotlib.ticker import MaxNLocator
 
-from vitscope.claims.published import Published
+from vitscope.claims.points import Published
 from vitscope.drawing.legends import another_model
 from vitscope.drawing.looks import GRAY, INTERVAL_WIDTH, depth_colors
 

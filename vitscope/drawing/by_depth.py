@@ -10,9 +10,7 @@ import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 
-from vitscope.claims.depth_bands import bands
-from vitscope.claims.points import Points
-from vitscope.claims.published import Published
+from vitscope.claims.points import Points, Published, bands
 from vitscope.claims.statistics import certain_signs
 from vitscope.drawing.axes import begin_at_zero
 from vitscope.drawing.figure import Member

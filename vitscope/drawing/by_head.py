@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 import pandas as pd
 from matplotlib.figure import Figure
 
-from vitscope.claims.published import Published
+from vitscope.claims.points import Published
 from vitscope.drawing.axes import begin_at_zero
 from vitscope.drawing.figure import Member
 from vitscope.drawing.looks import GRAY, HEAD, HEAD_ALPHA, REFERENCE

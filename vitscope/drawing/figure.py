@@ -10,14 +10,14 @@ from dataclasses import dataclass
 from pkgutil import resolve_name
 from typing import TYPE_CHECKING, Any
 
-from vitscope.claims.snapshots import at_snapshots
+from vitscope.claims.points import at_snapshots
 from vitscope.errors import VitscopeError
 
 if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.figure import Figure
 
-    from vitscope.claims.published import Published
+    from vitscope.claims.points import Published
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ from matplotlib.legend_handler import HandlerTuple
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 
-from vitscope.claims.published import Published
+from vitscope.claims.points import Published
 from vitscope.drawing.figure import Member
 from vitscope.drawing.looks import BAND_COLORS, BAND_LABELS, looks_of
 from vitscope.settings.snapshots import END

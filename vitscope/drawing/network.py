@@ -8,7 +8,7 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 from matplotlib.transforms import offset_copy
 
-from vitscope.claims.depth_bands import subsamples
+from vitscope.claims.points import subsamples
 from vitscope.drawing.axes import begin_at_zero
 from vitscope.drawing.looks import BAND_LABELS, GRAY, KIND_COLORS, KIND_EDGE, KIND_MARK, THREAD
 

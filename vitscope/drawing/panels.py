@@ -11,8 +11,7 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from vitscope.claims.depth_bands import bands
-from vitscope.claims.published import Published
+from vitscope.claims.points import Published, bands
 from vitscope.drawing.axes import axes_of_published, has_axis_behind, say_if_empty, ticks
 from vitscope.drawing.figure import Member, rows_of
 from vitscope.drawing.legends import INTERVAL, Legend, published_label

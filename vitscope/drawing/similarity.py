@@ -14,7 +14,7 @@ from matplotlib.image import AxesImage
 from matplotlib.patches import Patch
 from matplotlib.transforms import offset_copy
 
-from vitscope.claims.depth_bands import subsamples
+from vitscope.claims.points import subsamples
 from vitscope.drawing.axes import color_bar
 from vitscope.drawing.looks import BAND_COLORS, BOUNDARY, SIMILARITY_COLORS, UNDEFINED
 from vitscope.drawing.panels import Panels, make_square_panels

@@ -9,7 +9,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import Patch, Rectangle
 
-from vitscope.claims.recipes import distinct
+from vitscope.claims.counting import distinct
 from vitscope.drawing.legends import Legend, moment
 from vitscope.drawing.looks import GRAY, VERDICT_COLORS
 

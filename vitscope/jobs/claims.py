@@ -59,8 +59,7 @@ def traits_of(study: Study, model: str) -> Values:
 
 def count_claims(inputs: Files, outputs: Files, values: Values, resources: Resources) -> None:
     """Write the claims and agreements as tables, and all of it as a page."""
-    from vitscope.claims.counting import joined
-    from vitscope.claims.recipes import add_recipes, trainings
+    from vitscope.claims.counting import add_recipes, joined, trainings
     from vitscope.claims.report import introduction, list_warnings, sections
     from vitscope.claims.tables import AGREEMENT, CLAIMS
     from vitscope.files.pages import as_html, as_latex, as_markdown
@@ -129,8 +128,7 @@ def _count_of_figure(
     """Return the claims of a figure, and how well it agrees with the published one."""
     from vitscope.claims import counting
     from vitscope.claims.agreement import score_agreement
-    from vitscope.claims.published import read_published_of
-    from vitscope.claims.snapshots import at_snapshots
+    from vitscope.claims.points import at_snapshots, read_published_of
 
     published = read_published_of(figure["published"], set(figure["columns"]), files)
     shown = at_snapshots(tables, figure["snapshots"])

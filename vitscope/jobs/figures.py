@@ -9,12 +9,12 @@ from vitscope.jobs import describing
 from vitscope.jobs.job import Files, Job, Names, Resources, Study, Values
 from vitscope.jobs.tables import columns_of
 from vitscope.measures import registry
-from vitscope.measures.captions import caption_of
+from vitscope.measures.registry import caption_of
 
 if TYPE_CHECKING:
     import pandas as pd
 
-    from vitscope.claims.published import Published
+    from vitscope.claims.points import Published
 
 
 def facts_of_figure(study: Study, figure: str) -> dict[str, str]:
@@ -86,7 +86,7 @@ def read_points(
     """Return the tables of a figure, and its published points; None if its kind shows none."""
     import pandas as pd
 
-    from vitscope.claims.published import read_published_of
+    from vitscope.claims.points import read_published_of
     from vitscope.files.tables import Table
 
     tables = {
@@ -122,7 +122,7 @@ def _values_of_points(study: Study, names: Names) -> Values:
 
 
 def export_figure(inputs: Files, outputs: Files, values: Values, resources: Resources) -> None:
-    from vitscope.claims.snapshots import at_snapshots
+    from vitscope.claims.points import at_snapshots
     from vitscope.drawing.figure import Member, points_of
     from vitscope.files.tables import write_csv
 

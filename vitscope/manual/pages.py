@@ -15,8 +15,10 @@ from typing import NamedTuple, get_args
 from vitscope.errors import VitscopeError
 from vitscope.files.whole import write_text
 from vitscope.jobs.tables import find_table
-from vitscope.measures import captions, registry
+from vitscope.measures import registry
 from vitscope.measures.measure import Question
+from vitscope.manual import python_api
+from vitscope.measures import registry
 from vitscope.networks.building.family import arch_schema, family_names, module_of
 from vitscope.package_data import ROOT
 from vitscope.settings.keys import Config
@@ -119,7 +121,7 @@ def _show_question(question: str) -> str:
     for kind in _kinds_about(question):
         names = _default_figures()[kind]
         picture = f'<img src="{PICTURES}/test_figure_{names[0]}.png" width="240" alt="">'
-        title, figures = captions.title_of(registry.kinds()[kind]), "`, `".join(names)
+        title, figures = registry.title_of(registry.kinds()[kind]), "`, `".join(names)
         lines.append(f"- [{picture} {title}]({page}#{kind}): `{figures}`\n")
     return f"\n### [{question}]({page})\n\n{''.join(lines)}" if lines else ""
 
@@ -135,7 +137,7 @@ def _show_kind(kind: str) -> str:
     name, declared = _default_figures()[kind][0], registry.kinds()[kind]
     return (
         f"## {kind}\n\n![`{name}` of the study mini](../{PICTURES}/test_figure_{name}.png)\n\n"
-        + captions.in_markdown(captions.caption_of(declared))
+        + registry.in_markdown(registry.caption_of(declared))
     )
 
 
@@ -155,7 +157,7 @@ def _list_verdicts() -> str:
     """List the paper's claims: what is published, and how many rows of the default study hold."""
     import pandas as pd
 
-    from vitscope.claims.recipes import distinct
+    from vitscope.claims.counting import distinct
     from vitscope.claims.report import finding, tally
 
     def published(rows: pd.DataFrame) -> str:

@@ -1,16 +1,136 @@
-"""The attention of a model that is measured."""
+"""The attention of a model that is measured, and its tokens: their places and their grid."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
-from torch import nn
+import numpy as np
+import numpy.typing as npt
+import torch
+from scipy.spatial import cKDTree
+from torch import Tensor, nn
 
 from vitscope.errors import VitscopeError, quoted
+from vitscope.files.arrays import Array
 from vitscope.measures import registry
 from vitscope.measures.given import OnModel
 from vitscope.networks.attention.finding import FoundAttention, find_attention
-from vitscope.networks.attention.reading import Attention
+from vitscope.networks.attention.reading import Attention, Weights
 from vitscope.networks.finding.cut_points import CutPoint
+from vitscope.networks.finding.positions import DIGITS
+
+# What is farther by no more than this is as near.
+TIE = 3 * 10.0**-DIGITS
+
+
+@dataclass(frozen=True, eq=False)
+class Tokens:
+    """The queries or the keys of an attention, each once.
+
+    First come those with a place, as `places` has them, row by row; behind them `prefix` others,
+    such as the class token. `numbers` say which token each position of each window is, -1
+    for what only fills a window.
+    """
+
+    places: Array
+    prefix: int
+    numbers: npt.NDArray[np.int64]
+
+    def __len__(self) -> int:
+        return len(self.places) + self.prefix
+
+    @property
+    def grid(self) -> tuple[int, int]:
+        """The rows and columns that the places fill."""
+        rows, columns = (len(np.unique(self.places[:, axis])) for axis in (0, 1))
+        return rows, columns
+
+    def same(self, other: "Tokens") -> bool:
+        """Tell whether others are the same tokens."""
+        return self.prefix == other.prefix and np.array_equal(self.places, other.places)
+
+    def nearest(self, row: float, column: float) -> int:
+        """Return the token that is nearest to a place; of several, the one in the first row."""
+        distances = np.linalg.norm(self.places - (row, column), axis=1)
+        return int(np.argmax(distances <= distances.min() + TIE))
+
+
+def tokens_of(places: Array) -> Tokens:
+    """Return the tokens of windows, whose positions are at (windows, positions, 2)."""
+    windows, positions, _ = places.shape
+    flat = places.reshape(-1, 2).round(DIGITS)
+    placed = ~np.isnan(flat[:, 0])
+    unique, inverse = np.unique(flat[placed], axis=0, return_inverse=True)
+    numbers = np.full(len(flat), -1)
+    numbers[placed] = inverse
+    # In one window these are tokens; in several they fill what has no part of the image.
+    prefix = int((~placed).sum()) if windows == 1 else 0
+    if prefix:
+        numbers[~placed] = len(unique) + np.arange(prefix)
+    return Tokens(unique, prefix, numbers.reshape(windows, positions))
+
+
+def pooling(old: Tokens, new: Tokens) -> Tensor:
+    """Return what new tokens are of old ones, (new, old): means of the nearest, which sum to one.
+
+    An old token that is as near to several is of all of them. A token without a place is the old
+    one of its number; if there was none, it is of nothing.
+    """
+    matrix = torch.zeros(len(new), len(old))
+    if len(old.places) and len(new.places):
+        if len(new.places) < len(old.places):
+            nearest, olds = _nearest(old.places, new.places)
+            matrix[nearest, olds] = 1
+        empty = np.flatnonzero(matrix[: len(new.places)].sum(1) == 0)
+        nearest, news = _nearest(new.places[empty], old.places)
+        matrix[empty[news], nearest] = 1
+    for number in range(min(old.prefix, new.prefix)):
+        matrix[len(new.places) + number, len(old.places) + number] = 1
+    return matrix / matrix.sum(1, keepdim=True).clamp_min(1)
+
+
+def _nearest(places: Array, others: Array) -> tuple[Array, Array]:
+    """Return numbers of the nearest of other places, and whose nearest they are."""
+    distances, numbers = cKDTree(others).query(places, k=[*range(1, min(4, len(others)) + 1)])
+    # Of a grid no more than four are as near.
+    whose, which = np.nonzero(distances <= distances[:, :1] + TIE)
+    return numbers[whose, which], whose
+
+
+def whole(weights: Tensor, queries: Tokens, keys: Tokens) -> Tensor:
+    """Return attention of windows, (..., windows, queries, keys), as one matrix of all tokens."""
+    shape = weights.shape[:-3]
+    matrix = weights.new_zeros(*shape, len(queries) + 1, len(keys) + 1)
+    rows = torch.from_numpy(queries.numbers)[:, :, None].to(weights.device)
+    columns = torch.from_numpy(keys.numbers)[:, None, :].to(weights.device)
+    # What only fills a window is the last row and column, which is left out.
+    matrix[..., rows, columns] = weights
+    return matrix[..., :-1, :-1]
+
+
+_FUSED: dict[str, Callable[[Tensor, Tensor], Tensor]] = {
+    "mean": torch.add,
+    "max": torch.maximum,
+    "min": torch.minimum,
+}
+_OF_A_PIECE: dict[str, Callable[[Tensor], Tensor]] = {
+    "mean": lambda heads: heads.sum(2),
+    "max": lambda heads: heads.amax(2),
+    "min": lambda heads: heads.amin(2),
+}
+
+
+def over_heads(weights: Weights, fusion: str) -> Tensor:
+    """Return the mean, or the largest or smallest, over heads: (images, windows, queries, keys)."""
+    found: list[Tensor] = []
+    for piece in weights.pieces():
+        of_piece = _OF_A_PIECE[fusion](piece.weights.float())
+        if piece.heads.start:
+            found[-1] = _FUSED[fusion](found[-1], of_piece)
+        else:
+            found.append(of_piece)
+    fused = torch.cat(found)
+    return fused / weights.attention.heads if fusion == "mean" else fused
 
 
 def attention_of(given: OnModel) -> list[Attention]:

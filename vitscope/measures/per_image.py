@@ -1,15 +1,84 @@
-"""A value of every image at every cut point: as a part, and merged to means with intervals."""
+"""Values of images: their means with bootstrap intervals, and parts of them that are merged."""
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
 
 from vitscope.files.arrays import Array
+from vitscope.measures.columns import KEPT, RESAMPLED
 from vitscope.measures.given import OnLatents, Parts
-from vitscope.measures.intervals import spread
 from vitscope.measures.slices import measure_slices
+
+CONFIDENCE = 0.95
+RESAMPLES_AT_ONCE = 64
+TAILS = (2.5, 97.5)
+
+
+class Spread(NamedTuple):
+    """How far columns may lie from what they are over all images: (columns) and (kept, columns)."""
+
+    low: Array
+    high: Array
+    resampled: Array | None
+
+    def columns(self, column: str, name: str = "ci") -> dict[str, Any]:
+        """Return what a table has of it: the interval, and its value in each resample."""
+        lists = [self.kept(number) for number in range(len(self.low))]
+        return {f"{name}_low": self.low, f"{name}_high": self.high, f"{column}{RESAMPLED}": lists}
+
+    def kept(self, number: int) -> Array | None:
+        """Return what a table keeps of one column: its value in each resample."""
+        return None if self.resampled is None else self.resampled[:, number].astype(np.float32)
+
+
+def bootstrap_means(values: Array, resamples: int, seed: int) -> Array:
+    """Return the column means of `resamples` resamples of the rows, all columns resampled alike."""
+    generator = np.random.default_rng(seed)
+    rows = len(values)
+    means = []
+    for start in range(0, resamples, RESAMPLES_AT_ONCE):
+        count = min(RESAMPLES_AT_ONCE, resamples - start)
+        weights = generator.multinomial(rows, np.full(rows, 1 / rows), size=count)
+        means.append(weights.astype(np.float64) @ values / rows)
+    return np.concatenate(means)
+
+
+def spread(values: Array, resamples: int, seed: int) -> Spread:
+    """Return the 95 % interval of each column's mean, by bootstrap over the rows, and resamples.
+
+    A single row tells nothing of the spread: NaN.
+    """
+    return spread_of(np.asarray, values, resamples, seed)
+
+
+def spread_of(of: Callable[[Array], Array], values: Array, resamples: int, seed: int) -> Spread:
+    """Return the same of what is made `of` the means, (resamples, columns), in a row for each."""
+    if len(values) == 1:
+        none = np.full(of(values).shape[1:], np.nan)
+        return Spread(none, none, None)
+    found = of(bootstrap_means(values, resamples, seed))
+    low, high = np.percentile(found, TAILS, axis=0)
+    return Spread(low, high, found[:KEPT])
+
+
+def accuracy_changes(clean: Array, disturbed: Array, resamples: int, seed: int) -> pd.DataFrame:
+    """Return what disturbances cost in accuracy, a row for each.
+
+    `clean` tells for each image whether its class is found, (N,); `disturbed` the same for each
+    disturbance, (N, K), or in which share of its draws. The interval is of the difference of the
+    two on the same images.
+    """
+    changes = 100 * (disturbed.astype(np.float64) - clean.astype(np.float64)[:, None])
+    return pd.DataFrame(
+        {
+            "clean_accuracy": clean.mean(dtype=np.float64),
+            "accuracy": disturbed.mean(axis=0, dtype=np.float64),
+            "change": changes.mean(axis=0),
+            **spread(changes, resamples, seed).columns("change"),
+        }
+    )
 
 
 def part_of(values: Sequence[Array], first_image: int, column: str) -> pd.DataFrame:

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from vitscope.claims.claim import Evidence
     from vitscope.settings.study import Study
 
+
 HERE = Path(__file__).parent
 OWN = "vitscope.measures.own"
 _MEASURE = re.compile(r"^(\w+) = Measure\(", re.MULTILINE)
@@ -135,13 +136,13 @@ class Registry:
         if kind.drawn_by:
             return f"vitscope.drawing.{kind.drawn_by}:plot"
         if kind.measure in self.own:
-            return f"{OWN}.figure:plot"
+            return f"{OWN}.compute:plot"
         return _required(kind.measure, f"plot_{kind.name}")
 
     def claiming(self, kind: FigureKind) -> str | None:
         """Return the claims about a kind of figure, or what reads them; None if it has none."""
         if kind.measure in self.own:
-            return f"{OWN}.claims:read_claims" if self.own[kind.measure].claims else None
+            return f"{OWN}.compute:read_claims" if self.own[kind.measure].claims else None
         return _find(kind.measure, f"CLAIMS_{kind.name.upper()}")
 
     def claims_of(self, measure: str) -> "Mapping[str, Evidence]":
@@ -179,3 +180,34 @@ columns_of, part_columns_of = BUILT_IN.columns_of, BUILT_IN.part_columns_of
 def of(study: "Study") -> Registry:
     """Return the measures of vitscope, and a study's own."""
     return Registry(study.own_measures) if study.own_measures else BUILT_IN
+
+
+_TITLE = re.compile(r"\*\*(.+?)\.\*\*", re.DOTALL)
+_LITERAL = re.compile(r"``(.+?)``", re.DOTALL)
+_LINK = re.compile(r"`([^`<]+?)\s+<([^`>]+)>`_")
+
+
+def caption_of(kind: FigureKind) -> str:
+    """Return what a figure of this kind shows, and how to read it, in reStructuredText."""
+    return kind.text or (folder(kind.measure) / kind.caption).read_text(encoding="utf-8")
+
+
+def title_of(kind: FigureKind) -> str:
+    """Return what a figure of this kind shows, in a few words: what its caption begins with."""
+    caption = caption_of(kind)
+    title = _TITLE.match(caption)
+    if title is None:
+        raise VitscopeError(
+            f"The caption {kind.measure}/{kind.caption} begins with '{caption[:20]}', allowed: a "
+            f"title, as **Title.**"
+        )
+    return title[1]
+
+
+def in_markdown(text: str) -> str:
+    """Return a caption in Markdown.
+
+    Captions have paragraphs, lists, emphasis, literals and links; only the last two are written in
+    another way.
+    """
+    return _LINK.sub(r"[\1](\2)", _LITERAL.sub(r"`\1`", text))

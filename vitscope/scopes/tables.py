@@ -15,11 +15,9 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 import yaml
 
-from vitscope.claims.counting import count_claims, joined
-from vitscope.claims.published import Published, read_published_of
-from vitscope.claims.recipes import add_recipes
+from vitscope.claims.counting import add_recipes, count_claims, joined
+from vitscope.claims.points import Published, at_snapshots, read_published_of
 from vitscope.claims.report import findings
-from vitscope.claims.snapshots import at_snapshots
 from vitscope.claims.tables import CLAIMS
 from vitscope.drawing.figure import Member, literal
 from vitscope.errors import VitscopeError, nearest
@@ -37,7 +35,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-    from vitscope.claims.published import Published
+    from vitscope.claims.points import Published
 
 
 # How fine figures are on a screen; files have the resolution of the style.

@@ -20,7 +20,7 @@ from vitscope.measures.attention.compute import measure_attention
 from vitscope.measures.attention.heads import merge_attention
 from vitscope.measures.attention.measure import ATTENTION_PART, ATTENTION_TABLE, VALUES
 from vitscope.measures.given import OnModel, Parts
-from vitscope.measures.intervals import bootstrap_means, spread
+from vitscope.measures.per_image import bootstrap_means, spread
 from vitscope.networks.attention.finding import find_attention
 from vitscope.networks.finding.cut_points import CUT_POINT
 

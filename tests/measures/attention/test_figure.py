@@ -9,7 +9,7 @@ from matplotlib.figure import Figure
 
 from tests.helpers.drawing import SWIN, VIT
 from tests.helpers.shown import legend_labels
-from vitscope.claims.published import read_published
+from vitscope.claims.points import read_published
 from vitscope.errors import VitscopeError
 from vitscope.measures.attention.measure import VALUES
 from vitscope.measures.registry import kinds

@@ -16,7 +16,7 @@ from vitscope.data.split import Split
 from vitscope.errors import VitscopeError
 from vitscope.measures.attention.maps import Rollout
 from vitscope.measures.class_maps.compute import Explainer, Map, measure_class_maps
-from vitscope.measures.class_maps.measure import TABLE
+from vitscope.measures.class_maps.measure import CLASS_MAPS_TABLE
 from vitscope.networks.building.networks import plain_attention
 from vitscope.networks.finding.cut_points import CutPoint, Layout
 
@@ -223,8 +223,8 @@ def test_the_table(images, tmp_path: Path) -> None:
     given = on_model(model, images, cut_points=[TOKENS])
     explained = {"cut_point": -1, "of_class": 2}
     table = measure_class_maps(given, explained, {"shown": 2, "images": 10, "seed": 4})
-    TABLE.write(table, tmp_path / "table.parquet")
-    back = TABLE.read(tmp_path / "table.parquet")
+    CLASS_MAPS_TABLE.write(table, tmp_path / "table.parquet")
+    back = CLASS_MAPS_TABLE.read(tmp_path / "table.parquet")
     assert back["method"].tolist() == ["grad_cam", "gradient_rollout", "rollout"] * 2
     assert back["image"].nunique() == 2
     assert set(back["class_name"]) == {images.classes[2]}

@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 
 from tests.helpers.claims import blocks, count, count_alone, published, verdicts
-from vitscope.claims.published import read_published
+from vitscope.claims.points import read_published
 from vitscope.package_data import PUBLISHED_POINTS
 
 # What resamples add to a value: between -1 and 1, and the ends of 95 % of them.

@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 
 from tests.helpers.drawing import RESNET, VIT
-from vitscope.claims.published import read_published
+from vitscope.claims.points import read_published
 from vitscope.drawing.figure import Member
 from vitscope.drawing.looks import look_of
 from vitscope.measures.registry import kinds

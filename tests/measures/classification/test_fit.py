@@ -16,7 +16,7 @@ from tests.helpers.splits import on_model, shapes
 from vitscope.errors import VitscopeError
 from vitscope.jobs.tables import find_table
 from vitscope.measures.classification.fit import fit_table, measure_fit, training_losses
-from vitscope.measures.intervals import bootstrap_means, spread
+from vitscope.measures.per_image import bootstrap_means, spread
 
 CLASSES = 5
 

@@ -6,7 +6,7 @@ import pytest
 
 from tests.helpers.drawing import RESNET, VIT
 from tests.helpers.shown import legend_labels, spans
-from vitscope.claims.published import read_published
+from vitscope.claims.points import read_published
 from vitscope.drawing.figure import Member
 from vitscope.errors import VitscopeError
 from vitscope.measures.registry import kinds

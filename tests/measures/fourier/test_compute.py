@@ -32,7 +32,7 @@ from vitscope.measures.fourier.plane import (
     diagonal_steps,
 )
 from vitscope.measures.given import OnLatents, Parts
-from vitscope.measures.intervals import bootstrap_means
+from vitscope.measures.per_image import bootstrap_means
 from vitscope.networks.finding.cut_points import CUT_POINT
 from vitscope.studies.loading import BUNDLED_STUDIES, load_study
 

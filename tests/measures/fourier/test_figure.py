@@ -10,7 +10,7 @@ from scipy.stats import binomtest
 
 from tests.helpers.drawing import RESNET, SWIN, VIT
 from tests.helpers.shown import legend_labels, spans
-from vitscope.claims.published import read_published
+from vitscope.claims.points import read_published
 from vitscope.drawing.looks import depth_color
 from vitscope.measures.fourier.plane import BANDS
 from vitscope.measures.registry import kinds

@@ -22,7 +22,6 @@ from vitscope.data.split import rows_to_classify
 from vitscope.errors import VitscopeError
 from vitscope.image_size import ImageSize
 from vitscope.jobs.tables import find_table
-from vitscope.measures.disturbed import shares_found
 from vitscope.measures.frequency_noise.compute import (
     disturb_by,
     half_plane,
@@ -33,6 +32,7 @@ from vitscope.measures.frequency_noise.compute import (
     signs,
 )
 from vitscope.measures.frequency_noise.measure import sides
+from vitscope.measures.scores import shares_found
 from vitscope.studies.loading import load_study
 
 FREQUENCIES = [0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9]

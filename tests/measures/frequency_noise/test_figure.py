@@ -4,7 +4,7 @@ import pytest
 from matplotlib.offsetbox import AnnotationBbox
 
 from tests.helpers.drawing import RESNET, VIT
-from vitscope.claims.published import read_published
+from vitscope.claims.points import read_published
 from vitscope.measures.frequency_noise.compute import ring
 from vitscope.measures.registry import kinds
 from vitscope.package_data import PUBLISHED_POINTS

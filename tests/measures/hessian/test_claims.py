@@ -6,8 +6,8 @@ import pytest
 from scipy.stats import ttest_1samp, ttest_rel
 
 from tests.helpers.claims import KINDS_OF, blocks, count, count_alone, evidence, favoured, published
+from vitscope.claims.points import at_snapshots
 from vitscope.claims.report import sections
-from vitscope.claims.snapshots import at_snapshots
 from vitscope.measures.hessian.claims import pseudo_values
 
 

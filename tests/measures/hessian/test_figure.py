@@ -8,12 +8,11 @@ from matplotlib.figure import Figure
 
 from tests.helpers.drawing import RESNET, VIT
 from tests.helpers.shown import flaws
-from vitscope.claims.published import read_published
+from vitscope.claims.points import read_published
 from vitscope.drawing.figure import Member
 from vitscope.drawing.legends import moment
-from vitscope.measures.captions import caption_of
 from vitscope.measures.hessian.figure import KERNEL, density_per_decade, shares_of_bars
-from vitscope.measures.registry import kinds
+from vitscope.measures.registry import caption_of, kinds
 
 VIT_6 = Member("vit_6", "ViT (6 %)", "vit")
 MEMBERS = (RESNET, VIT, VIT_6)

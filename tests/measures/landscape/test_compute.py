@@ -33,8 +33,7 @@ from vitscope.measures.landscape.compute import (
     pick_precision,
     plane,
 )
-from vitscope.measures.landscape.grid import claimed, coordinates, grid
-from vitscope.measures.landscape.measure import Settings
+from vitscope.measures.landscape.measure import Settings, claimed, coordinates, grid
 from vitscope.measures.scores import scores_of
 from vitscope.networks.running.device import WARM_UP
 from vitscope.networks.running.predictions import predict

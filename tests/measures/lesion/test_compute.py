@@ -21,8 +21,8 @@ from tests.helpers.written import built as build_written
 from vitscope.data.split import rows_to_classify
 from vitscope.errors import VitscopeError
 from vitscope.jobs.tables import find_table
-from vitscope.measures.intervals import accuracy_changes
 from vitscope.measures.lesion.compute import correctness, joins_of, lesioned, measure_lesion
+from vitscope.measures.per_image import accuracy_changes
 from vitscope.networks.building.timm_import import import_timm
 from vitscope.networks.finding.blocks import list_blocks
 from vitscope.networks.finding.capture import Silencing

@@ -5,7 +5,7 @@ import pytest
 from tests.helpers.drawing import RESNET, SWIN, VIT
 from tests.helpers.shown import legend_labels, spans
 from tests.measures.conftest import cut_points
-from vitscope.claims.published import read_published
+from vitscope.claims.points import read_published
 from vitscope.measures.registry import kinds
 
 NEEDED = kinds()["lesion"].published

@@ -18,7 +18,6 @@ from vitscope.errors import VitscopeError
 from vitscope.files.arrays import Array
 from vitscope.image_size import ImageSize
 from vitscope.jobs.tables import find_table
-from vitscope.measures.disturbed import shares_found
 from vitscope.measures.occlusion.compute import (
     Change,
     disturb_by,
@@ -31,6 +30,7 @@ from vitscope.measures.occlusion.compute import (
     shuffle,
 )
 from vitscope.measures.occlusion.measure import count_dropped, grid_of, grids_of
+from vitscope.measures.scores import shares_found
 from vitscope.studies.loading import load_study
 
 BOOTSTRAP = {"resamples": 200, "seed": 3}

@@ -6,7 +6,7 @@ import pytest
 
 from tests.helpers.drawing import RESNET, VIT
 from tests.helpers.shown import legend_labels
-from vitscope.claims.published import read_published
+from vitscope.claims.points import read_published
 from vitscope.drawing.looks import GRAY
 from vitscope.measures.registry import kinds
 from vitscope.package_data import PUBLISHED_POINTS

@@ -12,7 +12,7 @@ from sklearn.preprocessing import StandardScaler
 
 from vitscope.errors import VitscopeError
 from vitscope.measures.given import Parts
-from vitscope.measures.intervals import bootstrap_means
+from vitscope.measures.per_image import bootstrap_means
 from vitscope.measures.probe import reading
 from vitscope.measures.probe.measure import FOLDS, PROBE_PART, PROBE_TABLE, PROBE_TOKENS_TABLE
 from vitscope.measures.probe.reading import (

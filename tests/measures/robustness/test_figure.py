@@ -4,7 +4,7 @@ import pytest
 from matplotlib.colors import to_hex
 from scipy.stats import binomtest
 
-from vitscope.claims.published import read_published
+from vitscope.claims.points import read_published
 from vitscope.corruptions import CORRUPTIONS
 from vitscope.drawing.figure import Member
 from vitscope.measures.registry import kinds

@@ -9,7 +9,7 @@ import pytest
 
 from tests.helpers.latents import written
 from vitscope.measures.given import OnLatents, Parts
-from vitscope.measures.intervals import bootstrap_means
+from vitscope.measures.per_image import bootstrap_means
 from vitscope.measures.singular_values.compute import (
     effective_rank,
     log_ratios,

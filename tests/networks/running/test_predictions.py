@@ -16,9 +16,8 @@ from torch.nn.functional import cross_entropy
 from tests.helpers.golden import Golden
 from tests.helpers.networks import MINI, every_mini
 from tests.helpers.splits import built
-from vitscope.data.split import known_labels, rows_to_classify
 from tests.scopes.networks import CHANNELS, Convolutions, Transformer, network
-from vitscope.data.image_rows import known_labels, rows_to_classify
+from vitscope.data.split import known_labels, rows_to_classify
 from vitscope.errors import VitscopeError
 from vitscope.networks.building.family import find_family
 from vitscope.networks.building.timm_import import import_timm

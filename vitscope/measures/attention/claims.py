@@ -6,8 +6,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from vitscope.claims.alike import pretrained_by
-from vitscope.claims.claim import Claim, Evidence, attending
+from vitscope.claims.claim import Claim, Evidence, attending, pretrained_by
 from vitscope.claims.points import Points
 from vitscope.claims.statistics import (
     Found,

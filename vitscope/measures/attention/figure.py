@@ -11,7 +11,7 @@ from matplotlib.axes import Axes
 from matplotlib.colors import Normalize
 from matplotlib.figure import Figure
 
-from vitscope.claims.published import Published
+from vitscope.claims.points import Published
 from vitscope.drawing import by_head
 from vitscope.drawing.figure import Member, rows_of
 from vitscope.drawing.looks import CROSS, CURVE, QUERY_COLORS

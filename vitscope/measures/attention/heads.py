@@ -9,7 +9,7 @@ import pandas as pd
 from vitscope.measures.attention.measure import ATTENTION_PART, VALUES
 from vitscope.measures.columns import RESAMPLED
 from vitscope.measures.given import Parts
-from vitscope.measures.intervals import spread
+from vitscope.measures.per_image import spread
 
 # Which rows keep their resamples: those of each head, that of the mean of all, or both.
 EACH_HEAD, MEAN_OF_HEADS, BOTH = slice(0, -1), slice(-1, None), slice(None)

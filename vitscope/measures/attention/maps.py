@@ -14,10 +14,9 @@ from torch import Tensor, nn
 from vitscope.errors import VitscopeError, nearest, quoted
 from vitscope.files.arrays import Array
 from vitscope.image_size import ImageSize, height_and_width
-from vitscope.measures.attending import attention_of
+from vitscope.measures.attending import Tokens, attention_of, over_heads, pooling, tokens_of, whole
 from vitscope.measures.given import OnModel
 from vitscope.measures.shown import images_shown, name_class
-from vitscope.measures.tokens import Tokens, over_heads, pooling, tokens_of, whole
 from vitscope.networks.attention.reading import Attention, Weights, attending
 
 

@@ -1,4 +1,4 @@
-"""Maps of a class over images."""
+"""Maps of a class over images, and how its probability goes while pixels they name are changed."""
 
 from collections.abc import Sequence
 
@@ -8,6 +8,7 @@ from matplotlib.colors import Normalize
 from matplotlib.figure import Figure
 
 from vitscope.drawing.figure import Member, rows_of
+from vitscope.drawing.looks import METHOD_STYLES
 from vitscope.drawing.overlays import (
     draw_map,
     draw_picture,
@@ -15,6 +16,7 @@ from vitscope.drawing.overlays import (
     name_picture,
     read_picture,
 )
+from vitscope.drawing.panels import make_panels
 
 METHODS = {
     "grad_cam": "Grad-CAM",
@@ -61,3 +63,32 @@ def _draw_maps(
         draw_map(axes, row["values"], place, _SCALE, pixels.shape[:2], pixels)
         drawn.add(axes)
     return drawn
+
+
+def _draw_changes(table: pd.DataFrame, members: Sequence[Member], change: str) -> Figure:
+    """Draw a panel per model, and in it a curve for each method; one scale for all."""
+    panels = make_panels(len(members))
+    shown = table[table["change"] == change]
+    shown = shown.assign(percent=100 * shown["share"])
+    methods = [method for method in METHOD_STYLES if method in {*shown["method"]}]
+    names = {**METHODS, "random": "random map"}
+    for method in methods:
+        panels.legend.add_line(names[method], METHOD_STYLES[method])
+    for panel in panels.of_models(members, shown, ["share"]):
+        for method in methods:
+            points = panel.rows[panel.rows["method"] == method]
+            if len(points):
+                style = METHOD_STYLES[method]
+                panel.draw_points(points, "probability", "percent", 100, **style)
+        panel.axes.set(xlim=(0, 100), ylim=(0, 100))
+    return panels.finish(f"Pixels {change} (%)", "Probability (%)")
+
+
+def plot_deletion(table: pd.DataFrame, members: Sequence[Member]) -> Figure:
+    """Draw the probability by the share of the pixels that are deleted."""
+    return _draw_changes(table, members, "deleted")
+
+
+def plot_insertion(table: pd.DataFrame, members: Sequence[Member]) -> Figure:
+    """Draw the probability by the share of the pixels that are inserted."""
+    return _draw_changes(table, members, "inserted")

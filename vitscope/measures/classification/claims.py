@@ -5,14 +5,15 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from vitscope.claims.alike import local_against_global
 from vitscope.claims.claim import (
     Claim,
     Evidence,
     Models,
     Subject,
     attention_against_convolution,
+    claims_of,
     convolutional,
+    local_against_global,
     value_in_row,
 )
 from vitscope.claims.points import Points
@@ -20,7 +21,7 @@ from vitscope.claims.statistics import Found, Statistic, larger, one_value, smal
 from vitscope.files.arrays import Array
 from vitscope.measures.classification.compute import count_decisions, letters_of, shape_share
 from vitscope.measures.columns import RESAMPLED
-from vitscope.measures.intervals import bootstrap_means
+from vitscope.measures.per_image import bootstrap_means
 
 # Of the error of a published network, which is known with its number of images and no more.
 RESAMPLES = 2000
@@ -68,22 +69,19 @@ def _resample(share: float, images: float) -> Array:
 
 CLAIMS_FIT = Evidence(
     "fit",
-    (
-        Claim(
+    claims_of(
+        "Fig. 5",
+        _without_against_convolution,
+        _OF_BIAS,
+        (
             "weak_bias_fits_worse",
             "A model of weaker inductive bias has the higher training loss",
-            "Fig. 5",
-            _without_against_convolution,
             larger(*_NLL),
-            _OF_BIAS,
         ),
-        Claim(
+        (
             "weak_bias_errs_more",
             "A model of weaker inductive bias has the higher test error",
-            "Fig. 5",
-            _without_against_convolution,
             larger(*_ERROR),
-            _OF_BIAS,
         ),
     ),
     _measured,
@@ -92,22 +90,19 @@ CLAIMS_FIT = Evidence(
 
 CLAIMS_FIT_BY_WINDOW = Evidence(
     "fit",
-    (
-        Claim(
+    claims_of(
+        "Fig. 7",
+        local_against_global,
+        _OF_WINDOWS,
+        (
             "local_attention_fits_better",
             "Local attention has a lower training loss than global attention",
-            "Fig. 7",
-            local_against_global,
             smaller(*_NLL),
-            _OF_WINDOWS,
         ),
-        Claim(
+        (
             "local_attention_errs_less",
             "Local attention has a lower test error than global attention",
-            "Fig. 7",
-            local_against_global,
             smaller(*_ERROR),
-            _OF_WINDOWS,
         ),
     ),
     _measured,

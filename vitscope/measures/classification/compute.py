@@ -13,7 +13,7 @@ from vitscope.errors import VitscopeError
 from vitscope.files.arrays import Array
 from vitscope.measures.columns import KEPT, RESAMPLED
 from vitscope.measures.given import OnPredictions
-from vitscope.measures.intervals import TAILS, bootstrap_means
+from vitscope.measures.per_image import TAILS, bootstrap_means
 from vitscope.measures.scores import calibration, reliability, scores_of
 from vitscope.package_data import PUBLISHED_POINTS
 

@@ -10,7 +10,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 
-from vitscope.claims.published import Published
+from vitscope.claims.points import Published
 from vitscope.drawing.axes import axes_of_published, axis_above, draw_interval_of
 from vitscope.drawing.figure import Member, rows_of
 from vitscope.drawing.legends import (

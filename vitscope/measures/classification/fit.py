@@ -16,7 +16,7 @@ from torch.nn import functional
 from vitscope.claims.chance import share_interval
 from vitscope.errors import VitscopeError
 from vitscope.measures.given import OnModel
-from vitscope.measures.intervals import spread
+from vitscope.measures.per_image import spread
 
 
 def training_losses(

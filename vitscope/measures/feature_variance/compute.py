@@ -8,8 +8,7 @@ import pandas as pd
 from vitscope.files.arrays import Array
 from vitscope.measures.columns import RESAMPLED
 from vitscope.measures.given import OnLatents, Parts
-from vitscope.measures.intervals import spread_of
-from vitscope.measures.per_image import part_of, part_of_tokens
+from vitscope.measures.per_image import part_of, part_of_tokens, spread_of
 from vitscope.measures.slices import measure_slices
 
 

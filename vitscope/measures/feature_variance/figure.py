@@ -13,8 +13,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FixedLocator, NullLocator, PercentFormatter
 
 from vitscope.claims.claim import Evidence
-from vitscope.claims.points import Points
-from vitscope.claims.published import Published
+from vitscope.claims.points import Points, Published
 from vitscope.claims.statistics import HALF, Found
 from vitscope.drawing import by_depth
 from vitscope.drawing.axes import color_bar

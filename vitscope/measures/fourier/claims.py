@@ -3,11 +3,13 @@
 import numpy as np
 import pandas as pd
 
-from vitscope.claims.alike import AVERAGED, averaging
 from vitscope.claims.claim import (
+    AVERAGED,
     Claim,
     Curve,
     Evidence,
+    averaging,
+    claims_of,
     convolutional,
     every_model,
     with_subsampling,
@@ -81,38 +83,36 @@ CLAIMS_FOURIER_CURVES = Evidence(
     _curves,
     curve=Curve("frequency", _COMPONENT, by="index"),
 )
-_ROWS = (
-    (
-        "msa_reduces_high_frequency",
-        "MSAs reduce the high-frequency component",
-        "Fig. 8",
-        falls("msa", *_VALUE),
-    ),
-    (
-        "conv_increases_high_frequency",
-        "Convs that do not subsample increase the high-frequency component",
-        "Fig. 8",
-        rises("conv", *_VALUE),
-    ),
-    (
-        "mlp_increases_high_frequency",
-        "MLPs increase the high-frequency component",
-        "Fig. 8",
-        rises("mlp", *_VALUE),
-    ),
-    (
-        "subsampling_increases_high_frequency",
-        "Subsampling increases the high-frequency component",
-        "Fig. 2a",
-        rises(None, *_VALUE),
-    ),
-)
 CLAIMS_FOURIER = CLAIMS_FOURIER_DEPTH = Evidence(
     "fourier",
     (
-        *(
-            Claim(name, statement, source, every_model, statistic, _WHY)
-            for name, statement, source, statistic in _ROWS
+        *claims_of(
+            "Fig. 8",
+            every_model,
+            _WHY,
+            (
+                "msa_reduces_high_frequency",
+                "MSAs reduce the high-frequency component",
+                falls("msa", *_VALUE),
+            ),
+            (
+                "conv_increases_high_frequency",
+                "Convs that do not subsample increase the high-frequency component",
+                rises("conv", *_VALUE),
+            ),
+            (
+                "mlp_increases_high_frequency",
+                "MLPs increase the high-frequency component",
+                rises("mlp", *_VALUE),
+            ),
+        ),
+        Claim(
+            "subsampling_increases_high_frequency",
+            "Subsampling increases the high-frequency component",
+            "Fig. 2a",
+            every_model,
+            rises(None, *_VALUE),
+            _WHY,
         ),
         Claim(
             "stage_end_reduces_high_frequency",

@@ -21,7 +21,7 @@ from vitscope.measures.fourier.plane import (
     diagonal_steps,
 )
 from vitscope.measures.given import OnLatents, Parts
-from vitscope.measures.intervals import spread, spread_of
+from vitscope.measures.per_image import spread, spread_of
 from vitscope.measures.slices import measure_slices
 
 

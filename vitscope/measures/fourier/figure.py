@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FixedLocator, FuncFormatter, MultipleLocator, PercentFormatter
 
 from vitscope.claims.chance import known_share_interval
-from vitscope.claims.published import Published
+from vitscope.claims.points import Published
 from vitscope.drawing.axes import begin_at_zero, depth_bar, share_scale
 from vitscope.drawing.figure import Member, rows_of
 from vitscope.drawing.looks import (

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from vitscope.claims.claim import Claim, Curve, Evidence, attention_against_convolution
+from vitscope.claims.claim import Curve, Evidence, attention_against_convolution, claims_of
 from vitscope.claims.points import Points
 from vitscope.claims.statistics import Statistic, paired, share
 from vitscope.files.arrays import Array
@@ -38,22 +38,19 @@ def _loses(sign: int) -> Statistic:
 
 CLAIMS_FREQUENCY_NOISE = Evidence(
     "frequency_noise",
-    (
-        Claim(
+    claims_of(
+        "Fig. 2b",
+        attention_against_convolution,
+        _WHY,
+        (
             "msa_withstands_high_frequency_noise",
             "MSAs withstand noise of high frequency better than Convs do",
-            "Fig. 2b",
-            attention_against_convolution,
             _loses(1),
-            _WHY,
         ),
-        Claim(
+        (
             "conv_withstands_low_frequency_noise",
             "Convs withstand noise of low frequency better than MSAs do",
-            "Fig. 2b",
-            attention_against_convolution,
             _loses(-1),
-            _WHY,
         ),
     ),
     lambda rows, _: rows.sort_values("frequency", ignore_index=True),

@@ -13,10 +13,10 @@ import pandas as pd
 
 from vitscope.files.arrays import Array
 from vitscope.image_size import ImageSize, height_and_width
-from vitscope.measures.disturbed import Disturb, classify_disturbed
 from vitscope.measures.frequency_noise.measure import sides
 from vitscope.measures.given import OnModel
-from vitscope.measures.intervals import accuracy_changes
+from vitscope.measures.per_image import accuracy_changes
+from vitscope.measures.scores import Disturb, classify_disturbed
 
 if TYPE_CHECKING:
     from torch import Tensor

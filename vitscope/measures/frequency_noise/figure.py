@@ -9,7 +9,7 @@ from matplotlib.colors import Normalize
 from matplotlib.figure import Figure
 from matplotlib.offsetbox import AnnotationBbox, OffsetImage
 
-from vitscope.claims.published import Published
+from vitscope.claims.points import Published
 from vitscope.drawing.axes import axes_of_published, share_zero
 from vitscope.drawing.figure import Member
 from vitscope.drawing.legends import published_label

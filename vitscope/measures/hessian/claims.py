@@ -10,13 +10,16 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 
-from vitscope.claims.alike import (
+from vitscope.claims.claim import (
+    Claim,
+    Evidence,
+    attending,
+    attention_against_convolution,
     global_against_local,
     less_against_more_data,
     small_against_large_patches,
     token_against_mean,
 )
-from vitscope.claims.claim import Claim, Evidence, attending, attention_against_convolution
 from vitscope.claims.points import Points
 from vitscope.claims.statistics import Found, Statistic, difference, value_of
 from vitscope.files.arrays import Array

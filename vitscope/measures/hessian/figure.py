@@ -16,7 +16,7 @@ from matplotlib.ticker import (
     SymmetricalLogLocator,
 )
 
-from vitscope.claims.published import Published
+from vitscope.claims.points import Published
 from vitscope.drawing.axes import draw_interval_of
 from vitscope.drawing.figure import Member, rows_of
 from vitscope.drawing.legends import INTERVAL, Legend, minus, moment, percent, published_label
@@ -34,7 +34,7 @@ from vitscope.drawing.looks import (
 )
 from vitscope.drawing.panels import Panel, make_row_panels, stack_panels
 from vitscope.files.arrays import Array
-from vitscope.measures.intervals import spread
+from vitscope.measures.per_image import spread
 
 Range = tuple[float, float]
 

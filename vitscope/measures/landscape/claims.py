@@ -13,7 +13,7 @@ from vitscope.claims.claim import Claim, Evidence, attention_against_convolution
 from vitscope.claims.points import Points
 from vitscope.claims.statistics import Found, Statistic, difference, one_value
 from vitscope.files.arrays import Array
-from vitscope.measures.landscape.grid import about_radius
+from vitscope.measures.landscape.measure import about_radius
 
 _WHY = (
     "The paper's Fig. 1a. The published values are computed from the authors' own grids of it, of "

@@ -18,8 +18,7 @@ from torch import Tensor, nn
 
 from vitscope.errors import VitscopeError
 from vitscope.measures.given import OnLoss
-from vitscope.measures.landscape.grid import Point, claimed, grid
-from vitscope.measures.landscape.measure import TABLE, Settings
+from vitscope.measures.landscape.measure import TABLE, Point, Settings, claimed, grid
 from vitscope.measures.scores import scores_of
 from vitscope.networks.running.device import Recording, is_recorded, own_stream
 from vitscope.networks.running.predictions import scores_of_images

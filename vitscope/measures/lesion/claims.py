@@ -3,9 +3,8 @@
 import numpy as np
 import pandas as pd
 
-from vitscope.claims.claim import Claim, Curve, Evidence, every_model
-from vitscope.claims.depth_bands import subsamples
-from vitscope.claims.points import Points
+from vitscope.claims.claim import Curve, Evidence, claims_of, every_model
+from vitscope.claims.points import Points, subsamples
 from vitscope.claims.statistics import Statistic, share
 from vitscope.files.arrays import Array
 
@@ -56,29 +55,27 @@ def _published(points: pd.DataFrame) -> pd.DataFrame:
     return points.assign(unit=points["index"], stage=stage, subsampling=False)
 
 
-_CLAIMS = (
-    (
-        "first_conv_of_stage_matters",
-        "Convs matter more at the beginning of a stage than at its end",
-        _more_at("first", "conv", "Convs"),
-    ),
-    (
-        "first_mlp_of_stage_matters",
-        "MLPs matter more at the beginning of a stage than at its end",
-        _more_at("first", "mlp", "MLPs"),
-    ),
-    (
-        "last_msa_of_stage_matters",
-        "MSAs matter more at the end of a stage than at its beginning",
-        _more_at("last", "msa", "MSAs"),
-    ),
-)
-
 CLAIMS_LESION = Evidence(
     "lesion",
-    tuple(
-        Claim(name, statement, "Fig. 10b", every_model, statistic, _WHY)
-        for name, statement, statistic in _CLAIMS
+    claims_of(
+        "Fig. 10b",
+        every_model,
+        _WHY,
+        (
+            "first_conv_of_stage_matters",
+            "Convs matter more at the beginning of a stage than at its end",
+            _more_at("first", "conv", "Convs"),
+        ),
+        (
+            "first_mlp_of_stage_matters",
+            "MLPs matter more at the beginning of a stage than at its end",
+            _more_at("first", "mlp", "MLPs"),
+        ),
+        (
+            "last_msa_of_stage_matters",
+            "MSAs matter more at the end of a stage than at its beginning",
+            _more_at("last", "msa", "MSAs"),
+        ),
     ),
     _measured,
     _published,

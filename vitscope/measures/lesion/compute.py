@@ -21,7 +21,7 @@ from vitscope.data.split import known_labels, rows_to_classify
 from vitscope.errors import VitscopeError
 from vitscope.files.arrays import Array
 from vitscope.measures.given import OnModel
-from vitscope.measures.intervals import accuracy_changes
+from vitscope.measures.per_image import accuracy_changes
 from vitscope.networks.building.networks import logits_of, without_fast_path
 from vitscope.networks.finding.capture import PROVED, Silencing, refuse_unproven
 from vitscope.networks.finding.cut_points import CUT_POINT, Alike, CutPoint, Join, OperationId

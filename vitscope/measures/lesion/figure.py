@@ -6,7 +6,7 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from vitscope.claims.published import Published
+from vitscope.claims.points import Published
 from vitscope.drawing.axes import share_zero
 from vitscope.drawing.figure import Member, rows_of
 from vitscope.drawing.legends import INTERVAL

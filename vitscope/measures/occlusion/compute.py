@@ -12,10 +12,10 @@ from torch import Tensor
 from vitscope.data.split import normalize
 from vitscope.files.arrays import Array
 from vitscope.image_size import ImageSize
-from vitscope.measures.disturbed import Disturb, classify_disturbed
 from vitscope.measures.given import OnModel
-from vitscope.measures.intervals import spread, spread_of
 from vitscope.measures.occlusion.measure import count_dropped, grid_of, grids_of
+from vitscope.measures.per_image import spread, spread_of
+from vitscope.measures.scores import Disturb, classify_disturbed
 
 if TYPE_CHECKING:
     from torch import Tensor

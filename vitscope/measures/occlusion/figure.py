@@ -8,7 +8,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import NullLocator
 
-from vitscope.claims.published import Published
+from vitscope.claims.points import Published
 from vitscope.drawing.figure import Member
 from vitscope.drawing.looks import DOTTED, GRAY, REFERENCE, Look, looks_of
 from vitscope.drawing.panels import Panels, make_panels

@@ -1,19 +1,25 @@
-"""Measure with a user's own function: feature maps, or whatever its file says that it needs."""
+"""Measure and draw with a user's own functions, and read the claims of the file."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from inspect import signature
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
 
+from vitscope.claims.claim import Claim, Evidence, in_order
 from vitscope.errors import VitscopeError
 from vitscope.files.arrays import Array
 from vitscope.files.tensors import as_float, checksum
 from vitscope.measures.given import Latents, OnLatents, Parts
 from vitscope.measures.per_image import part_of
-from vitscope.networks.building.own_code import find_code, running, shown
+from vitscope.networks.building.own_code import OwnCode, find_code, running, shown
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+    from vitscope.drawing.figure import Member
 
 
 def measure(
@@ -117,3 +123,31 @@ def place_of(function: Callable[..., Any]) -> str:
     """Return the file and the line of a function, as messages say it."""
     code = getattr(function, "__code__", None)
     return f"{shown(Path(code.co_filename))}, line {code.co_firstlineno}" if code else "measure"
+
+
+def read_claims(runs: Mapping[str, str], table: str) -> Evidence:
+    """Return the claims of a file, which are counted on the table of its measure."""
+    file = Path(runs["file"])
+    with running(OwnCode(file, runs["module"]), "CLAIMS") as own:
+        claims = tuple(own.CLAIMS)
+        if not all(isinstance(each, Claim) for each in claims):
+            raise VitscopeError(
+                f"{shown(file)}: CLAIMS: found something else than claims, allowed: a tuple of "
+                f"vitscope.claims.claim.Claim."
+            )
+        return Evidence(table, claims, in_order)
+
+
+def plot(
+    table: pd.DataFrame, members: "Sequence[Member]", *, file: str, module: str, code: str
+) -> "Figure":
+    """Draw a figure by the function of the file; `code` is the digest of the code that it runs."""
+    from matplotlib.figure import Figure
+
+    with running(find_code(file, module), "plot") as own:
+        figure = own.plot(table, members)
+        if not isinstance(figure, Figure):
+            raise VitscopeError(
+                f"{file}: plot returned a {type(figure).__name__}, allowed: a matplotlib Figure."
+            )
+        return figure

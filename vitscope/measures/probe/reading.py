@@ -20,7 +20,7 @@ from vitscope.errors import VitscopeError
 from vitscope.files.arrays import Array
 from vitscope.measures.columns import KEPT, RESAMPLED
 from vitscope.measures.given import Parts
-from vitscope.measures.intervals import TAILS, bootstrap_means, spread
+from vitscope.measures.per_image import TAILS, bootstrap_means, spread
 from vitscope.measures.probe.measure import (
     FOLDS,
     LINEAR,

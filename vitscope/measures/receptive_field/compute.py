@@ -15,7 +15,7 @@ from vitscope.errors import VitscopeError, nearest, quoted
 from vitscope.files.arrays import Array
 from vitscope.measures.columns import RESAMPLED
 from vitscope.measures.given import OnModel
-from vitscope.measures.intervals import spread_of
+from vitscope.measures.per_image import spread_of
 from vitscope.measures.receptive_field.measure import CLAIMED, SHARES, Settings
 from vitscope.networks.finding.capture import reading
 from vitscope.networks.finding.cut_points import CUT_POINT, CutPoint

@@ -2,8 +2,15 @@
 
 import pandas as pd
 
-from vitscope.claims.alike import AVERAGED, alternet_against_its_cnn, averaging
-from vitscope.claims.claim import Claim, Evidence, hybrid_against_convolution, value_in_row
+from vitscope.claims.claim import (
+    AVERAGED,
+    Claim,
+    Evidence,
+    alternet_against_its_cnn,
+    averaging,
+    hybrid_against_convolution,
+    value_in_row,
+)
 from vitscope.claims.statistics import smaller
 from vitscope.corruptions import MEAN
 

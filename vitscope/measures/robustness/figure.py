@@ -9,7 +9,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from vitscope.claims.chance import known_share_interval
-from vitscope.claims.published import Published
+from vitscope.claims.points import Published
 from vitscope.corruptions import CLEAN, CORRUPTIONS, GROUPS, MEAN
 from vitscope.drawing.axes import begin_at_zero, ticks
 from vitscope.drawing.figure import Member, rows_of

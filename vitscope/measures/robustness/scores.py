@@ -6,7 +6,7 @@ import pandas as pd
 from vitscope.corruptions import CLEAN, MEAN, SEVERITIES
 from vitscope.measures.columns import RESAMPLED
 from vitscope.measures.given import Parts
-from vitscope.measures.intervals import spread
+from vitscope.measures.per_image import spread
 from vitscope.package_data import ALEXNET_ERRORS
 
 

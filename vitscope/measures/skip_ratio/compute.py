@@ -12,7 +12,7 @@ from vitscope.data.split import shard_rows
 from vitscope.errors import VitscopeError
 from vitscope.files.arrays import Array
 from vitscope.measures.given import OnModel
-from vitscope.measures.intervals import spread_of
+from vitscope.measures.per_image import spread_of
 from vitscope.networks.building.networks import without_fast_path
 from vitscope.networks.finding.capture import PROVED, JoinReader, refuse_unproven
 from vitscope.networks.finding.cut_points import CUT_POINT, CutPoint, Layout

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 import torch
 import yaml
+from vitscope.settings.schema import check, find_faults
 
 from tests.helpers.networks import build_empty, described
 from vitscope.errors import VitscopeError
@@ -24,7 +25,6 @@ from vitscope.networks.building.family import (
 from vitscope.networks.finding.blocks import list_blocks
 from vitscope.networks.finding.search import find_cut_points
 from vitscope.settings.section import find_faults
-from vitscope.settings.schema import check, find_faults
 
 # Those of the paper, each of which takes keys that are known, and those of any network.
 CLOSED = [

@@ -1,0 +1,106 @@
+"""Models that are alike but for one thing: which are paired, by what a study says of them."""
+
+from pathlib import Path
+
+import pytest
+
+from tests.helpers.studies import mini, mini_with
+from vitscope.claims import claim
+from vitscope.claims.claim import Traits
+from vitscope.jobs.claims import traits_of
+from vitscope.networks.building.family import complete
+from vitscope.networks.building.networks import empty_network
+from vitscope.settings.study import Study
+from vitscope.studies.loading import BUNDLED_STUDIES, load_study
+
+MINI = load_study(BUNDLED_STUDIES / "mini.yaml")
+
+
+def pairs_in(figure: str, choose, study: Study = MINI) -> list[tuple[str, ...]]:
+    """Pair the models of a figure of a study, all of which have MSAs."""
+    models = study.figures[figure].models
+    return choose({name: Traits({"msa"}, traits_of(study, name)) for name in models})
+
+
+def test_the_models_of_the_default_study_are_paired_as_its_figures_mean_them() -> None:
+    assert pairs_in("fig4", claim.less_against_more_data) == [("vit_6", "vit")]
+    sizes = [("resnet_6", "resnet_25"), ("resnet_6", "resnet"), ("resnet_25", "resnet")]
+    sizes += [("vit_6", "vit_25"), ("vit_6", "vit"), ("vit_25", "vit")]
+    assert pairs_in("fig5_sizes", claim.less_against_more_data) == sizes
+    assert pairs_in("fig6", claim.token_against_mean) == [("vit_global", "vit_gap")]
+    local = ["vit_3x3", "vit_5x5", "vit_8x8"]
+    assert pairs_in("fig7", claim.local_against_global) == [(each, "vit_global") for each in local]
+    assert pairs_in("fig7", claim.global_against_local) == [("vit_global", each) for each in local]
+    assert pairs_in("fig12b", claim.alternet_against_its_cnn) == [("cnn_with_msas", "cnn")]
+    # Seeds differ, and nothing that any claim is about.
+    for choose in (claim.less_against_more_data, claim.token_against_mean):
+        assert pairs_in("seeds", choose) == []
+
+
+def test_patches_are_paired_by_size() -> None:
+    patches = load_study(BUNDLED_STUDIES / "patches.yaml")
+    found = pairs_in("hessian", claim.small_against_large_patches, patches)
+    assert found == [("patch_2", "patch_4"), ("patch_2", "patch_8"), ("patch_4", "patch_8")]
+
+
+WITHOUT = {"attention": [0, 0, 0, 0]}
+
+
+@pytest.mark.parametrize(
+    ("cnn", "paired"),
+    [
+        ({"depth": 50} | WITHOUT, True),
+        ({"block": "bottleneck", "blocks": [3, 4, 6, 4]} | WITHOUT, True),
+        ({"block": "bottleneck", "blocks": [3, 4, 6, 4], "width": 64} | WITHOUT, True),
+        ({"depth": 101} | WITHOUT, False),
+        ({"depth": 50, "width": 32} | WITHOUT, False),
+    ],
+)
+def test_an_alternet_of_a_published_depth_is_paired_by_what_is_built(
+    tmp_path: Path, cnn: dict[str, object], paired: bool
+) -> None:
+    models = mini()["models"]
+    models["cnn"]["arch"], models["cnn_with_msas"]["arch"] = cnn, {"depth": 50}
+    study = load_study(mini_with(tmp_path, models=models, buildups=None))
+    found = pairs_in("fig12b", claim.alternet_against_its_cnn, study)
+    assert found == ([("cnn_with_msas", "cnn")] if paired else [])
+
+
+@pytest.mark.parametrize("family", ["alternet", "resnet"])
+def test_what_is_completed_builds_the_same_network(family: str) -> None:
+    said = {"family": family, "classes": 10, "image_size": 64, "mean": [0, 0, 0]}
+    arch = {"depth": 34, "width": 8}
+    whole = complete(family, arch)
+    assert "depth" not in whole
+    names = [{*empty_network({**said, "arch": each}).state_dict()} for each in (arch, whole)]
+    assert names[0] == names[1]
+
+
+GLOBAL = {"family": "vit", "arch.depth": 4, "training.epochs": 20, "training.seed": 0}
+
+
+@pytest.mark.parametrize(
+    ("other", "paired"),
+    [
+        ({}, True),
+        ({"training.seed": 1}, True),
+        ({"training.epochs": 30}, False),
+        ({"arch.depth": 5}, False),
+        ({"family": "swin"}, False),
+    ],
+)
+def test_nothing_else_may_differ_but_the_seed(other: dict[str, object], paired: bool) -> None:
+    local = GLOBAL | {"arch.attention_window": 3} | other
+    models = {"a": Traits({"msa"}, GLOBAL), "b": Traits({"msa"}, local)}
+    assert claim.local_against_global(models) == ([("b", "a")] if paired else [])
+
+
+def test_models_without_msas_or_settings_are_in_no_pair() -> None:
+    local = GLOBAL | {"arch.attention_window": 3}
+    assert not claim.local_against_global(
+        {"a": Traits({"conv"}, GLOBAL), "b": Traits({"conv"}, local)}
+    )
+    unknown = {"a": Traits({"msa"}), "b": Traits({"msa"})}
+    choosing = [value for name, value in vars(claim).items() if "_against_" in name]
+    assert len(choosing) == 6
+    assert not any(choose(unknown) for choose in choosing)

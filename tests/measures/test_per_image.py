@@ -1,0 +1,142 @@
+"""Bootstrap intervals against scipy's and closed forms."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy.stats import bootstrap
+
+from vitscope.measures import per_image
+from vitscope.measures.per_image import accuracy_changes, bootstrap_means, spread, spread_of
+
+VALUES = np.random.default_rng(3).gamma(2, 1, (200, 3))
+RESAMPLES = 20_000
+# The ends of an interval from 20,000 resamples are known to about 0.02 standard errors.
+TOLERANCE = 0.08
+
+
+def found(images: int, shares: list[float], seed: int = 4) -> np.ndarray:
+    """Draw whether the classes of images are found, each column with its share."""
+    return np.random.default_rng(seed).random((images, len(shares))) < shares
+
+
+def test_means_are_spread_as_theory_says() -> None:
+    means = bootstrap_means(VALUES, RESAMPLES, 0)
+    assert means.shape == (RESAMPLES, 3)
+    error = VALUES.std(axis=0) / np.sqrt(200)
+    # A deviation of 20,000 values is known to a relative 1 / sqrt(40,000), here 5 times.
+    np.testing.assert_allclose(means.std(axis=0), error, rtol=0.025)
+    np.testing.assert_array_less(np.abs(means.mean(axis=0) - VALUES.mean(axis=0)), 0.04 * error)
+
+
+def test_columns_are_resampled_alike() -> None:
+    both = bootstrap_means(np.column_stack([VALUES[:, 0], 1 - VALUES[:, 0]]), 300, 0)
+    np.testing.assert_allclose(both.sum(axis=1), 1, rtol=1e-12)
+
+
+def test_what_does_not_vary_has_an_interval_of_no_width() -> None:
+    low, high, resampled = spread(np.full((50, 1), 7.0), 300, 0)
+    np.testing.assert_allclose([low, high], 7, rtol=1e-12)
+    np.testing.assert_allclose(resampled, 7, rtol=1e-12)
+
+
+@pytest.mark.parametrize("pieces", [1, 7, 1000])
+def test_pieces_do_not_matter(monkeypatch: pytest.MonkeyPatch, pieces: int) -> None:
+    whole = bootstrap_means(VALUES, 150, 0)
+    monkeypatch.setattr(per_image, "RESAMPLES_AT_ONCE", pieces)
+    np.testing.assert_allclose(bootstrap_means(VALUES, 150, 0), whole, rtol=1e-13)
+
+
+def test_the_interval_is_that_of_scipy() -> None:
+    ends = spread(VALUES, RESAMPLES, 0)[:2]
+    theirs = bootstrap(
+        (VALUES,), np.mean, method="percentile", n_resamples=RESAMPLES, axis=0, rng=1
+    ).confidence_interval
+    error = VALUES.std(axis=0) / np.sqrt(200)
+    assert (np.abs(ends - np.array(theirs)) < TOLERANCE * error).all()
+
+
+def test_the_interval_of_a_ratio_of_means_is_that_of_scipy() -> None:
+    ends = spread_of(lambda means: means[:, 0] / means[:, 1], VALUES, RESAMPLES, 0)[:2]
+    theirs = bootstrap(
+        (VALUES[:, 0], VALUES[:, 1]),
+        lambda a, b, axis: a.mean(axis) / b.mean(axis),
+        paired=True,
+        method="percentile",
+        n_resamples=RESAMPLES,
+        rng=1,
+    )
+    error = theirs.standard_error
+    assert (np.abs(ends - np.array(theirs.confidence_interval)) < TOLERANCE * error).all()
+    alone = spread_of(lambda means: means[:, :2], VALUES[:1], 100, 0)
+    assert np.isnan([alone.low, alone.high]).all()
+
+
+def test_a_single_row_has_no_interval() -> None:
+    low, high, resampled = spread(VALUES[:1], 100, 0)
+    assert low.shape == high.shape == (3,)
+    assert np.isnan([low, high]).all()
+    assert resampled is None
+
+
+SHARES = [0.9, 0.6, 0.2]
+
+
+def test_the_interval_of_a_change_is_of_the_same_images_in_scipy() -> None:
+    # The second row disturbs few of the images: were they not paired, its interval would be wide.
+    clean = found(300, [0.8])[:, 0]
+    disturbed = np.column_stack([found(300, [0.5], 6)[:, 0], clean & found(300, [0.97], 7)[:, 0]])
+    changes = accuracy_changes(clean, disturbed, RESAMPLES, 0)
+    for row, column in enumerate(disturbed.T):
+        theirs = bootstrap(
+            (column.astype(float), clean.astype(float)),
+            lambda after, before, axis: 100 * (after.mean(axis) - before.mean(axis)),
+            paired=True,
+            vectorized=True,
+            method="percentile",
+            n_resamples=RESAMPLES,
+            rng=1,
+        ).confidence_interval
+        # Besides, these changes come in steps of a third of a percentage point.
+        error = 100 * (column.astype(float) - clean).std() / np.sqrt(300)
+        ours = changes.loc[row, ["ci_low", "ci_high"]].to_numpy(float)
+        assert (np.abs(ours - np.array(theirs)) <= TOLERANCE * error + 100 / 300 + 1e-9).all()
+    width = changes["ci_high"] - changes["ci_low"]
+    assert width[1] < 0.4 * width[0]
+
+
+def test_the_interval_of_a_change_is_the_normal_one_of_many_images() -> None:
+    clean, disturbed = found(2000, [0.85])[:, 0], found(2000, SHARES, 5)
+    changes = accuracy_changes(clean, disturbed, 4000, 0)
+    np.testing.assert_allclose(changes["clean_accuracy"], clean.mean(), rtol=1e-12)
+    np.testing.assert_allclose(changes["accuracy"], disturbed.mean(axis=0), rtol=1e-12)
+    expected = 100 * (disturbed.mean(axis=0) - clean.mean())
+    np.testing.assert_allclose(changes["change"], expected, rtol=0, atol=1e-10)
+    each = 100 * (disturbed.astype(float) - clean[:, None])
+    half = 1.959964 * each.std(axis=0) / np.sqrt(2000)
+    # The ends are known to about 0.04 of their 1.96 standard errors.
+    np.testing.assert_allclose(changes["change"] - changes["ci_low"], half, rtol=0.05)
+    np.testing.assert_allclose(changes["ci_high"] - changes["change"], half, rtol=0.05)
+
+
+def test_a_single_image_has_a_change_and_no_interval() -> None:
+    changes = accuracy_changes(np.array([True]), np.array([[False, True]]), 100, 0)
+    assert changes["change"].tolist() == [-100, 0]
+    assert changes[["ci_low", "ci_high"]].isna().all(axis=None)
+
+
+def test_the_seed_alone_decides() -> None:
+    clean, disturbed = found(60, [0.85])[:, 0], found(60, SHARES, 5)
+    first, again, other = (accuracy_changes(clean, disturbed, 100, seed) for seed in (0, 0, 1))
+    pd.testing.assert_frame_equal(first, again, check_exact=True)
+    assert (first["ci_low"] != other["ci_low"]).any()
+
+
+def test_a_table_keeps_the_first_resamples_of_each_column() -> None:
+    found = spread(VALUES, 500, 0)
+    np.testing.assert_array_equal(found.resampled, bootstrap_means(VALUES, 500, 0)[:400])
+    columns = found.columns("v")
+    assert [*columns] == ["ci_low", "ci_high", "v_resampled"]
+    np.testing.assert_allclose(columns["v_resampled"][1], found.resampled[:, 1], rtol=1e-7)
+    alone = spread(VALUES[:1], 500, 0)
+    assert np.isnan(alone.low).all()
+    assert alone.columns("v")["v_resampled"] == [None] * 3

@@ -1,0 +1,44 @@
+"""How alike the tokens of an image are, and the share of their energy that their mean has."""
+
+import numpy as np
+import pandas as pd
+
+from vitscope.files.arrays import Array
+from vitscope.measures.given import OnLatents
+from vitscope.measures.per_image import part_of_tokens
+
+
+def token_similarity(maps: Array) -> Array:
+    """Return the mean cosine of all pairs of positions for each image of (N, C, H, W).
+
+    A token of zeros has nothing in common with any other.
+    """
+    images, channels, height, width = maps.shape
+    tokens = maps.reshape(images, channels, height * width).astype(np.float64)
+    norms = np.sqrt(np.einsum("ncp,ncp->np", tokens, tokens))
+    there = norms > 0
+    tokens /= np.where(there, norms, 1)[:, None]
+    total = tokens.sum(axis=2)
+    pairs = np.vecdot(total, total) - there.sum(axis=1)
+    positions = height * width
+    result: Array = pairs / (positions * (positions - 1))
+    return result
+
+
+def measure_token_similarity(given: OnLatents) -> pd.DataFrame:
+    """Return the similarity of the tokens of every image of a shard at every cut point."""
+    return part_of_tokens(given, token_similarity, "similarity")
+
+
+def mean_token_share(maps: Array) -> Array:
+    """Return the share for each image of (N, C, H, W); 0 where all tokens are zeros."""
+    energy = np.einsum("nchw,nchw->n", maps, maps, dtype=np.float64)
+    means = maps.mean(axis=(2, 3), dtype=np.float64)
+    of_mean = np.vecdot(means, means) * (maps.shape[2] * maps.shape[3])
+    result: Array = np.divide(of_mean, energy, out=np.zeros(len(maps)), where=energy > 0)
+    return result
+
+
+def measure_mean_token(given: OnLatents) -> pd.DataFrame:
+    """Return the share of the mean token in every image of a shard at every cut point."""
+    return part_of_tokens(given, mean_token_share, "share")

@@ -1,0 +1,109 @@
+"""What a network knows of positions: its embeddings of them, and biases for their offsets."""
+
+from collections.abc import Iterator
+from math import ceil
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from vitscope.errors import VitscopeError
+from vitscope.files.arrays import Array
+from vitscope.measures.given import OnNetwork
+from vitscope.networks.attention.found_weights import (
+    PositionBias,
+    position_biases,
+    position_embedding,
+)
+
+
+def similarities(embedding: Array) -> tuple[Array, Array]:
+    """Return the dot products and the cosines of all positions of (C, H, W): (P, P) each.
+
+    Cosines with a zero are NaN.
+    """
+    vectors = embedding.reshape(len(embedding), -1).T
+    products: Array = vectors @ vectors.T
+    norms = np.sqrt(products.diagonal())
+    with np.errstate(invalid="ignore"):
+        cosines = products / np.outer(norms, norms)
+    return products, cosines
+
+
+def neighbours(height: int, width: int) -> Array:
+    """Tell which positions of a grid lie side by side, or one above the other: (P, P)."""
+    row, column = np.divmod(np.arange(height * width), width)
+    apart = abs(row[:, None] - row) + abs(column[:, None] - column)
+    result: Array = apart == 1
+    return result
+
+
+def measure_position_similarity(given: OnNetwork, positions: int) -> pd.DataFrame:
+    found = given.find(position_embedding)
+    whole = found.values.detach().double().cpu().numpy()
+    if not np.isfinite(whole).all():
+        raise VitscopeError(
+            f"models.{given.model}: the position embedding '{found.name}' is not finite: check the "
+            f"checkpoint."
+        )
+    step = max(1, ceil((whole[0].size / positions) ** 0.5))
+    embedding = whole[:, ::step, ::step]
+    height, width = embedding.shape[1:]
+    products, cosines = similarities(embedding)
+    row, column = np.divmod(np.arange(height * width), width)
+    others = ~np.eye(height * width, dtype=bool)
+    return pd.DataFrame(
+        {
+            "model": given.model,
+            "embedding": found.name,
+            "height": height,
+            "width": width,
+            "step": step,
+            "row": row,
+            "column": column,
+            "norm": np.sqrt(products.diagonal()),
+            "to_neighbours": _means(cosines, neighbours(height, width)),
+            "to_others": _means(cosines, others),
+            "products": list(products.astype(np.float32)),
+            "cosines": list(cosines.astype(np.float32)),
+        }
+    )
+
+
+def _means(values: Array, chosen: Array) -> Array:
+    """Return the mean of those values of each row that are chosen; NaN where there are none."""
+    there = chosen & np.isfinite(values)
+    count = there.sum(axis=1)
+    total = np.where(there, values, 0).sum(axis=1)
+    return np.where(count > 0, total / np.where(count > 0, count, 1), np.nan)
+
+
+def measure_position_bias(given: OnNetwork) -> pd.DataFrame:
+    found = given.find(position_biases)
+    rows = [row for layer, bias in enumerate(found) for row in _rows(layer, bias)]
+    table = pd.DataFrame(rows).assign(model=given.model)
+    return table.astype({"head": "Int32"})
+
+
+def _rows(layer: int, bias: PositionBias) -> Iterator[dict[str, Any]]:
+    height, width = bias.values.shape[1:]
+    for head, values in enumerate(bias.values):
+        yield {
+            "layer": layer,
+            "module": bias.module,
+            "head": None if bias.shared else head,
+            "height": height,
+            "width": width,
+            "at_itself": values[height // 2, width // 2],
+            "to_neighbours": _beside(values).mean() if height * width > 1 else np.nan,
+            "lowest": values.min(),
+            "highest": values.max(),
+            "values": values.ravel(),
+        }
+
+
+def _beside(values: Array) -> Array:
+    """Return the values at offsets of one, down or to the right."""
+    row, column = np.indices(values.shape) - np.array(values.shape)[:, None, None] // 2
+    beside: Array = values[abs(row) + abs(column) == 1]
+    return beside
