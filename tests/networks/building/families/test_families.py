@@ -30,6 +30,7 @@ CLOSED = [
     "alexnet",
     "alternet",
     "convnext",
+    "hf",
     "mixer",
     "pit",
     "preresnet",
