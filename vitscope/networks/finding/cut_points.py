@@ -6,8 +6,6 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
-import msgspec
-
 from vitscope.files.tables import Columns, Table, read_metadata
 
 if TYPE_CHECKING:
@@ -142,6 +140,9 @@ def write_points(points: Sequence[CutPoint]) -> str:
 
 def read_points(text: str) -> list[CutPoint]:
     """Return the cut points of a text."""
+    # Imported here: jobs that know no more than the columns run without it.
+    import msgspec
+
     listed = json.loads(text)
     layouts = msgspec.convert(listed["layouts"], list[Layout])
     numbers = [entry.pop("layout") for entry in listed["points"]]
