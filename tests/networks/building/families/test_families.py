@@ -31,6 +31,7 @@ CLOSED = [
     "alexnet",
     "alternet",
     "convnext",
+    "hf",
     "mixer",
     "pit",
     "preresnet",
