@@ -94,7 +94,7 @@ notebooks: $(VENV)/.installed-dev ## run the notebooks, write what they show
 	$(BIN)/python -m tests.notebooks
 
 site: $(VENV)/.installed-dev ## make the documentation as a site: site/index.html
-	$(BIN)/sphinx-build --quiet --fail-on-warning --keep-going -c docs . site
+	$(BIN)/sphinx-build --quiet --fail-on-warning --keep-going --fresh-env --write-all -c docs . site
 
 train-mini: $(VENV)/.installed ## train the bundled models again (about 50 minutes on two cores)
 	$(BIN)/snakemake train_mini

@@ -22,6 +22,7 @@ html_theme = "furo"
 html_static_path = ["site.css"]
 html_css_files = ["site.css"]
 html_copy_source = False
+html_show_copyright = False
 highlight_language = "none"
 myst_heading_anchors = 4
 myst_enable_extensions = ["html_image"]
