@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 
 from tests.drawing import test_every_kind
-from tests.drawing.test_every_kind import MEMBERS, PUBLISHED, axes_of, draw, rows_of
+from tests.drawing.test_every_kind import MEMBERS, PUBLISHED, axes_of, draw
 from vitscope.claims.points import read_published
 from vitscope.drawing.figure import points_of, rows_of
 from vitscope.measures.registry import kinds

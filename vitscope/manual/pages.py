@@ -15,10 +15,9 @@ from typing import NamedTuple, get_args
 from vitscope.errors import VitscopeError
 from vitscope.files.whole import write_text
 from vitscope.jobs.tables import find_table
-from vitscope.measures import registry
-from vitscope.measures.measure import Question
 from vitscope.manual import python_api
 from vitscope.measures import registry
+from vitscope.measures.measure import Question
 from vitscope.networks.building.family import arch_schema, family_names, module_of
 from vitscope.package_data import ROOT
 from vitscope.settings.keys import Config

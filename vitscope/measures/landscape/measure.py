@@ -14,7 +14,6 @@ from typing import Literal
 
 from vitscope.files.tables import Columns, Table
 from vitscope.measures.columns import SCORES
-from vitscope.measures.landscape.measure import claimed
 from vitscope.measures.measure import Case, FigureKind, Given, Measure, Work, whole_settings
 from vitscope.settings.section import setting
 

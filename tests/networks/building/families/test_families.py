@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 import torch
 import yaml
-from vitscope.settings.schema import check, find_faults
 
 from tests.helpers.networks import build_empty, described
 from vitscope.errors import VitscopeError
