@@ -15,7 +15,6 @@ from typing import NamedTuple, get_args
 from vitscope.errors import VitscopeError
 from vitscope.files.whole import write_text
 from vitscope.jobs.tables import find_table
-from vitscope.manual import python_api
 from vitscope.measures import registry
 from vitscope.measures.measure import Question
 from vitscope.networks.building.family import arch_schema, family_names, module_of

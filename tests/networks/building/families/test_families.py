@@ -23,7 +23,7 @@ from vitscope.networks.building.family import (
 )
 from vitscope.networks.finding.blocks import list_blocks
 from vitscope.networks.finding.search import find_cut_points
-from vitscope.settings.section import find_faults
+from vitscope.settings.section import check, find_faults
 
 # Those of the paper, each of which takes keys that are known, and those of any network.
 CLOSED = [
