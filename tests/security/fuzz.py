@@ -179,9 +179,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--target", help="fuzz one reader, write no page")
     parser.add_argument("--runs", type=int, default=RUNS, help="files for each reader")
-    parser.add_argument(
-        "--seed", help="other files than by default, no page: a number, or `today`"
-    )
+    parser.add_argument("--seed", help="other files than by default, no page: a number, or `today`")
     options = parser.parse_args()
     today = options.seed == "today"
     seed = datetime.now(UTC).toordinal() if today else int(options.seed or 0)

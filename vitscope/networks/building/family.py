@@ -48,6 +48,14 @@ USUAL = {
         "Begin with a 7x7 convolution of stride 2 and pooling; with a 3x3 one if left out.",
     ),
     "drop_path_rate": ("share", "Stochastic depth in training, of the last block; 0 if left out."),
+    "mixing": {
+        "description": (
+            "What mixes the tokens of a window: `attention`, if left out; `fixed`, learned weights "
+            "of their positions alone, the same for all images; `uniform`, their mean. So the last "
+            "two tell what data-specific weights are good for."
+        ),
+        "enum": ["attention", "fixed", "uniform"],
+    },
 }
 
 

@@ -11,7 +11,7 @@ from torch import nn
 from vitscope.image_size import ImageSize
 from vitscope.networks.building.families._timm import build_timm
 from vitscope.networks.building.family import Family
-from vitscope.networks.building.local_attention import attend_locally
+from vitscope.networks.building.local_attention import replace_attention
 from vitscope.networks.building.timm_import import import_timm
 
 ARCH = {
@@ -41,14 +41,19 @@ ARCH = {
                 "All tokens attend to all if left out, as they must where `name` is given."
             ),
         ),
+        "mixing": "usual",
     },
     "title": (
-        "`attention_window` and `class_token` beside the dimensions of a network, and not beside "
-        "its name"
+        "`attention_window`, `mixing` and `class_token` beside the dimensions of a network, and "
+        "not beside its name"
     ),
     "not": {
         "required": ["name"],
-        "anyOf": [{"required": ["attention_window"]}, {"required": ["class_token"]}],
+        "anyOf": [
+            {"required": ["attention_window"]},
+            {"required": ["mixing"]},
+            {"required": ["class_token"]},
+        ],
     },
     "oneOf": [
         {"required": ["name"]},
@@ -62,14 +67,16 @@ def network(
 ) -> nn.Module:
     """Build one of timm's models, or one of the given dimensions, perhaps of local attention."""
     transformer = import_timm("timm.models.vision_transformer").VisionTransformer
-    of_timm = {key: value for key, value in arch.items() if key != "attention_window"}
+    own = ("attention_window", "mixing")
+    of_timm = {key: value for key, value in arch.items() if key not in own}
     if not arch.get("class_token", True):
         of_timm["global_pool"] = "avg"
     model = build_timm(
         transformer, of_timm, num_classes=num_classes, img_size=image_size, in_chans=channels
     )
-    if "attention_window" in arch:
-        attend_locally(model, arch["attention_window"])
+    mixing = arch.get("mixing", "attention")
+    if "attention_window" in arch or mixing != "attention":
+        replace_attention(model, arch.get("attention_window"), mixing)
     return model
 
 
