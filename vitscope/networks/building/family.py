@@ -39,7 +39,7 @@ VALUES: dict[str, dict[str, Any]] = {
     "residual block": {"enum": ["basic", "bottleneck"]},
 }
 # Keys of several families.
-USUAL = {
+USUAL: dict[str, tuple[str, str] | dict[str, Any]] = {
     "block": ("residual block", "The kind of residual block."),
     "blocks": ("counts of four stages", "Blocks of each stage."),
     "width": ("count", "Channels within the blocks of the first stage; 64 if left out."),
