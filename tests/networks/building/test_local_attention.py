@@ -177,8 +177,8 @@ def test_an_even_window_reaches_one_farther_down_and_right() -> None:
         (
             {"name": "vit_tiny_patch16_224", "attention_window": 3},
             "found {'name': 'vit_tiny_patch16_224', 'attention_window': 3}, allowed: "
-            "`attention_window` and `class_token` beside the dimensions of a network, and not "
-            "beside its name.",
+            "`attention_window`, `mixing` and `class_token` beside the dimensions of a network, "
+            "and not beside its name.",
         ),
         ({**ARCH, "attention_window": 0}, "found 0, allowed: a number from 1 on."),
         ({**ARCH, "attention_window": 2.5}, "found 2.5, allowed: a whole number."),
@@ -189,3 +189,72 @@ def test_a_window_that_cannot_be_is_refused(arch: dict[str, Any], sentence: str)
         check("own.yaml", arch, arch_schema("vit"), within=("models", "m", "arch"))
     assert str(caught.value).endswith(sentence)
     assert "\n" not in str(caught.value)
+
+
+def mixing(kind: str, window: int | None = 3) -> Any:
+    """Return a network that mixes by position, whose learned scores are no longer alike."""
+    torch.manual_seed(0)
+    sized = {} if window is None else {"attention_window": window}
+    model: Any = find_family("vit").build({**ARCH, "mixing": kind, **sized}, 10, SIZE)
+    for name, parameter in model.named_parameters():
+        if name.endswith("scores"):
+            nn.init.normal_(parameter)
+    return model
+
+
+def test_fixed_mixing_is_sums_of_values_with_weights_of_places() -> None:
+    mixer = mixing("fixed").blocks[0].attn.double()
+    tokens = torch.randn(2, TOKENS, CHANNELS, dtype=torch.float64)
+    values = mixer.value(tokens).reshape(2, TOKENS, HEADS, -1).detach().numpy()
+    scores = mixer.scores.detach().numpy()
+    expected = np.zeros_like(values)
+    for head in range(HEADS):
+        for query in range(TOKENS):
+            keys = [key for key in range(TOKENS) if reached(3, query, key)]
+            weights = [exp(scores[head, query, key]) for key in keys]
+            for key, weight in zip(keys, weights, strict=True):
+                expected[:, query, head] += weight / sum(weights) * values[:, key, head]
+    with torch.no_grad():
+        found = mixer(tokens)
+        out = mixer.proj(torch.from_numpy(expected.reshape(2, TOKENS, CHANNELS)))
+    np.testing.assert_allclose(found.numpy(), out.numpy(), rtol=1e-10, atol=1e-12)
+
+
+@pytest.mark.parametrize("window", [2, 3, None])
+def test_uniform_mixing_is_attention_without_scores(window: int | None) -> None:
+    mixer, attention = mixing("uniform", window).blocks[0].attn, vit(window).blocks[0].attn
+    with torch.no_grad():
+        attention.qkv.weight[: 2 * CHANNELS] = 0
+        attention.qkv.bias[: 2 * CHANNELS] = 0
+        mixer.value.weight.copy_(attention.qkv.weight[2 * CHANNELS :])
+        mixer.value.bias.copy_(attention.qkv.bias[2 * CHANNELS :])
+        mixer.proj.load_state_dict(attention.proj.state_dict())
+        tokens = torch.randn(2, TOKENS, CHANNELS)
+        torch.testing.assert_close(mixer(tokens), attention(tokens), rtol=1e-5, atol=1e-6)
+
+
+def test_fixed_mixing_begins_as_a_mean() -> None:
+    torch.manual_seed(0)
+    fixed = find_family("vit").build({**ARCH, "mixing": "fixed"}, 10, SIZE)
+    torch.manual_seed(0)
+    uniform = find_family("vit").build({**ARCH, "mixing": "uniform"}, 10, SIZE)
+    with torch.no_grad():
+        assert torch.equal(fixed(IMAGES), uniform(IMAGES))
+    assert {*fixed.state_dict()} - {*uniform.state_dict()} == {
+        "blocks.0.attn.scores",
+        "blocks.1.attn.scores",
+    }
+
+
+@pytest.mark.parametrize("kind", ["fixed", "uniform"])
+def test_mixing_by_position_is_no_attention_and_a_cut_point_all_the_same(kind: str) -> None:
+    model = mixing(kind)
+    assert found_in(model, SIZE).attentions == []
+    points = find_cut_points(model, IMAGES).points
+    assert [point.name for point in points] == [
+        point.name for point in find_cut_points(vit(3), IMAGES).points
+    ]
+    assert "msa" not in {point.kind for point in points}
+    empty = build_empty("vit", {**ARCH, "mixing": kind, "attention_window": 3}, 10, SIZE)
+    with torch.no_grad():
+        assert torch.equal(fill(empty, model.state_dict())(IMAGES), model(IMAGES))

@@ -39,7 +39,7 @@ VALUES: dict[str, dict[str, Any]] = {
     "residual block": {"enum": ["basic", "bottleneck"]},
 }
 # Keys of several families.
-USUAL = {
+USUAL: dict[str, tuple[str, str] | dict[str, Any]] = {
     "block": ("residual block", "The kind of residual block."),
     "blocks": ("counts of four stages", "Blocks of each stage."),
     "width": ("count", "Channels within the blocks of the first stage; 64 if left out."),
@@ -48,6 +48,14 @@ USUAL = {
         "Begin with a 7x7 convolution of stride 2 and pooling; with a 3x3 one if left out.",
     ),
     "drop_path_rate": ("share", "Stochastic depth in training, of the last block; 0 if left out."),
+    "mixing": {
+        "description": (
+            "What mixes the tokens of a window: `attention`, if left out; `fixed`, learned weights "
+            "of their positions alone, the same for all images; `uniform`, their mean. So the last "
+            "two tell what data-specific weights are good for."
+        ),
+        "enum": ["attention", "fixed", "uniform"],
+    },
 }
 
 

@@ -141,7 +141,6 @@ def write_points(points: Sequence[CutPoint]) -> str:
 
 def read_points(text: str) -> list[CutPoint]:
     """Return the cut points of a text."""
-    # Imported here: jobs that know no more than the columns run without it.
 
     listed = json.loads(text)
     layouts = typed(listed["layouts"], list[Layout])

@@ -171,3 +171,25 @@ def test_a_stem_takes_large_images(size: int, window: int, side: int) -> None:
         *([256 * 2**n, side // 2**n, side // 2**n] for n in range(4)),
     ]
     assert (found["kind"] == "msa").sum() == 6
+
+
+@pytest.mark.parametrize("mixing", ["fixed", "uniform"])
+def test_mixing_by_position_is_attention_without_queries_and_keys(mixing: str) -> None:
+    torch.manual_seed(0)
+    network = find_family("alternet").build({**SMALL, "mixing": mixing}, 10, 16).eval()
+    attending = find_family("alternet").build(SMALL, 10, 16).eval()
+    state = attending.state_dict()
+    for name, value in network.state_dict().items():
+        if name.endswith("to_v.weight"):
+            of_keys = name.replace("to_v", "to_kv")
+            state[of_keys] = torch.cat([torch.zeros_like(value), value])
+            state[name.replace("to_v", "to_q")] = torch.zeros_like(value)
+        else:
+            assert value.shape == state[name].shape
+            state[name] = value
+    attending.load_state_dict(state)
+    images = torch.randn(2, 3, 16, 16)
+    with torch.no_grad():
+        torch.testing.assert_close(network(images), attending(images), rtol=1e-5, atol=1e-6)
+    learned = [name for name, _ in network.named_parameters() if "pos_embedding" in name]
+    assert len(learned) == (sum(SMALL["attention"]) if mixing == "fixed" else 0)

@@ -136,6 +136,11 @@ def sees(rows: int, columns: int, window: int, prefix: int) -> Tensor:
     return nn.functional.pad(near, (prefix, 0, prefix, 0), value=True)
 
 
+def mask_of(seen: Tensor) -> Tensor:
+    """Return what is added to scores: nothing where a key is seen, and -inf elsewhere."""
+    return torch.zeros(seen.shape, device=seen.device).masked_fill(~seen, -torch.inf)
+
+
 class LocalAttention(nn.Module):
     """The attention of a ViT of timm behind a mask, with the layers of the one that it replaces."""
 
@@ -152,8 +157,7 @@ class LocalAttention(nn.Module):
     def init_non_persistent_buffers(self) -> None:
         """Compute the buffer that no checkpoint holds; the name of the method is timm's."""
         seen = sees(*self._window).to(self.qkv.weight.device)
-        mask = torch.zeros(seen.shape, device=seen.device).masked_fill(~seen, -torch.inf)
-        self.register_buffer("mask", mask, persistent=False)
+        self.register_buffer("mask", mask_of(seen), persistent=False)
 
     def forward(self, x: Tensor, **_: Any) -> Tensor:
         """Return the tokens after attention; what timm's blocks give besides is a mask of none."""
@@ -169,8 +173,51 @@ class LocalAttention(nn.Module):
         return out
 
 
-def attend_locally(model: Any, window: int) -> None:
-    """Give the blocks of a ViT of timm attention that sees windows of this side."""
+class PositionMixing(nn.Module):
+    """A mean of the values in a window, with learned weights of each pair of places or without.
+
+    Weights of a head are a softmax over what a query sees. They begin as those of a mean.
+    """
+
+    mask: Tensor
+
+    def __init__(
+        self, replaced: Any, grid: tuple[int, int], window: int, prefix: int, learned: bool
+    ) -> None:
+        super().__init__()
+        tokens, channels = prefix + grid[0] * grid[1], replaced.proj.in_features
+        self.num_heads = replaced.num_heads
+        self.value = nn.Linear(channels, channels, bias=replaced.qkv.bias is not None)
+        nn.init.trunc_normal_(self.value.weight, std=0.02)
+        if self.value.bias is not None:
+            nn.init.zeros_(self.value.bias)
+        shape = (self.num_heads, tokens, tokens)
+        self.scores = nn.Parameter(torch.zeros(shape)) if learned else None
+        self.proj = replaced.proj
+        self._window = (*grid, window, prefix)
+        self.init_non_persistent_buffers()
+
+    def init_non_persistent_buffers(self) -> None:
+        """Compute the buffer that no checkpoint holds; the name of the method is timm's."""
+        seen = sees(*self._window).to(self.proj.weight.device)
+        self.register_buffer("mask", mask_of(seen), persistent=False)
+
+    def forward(self, x: Tensor, **_: Any) -> Tensor:
+        """Return the mixed tokens; what timm's blocks give besides is a mask of none."""
+        scores = self.mask if self.scores is None else self.scores + self.mask
+        values = self.value(x).unflatten(2, (self.num_heads, -1)).transpose(1, 2)
+        mixed = scores.softmax(dim=-1) @ values
+        out: Tensor = self.proj(mixed.transpose(1, 2).flatten(2))
+        return out
+
+
+def replace_attention(model: Any, window: int | None, mixing: str) -> None:
+    """Give the blocks of a ViT of timm attention to a window, or what mixes tokens in its place."""
     grid, prefix = model.patch_embed.grid_size, model.num_prefix_tokens
+    # A window of all, from wherever it is seen.
+    window = window or 2 * max(grid)
     for block in model.blocks:
-        block.attn = LocalAttention(block.attn, grid, window, prefix)
+        if mixing == "attention":
+            block.attn = LocalAttention(block.attn, grid, window, prefix)
+        else:
+            block.attn = PositionMixing(block.attn, grid, window, prefix, mixing == "fixed")

@@ -40,6 +40,7 @@ ARCH = {
             "count",
             "Side of the windows of attention; 4 if left out, or 7 with a `stem`.",
         ),
+        "mixing": "usual",
         "width": "usual",
         "stem": "usual",
         "drop_path_rate": "usual",
@@ -57,6 +58,7 @@ DEFAULTS: dict[str, Any] = {
     "heads": (3, 6, 12, 24),
     "head_dim": 64,
     "window": 4,
+    "mixing": "attention",
     "width": 64,
     "stem": False,
     "drop_path_rate": 0.0,
@@ -92,19 +94,42 @@ class Attention(nn.Module):
         return out
 
 
+class PositionMixing(nn.Module):
+    """What is left of attention without queries and keys: weights of the bias for every pair."""
+
+    def __init__(self, in_channels: int, channels: int, heads: int, head_dim: int) -> None:
+        super().__init__()
+        self.to_v = nn.Conv2d(in_channels, heads * head_dim, 1, bias=False)
+        self.to_out = nn.Sequential(nn.Conv2d(heads * head_dim, channels, 1))
+
+    def forward(self, x: Tensor, bias: Tensor) -> Tensor:
+        mixed = self.to_v(x).flatten(2) @ bias.softmax(dim=1).T
+        out: Tensor = self.to_out(mixed.unflatten(2, x.shape[2:]))
+        return out
+
+
 class WindowAttention(nn.Module):
-    """Attention inside windows, with one bias for every distance between two positions."""
+    """Attention inside windows, with one bias for every distance between two positions.
+
+    Without the queries and keys of attention the bias alone mixes positions, or all alike.
+    """
 
     rel_index: Tensor
 
     def __init__(
-        self, in_channels: int, channels: int, heads: int, head_dim: int, window: int
+        self, in_channels: int, channels: int, heads: int, arch: Mapping[str, Any]
     ) -> None:
         super().__init__()
-        self.attn = Attention(in_channels, channels, heads, head_dim)
+        window, mixing = arch["window"], arch["mixing"]
+        kind = Attention if mixing == "attention" else PositionMixing
+        self.attn = kind(in_channels, channels, heads, arch["head_dim"])
         self.window = window
         distances = 2 * window - 1
-        self.pos_embedding = nn.Parameter(torch.randn(distances, distances) * 0.02)
+        embedding = torch.randn(distances, distances) * 0.02
+        if mixing == "uniform":
+            self.register_buffer("pos_embedding", torch.zeros_like(embedding))
+        else:
+            self.pos_embedding = nn.Parameter(embedding)
         self.init_non_persistent_buffers()
 
     def init_non_persistent_buffers(self) -> None:
@@ -184,7 +209,7 @@ class AttentionBlock(Block):
         self.relu = nn.GELU()
         self.conv = nn.Conv2d(channels, width, 1, bias=False)
         self.norm2 = nn.BatchNorm2d(width)
-        self.attn = WindowAttention(width, channels, heads, arch["head_dim"], arch["window"])
+        self.attn = WindowAttention(width, channels, heads, arch)
 
     def forward(self, x: Tensor) -> Tensor:
         activated = self.relu(self.norm1(x))

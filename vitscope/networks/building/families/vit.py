@@ -9,7 +9,7 @@ from typing import Any
 from torch import nn
 
 from vitscope.image_size import ImageSize
-from vitscope.networks.building.families._parts import attend_locally, build_timm
+from vitscope.networks.building.families._parts import build_timm, replace_attention
 from vitscope.networks.building.family import Family
 from vitscope.networks.building.timm_import import import_timm
 
@@ -40,14 +40,19 @@ ARCH = {
                 "All tokens attend to all if left out, as they must where `name` is given."
             ),
         ),
+        "mixing": "usual",
     },
     "title": (
-        "`attention_window` and `class_token` beside the dimensions of a network, and not beside "
-        "its name"
+        "`attention_window`, `mixing` and `class_token` beside the dimensions of a network, and "
+        "not beside its name"
     ),
     "not": {
         "required": ["name"],
-        "anyOf": [{"required": ["attention_window"]}, {"required": ["class_token"]}],
+        "anyOf": [
+            {"required": ["attention_window"]},
+            {"required": ["mixing"]},
+            {"required": ["class_token"]},
+        ],
     },
     "oneOf": [
         {"required": ["name"]},
@@ -61,14 +66,16 @@ def network(
 ) -> nn.Module:
     """Build one of timm's models, or one of the given dimensions, perhaps of local attention."""
     transformer = import_timm("timm.models.vision_transformer").VisionTransformer
-    of_timm = {key: value for key, value in arch.items() if key != "attention_window"}
+    own = ("attention_window", "mixing")
+    of_timm = {key: value for key, value in arch.items() if key not in own}
     if not arch.get("class_token", True):
         of_timm["global_pool"] = "avg"
     model = build_timm(
         transformer, of_timm, num_classes=num_classes, img_size=image_size, in_chans=channels
     )
-    if "attention_window" in arch:
-        attend_locally(model, arch["attention_window"])
+    mixing = arch.get("mixing", "attention")
+    if "attention_window" in arch or mixing != "attention":
+        replace_attention(model, arch.get("attention_window"), mixing)
     return model
 
 
