@@ -269,11 +269,33 @@ def reruns() -> dict[str, list[str]]:
     return found
 
 
-@pytest.mark.parametrize("measure", registry.names())
-def test_a_room_reruns_the_jobs_of_its_table_alone(measure: str) -> None:
-    own = registry.module(measure)
-    readers = {kind for kind, figure in registry.kinds().items() if measure in figure.tables}
-    merging = {name for name in registry.names() if registry.declared(name).parts_of == measure}
-    about = {measure, *readers, *merging}
-    jobs = {job for job in reruns().get(own, ()) if job != "count_claims"}
-    assert {job.split()[1] for job in jobs} <= about
+@pytest.mark.parametrize("room", sorted({registry.module(name) for name in registry.names()}))
+def test_a_room_reruns_the_jobs_of_its_tables_alone(room: str) -> None:
+    family = {name for name in registry.names() if registry.module(name) == room}
+    readers = {kind for kind, figure in registry.kinds().items() if family & {*figure.tables}}
+    merging = {name for name in registry.names() if registry.declared(name).parts_of in family}
+    jobs = {job for job in reruns().get(room, ()) if job != "count_claims"}
+    assert {job.split()[1] for job in jobs} <= family | readers | merging
+
+
+@pytest.mark.parametrize(
+    ("name", "measures"),
+    [
+        ("ATTENTION_PART", {"attention"}),
+        ("LEAST_BATCH", {"cka", "cka_between"}),
+        ("PROBE_TOKENS_TABLE", set()),
+    ],
+)
+def test_of_a_family_what_a_measure_uses_reruns_it_and_no_other(
+    name: str, measures: set[str]
+) -> None:
+    found = set()
+    for measure in registry.names():
+        functions = filter(None, [registry.merging(measure), _measuring(measure)])
+        if any(each[1] == name for each in code.covered("merge", *functions)):
+            found.add(measure)
+    assert found == measures
+
+
+def _measuring(measure: str) -> str | None:
+    return None if registry.declared(measure).parts_of else registry.measuring(measure)

@@ -1,6 +1,6 @@
-"""Learning trajectories in polar coordinates: Fig. 1b of the paper."""
+"""Learning curves by epoch, and trajectories: how far weights were from their end, and where."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Any, cast
 
@@ -10,10 +10,63 @@ import pandas as pd
 from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
 from matplotlib.projections.polar import PolarAxes
+from matplotlib.ticker import MaxNLocator, PercentFormatter
 
+from vitscope.drawing.axes import begin_at_zero
 from vitscope.drawing.figure import Member, rows_of
 from vitscope.drawing.legends import Legend
-from vitscope.drawing.looks import CURVE, END, END_OF_WARMUP, GRID, HAIR, START, Look, looks_of
+from vitscope.drawing.looks import (
+    CURVE,
+    DASHED,
+    END,
+    END_OF_WARMUP,
+    GRAY,
+    GRID,
+    HAIR,
+    MOMENT,
+    PLAIN,
+    START,
+    Look,
+    looks_of,
+)
+from vitscope.drawing.panels import Panel, stack_panels
+
+# From top to bottom: the label, and columns of the table.
+_ROWS = {
+    "Loss": ("loss", "test_loss"),
+    "Accuracy": ("training_accuracy", "test_accuracy"),
+    "Learning rate": ("learning_rate",),
+}
+
+
+def _draw_curves(panel: Panel, columns: Iterable[str]) -> None:
+    points = panel.rows
+    for epoch in points.loc[points["snapshots"].notna(), "epoch"]:
+        panel.axes.axvline(epoch, **MOMENT, zorder=0)
+    for column in columns:
+        style = DASHED if column.startswith("test") else PLAIN
+        panel.axes.plot(points["epoch"], points[column], color=panel.look.color, **style)
+    panel.axes.set_xlim(0, points["epoch"].max())
+    panel.axes.xaxis.set_major_locator(MaxNLocator(nbins=5, integer=True))
+
+
+def plot_training(table: pd.DataFrame, members: Sequence[Member]) -> Figure:
+    """Draw three panels per model: loss, accuracy and learning rate."""
+    rows = stack_panels(len(members), len(_ROWS))
+    for panels, (label, columns) in zip(rows, _ROWS.items(), strict=True):
+        for panel in panels.of_models(members, table, ["epoch"]):
+            _draw_curves(panel, columns)
+            if label != "Loss":
+                begin_at_zero(panel.axes)
+            if label == "Accuracy":
+                panel.axes.yaxis.set_major_formatter(PercentFormatter(1, symbol=" %"))
+        panels.label("", label)
+    legend = rows[-1].legend
+    legend.add_line("training, on augmented images", {"color": GRAY, **PLAIN})
+    legend.add_line("test", {"color": GRAY, **DASHED})
+    legend.add_line("snapshot", MOMENT)
+    return rows[-1].finish("Epoch", "Learning rate")
+
 
 # Inches: one panel in a column, by how far the trajectories turn.
 _WIDTH = 3.25
@@ -30,7 +83,7 @@ def _paled(color: str, shares: npt.NDArray[np.float64]) -> npt.NDArray[np.float6
     return rgb + (1 - rgb) * shares[:, None]
 
 
-def _draw(axes: PolarAxes, points: pd.DataFrame, look: Look) -> None:
+def _draw_way(axes: PolarAxes, points: pd.DataFrame, look: Look) -> None:
     """Draw the way of one model, its markers by time, and where its warm-up ends."""
     angle, radius = points["angle"], points["radius"]
     axes.plot(angle, radius, **look.stroke, linewidth=CURVE, clip_on=False)
@@ -75,7 +128,7 @@ def plot_trajectory(table: pd.DataFrame, members: Sequence[Member]) -> Figure:
     axes = cast(PolarAxes, figure.add_subplot(projection="polar"))
     legend = Legend()
     for member, look in zip(members, looks_of(members), strict=True):
-        _draw(axes, shown[member.model], look)
+        _draw_way(axes, shown[member.model], look)
         # Half a marker would say less here: in the panel, its fill is the time.
         legend.add_line(member.label, replace(look, half_filled=False).curve)
     axes.plot(0, 1, **START, zorder=5)

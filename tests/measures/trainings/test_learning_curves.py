@@ -10,8 +10,8 @@ import pytest
 from vitscope.errors import VitscopeError
 from vitscope.measures import registry
 from vitscope.measures.given import OnWeights
-from vitscope.measures.learning_curves.compute import measure_learning_curves
-from vitscope.measures.learning_curves.measure import RECORDED, TABLE
+from vitscope.measures.trainings.compute import measure_learning_curves
+from vitscope.measures.trainings.measure import LEARNING_CURVES_TABLE, RECORDED
 from vitscope.studies.loading import BUNDLED_STUDIES, load_study
 from vitscope.training.history import HISTORY
 
@@ -36,8 +36,8 @@ def test_each_epoch_has_what_was_recorded_and_its_snapshots(tmp_path: Path) -> N
     shuffled = HISTORY.read(tmp_path / "history").sample(frac=1, random_state=1)
     taken = {"init": 0, "epoch_0": 0, "warmup": 2, "epoch_100": 100}
     table = measure_learning_curves(OnWeights("vit", history=shuffled), taken)
-    TABLE.write(table, tmp_path / "table")
-    read = TABLE.read(tmp_path / "table")
+    LEARNING_CURVES_TABLE.write(table, tmp_path / "table")
+    read = LEARNING_CURVES_TABLE.read(tmp_path / "table")
     assert set(read["model"]) == {"vit"}
     assert read["epoch"].tolist() == [0, 1, 2, 3]
     assert read["snapshots"].tolist()[0::2] == ["init, epoch_0", "warmup"]

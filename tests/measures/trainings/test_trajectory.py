@@ -12,7 +12,7 @@ from vitscope.errors import VitscopeError
 from vitscope.files.tensors import TensorFile
 from vitscope.jobs.tables import find_table
 from vitscope.measures.given import OnWeights
-from vitscope.measures.trajectory.compute import measure_trajectory, recorded, traced
+from vitscope.measures.trainings.compute import measure_trajectory, recorded, traced
 from vitscope.networks.building.networks import parameter_names
 from vitscope.networks.checkpoints.conversion import write_weights
 from vitscope.studies.loading import BUNDLED_STUDIES, load_study
