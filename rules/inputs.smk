@@ -187,7 +187,8 @@ def measure_of(wildcards):
 
 def path_made(job, names, wildcards):
     """The file that a job makes: of a snapshot, and of what models share, by another rule."""
-    made = getattr(rules, job)
+    # Latents that are not kept are measured by the job that has them in memory.
+    made = rules.extract_kept_latents if job == "extract_latents" else getattr(rules, job)
     if names.get("snapshot", END) != END:
         made = rules.convert_snapshot
     elif "alike" in names:

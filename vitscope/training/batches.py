@@ -242,8 +242,7 @@ def augment_images(
     """
     rows = training_rows(split, recipe)
     known_labels(split, rows.tolist())
-    size = recipe["batch_size"]
-    if not clean and size > len(rows):
+    if not clean and (size := recipe["batch_size"]) > len(rows):
         raise VitscopeError(
             f"training.batch_size is {size} and there are {len(rows)} images to draw from: lower "
             f"it there, or in loss.augment if the study has it, or give the split more images."

@@ -463,7 +463,7 @@ def test_only_its_rows_depend_on_how_many_a_job_measures(tmp_path: Path) -> None
         plane = {"kind": "landscape", "models": ["resnet"]}
         own = {"landscape": {"points": 5, "rows_per_job": rows_per_job}}
         path = mini_with(tmp_path, buildups=None, figures={"plane": plane}, analysis=own)
-        return registry.declared("landscape").part(load_study(path), "resnet", 0)
+        return registry.declared("landscape").measuring(load_study(path), "resnet", 0)
 
     one, two = given(1), given(2)
     assert (one.pop("rows"), two.pop("rows")) == ([0, 1], [0, 2])
