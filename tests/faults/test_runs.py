@@ -17,16 +17,22 @@ pytestmark = pytest.mark.others
 YEAR = 365 * 24 * 3600
 
 
-def asleep(module: Path, function: str) -> AbstractContextManager[None]:
-    """Let the work of a job, a function of a module, begin with a long sleep."""
-    return edited(module, in_work(function, "import time; time.sleep(600)"))
+WRITTEN = '    BLOCKS.write(blocks.table, outputs["blocks"], blocks.metadata())\n'
+
+
+def asleep(workflow: Workflow, seconds: int = 600) -> AbstractContextManager[None]:
+    """Let jobs that list blocks sleep when they have written these."""
+    slept = f"{WRITTEN}    import time\n\n    time.sleep({seconds})\n"
+    return edited(
+        workflow.root / "vitscope/jobs/networks.py", lambda text: text.replace(WRITTEN, slept)
+    )
 
 
 def test_a_run_refuses_a_second_one_and_ends_with_its_jobs(tmp_path: Path, studies: Path) -> None:
     """By Ctrl-C, which the terminal sends to jobs too; nothing is locked afterwards."""
     workflow = copy_workflow(tmp_path / "copy", studies)
     table = f"results/{TINY}/blocks/vit.parquet"
-    with asleep(workflow.root / "vitscope/jobs/networks.py", "write_blocks"):
+    with asleep(workflow):
         run = workflow.start("--cores", "1", table, start_new_session=True, stdout=subprocess.PIPE)
         wait_for((workflow.root / table).exists)
         code, output = workflow.run("--cores", "1", table)
@@ -51,7 +57,7 @@ def test_a_run_that_was_killed_leaves_a_lock_that_the_user_removes(
 ) -> None:
     workflow = copy_workflow(tmp_path / "copy", studies)
     table = f"results/{TINY}/blocks/vit.parquet"
-    with asleep(workflow.root / "vitscope/jobs/list_blocks.py"):
+    with asleep(workflow):
         run = workflow.start("--cores", "1", table, start_new_session=True, stdout=subprocess.PIPE)
         wait_for((workflow.root / table).exists)
         os.killpg(run.pid, signal.SIGKILL)
@@ -67,11 +73,7 @@ def test_a_run_that_was_killed_leaves_a_lock_that_the_user_removes(
 def test_a_run_that_gets_sigterm_lets_its_jobs_end(tmp_path: Path, studies: Path) -> None:
     workflow = copy_workflow(tmp_path / "copy", studies)
     tables = [f"results/{TINY}/blocks/{model}.parquet" for model in ("vit", "resnet")]
-    slowly = edited(
-        workflow.root / "vitscope/jobs/list_blocks.py",
-        lambda text: f"import time\n{text}    time.sleep(10)\n",
-    )
-    with slowly:
+    with asleep(workflow, 10):
         run = workflow.start("--cores", "1", *tables, stdout=subprocess.PIPE)
         wait_for(lambda: any((workflow.root / table).exists() for table in tables))
         run.send_signal(signal.SIGTERM)
