@@ -121,7 +121,7 @@ class Split:
         return self._file.metadata[DIGEST]
 
     def column(self, name: str) -> npt.NDArray[np.int64]:
-        """Return a number per image: `index` in the source, or another number that the source has."""
+        """Return a number per image: `index` in the source, or another of the source's numbers."""
         return self._file.array(name)
 
     def normalize(self, rows: Rows, mean: Sequence[float], std: Sequence[float]) -> "Tensor":
