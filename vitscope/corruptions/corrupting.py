@@ -272,7 +272,7 @@ def _change_each(images: Images, change: Callable[[Image.Image], Image.Image]) -
 
 
 def lightness(images: Images) -> Images:
-    """Return the lightness of images, (..., 1, height, width); grey images are their own lightness."""
+    """Return the lightness of images, (..., 1, height, width); grey images already are it."""
     if images.shape[-3] == 1:
         return images
     light: Images = (LIGHTNESS * images).sum(axis=-3, keepdims=True)

@@ -94,7 +94,7 @@ def imported_by(tree: ast.AST, package: str) -> tuple[str, ...]:
 
 
 def base_of(node: ast.ImportFrom, package: str) -> str | None:
-    """Return the module that names are imported from; None if it is relative and leads too far up."""
+    """Return the module that names are imported from; None if it lies above the top package."""
     try:
         return resolve_name("." * node.level + (node.module or ""), package)
     except ImportError:

@@ -295,7 +295,7 @@ class Painter:
             self.broken = error
 
     def paint(self, picture: Image.Image) -> Image.Image:
-        """Return a frame: the picture as the network takes it, and what the network looks at in it."""
+        """Return a frame: the picture as the network takes it, and what it looks at there."""
         subject = self._subject
         taken = preprocess(picture, subject.taking, self._where)
         mean, std = subject.settings["mean"], subject.settings["std"]
