@@ -80,7 +80,7 @@ def run(arguments: Namespace) -> None:
 
 
 def _output_of(asked: Asked, *arguments: str, **options: Any) -> str:
-    """Return Snakemake's standard output; if it fails, exit with its status."""
+    """Return Snakemake's standard output; if it fails, exit with its last error line."""
     done = snakemake(asked, *arguments, capture_output=True, **options)
     if done.returncode:
         sys.exit(done.stderr.strip().splitlines()[-1])
