@@ -24,7 +24,7 @@ def typed(value: Any, kind: type[T]) -> T:
 
 
 def call(function: Callable[..., T], *given: object, values: Mapping[str, Any]) -> T:
-    """Call a function with plain values, turned into dataclasses where its annotations ask for them."""
+    """Call a function with plain values, converted to dataclasses where it is annotated so."""
     kinds = {key: each.annotation for key, each in signature(function).parameters.items()}
     plain = {key for key in values if not is_dataclass(kinds.get(key))}
     made = {key: each if key in plain else typed(each, kinds[key]) for key, each in values.items()}

@@ -279,7 +279,7 @@ class _Partial:
         self.file = os.fdopen(os.open(self.path, os.O_RDWR | os.O_CREAT, 0o666), "r+b")
 
     def lock(self) -> bool:
-        """Keep other processes out; return False if another one is at work."""
+        """Keep other processes out; return False if one is already at work."""
         try:
             fcntl.flock(self.file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             return os.path.samestat(os.fstat(self.file.fileno()), self.path.stat())
