@@ -97,7 +97,7 @@ class Unfinished:
     def finish(self) -> None:
         """Write snapshots and history to their final places.
 
-        The folder then takes little room, and rewrites these files at once if they are lost.
+        The folder then takes little room; a later run rewrites these files from it at once if lost.
         """
         self.keep_snapshots()
         if self.moments is not None:
