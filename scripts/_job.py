@@ -23,8 +23,8 @@ from vitscope.jobs.job import Resources, find_job
 from vitscope.networks.building.own_code import explain_failure, explain_user_error
 from vitscope.progress import AtWork
 
-# Large libraries are made of much that stays: a tenth of the time to import them would go into
-# looking for garbage among it.
+# Large libraries create many objects that stay: looking for garbage among them would take a tenth
+# of the time to import them.
 gc.set_threshold(100_000, 20, 50)
 
 
@@ -48,15 +48,15 @@ class _Tee(TextIOBase):
             stream.flush()
 
 
-# Their passes are all alike: what one gives back is what the next one needs.
+# These jobs' passes are all alike: each needs the memory that the one before frees.
 _PASSES = ("extract_latents", "measure_pass")
-_TRIM_THRESHOLD, _MMAP_MAX = -1, -4  # As malloc.h has them.
+_TRIM_THRESHOLD, _MMAP_MAX = -1, -4  # The values in malloc.h.
 
 
 def keep_memory() -> None:
-    """Let the C library keep what is freed, where it can be told to, as that of GNU can.
+    """Tell the C library to keep freed memory, if it has that option, as GNU's does.
 
-    Otherwise large tensors are new pages in each pass, which takes up to a third of its time.
+    Otherwise large tensors get new pages in each pass, which takes up to a third of its time.
     """
     if mallopt := getattr(ctypes.CDLL(None), "mallopt", None):
         mallopt(_TRIM_THRESHOLD, -1)
@@ -84,9 +84,9 @@ def _gpus_here() -> list[str]:
 
 
 def _take_gpu() -> None:
-    """Leave this job one GPU of several, one that as few other jobs as can be have taken.
+    """Leave this job one GPU of several, one that the fewest other jobs have taken.
 
-    A lock of its own says so as long as this process lives, however it ends.
+    A lock marks the choice as long as this process lives, however it ends.
     """
     gpus = _gpus_here()
     if len(gpus) < 2:
@@ -95,13 +95,13 @@ def _take_gpu() -> None:
     try:
         _lock_one_of(gpus, _private(folder))
     except OSError as error:
-        # Whatever is there, the job can do without.
+        # The job can do without this folder.
         why = f"{folder} cannot be used ({error.strerror})"
         print(f"vitscope: this job takes no GPU of its own, since {why}", flush=True)
 
 
 def _private(folder: Path) -> int:
-    """Open a folder to which no other user can write; neither a link nor another's will do."""
+    """Open a folder to which no other user can write; refuse links and other users' folders."""
     folder.mkdir(mode=0o700, exist_ok=True)
     opened = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
     if os.fstat(opened).st_uid != os.getuid():
@@ -132,7 +132,7 @@ def _memory_errors() -> tuple[type[BaseException], ...]:
 def _fail(log: TextIO, sentence: str | None) -> NoReturn:
     """End with a sentence in the log, as its last line, which the run tells at its end."""
     sentence = sentence or f"nothing is known of this failure but {log.name}."
-    # Made one line, whatever is in it.
+    # The error class makes any text one line.
     print(f"vitscope: {VitscopeError(sentence)}", file=log)
     sys.exit(1)
 
@@ -146,7 +146,7 @@ def _label(wildcards) -> str:
 
 def _run(snakemake, job: str, label: str, work: AtWork) -> None:
     given = dict(snakemake.params.items())
-    # A rule may add to the values what only it knows: paths.
+    # A rule may add values that only it knows: paths.
     values = given.pop("values") | {key: given[key] for key in given.keys() - {"job", "code"}}
     resources = Resources(
         threads=snakemake.threads,
@@ -155,7 +155,7 @@ def _run(snakemake, job: str, label: str, work: AtWork) -> None:
         lock=snakemake.resources.get("lock", ""),
     )
     inputs, outputs = dict(snakemake.input.items()), dict(snakemake.output.items())
-    # Libraries read it when they are imported, which is when a job needs them.
+    # Libraries read these when they are imported, which is when a job needs them.
     os.environ |= dict.fromkeys(("OMP_NUM_THREADS", "MKL_NUM_THREADS"), str(snakemake.threads))
     # Large tensors are new memory, which in pages of 4 kB takes up to half of a pass.
     os.environ.setdefault("THP_MEM_ALLOC_ENABLE", "1")
@@ -163,7 +163,7 @@ def _run(snakemake, job: str, label: str, work: AtWork) -> None:
         keep_memory()
     if "torch" in sys.modules:
         sys.modules["torch"].set_num_threads(snakemake.threads)
-    # Before anything asks CUDA, which looks once which devices it may see.
+    # Do this before anything asks CUDA, which checks only once which devices it may see.
     if values.get("device", "cpu") != "cpu":
         _take_gpu()
     find_job(job).run(inputs, outputs, values, resources)
@@ -193,5 +193,5 @@ def run_job(snakemake) -> None:
             traceback.print_exc(file=log)
             _fail(log, explain_failure(error) or explain_user_error(error))
         finally:
-            # Python would look through all of it once more, only to end.
+            # Otherwise Python would search all objects for garbage once more before it ends.
             gc.freeze()

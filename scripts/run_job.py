@@ -2,7 +2,7 @@
 
 import signal
 
-# Ctrl-C reaches jobs too, and the run says what there is to say of it.
+# Ctrl-C reaches jobs too, and the run itself reports it.
 signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 from scripts._job import run_job  # noqa: E402

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 __version__ = "0.2.0"
 
-# What is public, and where it is: imported when it is first asked for, since torch takes a second.
+# Public names and their modules, imported on first use, since importing torch takes a second.
 _PLACES = {
     "Block": "vitscope.scopes.blocks",
     "blocks": "vitscope.scopes.blocks",

@@ -22,7 +22,7 @@ COMMANDS = {
 
 
 def main() -> None:
-    """Run the subcommand that is asked for; what a user got wrong ends in its one sentence."""
+    """Run the requested subcommand; end a user's error in its one sentence."""
     every = ArgumentParser(prog="vitscope", description="Measure what vision transformers do.")
     every.add_argument("--version", action="version", version=f"vitscope {__version__}")
     choice = every.add_subparsers(dest="command", required=True, metavar="COMMAND")

@@ -8,7 +8,7 @@ LONGEST = 2000
 
 
 class VitscopeError(Exception):
-    """Something the user can put right; its text is one sentence that says how.
+    """A fault that the user can put right; its text is one sentence that says how.
 
     What a file holds may stand in it: whatever that is, the sentence is one line that a terminal
     shows as it is, and not too long.
@@ -49,7 +49,7 @@ def wrong(where: object, key: str, found: object, allowed: str) -> VitscopeError
 
 
 def unknown(where: object, key: str, found: object, allowed: Iterable[str]) -> VitscopeError:
-    """Return the error that a value is none of the allowed ones."""
+    """Return the error for a value that is none of the allowed ones."""
     allowed = list(allowed)
     return VitscopeError(
         f"{where}: {key}: found {quoted(found)}, allowed: {listed(allowed)}."
@@ -58,7 +58,7 @@ def unknown(where: object, key: str, found: object, allowed: Iterable[str]) -> V
 
 
 def not_there(where: str, what: str, path: Path, study: Path) -> VitscopeError:
-    """Return the error that a study names a file which is not there.
+    """Return the error for a file that a study names but that does not exist.
 
     Such paths start at the working directory, where a study may lie elsewhere with its files.
     """

@@ -8,7 +8,7 @@ PUBLISHED_POINTS = PACKAGE / "claims" / "published_points"
 CORRUPTION_PARAMETERS = PACKAGE / "corruptions" / "parameters.yaml"
 ALEXNET_ERRORS = PACKAGE / "corruptions" / "alexnet.csv"
 IMAGENET_CATEGORIES = PACKAGE / "data" / "imagenet_categories.csv"
-# Links to what a clone has elsewhere, so that it is there once; a wheel has the files themselves.
+# Links, so that a clone holds the files only once; a wheel has the files themselves.
 BUNDLED_MODELS = PACKAGE / "bundled_models"
 
 # The clone that vitscope is installed from as the workflow: rules, studies, bundled weights.

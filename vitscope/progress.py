@@ -9,7 +9,7 @@ from time import monotonic
 Say = Callable[[str], None]
 
 SECONDS_BETWEEN_NEWS = 5.0
-# After these a line says that work goes on.
+# After this many seconds without a message, a line says that work goes on.
 SECONDS_OF_SILENCE = 10.0
 
 
@@ -80,7 +80,7 @@ class Progress:
 
 
 class AtWork:
-    """Says of work that it goes on, and how far, where nothing else was said of it for a while."""
+    """Says that work goes on, and how far it is, after a while without other messages."""
 
     def __init__(self, what: str, say: Say) -> None:
         self._what, self._say = what, say
@@ -97,7 +97,7 @@ class AtWork:
 
     @contextmanager
     def watch(self) -> Iterator[None]:
-        """Say it until the end of the block."""
+        """Report until the end of the block."""
         ended = Event()
 
         def watch() -> None:
@@ -110,7 +110,7 @@ class AtWork:
                 self._say(f"{self._what}: {said}{_duration(seconds)} so far")
                 self.heard()
 
-        # It keeps no process from its end.
+        # A daemon thread does not keep the process from ending.
         Thread(target=watch, daemon=True).start()
         try:
             yield

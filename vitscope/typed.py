@@ -14,7 +14,7 @@ MADE_FROM: dict[Any, Any] = {float: (int, float), tuple: (list, tuple)}
 
 
 def typed(value: Any, kind: type[T]) -> T:
-    """Return a plain value as its type has it, with dataclasses, tuples and floats inside.
+    """Convert a plain value to its type, with dataclasses, tuples and floats inside.
 
     Nothing is checked here: settings follow their schema already, and `asdict` wrote the rest. Keys
     that a dataclass does not have are left out: a record of a run may be older.
@@ -24,7 +24,7 @@ def typed(value: Any, kind: type[T]) -> T:
 
 
 def call(function: Callable[..., T], *given: object, values: Mapping[str, Any]) -> T:
-    """Call a function with plain values, of which it gets dataclasses where it is annotated so."""
+    """Call a function with plain values, converted to dataclasses where it is annotated so."""
     kinds = {key: each.annotation for key, each in signature(function).parameters.items()}
     plain = {key for key in values if not is_dataclass(kinds.get(key))}
     made = {key: each if key in plain else typed(each, kinds[key]) for key, each in values.items()}

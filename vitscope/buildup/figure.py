@@ -17,9 +17,9 @@ from vitscope.drawing.panels import make_panels
 from vitscope.errors import VitscopeError
 from vitscope.video.frames import Frame
 
-# What the paper built up, and on what.
+# The paper's network and data set.
 SERIES = "AlterNet-50, CIFAR-100"
-# How long a step of a video is shown, and the last one.
+# How many seconds a video shows each step, and the last one.
 _STEP, _END = Fraction(1), Fraction(3)
 _DPI = 160
 
@@ -27,7 +27,7 @@ _DPI = 160
 def read_steps(path: Path | str) -> pd.DataFrame:
     """Return the published steps with these columns of the table of a build-up.
 
-    In the file a stage begins with the best network of those behind it, which is no step.
+    In the file, a stage begins with the best network so far, which is not a step.
     """
     try:
         points = pd.read_csv(path)
@@ -50,7 +50,7 @@ def read_steps(path: Path | str) -> pd.DataFrame:
     return pd.DataFrame(steps)
 
 
-# They have the colours of depths.
+# Stages have the colours of depths.
 _STAGES = 4
 
 
@@ -60,7 +60,7 @@ def _color(stage: str) -> str:
 
 
 def _draw(axes: Axes, steps: pd.DataFrame, title: str, shown: int) -> None:
-    """Draw the first steps from left to right, joined where they were kept; leave room for all."""
+    """Draw the first steps from left to right, joining those that were kept; leave room for all."""
     percents, stages = 100 * steps["accuracy"], steps["stage"].fillna("")
     kept = steps["decision"] != REJECTED
     axes.axhline(percents.iloc[0], **REFERENCE, zorder=0)
@@ -111,7 +111,7 @@ def plot(
 def animate(
     table: pd.DataFrame, label: str, published: pd.DataFrame | None = None
 ) -> Iterator[Frame]:
-    """Yield the figure step by step, as the frames of a video."""
+    """Yield the figure step by step as frames of a video."""
     last = max(len(table), 0 if published is None else len(published))
     for shown in range(1, last + 1):
         drawn = BytesIO()

@@ -22,9 +22,9 @@ BASELINE: Decision = "baseline"
 KEPT: Decision = "kept"
 REJECTED: Decision = "rejected"
 FAMILY = "alternet"
-# The families that a baseline may be of.
+# A baseline must be from one of these families.
 BASELINES = ("resnet", FAMILY)
-# What a study says of a network: `family`, `arch`, `classes` and others.
+# A study's settings of a network: `family`, `arch`, `classes` and others.
 Network = dict[str, Any]
 HEAD = """\
 # The best network that was tried: copy it to the `models` of a study whose data set has this name.
@@ -33,10 +33,10 @@ HEAD = """\
 
 @dataclass(frozen=True)
 class Plan:
-    """What may be tried: the blocks of each stage, and when a stage or the whole build-up ends.
+    """The limits of a build-up: the blocks of each stage, and when a stage or the build-up ends.
 
-    `patience` is how many MSAs are tried in a stage, one after another, that improve nothing;
-    `steps` is how many networks are tried at most, beside the baseline.
+    `patience` is how many MSAs in a row may fail to improve a stage; `steps` is the most networks
+    to try, beside the baseline.
     """
 
     blocks: tuple[int, ...]
@@ -50,7 +50,7 @@ class Plan:
 
 @dataclass(frozen=True)
 class Candidate:
-    """A network that is tried: its MSAs, and the stage that got the last of them, from 0 on.
+    """A network to try: its MSAs, and the stage that got the last one, counted from 0.
 
     The baseline has neither.
     """
@@ -60,7 +60,7 @@ class Candidate:
 
     @property
     def number(self) -> int:
-        """How many MSAs it has in all."""
+        """How many MSAs the network has in all."""
         return sum(self.attention)
 
 
@@ -85,10 +85,10 @@ class Course:
 
 
 def follow(plan: Plan, scores: Sequence[float]) -> Course:
-    """Return the course of a build-up, given the score of each network: the higher, the better.
+    """Return the course of a build-up from the score of each network: higher is better.
 
-    The first score belongs to the baseline. More scores than the rule asks for are an error of the
-    caller.
+    The first score belongs to the baseline. A caller must not pass more scores than the rule asks
+    for.
     """
     baseline = Candidate((0,) * len(plan.blocks), None)
     if not scores:
@@ -102,7 +102,7 @@ def follow(plan: Plan, scores: Sequence[float]) -> Course:
             raise ValueError(f"{len(scores)} scores, of {len(steps)} networks that are tried")
         better = score > best.score
         steps.append(Step(candidate, score, best.score, KEPT if better else REJECTED))
-        # Failures are counted within a stage.
+        # Count failures within a stage.
         failures = 0 if better else 1 + failures * (candidate.stage == at.stage)
         at, best = candidate, steps[-1] if better else best
     following = _choose_next(plan, at, best.candidate, failures)
@@ -119,7 +119,7 @@ def _choose_next(plan: Plan, at: Candidate, best: Candidate, failures: int) -> C
     stage = last if at.stage is None else at.stage
     if failures < plan.patience and at.attention[stage] < plan.room(stage):
         return _add_one(at.attention, stage)
-    # MSAs that failed in a later stage are left out in an earlier one.
+    # An earlier stage leaves out MSAs that failed in a later one.
     earlier = (each for each in range(stage - 1, -1, -1) if plan.room(each) > 0)
     found = next(earlier, None)
     return None if found is None else _add_one(best.attention, found)
@@ -131,19 +131,19 @@ def _add_one(attention: Attention, stage: int) -> Candidate:
 
 
 def stage_name(stage: int | None) -> str:
-    """Return what the paper calls a stage, from `c1` on; nothing for the baseline."""
+    """Return the paper's name for a stage, from `c1` on; an empty name for the baseline."""
     return "" if stage is None else f"c{stage + 1}"
 
 
 class Proposal(NamedTuple):
-    """What a step tries: the number of the step, and the network; none at the end."""
+    """What a step tries: its number, and the network; None at the end."""
 
     step: int
     network: Network | None
 
 
 def write_proposal(proposal: Proposal, path: Path | str) -> None:
-    """Write what a step tries, for the jobs that train and measure it."""
+    """Write a step's proposal, for the jobs that train and measure it."""
     write_text(path, json.dumps(proposal._asdict(), sort_keys=True) + "\n")
 
 
@@ -186,7 +186,7 @@ def decide(baseline: Mapping[str, Any], plan: Plan, scores: Sequence[float]) -> 
 
 
 def describe_candidate(candidate: Candidate) -> str:
-    """Return a candidate as it stands on the axis of the figure: `c4: 1`, or `baseline`."""
+    """Return a candidate's label on the figure's axis: `c4: 1`, or `baseline`."""
     stage = stage_name(candidate.stage)
     return f"{stage}: {candidate.number}" if stage else "baseline"
 
@@ -208,7 +208,7 @@ def describe_model(
     data: str,
     weights: Sequence[Mapping[str, str]],
 ) -> str:
-    """Return the entry of a study for the best network; `weights` say where each network's are."""
+    """Return a study's entry for the best network; `weights` say where each network's are."""
     course = follow(plan, scores)
     if course.best is None:
         raise ValueError("nothing was tried")
@@ -220,7 +220,7 @@ def describe_model(
         "data": data,
         "checkpoint": dict(weights[course.steps.index(course.best)]),
     }
-    # Imported here: figures of build-ups are drawn without it.
+    # Imported here: figures of build-ups do not need it.
     import yaml
 
     text: str = yaml.safe_dump({name: entry}, sort_keys=False, default_flow_style=None)

@@ -16,7 +16,7 @@ from vitscope.files.tensors import TensorFile
 if TYPE_CHECKING:
     import torch
 
-# Keys of metadata: images and weights of a result, and in the table the weights of each step.
+# Metadata keys: a result's images and weights, and in the table each step's weights.
 DATA, WEIGHTS, STEP = "data_sha256", "checkpoint_sha256", "step_"
 
 RESULT = Table(
@@ -50,12 +50,12 @@ BUILDUP = Table(
 
 
 def scores_of(results: Sequence[pd.DataFrame]) -> list[float]:
-    """Return the accuracies that decide."""
+    """Return the accuracies that decide the course."""
     return [float(result["correct"].iloc[0] / result["images"].iloc[0]) for result in results]
 
 
 def tabulate(name: str, plan: Plan, results: Sequence[pd.DataFrame]) -> pd.DataFrame:
-    """Return the table of a build-up from the results of its steps, in their order."""
+    """Return a build-up's table from the results of its steps, in order."""
     scores = scores_of(results)
     course = follow(plan, scores)
     following = [describe_candidate(step.candidate) for step in course.steps[1:]]
@@ -84,13 +84,13 @@ def tabulate(name: str, plan: Plan, results: Sequence[pd.DataFrame]) -> pd.DataF
 
 
 def digests_of(metadata: Sequence[Mapping[str, str]]) -> dict[str, str]:
-    """Return the metadata of the table from the results' metadata: digests of data and weights."""
+    """Return the table's metadata, digests of data and weights, from the results' metadata."""
     digests = {DATA: metadata[0][DATA]}
     return digests | {f"{STEP}{n}_sha256": facts[WEIGHTS] for n, facts in enumerate(metadata)}
 
 
 def label_digests(metadata: Mapping[str, str]) -> dict[str, str]:
-    """Return the digests in the metadata of the table, labelled as in figures."""
+    """Return the digests in the table's metadata, labelled as in figures."""
     steps = {key: digest for key, digest in metadata.items() if key.startswith(STEP)}
     labelled = {"Data SHA-256": metadata[DATA]} if DATA in metadata else {}
     numbers = {key.removeprefix(STEP).removesuffix("_sha256"): steps[key] for key in steps}
@@ -100,7 +100,7 @@ def label_digests(metadata: Mapping[str, str]) -> dict[str, str]:
 
 
 def refuse_missing(network: Mapping[str, Any], where: str, weights: Path | None = None) -> NoReturn:
-    """Refuse to go on without the weights of a network; `weights` belong to another."""
+    """Refuse to go on without a network's weights; `weights` belong to another network."""
     found = "" if weights is None else f" ({weights} are of another)"
     raise VitscopeError(
         f"{where}: there are no weights of the network that is tried next, with "
@@ -118,9 +118,9 @@ def measure(
     batch_size: int,
     device: "torch.device",
 ) -> pd.DataFrame:
-    """Return the table of a step, one row, for all images of a split.
+    """Return a step's table, a single row for all images of a split.
 
-    `where` is the place in the study that an error names if the weights do not fit.
+    An error names `where` as the place in the study if the weights do not fit.
     """
     import safetensors.torch
 

@@ -28,7 +28,7 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 
 def run(arguments: Namespace) -> None:
-    """Print the cut points of each model, and one line for each; end in 1 if anything is wrong."""
+    """Print each model's cut points and a line on it; exit with 1 if anything is wrong."""
     from vitscope.studies.loading import find_studies
 
     asked = asked_for(arguments.study)
@@ -58,7 +58,7 @@ def _models(study: "Study", named: list[str]) -> list[str]:
 
 
 def _missing_data(study: "Study") -> dict[str, tuple[str, str]]:
-    """Return what is wrong with the files of data sets that figures are made from."""
+    """Return what is wrong with the data files that figures are made from."""
     from vitscope.data.opening import archive_needed, local_files
     from vitscope.jobs.reporting import splits_shown
 
@@ -74,7 +74,7 @@ def _missing_data(study: "Study") -> dict[str, tuple[str, str]]:
 
 
 def _training_seed(study: "Study", name: str, trainings: Path) -> int | None:
-    """Return the seed of the training that makes the weights of a model, unless it is done."""
+    """Return the seed of the training that makes a model's weights, unless it is done."""
     path = Path(study.models[name].checkpoint.get("path", ""))
     if path.exists() or not path.is_relative_to(trainings):
         return None
@@ -83,7 +83,7 @@ def _training_seed(study: "Study", name: str, trainings: Path) -> int | None:
 
 
 def _look(study: "Study", name: str, trainings: Path) -> tuple[str, str]:
-    """Return what is known of a model whose code is not run, and look into its checkpoint."""
+    """Look into a model's checkpoint without running its code; return the findings."""
     from vitscope.networks.checkpoints import weight_sources
     from vitscope.networks.checkpoints.foreign import read_foreign
 
@@ -102,7 +102,7 @@ def _look(study: "Study", name: str, trainings: Path) -> tuple[str, str]:
 
 
 def _check(study: "Study", name: str, trainings: Path) -> tuple[str, str]:
-    """Print the cut points of a model; return whether they are right, and what was found.
+    """Print a model's cut points; return whether they are right, and what was found.
 
     `trainings` is the folder in which the workflow trains the models of the study.
     """

@@ -16,7 +16,7 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 
 def run(arguments: Namespace) -> None:
-    """Extract what is not there, write the file, and say where it is."""
+    """Extract what is missing, write the file, and say where it is."""
     refuse_without_workflow()
     asked = asked_for(arguments.study)
     folder = f"{asked.folders['results']}/{asked.study}/latents"

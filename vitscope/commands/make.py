@@ -16,7 +16,7 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 
 def run(arguments: Namespace) -> None:
-    """Refuse targets that no study has in one sentence, and leave all else to Snakemake."""
+    """Refuse targets that no study has in one sentence, and leave the rest to Snakemake."""
     from vitscope.planning.targets import check_target
     from vitscope.studies.loading import find_studies
 

@@ -80,7 +80,7 @@ def run(arguments: Namespace) -> None:
 
 
 def _output_of(asked: Asked, *arguments: str, **options: Any) -> str:
-    """Return what Snakemake prints to its standard output, or end as it ends."""
+    """Return Snakemake's standard output; if it fails, exit with its last error line."""
     done = snakemake(asked, *arguments, capture_output=True, **options)
     if done.returncode:
         sys.exit(done.stderr.strip().splitlines()[-1])
@@ -106,7 +106,7 @@ def list_jobs(asked: Asked, *targets: str) -> "list[Planned]":
 
 
 def _describe_job(asked: Asked, output: Path, job: str, study: str, names: "Names") -> "Planned":
-    """Return a job by what it writes first; the record of its run mirrors that."""
+    """Return a job by its first output; the path of its run's record mirrors it."""
     from vitscope.planning.plan import Planned
 
     records, figures = Path(asked.folders["benchmarks"]), Path(asked.folders["figures"])

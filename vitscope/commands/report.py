@@ -17,7 +17,7 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 
 def run(arguments: Namespace) -> None:
-    """Make what is not made, then the page."""
+    """Make what is missing, then the page."""
     refuse_without_workflow()
     asked = asked_for(arguments.study)
     output = arguments.output or f"report-{asked.study or asked.settings['study']}.html"

@@ -13,13 +13,13 @@ from vitscope.errors import VitscopeError, nearest, quoted
 from vitscope.package_data import ROOT
 
 SNAKEMAKE = Path(sys.executable).with_name("snakemake")
-# Where results, figures and records lie if the settings do not say.
+# Default folders of results, figures and records.
 FOLDERS = {name: name for name in ("results", "figures", "benchmarks")}
 
 
 @dataclass(frozen=True)
 class Asked:
-    """The study that is asked for, if any, and the settings with which Snakemake knows it."""
+    """The study that is asked for, if any, and the settings by which Snakemake finds it."""
 
     study: str | None
     settings: dict[str, Any]
@@ -47,14 +47,14 @@ def add_study(parser: ArgumentParser, required: bool = False) -> None:
 
 
 def asked_for(study: str | None) -> Asked:
-    """Return the study of a command line: of a file, or of a name."""
+    """Find the study of a command line, given by file or by name."""
     from vitscope.files.strict_yaml import load_yaml
     from vitscope.studies.loading import find_studies
 
     config = ROOT / "config" / "config.yaml"
     file = Path(study).expanduser() if study else None
     if file and file.is_file():
-        # Without a clone there is no other study, nor settings that say which is the default one.
+        # Without a clone, no other study exists, nor settings that name a default one.
         settings = load_yaml(config) if config.is_file() else {"study": file.stem}
         return Asked(file.stem, settings | {"studies_dir": str(file)})
     if not config.is_file():
@@ -75,7 +75,7 @@ def asked_for(study: str | None) -> Asked:
 
 
 def refuse_without_workflow() -> None:
-    """Refuse what Snakemake does with the rules, if either is not there."""
+    """Refuse work that needs Snakemake and the rules if either is missing."""
     if not (ROOT / "Snakefile").is_file():
         raise VitscopeError(
             f"there is no workflow in {ROOT}: install vitscope from a clone, by "
@@ -91,11 +91,11 @@ def refuse_without_workflow() -> None:
 def snakemake(asked: Asked, *arguments: str, **options: Any) -> subprocess.CompletedProcess[str]:
     """Run Snakemake in the folder of the user."""
     command = [str(SNAKEMAKE), "-s", str(ROOT / "Snakefile")]
-    # Named, since a folder `default` of the user's would be taken for it.
+    # Give the full path: Snakemake would also take a user's folder `default`.
     command += ["--workflow-profile", str(ROOT / "profiles" / "default"), *arguments]
     if asked.study:
         # As JSON, which is YAML: whatever is in the path, Snakemake reads it as text.
         command += ["--config", f"studies_dir={json.dumps(asked.settings.get('studies_dir', []))}"]
-    # Ctrl-C is for Snakemake, which ends its jobs and would be killed if this process ended.
+    # Leave Ctrl-C to Snakemake, which ends its jobs and would die if this process ended.
     signal.signal(signal.SIGINT, lambda *_: None)
     return subprocess.run(command, text=True, check=False, **options)

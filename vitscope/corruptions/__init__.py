@@ -11,5 +11,5 @@ GROUPS = {
 }
 CORRUPTIONS = tuple(name for group in GROUPS.values() for name in group)
 SEVERITIES = (1, 2, 3, 4, 5)
-# The names in tables of images as they are, and of the mean of all corruptions.
+# Names in tables for uncorrupted images, and for the mean over all corruptions.
 CLEAN, MEAN = "none", "mean"

@@ -15,7 +15,7 @@ LINE, GAP = 14, 4
 
 
 def main() -> None:
-    """Write a sheet, a row for each group, the picture as it is at the top right."""
+    """Write a sheet with a row for each group and the uncorrupted picture at the top right."""
     parser = argparse.ArgumentParser(prog="python -m vitscope.corruptions", description=__doc__)
     parser.add_argument("picture", type=Path, help="an image file")
     parser.add_argument("sheet", type=Path, help="the PNG file to write")
@@ -39,7 +39,7 @@ def main() -> None:
         for group in GROUPS.values()
     ]
     rows[0].append(("no corruption", picture))
-    # A palette: noise makes a large file.
+    # Save with a palette, since noise makes a large file.
     _draw_sheet(rows, given.side).quantize(256).save(given.sheet, optimize=True)
 
 

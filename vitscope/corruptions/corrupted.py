@@ -53,7 +53,7 @@ class CorruptedImages:
 
 
 class OfficialImages:
-    """One corruption of CIFAR-10-C or CIFAR-100-C: all test images, five times, in their order."""
+    """One corruption of CIFAR-10-C or CIFAR-100-C: all test images in order, five times."""
 
     def __init__(self, path: Path, corruption: str, split: Split, rows: Integers) -> None:
         self._path, self._index = path, split.column("index")
@@ -133,7 +133,7 @@ def _map_member(path: Path, name: str) -> Array:
         ) from error
     except OSError as error:
         raise VitscopeError(f"Cannot read {path} ({error.strerror}): make it readable.") from error
-    except Exception as error:  # Damaged headers fail in every way there is.
+    except Exception as error:  # Damaged headers fail in every way.
         raise VitscopeError(
             f"{path}: {name} is damaged ({error}): get the official archive again."
         ) from error
@@ -141,7 +141,7 @@ def _map_member(path: Path, name: str) -> Array:
 
 
 def _map_array(file: Path, start: int, size: int) -> Array:
-    """Map an array in the format of NumPy that lies somewhere in a file; nothing is unpickled."""
+    """Map an array in NumPy's format from anywhere in a file, without unpickling."""
     with file.open("rb") as stream:
         stream.seek(start)
         shape, by_column, dtype = read_header(stream)
@@ -167,7 +167,7 @@ def build(
 ) -> None:
     """Write images of a split under one corruption, at all severities.
 
-    Where an official archive is given, or its folder, they are read from it; else they are made.
+    It reads them from an official archive or its folder if one is given, and else makes them.
     """
     rows = choose_rows(split, images, seed, "analysis.robustness: the study corrupts")
     if official is not None:

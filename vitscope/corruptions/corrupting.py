@@ -21,29 +21,29 @@ from vitscope.files.images import as_picture, as_pixels
 from vitscope.files.strict_yaml import load_yaml
 from vitscope.package_data import CORRUPTION_PARAMETERS
 
-# Float32 from 0 to 1, (n, channels, height, width): three channels, or one of grey images.
+# Float32 from 0 to 1, (n, channels, height, width): three channels, or one for grey images.
 Images = npt.NDArray[Any]
 Maps = npt.NDArray[Any]
 # One generator for each image.
 Draws = Iterable[np.random.Generator]
-# How light red, green and blue seem (ITU-R BT.601).
+# The perceived lightness of red, green and blue (ITU-R BT.601).
 LIGHTNESS = np.array([0.299, 0.587, 0.114], np.float32)[:, None, None]
-# The sizes of image that parameters are published for.
+# The image sizes for which parameters are published.
 SMALL, LARGE = 32, 224
-# Images that are corrupted at once: enough to share what each step costs, few enough for memory.
+# Corrupt this many images at once: enough to share a step's overhead, and few enough for memory.
 AT_ONCE, VALUES_AT_ONCE = 256, 10_000_000
 
 
 def draw_each(draw: Callable[[np.random.Generator], Maps], draws: Draws) -> Maps:
-    """Draw for each image with its own generator; return the draws, one above the other."""
+    """Draw for each image with its own generator; return the draws stacked."""
     return np.stack([draw(generator) for generator in draws])
 
 
 def map_both_axes(matrix_of: Callable[[int], Maps], images: Maps) -> Maps:
     """Apply a linear map of lines to all columns and to all rows of images.
 
-    `matrix_of` returns its matrix for lines of a length. Most of it is zero; and unlike a dense
-    product, a sparse one does not round by how many images there are or how many threads.
+    `matrix_of` returns the map's matrix for a length of lines. Most of it is zero; and unlike a
+    dense product, a sparse one rounds the same for any number of images or threads.
     """
     for axis in (-2, -1):
         lines = np.moveaxis(images, axis, 0)
@@ -68,7 +68,7 @@ def shot_noise(images: Images, draws: Draws, photons: float) -> Images:
 
 
 def impulse_noise(images: Images, draws: Draws, share: float) -> Images:
-    """Set a share of the values to 0 or 1, either as likely."""
+    """Set a share of the values to 0 or 1 with equal chance."""
     shape = images.shape[1:]
     chance = draw_each(lambda draw: draw.random(shape, dtype=np.float32), draws)
     salted = np.where(chance < share / 2, np.float32(1), images)
@@ -76,7 +76,7 @@ def impulse_noise(images: Images, draws: Draws, share: float) -> Images:
 
 
 def disk(radius: float, smoothing: float) -> Maps:
-    """Return the kernel of a lens out of focus: a disk with a soft edge, whose sum is 1."""
+    """Return the kernel of a lens out of focus: a disk with a soft edge that sums to 1."""
     reach = max(8, int(np.ceil(radius))) + 2
     offset = np.arange(-reach, reach + 1)
     inside = np.hypot(*np.meshgrid(offset, offset)) <= radius
@@ -90,14 +90,14 @@ def disk(radius: float, smoothing: float) -> Maps:
 
 
 def defocus_blur(images: Images, draws: Draws, radius: float, smoothing: float) -> Images:
-    """Convolve with a disk; beyond its edge an image goes on as in a mirror."""
+    """Convolve with a disk; mirror the image beyond its edge."""
     kernel = disk(radius, smoothing).astype(np.float32)
     reach = len(kernel) // 2
     height, width = images.shape[-2:]
     shape = [fft.next_fast_len(side + 2 * reach, real=True) for side in (height, width)]
     response = fft.rfft2(kernel, shape)
     padded = np.pad(images, ((0, 0), (0, 0), (reach, reach), (reach, reach)), mode="reflect")
-    # Image by image: the rounding of a transform may depend on how many are made at once.
+    # Go image by image: a transform's rounding may depend on how many are made at once.
     blurred = [fft.irfft2(fft.rfft2(image, shape) * response, shape) for image in padded]
     return np.stack(blurred)[..., 2 * reach :, 2 * reach :][..., :height, :width]
 
@@ -115,7 +115,7 @@ def gaussian(deviation: float, mode: str, truncate: float) -> Callable[[int], Ma
 
 
 def glass_blur(images: Images, draws: Draws, deviation: float, reach: int, rounds: int) -> Images:
-    """Blur, swap every pixel with one that is near, and blur again."""
+    """Blur, swap every pixel with one nearby, and blur again."""
     smooth = gaussian(deviation, "nearest", truncate=4.0)
     blurred = np.rint(255 * map_both_axes(smooth, images)).astype(np.uint8)
     shuffled = swap_pixels(blurred, draws, reach, rounds)
@@ -134,7 +134,7 @@ def swap_pixels(images: Maps, draws: Draws, reach: int, rounds: int) -> Maps:
         lambda draw: draw.integers(-reach, reach, (2, len(positions)), dtype=np.int8), draws
     ).astype(np.intp)
     partners = positions[:, None] + steps[:, 0].T * width + steps[:, 1].T
-    # Pixels as rows of (height * width, images): the three channels of one move together.
+    # Lay pixels out as (height * width, images), so that a pixel's three channels move together.
     pixels = np.zeros((height * width, count, 4), np.uint8)
     pixels[..., :channels] = images.reshape(count, channels, -1).transpose(2, 0, 1)
     whole = pixels.view(np.uint32)[..., 0]
@@ -153,9 +153,9 @@ def motion_blur(images: Images, draws: Draws, radius: int, deviation: float) -> 
 
 
 def trail(angle: float, radius: int, deviation: float) -> tuple[Maps, Maps]:
-    """Return the steps (down, right) of a motion and their weights, whose sum is 1.
+    """Return the steps (down, right) of a motion, and their weights, which sum to 1.
 
-    The weights are half of a Gaussian: a thing that moves leaves its trail on one side.
+    The weights are half of a Gaussian, since a moving object leaves its trail on one side.
     """
     step = np.arange(2 * radius + 1)
     weights = np.exp(-np.square(step / deviation) / 2)
@@ -165,7 +165,7 @@ def trail(angle: float, radius: int, deviation: float) -> tuple[Maps, Maps]:
 
 
 def smear(images: Images, angles: Maps, radius: int, deviation: float) -> Images:
-    """Blur images along their angles; beyond its edge an image goes on as it ends there."""
+    """Blur images along their angles; repeat an image's edge beyond it."""
     reach = 2 * radius
     height, width = images.shape[-2:]
     padded = np.pad(images, ((0, 0), (0, 0), (reach, reach), (reach, reach)), mode="edge")
@@ -189,7 +189,7 @@ def zoom_map(factor: float, length: int) -> Maps:
 
 
 def zoom_blur(images: Images, draws: Draws, largest: float, step: float) -> Images:
-    """Average images with their enlarged middles, as a camera that comes nearer sees them."""
+    """Average images with their enlarged middles, as an approaching camera sees them."""
     factors = np.arange(1, largest + step / 2, step).tolist()
     total = images.copy()
     for factor in factors:
@@ -272,7 +272,7 @@ def _change_each(images: Images, change: Callable[[Image.Image], Image.Image]) -
 
 
 def lightness(images: Images) -> Images:
-    """Return how light images seem, (..., 1, height, width); grey ones are as light as they are."""
+    """Return the lightness of images, (..., 1, height, width); grey images already are it."""
     if images.shape[-3] == 1:
         return images
     light: Images = (LIGHTNESS * images).sum(axis=-3, keepdims=True)
@@ -306,7 +306,7 @@ def frost(images: Images, draws: Draws, image: float, ice: float) -> Images:
     """Look through a piece of a frosted pane."""
     height, width = images.shape[-2:]
     pieces = draw_each(lambda draw: frost_plates.cut_piece(draw, height, width), draws)
-    # On a grey image a pane is as light as it would seem in colour.
+    # On a grey image, the pane has the lightness of its colours.
     pieces = pieces if images.shape[1] == 3 else lightness(pieces)
     return np.float32(image) * images + np.float32(ice) * pieces
 
@@ -321,14 +321,14 @@ def fog(images: Images, draws: Draws, thickness: float, decay: float) -> Images:
 
 
 def plasma(draws: Draws, side: int, decay: float) -> Maps:
-    """Return clouds from 0 to 1 by diamonds and squares: detail is weaker the finer it is."""
+    """Make clouds from 0 to 1 by diamonds and squares: finer detail is weaker."""
     size = 1 << (side - 1).bit_length()
     noise = draw_each(lambda draw: draw.uniform(-1, 1, (size, size)), draws)
     clouds = np.zeros_like(noise)
     step, amplitude = size, 1.0
     while step >= 2:
         half = step // 2
-        # A point gets the mean of its four neighbours, around the edge, and some noise.
+        # A point gets the mean of its four neighbours, wrapped around the edge, plus noise.
         corners, grain = clouds[:, ::step, ::step], amplitude * noise
         pairs = corners + np.roll(corners, -1, 1)
         centres = (pairs + np.roll(pairs, -1, 2)) / 4
@@ -345,7 +345,7 @@ def plasma(draws: Draws, side: int, decay: float) -> Maps:
 
 
 def brightness(images: Images, draws: Draws, added: float) -> Images:
-    """Raise the value of every pixel, of its hue, saturation and value."""
+    """Raise the value in every pixel's hue, saturation and value."""
     value = images.max(axis=1, keepdims=True)
     raised = np.minimum(value + np.float32(added), 1)
     # Black has no hue: it turns gray.
@@ -368,8 +368,8 @@ FUNCTIONS: dict[str, Callable[..., Images]] = {
 def parameters(corruption: str, severity: int, side: int) -> dict[str, float]:
     """Return the parameters of a corruption for images of a side.
 
-    Parameters are published for 32 and for 224 pixels; in between, they run from the first to the
-    second with the logarithm of the side.
+    Parameters are published for 32 and for 224 pixels; in between, interpolate them by the
+    logarithm of the side.
     """
     share = min(max(log(side / SMALL) / log(LARGE / SMALL), 0), 1)
     found: dict[str, float] = {}
@@ -393,10 +393,10 @@ def corrupt(
     rows: Sequence[int] | npt.NDArray[np.int64],
     seed: int = 0,
 ) -> npt.NDArray[np.uint8]:
-    """Corrupt images of bytes, (N, C, H, W), in colour or grey.
+    """Corrupt 8-bit images, (N, C, H, W), in colour or grey.
 
     The result for an image depends on the corruption, the severity, the image's row and the seed,
-    and not on the other images.
+    but not on other images.
     """
     if corruption not in CORRUPTIONS:
         raise VitscopeError(
@@ -414,7 +414,7 @@ def corrupt(
     step = min(AT_ONCE, max(1, VALUES_AT_ONCE // images[0].size)) if len(images) else 1
     for first in range(0, len(images), step):
         some = slice(first, first + step)
-        # Corruptions without chance ask for no generator.
+        # Corruptions that draw nothing take no generator.
         keys = ((seed, name, severity, int(row)) for row in rows[some])
         draws = map(np.random.default_rng, keys)
         scaled = images[some].astype(np.float32) / 255

@@ -13,13 +13,13 @@ from scipy import ndimage
 from vitscope.files.arrays import Array
 
 PANES = 5
-# Pixels of a side as it is drawn; a pane is this many times as wide as an image.
+# A pane is drawn with sides of this many pixels, and is this many times as wide as an image.
 DRAWN, SIDES = 640, 3
-# For each layer of feathers: how many there are, and the distance of their barbs in pixels.
+# For each layer, the number of feathers, and the distance between their barbs in pixels.
 LAYERS = ((45, 10.0), (200, 6.5))
-# Tangent of the angle between spine and barb.
+# The tangent of the angle between spine and barb.
 BARBS = np.float32(1.5)
-# The colour of ice, which is a little blue.
+# The slightly blue colour of ice.
 COLOUR = np.array([0.92, 0.97, 1.0], np.float32)[:, None, None]
 
 
@@ -49,7 +49,7 @@ def _grow_pane(draw: np.random.Generator) -> Array:
 
 
 def _layer(draw: np.random.Generator, count: int, distance: float) -> Array:
-    """Return feathers, from 0 to 1, that meet where they have grown towards each other."""
+    """Return feathers, from 0 to 1, that meet where they grow towards each other."""
     seeds = draw.integers(DRAWN, size=(2, count))
     free = np.ones((DRAWN, DRAWN), bool)
     free[tuple(seeds)] = False
@@ -61,7 +61,7 @@ def _layer(draw: np.random.Generator, count: int, distance: float) -> Array:
     sine, cosine = np.sin(turn)[feather], np.cos(turn)[feather]
     light = draw.uniform(0.4, 1, count).astype(np.float32)[feather]
     down, right = (np.indices(free.shape, np.int32) - nearest).astype(np.float32)
-    # In distances between barbs; a feather is never quite straight.
+    # In units of the distance between barbs; a feather is never quite straight.
     bend = np.float32(0.2) * _clouds(draw, 20)
     along = (right * cosine + down * sine) / distance + bend
     aside = np.abs((down * cosine - right * sine) / distance + bend)

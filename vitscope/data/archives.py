@@ -27,7 +27,7 @@ LARGEST_ARCHIVE = 400_000_000
 
 
 class Official(NamedTuple):
-    """An official archive: its address, the name of its file, and what it must be."""
+    """An official archive: its address, its file name, and its digest and size, if known."""
 
     url: str
     file: str
@@ -48,7 +48,7 @@ def find_official(archive: Mapping[str, Any], source: Mapping[str, Any], label: 
 
 
 def confirm(archive: Mapping[str, Any], source: Mapping[str, Any], path: Path) -> None:
-    """Refuse a download that is not the official archive: it may come from a cache, unchecked."""
+    """Refuse a download that is not the official archive: a cache may supply it unchecked."""
     expected = find_official(archive, source, str(path))
     if expected.md5 is not None and md5_of(path) != expected.md5:
         raise VitscopeError(
@@ -78,14 +78,14 @@ def _too_large() -> ValueError:
 
 
 class _Bounded(gzip.GzipFile):
-    """A compressed archive that is refused once it expands to more than an official one."""
+    """Refuses a compressed archive once it expands to more than an official one."""
 
     def _check(self, end: int) -> None:
         if end > LARGEST_ARCHIVE:
             raise _too_large()
 
     def read(self, size: int | None = -1) -> bytes:
-        # No size, or one below 0, asks for all.
+        # A missing or negative size asks for everything.
         wanted = LARGEST_ARCHIVE + 1 if size is None or size < 0 else size
         self._check(self.tell() + wanted)
         return super().read(wanted)
@@ -97,7 +97,7 @@ class _Bounded(gzip.GzipFile):
 
 @contextmanager
 def opened_tar(path: Path) -> Iterator[tarfile.TarFile]:
-    """Open an archive; what fails while it is open, because of its bytes, is one sentence."""
+    """Open an archive; turn failures caused by its bytes into one sentence while it is open."""
     try:
         with path.open("rb") as file:
             compressed = file.read(2) == b"\x1f\x8b"
@@ -115,11 +115,11 @@ def opened_tar(path: Path) -> Iterator[tarfile.TarFile]:
 
 
 def members_of(tar: tarfile.TarFile, path: Path) -> Iterator[tarfile.TarInfo]:
-    """Yield the members of an archive that official ones may have, and stay in its folder."""
+    """Yield members of an archive, which must be of kinds in official ones and in its folder."""
     total = 0
     for member in tar:
         inside = PurePosixPath(member.name)
-        # The holes of a sparse file are in no archive, and would be zeros in memory.
+        # A sparse file's holes take no room in an archive, but would be zeros in memory.
         plain = (member.isfile() or member.isdir()) and not member.issparse()
         if inside.is_absolute() or ".." in inside.parts or not plain:
             raise VitscopeError(

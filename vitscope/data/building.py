@@ -21,15 +21,15 @@ from vitscope.image_size import ImageSize, height_and_width
 
 Integers = npt.NDArray[np.int64]
 
-# What Pillow calls images by their channels.
+# Pillow's modes by the number of channels.
 MODES = {1: "L", 3: "RGB"}
 INTERPOLATIONS = {"bilinear": Image.Resampling.BILINEAR, "bicubic": Image.Resampling.BICUBIC}
-# What `resize` says where images are to cover their final size.
+# The value of `resize` for images that are to cover their final size.
 COVER = "cover"
 ROWS_PER_WRITE = 256
 NO_DIGEST = "0" * 64
 IMAGENET_CLASSES = 1000
-# The key in the metadata of what it takes to read images that are not stored, and what that is.
+# The metadata key for the settings that read images which are not stored, and these settings.
 UNSTORED = "unstored"
 READ_BY = ("source", "image_size", "resize", "interpolation")
 
@@ -39,8 +39,8 @@ def build(
 ) -> None:
     """Write the file of a split of a study's data set.
 
-    `download` is the archive of the source, if the study names no path. Images have three
-    `channels`, and classes the numbers that the source gives them, unless `dataset` says otherwise.
+    `download` is the source's archive, if the study names no path. Unless `dataset` says
+    otherwise, images have three `channels` and classes the numbers that the source gives them.
     """
     source = open_source(dataset["source"], split, download)
     settings = dataset["splits"][split]
@@ -70,11 +70,11 @@ def build(
         made_by = {key: dataset[key] for key in READ_BY}
         metadata[UNSTORED] = json.dumps({**made_by, "split": split, "channels": shape[0]})
         tensors = dict.fromkeys(("labels", "index"), ("I64", (len(rows),)))
-        # No image is opened.
+        # This opens no image.
         labels = _labels(where, cast(ImageFiles, source).labels(rows), classes)
         written = iter([("index", 0, rows), ("labels", 0, labels)])
     images_of = write_split(path, metadata, tensors, written, len(classes.names))
-    # Where a number is of another class, every accuracy is wrong.
+    # If a number meant another class, every accuracy would be wrong.
     there = {
         number: f"{classes.names[number]} ({images_of[number]} images)"
         for number in np.flatnonzero(images_of).tolist()
@@ -83,7 +83,7 @@ def build(
 
 
 def numbers_of(count: int, extra: tuple[str, ...] = ()) -> dict[str, tuple[str, tuple[int, ...]]]:
-    """Return the type and the shape of every tensor of the file that has a number per image."""
+    """Return the type and shape of each tensor in the file that holds a number per image."""
     return dict.fromkeys(("labels", "index", "sums", *extra), ("I64", (count,)))
 
 
@@ -94,9 +94,9 @@ def write_split(
     written: Iterable[tuple[str, int, npt.NDArray[Any]]],
     classes: int,
 ) -> Integers:
-    """Write the file of a split with the digest of what is in it; count the images of each class.
+    """Write the file of a split with a digest of its content; count the images of each class.
 
-    `written` are the values: the name of a tensor, the first row, and its rows from there on.
+    `written` yields the values: a tensor's name, the first row, and the rows from there on.
     """
     digest = sha256(json.dumps(metadata, sort_keys=True).encode())
     images_of = np.zeros(classes, np.int64)
@@ -111,7 +111,7 @@ def write_split(
 
 
 def _outputs(where: str, source: Source, dataset: Mapping[str, Any]) -> list[list[int]] | None:
-    """Return which outputs of a network are of each class, of a source that has wider classes."""
+    """Return which of a network's outputs belong to each class, for a source with wider classes."""
     outputs: list[list[int]] | None = getattr(source, "outputs", None)
     if outputs is None or dataset["classes"] in (None, IMAGENET_CLASSES):
         return outputs if dataset["classes"] else None
@@ -128,7 +128,7 @@ def _has_masks(source: Source) -> bool:
 def _mask(
     sample: Sample, dataset: Mapping[str, Any], shape: tuple[int, ...], where: str
 ) -> npt.NDArray[np.uint8]:
-    """Return the mask of an image, resized and cut like that; black where there is none."""
+    """Return an image's mask, resized and cut like the image; a missing mask is black."""
     if sample.mask is None:
         return np.zeros(shape, np.uint8)
     if sample.mask.size != sample.image.size:
@@ -143,7 +143,7 @@ def _mask(
 def _written(
     where: str, source: Source, rows: Integers, dataset: Mapping[str, Any], classes: Numbering
 ) -> Iterator[tuple[str, int, npt.NDArray[Any]]]:
-    """Yield what the file holds, piece by piece: a tensor's name, the first row, the values."""
+    """Yield the file's content piece by piece: a tensor's name, the first row, the values."""
     yield "index", 0, rows
     samples = source.samples(rows)
     for first in range(0, len(rows), ROWS_PER_WRITE):
@@ -163,7 +163,7 @@ def _written(
 def _labels(where: str, found: list[int], classes: Numbering) -> Integers:
     """Return the numbers of classes; refuse a label that is neither a class nor unknown.
 
-    Without classes no label is looked at: none is known.
+    Without classes it looks at no label, since none is known.
     """
     if not classes.names:
         return np.full(len(found), UNKNOWN_LABEL, np.int64)
@@ -199,10 +199,10 @@ def preprocess(image: Image.Image, dataset: Mapping[str, Any], where: str) -> np
 
 
 def _resized(there: tuple[int, int], resize: Any, size: ImageSize) -> tuple[int, int]:
-    """Return the width and the height to which an image of those there is resized.
+    """Return the width and height to which to resize an image that is now as large as `there`.
 
-    With a height and a width it has these; else it is in proportion, and just covers `resize`, or
-    its final size.
+    If `resize` is a height and a width, use these; otherwise keep the proportions and just cover
+    `resize`, or the final size.
     """
     height, width = height_and_width(size if resize == COVER else resize)
     if not isinstance(resize, int | str):
@@ -214,7 +214,7 @@ def _resized(there: tuple[int, int], resize: Any, size: ImageSize) -> tuple[int,
 
 
 class UnstoredSplit(Split):
-    """The images of a folder that is as it was when the file of the split was written."""
+    """The images of a folder that has not changed since the split's file was written."""
 
     HOLDS = frozenset({"labels", "index"})
     has_pixels = True
@@ -250,5 +250,5 @@ class UnstoredSplit(Split):
 
 
 def open_split_file(path: Path | str) -> Split:
-    """Open the file of a split, whether it holds the images or says where they are."""
+    """Open a split's file, whether it holds the images or says where they are."""
     return UnstoredSplit(path) if UNSTORED in TensorFile(path).metadata else Split(path)

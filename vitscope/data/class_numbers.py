@@ -12,17 +12,17 @@ from typing import Any, NamedTuple
 
 from vitscope.errors import VitscopeError, first_of, nearest, quoted, visible
 
-# What `class_names` says of networks that tell ImageNet's 1,000 classes apart.
+# The value of `class_names` for networks that tell ImageNet's 1,000 classes apart.
 IMAGENET = "imagenet"
-# A longer file is no list of names.
+# A file with more bytes cannot be a list of names.
 LARGEST_LIST = 10_000_000
 SHOWN, NAMED = 100, 20
 
 
 class Numbering(NamedTuple):
-    """The names of all classes by their numbers, and the numbers of the classes of the source.
+    """The names of all classes by number, and the numbers of the source's classes.
 
-    Numbers are as the source has them where `numbers` is None. Without classes there are no names.
+    If `numbers` is None, the source's own numbers hold. Without classes the names are empty.
     """
 
     names: list[str]
@@ -32,10 +32,10 @@ class Numbering(NamedTuple):
 def numbering(
     where: str, found: Sequence[str], dataset: Mapping[str, Any], empty: Sequence[str] = ()
 ) -> Numbering:
-    """Return which class has which number; `found` are the names that a source has, if it has any.
+    """Return the number of each class; `found` are the names that the source has, if any.
 
-    `dataset` is the entry of a study, `class_names` a list by now; `empty` are folders of the
-    source that hold no image.
+    `dataset` is the study's entry, with `class_names` already read into a list; `empty` are the
+    source's folders without images.
     """
     classes = dataset["classes"]
     if classes is None:
@@ -46,7 +46,7 @@ def numbering(
     if names is not None:
         return _by_names(where, found, classes, names)
     if found and len(found) != classes:
-        # A folder may hold images of fewer classes than the model tells apart.
+        # A folder may hold images from only some of the classes that the model tells apart.
         fewer = (
             ", say in `class_index` which number each has, or put all images in one folder, "
             "without labels"
@@ -61,7 +61,7 @@ def numbering(
 
 
 def numbered_names(classes: int) -> list[str]:
-    """Return what to call classes that have no names."""
+    """Return made-up names for classes that have none."""
     return [str(number) for number in range(classes)]
 
 
@@ -113,7 +113,7 @@ def _by_index(
 
 
 def check_index(where: str, classes: int, index: Mapping[str, int]) -> None:
-    """Refuse a number that no output has, or that two classes have."""
+    """Refuse a number that matches no output, or that two classes share."""
     owner: dict[int, str] = {}
     for name, number in index.items():
         if number >= classes:
@@ -137,7 +137,7 @@ def _no_number(where: str, name: str, key: str, known: Iterable[str]) -> Vitscop
 
 
 def read_names(where: str, path: Path) -> list[str]:
-    """Read the names of classes from a text file, one a line, the first of class 0."""
+    """Read class names from a text file, one a line, beginning with class 0."""
     try:
         with path.open("rb") as file:
             data = file.read(LARGEST_LIST + 1)
@@ -159,7 +159,7 @@ def read_names(where: str, path: Path) -> list[str]:
 
 
 def imagenet_synsets() -> list[str]:
-    """Return the WordNet synsets of ImageNet's classes, in the order of their numbers."""
+    """Return the WordNet synsets of ImageNet's classes, in order of their numbers."""
     return _read_of_timm("imagenet_synsets.txt").split()
 
 
@@ -174,14 +174,14 @@ def _read_of_timm(file: str) -> str:
 
 
 def name_imagenet() -> list[str]:
-    """Return the names of ImageNet's classes, as timm has them; two of one name have their synsets.
+    """Return timm's names of ImageNet's classes, with synsets where two share a name.
 
-    The files are read where they lie: importing timm takes seconds.
+    It reads timm's files directly, since importing timm takes seconds.
     """
     lines = _read_of_timm("imagenet_synset_to_lemma.txt").splitlines()
     lemmas = dict(line.split("\t") for line in lines)
     synsets = imagenet_synsets()
-    # The first of several words for the same.
+    # Take the first of several synonyms.
     names = [lemmas[synset].partition(",")[0] for synset in synsets]
     shared = Counter(names)
     pairs = zip(names, synsets, strict=True)
@@ -189,6 +189,6 @@ def name_imagenet() -> list[str]:
 
 
 def list_classes(names: Mapping[int, str], most: int = SHOWN) -> str:
-    """Say which class has which number, on one line; of many the first ones and the last."""
+    """List classes with their numbers on one line; of many, list the first ones and the last."""
     said = [visible(f"{number} {name}") for number, name in names.items()]
     return ", ".join(said if len(said) <= most else [*said[: most - 1], "...", said[-1]])

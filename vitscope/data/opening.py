@@ -28,13 +28,13 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Declaration:
-    """What a source says of itself in its literal `SOURCE`.
+    """What a source declares about itself in its literal `SOURCE`.
 
     `keys` are the keys that it takes in a study beside `kind`, each with its JSON schema, and
     `shared` the keys that mean the same for all sources: `path`, `url` or both. `archive` is the
-    official archive that is downloaded where a study names no path: see `archives.py`. Where
-    `glanced` is set, the module has a function `glance`, by which a study is checked as it is read.
-    `images` are how many there are in each split, where that is the same for everybody.
+    official archive to download if a study names no path: see `archives.py`. If `glanced` is set,
+    the module has a function `glance`, which checks a study as it is read. `images` counts the
+    images in each split, where that is the same for everybody.
     """
 
     meaning: str
@@ -47,14 +47,14 @@ class Declaration:
 
 
 def names() -> list[str]:
-    """Return the kinds of sources, without importing any."""
+    """Return the kinds of sources without importing any."""
     modules = pkgutil.iter_modules(sources.__path__)
     return sorted(module.name for module in modules if not module.name.startswith("_"))
 
 
 @cache
 def declared(kind: str) -> Declaration:
-    """Return what a source declares, read from its module without running it."""
+    """Read a source's declaration from its module without running it."""
     _check(kind)
     (file,) = (found for path in sources.__path__ if (found := Path(path) / f"{kind}.py").is_file())
     for node in ast.parse(file.read_bytes()).body:
@@ -64,7 +64,7 @@ def declared(kind: str) -> Declaration:
 
 
 def open_source(source: Mapping[str, Any], split: str, download: Path | None = None) -> "Source":
-    """Open a split of a source; `download` is its archive, if the study names no path."""
+    """Open a split of a source; `download` is the archive, if the study names no path."""
     _check(source["kind"])
     module, path = _module(source["kind"]), local_path(source, split) or download
     with bounded_memory(path) if path else nullcontext():
@@ -73,9 +73,9 @@ def open_source(source: Mapping[str, Any], split: str, download: Path | None = N
 
 
 def glance(source: Mapping[str, Any], split: str, most: int) -> "Glance | None":
-    """Return what is seen of a split at a glance, of whose images no more than `most` are counted.
+    """Return what a glance at a split shows; it counts at most `most` images.
 
-    None where nothing is seen: what a path holds may be put there later.
+    Return None if it shows nothing: the files at a path may come later.
     """
     path = local_path(source, split)
     if not declared(source["kind"]).glanced or path is None or not path.exists():
@@ -85,7 +85,7 @@ def glance(source: Mapping[str, Any], split: str, most: int) -> "Glance | None":
 
 
 def count_images(source: Mapping[str, Any], split: str) -> int | None:
-    """Return how many images a split of a source has, if that is known before it is opened."""
+    """Return how many images a source's split has, if that is known before opening it."""
     seen = glance(source, split, sys.maxsize)
     return seen.images if seen else declared(source["kind"]).images.get(split)
 
@@ -95,7 +95,7 @@ def _module(kind: str) -> ModuleType:
 
 
 def local_path(source: Mapping[str, Any], split: str) -> Path | None:
-    """Return the file or folder of a split; `{split}` in a path stands for the split's name."""
+    """Return a split's file or folder; `{split}` in a path stands for the split's name."""
     if "path" not in source:
         return None
     return Path(source["path"].replace("{split}", split)).expanduser()
@@ -109,24 +109,24 @@ def _check(kind: str) -> None:
 
 
 def archive_needed(source: Mapping[str, Any]) -> bool:
-    """Tell whether the source has to be downloaded."""
+    """Tell whether the source needs a download."""
     return declared(source["kind"]).archive is not None and "path" not in source
 
 
 def there_already(source: Mapping[str, Any], split: str) -> bool:
-    """Tell whether what a source names on this machine is there."""
+    """Tell whether the path that a source names exists on this machine."""
     path = local_path(source, split)
     return path is None or path.exists()
 
 
 def local_files(where: str, source: Mapping[str, Any], split: str, study: Path) -> list[str]:
-    """Return the file or folder that a split is read from, if there is one, in a list."""
+    """Return a list with the file or folder that a split is read from, if it has one."""
     path = local_path(source, split)
     return [] if path is None else [require_existing(f"{where}.path", path, study)]
 
 
 def require_existing(where: str, path: Path, study: Path) -> str:
-    """Return the path of a file or folder that the file of a study names."""
+    """Return the path of a file or folder that a study names; refuse one that does not exist."""
     if not path.exists():
         raise not_there(where, "file or folder", path, study)
     return str(path)
@@ -136,13 +136,13 @@ def require_existing(where: str, path: Path, study: Path) -> str:
 def listing_digest(path: Path) -> str | None:
     """Digest the names, sizes and dates of the files in a folder and its sub-folders.
 
-    The date of the folder itself stays when a file is replaced in it, or added to a sub-folder.
-    Hidden files do not count. The digest is None if the path is not a folder.
+    The date of the folder itself does not change when a file in it is replaced, or when one is
+    added to a sub-folder. Hidden files do not count. The digest is None if the path is no folder.
     """
     if not path.is_dir():
         return None
     try:
-        # A sum does not depend on the order of the files, and needs no list of millions of them.
+        # A sum does not depend on the order of the files, so it needs no list of millions.
         lines = map(os.fsencode, _list_names(path, depth=2))
         digests = (blake2b(line, digest_size=16).digest() for line in lines)
         return f"{sum(int.from_bytes(each, 'big') for each in digests) % 2**128:032x}"
@@ -164,7 +164,7 @@ def _list_names(folder: Path | str, depth: int, within: str = "") -> Iterator[st
 
 
 def check_taken(where: str, wanted: int | None, there: int) -> None:
-    """Refuse a split without images, or with fewer than the study takes of it."""
+    """Refuse a split without images, or with fewer than the study takes."""
     if there == 0:
         raise VitscopeError(f"{where}: the source holds no images: correct its path.")
     if wanted is not None and wanted > there:
@@ -184,7 +184,7 @@ def check_measured(where: str, wanted: int, there: int, split: str = "the split"
 
 
 def check_scaling(where: str, values: Sequence[float]) -> None:
-    """Refuse means and deviations of pixels from 0 to 255."""
+    """Refuse means and deviations that are meant for pixels from 0 to 255."""
     if not all(abs(value) <= 1 for value in values):
         raise VitscopeError(
             f"{where}: found {quoted([*values])}, allowed: numbers up to 1, as pixels are from 0 "

@@ -11,14 +11,14 @@ from PIL import Image
 from vitscope.errors import VitscopeError, nearest
 from vitscope.files.images import decode_image, size_of
 
-# How the name of a file ends that is a mask: the rest is the name of its image.
+# The ending of a mask's file name; the rest is the name of its image.
 MASK = ".mask.png"
 
 
 class Sample(NamedTuple):
-    """An image, the number of its class, and further numbers that the source knows of it.
+    """An image, the number of its class, and further numbers that the source has for it.
 
-    `mask` is a picture, white where the subject of the image is, if there is one.
+    `mask`, if any, is a picture that is white where the image shows its subject.
     """
 
     image: Image.Image
@@ -28,9 +28,9 @@ class Sample(NamedTuple):
 
 
 class Glance(NamedTuple):
-    """What the names of files alone tell of a split: its classes, and how many images there are.
+    """What file names alone tell about a split: its classes, and how many images it has.
 
-    `empty` are the folders that would be classes and hold no image.
+    `empty` are folders that would be classes but hold no image.
     """
 
     classes: list[str]
@@ -42,7 +42,7 @@ class Source(Protocol):
     """One split of a data set, read image by image.
 
     `classes` is empty if labels are unknown; `extra` names the further numbers of each sample;
-    `provenance` says where the images come from, for the metadata of all that is made of them.
+    `provenance` says where the images come from, for the metadata of everything made from them.
     """
 
     @property
@@ -62,7 +62,7 @@ class Source(Protocol):
 
 
 def no_such_split(source: str, split: str, allowed: Iterable[str]) -> VitscopeError:
-    """Return the error that a source does not have a split."""
+    """Return the error for a split that a source does not have."""
     allowed = list(allowed)
     return VitscopeError(
         f"{source} has no split '{split}': name the splits of the data set among "
@@ -71,7 +71,7 @@ def no_such_split(source: str, split: str, allowed: Iterable[str]) -> VitscopeEr
 
 
 def mask_of(file: Path) -> Path:
-    """Return where the mask of an image lies, if it has one."""
+    """Return the path at which an image's mask would be."""
     return file.with_suffix(MASK)
 
 
@@ -88,29 +88,29 @@ class ImageFiles:
         empty: Sequence[str] = (),
     ) -> None:
         self._files, self.classes, self.provenance = files, classes, provenance
-        # Sub-folders that hold no image.
+        # Sub-folders without images.
         self.empty = empty
 
     def __len__(self) -> int:
         return len(self._files)
 
     def labels(self, indices: npt.NDArray[np.int64]) -> list[int]:
-        """Return the numbers of the classes of images, which are not opened."""
+        """Return the class numbers of images without opening them."""
         return [self._files[index][1] for index in indices]
 
     @property
     def has_masks(self) -> bool:
-        """Whether a mask lies beside any of the images."""
+        """Whether any of the images has a mask beside it."""
         return any(mask_of(file).is_file() for file, _ in self._files)
 
     def one_size(self) -> tuple[int, int] | None:
-        """Return the height and width of the images, if all have the same; none is decoded."""
+        """Return the height and width that all images share, or None, without decoding any."""
         sizes = (size_of(file) for file, _ in self._files)
         first = next(sizes)
         return first if all(each == first for each in sizes) else None
 
     def samples(self, indices: npt.NDArray[np.int64]) -> Iterator[Sample]:
-        """Yield images with the number of their class."""
+        """Yield images with their class numbers."""
         for index in indices:
             file, label = self._files[index]
             mask = mask_of(file)

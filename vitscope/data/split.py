@@ -24,11 +24,11 @@ if TYPE_CHECKING:
 Rows = slice | Sequence[int] | npt.NDArray[np.int64]
 
 UNKNOWN_LABEL = -1
-# The key in the metadata of the SHA-256 of all tensors, in the order in which they were written.
+# The metadata key for the SHA-256 of all tensors, in the order in which they were written.
 DIGEST = "data_sha256"
-# The key of which outputs of a network are of each class, where these are not one each.
+# The metadata key for each class's network outputs, if a class may have several.
 OUTPUTS = "outputs"
-# The key in the metadata of latents that has the rows of their images.
+# The metadata key of latents for the rows of their images.
 ROWS = "rows"
 
 
@@ -51,7 +51,7 @@ class Split:
             raise VitscopeError(f"{path} is not an artefact of images: delete it and run again.")
         if "images" in self.HOLDS:
             self._images = self._file.mapped("images")
-            # The checksum of each image: the same images have the same.
+            # The checksum of each image: equal images have equal checksums.
             self.sums: npt.NDArray[np.uint64] = self._file.array("sums").view(np.uint64)
         self.labels: npt.NDArray[np.int64] = self._file.array("labels")
         self.classes: list[str] = json.loads(self._file.metadata["classes"])
@@ -61,7 +61,7 @@ class Split:
 
     @property
     def outputs(self) -> list[list[int]] | None:
-        """Which outputs of a network are of each class, where these are not one each."""
+        """Which network outputs belong to each class, if a class may have several."""
         found = self._file.metadata.get(OUTPUTS)
         return None if found is None else json.loads(found)
 
@@ -72,11 +72,11 @@ class Split:
 
     @property
     def has_pixels(self) -> bool:
-        """Whether images are pixels from 0 to 255, and not values that a network takes."""
+        """Whether images are pixels from 0 to 255, not values ready for a network."""
         return self._file.dtype("images") == "U8"
 
     def images(self, rows: Rows) -> npt.NDArray[Any]:
-        """Return images, (N, C, H, W), of which every byte was checked."""
+        """Return images, (N, C, H, W), after checking every byte."""
         chosen = self._read(rows)
         wrong = row_sums(chosen) != self.sums[rows]
         if wrong.any():
@@ -88,13 +88,13 @@ class Split:
         return chosen
 
     def pictures(self, rows: Rows) -> list[npt.NDArray[Any]]:
-        """Return images, each (H, W, C), as large as there are."""
+        """Return images, each (H, W, C), in the largest size at hand."""
         return [*self.images(rows).transpose(0, 2, 3, 1)]
 
     def _read(self, rows: Rows) -> npt.NDArray[Any]:
-        """Return images that follow one another by reading them, others through the memory map.
+        """Read images that follow one another; return others through the memory map.
 
-        What is mapped counts as memory of the process, which would grow to the size of all images.
+        Mapped pages count as the process's memory, which would grow to the size of all images.
         """
         numbers = np.arange(len(self))[rows]
         if len(numbers) == 0 or (np.diff(numbers) != 1).any():
@@ -104,7 +104,7 @@ class Split:
         return images
 
     def mask(self, row: int) -> npt.NDArray[np.float64] | None:
-        """Return how much of each pixel of an image is of its subject, if a mask says it."""
+        """Return how much of each pixel belongs to the image's subject, if it has a mask."""
         if "masks" not in self._file.names:
             return None
         pixels = self._file.array("masks")[row]
@@ -112,7 +112,7 @@ class Split:
 
     @property
     def metadata(self) -> dict[str, str]:
-        """What is known of where the images come from."""
+        """Facts about where the images come from."""
         return self._file.metadata
 
     @property
@@ -121,17 +121,17 @@ class Split:
         return self._file.metadata[DIGEST]
 
     def column(self, name: str) -> npt.NDArray[np.int64]:
-        """Return a number per image: `index` in the source, or what the source knows besides."""
+        """Return a number per image: `index` in the source, or another of the source's numbers."""
         return self._file.array(name)
 
     def normalize(self, rows: Rows, mean: Sequence[float], std: Sequence[float]) -> "Tensor":
-        """Return images as a model expects them, float32 (N, C, H, W)."""
+        """Return images in the form that a model expects, float32 (N, C, H, W)."""
         return normalize(self.images(rows), mean, std)
 
     def batches(
         self, rows: Sequence[int], batch_size: int, mean: Sequence[float], std: Sequence[float]
     ) -> Iterator["Tensor"]:
-        """Yield the images of `rows` in batches, as a model expects them."""
+        """Yield the images of `rows` in batches, in the form that a model expects."""
         for first in range(0, len(rows), batch_size):
             yield self.normalize(rows[first : first + batch_size], mean, std)
 
@@ -139,7 +139,7 @@ class Split:
 def normalize(images: npt.NDArray[Any], mean: Sequence[float], std: Sequence[float]) -> "Tensor":
     """Scale pixels to 0..1, subtract the mean and divide by the deviation, in float32.
 
-    Images that are no pixels from 0 to 255 are not scaled.
+    Images other than pixels from 0 to 255 are not scaled.
     """
     import torch
 
@@ -160,7 +160,7 @@ def standardize(images: "Tensor", center: "Tensor", spread: "Tensor") -> "Tensor
 def shard_rows(
     available: int, shard: int, images: int, seed: int | None, shard_size: int
 ) -> list[int]:
-    """Return the rows of a split that make up a shard of the images that are measured."""
+    """Return the rows of a split that make up a shard of the measured images."""
     check_measured("analysis.images", images, available)
     first = shard * shard_size
     rows: list[int] = select(available, images, seed)[first : first + shard_size].tolist()
@@ -168,7 +168,7 @@ def shard_rows(
 
 
 def parted(metadata: Mapping[str, str]) -> tuple[dict[str, str], list[int]]:
-    """Return where latents come from, and the rows of their images in the split."""
+    """Return facts about where latents come from, and the rows of their images in the split."""
     origin = {key: value for key, value in metadata.items() if key != ROWS}
     return origin, json.loads(metadata[ROWS])
 
@@ -190,13 +190,13 @@ def choose_rows(
 
 
 def rows_to_classify(images: Split, wanted: int | None, seed: int | None) -> list[int]:
-    """Return the rows of a split that are classified: all, or `wanted` of them."""
+    """Return the rows of a split to classify: all, or `wanted` of them."""
     rows: list[int] = choose_rows(images, wanted, seed, "analysis: the study classifies").tolist()
     return rows
 
 
 def known_labels(images: Split, rows: Sequence[int]) -> npt.NDArray[np.int64]:
-    """Return the labels of rows of a split, all of which must be known."""
+    """Return the labels of a split's rows, all of which must be known."""
     labels = labels_of(images, rows)
     unknown = int((labels < 0).sum())
     if unknown:
@@ -208,7 +208,7 @@ def known_labels(images: Split, rows: Sequence[int]) -> npt.NDArray[np.int64]:
 
 
 def labels_of(images: Split, rows: Sequence[int]) -> npt.NDArray[np.int64]:
-    """Return the labels of rows of a split, -1 where one is unknown."""
+    """Return the labels of a split's rows, with -1 for unknown ones."""
     labels: npt.NDArray[np.int64] = np.array(images.labels[list(rows)])
     where = f"data.{images.metadata['dataset']}"
     outside = int((labels >= len(images.classes)).sum())

@@ -22,9 +22,9 @@ Array = npt.NDArray[Any]
 
 
 def read_header(file: IO[bytes]) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:
-    """Read the header of an array: its shape, whether it lies by column, and its type.
+    """Read an array's header: its shape, whether it is stored by column, and its type.
 
-    The file then stands at its first value.
+    The file position is then at the first value.
     """
     version = npy.read_magic(file)
     read = npy.read_array_header_1_0 if version == (1, 0) else npy.read_array_header_2_0
@@ -33,7 +33,7 @@ def read_header(file: IO[bytes]) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:
 
 @dataclass(frozen=True)
 class Exported:
-    """An array of a shape and type, and its rows in order, in blocks of so many."""
+    """An array's shape and type, and its rows in order, in blocks."""
 
     shape: tuple[int, ...]
     dtype: np.dtype[Any]
@@ -42,14 +42,14 @@ class Exported:
 
     @classmethod
     def of(cls, array: Array) -> "Exported":
-        """Return an array that is in memory."""
+        """Wrap an array that is in memory."""
         return cls(array.shape, array.dtype, len(np.atleast_1d(array)), lambda: iter([array]))
 
 
 def write_arrays(
     path: Path, suffix: str, arrays: Mapping[str, Exported], facts: Mapping[str, str]
 ) -> None:
-    """Write arrays to a file of a format, which appears when it is whole; `facts` are about all."""
+    """Write arrays to a file that appears once it is complete; `facts` describe all of them."""
     with atomic_path(path) as temporary:
         FORMATS[suffix](temporary, arrays, facts)
 
@@ -58,7 +58,7 @@ def _write_npz(path: Path, arrays: Mapping[str, Exported], facts: Mapping[str, s
     about = Exported.of(np.array(json.dumps(facts)))
     with ZipFile(path, "w") as archive:
         for name, array in {**arrays, "facts": about}.items():
-            # An entry that was made at no time, so that the same arrays are the same bytes.
+            # The entry has no time stamp, so that the same arrays give the same bytes.
             with archive.open(ZipInfo(f"{name}.npy"), "w", force_zip64=True) as file:
                 header = {
                     "descr": np.lib.format.dtype_to_descr(array.dtype),

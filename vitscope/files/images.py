@@ -13,27 +13,27 @@ from PIL import Image
 
 from vitscope.errors import VitscopeError
 
-# Formats of photographs alone: Pillow would run Ghostscript on a PostScript file of any name.
+# Only formats of photographs: Pillow would run Ghostscript on a PostScript file of any name.
 FORMATS = ("BMP", "GIF", "JPEG", "PNG", "PPM", "TIFF", "WEBP")
-# The number of pixels from which Pillow takes an image for a bomb.
+# The number of pixels above which Pillow takes an image for a decompression bomb.
 LARGEST_IMAGE = 2 * (Image.MAX_IMAGE_PIXELS or 0)
-# What Pillow calls pictures of 8 bits or fewer, which it turns into RGB as they are shown.
+# Pillow's modes of 8 bits or fewer, which it turns into RGB as they are shown.
 OF_8_BITS = frozenset({"1", "L", "LA", "P", "PA", "RGB", "RGBA", "RGBX", "CMYK", "YCbCr"})
-# Formats whose grey values of more than 8 bits go up to 65535, which older Pillows call "I".
+# Formats whose grey values beyond 8 bits go up to 65535; older Pillows give them mode "I".
 OF_16_BITS = ("PNG", "PPM")
-# Tags of TIFF: how many bits a value has, and whether 0 is black.
+# TIFF tags: how many bits a value has, and whether 0 is black.
 BITS, SHADE, BLACK_IS_ZERO = 258, 262, 1
 Pixels = npt.NDArray[np.uint8]
 
 
 def decode_image(file: Path | io.BytesIO, name: str) -> Image.Image:
-    """Decode an image in RGB of 8 bits; `name` is what messages call it."""
+    """Decode an image to RGB of 8 bits; messages call it `name`."""
     with _opened(file, name) as image:
         return in_rgb(image, name)
 
 
 def size_of(file: Path) -> tuple[int, int]:
-    """Return the height and the width of an image, which is not decoded."""
+    """Return the height and width of an image without decoding it."""
     with _opened(file, str(file)) as image:
         return image.height, image.width
 
@@ -48,14 +48,14 @@ def _opened(file: Path | io.BytesIO, name: str) -> Iterator[Image.Image]:
     except VitscopeError:
         raise
     except Exception as error:
-        # Damaged bytes make the decoders fail in every way there is.
+        # Damaged bytes make decoders fail in every way.
         raise VitscopeError(f"{name} is not a readable image: repair or remove it.") from error
 
 
 def in_rgb(image: Image.Image, name: str) -> Image.Image:
-    """Return a picture in RGB of 8 bits, as torchvision reads it, but for grey of 16 bits.
+    """Return a picture in RGB of 8 bits, as torchvision reads it, except for grey of 16 bits.
 
-    That is scaled, where Pillow would make white of it.
+    It scales 16-bit grey, which Pillow would turn white.
     """
     if image.mode in OF_8_BITS:
         return image.convert("RGB")
@@ -72,7 +72,7 @@ def in_rgb(image: Image.Image, name: str) -> Image.Image:
 
 
 def as_picture(pixels: Pixels) -> Image.Image:
-    """Return pixels, (H, W, 3), or (H, W, 1) of a grey image, as a picture."""
+    """Return a picture of pixels, (H, W, 3), or (H, W, 1) for a grey image."""
     grey = pixels.shape[2] == 1
     return Image.fromarray(np.ascontiguousarray(pixels[..., 0] if grey else pixels))
 

@@ -11,7 +11,7 @@ table { border-collapse: collapse; width: 100%; margin: 1em 0; }
 th, td { text-align: left; padding: .3em .8em; border-bottom: 1px solid #cbd5e1; }
 pre { font-size: 13px; white-space: pre-wrap; }
 """
-# What has a meaning in LaTeX, and signs that some of its fonts lack.
+# Characters with a meaning in LaTeX, and signs that some of its fonts lack.
 _LATEX = str.maketrans(
     {sign: f"\\{sign}" for sign in "&%$#_{}"}
     | {"\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}"}
@@ -44,7 +44,7 @@ def _in_markdown_cell(text: str) -> str:
 
 
 def _in_markdown(text: str) -> str:
-    """Return a text on one line, in which no reader of Markdown sees elements of HTML."""
+    """Return a text on one line, in which no Markdown reader sees HTML elements."""
     return escape(" ".join(text.splitlines()), quote=False)
 
 
@@ -87,7 +87,7 @@ def _in_latex(text: str) -> str:
 def as_fragment(title: str, paragraphs: Iterable[str], pictures: Mapping[str, bytes]) -> str:
     """Return a title, paragraphs, and SVG pictures by what they show, for the page of a report.
 
-    It is a part of a page of another style, and may be read alone.
+    It fits into a page of another style, and can also be read alone.
     """
     blocks = ['<meta charset="utf-8">', f"<h1>{escape(title)}</h1>"]
     blocks += [f"<p>{escape(text)}</p>" for text in paragraphs if text]
@@ -98,7 +98,7 @@ def as_fragment(title: str, paragraphs: Iterable[str], pictures: Mapping[str, by
 
 
 def text_as_html(title: str, text: str) -> str:
-    """Return a text, line by line as it is, as a page that needs no other file."""
+    """Return a text, with its line breaks, as a page that needs no other file."""
     return _page(title, f"<pre>{escape(text)}</pre>")
 
 

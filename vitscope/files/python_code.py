@@ -20,22 +20,22 @@ from typing import Any
 from vitscope.errors import VitscopeError
 from vitscope.files.whole import write_text
 
-# What was found in sources, by digests of them: parsing is most of the cost of a digest.
+# What was found in sources, by their digests: parsing is most of the cost of a digest.
 _found: dict[str, list[Any]] = {}
-# A name that is used, and what is taken of it, or nothing: `np.mean` is ("np", "mean").
+# A name in use, and the attribute taken from it, or nothing: `np.mean` is ("np", "mean").
 Use = tuple[str, str]
-# A name that an import binds, the module, and what is imported from it, or nothing.
+# A name that an import binds, the module, and the name imported from it, or nothing.
 Imported = tuple[str, str, str]
 _MODULE = re.compile(r"[a-z_]\w*(\.[a-z_]\w*)+(?<!\.py)")
-# What a decorator of these does to a function has no effect elsewhere; others may register it.
+# These decorators have no effect beyond their function; others may register it somewhere.
 _PURE = {"cache", "lru_cache", "cached_property", "contextmanager", "dataclass", "overload"}
 _PURE |= {"inference_mode", "no_grad", "property", "staticmethod", "classmethod", "wraps"}
 
 
 def reached(modules: Iterable[str], file_of: Callable[[str], Path | None]) -> dict[str, Path]:
-    """Return the files of modules, and of all that they import and `file_of` finds.
+    """Return the files of modules and of everything that they import, as far as `file_of` finds it.
 
-    Modules that are imported by a computed name are not seen in the source.
+    It does not see modules that are imported by a computed name.
     """
     found: dict[str, Path] = {}
     pending = list(modules)
@@ -49,7 +49,7 @@ def reached(modules: Iterable[str], file_of: Callable[[str], Path | None]) -> di
 
 
 def imported(path: Path, module: str) -> tuple[str, ...]:
-    """Return what the source of a module may import: modules, and names that may be modules."""
+    """Return what a module's source may import: modules, and names that may be modules."""
     package = module if path.name == "__init__.py" else module.rpartition(".")[0]
     find = partial(imported_by, package=package)
     return tuple(read_once("imports", path.read_bytes(), package, str(path), find))
@@ -58,7 +58,7 @@ def imported(path: Path, module: str) -> tuple[str, ...]:
 def read_once(
     what: str, source: bytes, package: str, path: str, find: Callable[[ast.Module], Iterable[Any]]
 ) -> list[Any]:
-    """Return what is found in a source, which is parsed once; it is what JSON can hold."""
+    """Return the findings in a source, parsed only once; they are values that JSON can hold."""
     key = sha256(f"{what}\0{package}\0".encode() + source).hexdigest()
     if key not in _found:
         _found[key] = [*find(ast.parse(source, path))]
@@ -66,9 +66,9 @@ def read_once(
 
 
 def remember(file: Path) -> None:
-    """Know what was found before, by a file, and write what this process finds besides at its end.
+    """Load earlier findings from a file, and add this process's findings when it ends.
 
-    A file that is damaged or may not be written costs the time that it would have saved.
+    A damaged or unwritable file only costs the time that it would have saved.
     """
     with suppress(OSError, ValueError, TypeError, AttributeError):
         known = json.loads(file.read_text(encoding="utf-8"))
@@ -83,7 +83,7 @@ def remember(file: Path) -> None:
 
 
 def imported_by(tree: ast.AST, package: str) -> tuple[str, ...]:
-    """Return what code of a package may import: modules, and names that may be modules."""
+    """Return what code in a package may import: modules, and names that may be modules."""
     names: list[str] = []
     for node in _statements_run(tree):
         if isinstance(node, ast.Import):
@@ -94,7 +94,7 @@ def imported_by(tree: ast.AST, package: str) -> tuple[str, ...]:
 
 
 def base_of(node: ast.ImportFrom, package: str) -> str | None:
-    """Return what names are imported from; None where nothing is above, as Python itself says."""
+    """Return the module that names are imported from; None if it lies above the top package."""
     try:
         return resolve_name("." * node.level + (node.module or ""), package)
     except ImportError:
@@ -102,7 +102,7 @@ def base_of(node: ast.ImportFrom, package: str) -> str | None:
 
 
 def module_file(stem: Path) -> Path | None:
-    """Return the file of a module whose path without suffix is known: a package's, or its own."""
+    """Return the file of the module at a path without suffix: a package's file, or its own."""
     for path in (stem / "__init__.py", stem.with_name(f"{stem.name}.py")):
         if path.is_file():
             return path
@@ -110,21 +110,21 @@ def module_file(stem: Path) -> Path | None:
 
 
 def _statements_run(tree: ast.AST) -> Iterator[ast.AST]:
-    """Yield the statements of a module that are run: imports for types alone change no result."""
+    """Yield the statements that a module runs: imports only for types change no result."""
     pending = [tree]
     while pending:
         node = pending.pop()
         if is_for_types(node):
             continue
         yield node
-        # Statements alone hold imports; to look through all expressions takes ten times as long.
+        # Only statements hold imports; looking through all expressions takes ten times as long.
         for field in ("body", "orelse", "handlers", "finalbody", "cases"):
             inner = getattr(node, field, None)
             pending += inner if isinstance(inner, list) else ()
 
 
 def is_for_types(node: ast.AST) -> bool:
-    """Tell whether a statement is run by type checkers alone."""
+    """Tell whether only type checkers run a statement."""
     return isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"
 
 
@@ -138,8 +138,8 @@ def with_parents(module: str) -> list[str]:
 class Definition:
     """A statement of a module: the names that it binds, and what running it may use.
 
-    Without names, it is run wherever the module is imported. An import `for_types` binds a name
-    that the module has in annotations of functions alone.
+    A statement without names runs whenever the module is imported. An import `for_types` binds a
+    name that the module uses only in annotations of functions.
     """
 
     names: tuple[str, ...]
@@ -150,12 +150,12 @@ class Definition:
 
     @property
     def is_import(self) -> bool:
-        """Whether it does no more than bind a name of another module."""
+        """Whether it only binds a name of another module."""
         return bool(self.names) and not self.uses and len(self.imports) == 1
 
 
 def definitions(source: bytes, package: str, path: str) -> list[Definition]:
-    """Return what the source of a module of a package defines, in its order."""
+    """Return the definitions in the source of a package's module, in order."""
     find = partial(_read_definitions, package=package)
     return [
         Definition(
@@ -168,7 +168,7 @@ def definitions(source: bytes, package: str, path: str) -> list[Definition]:
 
 
 def _read_definitions(tree: ast.Module, package: str) -> Iterator[tuple[Any, ...]]:
-    """Yield the arguments of a definition for each statement."""
+    """Yield the arguments of a `Definition` for each statement."""
     written = _names_in(tree)
     statements = [_Stripped().visit(statement) for statement in _at_import(tree.body)]
     of_types = written - set[str]().union(*map(_names_in, statements))
@@ -187,7 +187,7 @@ def _names_in(tree: ast.AST) -> set[str]:
 
 
 def _at_import(body: list[ast.stmt]) -> Iterator[ast.stmt]:
-    """Yield the statements that an import of the module runs, but for texts alone."""
+    """Yield the statements that importing the module runs, except bare strings."""
     for statement in body:
         texts = isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Constant)
         if not texts and not is_for_types(statement):
@@ -199,7 +199,7 @@ def _digest(text: str) -> str:
 
 
 class _Stripped(ast.NodeTransformer):
-    """Leave out docstrings, annotations of functions, and what is imported for types."""
+    """Leaves out docstrings, annotations of functions, and imports for types."""
 
     def generic_visit(self, node: ast.AST) -> ast.AST:
         body = getattr(node, "body", None)
@@ -213,7 +213,7 @@ class _Stripped(ast.NodeTransformer):
 
 
 def _names_bound(statement: ast.stmt) -> list[str]:
-    """Return the names that a statement binds or changes; none if it is run in any case."""
+    """Return the names that a statement binds or changes; none if it always has to run."""
     if isinstance(statement, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
         return [statement.name] if all(map(_is_pure, statement.decorator_list)) else []
     if isinstance(statement, ast.Assign):
@@ -254,6 +254,6 @@ def _used(statement: ast.AST, package: str) -> tuple[list[Use], list[Imported]]:
         elif isinstance(node, ast.Name) and id(node) not in whole:
             uses[node.id, ""] = None
         elif isinstance(node, ast.Constant) and _MODULE.fullmatch(str(node.value)):
-            # A module that a text names may be imported by it.
+            # A string that names a module may serve to import it.
             imports["", str(node.value), ""] = None
     return [*uses], [*imports]

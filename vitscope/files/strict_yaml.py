@@ -21,12 +21,12 @@ from vitscope.errors import VitscopeError, quoted
 TEXT, MERGE = "tag:yaml.org,2002:str", "tag:yaml.org,2002:merge"
 LARGEST = 100_000
 INTEGER, FLOAT = "tag:yaml.org,2002:int", "tag:yaml.org,2002:float"
-# A sign and as many digits as every whole number of 64 bits can have.
+# A sign and the number of digits that every whole number of 64 bits fits in.
 LONGEST_INTEGER = 19
-# Control characters, halves of characters, and line ends that only some programs know.
+# Control characters, surrogate halves, and line ends that only some programs know.
 NO_TEXT = frozenset({"Cc", "Cs", "Zl", "Zp"})
-# What ends or hides the scripts of a page, into which Snakemake puts texts of a study as they are;
-# and marks of direction, by which a text shows other words than it has.
+# Texts that end or hide a page's scripts, into which Snakemake copies a study's texts unescaped;
+# and direction marks, which make a text show other words than it holds.
 _UNSAFE = re.compile("</|<!--|[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]")
 SCALARS = {
     "null": (r"~|null|Null|NULL|", ["~", "n", "N", ""]),
@@ -41,12 +41,12 @@ SCALARS = {
 
 
 class _Loader(yaml.SafeLoader):
-    """Reads plain values as YAML 1.2 has them."""
+    """Reads plain values by the rules of YAML 1.2."""
 
     yaml_implicit_resolvers: dict[str, list[Any]] = {}  # noqa: RUF012  (PyYAML's own attribute)
 
     def compose_node(self, parent: yaml.Node | None, index: Any) -> yaml.Node | None:
-        """Refuse tags: they turn values into what no setting is."""
+        """Refuse tags: they turn values into objects that no setting can be."""
         event = self.peek_event()  # type: ignore[no-untyped-call]
         if getattr(event, "tag", None) is not None:
             reason = f"found the tag {event.tag}, allowed: values without tags"
@@ -55,7 +55,7 @@ class _Loader(yaml.SafeLoader):
 
 
 class _FastLoader(_Loader):
-    """Reads the same twice as fast, by a parser in C that has poorer words for what is wrong."""
+    """Reads the same twice as fast, with a parser in C whose error messages are poorer."""
 
     def __init__(self, text: str) -> None:
         super().__init__("")
@@ -94,7 +94,7 @@ def load_yaml(path: Path) -> dict[str, Any]:
 
 
 def parse_yaml(text: str) -> Any:
-    """Return the value of a text; what is wrong with it is said by the parser in Python."""
+    """Return the value of a text; the parser in Python reports what is wrong with it."""
     if yaml.__with_libyaml__:
         with suppress(yaml.YAMLError):
             return _load(_FastLoader(text))
@@ -107,14 +107,14 @@ def _load(loader: _Loader) -> Any:
         if node is None:
             return None
         _check(node, {})
-        # A copy whose parts are each there once, so that a change stays where it is made.
+        # A copy that shares no parts, so that a change stays where it is made.
         return json.loads(json.dumps(loader.construct_document(node)))
     finally:
         loader.dispose()
 
 
 def _check(node: yaml.Node, sizes: dict[int, int]) -> int:
-    """Refuse keys that are no text or stand twice; return how many values a node stands for."""
+    """Refuse keys that are repeated or no text; return how many values a node stands for."""
     if id(node) in sizes:
         if sizes[id(node)] == 0:
             raise _refusal(node, "found an alias of what it is part of: write it out")
@@ -135,7 +135,7 @@ def _check(node: yaml.Node, sizes: dict[int, int]) -> int:
 
 
 def _check_scalar(node: yaml.ScalarNode) -> None:
-    """Refuse numbers that no setting can be, and text that no page or path can show."""
+    """Refuse numbers that no setting can have, and text that no page or path can show."""
     if node.tag == INTEGER and len(node.value) > LONGEST_INTEGER:
         raise _refusal(node, f"found a number of {len(node.value)} digits, allowed: 18 digits")
     if node.tag == FLOAT and isinf(float(node.value)):
@@ -167,7 +167,7 @@ def _refusal(node: yaml.Node, reason: str) -> ConstructorError:
 
 
 def _reason(error: yaml.YAMLError) -> str:
-    """Say where and why a text is no YAML."""
+    """Say where and why a text is not valid YAML."""
     if not isinstance(error, yaml.MarkedYAMLError):
         return str(error).splitlines()[0]
     where = error.problem_mark or error.context_mark

@@ -18,27 +18,27 @@ from typing import TYPE_CHECKING, Any
 from vitscope.errors import VitscopeError
 from vitscope.files.whole import atomic_path
 
-# Tables are declared by modules that are imported where nothing is read or written yet.
+# Modules that declare tables are imported before anything is read or written.
 if TYPE_CHECKING:
     import pandas as pd
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-# For each column the name of its type, "float64" or "list of float64", and its sentence.
+# For each column, its type's name, "float64" or "list of float64", and its sentence.
 Columns = dict[str, tuple[str, str]]
 
 SEAL, SEAL_BYTES = b"vitscope", 12
-# Marks in the metadata of a table that there must be a seal; tables of others have none.
+# The metadata key that says that a table must have a seal; other programs' tables have none.
 SEALED = "sealed"
 WARNINGS = "warnings"
-# Which model a file is of, in its metadata: its name, and the moment of training after a comma.
+# The metadata key for a file's model: its name, then the moment of training after a comma.
 OF = "of"
 DESCRIPTION = "description"
 
 
 @dataclass(frozen=True)
 class Table:
-    """A table by its name and its columns, each with a type and a sentence that says what it is."""
+    """A table's name and its columns, each with a type and a sentence that explains it."""
 
     name: str
     columns: Columns
@@ -56,7 +56,7 @@ class Table:
     def write(
         self, frame: "pd.DataFrame", path: Path | str, metadata: Mapping[str, str] | None = None
     ) -> None:
-        """Write a frame, whose columns must be exactly the documented ones."""
+        """Write a frame, which must have exactly the documented columns."""
         data = self.to_bytes(frame, metadata)
         with atomic_path(path) as partial:
             partial.write_bytes(data)
@@ -64,7 +64,7 @@ class Table:
     def to_bytes(
         self, frame: "pd.DataFrame", metadata: Mapping[str, str] | None = None, **layout: Any
     ) -> bytes:
-        """Return a frame as the file of it; `layout` is how parquet lays out its pages."""
+        """Return a frame as the bytes of its file; `layout` tells parquet how to lay out pages."""
         import pyarrow as pa
         import pyarrow.parquet as pq
 
@@ -88,7 +88,7 @@ class Table:
     def read_with_facts(
         self, path: Path | str, data: "pa.Buffer | None" = None
     ) -> "tuple[pd.DataFrame, dict[str, str]]":
-        """Read the table and what was written with it; its file may be in memory as `data`."""
+        """Read the table and its metadata; the file may be in memory as `data`."""
         with _open(path, data) as file:
             table, facts = file.read(use_threads=False), _facts_of(file)
         name = facts.get("table", self.name)
@@ -105,7 +105,7 @@ class Table:
         return pd.DataFrame(columns=list(self.columns))
 
 
-# Parts of several measures in one file, since they were measured in one pass.
+# Parts of several measures that were measured in one pass share a file.
 PARTS = Table(
     "parts",
     {
@@ -120,7 +120,7 @@ def write_parts(parts: Mapping[str, bytes], path: Path | str) -> None:
     import pandas as pd
 
     frame = pd.DataFrame({"measure": [*parts], "part": [*parts.values()]})
-    # Each part is read alone; it is compressed already, and large.
+    # Each part is read alone, is large, and is already compressed.
     layout: dict[str, Any] = {"compression": "none", "use_dictionary": False}
     layout |= {"write_statistics": False, "row_group_size": 1}
     with atomic_path(path) as partial:
@@ -128,7 +128,7 @@ def write_parts(parts: Mapping[str, bytes], path: Path | str) -> None:
 
 
 def has_part(path: Path, measure: str) -> bool:
-    """Tell whether there is a file of parts, and one of a measure in it."""
+    """Tell whether a file of parts exists and holds one of a measure."""
     if not path.is_file():
         return False
     with _open_unread(path) as file:
@@ -138,10 +138,10 @@ def has_part(path: Path, measure: str) -> bool:
 def read_part(
     table: Table, path: Path | str, measure: str
 ) -> "tuple[pd.DataFrame, dict[str, str]]":
-    """Read the part of a measure, and what was written with it.
+    """Read a measure's part and its metadata.
 
-    It is in its own file or in one of several measures, whose other parts are not read: then its
-    own seal is what is checked, and not that of the file.
+    The part has its own file, or shares one with other measures. Then the other parts are not
+    read, and the part's own seal is checked instead of the file's.
     """
     data = None
     with _open_unread(path) as file:
@@ -155,7 +155,7 @@ def read_part(
 
 
 def _measures_in(parts: "pq.ParquetFile") -> list[str]:
-    """Return the measures of a file of parts, of which each has a row group."""
+    """Return the measures in a file of parts, which has a row group for each."""
     groups = range(parts.num_row_groups)
     return [parts.read_row_group(each, ["measure"])["measure"][0].as_py() for each in groups]
 
@@ -172,7 +172,7 @@ def _footer(data: bytes | memoryview) -> int:
 
 
 def _seal_holds(data: memoryview) -> bool | None:
-    """Return whether the seal of a parquet file is right; None if it has none."""
+    """Tell whether a parquet file's seal is right; None if it has no seal."""
     footer = _footer(data)
     start = footer - SEAL_BYTES
     if start < 0 or data[start : start + len(SEAL)] != SEAL:
@@ -183,7 +183,7 @@ def _seal_holds(data: memoryview) -> bool | None:
 
 @contextmanager
 def _open(path: Path | str, data: "pa.Buffer | None" = None) -> "Iterator[pq.ParquetFile]":
-    """Open a table, all of which is read and held against its seal."""
+    """Open a table after reading all of it and checking its seal."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -191,8 +191,8 @@ def _open(path: Path | str, data: "pa.Buffer | None" = None) -> "Iterator[pq.Par
         data = pa.py_buffer(Path(path).read_bytes()) if data is None else data
         holds = _seal_holds(memoryview(data).cast("B"))
         if holds is not False:
-            # From memory and in this thread: Arrow's own threads, when they read a file of Python,
-            # may still be reading when the interpreter ends, and abort it.
+            # Read from memory and in this thread: Arrow's own threads may still be reading a
+            # Python file when the interpreter ends, and abort it.
             file = pq.ParquetFile(pa.BufferReader(data))
             holds = holds or SEALED.encode() not in (file.schema_arrow.metadata or {})
         if not holds:
@@ -204,7 +204,7 @@ def _open(path: Path | str, data: "pa.Buffer | None" = None) -> "Iterator[pq.Par
 
 @contextmanager
 def _open_unread(path: Path | str) -> "Iterator[pq.ParquetFile]":
-    """Open a table of which no more is read than is asked for, so that its seal is not checked."""
+    """Open a table and read only what is asked for, without checking its seal."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -214,13 +214,13 @@ def _open_unread(path: Path | str) -> "Iterator[pq.ParquetFile]":
 
 @contextmanager
 def _refusing(path: Path | str) -> Iterator[None]:
-    """Say in a sentence why a file cannot be read; one that is damaged may lack columns or rows."""
+    """Say in a sentence why a file cannot be read; a damaged one may lack columns or rows."""
     import pyarrow as pa
 
     try:
         yield
     except (OSError, pa.ArrowException, UnicodeDecodeError, LookupError) as error:
-        # Arrow reports damaged pages by an OSError without a number.
+        # Arrow reports damaged pages as an OSError without a number.
         if isinstance(error, OSError) and error.errno:
             reason = os.strerror(error.errno)
             raise VitscopeError(f"Cannot read the table {path}: {reason}.") from error
@@ -237,9 +237,9 @@ def read_frame(path: Path | str) -> "pd.DataFrame":
 
 
 def write_csv(frame: "pd.DataFrame", path: Path | str) -> None:
-    """Write a frame as CSV, with all digits; a list in a cell is in JSON, a picture in Base64.
+    """Write a frame as CSV with all digits; cells hold lists as JSON and pictures as Base64.
 
-    A text that a spreadsheet would compute as a formula gets a `'` before it.
+    A `'` goes before text that a spreadsheet would compute as a formula.
     """
     cells = frame.astype(object).map(_in_text)
     with atomic_path(path) as partial:
@@ -267,23 +267,23 @@ def _facts_of(file: "pq.ParquetFile") -> dict[str, str]:
 
 
 def check_of(path: Path | str, found: str | None, model: str) -> None:
-    """Refuse a file that says that it is of another model; what is in memory says nothing."""
+    """Refuse a file that says it belongs to another model; data in memory says nothing."""
     if found and found.partition(",")[0] != model:
         raise VitscopeError(f"{path} is of {found} and not of {model}: delete it and run again.")
 
 
 def warning_metadata(warnings: Sequence[str]) -> dict[str, str]:
-    """Return the metadata of a table with reasons to doubt its values, if there are any."""
+    """Return the metadata that lists reasons to doubt a table's values, if it has any."""
     return {WARNINGS: json.dumps(warnings)} if warnings else {}
 
 
 def add_warnings(metadata: Mapping[str, str], warnings: Sequence[str]) -> dict[str, str]:
-    """Return metadata of a table with further reasons to doubt its values."""
+    """Add reasons to doubt a table's values to its metadata."""
     known = json.loads(metadata.get(WARNINGS, "[]"))
     return {**metadata, **warning_metadata([*dict.fromkeys([*known, *warnings])])}
 
 
 def read_warnings(paths: Iterable[Path | str]) -> list[str]:
-    """Return the reasons to doubt the values of tables, each once."""
+    """Return the reasons to doubt the values of these tables, each once."""
     found = (json.loads(read_metadata(path).get(WARNINGS, "[]")) for path in paths)
     return list(dict.fromkeys(reason for reasons in found for reason in reasons))

@@ -25,7 +25,7 @@ import numpy.typing as npt
 from vitscope.errors import VitscopeError
 from vitscope.files.whole import atomic_path
 
-# NumPy has no bfloat16: such a tensor is read as its 16 raw bits.
+# NumPy has no bfloat16: such a tensor is read as raw 16-bit numbers.
 DTYPES: dict[str, np.dtype[Any]] = {
     "F64": np.dtype("<f8"),
     "F32": np.dtype("<f4"),
@@ -42,7 +42,7 @@ CHECKSUMS = "checksums"
 HEADER_DIGITS, TENSOR_DIGITS = 8, 16
 WORDS = (np.uint64, np.uint32, np.uint16, np.uint8)
 MODULUS = 1 << 64
-# A block that is summed stays in a core's second-level cache.
+# Sum in blocks that stay in a core's second-level cache.
 BLOCK_BYTES = 1 << 20
 
 
@@ -54,7 +54,7 @@ def as_float(raw: npt.NDArray[Any], dtype: str) -> npt.NDArray[Any]:
 
 
 def row_sums(rows: npt.NDArray[Any]) -> npt.NDArray[np.uint64]:
-    """Return the sum of the 64-bit words of each of contiguous rows."""
+    """Return the sum of 64-bit words of each row; rows must be contiguous."""
     count = len(rows) if rows.ndim else 1
     if rows.size == 0:
         return np.zeros(count, np.uint64)
@@ -89,7 +89,7 @@ def _with_checksums(
     metadata: Mapping[str, str],
     sums: Mapping[str, int],
 ) -> bytes:
-    """Return the header with the checksums of all tensors, and before them its own."""
+    """Return the header with its own checksum and, after it, those of all tensors."""
     of_tensors = "".join(f"{sums[name] % MODULUS:0{TENSOR_DIGITS}x}" for name in tensors)
     blank = "0" * HEADER_DIGITS + of_tensors
     header = _header(tensors, {**metadata, CHECKSUMS: blank})
@@ -98,7 +98,7 @@ def _with_checksums(
 
 
 def _read_sums(header: bytes, stored: str, names: list[str]) -> dict[str, int]:
-    """Return the checksums of the tensors, if the header has its own."""
+    """Return the tensors' checksums, if the header's own checksum is right."""
     if len(stored) != HEADER_DIGITS + TENSOR_DIGITS * len(names):
         raise ValueError(CHECKSUMS)
     blank = "0" * HEADER_DIGITS + stored[HEADER_DIGITS:]
@@ -122,7 +122,7 @@ def _find_end(entries: Mapping[str, Any]) -> int:
 
 
 class TensorWriter:
-    """Write the rows of tensors of known shape, each once, in any order, to a safetensors file."""
+    """Writes rows of tensors of known shapes, each once and in any order, to a safetensors file."""
 
     def __init__(
         self,
@@ -162,13 +162,13 @@ class TensorWriter:
             view, offset = view[written:], offset + written
 
     def amend(self, key: str, value: str) -> None:
-        """Give an entry of the metadata its value, as long as the one that held its place."""
+        """Set a metadata entry to a value as long as its placeholder."""
         if len(value) != len(self._metadata[key]):
             raise ValueError(f"{key}: {value!r} has not the length of {self._metadata[key]!r}")
         self._metadata[key] = value
 
     def write(self, name: str, first_row: int, rows: npt.NDArray[Any]) -> None:
-        """Write `rows` to their place, the first of them at `first_row`."""
+        """Write `rows` to their place, which starts at `first_row`."""
         dtype, shape = self._tensors[name]
         if rows.dtype != DTYPES[dtype] or rows.ndim != len(shape) or rows.shape[1:] != shape[1:]:
             raise ValueError(f"{name}: got {rows.dtype}{rows.shape}, expected {dtype}{shape}")
@@ -182,7 +182,7 @@ class TensorWriter:
 
 
 class TensorFile:
-    """Read a safetensors file that a `TensorWriter` wrote, and notice damage."""
+    """Reads a safetensors file that a `TensorWriter` wrote, and notices damage."""
 
     def __init__(self, path: Path | str) -> None:
         self.path = Path(path)
@@ -225,15 +225,15 @@ class TensorFile:
         return tuple(self._entries[name]["shape"])
 
     def array(self, name: str) -> npt.NDArray[Any]:
-        """Return a tensor as a read-only memory map, of which every byte was checked."""
+        """Return a tensor as a read-only memory map after checking every byte."""
         self.verify(name)
         return self.mapped(name)
 
     def on_gpu(self, name: str) -> None:
-        """Return nothing: what is in a file lies on no GPU."""
+        """Return None: a tensor in a file is on no GPU."""
 
     def mapped(self, name: str) -> npt.NDArray[Any]:
-        """Return a tensor as a read-only memory map; the caller has to `check` what it reads."""
+        """Return a tensor as a read-only memory map; the caller must `check` what it reads."""
         entry, shape = self._entries[name], self.shape(name)
         if prod(shape) == 0:
             return np.zeros(shape, DTYPES[entry["dtype"]])
@@ -246,7 +246,7 @@ class TensorFile:
         )
 
     def verify(self, *names: str) -> None:
-        """Read tensors, or all, and refuse them if they are not what was written."""
+        """Read these tensors, or all, and refuse them if they differ from what was written."""
         for name in names or self.names:
             if name not in self._sums:
                 continue
@@ -262,19 +262,19 @@ class TensorFile:
             self.check(name, total)
 
     def check(self, name: str, total: int) -> None:
-        """Refuse a tensor whose rows were read if their checksums do not add up to its own."""
+        """Refuse a tensor if the checksums of the rows read do not add up to its own."""
         if name not in self._sums:
             return
         if total % MODULUS != self._sums[name]:
             raise self._damaged(f"{name} is not what was written")
-        # Once is enough: what changes from now on is noticed by the next job.
+        # Check once: the next job notices later changes.
         del self._sums[name]
 
     def read(self, name: str, first_row: int, rows: npt.NDArray[Any]) -> npt.NDArray[Any]:
-        """Return the rows of a tensor from `first_row` on, in `rows`, of their shape and type.
+        """Read a tensor's rows from `first_row` on into `rows`, which has their shape and type.
 
-        Where every row is read once, this is faster than the memory map: memory that is used again
-        costs less than pages that have to be mapped first. The caller has to `check` them.
+        To read every row once, this is faster than the memory map: reusing memory costs less than
+        mapping pages first. The caller must `check` the rows.
         """
         dtype, shape = DTYPES[self.dtype(name)], self.shape(name)
         if rows.dtype != dtype or rows.shape[1:] != shape[1:]:

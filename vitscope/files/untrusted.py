@@ -15,18 +15,18 @@ DISGUISES = {
     b"[": "an answer in JSON",
     b"version https://git-lfs.github.com/spec/": "a Git LFS pointer",
 }
-# What no text has, and the first bytes of every file of numbers.
+# Bytes that no text has, but that occur among the first ones of every file of numbers.
 _NO_TEXT = re.compile(rb"[\0-\x08\x0e-\x1f]")
-# Pictures in digits.
+# PNM pictures whose values are written in digits.
 _PICTURE = re.compile(rb"P[1-3]\s")
-# What any file may take, and how many times its size besides.
+# The memory in bytes that any file may take, and the multiple of its size on top.
 LEAST = 512 << 20
 TIMES = 4
 T = TypeVar("T")
 
 
 def disguise_of(path: Path) -> str | None:
-    """Return what a file is instead of data, by how it begins; None if it may be data."""
+    """Tell from its beginning what a file is instead of data; None if it may be data."""
     with path.open("rb") as file:
         start = file.read(512)
     if _NO_TEXT.search(start):
@@ -38,10 +38,10 @@ def disguise_of(path: Path) -> str | None:
 
 @contextmanager
 def bounded_memory(path: Path) -> Iterator[None]:
-    """Refuse a file when reading it takes more memory than a file of its size can need.
+    """Refuse a file if reading it takes more memory than a file of its size can need.
 
-    The limit is that of the whole process, on what it may write to, and is lifted afterwards. A
-    folder, whose size says nothing, has no limit; neither has any file where Linux is not.
+    The limit holds for the writable memory of the whole process, and is lifted afterwards. A
+    folder has no limit, as its size says nothing, and on systems other than Linux no file has one.
     """
     before = resource.getrlimit(resource.RLIMIT_DATA)
     try:
@@ -65,7 +65,7 @@ def bounded_memory(path: Path) -> Iterator[None]:
 
 
 def bounded_steps(path: Path, steps: Iterable[T]) -> Iterator[T]:
-    """Yield what is read of a file step by step; each step has its own limit."""
+    """Yield what a file holds step by step, with a memory limit for each step."""
     iterator, end = iter(steps), object()
     while True:
         with bounded_memory(path):

@@ -14,7 +14,7 @@ from vitscope.errors import VitscopeError
 def atomic_path(path: Path | str) -> Iterator[Path]:
     """Yield a temporary path beside `path` that takes its place only if the block succeeds.
 
-    The temporary name is fixed, so that a run after a kill overwrites what the kill left.
+    The temporary name is fixed, so that a run after a kill overwrites what was left.
     """
     target = Path(path)
     partial = target.with_name(f".{target.name}.partial")
@@ -23,7 +23,7 @@ def atomic_path(path: Path | str) -> Iterator[Path]:
         yield partial
         partial.replace(target)
     except OSError as error:
-        # From writing, and not from a file that was read meanwhile.
+        # The error must come from writing, not from a file that was read meanwhile.
         named = None if error.filename is None else Path(os.fsdecode(error.filename))
         if error.errno is None or named not in {None, partial, target, *target.parents}:
             raise
@@ -32,7 +32,7 @@ def atomic_path(path: Path | str) -> Iterator[Path]:
             f"writable."
         ) from error
     finally:
-        # Where the folder could not be made, there is no partial file, and unlinking says so.
+        # If the folder could not be made, no partial file exists, and unlinking fails.
         with suppress(OSError):
             partial.unlink()
 
@@ -58,6 +58,6 @@ def sha256_of(path: Path | str) -> str:
 def md5_of(path: Path | str) -> str:
     """Return the MD5 of a file as hexadecimal digits."""
     with Path(path).open("rb") as file:
-        # MD5 is what some publishers give; it guards against damage, not against malice.
+        # Some publishers give only an MD5; it guards against damage, not against malice.
         md5 = hashlib.md5(usedforsecurity=False)
         return hashlib.file_digest(file, lambda: md5).hexdigest()

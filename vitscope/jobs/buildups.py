@@ -10,7 +10,7 @@ from vitscope.networks.building.family import module_of
 
 
 def what_is_tried(study: Study, name: str) -> Values:
-    """Return what a build-up tries: its baseline as an AlterNet, and how far it goes."""
+    """Return the baseline of a build-up as an AlterNet, and how far the build-up goes."""
     entry = study.buildups[name]
     baseline = study.network(entry.baseline)
     kept = ("block", "blocks", "width")
@@ -25,12 +25,12 @@ def what_is_tried(study: Study, name: str) -> Values:
 
 
 def weights_of_steps(study: Study, name: str) -> str:
-    """Return whose weights the networks of a build-up have: `bundled`, or `trained` here."""
+    """Return where a build-up's weights come from: `bundled`, or `trained` here."""
     return "trained" if study.buildups[name].weights is None else "bundled"
 
 
 def bundled_step(study: Study, name: str, step: int) -> str | None:
-    """Return where the bundled weights of a step are, below the root; None if they are trained."""
+    """Return the path of a step's bundled weights below the root; None if they are trained."""
     weights = study.buildups[name].weights
     return None if weights is None else f"{weights['bundled']}/step_{step}.safetensors"
 
@@ -92,9 +92,9 @@ MEASURE_STEP = Job(
 
 
 def tabulate_buildup(inputs: Files, outputs: Files, values: Values, resources: Resources) -> None:
-    """Write a row per step, with what was decided; and the best network as a model of a study.
+    """Write a row for each step with its decision, and the best network as a model of a study.
 
-    The rule adds `weights` to the values: where a study finds them for each step.
+    The rule adds `weights` to the values: where a study finds the weights of each step.
     """
     from vitscope.buildup.rule import describe_model, plan_of
     from vitscope.buildup.table import BUILDUP, RESULT, digests_of, scores_of, tabulate

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def _figures_with_claims(study: Study) -> dict[str, Values]:
-    """Return the figures that the paper may claim something of, and who counts it."""
+    """Return the figures that the paper may make claims about, and what counts those claims."""
     found = {}
     measures = registry.of(study)
     for name, figure in study.figures.items():
@@ -50,7 +50,7 @@ def _values_of_claims(study: Study, names: Names) -> Values:
 
 
 def traits_of(study: Study, model: str) -> Values:
-    """Return what tells a model from others, its network as its family builds it."""
+    """Return the traits that tell a model from others, with its network as its family builds it."""
     entry, said = study.models[model], study.traits_of(model)
     others = {key: value for key, value in said.items() if not key.startswith("arch.")}
     arch = complete(entry.family, entry.arch)
@@ -58,7 +58,7 @@ def traits_of(study: Study, model: str) -> Values:
 
 
 def count_claims(inputs: Files, outputs: Files, values: Values, resources: Resources) -> None:
-    """Write the claims and agreements as tables, and all of it as a page."""
+    """Write claims and agreements as tables, and both together as a page."""
     from vitscope.claims.counting import add_recipes, joined, trainings
     from vitscope.claims.report import introduction, list_warnings, sections
     from vitscope.claims.tables import AGREEMENT, CLAIMS
@@ -97,7 +97,7 @@ COUNT_CLAIMS = Job(run=count_claims, values=_values_of_claims)
 
 
 def _evidence_of(figure: Values) -> "Evidence":
-    """Return what is claimed of a figure, and what it is counted on."""
+    """Return the claims about a figure and the data on which they are counted."""
     found = resolve_name(figure["claims"])
     evidence: Evidence = found(**figure["own"]) if "own" in figure else found
     return evidence
@@ -125,7 +125,7 @@ def _count_of_figure(
     files: list[str],
     traits_of: Values,
 ) -> "tuple[pd.DataFrame, pd.DataFrame]":
-    """Return the claims of a figure, and how well it agrees with the published one."""
+    """Return the claims about a figure and how well it agrees with the published one."""
     from vitscope.claims import counting
     from vitscope.claims.agreement import score_agreement
     from vitscope.claims.points import at_snapshots, read_published_of

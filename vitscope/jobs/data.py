@@ -9,7 +9,7 @@ from vitscope.measures import registry
 
 
 def _address_of_archive(study: Study, names: Names) -> Values:
-    # No more than this: users of one cache share what they download from the same address.
+    # Only these two: users of one cache share what they download from the same address.
     source = study.data[names["dataset"]].source
     return {"archive": declared(source["kind"]).archive, "source": source}
 
@@ -26,12 +26,12 @@ FETCH_ARCHIVE = Job(run=fetch_archive, values=_address_of_archive)
 
 def _address_of_file(study: Study, names: Names) -> Values:
     entry = study.videos[names["video"]] if "video" in names else study.data[names["dataset"]]
-    # No more than this: users of one cache share what they download from the same address.
+    # Only these two: users of one cache share what they download from the same address.
     return {key: entry.source[key] for key in ("url", "sha256") if key in entry.source}
 
 
 def fetch_file(inputs: Files, outputs: Files, values: Values, resources: Resources) -> None:
-    """Download the file, and write what it hashed to into the lock file of the study."""
+    """Download the file and record its hash in the study's lock file."""
     from vitscope.web.lockfile import download
 
     file, lock = Path(outputs["file"]), Path(resources.lock)
@@ -41,7 +41,7 @@ def fetch_file(inputs: Files, outputs: Files, values: Values, resources: Resourc
 FETCH_FILE = Job(run=fetch_file, values=_address_of_file)
 
 
-# The settings of a data set that decide what is in the file of a split.
+# Settings of a data set that decide the content of a split's file.
 MADE_BY = (
     "source",
     "classes",
@@ -52,10 +52,10 @@ MADE_BY = (
     "resize",
     "interpolation",
 )
-# Seconds for a million pixels, cut from photographs of 3 million pixels to 224x224; images
-# of ImageNet take a tenth.
+# Seconds for a million pixels, measured on photographs of 3 million pixels cut to 224x224;
+# images of ImageNet take a tenth.
 SECONDS_TO_READ = 0.6
-# Where neither the study nor a file says how many images a source has: as many as ImageNet.
+# Assumed where neither the study nor a file says how many images a source has: ImageNet's.
 UNCOUNTED_IMAGES = 50_000
 
 
@@ -68,7 +68,7 @@ def _values_of_split(study: Study, names: Names) -> Values:
         "split": split,
         "settings": {key: getattr(data, key) for key in MADE_BY}
         | {"splits": {split: asdict(data.splits[split])}},
-        # The date of a folder does not say what is in it.
+        # A folder's date does not show whether its content has changed.
         "listing": None if path is None else listing_digest(path),
         "modules": [f"vitscope.data.sources.{data.source['kind']}"],
     }
@@ -103,12 +103,12 @@ BUILD_SPLIT = Job(
 )
 
 
-# For a million pixels: by glass_blur at 224 pixels, the slowest corruption.
+# Seconds for a million pixels of glass_blur, the slowest corruption, at 224 pixels.
 SECONDS_TO_CORRUPT = 0.6
 
 
 def corruptions_of(study: Study) -> Values:
-    """Return which images are corrupted, and how severely."""
+    """Return which images to corrupt, and how severely."""
     (measure,) = (m for m in map(registry.declared, registry.names()) if "corrupted" in m.reads)
     return measure.corrupted(study)
 
@@ -124,7 +124,7 @@ def _values_of_corrupted(study: Study, names: Names) -> Values:
 
 
 def _images_corrupted(request: Request) -> int | None:
-    """Return how many images are made, if that is known."""
+    """Return how many corrupted images the job makes, if that is known."""
     wanted = corruptions_of(request.study)
     known = [count for count in (wanted["images"], request.images) if count is not None]
     return min(known) * len(wanted["severities"]) if known else None
@@ -142,7 +142,7 @@ def _bytes_of_corrupted(request: Request) -> int | None:
 
 
 def corrupt_images(inputs: Files, outputs: Files, values: Values, resources: Resources) -> None:
-    """Write the corrupted images, or take the official ones if they are there."""
+    """Write the corrupted images, copied from the official ones if these are at hand."""
     from vitscope.corruptions.corrupted import build
     from vitscope.jobs.opening import open_images
 

@@ -8,31 +8,31 @@ from vitscope.jobs.job import Study, Values
 if TYPE_CHECKING:
     from vitscope.settings.keys import Model
 
-# How many classes the caption of a figure lists; the record of the run has all.
+# A figure's caption lists this many classes; the record of the run lists all.
 SHOWN_CLASSES = 20
 
 
 def title(study: Study) -> str:
-    """Return what to call a study."""
+    """Return the title of a study."""
     return f"{study.name} ({study.title})"
 
 
 def labels(study: Study) -> dict[str, str]:
-    """Return what to call each model that is shown."""
+    """Return the label of each model that is shown."""
     return {name: study.models[name].label for name in study.models_of()}
 
 
 def members(study: Study, figure: str) -> list[Values]:
-    """Return the models of a figure, as it is drawn of them."""
+    """Return the models of a figure as its drawing takes them."""
     return [member(study, name) for name in study.figures[figure].models]
 
 
-# Families that say nothing of how a network is built.
+# Families whose name does not tell how a network is built.
 _ANY = ("hf", "python", "timm")
 
 
 def member(study: Study, name: str) -> Values:
-    """Return what figures take of a model: name, label, family, epoch, and which of its family.
+    """Return a model's name, label, family, epoch and place in its family, for figures.
 
     An AlterNet without attention is the ResNet that it was built from.
     """
@@ -50,14 +50,14 @@ def member(study: Study, name: str) -> Values:
 
 
 def data(study: Study, name: str) -> str:
-    """Return what a data set is, in a few words."""
+    """Describe a data set in a few words."""
     entry = study.data[name]
     return f"{name}, {entry.classes} classes" if entry.classes else name
 
 
 def classes(study: Study, dataset: str, splits: list[str]) -> dict[str, str]:
-    """Return which class has which number, where the order of folders or the study decides it."""
-    # Imported here, as in every job: a job that runs reads no study, nor what checks one.
+    """Return the number of each class, where the order of folders or the study decides it."""
+    # Imported here, as in every job: a job that runs reads and checks no study.
     from vitscope.studies.data_sets import named_classes
 
     entry = study.data[dataset]
@@ -69,21 +69,21 @@ def classes(study: Study, dataset: str, splits: list[str]) -> dict[str, str]:
 
 
 def weights(model: "Model") -> dict[str, str]:
-    """Return where the weights of a model come from."""
+    """Describe where the weights of a model come from."""
     from vitscope.networks.checkpoints import weight_sources
 
     return {f"Checkpoint of {model.label}": weight_sources.describe_source(model.checkpoint)}
 
 
 def norms(model: "Model") -> dict[str, str]:
-    """Return that a model is read before the norms of sums, where the study says so."""
+    """Note that a model is read before the norms of sums, if the study says so."""
     if model.norms == "after":
         return {}
     return {f"Cut points of {model.label}": "before the norms of sums of stream and branch"}
 
 
 def trajectory(model: "Model") -> dict[str, str]:
-    """Return where the weights come from that a model had in training."""
+    """Describe where the weights that a model had during training come from."""
     from vitscope.networks.checkpoints import weight_sources
 
     what = f"Trajectory of {model.label}"

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def facts_of_figure(study: Study, figure: str) -> dict[str, str]:
-    """Return what a figure is made from, for its caption and its metadata."""
+    """Describe what a figure is made from, for its caption and its metadata."""
     entry = study.figures[figure]
     models = [study.models[name] for name in entry.models]
     measure = registry.of(study).declared(entry.measure)
@@ -83,7 +83,7 @@ DRAW_FIGURE = Job(run=draw_figure, values=_values_of_figure)
 def read_points(
     inputs: Files, values: Values
 ) -> "tuple[dict[str, pd.DataFrame], dict[str, Published] | None]":
-    """Return the tables of a figure, and its published points; None if its kind shows none."""
+    """Return the tables of a figure and its published points; None if its kind shows none."""
     import pandas as pd
 
     from vitscope.claims.points import read_published_of
@@ -106,7 +106,7 @@ def _digests(inputs: Files, values: Values) -> dict[str, str]:
     found = {}
     labels = {member["model"]: member["label"] for member in values["members"]}
     for path in inputs[next(iter(values["tables"]))]:
-        # The name of a table says which model it is of, or which pair.
+        # A table is named after its model or its pair of models.
         models = by_prefix(Path(path).stem)
         for key, digest in read_metadata(path).items():
             if key.endswith("_sha256"):

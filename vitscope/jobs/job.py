@@ -19,14 +19,14 @@ if TYPE_CHECKING:
     from vitscope.settings.keys import Dataset
     from vitscope.settings.study import Study as Study
 else:
-    # A job that runs reads no study, nor what checks one.
+    # A job that runs reads and checks no study.
     Study = Any
 
-# The wildcards of a job: which model, measure, part and so on of a study it is about.
+# The wildcards of a job: they name its model, measure, part and so on.
 Names = Mapping[str, str]
-# Plain values that the result of a job depends on: when they change, it runs again.
+# Plain values that a job's result depends on: when they change, the job runs again.
 Values = dict[str, Any]
-# Paths by their names, or lists of paths. In memory, an input may be what would be read there.
+# Paths, or lists of paths, by name. In memory, an input may be the content itself.
 Files = Mapping[str, Any]
 
 HERE = Path(__file__).parent
@@ -34,10 +34,10 @@ HERE = Path(__file__).parent
 
 @dataclass(frozen=True)
 class Network:
-    """What a network takes for one image: multiply-adds, and bytes of what it computes.
+    """The cost of one image in a network: multiply-adds, and bytes of what it computes.
 
-    `activations` are the bytes of all that it computes, `peak` the most that are needed at once,
-    `weights` the bytes of its parameters, and `values` the numbers in its latents.
+    `activations` are the bytes of everything that it computes, `peak` the most that it needs at
+    once, `weights` the bytes of its parameters, and `values` the count of numbers in its latents.
     """
 
     operations: int
@@ -50,7 +50,7 @@ class Network:
 
 @dataclass(frozen=True)
 class Request:
-    """A job of a study, with what is known of it: its network, its images, and what it loads."""
+    """A job of a study and what is known about it: its network, its images, and what it loads."""
 
     study: Study
     names: Names
@@ -60,14 +60,14 @@ class Request:
 
     @property
     def dataset(self) -> "Dataset":
-        """The data set that the images of the job are of."""
+        """The data set from which the job takes its images."""
         if "model" in self.names:
             return self.study.dataset_of(self.names["model"])
         return self.study.data[self.names["dataset"]]
 
 
 def model_of(study: Study, names: Names) -> str | None:
-    """Return the model that a job is about: of a build-up, the one that it begins with."""
+    """Return the model that a job is about: for a build-up, its baseline."""
     if "buildup" in names:
         return study.buildups[names["buildup"]].baseline
     return study.videos[names["video"]].model if "video" in names else names.get("model")
@@ -75,12 +75,12 @@ def model_of(study: Study, names: Names) -> str | None:
 
 @dataclass(frozen=True)
 class Takes:
-    """What a job takes beside its start.
+    """What a job costs, apart from starting it.
 
-    `work` counts passes of images through a network, `seconds` what is done besides, and `writes`
-    the bytes of what is large. `split` is where its images are from, if it is not the split that is
-    measured; `loads` are the inputs that are in memory as a whole. `builds` tells that the network
-    is counted where no block table says what it takes.
+    `work` counts passes of images through a network, `seconds` the time for the rest, and `writes`
+    the bytes of large files. `split` is where its images are from, if it is not the split that is
+    measured; `loads` are the inputs that it holds whole in memory. `builds` tells that the network
+    is counted where no block table states its cost.
     """
 
     torch: bool = False
@@ -90,7 +90,7 @@ class Takes:
     split: str | None = None
     loads: tuple[str, ...] = ()
     builds: bool = False
-    # Megabytes of a process beside the one that works.
+    # Megabytes of a helper process.
     beside: int = 0
 
 
@@ -98,8 +98,8 @@ class Takes:
 class Job:
     """A kind of work, which `run` does, from paths to paths.
 
-    `values` say under `modules` which modules it imports by computed names, which no source shows;
-    `batches` is the setting that says how many images are in memory at once.
+    `values` list under `modules` the modules that it imports by computed names, which its source
+    does not show; `batches` is the setting that says how many images are in memory at once.
     """
 
     run: "Run"
@@ -108,31 +108,31 @@ class Job:
     batches: str | Callable[[Names, Values], str | None] | None = None
 
     def batch_setting(self, names: Names, values: Values) -> str | None:
-        """Return the setting that says how many images are in memory at once, if there is one."""
+        """Return the setting that says how many images are in memory at once, if any."""
         return self.batches(names, values) if callable(self.batches) else self.batches
 
     def takes_of(self, request: Request) -> Takes:
-        """Return what a job of this kind takes."""
+        """Return the cost of a job of this kind."""
         return self.takes(request.study, request.names) if callable(self.takes) else self.takes
 
 
 @dataclass(frozen=True)
 class Resources:
-    """What a job is given that its result does not depend on.
+    """What a job is given that does not change its result.
 
-    `label` is what to call the job's subject in messages, `lock` the lock file of the study.
+    `label` names the job's subject in messages, `lock` is the study's lock file.
     """
 
     threads: int = 1
     label: str = ""
     lock: str = ""
     say: Callable[[str], None] = print
-    # Is told how many images a network was given, each time.
+    # Called with the number of images each time that a network is given some.
     count: Callable[[int], object] = lambda images: None
     warn: Callable[[str], None] = lambda warning: print(f"warning: {warning}")
 
     def say_of_it(self, text: str) -> None:
-        """Say something of the subject, which others that run beside it are told from."""
+        """Print a message that begins with the subject, to tell it from jobs that run beside it."""
         self.say(f"{self.label}: {text}" if self.label else text)
 
 
@@ -143,7 +143,7 @@ _DECLARED = re.compile(r"^([A-Z][A-Z_]*) = Job\(", re.MULTILINE)
 
 @cache
 def _modules() -> dict[str, str]:
-    """Return the module of each kind of work, found without an import of all of them."""
+    """Find the module of each kind of work without importing them all."""
     files = {file.stem: file.read_text(encoding="utf-8") for file in sorted(HERE.glob("*.py"))}
     return {
         name.lower(): f"vitscope.jobs.{stem}"

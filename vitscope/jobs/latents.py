@@ -11,9 +11,8 @@ if TYPE_CHECKING:
     from vitscope.files.arrays import Array, Exported
     from vitscope.files.tensors import TensorFile
 
-# Bytes of a value.
 VALUE_BYTES = {"float32": 4, "bfloat16": 2}
-# To copy and write latents, beside the passes: measured are 1.2 to 2.1 (docs/benchmarks.md).
+# Time to copy and write latents, beside the passes: 1.2 to 2.1 measured (docs/benchmarks.md).
 SECONDS_PER_GB = 1.8
 
 
@@ -35,7 +34,7 @@ def _images_of_shard(request: Request) -> int:
 
 
 def work_of_shard(request: Request, holds: int = 0) -> Work:
-    """Return the passes of the images of a shard, whose maps are held for so many at a time."""
+    """Return the passes that a shard takes, with the maps of `holds` images in memory at a time."""
     return Work(_images_of_shard(request), request.study.analysis.batch_size, holds=holds)
 
 
@@ -82,7 +81,7 @@ EXTRACT_LATENTS = Job(
 )
 
 
-# Formats, and how their files end.
+# Formats and their file endings.
 FORMATS = {"npz": "npz", "hdf5": "h5", "zarr": "zarr.zip"}
 
 
@@ -97,7 +96,7 @@ def _values_of_export(study: Study, names: Names) -> Values:
 
 
 def export_latents(inputs: Files, outputs: Files, values: Values, resources: Resources) -> None:
-    """Write the maps of each cut point, and the rows and labels of their images."""
+    """Write the maps of each cut point, with the rows and labels of their images."""
     from pathlib import Path
 
     import numpy as np

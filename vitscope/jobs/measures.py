@@ -25,13 +25,13 @@ if TYPE_CHECKING:
 
 
 def case_of(study: Study, names: Names) -> Case:
-    """Return what a measure is asked about: a model, or a part or a moment of it."""
+    """Return the case that a measure is asked about: a model, or a part or moment of it."""
     measure, part = registry.of(study).declared(names["measure"]), int(names.get("part", 0))
     return Case(measure, study, names["model"], part, snapshot=names.get("snapshot", END))
 
 
 def how_to_measure(case: Case) -> Values:
-    """Return how a measure measures a model, or a part, and the columns of what is written."""
+    """Return how a measure measures a model or a part, and the columns that it writes."""
     measures, name = registry.of(case.study), case.measure.name
     return {
         "settings": case.measure.arguments(case),
@@ -81,7 +81,7 @@ def _batches_of_measure(names: Names, values: Values) -> str | None:
 
 
 def measure(inputs: Files, outputs: Files, values: Values, resources: Resources) -> None:
-    """Open what the measure is given, measure that, and write a table or a part of one."""
+    """Open what the measure takes, measure it, and write a table or a part of one."""
     from vitscope.files.tables import Table, add_warnings
 
     compute, opens = map(resolve_name, values["modules"][:2])
@@ -104,20 +104,20 @@ MEASURE = Job(
 def name_images(
     table: "pd.DataFrame", columns: "Columns", rows: Sequence[int], first: int
 ) -> "pd.DataFrame":
-    """Return a part of maps that calls images by their rows in the split, as predictions do.
+    """Return a part in which images have their rows in the split as names, as in predictions.
 
-    Measured, an image has its position among all; that of the first of these rows is `first`.
+    While it is measured, an image goes by its position; `first` is that of the first row here.
     """
     if "image" not in columns or columns["image"][1] != OF_IMAGE["image"][1]:
         return table
     return table.assign(image=[rows[position - first] for position in table["image"]])
 
 
-# All measures of feature maps, in one pass of a shard.
+# Measure all feature maps in one pass of a shard
 
 
 def measures_of_pass(study: Study, model: str) -> list[Measure]:
-    """Return the measures of maps that the figures of a study need of a model."""
+    """Return the measures of maps that a study's figures need for a model."""
     measures = registry.of(study)
     shown = [name for name in study.measures() if model in study.models_of(name)]
     found = [measure_of_parts(measures.declared(name)) for name in shown]
@@ -125,9 +125,9 @@ def measures_of_pass(study: Study, model: str) -> list[Measure]:
 
 
 def measured_in_pass(study: Study, names: Names, measures: Iterable[Measure]) -> Values:
-    """Return how each measure measures, and for how many images at once all of them do.
+    """Return how each measure measures, and how many images all of them take at once.
 
-    Measures with batches of their own get whole batches, or all images of the shard.
+    Measures with batch sizes of their own get whole batches, or all images of the shard.
     """
     found = {
         each.name: how_to_measure(case_of(study, {**names, "measure": each.name}))
@@ -175,7 +175,7 @@ def _seconds_of_pass(request: Request) -> float:
 def measure_pass(inputs: Files, outputs: Files, values: Values, resources: Resources) -> None:
     """Run a shard of images through a network once, and write the part of each measure of its maps.
 
-    They are measured while they are in memory, and all parts are in one file.
+    It measures the maps while they are in memory, and writes all parts to one file.
     """
     import pandas as pd
 
@@ -226,11 +226,11 @@ MEASURE_PASS = Job(
 )
 
 
-# Parts, to a table.
+# Merge parts to a table
 
 
 def measure_of_parts(measure: Measure) -> Measure:
-    """Return the measure that the parts of a table are of: itself, unless it says another."""
+    """Return the measure that makes the parts of a table: itself, unless it names another."""
     return registry.declared(measure.parts_of) if measure.parts_of else measure
 
 
@@ -250,9 +250,9 @@ def _values_of_merge(study: Study, names: Names) -> Values:
 
 
 def merge_parts(inputs: Files, outputs: Files, values: Values, resources: Resources) -> None:
-    """Merge what was measured of a model, or of the two of a pair, to a table.
+    """Merge the parts measured on a model, or on a pair of models, to a table.
 
-    Inputs of the other model of a pair have names that say so.
+    The names of inputs tell which belong to the second model of a pair.
     """
     import pandas as pd
 
@@ -266,7 +266,7 @@ def merge_parts(inputs: Files, outputs: Files, values: Values, resources: Resour
         for path in inputs[f"{prefix}parts"]:
             table, facts = read_part(columns, path, values["measured"])
             check_of(path, facts.get(OF), model)
-            # Parts may be of several snapshots, and each says of which.
+            # Parts may come from several snapshots, and each says from which.
             origin.update({f"{prefix}{key}": value for key, value in facts.items()})
             yield table
 

@@ -7,28 +7,28 @@ from vitscope.networks.building.family import module_of
 
 
 def with_network(study: Study, model: str) -> Values:
-    """Return what it takes to build the network of a model, and the module that builds it."""
+    """Return the settings that build a model's network, and the module that builds it."""
     network = study.network(model)
     return {"network": network, "modules": [module_of(network["family"])]}
 
 
 def checkpoint_entry(study: Study, names: Names) -> Values:
-    """Return where the weights of a model come from, at the end or at a moment of its training."""
+    """Return where a model's weights come from, at the end or at a moment of its training."""
     if "snapshot" in names:
         return study.snapshot(names["model"], names["snapshot"])
     return study.models[names["model"]].checkpoint
 
 
 def _address_of_checkpoint(study: Study, names: Names) -> Values:
-    # Imported here: it takes yaml, which what else needs a network does without.
+    # Imported here: it imports yaml, which other jobs with a network do not need.
     from vitscope.networks.checkpoints import weight_sources
 
-    # No more than this: users of one cache share what they download from the same address.
+    # Only this: users of one cache share what they download from the same address.
     return {"checkpoint": weight_sources.file_values(checkpoint_entry(study, names))}
 
 
 def fetch_checkpoint(inputs: Files, outputs: Files, values: Values, resources: Resources) -> None:
-    """Download the checkpoint, and write what it hashed to into the lock file of the study."""
+    """Download the checkpoint and record its hash in the study's lock file."""
     from vitscope.networks.checkpoints.weight_sources import download
 
     download(
@@ -44,7 +44,7 @@ FETCH_CHECKPOINT = Job(run=fetch_checkpoint, values=_address_of_checkpoint)
 
 
 def convert_checkpoint(inputs: Files, outputs: Files, values: Values, resources: Resources) -> None:
-    """Convert the checkpoint, or take the weights that the network is made with."""
+    """Convert the checkpoint, or take the weights that the network is built with."""
     from vitscope.networks.checkpoints import weight_sources
     from vitscope.networks.checkpoints.conversion import convert, convert_made
 

@@ -26,15 +26,15 @@ def open_network(
     counted: Callable[[int], object] | None = None,
     proved_on: "torch.device | None" = None,
 ) -> "nn.Module":
-    """Return the network with the weights of a converted checkpoint, or the one that is given.
+    """Return the network with the weights of a converted checkpoint, or the given network.
 
-    Where it is opened, `counted` is told of each batch how many images it has, and one two of whose
-    passes differ is refused, if it is to be `proved_on` a device.
+    If it opens the network, it calls `counted` with the number of images of each batch, and if
+    it is to be `proved_on` a device, it refuses a network two of whose passes differ.
     """
     if not isinstance(checkpoint, str):
         in_memory: nn.Module = checkpoint
         return in_memory
-    # Imported here: what opens no network takes no torch.
+    # Imported here: jobs that open no network do without torch.
     from vitscope.networks.building.networks import count_images
     from vitscope.networks.checkpoints.conversion import load_model
     from vitscope.networks.running.predictions import refuse_unrepeatable
@@ -48,7 +48,7 @@ def open_network(
 
 
 def origin_of(checkpoint: Any) -> dict[str, str]:
-    """Return what a checkpoint is of, and the digest of its file; nothing where it is in memory."""
+    """Return a checkpoint's facts and the digest of its file; nothing if it is in memory."""
     if not isinstance(checkpoint, str):
         return {}
     from vitscope.files.tables import OF
@@ -59,12 +59,12 @@ def origin_of(checkpoint: Any) -> dict[str, str]:
 
 
 def open_images(images: Any) -> Split:
-    """Return the images of a split, from their file or as they are given."""
+    """Return the images of a split, from their file or as given."""
     return images if isinstance(images, Split) else open_split_file(images)
 
 
 def open_device(device: Any) -> "torch.device":
-    """Return the device that a study wants, or the one that is given."""
+    """Return the device that a study asks for, or the given one."""
     if not isinstance(device, str):
         known: torch.device = device
         return known
@@ -75,10 +75,10 @@ def open_device(device: Any) -> "torch.device":
 
 @dataclass(frozen=True)
 class Opened:
-    """What a measure is given, and what is written with its table.
+    """What a measure takes, and what is written with its table.
 
-    `origin` says what it is made from, `named` what each row is of. `rows` are those of its images
-    in their split, of feature maps, which know their images by their positions.
+    `origin` says what it is made from, `named` what each row is about. For feature maps, which
+    know their images by position, `rows` are the rows of the images in their split.
     """
 
     given: Any
@@ -98,7 +98,7 @@ def open_latents(inputs: Files, values: Values, resources: Resources) -> Opened:
 
 
 def open_predictions(inputs: Files, values: Values, resources: Resources) -> Opened:
-    """Open what a model says of images; where labels matter, images without one are left out."""
+    """Open a model's predictions; where labels matter, leave out images without one."""
     from vitscope.networks.running.prediction_table import PREDICTIONS, read_labelled
 
     predictions, images = inputs["predictions"], open_images(inputs["images"])
@@ -110,7 +110,7 @@ def open_predictions(inputs: Files, values: Values, resources: Resources) -> Ope
 
 
 def open_model(inputs: Files, values: Values, resources: Resources) -> Opened:
-    """Open a model and the images that it is measured on, and what a measure reads besides."""
+    """Open a model, the images that it is measured on, and what else a measure reads."""
     from vitscope.corruptions.corrupted import CorruptedImages
     from vitscope.networks.finding.cut_points import BLOCKS, read_cut_points
     from vitscope.networks.running.prediction_table import read_labelled
@@ -140,7 +140,7 @@ def open_model(inputs: Files, values: Values, resources: Resources) -> Opened:
 
 
 def open_loss(inputs: Files, values: Values, resources: Resources) -> Opened:
-    """Open a model at a moment of its training, and augmented images of that."""
+    """Open a model at a moment of its training, with augmented training images."""
     from vitscope.networks.finding.cut_points import read_cut_points
     from vitscope.training.batches import Augmented
 
@@ -156,14 +156,14 @@ def open_loss(inputs: Files, values: Values, resources: Resources) -> Opened:
 
 
 def open_network_alone(inputs: Files, values: Values, resources: Resources) -> Opened:
-    """Open the network of a model as it is, with its weights and without images."""
+    """Open a model's network with its weights, and no images."""
     network = open_network(inputs["checkpoint"], values["network"])
     found = given.OnNetwork(values["model"], network, values["network"])
     return Opened(found, origin_of(inputs["checkpoint"]))
 
 
 def open_weights(inputs: Files, values: Values, resources: Resources) -> Opened:
-    """Open the history of the training of a model, or else its snapshots in order."""
+    """Open the history of a model's training, or else its snapshots in order."""
     from vitscope.files.tensors import TensorFile
     from vitscope.files.whole import sha256_of
     from vitscope.training.history import HISTORY
@@ -179,7 +179,7 @@ def open_weights(inputs: Files, values: Values, resources: Resources) -> Opened:
 def _open_running(
     inputs: Files, values: Values, resources: Resources, counted: bool = True
 ) -> "tuple[nn.Module, torch.device]":
-    """Open a network that is run on a device; the first part proves that its passes repeat."""
+    """Open a network to run on a device; the first part proves that its passes repeat."""
     device = open_device(values["device"])
     count, proved_on = resources.count if counted else None, None if values["part"] else device
     return open_network(inputs["checkpoint"], values["network"], count, proved_on), device

@@ -8,7 +8,7 @@ from vitscope.measures.measure import Work, passes
 
 
 def _selection(study: Study, split: str) -> Values:
-    """Return which images of a split are classified, for the measures of predictions."""
+    """Return which images of a split to classify, for the measures of predictions."""
     wanted = {
         measure.predicted(study)
         for measure in map(registry.declared, registry.names())
@@ -25,7 +25,7 @@ def _values_of_predictions(study: Study, names: Names) -> Values:
         **with_network(study, names["model"]),
         "model": names["model"],
         "selection": _selection(study, split),
-        # Where cues conflict, a model may find another class than the label.
+        # Where cues conflict, a model may rightly find another class than the label.
         "labels_are_truth": split == study.analysis.split,
         "batch_size": study.analysis.batch_size,
         "device": study.device,
@@ -52,7 +52,7 @@ def classify_images(inputs: Files, outputs: Files, values: Values, resources: Re
     device = open_device(values["device"])
     network = open_network(checkpoint, settings, resources.count, device)
     predictions = predict(network, batches, labels, device, images.outputs)
-    # Where labels are no truth, or unknown, predictions that differ tell nothing.
+    # Where labels are unknown or not the truth, predictions that differ from them tell nothing.
     are_truth = values["labels_are_truth"] and (labels >= 0).all()
     warnings = warn_about_labels(values["model"], images, predictions) if are_truth else []
     origin = {"data_sha256": images.digest, **origin_of(checkpoint), **warning_metadata(warnings)}

@@ -30,7 +30,7 @@ PACKAGES = (
 
 
 class _Dumper(yaml.SafeDumper):
-    """Write settings that several models share in full, not as references to the first."""
+    """Writes settings that several models share in full, not as references to the first."""
 
     def ignore_aliases(self, data: Any) -> bool:
         return True
@@ -54,7 +54,7 @@ def _installed(package: str) -> str | None:
 
 
 def _without_secrets(settings: Any) -> Any:
-    """Return settings with their addresses as they may be shown."""
+    """Return settings with the secrets in their addresses hidden."""
     if isinstance(settings, Mapping):
         return {
             key: redact(value) if key == "url" else _without_secrets(value)
@@ -64,7 +64,7 @@ def _without_secrets(settings: Any) -> Any:
 
 
 def _numbered_classes(facts: Mapping[str, str]) -> dict[str, Any]:
-    """Return the metadata of a split, in which it is seen which class has which number."""
+    """Return the metadata of a split, with the number of each class readable."""
     names = enumerate(json.loads(facts.get("classes", "[]")))
     named = {number: name for number, name in names if name != str(number)}
     return {**facts, **({"classes": named} if named else {})}
@@ -78,7 +78,7 @@ def run_record(
     tables: Iterable[str],
     root: str,
 ) -> str:
-    """Return the record of a study's run as YAML; seeds are among the study's settings."""
+    """Return the record of a study's run as YAML; the study's settings include the seeds."""
     record = {
         "vitscope": __version__,
         "commit": _commit(root),

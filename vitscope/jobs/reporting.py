@@ -25,7 +25,7 @@ def splits_shown(study: Study) -> list[tuple[str, str]]:
 
 
 def record_run(inputs: Files, outputs: Files, values: Values, resources: Resources) -> None:
-    """Write the record, and a page of it."""
+    """Write the record, and a page that shows it."""
     from vitscope.files.pages import text_as_html
     from vitscope.files.whole import write_text
     from vitscope.jobs.provenance import run_record
@@ -58,7 +58,7 @@ def _values_of_introduction(study: Study, names: Names) -> Values:
 
 
 def introduce_study(inputs: Files, outputs: Files, values: Values, resources: Resources) -> None:
-    """Write the introduction; networks of the same cut points have one picture."""
+    """Write the introduction; networks with the same cut points share a picture."""
     import pandas as pd
 
     from vitscope.claims.report import count_in_words
@@ -81,7 +81,7 @@ INTRODUCE_STUDY = Job(run=introduce_study, values=_values_of_introduction)
 
 
 def _networks_alike(blocks: "pd.DataFrame", labels: Mapping[str, str]) -> "dict[str, pd.DataFrame]":
-    """Return the cut points of networks, those that have the same ones under all their labels."""
+    """Return the cut points of networks, joining those that share them under all their labels."""
     found: dict[str, tuple[list[str], pd.DataFrame]] = {}
     for model, rows in blocks.groupby("model", sort=False):
         points = rows.drop(columns="model").to_json()
@@ -95,7 +95,7 @@ def _sides_of_norms(rows: "pd.DataFrame") -> str:
 
 
 def _draw_networks(networks: "Mapping[str, pd.DataFrame]", style_file: str) -> dict[str, bytes]:
-    """Draw networks as the rows of their cut points, as SVG."""
+    """Draw each network as a row of its cut points, as SVG."""
     from tempfile import TemporaryDirectory
 
     from vitscope.drawing.figure import literal

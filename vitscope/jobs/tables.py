@@ -10,7 +10,7 @@ from vitscope.jobs.job import Files, Job, Resources, Study, Values
 from vitscope.measures import registry
 from vitscope.networks.finding.cut_points import BLOCKS
 
-# The tables that are no measure's, and where their columns are.
+# Tables that belong to no measure, and where their columns are declared.
 OTHERS = {
     "blocks": ("vitscope.networks.finding.cut_points", "BLOCKS"),
     "predictions": ("vitscope.networks.running.prediction_table", "PREDICTIONS"),
@@ -24,7 +24,7 @@ OTHERS = {
 
 @cache
 def tables() -> dict[str, Table]:
-    """Return all tables by their names: of measures, of their parts, and others."""
+    """Return all tables by name: those of measures, of their parts, and others."""
     found: dict[str, Table] = {}
     for measure in registry.names():
         declared = registry.declared(measure)

@@ -21,16 +21,16 @@ if TYPE_CHECKING:
 
 # Forward and backward count as three passes; sharpness-aware minimization does both twice.
 PASSES, PASSES_UPHILL = 3, 6
-# Megabytes of the process that augments, which counts what it shares with the one that trains.
+# Megabytes of the process that augments, with what it shares with the one that trains.
 AUGMENTING_MB = 520
-# The folder where torch.compile keeps what it made.
+# The folder where torch.compile caches what it compiled.
 COMPILED = ".compiled"
 
 
 def _values_of_training(study: Study, names: Names) -> Values:
     recipe = {"recipe": asdict(_recipe_of(study, names)), "device": study.device}
     if "buildup" in names:
-        # Its network is known when it was decided.
+        # The network is known once the step is decided.
         where = f"buildups.{names['buildup']}"
         return recipe | {"where": where, "modules": [module_of(rule.FAMILY)]}
     study.check_trainable(names["model"])
@@ -48,13 +48,13 @@ def _passes_of_training(request: Request) -> Work | None:
     uphill = recipe.sam is not None
     views = recipe.epochs * (PASSES_UPHILL if uphill else PASSES)
     work = passes(views, recipe.images, request.images, recipe.batch_size, "gradient")
-    # The weights from which it goes uphill are kept.
+    # It keeps a copy of the weights from which it goes uphill.
     return work and replace(work, vectors=int(uphill))
 
 
 def train_model(inputs: Files, outputs: Files, values: Values, resources: Resources) -> None:
-    """Train the network; a folder without snapshots is an output, too."""
-    # Asked before torch is imported, which sets it to what it takes by default.
+    """Train the network; its folder is an output even without snapshots."""
+    # Read before torch is imported, which sets it to its default.
     own_cache = os.environ.get("TORCHINDUCTOR_CACHE_DIR")
     from vitscope.buildup.rule import network_to_try
     from vitscope.jobs.opening import open_device, open_images
@@ -79,9 +79,9 @@ def train_model(inputs: Files, outputs: Files, values: Values, resources: Resour
         std=std,
         made_of={"network": json.dumps(network, sort_keys=True)},
         say=resources.say_of_it,
-        # A run that is killed now would lose the rest.
+        # Otherwise a run that is killed now would lose the rest.
         keep_unfinished=True,
-        # Beside all trainings of the study, which can use it.
+        # Beside the trainings of the study, so that all of them can use it.
         compiler_cache=None if own_cache else place.parent / COMPILED,
     )
 
@@ -97,7 +97,7 @@ TRAIN_MODEL = Job(
 
 
 def _epoch_kept(study: Study, names: Names) -> Values:
-    """Return after which epoch the recipe of a model keeps its weights; refuse any other."""
+    """Return the epoch after which a model's recipe keeps its weights; refuse any other."""
     model, epoch = names["model"], int(names["epoch"])
     kept = epochs_of(asdict(study.recipe(model)))
     if after_epoch(epoch) not in kept:
@@ -118,7 +118,7 @@ TAKE_SNAPSHOT = Job(run=take_snapshot, values=_epoch_kept)
 
 
 def bundle_weights(inputs: Files, outputs: Files, values: Values, resources: Resources) -> None:
-    """Copy the files to the folder of their models, and write the digests of all that is there."""
+    """Copy the files to their models' folders, and write the digests of everything in there."""
     from vitscope.files.whole import copy_file, sha256_of, write_text
 
     folder = Path(values["folder"])
@@ -134,14 +134,14 @@ BUNDLE_WEIGHTS = Job(run=bundle_weights)
 
 
 def bundled_name(path: Path) -> str:
-    """Return where a file of a training is bundled: in a folder of its model or build-up."""
+    """Return where to bundle a file of a training: in a folder of its model or build-up."""
     folder = path.parent.name
     return (
         f"buildup/{folder}{path.suffix}" if folder.startswith("step_") else f"{folder}/{path.name}"
     )
 
 
-# The keys of a recipe that say how images are augmented; two decide which images a model has seen.
+# Keys of a recipe that say how to augment images; two decide which images a model has seen.
 AUGMENTING = (
     "images",
     "seed",
@@ -160,7 +160,7 @@ AUGMENTING = (
     "flip",
 )
 TRAINED_ON = ("images", "seed")
-# For a million pixels: by RandAugment at 32 pixels.
+# Seconds for a million pixels of RandAugment at 32 pixels.
 SECONDS_TO_AUGMENT = 0.11
 
 
@@ -187,7 +187,7 @@ def _recipe_of_model(study: Study, model: str) -> Values:
 
 
 def first_with_same_images(study: Study, model: str) -> str:
-    """Return the model whose draw this one shares: the first that the same images fit."""
+    """Return the model whose drawn images this one shares: the first that they fit."""
 
     def fitting(name: str) -> tuple[Any, ...]:
         entry, seen = study.models[name], images_seen(study, name)

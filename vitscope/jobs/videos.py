@@ -15,20 +15,20 @@ if TYPE_CHECKING:
     from vitscope.settings.keys import Dataset
 
 
-# Frames that are planned for where the study does not say how many: those of a minute or two.
+# Assumed where the study does not say how many frames there are: a minute or two of video.
 UNCOUNTED_FRAMES = 2000
-# To draw and write 13 panels of 224 pixels, beside the pass.
+# Time to draw and write 13 panels of 224 pixels, beside the pass.
 SECONDS_PER_FRAME = 0.2
 
 
 def source_path(study: Study, name: str) -> Path | None:
-    """Return where the frames of a video lie, if they are on this machine."""
+    """Return the path of a video's frames, if they are on this machine."""
     source = study.videos[name].source
     return Path(source["path"]).expanduser() if "path" in source else None
 
 
 def fit_frames(data: "Dataset") -> Values:
-    """Return how frames are brought to the size of images, which they cover if nothing says it."""
+    """Return how to fit frames to the size of images; by default they cover it."""
     return {
         "channels": data.channels,
         "image_size": data.image_size,
@@ -38,7 +38,7 @@ def fit_frames(data: "Dataset") -> Values:
 
 
 def _facts_of_video(study: Study, name: str) -> dict[str, str]:
-    """Return what a video is made from, for its caption and its metadata."""
+    """Describe what a video is made from, for its caption and its metadata."""
     path, entry = source_path(study, name), study.videos[name]
     made = redact(entry.source["url"]) if "url" in entry.source else "generated, shapes32"
     made_from = {"Study": describing.title(study), "Frames": path.name if path else made}
@@ -55,7 +55,7 @@ def _values_of_video(study: Study, names: Names) -> Values:
         "label": study.models[entry.model].label,
         "taking": fit_frames(study.dataset_of(entry.model)),
         "facts": _facts_of_video(study, name),
-        # The date of a folder does not say what is in it.
+        # A folder's date does not show whether its content has changed.
         "listing": None if path is None else listing_digest(path),
         "device": study.device,
     }
@@ -64,7 +64,7 @@ def _values_of_video(study: Study, names: Names) -> Values:
 def _passes_of_video(request: Request) -> Work:
     video = request.study.videos[request.names["video"]]
     if "generated" in video.source:
-        # Imported here, as NumPy comes with it.
+        # Imported here because it imports NumPy.
         from vitscope.video.frames import FRAMES
 
         return Work(min(video.frames or FRAMES, FRAMES), 1, most=True)

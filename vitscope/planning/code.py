@@ -17,14 +17,14 @@ from vitscope.files.python_code import Definition, definitions
 from vitscope.jobs.job import Values, find_job
 
 PACKAGE = Path(__file__).parents[1]
-# In place of a name: all that a module defines, or no more than what importing it runs.
+# Stand for a name: everything that a module defines, or only what importing it runs.
 ALL, LOADED = "*", ""
-# A name of a module, and what is taken of it if that is a module itself.
+# A module, a name in it, and the attribute taken from that name if it is a module itself.
 Name = tuple[str, str, str]
 
 
 def code_digest(job: str, values: Values) -> str:
-    """Digest the work of a job, and all code that it reaches."""
+    """Digest a job's work and all code that it reaches."""
     return _digest(job, tuple(sorted(values.get("modules", ()))))
 
 
@@ -53,7 +53,7 @@ def covered(job: str, *modules: str) -> frozenset[tuple[str, str]]:
 
 @cache
 def module_file(name: str) -> Path | None:
-    """Return the file of a module of vitscope, or of a user's own, which is named by its path."""
+    """Return the file of a module of vitscope, or of a user's own, whose name is its path."""
     if name.endswith(".py"):
         return Path(name)
     parts = name.split(".")
@@ -83,7 +83,7 @@ def _bound(module: str) -> dict[str, list[Definition]]:
 
 @cache
 def _reached(job: str, modules: tuple[str, ...]) -> frozenset[Name]:
-    """Return every name that the work of a job reaches, and each module that it imports."""
+    """Return every name that a job's work reaches, and each module that it imports."""
     run = find_job(job).run
     pending: list[Name] = [(run.__module__, run.__name__, "")]
     for named in modules:
@@ -101,7 +101,7 @@ def _reached(job: str, modules: tuple[str, ...]) -> frozenset[Name]:
 
 @cache
 def _next(module: str, name: str, taken: str) -> tuple[Name, ...]:
-    """Return what a name needs, of the modules that have a file."""
+    """Return what a name needs from modules that have a file."""
     return tuple(
         dict.fromkeys(each for each in _needed(module, name, taken) if module_file(each[0]))
     )
@@ -137,7 +137,7 @@ def _needed(module: str, name: str, taken: str) -> Iterator[Name]:
 
 
 def _chosen(module: str, name: str) -> list[Definition]:
-    """Return the definitions of a name; what imports and runs without a name is always there."""
+    """Return a name's definitions, always with the statements that run without a name."""
     if name == ALL:
         return _definitions(module)
     if name == LOADED:
@@ -146,13 +146,13 @@ def _chosen(module: str, name: str) -> list[Definition]:
 
 
 def _follow(module: str, what: str, taken: str) -> Iterator[Name]:
-    """Yield where an import leads: a name of a module, or a module, of which something is taken."""
+    """Yield where an import leads: a name in a module, or a module and what is taken from it."""
     if what and what != ALL and what in _bound(module):
         yield module, what, taken
         return
     inner = f"{module}.{what}" if what and what != ALL else module
     if module_file(inner) is None:
-        # What has another name than its module defines cannot be followed.
+        # A name that its module does not define cannot be followed.
         yield module, ALL, ""
     elif taken and taken in _bound(inner):
         yield inner, taken, ""
@@ -164,7 +164,7 @@ def _follow(module: str, what: str, taken: str) -> Iterator[Name]:
 
 @cache
 def _covered(job: str, modules: tuple[str, ...]) -> dict[tuple[str, int], Definition]:
-    """Return the definitions that a job reaches, by their module and their place in it."""
+    """Return the definitions that a job reaches, by module and place in it."""
     names: dict[str, set[str]] = {}
     for module, name, _ in _reached(job, modules):
         names.setdefault(module, set()).add(name)

@@ -34,28 +34,28 @@ ON_A_NODE = 600
 WITHOUT_TORCH = 300
 WITH_TORCH = 520
 
-# How many copies of the weights are in memory: the file's, the network's, and those in between.
+# Copies of the weights in memory: the file's, the network's, and those in between.
 COPIES_OF_WEIGHTS = 4
-# Bytes of memory for each byte at the peak of a pass of one image, since allocators keep what was
-# used before; docs/cluster.md has what was measured.
+# Bytes of memory for each byte at the peak of a pass of one image, since allocators keep freed
+# memory; docs/cluster.md has the measurements.
 PEAKS_OF_PASS = 2.0
-# Bytes for each byte that the network computes in a pass: lesions keep some of it, the pass back to
-# the gradient needs more, and the two passes back of a product with the Hessian need most.
+# Bytes for each byte that the network computes in a pass: lesions keep some of it, the backward
+# pass for a gradient needs more, and the two of a Hessian product need most.
 SHARE_KEPT = {"pass": 0.0, "units": 0.1, "gradient": 1.5, "product": 5.0}
 
 # Multiply-adds in a second, in float32: of a core of the machine in docs/scale.md; of a GPU, half
 # of what the maker of a slow one, a T4, says of it. None was measured.
 OPERATIONS_PER_SECOND = {"auto": 30e9, "cpu": 30e9, "cuda": 2e12}
-# How many times as long as on that machine the work of a job may take.
+# A job may take this many times as long as on that machine.
 SAFETY = 2.5
-# Minutes beside the work: to wait for files, to start, to read.
+# Minutes beside the work, to wait for files, start and read.
 LEAST_MINUTES = 15
-# Seconds that a job takes beside its work, with torch or without.
+# Seconds that starting a job takes, with torch or without.
 START_WITH_TORCH, START = 2.5, 0.5
 
 
 def network_of(blocks: "pd.DataFrame", metadata: Mapping[str, str]) -> Network:
-    """Return what a block table says of a network."""
+    """Return what a block table says about a network."""
     from vitscope.networks.finding.cut_points import head_of
 
     head = head_of(metadata)
@@ -72,8 +72,8 @@ def network_of(blocks: "pd.DataFrame", metadata: Mapping[str, str]) -> Network:
 
 @cache
 def _read_network(blocks: str, written: int) -> Network:
-    """Return the network of a block table as it was written at that time."""
-    # Imported here: a run that asks for no network needs no pandas, which takes long to import.
+    """Read a network from a block table; `written` is the time when it was written."""
+    # Imported here: a run without networks does not need pandas, which takes long to import.
     from vitscope.files.tables import read_metadata
     from vitscope.networks.finding.cut_points import BLOCKS
 
@@ -82,7 +82,7 @@ def _read_network(blocks: str, written: int) -> Network:
 
 @cache
 def _count(name: str, settings: str) -> Network:
-    # Imported here: plans of figures that need no network take no torch.
+    # Imported here: plans of figures without networks do not need torch.
     from vitscope.networks.building.networks import empty_network
     from vitscope.networks.finding.blocks import list_blocks
 
@@ -93,32 +93,32 @@ def _count(name: str, settings: str) -> Network:
 
 
 def count_network(study: Study, model: str) -> Network:
-    """Return what a network takes for one image, counted without weights."""
+    """Count the cost of one image in a network, without weights."""
     entry = {"network": study.network(model), "read_at": study.models[model].read_at()}
     return _count(model, json.dumps(entry, sort_keys=True))
 
 
 def request_of(study: Study, names: Names) -> Request:
-    """Return a job of a study, about the model whose network it runs."""
+    """Return the request of a study's job, with the model whose network it runs."""
     model = model_of(study, names)
     return Request(study, names if model is None else {**names, "model": model})
 
 
 def with_inputs(job: Job, request: Request, inputs: Mapping[str, Any]) -> Request:
-    """Return a request with what its input files say: of its network, and of how many images."""
+    """Add to a request what its input files say about its network and the number of images."""
     if "blocks" in inputs:
         path = str(inputs["blocks"])
         request = replace(request, network=_read_network(path, Path(path).stat().st_mtime_ns))
     takes = job.takes_of(request)
     if takes.builds:
-        # A network that is not trained yet has no block table; some networks have no cut points.
+        # An untrained network has no block table yet, and some networks have no cut points.
         with suppress(VitscopeError):
             network = count_network(request.study, request.names["model"])
             request = replace(request, network=network)
     images = inputs.get("train") or inputs.get("images")
     if isinstance(images, str):
         data = request.dataset
-        # Images that are not stored are those that networks are trained on.
+        # Only training images may be left unstored.
         split = data.splits.get("train") if "train" in inputs else None
         there = Path(images).stat().st_size // data.bytes_of(split)
         request = replace(request, images=there)
@@ -131,15 +131,15 @@ def _paths(given: Any) -> Iterator[str]:
 
 
 def work(job: Job, request: Request) -> "Work | None":
-    """Return the passes that a job makes, or None if it makes none, or that is not known yet."""
+    """Return the passes that a job makes; None if it makes none or they are not known yet."""
     counting = job.takes_of(request).work
     return counting(request) if counting else None
 
 
 def seconds(job: Job, request: Request, per_pass: float | None = None) -> float | None:
-    """Return the seconds that a job takes, its start with them; None if that is not known yet.
+    """Return the seconds that a job takes, with its start; None if not known yet.
 
-    `per_pass` are the seconds of one image through the network, where they were measured.
+    `per_pass` are the seconds of one image through the network, if they were measured.
     """
     takes, network = job.takes_of(request), request.network
     own = takes.seconds(request) if takes.seconds else 0
@@ -166,7 +166,6 @@ def megabytes(job: Job, request: Request) -> int:
     if doing is not None and network is not None:
         of_image = PEAKS_OF_PASS * network.peak + SHARE_KEPT[doing.keeps] * network.activations
         held += (COPIES_OF_WEIGHTS + doing.vectors) * network.weights + doing.batch * of_image
-        # In float32, or in half of that.
         held += doing.holds * 4 * network.values
     return ceil(least + held / 1e6)
 
@@ -187,12 +186,12 @@ def keeps_latents(study: Study, most_gb: float, counted: Path) -> bool:
             if total > 1e9 * most_gb:
                 return False
         return True
-    # What is wrong with the network is said by the job that lists its blocks.
+    # The job that lists the network's blocks reports what is wrong with it.
     return False
 
 
 def say_what_is_kept(study: Study, most_gb: float, counted: Path) -> str:
-    """Say how much the latents of a study take, and what becomes of them."""
+    """Say how much room a study's latents take, and whether they are kept."""
     whole = sum(latents_bytes(study, counted)) / 1e9
     if keeps_latents(study, most_gb, counted):
         return f"Latents are kept: {whole:.3g} GB for all models and images."
@@ -202,7 +201,7 @@ def say_what_is_kept(study: Study, most_gb: float, counted: Path) -> str:
 
 
 def latents_bytes(study: Study, counted: Path) -> Iterator[int]:
-    """Yield the bytes of the latents of each model of which they are measured."""
+    """Yield the bytes of the latents of each model whose latents are measured."""
     measures = registry.of(study)
     names = [name for name in study.measures() if measures.declared(name).needs == "latents"]
     shown = {model for name in names for model in study.models_of(name)}

@@ -16,13 +16,13 @@ from vitscope.jobs.job import Job, Names, Request, Takes, find_job
 from vitscope.planning import costs
 from vitscope.settings.study import Study
 
-# How many images a network is timed on first; if these take fewer seconds, a whole batch follows.
+# Time a network on this many images first; if they take fewer seconds, time a whole batch.
 FEW_IMAGES, SHORT_SECONDS = 4, 0.5
 
 
 @dataclass(frozen=True)
 class Planned:
-    """A job that would run: its kind, its study, its names, and where the record of a run lies."""
+    """A job that would run: its kind, study and names, and the path of its run's record."""
 
     job: str
     study: str
@@ -31,7 +31,7 @@ class Planned:
 
 
 def _request(job: Job, study: Study, names: Names) -> Request:
-    """Return what is known of a job before anything ran: how many images the study says."""
+    """Return what is known about a job before anything ran, with the study's count of images."""
     request = costs.request_of(study, names)
     # A pair of models has no images of its own.
     if "dataset" not in names and request.names.get("model") not in study.models:
@@ -45,9 +45,9 @@ def _request(job: Job, study: Study, names: Names) -> Request:
 
 
 def time_pass(study: Study, model: str) -> float:
-    """Return the seconds that one image takes through a network, with any weights, on one core.
+    """Time one image through a network, with any weights, on one core; return the seconds.
 
-    Or on a GPU, if there is one and the study may take it.
+    It uses a GPU instead if the machine has one and the study may take it.
     """
     import torch
 
@@ -82,7 +82,7 @@ def time_by_rate(rate: float, study: Study, model: str) -> float:
 
 @dataclass(frozen=True)
 class Cost:
-    """What a job costs, or several, and where the seconds come from; None where it is unknown.
+    """The cost of one or more jobs, and the source of the seconds; None for unknown values.
 
     `megabytes` and `minutes` are the most that a job asks a cluster for; 0 if it runs on the login
     node.
@@ -106,8 +106,8 @@ def costs_of(
 ) -> list[Cost]:
     """Return what every job costs.
 
-    `earlier` gives the seconds that a job took before, if it did; `rate` those per image of a
-    network.
+    `earlier` gives the seconds that a job took in an earlier run, if any; `rate` gives the seconds
+    per image of a network.
     """
     rate_of = cache(partial(rate, study))
     return [_cost(study, planned, earlier(planned), rate_of) for planned in jobs]
@@ -119,7 +119,7 @@ def _cost(
     job = find_job(planned.job)
     request = _request(job, study, planned.names)
     takes, model = job.takes_of(request), request.names.get("model")
-    # What is written of latents depends on the network, too.
+    # The size of latents depends on the network, too.
     if model and (takes.work or "part" in planned.names):
         request = replace(request, network=costs.count_network(study, model))
     doing = costs.work(job, request)
@@ -130,10 +130,10 @@ def _cost(
     elif known is None and doing is not None:
         found = costs.seconds(job, request, per_pass=rate(request.names["model"]))
         source = "calibration, at most" if doing.most else "calibration"
-    # What takes nothing runs where Snakemake does, and asks for nothing.
+    # A job without cost runs where Snakemake does, and asks for no resources.
     asks = takes != Takes()
     return Cost(
-        # With its measure, since some take hours and others seconds.
+        # Name the measure, since some take hours and others seconds.
         f"{planned.job} {planned.names.get('measure', '')}".strip(),
         None if doing is None else round(doing.passes),
         takes.writes(request) if takes.writes else None,
@@ -154,7 +154,7 @@ def by_kind(costs: Iterable[Cost]) -> list[Cost]:
 
 
 def _total(kind: str, costs: list[Cost]) -> Cost:
-    """Sum costs; what is unknown of a job is not in the sum."""
+    """Sum costs, leaving out unknown ones."""
     return Cost(
         kind,
         sum(cost.passes or 0 for cost in costs),
@@ -168,7 +168,7 @@ def _total(kind: str, costs: list[Cost]) -> Cost:
 
 
 def say_what_is_missing(study: Study, jobs: Iterable[Planned]) -> Iterator[str]:
-    """Say which images the study is planned without, since they are not there yet."""
+    """Say which images the plan leaves out because they do not exist yet."""
     for names in (each.names for each in jobs if each.job == "build_split"):
         source, split = study.data[names["dataset"]].source, names["split"]
         if not there_already(source, split):
@@ -177,7 +177,7 @@ def say_what_is_missing(study: Study, jobs: Iterable[Planned]) -> Iterator[str]:
 
 
 def as_text(study: Study, kinds: list[Cost], remarks: Iterable[str]) -> str:
-    """Return the plan as a table for a terminal, its sums behind it, and remarks."""
+    """Return the plan as a table for a terminal, followed by sums and remarks."""
     total = replace(_total("all", kinds), source="one after another, on one core each")
     lines = [
         f"Plan of {study.name}: {study.title}",

@@ -20,16 +20,16 @@ from vitscope.studies.loading import StudyFiles
 FORMATS = ("pdf", "svg", "png")
 # The format of the points of a figure, which are written on demand.
 POINTS = "csv"
-# The formats of videos; the first is made with all of a study.
+# The formats of videos; a whole study makes the first.
 VIDEO_FORMATS = ("webp", "gif", "mp4")
-# What `figures/{study}/all` ends in: a target, and no file.
+# The end of `figures/{study}/all`, which is a target, not a file.
 ALL = "all"
 # Tables that belong to any study, whatever its figures are; the figure of the first; and what the
 # names of figures of cut points begin with.
 _CLAIMS, _BLOCKS = "claims", "blocks_"
 _ALWAYS = (_CLAIMS, "agreement")
 _PAGES = ("claims.md", "claims.html", "claims.tex")
-# Each table as it is kept, and on demand for others to read.
+# The format in which tables are kept, and one on demand for other programs.
 TABLE_FORMATS = ("parquet", "csv")
 
 
@@ -39,16 +39,16 @@ def exported(study: Study) -> list[str]:
 
 
 def _formats(study: Study, name: str) -> tuple[str, ...]:
-    """Return the formats of a figure, of a video, or of a build-up, which is both."""
+    """Return the formats of a figure, a video, or a build-up, which is both."""
     if name in study.videos:
         return VIDEO_FORMATS
     return (*FORMATS, POINTS, *(VIDEO_FORMATS if name in study.buildups else ()))
 
 
 def check_target(target: str, studies: StudyFiles, folders: Mapping[str, str]) -> None:
-    """Refuse what no study has: say what of a target is unknown, and what is like it.
+    """Refuse a target that no study has: say which part is unknown, and what is similar.
 
-    What else there is, rules and files between the data and the figures, Snakemake knows.
+    Snakemake checks other targets: rules, and files between the data and the figures.
     """
     key, given, _ = target.partition("=")
     if given and key in schema_of(Config)["properties"]:
@@ -131,13 +131,13 @@ def _result(target: str, parts: tuple[str, ...], studies: StudyFiles) -> None:
 
 
 def check_names(study: Study, names: Mapping[str, str]) -> None:
-    """Refuse what a file is about and the study does not have: by rules, another study might."""
+    """Refuse names in a file's path that the study lacks, though the rules allow them."""
     shown = [*study.figures, *study.buildups, *study.videos]
     known: dict[str, tuple[str, Iterable[str]]] = {
         "figure": ("figures, buildups and videos", shown),
         "video": ("videos", study.videos),
         "buildup": ("buildups", study.buildups),
-        # Tables of pairs have the name of a pair in place of the name of a model.
+        # Tables of pairs have a pair's name in place of a model's.
         "model": ("models", [*study.models, *study.pairs()]),
         "dataset": ("data", study.data),
     }

@@ -14,10 +14,10 @@ from vitscope.settings.section import optional, required, schema_of, setting
 from vitscope.settings.snapshots import END
 
 Settings = dict[str, Any]
-# A number for each channel: grey images have one, others three.
+# A number for each channel: grey images have one channel, others three.
 Channels = tuple[float, ...]
 
-# Rules of text: `$` alone would let a line end pass.
+# Rules for text: `$` alone would let a line end pass.
 NAME: Settings = {
     "type": "string",
     # Snakemake takes a name that ends in one part twenty times for the work of an endless rule.
@@ -44,7 +44,7 @@ SHA256: Settings = {
     "pattern": r"^[0-9a-f]{64}$(?!\n)",
     "title": "64 hexadecimal digits in lower case",
 }
-# A number, or a height and a width: bounds are on both.
+# A number, or a height and a width, both with bounds.
 SIZE: Settings = {"minimum": 8, "items": {"minimum": 8}, "minItems": 2, "maxItems": 2}
 ONE_OR_THREE = [{"minItems": count, "maxItems": count} for count in (1, 3)]
 MEANS: Settings = {
@@ -221,8 +221,8 @@ class Dataset:
         return prod(height_and_width(self.image_size))
 
     def bytes_of(self, split: Selection | None) -> int:
-        """Return how many bytes an image of a split takes on disk, and how little if none does."""
-        # A stored image takes a byte for each value, and one that is not takes two numbers.
+        """Return how many bytes an image of a split takes on disk, stored or not."""
+        # A stored image takes a byte for each value, and an unstored one takes two numbers.
         return self.channels * self.pixels if split is None or split.stored else 16
 
 
@@ -377,11 +377,11 @@ class Model:
         return [*self.snapshots, END]
 
     def read_at(self) -> dict[str, Any]:
-        """Return where its network is read, as `list_blocks` takes it."""
+        """Return where to read its network, in the form that `list_blocks` takes."""
         return {"points": self.points, "norms": self.norms}
 
     def files(self) -> dict[str, Settings]:
-        """Return the entries that name a file of its own, by their keys."""
+        """Return the entries that name one of its own files, by key."""
         history = {} if self.history is None else {"history": self.history}
         snapshots = {f"snapshots.{name}": entry for name, entry in self.snapshots.items()}
         return {"checkpoint": self.checkpoint, **snapshots, **history}
@@ -636,12 +636,12 @@ class Figure:
     options: Settings = field(default_factory=dict)
 
     def subjects(self, table: str) -> list[str]:
-        """Return what it shows of a table: models, or pairs of them by their names."""
+        """Return what it shows from a table: the names of models, or of pairs."""
         of_pairs = self.pairs and table == self.measure
         return [*map(pair_name, self.pairs)] if of_pairs else self.models
 
     def shown_snapshots(self) -> list[str]:
-        """Return the snapshots that it shows, in its order; none if it is not about them."""
+        """Return the snapshots that it shows, in its order; none if it shows none."""
         return list(self.snapshots or [END]) if self.of_snapshots else []
 
 

@@ -19,8 +19,8 @@ from vitscope.web import redact
 Schema = dict[str, Any]
 
 NAMES = {bool: "boolean", int: "integer", float: "number", str: "string", NoneType: "null"}
-# Each type with its words, and the types of Python that it is. A whole number is an int: in JSON
-# schema, 64.0 is one too, but a list of 64.0 images is none.
+# Each type with its words and its Python types. A whole number must be an int: JSON schema also
+# accepts 64.0, but a list cannot have 64.0 images.
 TYPES: dict[str, tuple[str, tuple[type, ...]]] = {
     "integer": ("a whole number", (int,)),
     "number": ("a number", (int, float)),
@@ -33,23 +33,23 @@ TYPES: dict[str, tuple[str, tuple[type, ...]]] = {
 
 
 def setting(default: object, meaning: str = "", *, result: bool = True, **rules: object) -> Any:
-    """Declare a key with a default, a sentence, and what its JSON schema says besides.
+    """Declare a key with a default, a sentence, and further rules of its JSON schema.
 
-    Where its type is a dataclass, the docstring of that is the sentence. Rules of `items` are rules
-    of every entry of a list; `not_` stands for `not`. Without `result`, the key changes no result,
-    and no job that is given the settings whole depends on it.
+    If its type is a dataclass, that class's docstring is the sentence. Rules under `items` hold for
+    every entry of a list; `not_` stands for `not`. Without `result`, the key changes no result, and
+    jobs that get the settings whole do not depend on it.
     """
     copied: Callable[[], object] = partial(deepcopy, default)
     return field(default_factory=copied, metadata=_metadata(meaning, rules) | {"result": result})
 
 
 def required(meaning: str = "", **rules: object) -> Any:
-    """Declare a key that has to be there."""
+    """Declare a key that must be given."""
     return field(metadata=_metadata(meaning, rules))
 
 
 def optional(meaning: str = "", **rules: object) -> Any:
-    """Declare a key that may be left out, and is None then; a file may not say null."""
+    """Declare a key that may be left out and is then None; a file may not say null."""
     return field(default=None, metadata=_metadata(meaning, rules))
 
 
@@ -71,7 +71,7 @@ def result_settings(settings: Any) -> dict[str, Any]:
 def schema_of(section: type) -> Schema:
     """Return the JSON schema of a dataclass, whose docstring says what it is about.
 
-    Fields that are not declared as keys are not in it. Of the keys `EITHER`, exactly one is given.
+    It leaves out fields that are not declared as keys. Exactly one of the keys `EITHER` is given.
     """
     types = get_type_hints(section)
     keys = [each for each in fields(section) if each.metadata]
@@ -125,7 +125,7 @@ def _type(type_: Any) -> Schema:
 
 
 class Rule(NamedTuple):
-    """A rule of a schema: the type of values that it is about, its test, and its words."""
+    """A rule of a schema: the type of values that it applies to, its test, and its words."""
 
     about: str
     holds: Callable[[Any, Any], object]
@@ -142,7 +142,7 @@ def _listed(types: str | list[str]) -> list[str]:
 
 
 def _is(type_: str, value: object) -> bool:
-    """Tell whether a value is of a type, or `any`; true and false are no numbers."""
+    """Tell whether a value has a type, or `any`; true and false do not count as numbers."""
     if type_ == "any":
         return True
     return isinstance(value, TYPES[type_][1]) and (
@@ -246,7 +246,7 @@ def _follows(schema: Schema, value: object) -> bool:
 
 
 def _urgency(fault: Fault) -> tuple[int, bool]:
-    """Order faults from the outside in; an unknown key may be why another one is missing."""
+    """Order faults from the outside in; an unknown key may explain why another key is missing."""
     return len(fault.path), fault.rule != "additionalProperties"
 
 
@@ -269,7 +269,7 @@ def _sentence(fault: Fault, path: Sequence[object]) -> str:
         return f"{key}: found {quoted(found)}, allowed: {', '.join(allowed)}.{hint}"
     if isinstance(found, str) and "://" in found:
         found = redact(found)
-    # The words of these rules say nothing to users; the title does.
+    # These rules' own words tell users nothing, so use the title.
     titled = rule in {"const", "pattern", "not", "oneOf", "anyOf"} and "title" in schema
     expected = schema["title"] if titled else RULES[rule].words(schema[rule])
     return f"{key}: found {quoted(found)}, allowed: {expected}."
@@ -285,11 +285,11 @@ def _choice(options: Sequence[Schema], found: Mapping[str, Any]) -> str:
 
 
 def fill(settings: Any, schema: Schema) -> None:
-    """Put the defaults of the schema where the settings are silent."""
+    """Fill in the schema's defaults for keys that the settings leave out."""
     if not isinstance(settings, dict):
         return
     keys, others = schema.get("properties", {}), schema.get("additionalProperties")
-    # Where there are kinds, each has keys of its own.
+    # Each kind has keys of its own.
     of_kind = (
         schema["kinds"][settings["kind"]]["propertyNames"]["enum"] if "kinds" in schema else keys
     )

@@ -8,9 +8,9 @@ from typing import Any
 INIT, WARMUP = "init", "warmup"
 # The last one is the checkpoint of its model.
 END = "end"
-# A folder beside these has the snapshots after epochs that a recipe lists.
+# A folder beside these holds the snapshots after the epochs that a recipe lists.
 EPOCHS = "epochs"
-# Beside them are the table of the training, and a folder of what it needs to go on.
+# Beside them are the training's table, and a folder with what it needs to resume.
 HISTORY_FILE, UNFINISHED = "history.parquet", "unfinished"
 
 

@@ -24,10 +24,10 @@ from vitscope.settings.keys import (
 from vitscope.settings.section import optional, required, setting
 from vitscope.typed import typed
 
-# Joins the names of a model and of its snapshot, where this is measured as a model of its own.
+# Joins the names of a model and its snapshot if the snapshot is measured as its own model.
 AT = "@"
 LOCK_SUFFIX = ".lock.yaml"
-# Networks are trained on the first split, and tested on the second meanwhile.
+# Networks are trained on the first split, and meanwhile tested on the second.
 TRAINING_SPLITS = ("train", "test")
 
 Section = TypeVar("Section")
@@ -80,7 +80,7 @@ class Study:
 
     @property
     def lock_path(self) -> Path:
-        """Where digests of downloads are kept."""
+        """The path of the lock file with the digests of downloads."""
         return self.path.with_name(self.path.stem + LOCK_SUFFIX)
 
     @property
@@ -89,7 +89,7 @@ class Study:
         return [name for name in self.models if AT not in name]
 
     def repeats(self) -> list[list[str]]:
-        """Return the models that are one network, trained by one recipe with several seeds."""
+        """Group models that share a network and a recipe but differ in the seed."""
         if self.training is None:
             return []
         groups: dict[str, list[str]] = {}
@@ -104,7 +104,7 @@ class Study:
         ]
 
     def traits_of(self, model: str) -> Settings:
-        """Return the family, data, network and training of a model, which tell it from others."""
+        """Return the traits that tell a model from others: family, data, network and training."""
         entry = self.models[model]
         recipe = asdict(self.recipe(model)) if self.training else {}
         how = entry.pretraining
@@ -126,7 +126,7 @@ class Study:
         return self.data[self.models[model].data]
 
     def network(self, model: str) -> Settings:
-        """Return what it takes to build and feed a model, as plain values."""
+        """Return the settings to build and feed a model, as plain values."""
         entry, data = self.models[model], self.dataset_of(model)
         output = {} if entry.output is None else {"output": entry.output}
         return output | {
@@ -145,7 +145,7 @@ class Study:
         return wanted if there is None else min(wanted, there)
 
     def shards(self, model: str) -> int:
-        """Return into how many shards these images are cut."""
+        """Return the number of shards into which a model's images are cut."""
         return ceil(self.images(model) / self.analysis.shard_size)
 
     def selection(self, model: str) -> dict[str, Any]:
@@ -165,7 +165,7 @@ class Study:
         return typed(asdict(self.training) | self.models[model].training, Recipe)
 
     def recipe_of_steps(self, buildup: str) -> Recipe:
-        """Return the recipe of all networks of a build-up: its baseline's, changed."""
+        """Return the recipe of all of a build-up's networks: its baseline's, with changes."""
         entry = self.buildups[buildup]
         return typed(asdict(self.recipe(entry.baseline)) | entry.training, Recipe)
 
@@ -184,7 +184,7 @@ class Study:
 
     @property
     def clean(self) -> bool:
-        """Whether the loss is measured on images as they are, which nothing augments."""
+        """Whether the loss is measured on images without augmentation."""
         return self.loss is not None and self.loss.augment == "none"
 
     def snapshot(self, model: str, name: str) -> Settings:
@@ -218,7 +218,7 @@ class Study:
         return [name for name in self.models if name in names]
 
     def subjects_of(self, table: str) -> list[str]:
-        """Return the models that a table has rows of, in the study's order, or pairs of them."""
+        """Return the models, in the study's order, or the pairs that a table has rows for."""
         shown = [name for figure in self.figures_of(table) for name in figure.subjects(table)]
         order = [name for name in self.models if name in shown]
         return [*dict.fromkeys([*order, *shown])]
@@ -228,7 +228,7 @@ class Study:
         return {pair_name(pair) for figure in self.figures.values() for pair in figure.pairs}
 
     def snapshots_of(self, table: str, model: str) -> list[str]:
-        """Return the snapshots of a model that figures of a table show, as training made them."""
+        """Return a model's snapshots that figures of a table show, in the order of training."""
         figures = [figure for figure in self.figures_of(table) if model in figure.models]
         shown = {snapshot for figure in figures for snapshot in figure.shown_snapshots()}
         return [name for name in self.models[model].moments() if name in shown]

@@ -24,7 +24,7 @@ from vitscope.studies.data_sets import check_data
 CHECKPOINTS = ROOT / "resources" / "checkpoints"
 # The columns of a file of published points of a build-up.
 OF_BUILDUP = {"branch", "msa_number", "accuracy"}
-# What two data sets may differ in and still have the same images, in the same order.
+# Settings in which data sets may differ and still have the same images in the same order.
 MAY_DIFFER = (
     "class_index",
     "class_names",
@@ -42,7 +42,7 @@ OF_ROLLOUT = {"fusion": "mean"}
 
 
 def check_study(study: Study, results: str) -> None:
-    """Refuse what cannot be made; `results` is the folder that the workflow writes to."""
+    """Refuse a study that cannot be made; `results` is the folder that the workflow writes to."""
     _check_files(study)
     _check_figures(study)
     for name, video in study.videos.items():
@@ -119,7 +119,7 @@ def _check_figures(study: Study) -> None:
 
 
 def _check_members(study: Study, key: str, figure: Figure) -> None:
-    """Refuse unknown models, and pairs where the kind shows models, or the other way round."""
+    """Refuse unknown models, and pairs where the kind shows models or the other way round."""
     of_pairs = registry.of(study).declared(figure.measure).of_pairs
     given, wanted = ("pairs", "models") if figure.pairs else ("models", "pairs")
     if of_pairs != bool(figure.pairs):
@@ -140,14 +140,14 @@ def _check_members(study: Study, key: str, figure: Figure) -> None:
 
 
 def _images_of(study: Study, model: str) -> Settings:
-    """Return the settings that decide which images a model is measured on, in which order."""
+    """Return the settings that decide a model's images and their order."""
     data, split = asdict(study.dataset_of(model)), study.analysis.split
     kept = {name: value for name, value in data.items() if name not in MAY_DIFFER}
     return kept | {"splits": data["splits"][split]}
 
 
 def _check_shown(study: Study, key: str, figure: Figure) -> None:
-    """Refuse snapshots that a model of the figure lacks, or a kind that shows none."""
+    """Refuse snapshots that a model of the figure lacks, or that its kind does not show."""
     if figure.snapshots is not None and not figure.of_snapshots:
         shown = registry.kinds().items()
         *others, last = [f"'{name}'" for name, kind in shown if kind.snapshots or kind.by_epoch]
@@ -164,7 +164,7 @@ def _check_shown(study: Study, key: str, figure: Figure) -> None:
 
 
 def _check_classes(study: Study, key: str, figure: Figure) -> None:
-    """Refuse a model that says nothing of the classes of its data, where a figure is about that."""
+    """Refuse a model that says nothing about its data's classes, if a figure needs them."""
     declared = registry.of(study).declared
     measured = [declared(declared(name).parts_of or name) for name in figure.measures]
     for name in figure.models if any(each.needs_classes for each in measured) else ():
@@ -237,7 +237,7 @@ def _published_curves() -> dict[str, tuple[set[str], set[str]]]:
 
 
 def check_view(where: str, video: Mapping[str, Any]) -> None:
-    """Refuse settings of a video about what it does not show."""
+    """Refuse video settings about things that the video does not show."""
     shows, other, of_other = (
         ("rollout", "heads", OF_HEADS)
         if video["shows"] == "rollout"
@@ -252,7 +252,7 @@ def check_view(where: str, video: Mapping[str, Any]) -> None:
 
 
 def _check_buildups(study: Study) -> None:
-    """Refuse build-ups of which not all steps can be made."""
+    """Refuse build-ups with steps that cannot be made."""
     for name, entry in study.buildups.items():
         key = f"buildups.{name}"
         if name in study.figures:
@@ -312,7 +312,7 @@ def _check_stages(study: Study, key: str, entry: BuildUp) -> None:
 
 
 def _check_weights(study: Study, key: str, entry: BuildUp) -> None:
-    """Refuse weights and published points of a build-up that are not there."""
+    """Refuse a build-up whose weights or published points are missing."""
     if entry.weights is not None:
         bundled = entry.weights["bundled"]
         folder = _bundled(bundled)

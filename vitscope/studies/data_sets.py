@@ -49,7 +49,7 @@ def _read_names(path: Path, where: str, entry: Settings) -> Settings:
 
 
 def check_data(study: Study) -> None:
-    """Refuse data sets that a glance shows to be other than the study says."""
+    """Refuse data sets that, at a glance, differ from what the study says."""
     for name, dataset in study.data.items():
         where = f"{study.path}: data.{name}"
         _check_pixels(where, dataset)
@@ -73,7 +73,7 @@ def check_data(study: Study) -> None:
 
 
 def _check_pixels(where: str, entry: Dataset | Model) -> None:
-    """Refuse a mean and a deviation of different channels, or of pixels up to 255."""
+    """Refuse a mean and deviation for different channels, or for pixels up to 255."""
     if len(entry.std) != len(entry.mean):
         raise VitscopeError(
             f"{where}.std: found {len(entry.std)} numbers, allowed: {len(entry.mean)}, as many as "
@@ -123,7 +123,7 @@ def _check_stored(study: Study, name: str, split: str) -> None:
 
 
 def _count_measured(study: Study, name: str, split: str) -> int:
-    """Return how many images of a split feature maps are measured on."""
+    """Count the images of a split on which feature maps are measured."""
     declared = registry.of(study).declared
     measured = {each: declared(declared(each).parts_of or each) for each in study.measures()}
     of_maps = (each for each, measure in measured.items() if measure.needs == "latents")
@@ -133,7 +133,7 @@ def _count_measured(study: Study, name: str, split: str) -> int:
 
 
 def named_classes(dataset: Dataset, split: str) -> dict[int, str]:
-    """Return the names of the classes of a split by their numbers, if they are known yet."""
+    """Return the names of a split's classes by number, if they are known yet."""
     seen = opening.glance(dataset.source, split, 0)
     found = seen.classes if seen and dataset.classes is not None else []
     if not found:

@@ -140,7 +140,7 @@ def _study_files(where: str, place: Path) -> list[Path]:
 
 
 class StudyFiles(Mapping[str, Study]):
-    """The studies that there are, by name; each file is read when its study is first asked for.
+    """All studies by name; each file is read when its study is first asked for.
 
     Asking for a study whose file is wrong raises what is wrong with it.
     """
@@ -162,7 +162,7 @@ class StudyFiles(Mapping[str, Study]):
         return len(self.files)
 
     def __contains__(self, name: object) -> bool:
-        # Without reading the file.
+        # Answer without reading the file.
         return name in self.files
 
     def __getitem__(self, name: str) -> Study:
@@ -178,17 +178,17 @@ class StudyFiles(Mapping[str, Study]):
 
 
 def find_studies(config: Mapping[str, Any], where: str) -> StudyFiles:
-    """Check the settings of the workflow, and return the studies that there are.
+    """Check the workflow's settings and return all studies.
 
-    Only files that the settings name are read at once; faults of another study are raised when it
-    is asked for. `where` says in messages where these settings come from.
+    It reads only the files that the settings name; another study's faults are raised when that
+    study is asked for. In messages, `where` says where these settings come from.
     """
     settings = dict(config)
     check(where, settings, schema_of(Config))
     fill(settings, schema_of(Config))
     extra = settings["studies_dir"]
     asked = [Path(each).expanduser() for each in ([extra] if isinstance(extra, str) else extra)]
-    # They are there if vitscope is installed from a clone.
+    # They exist if vitscope is installed from a clone.
     bundled = [BUNDLED_STUDIES] if BUNDLED_STUDIES.is_dir() else []
     found = [file for place in (*bundled, *asked) for file in _study_files(where, place)]
     files: dict[str, Path] = {}

@@ -21,18 +21,18 @@ from vitscope.training.recipe import Recipe
 
 Pixels = npt.NDArray[np.uint8]
 CPU = torch.device("cpu")
-# Those of a batch, (H, W, C), perhaps of several sizes.
+# The images of a batch, each (H, W, C), perhaps of several sizes.
 Images = Sequence[Pixels] | Pixels
 Augment = Callable[[Pixels], Pixels]
 Mix = Callable[[Tensor, Tensor], tuple[Tensor, Tensor]]
-# What becomes of pixels, (N, H, W, C), and labels: images, (N, C, H, W), and soft targets.
+# Turns pixels, (N, H, W, C), and labels into images, (N, C, H, W), and soft targets.
 Finish = Mix
 
 
 def augmentation(
     recipe: Recipe, mean: list[float], size: Sequence[int]
 ) -> Callable[[Images], Pixels]:
-    """Return what is done to pixels, each (H, W, C): they are a batch of one size afterwards."""
+    """Return the first half: it turns images, each (H, W, C), into a batch of one size."""
     crop = cropping(recipe["crop"], size)
     repaint = [randaugment(recipe["randaugment"], mean), jitter(recipe["color_jitter"])]
 
@@ -47,10 +47,10 @@ def augmentation(
 
 
 def cropping(shares: Sequence[float] | None, size: Sequence[int]) -> Augment | None:
-    """Return what cuts out a part of an image, of between these shares of its area, and resizes it.
+    """Return a function that cuts out a share of an image's area, within bounds, and resizes it.
 
-    Height and width are in proportions from 3:4 to 4:3, and Pillow interpolates them by either of
-    its smooth ways, at random.
+    Height and width are in proportions from 3:4 to 4:3, and Pillow interpolates by one of its
+    smooth methods, chosen at random.
     """
     if shares is None:
         return None
@@ -61,7 +61,7 @@ def cropping(shares: Sequence[float] | None, size: Sequence[int]) -> Augment | N
 
 
 def jitter(share: float) -> Augment | None:
-    """Return what changes brightness, contrast and saturation of an image by up to a share each."""
+    """Return a function that changes brightness, contrast and saturation by up to `share` each."""
     if not share:
         return None
     change = import_timm("torchvision.transforms").ColorJitter(share, share, share)
@@ -69,7 +69,7 @@ def jitter(share: float) -> Augment | None:
 
 
 def randaugment(notation: str | None, mean: list[float]) -> Augment | None:
-    """Return timm's RandAugment of one image, (H, W, C), from its notation."""
+    """Return timm's RandAugment for one image, (H, W, C), from its notation."""
     if notation is None:
         return None
     fill = tuple(round(255 * value) for value in mean)
@@ -88,7 +88,7 @@ def randaugment(notation: str | None, mean: list[float]) -> Augment | None:
 def move(pixels: Pixels, shift: int, flip: bool, border: str) -> Pixels:
     """Return images, (N, H, W, C), shifted by up to `shift` pixels, half of them flipped.
 
-    What comes in from outside is black, or the image reflected at its edge.
+    The uncovered border is black, or reflects the image at its edge.
     """
     if not shift and not flip:
         return pixels
@@ -104,14 +104,14 @@ def move(pixels: Pixels, shift: int, flip: bool, border: str) -> Pixels:
         flipped = np.random.random(count) < 0.5  # noqa: NPY002
         columns[flipped] = columns[flipped, ::-1]
     places = (np.arange(count)[:, None, None] * high + rows[:, :, None]) * wide
-    # All channels of a pixel are one item: four times as fast.
+    # Treat all channels of a pixel as one item, which is four times as fast.
     items = np.ascontiguousarray(pixels).view(f"V{channels}").ravel()
     chosen: Pixels = items[places + columns[:, None, :]].view(np.uint8)
     return chosen.reshape(count, height, width, channels)
 
 
 def _reflect(places: npt.NDArray[np.int64], size: int) -> npt.NDArray[np.int64]:
-    """Return the places in an image of those outside of it, which is reflected at its edges."""
+    """Map places outside an image to places in it, by reflection at its edges."""
     last = size - 1
     return last - np.abs(last - places % max(1, 2 * last))
 
@@ -119,7 +119,7 @@ def _reflect(places: npt.NDArray[np.int64], size: int) -> npt.NDArray[np.int64]:
 def finishing(
     recipe: Recipe, classes: int, mean: Sequence[float], std: Sequence[float], device: torch.device
 ) -> Finish:
-    """Return the second half, for batches on a device: normalize, erase, mix."""
+    """Return the second half, for batches on a device: it normalizes, erases and mixes."""
     erase, mix = erasing(recipe, device), mixing(recipe, classes)
     center, spread = (torch.tensor(each, device=device).view(-1, 1, 1) for each in (mean, std))
 
@@ -131,9 +131,9 @@ def finishing(
 
 
 def mixing(recipe: Recipe, classes: int) -> Mix:
-    """Return what blends the images of a batch, in place, and makes targets of their labels.
+    """Return a function that blends a batch's images in place and turns labels into targets.
 
-    Images are mixed in pairs; the last one of an odd number is left as it is.
+    It mixes images in pairs, and leaves the last one of an odd number unchanged.
     """
     smoothing = recipe["label_smoothing"]
 
@@ -160,7 +160,7 @@ def mixing(recipe: Recipe, classes: int) -> Mix:
 
 
 def erasing(recipe: Recipe, device: torch.device = CPU) -> Callable[[Tensor], Tensor]:
-    """Return what fills a random rectangle of some normalized images with noise or zeros."""
+    """Return a function that fills a rectangle of some normalized images with noise or zeros."""
     share = recipe["erasing"]
     if not share:
         return lambda images: images

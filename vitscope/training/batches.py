@@ -29,26 +29,26 @@ from vitscope.training.augmentation import CPU, Images, augmentation, finishing
 from vitscope.training.recipe import Recipe, training_rows
 
 Batch = tuple[Tensor, Tensor]
-# The number of an epoch and of a step in it, both from 0.
+# The number of an epoch and of a step in it, both counted from 0.
 Step = tuple[int, int]
-# The key of random numbers, behind that of the step, where a device does the second half.
+# Follows the step in the key of random numbers, where a device does the second half.
 SECOND_HALF = 1
-# A device may have this many steps to do when the next batch is brought.
+# A device may still have this many steps to do when it gets the next batch.
 UNDER_WAY = 2
 CLEAN_BATCH = 256
 
 
 @contextmanager
 def seeded(*key: int) -> Iterator[None]:
-    """Seed every generator that training draws from, and put them back afterwards.
+    """Seed every generator that training draws from, and restore their states afterwards.
 
-    The key is a seed, or a seed and what is drawn by it, such as an epoch and a step: what
-    comes before need not be drawn.
+    The key is a seed, perhaps with what to draw, such as an epoch and a step: earlier draws
+    need not be repeated.
     """
     python, legacy = random.getstate(), np.random.get_state()  # noqa: NPY002
     # A process that augments was forked, and must not touch a GPU.
     with torch.random.fork_rng(devices=[] if get_worker_info() else None):
-        # With its length: a sequence is padded with zeros.
+        # The key's length goes in because NumPy pads a sequence with zeros.
         mixed = np.random.SeedSequence((len(key), *key)).generate_state(1)[0]
         seed = key[0] if len(key) == 1 else int(mixed)
         torch.manual_seed(seed)
@@ -64,8 +64,8 @@ def seeded(*key: int) -> Iterator[None]:
 class Batches:
     """Normalized images and their soft targets, by epoch and step.
 
-    A batch depends on the seed, its epoch and its step, and on nothing that was drawn before. What
-    fills no batch at the end of an epoch is left out.
+    A batch depends on the seed, its epoch and its step, and not on earlier draws. An epoch leaves
+    out the images at its end that do not fill a batch.
     """
 
     def __init__(
@@ -90,14 +90,14 @@ class Batches:
             return self._finish(*self._begin(epoch, step))
 
     def begin(self, epoch: int, step: int) -> Batch:
-        """Return what the processor does for a batch that a device finishes: pixels and labels."""
+        """Do the processor's half of a batch that a device finishes; return pixels and labels."""
         with seeded(self._seed, epoch, step):
             return self._begin(epoch, step)
 
     def _begin(self, epoch: int, step: int) -> Batch:
         first = step * self._batch_size
         chosen = self._order(epoch)[first : first + self._batch_size]
-        # Images are whole where parts are cut out of them.
+        # Cropping takes whole images.
         images: Images = (
             self._split.pictures(chosen)
             if self._crops
@@ -114,11 +114,11 @@ class Batches:
     def ahead(
         self, first: int, last: int, workers: int, device: torch.device | None = None
     ) -> Iterator[Batch]:
-        """Yield the batches of epochs `first` to `last`, without it, drawn by other processes.
+        """Yield the batches of epochs from `first` to before `last`, drawn by other processes.
 
-        These are ahead of who takes the batches. Without workers each is drawn when it is taken.
-        A `device` has the pixels copied to it and does the second half, with random numbers of its
-        own: they are other batches than those that the processor finishes.
+        These draw ahead of the caller. Without workers each batch is drawn when it is taken.
+        A `device` gets a copy of the pixels and does the second half with random numbers of its
+        own, so its batches differ from those that the processor finishes.
         """
         steps = [(epoch, step) for epoch in range(first, last) for step in range(self.steps)]
         if device is None:
@@ -129,7 +129,7 @@ class Batches:
     def _finished_on(
         self, device: torch.device, steps: Sequence[Step], begun: Iterator[Batch]
     ) -> Iterator[Batch]:
-        """Yield batches that a device copies and finishes while it takes the step before."""
+        """Yield batches that a device copies and finishes during the step before."""
         finish, streams = self._finishing(device), torch.get_device_module(device)
         aside, under_way = streams.Stream(), deque[tuple[Any, Batch]]()
         for step, (pixels, labels) in zip(steps, begun, strict=True):
@@ -139,8 +139,8 @@ class Batches:
                 )
             streams.current_stream().wait_stream(aside)
             yield batch
-            # A batch is kept until the step that reads it is done: its memory is of the stream
-            # aside, which would write over it. That also bounds how much is kept.
+            # Keep a batch until the step that reads it is done: its memory belongs to the side
+            # stream, which would write over it. Waiting also bounds how much is kept.
             done = streams.Event()
             done.record(streams.current_stream())
             under_way.append((done, batch))
@@ -150,7 +150,7 @@ class Batches:
 
 
 class _Steps(Dataset[Batch | VitscopeError]):
-    """Batches by their step, or the error: one that another process raises loses its form."""
+    """Batches by step, or the error as a value: one raised in another process loses its form."""
 
     def __init__(self, draw: Callable[[int, int], Batch]) -> None:
         self._draw = draw
@@ -165,17 +165,17 @@ class _Steps(Dataset[Batch | VitscopeError]):
 def _drawn_by(
     workers: int, draw: Callable[[int, int], Batch], steps: Sequence[Step], pinned: bool = False
 ) -> Iterator[Batch]:
-    """Yield the batches of steps, in their order, drawn by so many processes or none."""
+    """Yield the batches of steps in order, drawn by `workers` processes or by this one."""
     loader = DataLoader(
         _Steps(draw),
         batch_size=None,
         sampler=steps,
         num_workers=workers,
-        # Only from such memory a GPU copies while it computes.
+        # A GPU can copy while it computes only from pinned memory.
         pin_memory=pinned,
-        # Spawned ones would import the script of the job, which trains.
+        # Spawned processes would import the job's script, which trains.
         multiprocessing_context="fork" if workers else None,
-        # The loader draws a seed that is not used, and not from the generator of the network.
+        # The loader draws a seed that nothing uses; keep it off the network's generator.
         generator=torch.Generator(),
     )
     for batch in loader:
@@ -185,21 +185,21 @@ def _drawn_by(
 
 
 def workers_for(device: torch.device) -> int:
-    """Return how many processes keep up with a network; batches are the same from any number."""
+    """Return how many processes keep up with a network; the number does not change the batches."""
     if not hasattr(os, "sched_getaffinity"):
-        # Where processes are not forked safely.
+        # Forking is not safe here.
         return 0
     cores, threads = len(os.sched_getaffinity(0)), torch.get_num_threads()
     if device.type == "cpu":
         # Without a core of its own, another process would hold up the threads that train.
         return int(cores > threads)
-    # A job of several threads has as many cores, so that several jobs share those of the machine.
+    # A job of several threads has as many cores, and jobs share the machine's.
     share = min(cores, threads) if threads > 1 else cores
     return min(share - 1, 8)
 
 
 class Augmented:
-    """Images and targets that were drawn, mapped into memory."""
+    """Drawn images and their targets, mapped into memory."""
 
     def __init__(self, path: Path | str) -> None:
         self._file = TensorFile(path)
@@ -211,7 +211,7 @@ class Augmented:
 
     @property
     def metadata(self) -> dict[str, str]:
-        """What is known of where the images come from."""
+        """Facts about where the images come from."""
         return self._file.metadata
 
     def rows(self, first: int, last: int) -> tuple[Tensor, Tensor]:
@@ -236,9 +236,9 @@ def augment_images(
     std: list[float],
     clean: bool = False,
 ) -> None:
-    """Write `images` augmented images of a training split, normalized and mixed, and their targets.
+    """Write `images` augmented, normalized and mixed images of a training split, with targets.
 
-    With `clean` they are the first ones that the seed chooses, as they are, with one-hot targets.
+    With `clean` they are the first ones that the seed chooses, unchanged, with one-hot targets.
     """
     rows = training_rows(split, recipe)
     known_labels(split, rows.tolist())
@@ -254,7 +254,7 @@ def augment_images(
         if clean:
             drawn = _clean(split, rows, images, seed, mean, std)
         else:
-            # As in training, epoch after epoch, without an end.
+            # Draw as in training, epoch after epoch, without end.
             batches = Batches(split, recipe, seed, mean, std)
             drawn = (batches.draw(*divmod(number, batches.steps)) for number in count())
         first = 0

@@ -21,10 +21,10 @@ from vitscope.training.batches import seeded
 from vitscope.training.recipe import Recipe
 from vitscope.training.steps import differentiate
 
-# A training of this many multiply-adds is worth four minutes of compiling. On an H100 a step
-# of 250 images takes ViT-Ti, of 1.67e9 multiply-adds an image, 34.8 ms, and compiled 19.1 ms: it
-# saves 15.7 ms of 3 * 250 * 1.67e9 = 1.25e12 multiply-adds, so four minutes of 1.9e16, which take
-# nine minutes. ResNet-50, which gains less, saves as much of 4.4e16.
+# A training of this many multiply-adds is worth four minutes of compiling. On an H100, ViT-Ti
+# (1.67e9 multiply-adds an image) takes 34.8 ms for a step of 250 images, and 19.1 ms compiled.
+# This saves 15.7 ms per 3 * 250 * 1.67e9 = 1.25e12 multiply-adds, so four minutes per 1.9e16,
+# which take nine minutes. ResNet-50 gains less and saves four minutes per 4.4e16.
 WORTH_COMPILING = 2e16
 CACHE = "TORCHINDUCTOR_CACHE_DIR"
 
@@ -42,9 +42,9 @@ def compiled(
 ) -> Iterator[None]:
     """Compile a model in place for the block, if its recipe says so or its training is long.
 
-    It is trained on `images` images, all epochs together, such as `image`, of shape (1, C, H, W)
-    and on its device. By the folder `cache` a second training in another process starts sooner;
-    without one torch takes a folder of its own.
+    It trains on `images` images, counted over all epochs, like `image`, which has the shape
+    (1, C, H, W) and lies on the model's device. With the folder `cache`, a second training in
+    another process starts sooner; without it torch takes a folder of its own.
     """
     before = model._compiled_call_impl
     try:
@@ -58,7 +58,7 @@ def compiled(
 
 
 def eagerly(model: nn.Module) -> AbstractContextManager[None]:
-    """Run a model as it was before it was compiled in the block: nothing is compiled for that."""
+    """Run a model uncompiled in the block, without compiling anything for that."""
     return uncompiled() if model._compiled_call_impl is not None else nullcontext()
 
 
@@ -70,7 +70,7 @@ def is_wanted(model: nn.Module, recipe: Recipe, image: Tensor, images: int) -> b
 
 
 def is_long(model: nn.Module, recipe: Recipe, image: Tensor, images: int) -> bool:
-    """Tell whether compiling takes less than what it saves of a training."""
+    """Tell whether compiling saves more time in a training than it takes."""
     passes = 3 if recipe["sam"] is None else 6
     return passes * images * operations_of(model, image) > WORTH_COMPILING
 
@@ -80,7 +80,7 @@ def operations_of(model: nn.Module, image: Tensor) -> int:
     model.eval()
     with torch.no_grad(), uncompiled(), FlopCounterMode(display=False) as counter:
         model(image)
-    # FLOPs are two for every multiply-add.
+    # A multiply-add counts as two FLOPs.
     return int(counter.get_total_flops()) // 2
 
 
@@ -104,7 +104,7 @@ def _compile(model: nn.Module, recipe: Recipe, image: Tensor, classes: int, say:
 
 
 def _try(model: nn.Module, recipe: Recipe, image: Tensor, classes: int) -> None:
-    """Pass a batch forward and back, which compiles, and leave no trace of it."""
+    """Compile by passing a batch forward and back, and leave no trace of it."""
     images = image.repeat(recipe["batch_size"], 1, 1, 1).to(memory_format=torch.channels_last)
     targets = image.new_full((len(images), classes), 1 / classes)
     before = [buffer.clone() for buffer in model.buffers()]

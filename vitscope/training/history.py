@@ -6,8 +6,8 @@ from pathlib import Path
 from vitscope.files.tables import Table
 from vitscope.settings.snapshots import HISTORY_FILE, UNFINISHED
 
-# Test images are seen in the precision of training. What was trained before these columns were
-# there has no `training_accuracy` and no `test_loss`.
+# Test images are evaluated in the precision of training. Histories from before these columns
+# existed have no `training_accuracy` and no `test_loss`.
 HISTORY = Table(
     "training_history",
     {
@@ -26,18 +26,18 @@ HISTORY = Table(
 )
 
 
-# Where trainings are, below the folder of results: of models, and of the steps of build-ups.
+# Where trainings of models and of build-ups' steps are, below the folder of results.
 PLACES = ("*/training/*", "*/buildups/*/trained/*")
 
 
 def remove_unfinished(results: Path) -> None:
-    """Remove what trainings needed to go on, of those whose results are there.
+    """Remove the resume files of trainings whose results are complete.
 
-    It is for the end of a run. A job must not do so itself: a run that is killed before it has
-    taken note of the job runs it again, and a cluster may end a job when all is done.
+    Call it at the end of a run. A job must not remove them itself: a run that is killed before it
+    has noted the job runs it again, and a cluster may end a job after its work is done.
     """
     for place in PLACES:
         for folder in results.glob(f"{place}/{UNFINISHED}"):
-            # The last thing that a training writes.
+            # A training writes this file last.
             if (folder.parent / HISTORY_FILE).is_file():
                 shutil.rmtree(folder)

@@ -29,7 +29,7 @@ EVALUATION_BATCH = 250
 
 
 class Events(ExitStack):
-    """Writes an event for each number of an epoch; of one that went on, none stands there twice."""
+    """Writes an event for each number of an epoch; a resumed training writes none twice."""
 
     def __init__(self, directory: Path, done: int) -> None:
         super().__init__()
@@ -44,7 +44,7 @@ class Events(ExitStack):
         self._writer = self.enter_context(SummaryWriter(str(folder), purge_step=done + 1))
 
     def write(self, row: Row) -> None:
-        """Write what is recorded of an epoch."""
+        """Write the record of an epoch."""
         if self._writer is None:
             return
         for name in row.keys() - {"epoch"}:
@@ -56,7 +56,7 @@ class Events(ExitStack):
 def evaluate(
     model: nn.Module, split: Split, mean: list[float], std: list[float], bfloat16: bool = False
 ) -> dict[str, float]:
-    """Return loss and accuracy on a split, by their columns, of a model put in evaluation mode."""
+    """Put a model in evaluation mode; return its loss and accuracy on a split, by column."""
     device = next(model.parameters()).device
     labels = torch.tensor(split.labels)
     logits = []
@@ -91,13 +91,13 @@ def train(
     """Train a model, write its snapshots and its history to `directory`, and return the history.
 
     The recipe has the keys of `training` in a study. Images are augmented by `workers`
-    other processes, by default as many as the device needs. The same seed and number of threads
+    other processes; the default is what the device needs. The same seed and number of threads
     give the same bytes on a CPU, with any number of workers.
 
-    A training that was broken off goes on after its last whole epoch, if all that it depends on is
-    the same: recipe, seed, images, first weights, and what `made_of` says, such as the network. The
-    folder that it needs for that is removed at the end, or left for callers who may lose the rest.
-    If the network is compiled, torch keeps what it made in `compiler_cache`.
+    A training that was interrupted resumes after its last whole epoch, if everything that it
+    depends on is the same: recipe, seed, images, first weights, and what `made_of` says, such as
+    the network. The folder that it needs for that is removed at the end, or left for callers who
+    may lose the results. If the network is compiled, torch caches its work in `compiler_cache`.
     """
     check(recipe, train_split, test_split)
     facts = {
@@ -135,7 +135,7 @@ def train(
         batches = drawn.ahead(at_work.done, recipe["epochs"], workers, None if on_cpu else device)
         while at_work.done < recipe["epochs"]:
             at_work.keep_snapshots()
-            # What the network draws is of a step that no batch has.
+            # Give the network's own draws a step number that no batch has.
             with seeded(seed, at_work.done, drawn.steps):
                 row = _train_epoch(model, steps, recipe, batches, drawn.steps, at_work.done)
             row |= evaluate(model, test_split, mean, std, recipe["bfloat16"])
@@ -154,7 +154,7 @@ def train(
 def _train_epoch(
     model: nn.Module, steps: Steps, recipe: Recipe, batches: Iterator[Batch], count: int, done: int
 ) -> Row:
-    """Train for an epoch of `count` steps after `done` others; return what is recorded of it."""
+    """Train for an epoch of `count` steps after `done` others; return its record."""
     model.train()
     losses, hits = [], []
     for step, (images, targets) in enumerate(islice(batches, count), start=1):

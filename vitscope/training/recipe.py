@@ -18,7 +18,7 @@ def training_rows(split: Split, recipe: Recipe) -> npt.NDArray[np.int64]:
 
 
 def check(recipe: Recipe, train_split: Split, test_split: Split) -> None:
-    """Refuse what cannot be trained, before time is spent on it."""
+    """Refuse what cannot be trained, before spending time on it."""
     for split in (train_split, test_split):
         if UNKNOWN_LABEL in split.labels:
             raise VitscopeError(

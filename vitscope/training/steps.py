@@ -15,7 +15,7 @@ from vitscope.training.recipe import Recipe
 
 # The loss before a step, and the share of images whose class was found.
 Taken = tuple[Tensor, Tensor]
-# It gives a gradient of zeros a direction.
+# Keeps the division by the norm of a zero gradient finite.
 TINY = 1e-12
 
 
@@ -30,7 +30,7 @@ def learning_rate(recipe: Recipe, progress: float) -> float:
 
 
 def optimizer_of(model: nn.Module, recipe: Recipe) -> torch.optim.Optimizer:
-    """Return AdamW that decays matrices and kernels, and neither biases nor norms."""
+    """Return AdamW that decays matrices and kernels, but not biases and norms."""
     trained = trained_parameters(model)
     decayed = [each for name, each in trained.items() if decays(name, each)]
     others = [each for name, each in trained.items() if not decays(name, each)]
@@ -41,7 +41,7 @@ def optimizer_of(model: nn.Module, recipe: Recipe) -> torch.optim.Optimizer:
     device = next(model.parameters()).device
     if device.type == "cpu":
         return torch.optim.AdamW(groups, lr=0.0, fused=True)
-    # A recording of a step reads the rate where it lies.
+    # A recorded step reads the rate from this tensor.
     rate = torch.zeros((), device=device)
     return torch.optim.AdamW(groups, lr=rate, fused=True, capturable=True)
 
@@ -64,7 +64,7 @@ def take_step(
 ) -> Taken:
     """Take one step; return the loss before it, and the share of images whose class was found.
 
-    The class of a mixed image is the class of its larger part. Both numbers may still be computed.
+    The class of a mixed image is that of its larger part. A device may still be computing both.
     """
     optimizer.zero_grad()
     loss, logits = differentiate(model, images, targets, recipe)
@@ -82,7 +82,7 @@ def take_step(
 def differentiate(
     model: nn.Module, images: Tensor, targets: Tensor, recipe: Recipe
 ) -> tuple[Tensor, Tensor]:
-    """Add the gradient of the loss to that of the parameters; return the loss and the logits."""
+    """Add the loss's gradient to that of the parameters; return the loss and the logits."""
     with torch.autocast(images.device.type, torch.bfloat16, enabled=recipe["bfloat16"]):
         logits = model(images)
     loss = functional.cross_entropy(logits.float(), targets)
@@ -91,7 +91,7 @@ def differentiate(
 
 
 class Steps:
-    """Steps of one training, in a block of `own_stream`: on a GPU they are recorded.
+    """Takes the steps of one training, in a block of `own_stream`; on a GPU it records them.
 
     All batches must have the shape of the first.
     """
@@ -131,8 +131,8 @@ def decays(name: str, parameter: nn.Parameter) -> bool:
 def uphill(model: nn.Module, radius: float) -> Iterator[None]:
     """Move the weights by `radius` along their gradient for the block, and back to the bit.
 
-    Running statistics are those of the pass before: a pass in the block normalizes by its batch,
-    and adds nothing to them.
+    A pass in the block normalizes by its batch and leaves running statistics as the pass before
+    set them.
     """
     moved = [parameter for parameter in model.parameters() if parameter.grad is not None]
     kept = [parameter.detach().clone() for parameter in moved]

@@ -16,23 +16,23 @@ if TYPE_CHECKING:
 
 Array = npt.NDArray[Any]
 
-# Weights are read in pieces of this many numbers: no copy of all moments is in memory.
+# Read weights in pieces of this many numbers, so that memory never holds all moments.
 PIECE = 1 << 18
 
 
 def polar(moments: Sequence[Array]) -> pd.DataFrame:
     """Return radius and angle of each moment of the weights, flat vectors from first to last.
 
-    With d_t = w_t - w_end, the radius is |d_t| / |d_0| and the angle that between d_t and d_0, in
-    radians. At the end both are 0: d_end has no direction of its own.
+    With d_t = w_t - w_end, the radius is |d_t| / |d_0| and the angle is between d_t and d_0, in
+    radians. At the end both are 0, since d_end has no direction.
     """
     return polar_by_tensor(len(moments), [moments])
 
 
 def polar_by_tensor(count: int, tensors: Iterable[Sequence[Array]]) -> pd.DataFrame:
-    """Return the same from flat tensors of the weights one by one, each at all `count` moments."""
+    """Return what `polar` does from flat tensors one by one, each at all `count` moments."""
     check_count(count)
-    # d_t . d_t and d_t . d_0 of every moment.
+    # d_t . d_t and d_t . d_0 at every moment.
     squares, products = np.zeros(count), np.zeros(count)
     for moments in tensors:
         for first in range(0, moments[0].size, PIECE):
@@ -55,7 +55,7 @@ def polar_by_tensor(count: int, tensors: Iterable[Sequence[Array]]) -> pd.DataFr
 
 
 def check_count(moments: int) -> None:
-    """Refuse a way that has nothing between its ends."""
+    """Refuse a trajectory without moments between its ends."""
     if moments < 3:
         raise VitscopeError(
             f"A trajectory needs 3 moments at least, the first, the last and one between them, "
@@ -66,11 +66,11 @@ def check_count(moments: int) -> None:
 class Moments:
     """The parameters of a model at moments of its training, one after another in float32.
 
-    `sums` are the checksums of the moments, by which what a training left is known again.
+    `sums` are the checksums of the moments, which identify what an earlier run left.
     """
 
     def __init__(self, path: Path, model: "nn.Module", sums: Sequence[int] = ()) -> None:
-        """Open a new file, or one that has these moments and perhaps more, which are cut off."""
+        """Open a new file, or one that has these moments; cut off any further ones."""
         self._path, self.sums = path, list(sums)
         self._size = sum(parameter.numel() for parameter in model.parameters())
         if sums:
@@ -89,7 +89,7 @@ class Moments:
         """Keep the parameters as they are now."""
         import torch
 
-        # Parameters in another memory format have no flat view: they are copied in their order.
+        # Parameters in another memory format have no flat view, so reshape copies them in order.
         flat = torch.cat([parameter.detach().reshape(-1) for parameter in model.parameters()])
         raw = flat.to("cpu", torch.float32).numpy()
         self._file.write(raw.tobytes())

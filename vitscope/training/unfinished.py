@@ -25,7 +25,7 @@ from vitscope.training.history import HISTORY
 from vitscope.training.recipe import Recipe
 from vitscope.training.trajectory import Moments
 
-# What is recorded of an epoch, by the columns of the table `training_history`.
+# The record of an epoch, by the columns of the table `training_history`.
 Row = dict[str, Any]
 
 MODEL, OPTIMIZER, MOMENTS = "model", "optimizer", "moments"
@@ -33,10 +33,10 @@ KEPT = 2
 
 
 class Unfinished:
-    """A training at work: its model, its optimizer, its history, and the folder that keeps them.
+    """A training in progress: its model, its optimizer, its history, and the folder for them.
 
-    `directory` holds its results. `facts` are all that it depends on: what others have left
-    there is not used.
+    `directory` holds its results. `facts` are everything that it depends on: it does not use what
+    other trainings left in there.
     """
 
     def __init__(
@@ -59,7 +59,7 @@ class Unfinished:
         return len(self.history)
 
     def begin(self, say: Say) -> None:
-        """Go on from the newest checkpoint that fits, or begin anew, and say which."""
+        """Resume from the newest checkpoint that fits, or start over, and say which."""
         for path in self._checkpoints():
             try:
                 self._go_on(path)
@@ -76,7 +76,7 @@ class Unfinished:
             self.moments.add(self._model)
 
     def keep_snapshots(self) -> None:
-        """Keep the weights as they are now, if there is a snapshot after so many epochs."""
+        """Keep the current weights, if the recipe has a snapshot after this epoch."""
         dtype = getattr(torch, self._recipe["snapshot_dtype"])
         for name in self._snapshots(self.done):
             facts = {key: self._facts[key] for key in ("seed", "recipe")}
@@ -88,20 +88,20 @@ class Unfinished:
             write_weights(self._folder / place_of(name), weights, facts)
 
     def keep_epoch(self, row: Row) -> None:
-        """Keep all that the next epoch begins with, after one of which `row` is the record."""
+        """Keep all that the next epoch starts from; `row` is the record of the one just done."""
         self.history.append(row)
         if self.moments is not None:
             self.moments.add(self._model)
         self._write_checkpoint()
 
     def finish(self) -> None:
-        """Write snapshots and history to their places.
+        """Write snapshots and history to their final places.
 
-        What is left takes little room, and finishes again at once if these files are lost.
+        The folder then takes little room; a later run rewrites these files from it at once if lost.
         """
         self.keep_snapshots()
         if self.moments is not None:
-            # The first moment is before all epochs.
+            # The first moment comes before all epochs.
             points = self.moments.polar().iloc[1:]
             ways = zip(self.history, points["radius"], points["angle"], strict=True)
             for row, radius, angle in ways:
@@ -147,7 +147,7 @@ class Unfinished:
         return sorted(found, key=lambda path: -int(path.stem.removeprefix("checkpoint_")))
 
     def _go_on(self, path: Path) -> None:
-        """Take all from a checkpoint, after all of it was checked."""
+        """Load a checkpoint after checking all of it."""
         try:
             file = TensorFile(path)
             file.verify()
@@ -180,7 +180,7 @@ class Unfinished:
             number, _, key = name.partition(".")
             parameter = parameters[int(number)]
             if tensor.shape == parameter.shape:
-                # In the order of the parameter in memory: the fused optimizer asks for it.
+                # Use the parameter's memory order, which the fused optimizer asks for.
                 tensor = torch.empty_like(parameter, device="cpu").copy_(tensor)
             state.setdefault(int(number), {})[key] = tensor
         groups_only = self._optimizer.state_dict()["param_groups"]
@@ -192,7 +192,7 @@ class _UnfitError(Exception):
 
 
 def state_of(model: nn.Module) -> dict[str, Tensor]:
-    """Return the weights of a model as they are now, on the processor."""
+    """Return a model's current weights on the processor."""
     return {name: tensor.detach().cpu() for name, tensor in model.state_dict().items()}
 
 

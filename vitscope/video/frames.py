@@ -23,39 +23,39 @@ from vitscope.data.sources.folder import SUFFIXES
 from vitscope.errors import VitscopeError
 from vitscope.files.images import FORMATS, decode_image, in_rgb
 
-# How long a frame is shown where nothing says it.
+# How long to show a frame if nothing else says it.
 SECONDS = Fraction(1, 10)
-# How files begin that may be animated pictures.
+# The first bytes of files that may be animated pictures.
 _ANIMATED = re.compile(rb"GIF8|\x89PNG\r\n\x1a\n|RIFF.{4}WEBP", re.DOTALL)
-# Frames of a way around, at ten in a second.
+# The frames of one round trip, at ten a second.
 FRAMES, RATE = 12, Fraction(10)
-# The image whose shape moves, of the split that no network was trained on.
+# The image whose shape moves, from the split that no network was trained on.
 _SPLIT, _IMAGE = "test", 0
-# How far the shape goes across and down, as shares of the room that it has.
+# How far the shape moves across and down, as shares of the room it has.
 _REACH = np.array([1.0, 0.7])
 _QUIET = ("-hide_banner", "-loglevel", "error")
-# Files of videos alone: lists of others, which may lie anywhere, are none.
+# Only video files: not playlists, whose files may lie anywhere.
 _FORMATS = "mov,matroska,webm,avi,mpegts,mpeg,mpegvideo,flv,asf,ogg,h264,hevc,yuv4mpegpipe,ivf,mxf"
 _INPUT = ("-protocol_whitelist", "file,pipe", "-format_whitelist", _FORMATS)
 # Pixels may be wider than high.
 _SQUARE = "scale=iw*sar:ih,setsar=1,format=rgb24"
 _HEADER = re.compile(rb"YUV4MPEG2 W(\d+) H(\d+) F(\d+):(\d+) ")
-# More frames than these in a second are the clock of a file that has no rate.
+# More frames a second than this are the clock of a file that has no rate.
 _FASTEST, _USUAL = Fraction(240), Fraction(30)
-# A rate for frames that are shown for different times, each as often as it takes.
+# The rate for frames of different durations, each repeated as often as needed.
 _RATE_OF_CHANGING = Fraction(50)
 _LONGEST_REPEAT = 1 << 20
 
 
 class Frame(NamedTuple):
-    """A frame, and how long it is shown."""
+    """A frame, and how long to show it."""
 
     picture: Image.Image
     seconds: Fraction
 
 
 class Video(NamedTuple):
-    """The frames of a video; `rate` is how many there are in a second, None if that changes.
+    """The frames of a video; `rate` is their number in a second, None if that changes.
 
     Closing `frames` ends whatever reads them.
     """
@@ -65,11 +65,11 @@ class Video(NamedTuple):
 
 
 class BrokenOffError(VitscopeError):
-    """A video ends before its end; the text says where, as the first half of a sentence."""
+    """A video breaks off early; the text says where, as the first half of a sentence."""
 
 
 class Ticks:
-    """Durations as whole numbers of ticks: what is rounded of one frame is made up by the next."""
+    """Turns durations into whole ticks; the next frame makes up for each rounding."""
 
     def __init__(self, per_second: Fraction | int, least: int, most: int) -> None:
         self._per_second, self._least, self._most = per_second, least, most
@@ -77,7 +77,7 @@ class Ticks:
         self._given = 0
 
     def of(self, seconds: Fraction) -> int:
-        """Return how many ticks the next frame is shown."""
+        """Return for how many ticks to show the next frame."""
         self._end += seconds * self._per_second
         ticks = min(max(round(self._end) - self._given, self._least), self._most)
         self._given += ticks
@@ -85,9 +85,9 @@ class Ticks:
 
 
 def open_source(path: Path | None, source: Mapping[str, str], per_second: float | None) -> Video:
-    """Return the frames that a study asks for: of a folder or a file, or generated ones.
+    """Return the frames that a study asks for, from a folder or a file, or generated.
 
-    They are shown for as long as they say, or `per_second` of them in a second.
+    They keep their own durations, or are shown at `per_second` frames a second.
     """
     video = generate(source["generated"]) if path is None else open_video(path)
     if per_second is None:
@@ -118,7 +118,7 @@ def _at(rate: Fraction, frames: Generator[Frame]) -> Generator[Frame]:
 
 
 def natural_order(path: Path) -> list[tuple[int, int, str]]:
-    """Return a key by which frame2 comes before frame10."""
+    """Return a key that sorts frame2 before frame10."""
     parts = re.split(r"(\d+)", path.name)
     return [(0, int(part), "") if part.isdecimal() else (1, 0, part) for part in parts if part]
 
@@ -139,14 +139,14 @@ def _read_folder(folder: Path) -> Generator[Frame]:
 
 
 def open_animation(path: Path) -> Generator[Frame] | None:
-    """Return the frames of an animated picture, or None if a file is none; a still is refused."""
+    """Return the frames of an animated picture, or None if the file is none; refuse a still."""
     with path.open("rb") as file:
         may_be_animated = _ANIMATED.match(file.read(12))
     try:
         with Image.open(path, formats=FORMATS) as image:
             is_still = not getattr(image, "is_animated", False)
     except Exception:
-        # What is damaged fails again when it is read, and what is no picture may be a video.
+        # A damaged file fails again on reading, and a file that is no picture may be a video.
         return _read_animation(path) if may_be_animated else None
     if is_still:
         raise VitscopeError(
@@ -161,15 +161,15 @@ def _read_animation(path: Path) -> Generator[Frame]:
     try:
         with warnings.catch_warnings(), Image.open(path, formats=FORMATS) as image:
             warnings.simplefilter("ignore", Image.DecompressionBombWarning)
-            # What a PNG shows where animations are not known may be no frame of it.
+            # A PNG's fallback image for viewers without animation may not be one of its frames.
             first = int(bool(image.info.get("default_image")))
             while _seek(image, first + read):
                 picture = in_rgb(image, str(path))
-                # In milliseconds; 0 says nothing.
+                # The unit is milliseconds, and 0 means unknown.
                 said = Fraction(image.info.get("duration", 0)).limit_denominator(1000) / 1000
                 yield Frame(picture, said if said > 0 else SECONDS)
                 read += 1
-            # Pillow takes what is left of a file that was cut.
+            # Pillow accepts a truncated file.
             if image.format == "GIF":
                 is_whole = path.read_bytes().rstrip(b"\0\r\n").endswith(b";")
             else:
@@ -177,7 +177,7 @@ def _read_animation(path: Path) -> Generator[Frame]:
             if not is_whole:
                 raise EOFError
     except Exception as error:
-        # Damaged bytes make the decoders fail in every way there is.
+        # Damaged bytes make decoders fail in every way.
         raise BrokenOffError(f"{path} breaks off in frame {read + 1}") from error
 
 
@@ -198,12 +198,12 @@ def _move_shape() -> Generator[Frame]:
 
 
 def generate(name: str) -> Video:
-    """Return a video that is made here, by its name, which the settings have checked."""
+    """Generate the video of this name, which the settings have checked."""
     return Video(RATE, {"shapes32": _move_shape}[name]())
 
 
 def read_film(path: Path) -> Video:
-    """Return the frames of a video, at the rate that it says."""
+    """Return the frames of a video at its own rate."""
     program = _find_program(
         f"{path} is no folder and no animated GIF, WebP or PNG, and videos are read by ffmpeg, "
         f"which is not on the PATH: install it, or give one of these."
@@ -248,8 +248,8 @@ def write_film(
     rate: Fraction | None,
     facts: Mapping[str, str],
 ) -> None:
-    """Write frames to an MP4, each as often as it takes: H.264, with sides of even lengths."""
-    # A process that outlived its run may still write the file of this name, and no other.
+    """Write frames to an MP4, each as often as needed, in H.264 with sides of even length."""
+    # A process that outlived its run may still write to the old file of this name.
     path.unlink(missing_ok=True)
     rate = rate or _RATE_OF_CHANGING
     ticks = Ticks(rate, 1, _LONGEST_REPEAT)
@@ -268,7 +268,7 @@ def write_film(
     )
     with _run(command) as (process, said):
         assert process.stdin is not None
-        # An ffmpeg that fails no longer listens, and says why.
+        # A failed ffmpeg no longer reads, but reports why.
         with suppress(BrokenPipeError):
             for frame in frames:
                 for _ in range(ticks.of(frame.seconds)):
@@ -284,8 +284,8 @@ def write_film(
 
 @contextmanager
 def _run(command: tuple[str, ...]) -> Iterator[tuple[subprocess.Popen[bytes], IO[bytes]]]:
-    """Run ffmpeg while the block lasts; yield its process and the file of its messages."""
-    # Messages have room in a file; a pipe that is not read would hold ffmpeg up.
+    """Run ffmpeg during the block; yield its process and the file with its messages."""
+    # Send messages to a file, since a pipe that nothing reads would block ffmpeg.
     with tempfile.TemporaryFile() as said:
         pipe = subprocess.PIPE
         process = subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=said)
@@ -317,6 +317,6 @@ def _text(said: IO[bytes]) -> bytes:
 
 
 def _first_line(said: bytes) -> str:
-    """Return the first message of ffmpeg, without the name of the part that says it."""
+    """Return ffmpeg's first message, without the name of the component that prints it."""
     lines = said.decode(errors="replace").strip().splitlines()
     return re.sub(r"^(\[[^\]]*\] )+", "", lines[0]).rstrip(".") if lines else ""

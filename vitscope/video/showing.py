@@ -39,7 +39,7 @@ from vitscope.video.writing import check_room, describe, format_of, write_frames
 
 Map = npt.NDArray[np.float64]
 
-# Panels are made larger by a whole number until they are at least so many pixels wide.
+# Enlarge panels by a whole factor until they are at least this many pixels wide.
 _LEAST_SIDE = 160
 # Shares of the shorter side of a panel: text, the space between panels; of its width: the bar.
 _TEXT, _GAP, _BAR_WIDTH = 0.07, 0.04, 0.7
@@ -48,7 +48,7 @@ _PAPER, _INK = "white", "black"
 
 
 class Scale(NamedTuple):
-    """What the darkest and the brightest colour stand for, and what is shown."""
+    """What the darkest and the brightest colour mean, and what is shown."""
 
     low: str
     high: str
@@ -56,17 +56,17 @@ class Scale(NamedTuple):
 
 
 class Sheet:
-    """Where the panels of all frames are, with what is written around them."""
+    """The layout of the panels in all frames, with the text around them."""
 
     def __init__(self, size: ImageSize, panels: Sequence[str], title: str, scale: Scale) -> None:
-        """Lay out panels with these titles for frames of a size."""
+        """Lay out panels with these titles, for frames of this size."""
         height, width = height_and_width(size)
         times = ceil(_LEAST_SIDE / width)
-        # Width and height, as of pictures.
+        # Width and height, in the order that pictures use.
         self.panel = (times * width, times * height)
         side = min(self.panel)
         self._gap = max(4, round(_GAP * side))
-        # The font of all figures, which matplotlib brings along.
+        # The font of all figures, which comes with matplotlib.
         font = Path(mpl.get_data_path(), "fonts", "ttf", "DejaVuSans.ttf")
         text_size = max(_SMALLEST_TEXT, round(_TEXT * side))
         self._font = ImageFont.truetype(font, text_size)
@@ -75,7 +75,7 @@ class Sheet:
         self._columns = ceil(len(panels) / rows)
         width = self._columns * (self.panel[0] + self._gap) + self._gap
         height = self.corner(rows * self._columns)[1] + self._gap
-        # Even, as MP4 has them.
+        # MP4 needs even sides.
         self.size = (width + width % 2, height + height % 2)
         self._page = Image.new("RGB", self.size, _PAPER)
         self._draw = ImageDraw.Draw(self._page)
@@ -86,14 +86,14 @@ class Sheet:
         self._draw_scale(scale, height - self._gap - self._line)
 
     def corner(self, number: int) -> tuple[int, int]:
-        """Return where a panel begins: how far from the left, and from above."""
+        """Return a panel's corner: its distance from the left and from the top."""
         row, column = divmod(number, self._columns)
         left = self._gap + column * (self.panel[0] + self._gap)
         top = 2 * (self._gap + self._line) + row * (self._line + self.panel[1] + self._gap)
         return left, top
 
     def _write(self, place: tuple[int, int], text: str, color: str = _INK) -> int:
-        """Write a text; return where it ends."""
+        """Write a text and return where it ends."""
         self._draw.text(place, text, fill=color, font=self._font)
         return place[0] + ceil(self._font.getlength(text))
 
@@ -106,7 +106,7 @@ class Sheet:
         self._write((right, top), scale.label, GRAY)
 
     def enlarge(self, picture: Image.Image) -> Image.Image:
-        """Enlarge a picture to a panel: its pixels as squares, in colour."""
+        """Enlarge a picture to a panel in colour, with its pixels as squares."""
         return picture.convert("RGB").resize(self.panel, Resampling.NEAREST)
 
     def shade(self, values: Map) -> Image.Image:
@@ -122,7 +122,7 @@ class Sheet:
 
 
 def map_colors(values: Map) -> Image.Image:
-    """Return values from 0 to 1 in the colours of maps; larger values have the last colour."""
+    """Colour values from 0 to 1 as maps; larger values get the last colour."""
     return Image.fromarray(mpl.colormaps[MAP_COLORS](values, bytes=True)[..., :3])
 
 
@@ -140,8 +140,8 @@ def draw_cross(picture: Image.Image, place: tuple[float, float]) -> None:
 class Subject:
     """The network that looks, and how it takes images.
 
-    `settings` of the network include the mean and the deviation of its pixels; `taking` says how
-    pictures are brought to its size, as a data set brings its own.
+    The network's `settings` include the mean and deviation of its pixels; `taking` says how to
+    bring pictures to its size, as a data set does.
     """
 
     model: str
@@ -153,15 +153,15 @@ class Subject:
     device: torch.device
 
     def attention(self) -> tuple[list[Attention], list[str]]:
-        """Return the attention of the network, and what cannot be read of it."""
+        """Return the network's attention, and what of it cannot be read."""
         where = f"models.{self.model}"
         return attention_in(self.network, self.settings, self.cut_points, where)
 
 
 class Seen(NamedTuple):
-    """What is seen in a frame: whose attention it is, and the maps.
+    """What a view sees in a frame: whose attention it is, and the maps.
 
-    `query` is where the query is, as shares of the image's height and width, if it is one.
+    `query` is the query's place, if it has one, as shares of the image's height and width.
     """
 
     of: str
@@ -170,7 +170,7 @@ class Seen(NamedTuple):
 
 
 class HeadsView:
-    """A map of every head of one attention, or of some; the first frame says how bright."""
+    """A map for each of all or some heads of one attention; the first frame sets the brightness."""
 
     lies_over = False
 
@@ -187,7 +187,7 @@ class HeadsView:
         self.panels = [f"head {head}" for head in self._heads]
 
     def see(self, image: Tensor) -> Seen:
-        """Look at a frame, as the network takes it."""
+        """Look at a frame in the form that the network takes."""
         maps, _ = maps_of(self._network, self._maps, image)
         found = {each["head"]: each for each in maps}
         shown = [found[head] for head in self._heads]
@@ -215,7 +215,7 @@ class RolloutView:
         self.title = f"rollout, {self._fusion} of heads"
 
     def see(self, image: Tensor) -> Seen:
-        """Look at a frame, as the network takes it."""
+        """Look at a frame in the form that the network takes."""
         self._rollout.run(self._network, image, self._fusion)
         of, values = self._rollout.result()
         return Seen(of, [values.double().reshape(self._rollout.grid).numpy()])
@@ -235,14 +235,14 @@ def show(
     where: str,
     say: Say = print,
 ) -> list[str]:
-    """Write what a network looks at in a video; return what of it cannot be read.
+    """Write a video of what a network looks at; return what of it cannot be read.
 
-    If the video breaks off, what was shown until then is in a file whose name says so, and an
-    error names it. `where` is the section of settings that says what is shown.
+    If the video breaks off, a file whose name says so keeps the part until then, and an error
+    names that file. `where` is the section of settings that says what to show.
     """
     kind, incomplete = format_of(path), path.with_name(f"{path.stem}.incomplete{path.suffix}")
     with suppress(OSError):
-        # A leftover of an earlier run. Where it cannot be removed, writing fails, too.
+        # Remove an earlier run's leftover. If that fails, so does writing.
         incomplete.unlink()
     with closing(video.frames) as frames, atomic_path(path) as partial:
         painter = Painter(subject, settings, where)
@@ -267,7 +267,7 @@ def show(
 class Painter:
     """Paints frames of the new video, one by one; the first decides the scale of all.
 
-    `count` is how many there are, and `broken` says why there are no more if the video breaks off.
+    `count` is the number of frames, and `broken` says why the video broke off, if it did.
     """
 
     def __init__(self, subject: Subject, settings: Mapping[str, Any], where: str) -> None:
@@ -280,7 +280,7 @@ class Painter:
         self.broken: BrokenOffError | None = None
 
     def paint_all(self, frames: Iterator[Frame], kind: str, say: Say) -> Iterator[Frame]:
-        """Paint a video to its end, or to where it or the room for it ends."""
+        """Paint a video until it ends, breaks off, or runs out of room."""
         clock = Clock()
         try:
             for frame in frames:

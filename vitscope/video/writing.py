@@ -18,12 +18,12 @@ from vitscope.errors import VitscopeError, visible
 from vitscope.video.frames import BrokenOffError, Frame, Ticks, write_film, writing_program
 
 FORMATS = ("webp", "gif", "mp4")
-# Bytes of frames: Pillow holds a third of these for a GIF; and a page begins in the first 4 GB.
+# The most bytes of frames: for a GIF Pillow holds a third; a page begins in the first 4 GB.
 _MOST_BYTES = {"webp": 4_000_000_000, "gif": 1_000_000_000}
-# The quality of a lossy WebP in percent: maps differ from what was drawn by less than one sees.
+# The quality of a lossy WebP in percent: maps do not differ visibly from the drawn ones.
 _QUALITY = 90
-# Ticks of a WebP in a second, and the least and the most for a frame; of a GIF, which viewers show
-# slowly if a frame has less than 0.02 s.
+# Ticks in a second, and the least and the most ticks for a frame. Viewers show a GIF slowly if a
+# frame has less than 0.02 s.
 _TICKS = {"webp": (1000, 1, (1 << 24) - 1), "gif": (100, 2, (1 << 16) - 1)}
 _XMP = (
     '<x:xmpmeta xmlns:x="adobe:ns:meta/">'
@@ -35,7 +35,7 @@ _XMP_ENTRY = '<dc:{0}><rdf:Alt><rdf:li xml:lang="x-default">{1}</rdf:li></rdf:Al
 
 
 def format_of(path: Path) -> str:
-    """Return the format that a file has by its name, if it can be written here."""
+    """Return the format that a file's name implies, if it can be written here."""
     found = path.suffix.removeprefix(".").lower()
     if found not in FORMATS:
         raise VitscopeError(f"Cannot write {path}: a video is one of .{', .'.join(FORMATS)}.")
@@ -45,13 +45,13 @@ def format_of(path: Path) -> str:
 
 
 def describe(title: str, facts: Mapping[str, str]) -> dict[str, str]:
-    """Return what a file says of itself: its title, and what it was made from."""
+    """Return a file's own description: its title, and what it was made from."""
     description = "; ".join(f"{key}: {text}" for key, text in facts.items())
     return {"title": visible(title), "description": visible(description)}
 
 
 def check_room(kind: str, frames: int, page: Image.Image) -> None:
-    """Refuse another frame where Pillow has no room for it beside those before."""
+    """Refuse another frame if Pillow has no room for it beside the earlier ones."""
     width, height = page.size
     if kind in _MOST_BYTES and (frames + 1) * width * height * 3 > _MOST_BYTES[kind]:
         raise BrokenOffError(
@@ -69,7 +69,7 @@ def write_frames(
     *,
     lossless: bool = False,
 ) -> None:
-    """Write frames, of which there are some, to a video of a kind."""
+    """Write at least one frame to a video of a kind."""
     if kind != "mp4":
         write_pictures(path, kind, frames, facts, lossless=lossless)
         return
@@ -86,7 +86,7 @@ def write_pictures(
     *,
     lossless: bool = False,
 ) -> None:
-    """Write frames to an animated WebP or GIF that repeats for ever."""
+    """Write frames to an animated WebP or GIF that repeats forever."""
     per_second, least, most = _TICKS[kind]
     ticks, durations = Ticks(per_second, least, most), []
     with tempfile.TemporaryFile(dir=path.parent) as file:

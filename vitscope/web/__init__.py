@@ -5,15 +5,15 @@ from hashlib import sha256
 
 DIGITS = 8
 _USER = re.compile(r"(?<=//)[^/?#]*@")
-# In a path, what follows the sign of a parameter, as it is or escaped, and what stands before an @.
+# In a path, the text after a parameter's sign, plain or escaped, and the text before an @.
 _PARAMETERS = re.compile(r"([;=&]|%3[bd]|%26)[^/]+|[^/]+(?=@)", re.IGNORECASE)
 _PLAIN_NAME = re.compile(r"[A-Za-z_.-]{1,32}")
 
 
 def redact(address: str) -> str:
-    """Return an address without user, password, parameters of its path and values of its query.
+    """Return an address without user, password, path parameters and query values.
 
-    Each value is replaced by the start of its digest, so that addresses that differ stay different.
+    The start of its digest replaces each value, so that different addresses stay different.
     """
     place, mark, query = _USER.sub("", address.partition("#")[0]).partition("?")
     place = _PARAMETERS.sub(lambda found: (found[1] or "") + _digest(found[0]), place)
@@ -21,11 +21,11 @@ def redact(address: str) -> str:
 
 
 def _hidden(part: str) -> str:
-    """Return a part of a query without its value, and without a name that may be a token itself."""
+    """Hide the value in a part of a query, and its name if that may itself be a token."""
     if part in {"", "&", ";"}:
         return part
     name, _, value = part.partition("=")
-    # What ends in `=` may be a token alone.
+    # A part that ends in `=` may be nothing but a token.
     shown = _PLAIN_NAME.fullmatch(name) and value.strip("=")
     return f"{name}={_digest(value)}" if shown else _digest(part)
 

@@ -35,7 +35,7 @@ from vitscope.web import redact
 
 CHUNK = 1 << 20
 LONGEST_PAUSE = 120.0
-# In bytes a second: a tenth of what the slowest modems brought.
+# In bytes a second: a tenth of the slowest modems.
 LEAST_SPEED = 100
 TEMPORARY = frozenset({408, 425, 429, 500, 502, 503, 504})
 FORBIDDEN = frozenset({401, 403, 407, 451})
@@ -43,7 +43,7 @@ GONE = frozenset({404, 410})
 
 
 class _TryAgainError(Exception):
-    """A failure that another attempt may cure; its text is a sentence without its end."""
+    """A failure that another attempt may cure; its text is the beginning of a sentence."""
 
     def __init__(self, sentence: str, pause: float | None, afresh: bool) -> None:
         super().__init__(sentence)
@@ -53,7 +53,7 @@ class _TryAgainError(Exception):
 
 @dataclass(frozen=True)
 class _Source:
-    """Where a file comes from, and what is known of it before it is there."""
+    """Where a file comes from, and what is known about it before the download."""
 
     url: str
     label: str
@@ -69,7 +69,7 @@ class _Source:
     def try_again(
         self, what: str, pause: float | None = None, afresh: bool = False
     ) -> _TryAgainError:
-        """Return a failure; `afresh`, the bytes that are there are of no use."""
+        """Return a failure; with `afresh`, the bytes received so far are of no use."""
         return _TryAgainError(f"{self.label}: {redact(self.url)} {what}", pause, afresh)
 
     def disguise_error(self, disguise: str) -> VitscopeError:
@@ -91,11 +91,11 @@ def _megabytes(count: int) -> str:
 
 
 class _TooSlowError(TimeoutError):
-    """A server keeps the connection alive, and would take for ever."""
+    """A server keeps the connection alive, but would take forever."""
 
 
 class _Paced(io.RawIOBase):
-    """What a server sends, headers too, while it comes fast enough to end some day."""
+    """Passes on what a server sends, headers included, as long as it comes fast enough."""
 
     def __init__(self, raw: io.RawIOBase, patience: float) -> None:
         self._raw, self._patience = raw, patience
@@ -127,7 +127,7 @@ class _Response(HTTPResponse):
 
 
 class _Web(HTTPSHandler, HTTPHandler):
-    """Opens addresses by connections that end where a server is too slow."""
+    """Opens addresses with connections that end if a server is too slow."""
 
     def do_open(self, http_class: Any, req: Request, **options: Any) -> HTTPResponse:
         paced: Any = type("Paced", (http_class,), {"response_class": _Response})
@@ -135,14 +135,14 @@ class _Web(HTTPSHandler, HTTPHandler):
 
 
 class _Redirects(HTTPRedirectHandler):
-    """Follow a redirect to the web only, and never from https to http."""
+    """Follows redirects only to the web, and never from https to http."""
 
     def http_error_302(
         self, req: Request, fp: IO[bytes], code: int, msg: str, headers: HTTPMessage
     ) -> HTTPResponse | None:
         try:
             return super().http_error_302(req, fp, code, msg, headers)
-        except (ValueError, InvalidURL) as error:  # It is no address to which it leads.
+        except (ValueError, InvalidURL) as error:  # The redirect's target is no valid address.
             raise HTTPError(req.full_url, code, msg, headers, fp) from error
 
     http_error_301 = http_error_303 = http_error_307 = http_error_308 = http_error_302
@@ -244,13 +244,13 @@ def _check_address(label: str, url: str) -> None:
 
 
 def _strong_etag(response: HTTPResponse) -> str | None:
-    """Return the entity tag if it is strong: only that one promises the same bytes."""
+    """Return the entity tag if it is strong: only a strong one promises the same bytes."""
     tag: str | None = response.headers["ETag"]
     return tag if tag and not tag.startswith("W/") else None
 
 
 def _whole_size(response: HTTPResponse) -> int | None:
-    """Return the size of the whole file, if the server says it."""
+    """Return the size of the whole file, if the server states it."""
     if response.status == 206:
         size = (response.headers["Content-Range"] or "").rpartition("/")[2]
     else:
@@ -259,7 +259,7 @@ def _whole_size(response: HTTPResponse) -> int | None:
 
 
 def _chunks(source: _Source, response: HTTPResponse) -> Iterator[bytes]:
-    """Yield the bytes as they come; an early end is noticed here where the size is not known."""
+    """Yield the bytes as they come; notice an early end if the size is unknown."""
     try:
         while data := response.read1(CHUNK):
             yield data
@@ -279,7 +279,7 @@ class _Partial:
         self.file = os.fdopen(os.open(self.path, os.O_RDWR | os.O_CREAT, 0o666), "r+b")
 
     def lock(self) -> bool:
-        """Keep other processes out; return False if one is at work."""
+        """Keep other processes out; return False if one is already at work."""
         try:
             fcntl.flock(self.file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             return os.path.samestat(os.fstat(self.file.fileno()), self.path.stat())
@@ -289,7 +289,7 @@ class _Partial:
             return True  # This file system has no locks.
 
     def resumable(self, url: str) -> tuple[int, str, int]:
-        """Return how many bytes are there, and the ETag and the size of their version; or none."""
+        """Return the number of bytes received, and the ETag and size of their version; or none."""
         size = self.file.seek(0, os.SEEK_END)
         try:
             note = json.loads(self._note.read_text(encoding="utf-8"))
@@ -298,12 +298,12 @@ class _Partial:
             return 0, "", 0
 
     def empty(self) -> None:
-        """Forget all bytes and where they came from."""
+        """Delete all bytes and the note of where they came from."""
         self._note.unlink(missing_ok=True)
         self.file.truncate(0)
 
     def begin(self, url: str, etag: str | None, size: int | None) -> None:
-        """Forget all bytes, and note which version comes next, if it has an ETag and a size."""
+        """Delete all bytes, and note the version that comes next, if it has an ETag and a size."""
         self.empty()
         if None not in (etag, size):
             note = json.dumps({"url": url, "etag": etag, "size": size})
@@ -328,7 +328,7 @@ def _transfer(source: _Source, partial: _Partial, say: Say) -> bool:
         version = (span.startswith(f"bytes {offset}-"), _strong_etag(response), total)
         if resumed and version != (True, etag, size):
             raise source.try_again("changed during the download", 0.0, afresh=True)
-        # What cannot be the file is refused before its bytes are read.
+        # Refuse a response that cannot be the file before reading its bytes.
         if response.headers.get_content_type() == "text/html":
             raise source.disguise_error("a web page")
         source.check_size(total)
@@ -356,7 +356,7 @@ def _check_digest(
     if expected is None or found == expected.lower():
         return
     if resumed:
-        # What an earlier run left may be damaged: one download in one piece decides.
+        # Bytes from an earlier run may be damaged: a download in one piece decides.
         raise source.try_again("came damaged", 0.0, afresh=True)
     raise source.failure(
         f"has the {name} {found} where {source.said_by} says {expected}",
@@ -415,7 +415,7 @@ def fetch(
 ) -> str:
     """Download `url` to `path` and return its SHA-256.
 
-    `label` names the file in messages, and `said_by` who says what its digest and size must be.
+    Messages call the file `label`, and name `said_by` as the source of its digest and size.
     """
     target = Path(path)
     _check_address(label, url)

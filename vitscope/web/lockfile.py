@@ -23,20 +23,20 @@ HEADER = """\
 # What the downloads of this study hashed to when they were first made. Later ones must match.
 # To accept a file that has changed at its source, delete its entry.
 """
-# The `url` of a file, and its `sha256` where the study says it.
+# The `url` of a file, and its `sha256` if the study states it.
 Source = Mapping[str, Any]
 
 
 @dataclass(frozen=True)
 class Entry:
-    """What a download must be."""
+    """The digest and size that a download must have."""
 
     sha256: str
     bytes: int
 
 
 def find_entry(lock: Path, url: str) -> Entry | None:
-    """Return what the lock file says of an address."""
+    """Return the lock file's entry for an address."""
     try:
         with lock.open("rb") as file:
             fcntl.flock(file, fcntl.LOCK_SH)
@@ -50,7 +50,7 @@ def find_entry(lock: Path, url: str) -> Entry | None:
 
 
 def record(lock: Path, url: str, entry: Entry) -> None:
-    """Add an entry to the lock file; one that is there already must be the same."""
+    """Add an entry to the lock file; an existing one must be the same."""
     try:
         lock.parent.mkdir(parents=True, exist_ok=True)
         with lock.open("a+b", buffering=0) as file:
@@ -102,9 +102,9 @@ def _entries(lock: Path, text: bytes) -> dict[str, Entry]:
 def download(
     entry: Source, path: Path, lock: Path, *, label: str, say: Say = say_on_stderr, **options: Any
 ) -> None:
-    """Download a file to `path`; without a `sha256` of its own, as the lock file knows it.
+    """Download a file to `path`, checked by its own `sha256` or by the lock file.
 
-    The first download of an address writes it to the lock file, and says so.
+    The first download of an address adds it to the lock file, and says so.
     """
     url = entry["url"]
     known = None if "sha256" in entry else find_entry(lock, redact(url))
@@ -122,10 +122,10 @@ def download(
 
 
 def confirm(entry: Source, path: Path, lock: Path, *, label: str) -> str:
-    """Return the SHA-256 of a download, and refuse it if it must have another.
+    """Return the SHA-256 of a download; refuse it if it should have another.
 
-    It may come from a cache, unseen by this machine: what the lock file does not know yet is
-    written there, as of any first download.
+    The download may come from a cache that this machine did not fill: as after any first
+    download, the lock file then gets the entry if it lacks one.
     """
     url, found = redact(entry["url"]), Entry(sha256_of(path), path.stat().st_size)
     known = None if "sha256" in entry else find_entry(lock, url)

@@ -25,13 +25,13 @@ Pixels = npt.NDArray[np.uint8]
 Labels = npt.NDArray[np.int64]
 # The names of the classes, and the images and labels of each batch.
 Content = tuple[list[str], list[tuple[Pixels, Labels]]]
-# Some times as many as official batches have.
+# Several times what official batches have.
 MOST_OPCODES = 1_000_000
 
 
 @dataclass(frozen=True)
 class FileLayout:
-    """What an official archive holds in its folder: batches, and a member with class names.
+    """The content of an official archive's folder: batches, and a member with class names.
 
     `read` takes the bytes of that member, and then of the batches of a split.
     """
@@ -43,16 +43,16 @@ class FileLayout:
     read: Callable[[list[bytes]], Content]
 
     def members(self, split: str) -> tuple[str, ...]:
-        """Return the members that make a split."""
+        """Return the members that make up a split."""
         return (self.names, *(self.train if split == "train" else self.test))
 
 
-# The layouts of a data set, by the names of the archives.
+# The layouts of a data set, by archive name.
 Layouts = Mapping[str, FileLayout]
 
 
 def read_binary(members: list[bytes], label_bytes: int) -> Content:
-    """Read batches in which each image follows its label, the last of `label_bytes`."""
+    """Read batches in which each image follows its label, the last of `label_bytes` bytes."""
     names, *batches = members
     parts = []
     for batch in batches:
@@ -74,7 +74,7 @@ class Cifar:
         archive: Mapping[str, Any],
         layouts: Layouts,
     ) -> None:
-        """Open a split of an archive; one that was downloaded must be the official one."""
+        """Open a split of an archive; a downloaded archive must be the official one."""
         if "path" not in source:
             confirm(archive, source, path)
         if split not in SPLITS:
@@ -101,7 +101,7 @@ class Cifar:
 
 
 def _read_members(kind: str, path: Path, split: str, layouts: Layouts) -> tuple[str, list[bytes]]:
-    """Return the name of the archive and the members of a split; nothing is written anywhere."""
+    """Return the archive's name and a split's members, without writing anything to disk."""
     by_folder = {layout.folder: name for name, layout in layouts.items()}
     found: dict[str, bytes] = {}
     archive = None
@@ -122,7 +122,7 @@ def _read_members(kind: str, path: Path, split: str, layouts: Layouts) -> tuple[
 
 
 class _Array:
-    """Stands in for a pickled array: it keeps the bytes, and nothing of NumPy is called."""
+    """Stands in for a pickled array: it keeps the bytes and calls nothing in NumPy."""
 
     def __init__(self, *reconstruction: object) -> None:
         self._data = b""
@@ -134,12 +134,12 @@ class _Array:
         self._data = data
 
     def values(self, rows: int) -> Pixels:
-        """Return the images, a row each."""
+        """Return the images, one a row."""
         return np.frombuffer(self._data, np.uint8).reshape(rows, PIXELS)
 
 
 class _Type:
-    """Stands in for the types of a pickled array, which are known."""
+    """Stands in for the types of a pickled array, which are known in advance."""
 
     def __init__(self, *description: object) -> None:
         pass
@@ -156,7 +156,7 @@ STAND_INS: dict[tuple[str, str], Callable[..., object]] = {
 
 
 class _Unpickler(pickle.Unpickler):
-    """Builds plain values and stand-ins, and finds no other name."""
+    """Builds plain values and stand-ins, and refuses every other name."""
 
     def find_class(self, module: str, name: str, /) -> object:
         if (module, name) not in STAND_INS:
@@ -169,11 +169,11 @@ def _unpickle(data: bytes) -> dict[bytes, Any]:
         for number, (opcode, argument, _) in enumerate(pickletools.genops(data)):
             if number > MOST_OPCODES:
                 raise pickle.UnpicklingError("it has more parts than an official batch")
-            # Memory is taken for all places of a memo.
+            # Unpickling allocates every place of a memo up to the highest.
             if "PUT" in opcode.name and not 0 <= int(argument or 0) <= len(data):
                 raise pickle.UnpicklingError(f"it fills place {argument} of its memo")
         value = _Unpickler(io.BytesIO(data), encoding="bytes").load()
-    except Exception as error:  # Damaged or malicious bytes fail in every way there is.
+    except Exception as error:  # Damaged or malicious bytes fail in every way.
         raise ValueError(f"a pickle that cannot be read safely: {error}") from error
     if not isinstance(value, dict):
         raise TypeError("a pickle that is no dictionary")
@@ -181,7 +181,7 @@ def _unpickle(data: bytes) -> dict[bytes, Any]:
 
 
 def read_pickled(members: list[bytes], names_key: bytes, labels_key: bytes) -> Content:
-    """Read batches that are pickled dictionaries, with names and labels at these keys."""
+    """Read batches from pickled dictionaries that hold names and labels under these keys."""
     names, *batches = (_unpickle(member) for member in members)
     parts = []
     for batch in batches:

@@ -12,7 +12,7 @@ SOURCE: dict[str, Any] = {
     "shared": ("path", "url"),
     "images": {"train": 50_000, "test": 10_000},
     "archive": {
-        # The one that holds no pickles.
+        # This version holds no pickles.
         "url": "https://www.cs.toronto.edu/~kriz/cifar-10-binary.tar.gz",
         "files": {
             "cifar-10-python.tar.gz": {

@@ -12,7 +12,7 @@ SOURCE: dict[str, Any] = {
     "shared": ("path", "url"),
     "images": {"train": 50_000, "test": 10_000},
     "archive": {
-        # The one that holds no pickles.
+        # This version holds no pickles.
         "url": "https://www.cs.toronto.edu/~kriz/cifar-100-binary.tar.gz",
         "files": {
             "cifar-100-python.tar.gz": {
@@ -40,7 +40,7 @@ LAYOUTS = {
         train=("train.bin",),
         test=("test.bin",),
         names="fine_label_names.txt",
-        # The coarse label stands before the fine one.
+        # The coarse label comes before the fine one.
         read=partial(read_binary, label_bytes=2),
     ),
 }

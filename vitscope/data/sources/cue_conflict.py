@@ -37,15 +37,15 @@ SOURCE: dict[str, Any] = {
 
 SPLIT = "conflict"
 FOLDER = "stimuli/style-transfer-preprocessed-512/"
-# What `sha256sum */*.png | sha256sum` says in that folder, names in the order of their bytes.
+# The output of `sha256sum */*.png | sha256sum` in that folder, with names in byte order.
 DIGEST = "cc5d62247c2b2eb4bdf11db894390acb92603702fa8ba53714bdff1f5a14e681"
-# The file of published points that says what people and networks took these images for.
+# The file of published points with the decisions of people and networks on these images.
 DECISIONS = "cue_conflict.csv"
 _NAME = re.compile(r"([a-z]+)/\1\d+-([a-z]+)\d+\.png")
 
 
 def open_split(source: Mapping[str, Any], split: str, file: Path) -> "CueConflict":
-    """Open the stimuli, which are one split."""
+    """Open the stimuli, which form a single split."""
     if split != SPLIT:
         raise no_such_split("cue_conflict", split, [SPLIT])
     if "path" not in source:
@@ -54,7 +54,7 @@ def open_split(source: Mapping[str, Any], split: str, file: Path) -> "CueConflic
 
 
 def read_categories() -> dict[str, list[int]]:
-    """Return the 16 categories, in order, and which of ImageNet's classes are of each."""
+    """Return the 16 categories in order, each with its ImageNet classes."""
     number = {synset: each for each, synset in enumerate(imagenet_synsets())}
     with IMAGENET_CATEGORIES.open(encoding="utf-8", newline="") as file:
         rows = [*csv.DictReader(file)]
@@ -62,10 +62,10 @@ def read_categories() -> dict[str, list[int]]:
 
 
 class CueConflict:
-    """The stimuli, in the order of their names.
+    """The stimuli, in order of their names.
 
     Their labels are unknown: neither cue is the truth. A network that tells ImageNet's classes
-    apart decides among the categories by its `outputs` for the classes of each.
+    apart decides among the categories by its `outputs` for the classes in each.
     """
 
     extra = ("shape", "texture")
@@ -87,7 +87,7 @@ class CueConflict:
         return len(self._files)
 
     def samples(self, indices: npt.NDArray[np.int64]) -> Iterator[Sample]:
-        """Yield images with the categories of their shape and their texture."""
+        """Yield images with the categories of their shape and texture."""
         names = [*self._files]
         for index in indices:
             image = decode_image(io.BytesIO(self._files[names[index]]), names[index])

@@ -22,12 +22,12 @@ SUFFIXES = frozenset({".bmp", ".jpeg", ".jpg", ".png", ".ppm", ".tif", ".tiff", 
 
 
 def open_split(source: Mapping[str, Any], split: str, file: Path) -> ImageFiles:
-    """Open the images of a folder; those that lie in it directly have no labels."""
+    """Open the images of a folder; images directly in it have no labels."""
     classes, empty = _classes(file)
     files = [(image, UNKNOWN_LABEL) for image in sorted(_images_in(file))]
     for label, each in enumerate(classes):
         files += [(image, label) for image in sorted(_images_in(each))]
-    # Names and sizes: reading every file would take longer than the work.
+    # Digest names and sizes: reading every file would take longer than the work.
     lines = (f"{image.relative_to(file)} {image.stat().st_size}" for image, _ in files)
     listing = hashlib.sha256(os.fsencode("\n".join(lines))).hexdigest()
     provenance = {"source": file.name, "source_listing_sha256": listing}
@@ -35,7 +35,7 @@ def open_split(source: Mapping[str, Any], split: str, file: Path) -> ImageFiles:
 
 
 def glance(folder: Path, most: int) -> Glance:
-    """Return the names of the classes, and how many images there are, counted up to `most`."""
+    """Return the class names and the number of images, counted up to `most`."""
     try:
         classes, empty = _classes(folder)
         images = chain.from_iterable(map(_images_in, [folder, *classes]))
@@ -48,9 +48,9 @@ def glance(folder: Path, most: int) -> Glance:
 
 
 def _classes(folder: Path) -> tuple[list[Path], list[str]]:
-    """Return the sub-folders with images, in the order of their names, and names of those without.
+    """Return sub-folders with images, in order of their names, and the names of those without.
 
-    Hidden ones are left out.
+    Hidden sub-folders are left out.
     """
     if not folder.is_dir():
         raise VitscopeError(f"{folder} is not a folder: correct the path of the data set.")
@@ -77,7 +77,7 @@ def _holds_images(folder: Path) -> bool:
 
 
 def _images_in(folder: Path) -> Iterator[Path]:
-    """Yield the images of a folder as they come; of many, the first is found at once."""
+    """Yield a folder's images as they come, so that the first of many is found at once."""
     with os.scandir(folder) as entries:
         for entry in entries:
             path = Path(entry.path)

@@ -29,7 +29,7 @@ SOURCE: dict[str, Any] = {
 Shape = tuple[int, ...]
 
 IMAGES, LABELS = "images.npy", "labels.npy"
-# The compression methods that numpy.savez uses, and by how much each can expand at most.
+# The compression methods of numpy.savez, with the largest factor by which each can expand.
 METHODS = {zipfile.ZIP_STORED: 1, zipfile.ZIP_DEFLATED: 1032}
 MOST_IMAGES = 100_000_000
 
@@ -39,7 +39,7 @@ def open_split(source: Mapping[str, Any], split: str, file: Path) -> "Npz":
 
 
 class Npz:
-    """The arrays `images` and `labels` of an archive, of which the second may lack."""
+    """The arrays `images` and `labels` of an archive; `labels` may be missing."""
 
     extra = ()
 
@@ -63,7 +63,7 @@ class Npz:
                 self._labels = _labels(archive, labels, self._shape[0])
         except VitscopeError:
             raise
-        except Exception as error:  # Damaged bytes fail in every way there is.
+        except Exception as error:  # Damaged bytes fail in every way.
             raise self._unreadable(error) from error
         self.provenance = {"source": path.name, "source_sha256": sha256_of(path)}
 
@@ -71,15 +71,14 @@ class Npz:
         return self._shape[0]
 
     def samples(self, indices: npt.NDArray[np.int64]) -> Iterator[Sample]:
-        """Yield images with their label; no more than one image is in memory."""
+        """Yield images with their labels, holding one image in memory at a time."""
         size, position = prod(self._shape[1:]), 0
         shape = self._shape[1:] if self._shape[3:] == (3,) else self._shape[1:3]
         try:
             with zipfile.ZipFile(self._path) as archive, archive.open(IMAGES) as file:
                 _image_shape(file)
                 for index in indices:
-                    # A compressed member can only be read from its start, so the images between
-                    # are read too.
+                    # A compressed member reads only from its start, so read the images between too.
                     for _ in range(position, index):
                         file.read(size)
                     row = np.frombuffer(file.read(size), np.uint8).reshape(shape)
@@ -96,7 +95,7 @@ class Npz:
 
 
 def _sound(archive: zipfile.ZipFile, name: str) -> zipfile.ZipInfo:
-    """Return a member of an archive; refuse one that cannot expand to the size it states."""
+    """Return an archive's member; refuse one that cannot expand to the size that it states."""
     member = archive.getinfo(name)
     expansion = METHODS.get(member.compress_type, 0)
     if member.file_size > expansion * member.compress_size:
@@ -105,7 +104,6 @@ def _sound(archive: zipfile.ZipFile, name: str) -> zipfile.ZipInfo:
 
 
 def _image_shape(file: IO[bytes]) -> Shape:
-    """Read the header of an array of images and return its shape."""
     shape, by_column, dtype = read_header(file)
     is_images = len(shape) in {3, 4} and shape[3:] in {(), (1,), (3,)} and min(shape[1:]) > 0
     if dtype != np.uint8 or by_column or not is_images or not 0 <= shape[0] <= MOST_IMAGES:
@@ -118,7 +116,7 @@ def _image_shape(file: IO[bytes]) -> Shape:
 def _labels(
     archive: zipfile.ZipFile, member: zipfile.ZipInfo | None, count: int
 ) -> npt.NDArray[Any]:
-    """Read as many labels as there are images; without any, no label is known."""
+    """Read a label for each image; without the array, every label is unknown."""
     if member is None:
         return np.full(count, UNKNOWN_LABEL)
     with archive.open(member) as file:

@@ -39,9 +39,9 @@ Integers = npt.NDArray[np.int64]
 IMAGE_COLUMNS = ("img", "image")
 LABEL_COLUMNS = ("label", "fine_label")
 ROWS_PER_READ = 64
-# Images are compressed already: a file that expands by more than this holds none.
+# Images are already compressed: a file that expands by more than this holds none.
 LARGEST_EXPANSION = 100
-# How many columns a message names.
+# A message names at most this many columns.
 SHOWN = 20
 
 
@@ -50,7 +50,7 @@ def open_split(source: Mapping[str, Any], split: str, file: Path) -> "Parquet":
 
 
 class Parquet:
-    """Encoded images in a column of parquet files, in the layout of Hugging Face."""
+    """Encoded images in a column of parquet files, in Hugging Face's layout."""
 
     extra = ()
 
@@ -96,7 +96,7 @@ class Parquet:
         )
 
     def samples(self, indices: Integers) -> Iterator[Sample]:
-        """Yield images with their label; only the wanted ones are decoded."""
+        """Yield images with their labels, decoding only the wanted ones."""
         first = 0
         for path, count in zip(self._paths, self._counts, strict=True):
             inside = indices[(indices >= first) & (indices < first + count)] - first
@@ -124,7 +124,7 @@ class Parquet:
                 first += len(batch)
         except MemoryError:
             raise
-        except Exception as error:  # Damaged bytes fail in every way there is.
+        except Exception as error:  # Damaged bytes fail in every way.
             raise VitscopeError(f"{path} is a damaged parquet file: get it again.") from error
 
     def _sample(self, entry: dict[str, Any], path: Path) -> Sample:
@@ -143,15 +143,15 @@ class Parquet:
 def _open(path: Path) -> pq.ParquetFile:
     try:
         file = pq.ParquetFile(path)
-        # A damaged schema is noticed only when it is read, so it is read here.
+        # Reading the schema is what reveals damage in it.
         _ = file.schema_arrow
-    except Exception as error:  # Damaged bytes fail in every way there is.
+    except Exception as error:  # Damaged bytes fail in every way.
         raise VitscopeError(f"{path} is not a readable parquet file: get it again.") from error
     return file
 
 
 def _class_names(schema: pa.Schema, label: str) -> list[str]:
-    """Return the names of the classes, or none if the file does not hold them."""
+    """Return the class names, or an empty list if the file has none."""
     try:
         features = json.loads((schema.metadata or {})[b"huggingface"])["info"]["features"]
         return [str(name) for name in features[label]["names"]]

@@ -35,7 +35,7 @@ Integers = npt.NDArray[np.int64]
 
 SIZE = 32
 SIZES = {"train": 50_000, "test": 10_000, "conflict": 10_000}
-# In this share of the images of train and test, one of the two cues comes from another class.
+# The share of train and test images in which one of the two cues comes from another class.
 DISAGREEMENT = 0.1
 CHUNK = 64
 CHOICES = 40
@@ -59,7 +59,7 @@ class Images:
 
 
 class _Draws:
-    """The random numbers of a chunk of images, a row for each, handed out column by column."""
+    """The random numbers for a chunk of images, one row each, handed out column by column."""
 
     def __init__(self, split: str, indices: Integers, seed: int) -> None:
         number = list(SIZES).index(split)
@@ -93,7 +93,7 @@ def _cross(x: Array, y: Array) -> Array:
 
 
 def _star(x: Array, y: Array) -> Array:
-    # The five points are folded onto half of one, which a straight line bounds.
+    # Fold the five points onto half of one, which a straight line bounds.
     fifth = 2 * np.pi / 5
     angle = np.abs((np.arctan2(x, -y) + fifth / 2) % fifth - fifth / 2)
     radius = np.hypot(x, y)
@@ -101,7 +101,7 @@ def _star(x: Array, y: Array) -> Array:
 
 
 def _heart(x: Array, y: Array) -> Array:
-    # Half of it: a lobe, and below its centre the part of a square that stands on its corner.
+    # Fold onto half: a lobe, and below its centre part of a square that stands on its corner.
     x = np.abs(x)
     lobe = 0.53 - np.hypot(x - 0.5, y + 0.42)
     tip = np.minimum(0.588 - 0.707 * x - 0.707 * y, 0.707 * (y - x) + 0.65)
@@ -237,7 +237,7 @@ def _silhouette(draws: _Draws, shape: Integers, x: Array, y: Array, radius: Arra
 
 
 def _fill(draws: _Draws, texture: Integers, x: Array, y: Array) -> Array:
-    """Return the texture, which has a place and a direction of its own, in two colours."""
+    """Return the texture in two colours, with a place and direction of its own."""
     period = draws.between(3.4, 5.2)
     band = np.exp(-(((FREQUENCY * period - 0.75) / 0.3) ** 2))[:, None]
     blotches = _filter(draws.noise[:, 3:4], band)
@@ -257,9 +257,9 @@ def _fill(draws: _Draws, texture: Integers, x: Array, y: Array) -> Array:
 
 
 def draw(split: str, indices: Integers, seed: int, places: Array | None = None) -> Images:
-    """Draw images: a background, the shadow of a shape, the shape, light and grain of the film.
+    """Draw images: a background, a shape's shadow, the shape, light and film grain.
 
-    Chance puts the shapes where they are, or `places` does, (n, 2): from -1, left and above, to 1.
+    Shapes lie at random, or at `places`, (n, 2): from -1, left and above, to 1.
     """
     draws = _Draws(split, indices, seed)
     label, shape, texture = _cues(draws, split)
@@ -275,7 +275,7 @@ def draw(split: str, indices: Integers, seed: int, places: Array | None = None) 
     fill = _fill(draws, texture, x, y)
     image = _background(draws) * (1 - draws.between(0.1, 0.5)[:, None] * shadow)
     image += cover * (fill - image)
-    # Light that falls off across the image.
+    # Let light fall off across the image.
     angle = draws.between(0, 2 * np.pi)
     slope = np.cos(angle) * (COLUMNS / SIZE - 0.5) + np.sin(angle) * (ROWS / SIZE - 0.5)
     image *= (1 + draws.between(0, 0.5) * slope)[:, None]
@@ -285,12 +285,12 @@ def draw(split: str, indices: Integers, seed: int, places: Array | None = None) 
 
 
 def open_split(source: Mapping[str, Any], split: str, file: Path | None) -> "Shapes32":
-    """Open a split, which is drawn image by image."""
+    """Open a split, whose images are drawn one by one."""
     return Shapes32(split, source.get("seed", 0))
 
 
 class Shapes32:
-    """The data set as a source: images are drawn when they are asked for."""
+    """The data set as a source, which draws images on demand."""
 
     extra = ("shape", "texture")
 
@@ -305,7 +305,7 @@ class Shapes32:
         return SIZES[self._split]
 
     def samples(self, indices: Integers) -> Iterator[Sample]:
-        """Yield images with their label, shape and texture."""
+        """Yield images with their labels, shapes and textures."""
         for start in range(0, len(indices), CHUNK):
             drawn = draw(self._split, indices[start : start + CHUNK], self._seed)
             cues = zip(drawn.labels, drawn.shapes, drawn.textures, strict=True)
