@@ -84,8 +84,8 @@ def test_of_what_jobs_share_what_they_use_counts(copy: Path) -> None:
 @pytest.mark.parametrize(
     ("old", "new"),
     [
-        ('"""Merge what was', '"""Other words'),
-        ("            # Parts may be of several snapshots", "            # Nothing\n            #"),
+        ('"""Merge the parts', '"""Other words'),
+        ("            # Parts may come from several snapshots", "            # Nothing\n            #"),
         ("def read(prefix: str, model: str)", "def read(prefix: object, model: object)"),
         ("import pandas as pd\n", "import pandas as pd\n\n\n"),
     ],
