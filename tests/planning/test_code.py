@@ -85,7 +85,7 @@ def test_of_what_jobs_share_what_they_use_counts(copy: Path) -> None:
     ("old", "new"),
     [
         ('"""Merge the parts', '"""Other words'),
-        ("            # Parts may come from several snapshots", "            # Nothing\n            #"),
+        ("# Parts may come from several snapshots", "# Nothing\n            #"),
         ("def read(prefix: str, model: str)", "def read(prefix: object, model: object)"),
         ("import pandas as pd\n", "import pandas as pd\n\n\n"),
     ],
