@@ -1,8 +1,7 @@
 """Run what takes too long for every change, the short before the long, each for a bounded time.
 
 Every test that is marked `nightly` is of one step: the first has those that no other has. With
-`--one-for MINUTES`, run the step of the day until it fails or its time is over: a change is held
-against each of them once a week.
+`--one-for MINUTES`, run the step of the day until it fails or its time is over.
 """
 
 import argparse
