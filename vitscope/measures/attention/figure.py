@@ -198,7 +198,6 @@ def plot_attention_query(
 
 
 def _draw_queries(queries: pd.DataFrame, line: Array, manner: Manner, side: float) -> None:
-    """Draw an image, and the map of each query in it."""
     pixels = read_picture(queries["picture"].iloc[0])
     draw_picture(line[0], pixels)
     name_picture(line[0], queries.iloc[0], side)

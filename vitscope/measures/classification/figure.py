@@ -115,7 +115,6 @@ def _draw_points(axes: Axes, rows: pd.DataFrame, members: Sequence[Member]) -> N
 def _draw_published_points(
     axes: Axes, published: Mapping[str, Published], metric: str, members: Sequence[Member]
 ) -> None:
-    """Draw the published points of the models that have any."""
     points = {
         place + _BESIDE: curve.points.set_index("metric")["value"][metric]
         for place, member in enumerate(members)
@@ -199,7 +198,6 @@ def _draw_diagram(panel: Panel) -> None:
 
 
 def _draw_histogram(panel: Panel) -> None:
-    """Draw how many images fall into each bin."""
     bins = panel.rows
     share = bins["images"] / bins["images"].sum()
     width = bins["high"] - bins["low"]
