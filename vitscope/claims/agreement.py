@@ -171,7 +171,7 @@ def _best(scores: Iterable[_Score]) -> _Score:
 
 
 def _uncertainty(measured: pd.DataFrame, known: Lines, curve: Curve) -> float | None:
-    """Return the standard deviation of our values over resamples, as a root mean square."""
+    """Return the root mean square of the standard deviations of our values over resamples."""
     values = Points(measured)[curve.y]
     if len(values) == 1:
         return None

@@ -175,7 +175,7 @@ class Points:
 
 
 def _stacked(lists: pd.Series, known: list[bool]) -> Array:
-    """Return the resamples of all points, (resamples, points); NaN where a point has none."""
+    """Return the resamples of all points, (resamples, points); NaN if a point has none."""
     size = max(len(each) for each, there in zip(lists, known, strict=True) if there)
     none = np.full(size, np.nan)
     rows = [each if there else none for each, there in zip(lists, known, strict=True)]

@@ -50,7 +50,7 @@ class Made:
     each: str = ""
 
     def names(self, case: "Case") -> About | list[About]:
-        """Return what the job is about; a list if it makes something for each of several."""
+        """Return what the job is about, as a list if it makes something for each of several."""
         names = {key: str(OF_CASE[key](case)) for key in self.about}
         if not self.each:
             return names

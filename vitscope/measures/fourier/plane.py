@@ -194,7 +194,7 @@ class WholeSpectrum:
         return np.stack([self._of_image(image) for image in maps])
 
     def of_tensor(self, maps: "Tensor") -> "Tensor":
-        """Return the same of a tensor, wherever it lies."""
+        """Return the same for a tensor on any device."""
         return self._plane.of_tensor(_power_of_tensor(maps), self._radial)
 
     def _of_image(self, maps: Array) -> Array:
@@ -230,7 +230,7 @@ class LongDiagonal:
         return np.stack([self._of_image(image) for image in maps])
 
     def of_tensor(self, maps: "Tensor") -> "Tensor":
-        """Return the same of a tensor, wherever it lies."""
+        """Return the same for a tensor on any device."""
         import torch
 
         logs = (_power_of_tensor(maps).sqrt() + float(FLOOR)).log().mean(1)

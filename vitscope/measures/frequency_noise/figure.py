@@ -96,7 +96,7 @@ def _draw_strips(axes: Axes, points: pd.DataFrame, shown: Sequence[float]) -> No
 
 
 def _draw_frequencies(axes: Axes, points: pd.DataFrame, inches: float) -> None:
-    """Tick and picture the frequencies, as many as a figure of this width has room for."""
+    """Tick and picture as many frequencies as fit into a figure of this width."""
     frequencies = points["frequency"].tolist()
     span = frequencies[-1] - frequencies[0] or 1
     axes.set_xlim(frequencies[0] - _MARGIN * span, frequencies[-1] + _MARGIN * span)

@@ -289,7 +289,7 @@ def plot_hessian_density(table: pd.DataFrame, members: Sequence[Member]) -> Figu
     return rows[0].figure
 
 
-# Of the bootstrap over batches, how many resamples, and the seed.
+# The number of resamples and the seed of the bootstrap over batches.
 _RESAMPLES, _SEED = 2000, 0
 # How far the points of models lie apart, as a share of a row's height, and that height in inches.
 _APART, _ROW = 0.5, 0.32

@@ -77,7 +77,7 @@ class _Krylov:
 
     @property
     def full(self) -> bool:
-        """Tell whether there is no room for another vector."""
+        """Tell whether the basis has no room for another vector."""
         return self.length == self.capacity
 
     @property

@@ -28,7 +28,7 @@ from vitscope.progress import Progress, Say, say_on_stderr
 from vitscope.training.batches import Augmented
 from vitscope.training.steps import decays, trained_parameters
 
-# How far two evaluations of the same product may differ, as a multiple of the rounding error.
+# Two evaluations of the same product may differ by this multiple of the rounding error.
 DRIFT = 100
 
 
@@ -112,7 +112,7 @@ class Curvature(ABC):
 
 
 class Hessian(Curvature):
-    """Multiplies by the Hessian, in some parameters, of a loss plus `decay` / 2 times squares."""
+    """Multiplies by the Hessian of a loss plus `decay` / 2 times the squares of some parameters."""
 
     def __init__(self, loss: Tensor, parameters: Sequence[Tensor], decay: Sequence[float]) -> None:
         gradient = torch.autograd.grad(

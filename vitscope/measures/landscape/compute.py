@@ -30,7 +30,7 @@ POSITIONS = ("pos_embed", "relative_position")
 EPSILON = 1e-7
 # A processor with one of these features, on x86 or ARM, multiplies bfloat16 faster than float32.
 FAST_BFLOAT16 = ("amx_bf16", "avx512_bf16", "sve_bf16")
-# Convolutions in bfloat16 are faster where channels come last.
+# Convolutions in bfloat16 are faster if channels come last.
 LAYOUTS = {"float32": torch.contiguous_format, "bfloat16": torch.channels_last}
 # Images up to this size stay on a GPU for all points.
 KEPT_BYTES = 2**30
