@@ -18,12 +18,12 @@ from vitscope.claims.statistics import rank_correlation
 from vitscope.claims.tables import AGREEMENT
 from vitscope.files.arrays import Array
 
-# The values of a curve by x, for each cut point that has a curve of its own.
+# Maps each cut point that has its own curve to the values of that curve by x.
 Lines = Mapping[Hashable, "pd.Series[float]"]
-# Published depths have this many decimals. Where both curves have a point, its very value is
-# wanted, and one interpolated beside it would not be that.
+# Published depths have this many decimals. Rounding ours alike makes points of both curves meet,
+# so that their values are compared without interpolation.
 _DECIMALS = 6
-# Changes between points at such depths are alike to so many decimals of the range of values.
+# Changes that agree to this many decimals of the range of values count as equal.
 _ALIKE = 4
 
 
@@ -76,7 +76,7 @@ def _columns(name: str, score: _Score) -> dict[str, float | None]:
 
 
 def _lines(points: pd.DataFrame, curve: Curve, values: Any = None) -> Lines:
-    """Return the curves of a model, or other `values` of its points: logarithms if it says so."""
+    """Return the curves of a model, or other `values` of its points, as logarithms if asked."""
     y = points[curve.y].to_numpy(float) if values is None else values
     x = points[curve.x].round(_DECIMALS)
     line = pd.Series(_scaled(y, curve) if values is None else y, x.to_numpy())
@@ -91,7 +91,7 @@ def _scaled(y: Array, curve: Curve) -> Array:
 
 
 def _at(lines: Lines, theirs: Lines) -> Lines:
-    """Return curves interpolated where others have points; NaN outside their ends."""
+    """Interpolate curves where others have points; NaN beyond their ends."""
     ends = {"left": np.nan, "right": np.nan}
     found = {}
     for key, wanted in theirs.items():
@@ -117,10 +117,10 @@ def _score(found: Lines, wanted: Lines) -> _Score:
 
 
 def _score_of_line(wanted: Lines) -> _Score:
-    """Return the best that straight lines could score that change alike everywhere.
+    """Return the best score that straight lines could reach.
 
-    They are fitted to the published curves themselves, and have the more frequent sign; such
-    changes have no order.
+    The lines are fitted to the published curves themselves and take the more frequent sign. They
+    change by the same amount everywhere, so their changes have no order.
     """
     theirs = _changes(wanted)
     rising = _mean(theirs[np.isfinite(theirs) & (theirs != 0)] > 0)
@@ -134,8 +134,9 @@ def _score_of_line(wanted: Lines) -> _Score:
 def _changes(lines: Lines) -> Array:
     """Return how steep a curve is from point to point, or how each curve differs from the last.
 
-    Curves of cut points over frequency all look alike: what blocks change is between them. Changes
-    are shares of the range of all values, and alike where a curve is straight.
+    Curves over frequency look alike at all cut points: what a block changes shows in the difference
+    of two curves. Changes are shares of the range of all values, and equal where a curve is
+    straight.
     """
     if len(lines) == 1:
         (line,) = lines.values()
@@ -148,7 +149,7 @@ def _changes(lines: Lines) -> Array:
 
 
 def _from_straight(line: "pd.Series[float]") -> "pd.Series[float]":
-    """Return by how much a curve differs from the straight line that is nearest to it."""
+    """Return how far a curve lies from the straight line nearest to it."""
     if len(line) < 2:
         return 0 * line
     x = line.index.to_numpy(float)
@@ -160,7 +161,7 @@ def _joined(lines: "Iterable[pd.Series[float]]") -> Array:
 
 
 def _best(scores: Iterable[_Score]) -> _Score:
-    """Return the best of each score; None where there is none."""
+    """Return the best of each score; None where no score is known."""
     signs, correlations, errors = (
         [each for each in some if each is not None] for some in zip(_Score(), *scores, strict=True)
     )
@@ -170,7 +171,7 @@ def _best(scores: Iterable[_Score]) -> _Score:
 
 
 def _uncertainty(measured: pd.DataFrame, known: Lines, curve: Curve) -> float | None:
-    """Return the standard deviation of our values over resamples, as a root mean square."""
+    """Return the root mean square of the standard deviations of our values over resamples."""
     values = Points(measured)[curve.y]
     if len(values) == 1:
         return None
@@ -180,7 +181,7 @@ def _uncertainty(measured: pd.DataFrame, known: Lines, curve: Curve) -> float | 
 
 
 def _rank_correlation(ours: Array, theirs: Array) -> float | None:
-    """Return Spearman's; None where changes are alike everywhere, as of a straight line."""
+    """Return Spearman's rank correlation; None if all changes are equal, as on a straight line."""
     found = rank_correlation(ours[None], theirs[None])
     return found.value if found else None
 

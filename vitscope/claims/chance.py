@@ -8,15 +8,15 @@ import numpy as np
 from vitscope.files.arrays import Array
 from vitscope.measures.per_image import CONFIDENCE, TAILS
 
-# What a value says of one network, or of a recipe: is it above a number, or could chance decide?
+# Tells whether a value of a network or of a recipe is above a number, or whether chance decides.
 Says = Literal["yes", "no", "open"]
-# Without an interval, nobody knows what chance could say.
+# Without an interval, nobody knows what chance could change.
 OfNetwork = Literal[Says, "yes, without an interval", "no, without an interval"]
 Interval = tuple[float, float]
 
-# A mean over fewer batches has no interval: their distribution is too skewed to be known by it.
+# A mean over fewer batches gets no interval: batches are distributed too unevenly for one.
 LEAST_BATCHES = 20
-# Seeds that a verdict on a recipe takes.
+# A verdict on a recipe takes at least this many seeds.
 LEAST_TRAININGS = 3
 
 
@@ -29,12 +29,12 @@ def share_interval(count: int, total: int) -> Interval:
 
 
 def known_share_interval(share: float, total: int) -> Interval:
-    """Return the same where the share of so many images is known, and not the count."""
+    """Return the 95 % interval of a share of `total` images if the count is unknown."""
     return share_interval(round(share * total), total)
 
 
 def resampled_interval(resampled: Array) -> Interval | None:
-    """Return the 95 % interval of a value from its values in resamples; None if one has none."""
+    """Return the 95 % interval of a value from its resamples; None if it is undefined in one."""
     if not np.isfinite(resampled).all():
         return None
     low, high = np.percentile(resampled, TAILS)
@@ -42,7 +42,7 @@ def resampled_interval(resampled: Array) -> Interval | None:
 
 
 def mean_interval(values: Array) -> Interval | None:
-    """Return Student's 95 % interval of the mean of values; None where they do not differ."""
+    """Return Student's 95 % interval of the mean of values; None if all values are equal."""
     from scipy.stats import t
 
     spread = float(np.std(values, ddof=1)) if len(values) > 1 else 0.0
@@ -54,9 +54,9 @@ def mean_interval(values: Array) -> Interval | None:
 
 
 def independent_interval(ours: Array, theirs: Array) -> Interval | None:
-    """Return the 95 % interval of the mean of values minus that of others (Welch 1947).
+    """Return the 95 % interval of the difference of two means (Welch 1947).
 
-    None where neither of them differ.
+    Return None if all values of ours are equal, and all of theirs too.
     """
     from scipy.stats import ttest_ind
 
@@ -67,29 +67,29 @@ def independent_interval(ours: Array, theirs: Array) -> Interval | None:
 
 
 def resampled_chance(resampled: Array, above: float) -> float:
-    """Return the probability, two-sided, that resamples give to the other side of a number."""
+    """Return the two-sided probability that resamples fall on the other side of a number."""
     beyond = min(np.sum(resampled <= above), np.sum(resampled >= above))
     return min(1.0, float(2 * (1 + beyond) / (1 + len(resampled))))
 
 
 def mean_chance(values: Array, above: float) -> float:
-    """Return the same of the mean of values, by Student's test."""
+    """Return the two-sided probability for the mean of values, by Student's test."""
     from scipy.stats import ttest_1samp
 
     return float(ttest_1samp(values, above).pvalue)
 
 
 def independent_chance(ours: Array, theirs: Array, above: float) -> float:
-    """Return the same of the mean of values minus that of others, by Welch's test."""
+    """Return the two-sided probability for the difference of two means, by Welch's test."""
     from scipy.stats import ttest_ind
 
     return float(ttest_ind(ours - above, theirs, equal_var=False).pvalue)
 
 
 def decide(value: float, above: float, interval: Interval | None) -> Says:
-    """Tell whether a value and all of its interval are above a number, or below it; else open.
+    """Tell whether a value and its whole interval are above a number or below it; else "open".
 
-    Resamples of few cases may lie to one side of what was measured.
+    The value is checked too, since resamples of few cases may all lie on one side of it.
     """
     if interval is None:
         return "open"
@@ -99,8 +99,9 @@ def decide(value: float, above: float, interval: Interval | None) -> Says:
 
 
 def false_discovery_rates(chances: Array) -> Array:
-    """Return for each of several tests the rate of false ones among those as sure (Benjamini and
-    Hochberg 1995); NaN stays where nothing was tested.
+    """Return for each test the share of false verdicts among all tests at least as sure.
+
+    The method is that of Benjamini and Hochberg (1995). NaN stays where nothing was tested.
     """
     from scipy.stats import false_discovery_control
 

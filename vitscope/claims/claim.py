@@ -18,10 +18,11 @@ from vitscope.measures.columns import RESAMPLED
 
 @dataclass(frozen=True)
 class Traits:
-    """What models are told apart by: the kinds of their cut points, and what a study says of them.
+    """Describes a model, so that claims can choose it: the kinds of its cut points, its settings.
 
-    `settings` are its family and its data, and the keys of its network and of its training, as
-    `arch.class_token` and `training.images`. Of a network in memory none are known.
+    `settings` hold what a study says of the model: its family, its data, and the keys of its
+    network and its training, such as `arch.class_token` and `training.images`. They are empty for
+    a network in memory.
     """
 
     kinds: Collection[str]
@@ -30,7 +31,7 @@ class Traits:
 
 # The models of a figure, in the order of the figure.
 Models = Mapping[str, Traits]
-# What a claim is about: a model, or a model and the one that it is compared with.
+# A claim is about one model, or about a model and the one it is compared with.
 Subject = tuple[str, ...]
 
 # Makes the points of one model from its rows in a table and its rows in the block table.
@@ -39,11 +40,11 @@ Measured = Callable[[pd.DataFrame, pd.DataFrame], pd.DataFrame]
 
 @dataclass(frozen=True)
 class Claim:
-    """What somebody says of networks, and how it is counted.
+    """States something about networks, and how to count it.
 
-    `source` is where it is said, `about` chooses models, or pairs of models, by their traits, and
-    `why` tells readers what was found there, and what else they must know. The rest of the rule
-    they read is that of the statistic, which takes the points of the model, or of both.
+    `source` says who states it. `about` chooses models, or pairs of models, by their traits. `why`
+    tells readers what the source found, and what else they must know. The statistic takes the
+    points of the model, or of both models, and supplies the rest of the rule that readers see.
     """
 
     name: str
@@ -59,11 +60,11 @@ class Claim:
         return " ".join(filter(None, (self.why, self.statistic.rule, self.statistic.bound)))
 
     def find(self, *points: Points) -> Found | None:
-        """Find what points say; None where there is nothing to count."""
+        """Find what points say; None if they leave nothing to count."""
         return self.statistic.find(*points)
 
 
-# A claim of a source: its name, what it states, and what is counted.
+# A claim of a source: its name, its statement, and its statistic.
 Row = tuple[str, str, Statistic]
 
 
@@ -81,9 +82,9 @@ def claims_of(
 
 @dataclass(frozen=True)
 class Curve:
-    """The columns of a curve; with `by`, a model has a curve for each value of that column.
+    """Names the columns of a curve; with `by`, a model has a curve for each value of that column.
 
-    Of a `log` curve, ratios are compared: its values are not logarithms yet.
+    A `log` curve is compared by ratios; its values are not logarithms yet.
     """
 
     x: str
@@ -94,12 +95,12 @@ class Curve:
 
 @dataclass(frozen=True)
 class Evidence:
-    """Claims, and the points that they are counted on: the same columns, measured or published.
+    """Holds claims, and makes the points they are counted on, with the same columns for both sides.
 
-    `measured` makes the points of one model from its rows in the table of the name `table` and its
-    rows in the block table; `published` makes them from its published points. A column of the
-    table that was resampled may have its resamples beside it. With `curve`, the measured points are
-    scored against the published ones.
+    `measured` makes the points of one model from its rows in the table called `table` and its rows
+    in the block table; `published` makes them from its published points. A resampled column of the
+    table may have its resamples in a column beside it. With `curve`, measured points are scored
+    against published ones.
     """
 
     table: str
@@ -120,9 +121,9 @@ def in_order(rows: pd.DataFrame, _blocks: pd.DataFrame) -> pd.DataFrame:
 
 
 def value_in_row(value: str, column: str, name: str) -> Measured:
-    """Return how to find the point of a model in one row of its table, by a name in a column.
+    """Return a function that finds the point of a model in the row with a name in a column.
 
-    Its measure is the column that has the value.
+    The measure of the point is named after the column that holds the value.
     """
 
     def measured(rows: pd.DataFrame, _blocks: pd.DataFrame) -> pd.DataFrame:
@@ -166,16 +167,16 @@ def hybrid_against_convolution(models: Models) -> list[Subject]:
     return [pair for pair in pairs if "conv" in models[pair[0]].kinds]
 
 
-# Settings that make no difference between models which are compared.
+# Models that differ in these settings alone still count as alike.
 _INDIFFERENT = ("training.seed", "training.trajectory", "training.snapshot")
 
 
 def alike_but_for(
     *keys: str, when: Callable[[Any, Any], bool]
 ) -> Callable[[Models], list[Subject]]:
-    """Return how to pair models with MSAs and models that differ in no other settings than these.
+    """Return a function that pairs models with MSAs that differ in no settings but these.
 
-    `when` takes the first of these settings of both, None where a model does not have it, and tells
+    `when` takes the first of these settings from both models (None if a model lacks it), and tells
     whether the two are a pair in this order.
     """
 
@@ -192,7 +193,7 @@ def alike_but_for(
 
 
 def named_in(key: str) -> Callable[[Models], list[Subject]]:
-    """Return how to pair models with those that a study names for them, by a key of the model."""
+    """Return a function that pairs each model with the one its study names under a key."""
 
     def choose(models: Models) -> list[Subject]:
         named = {name: each.settings.get(key) or () for name, each in models.items()}
@@ -202,14 +203,14 @@ def named_in(key: str) -> Callable[[Models], list[Subject]]:
 
 
 def pretrained_by(what: str) -> Callable[[Models], list[Subject]]:
-    """Return how to pair models that were pretrained by something with those that were not.
+    """Return a function that pairs models pretrained in some way with models that were not.
 
-    Which these are the study says in so many words: it knows no more of weights of others.
+    The study has to name the pretraining itself: nothing else is known of downloaded weights.
     """
     return named_in(f"pretraining.{what}")
 
 
-# Of claims that compare a model that averages with the one of which it does.
+# Closes claims that compare an averaging model with the model whose weights it averages.
 AVERAGED = (
     'Not in the paper: its authors find in "Blurs Behave Like Ensembles" (2022) that blurs and '
     "ensembles {}. `averages` of a model names the one of which it averages, which the second "
@@ -217,7 +218,7 @@ AVERAGED = (
 )
 
 
-# Models that average, with those of which they average.
+# Pairs models that average weights with the models whose weights they average.
 averaging = named_in("averages")
 
 
@@ -229,7 +230,7 @@ def _without(settings: Mapping[str, Any], keys: tuple[str, ...]) -> dict[str, An
     }
 
 
-# One classifies the class token, the other the mean of all tokens.
+# The first model classifies the class token, the second the mean of all tokens.
 token_against_mean = alike_but_for(
     "arch.class_token",
     "arch.global_pool",
@@ -245,7 +246,7 @@ small_against_large_patches = alike_but_for(
     "arch.patch_size",
     when=lambda ours, theirs: ours is not None and theirs is not None and ours < theirs,
 )
-# Epochs that go with the size of the data: as many steps take more of them.
+# Epochs may differ with the size of the data: the same steps take more epochs of less data.
 less_against_more_data = alike_but_for(
     "training.images",
     "training.epochs",

@@ -21,9 +21,9 @@ from vitscope.files.arrays import Array
 from vitscope.files.tables import Table
 from vitscope.networks.finding.cut_points import CUT_POINT, NORM
 
-# The tables that claims are counted on, by name; "blocks" is always among them.
+# The tables that claims are counted on, by name; "blocks" is always one of them.
 Tables = Mapping[str, pd.DataFrame]
-# What a study says of each model, as `Traits` have it.
+# What a study says of each model: the settings of its `Traits`.
 TraitsOf = Mapping[str, Mapping[str, Any]]
 
 
@@ -37,8 +37,8 @@ def count_claims(
 ) -> pd.DataFrame:
     """Count the claims of one figure: a row for each claim and model, or pair of models.
 
-    Where the figure shows several snapshots, each has rows of its own. A claim about one model is
-    left out where neither its measured points nor its published ones have anything to count.
+    If the figure shows several snapshots, each has its own rows. A claim about one model is left
+    out if neither its measured nor its published points have anything to count.
     """
     traits = {
         model: Traits({*_of_model(tables["blocks"], model)["kind"]}, traits_of.get(model, {}))
@@ -56,26 +56,26 @@ def count_claims(
 
 
 def _side_of(blocks: pd.DataFrame, model: str) -> str | None:
-    """Return on which side of the norms of its sums a model is read, if it has any."""
+    """Return on which side of its norms the sums of a model are read; None if it has no sums."""
     found = _of_model(blocks, model).get(NORM, pd.Series()).dropna().unique()
     return " and ".join(sorted(found)) or None
 
 
 def _say(row: Mapping[str, Any], sides: Mapping[str, str | None]) -> str:
-    """Return what is claimed, and on which side of norms that is read."""
+    """Return what is claimed, and on which side of the norms it is read."""
     models = (row[key] for key in ("model", "versus") if row.get(key))
     said = [f"{model} is read {side} its norms" for model in models if (side := sides.get(model))]
     return f"{row['statement']} ({', '.join(said)})" if said else str(row["statement"])
 
 
 def joined(table: Table, frames: Sequence[pd.DataFrame]) -> pd.DataFrame:
-    """Join the rows of all figures; without any, return an empty table."""
+    """Join the rows of all figures; return an empty table if there are none."""
     filled = [frame for frame in frames if not frame.empty]
     return pd.concat(filled or [table.empty()], ignore_index=True)
 
 
 def _by_snapshot(tables: Tables, table: str) -> Iterator[tuple[str | None, Tables]]:
-    """Yield the tables of each snapshot, in the order of its first row; or all, if it has none."""
+    """Yield the tables of each snapshot, in the order of first rows; without snapshots, all."""
     if "snapshot" not in tables[table]:
         yield None, tables
         return
@@ -94,7 +94,7 @@ def measured_points(evidence: Evidence, tables: Tables, model: str) -> pd.DataFr
 
 
 def _subjects(claims: Sequence[Claim], models: Models) -> list[tuple[Subject, Claim]]:
-    """Return which models, or pairs, each claim is about: by model, then in the claims' order."""
+    """Return which models or pairs each claim is about: by model, then in the order of claims."""
     order = [*models]
     found = [(subject, claim) for claim in claims for subject in claim.about(models)]
     return sorted(found, key=lambda each: [order.index(model) for model in each[0]])
@@ -106,7 +106,7 @@ def _rows(
     subjects: Sequence[tuple[Subject, Claim]],
     published: Mapping[str, Published],
 ) -> Iterator[dict[str, Any]]:
-    """Yield the claims at one snapshot, or of a figure that is about none."""
+    """Yield the rows of claims at one snapshot, or of a figure without snapshots."""
     shown = dict.fromkeys(model for subject, _ in subjects for model in subject)
     ours = {model: Points(measured_points(evidence, tables, model)) for model in shown}
     theirs = {model: Points(evidence.published(curve.points)) for model, curve in published.items()}
@@ -114,7 +114,7 @@ def _rows(
         measured = claim.find(*(ours[model] for model in subject))
         known = all(model in theirs for model in subject)
         found = claim.find(*(theirs[model] for model in subject)) if known else None
-        # A comparison is asked for by name: it has a row even where there is nothing to compare.
+        # A study asks for a comparison by name, so it gets a row even with nothing to compare.
         if measured or found or len(subject) > 1:
             series = ", ".join(published[model].series for model in subject) if found else None
             yield {"published_series": series, **_row(claim, subject, measured, found)}
@@ -144,7 +144,7 @@ def _row(
 def _side(side: str, found: Found | None, above: float) -> dict[str, Any]:
     low, high = (found.interval if found else None) or (None, None)
     verdict = found.verdict(above) if found else None
-    # What is read off a curve is shown, and not judged.
+    # A value read off a published curve is shown but not judged.
     judged = side == "measured" or low is not None
     return {
         f"{side}_count": found.count if found else None,
@@ -156,36 +156,35 @@ def _side(side: str, found: Found | None, above: float) -> dict[str, Any]:
     }
 
 
-# What a row is about: one claim on one network, or two, at one moment, in whichever figure.
+# These columns identify a row: one claim on one network, or two, at one moment, in any figure.
 DISTINCT = ["model", "versus", "snapshot", "claim"]
 
 
 @dataclass(frozen=True)
 class Training:
-    """Which recipe a network was trained by, and with which seed."""
+    """Says which recipe a network was trained by, and with which seed."""
 
     recipe: str
     seed: Any
 
 
-# The training of each model that was trained several times.
 Trainings = Mapping[str, Training]
 
 
 def trainings(repeats: Sequence[Sequence[str]], seeds: Mapping[str, Any]) -> dict[str, Training]:
-    """Return the training of each of the models that are one network with several seeds.
+    """Return the training of each model that was trained with several seeds.
 
-    The recipe has the name of its first model.
+    A recipe takes the name of its first model.
     """
     return {model: Training(group[0], seeds[model]) for group in repeats for model in group}
 
 
 def add_recipes(claims: pd.DataFrame, of: Trainings) -> pd.DataFrame:
-    """Add to counted claims what they say of recipes, the verdict, and how many chance decides.
+    """Add to counted claims what they say of recipes, the verdict, and how many chance may decide.
 
-    A recipe is decided by Student's interval over at least three trainings: of the value or, where
-    cases are counted, of the mean by which they are in favour. Two recipes are compared by
-    trainings with the same seed, which see the same images in the same order.
+    Student's interval over at least three trainings decides for a recipe. It is the interval of the
+    value or, where cases are counted, of the mean by which they are in favour. Two recipes are
+    compared by trainings with the same seed, which see the same images in the same order.
     """
     if claims.empty:
         return claims
@@ -205,11 +204,11 @@ def add_recipes(claims: pd.DataFrame, of: Trainings) -> pd.DataFrame:
 
 
 def distinct(claims: pd.DataFrame) -> pd.DataFrame:
-    """Return each claim of a model, or of two, at a snapshot once."""
+    """Drop repeated rows: keep each claim on a model, or on two, at a snapshot once."""
     return claims.drop_duplicates(DISTINCT)
 
 
-# What a row says that is of one training.
+# The columns of a row that describe a single training.
 _ONE: dict[str, Any] = {
     "trainings": 1,
     "values": None,
@@ -220,7 +219,7 @@ _ONE: dict[str, Any] = {
 
 
 def _holds(row: Mapping[Hashable, Any]) -> str | None:
-    """Return the verdict: that on the recipe, or else what is known of the one network."""
+    """Return the verdict on the recipe or, without one, on the single network."""
     if pd.isna(row["measured_value"]):
         return None
     if row["recipe_verdict"] != "one training":
@@ -230,7 +229,7 @@ def _holds(row: Mapping[Hashable, Any]) -> str | None:
 
 
 def _key(row: Mapping[Hashable, Any], of: Trainings) -> tuple[Any, ...] | None:
-    """Return which claim on which recipes a row is about; None if one has a single training."""
+    """Return which claim on which recipes a row is about; None if a recipe has one training."""
     models = [row[name] for name in ("model", "versus") if pd.notna(row[name])]
     known = [of[model] for model in models if model in of]
     if len(known) < len(models) or len({training.seed for training in known}) != 1:
@@ -251,7 +250,7 @@ def _by_recipe(
 
 
 def _over_trainings(rows: Sequence[Mapping[Hashable, Any]]) -> dict[str, Any]:
-    """Return what the trainings of a recipe say together."""
+    """Combine what the trainings of a recipe say."""
     if len(rows) < LEAST_TRAININGS:
         return _ONE
     counts = [row["measured_count"] for row in rows]

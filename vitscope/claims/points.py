@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Band:
-    """A stretch of normalized depth, from the cut point before a block to the one after it."""
+    """Spans the normalized depth from the cut point before a block to the one after it."""
 
     kind: Literal["msa", "subsampling"]
     start: float
@@ -29,7 +29,7 @@ class Band:
 def subsamples(points: pd.DataFrame) -> pd.Series:
     """Tell for each cut point of one model, in order, whether its block shrinks the map.
 
-    A branch that pools and keeps the size, as in PoolFormer, is of the kind pool and does not.
+    A branch that pools but keeps the size, as in PoolFormer, has the kind pool and does not.
     """
     pixels = points["height"] * points["width"]
     return pixels < pixels.shift()
@@ -52,7 +52,7 @@ def bands(points: pd.DataFrame) -> list[Band]:
 def at_snapshots(
     tables: "Mapping[str, pd.DataFrame]", snapshots: Sequence[str]
 ) -> "dict[str, pd.DataFrame]":
-    """Return tables with the rows of some snapshots, in their order, or all if none is named."""
+    """Keep the rows of some snapshots, in the order named; keep all rows if none is named."""
 
     def select(table: "pd.DataFrame") -> "pd.DataFrame":
         if not snapshots or "snapshot" not in table:
@@ -65,9 +65,9 @@ def at_snapshots(
 
 @dataclass(frozen=True)
 class Published:
-    """One published curve: `points` has the columns of its file, in the order of their keys.
+    """Holds one published curve: `points` has the columns of its file, in the order of their keys.
 
-    Among these are, as far as the figure has them, index, depth, frequency, kind and subsampling.
+    These include index, depth, frequency, kind and subsampling, as far as the figure has them.
     """
 
     series: str
@@ -98,10 +98,10 @@ def read_published(
     series: Mapping[str, str],
     same_models: bool = False,
 ) -> dict[str, Published]:
-    """Read the published curve of each model from a file with some columns.
+    """Read the published curve of each model from a file that has `columns`.
 
-    `series` maps the study's models to names in the file; `same_models` says that the study
-    measures the very checkpoints that were published, so that values can be compared.
+    `series` maps the study's models to names in the file. `same_models` says that the study
+    measures the published checkpoints themselves, so that values can be compared.
     """
     frame = _read(Path(path), columns)
     names = list(dict.fromkeys(frame["model"]))
@@ -124,7 +124,7 @@ def read_published_of(
 ) -> dict[str, Published]:
     """Read the published curves that a figure of a study names, if it names any.
 
-    `columns` are what a figure of its kind needs of the file, which is one of `files`.
+    A figure of this kind needs `columns` in the file, which is one of `files`.
     """
     if not published:
         return {}
@@ -134,10 +134,10 @@ def read_published_of(
 
 
 class Points:
-    """The points of one model; `frame` has a row for each, as measured.
+    """Holds the points of one model; `frame` has a row for each, as measured.
 
-    A column, `points["variance"]`, is an array with a row for the values as measured and, if its
-    resamples are known, one for each of these: (1 + resamples, points).
+    A column such as `points["variance"]` is an array of (1 + resamples, points): first the values
+    as measured, then one row for each resample, if resamples are known.
     """
 
     def __init__(self, frame: pd.DataFrame) -> None:
@@ -150,7 +150,7 @@ class Points:
                 self._resampled[name.removesuffix(RESAMPLED)] = _stacked(frame[name], known)
 
     def __getitem__(self, column: str) -> Array:
-        """Return the values of a column: the first row as measured, the others resampled."""
+        """Return the values of a column: as measured in the first row, resampled in the others."""
         values = self.frame[column].to_numpy(np.float64)[None]
         if column not in self._resampled:
             return values
@@ -163,7 +163,7 @@ class Points:
         return column in self.frame
 
     def where(self, chosen: Any) -> "Points":
-        """Return some of the points, by a truth for each."""
+        """Return the points for which `chosen` is true."""
         mask = np.asarray(chosen, bool)
         some = Points(self.frame[mask])
         some._resampled = {name: each[:, mask] for name, each in self._resampled.items()}
@@ -175,7 +175,7 @@ class Points:
 
 
 def _stacked(lists: pd.Series, known: list[bool]) -> Array:
-    """Return the resamples of all points, (resamples, points); NaN where a point has none."""
+    """Return the resamples of all points, (resamples, points); NaN if a point has none."""
     size = max(len(each) for each, there in zip(lists, known, strict=True) if there)
     none = np.full(size, np.nan)
     rows = [each if there else none for each, there in zip(lists, known, strict=True)]

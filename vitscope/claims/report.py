@@ -37,7 +37,7 @@ _SUMMARY_RULE = (
     "How many of the claims below have each verdict. Each claim of a model, or of two, counts "
     "once, however many figures show it."
 )
-# What claims do that have a verdict: those of a recipe come first.
+# Maps verdicts to what a claim does; the verdicts on a recipe come first.
 VERDICTS = {
     "yes": "hold",
     "no": "fail",
@@ -53,7 +53,7 @@ _PAIRS = (
     ("yes, without an interval", "no, without an interval", "without an interval"),
 )
 FOUND = ("model", "claim", "published", "measured", "holds")
-# A verdict is marked where more than this share of those as sure are false.
+# A verdict is marked if more than this share of equally sure verdicts are false.
 DOUBTED = 0.05
 
 _DOUBTS = (
@@ -69,12 +69,12 @@ def list_warnings(warnings: Sequence[str]) -> list[Section]:
 
 
 def introduction(claims: pd.DataFrame) -> str:
-    """Return what to say above the claims, or that there are none."""
+    """Return the text above the claims; without claims, it says so."""
     return _NO_CLAIMS if claims.empty else f"{_RULE} {chance_in_words(claims)}"
 
 
 def chance_in_words(claims: pd.DataFrame) -> str:
-    """Return how many verdicts chance may have decided, in a sentence."""
+    """Say in a sentence how many verdicts chance may have decided."""
     tested = int(distinct(claims)["p"].notna().sum())
     return f"Of {tested} tested rows {DOUBTED * tested:.0f} may be decided by chance."
 
@@ -87,7 +87,7 @@ def _number_of(row: Mapping[Hashable, Any], value: float) -> str:
 
 
 def finding(row: Mapping[Hashable, Any], side: str) -> str:
-    """Return how many of how many, or the value and its interval; a dash without it."""
+    """Return the count and its total, or the value and its interval; a dash if nothing is found."""
     if pd.isna(row[f"{side}_value"]):
         return "–"
     if pd.notna(row[f"{side}_total"]):
@@ -100,7 +100,7 @@ def finding(row: Mapping[Hashable, Any], side: str) -> str:
 
 
 def _measured(row: Mapping[Hashable, Any]) -> str:
-    """Return what was measured of the network, and of the other trainings of its recipe."""
+    """Return what was measured on the network, and on the other trainings of its recipe."""
     text = finding(row, "measured")
     if pd.notna(row["certain"]):
         uncertain = row["measured_total"] - row["certain"]
@@ -120,7 +120,7 @@ def _models(row: Mapping[Hashable, Any], labels: Mapping[str, str]) -> str:
 
 
 def _verdict(row: Mapping[Hashable, Any]) -> str:
-    """Return the verdict; one that many as sure are false with is marked."""
+    """Return the verdict, marked if too many equally sure verdicts are false."""
     if pd.isna(row["holds"]):
         return "–"
     of_network = row["recipe_verdict"] == "one training"
@@ -129,9 +129,9 @@ def _verdict(row: Mapping[Hashable, Any]) -> str:
 
 
 def findings(claims: pd.DataFrame, labels: Mapping[str, str]) -> pd.DataFrame:
-    """Return the claims in words: whose, what is claimed, published and measured; and if it holds.
+    """Put claims into words: the model, the claim, the published and measured values, the verdict.
 
-    `labels` are what to call the models. Where nothing is published, there is no such column.
+    `labels` name the models. Without published values, their column is left out.
     """
     rows = [
         {
@@ -148,7 +148,7 @@ def findings(claims: pd.DataFrame, labels: Mapping[str, str]) -> pd.DataFrame:
 
 
 def summary(claims: pd.DataFrame, labels: Mapping[str, str]) -> list[Section]:
-    """Return a section that counts verdicts, by model and in all; none where nothing is claimed."""
+    """Return a section that counts verdicts by model and in total; no section without claims."""
     if claims.empty:
         return []
     once = distinct(claims)
@@ -162,7 +162,7 @@ def summary(claims: pd.DataFrame, labels: Mapping[str, str]) -> list[Section]:
 
 
 def count_in_words(claims: pd.DataFrame) -> str:
-    """Return how many claims hold, fail and are open, in a sentence; or that there are none."""
+    """Say in a sentence how many claims hold, fail and are open, or that there are no claims."""
     if claims.empty:
         return _NO_CLAIMS
     found = distinct(claims)["holds"].value_counts()
@@ -177,7 +177,7 @@ def count_in_words(claims: pd.DataFrame) -> str:
 
 
 def tally(verdicts: pd.Series) -> dict[str, int]:
-    """Count how many claims hold, fail and so on, by what they do."""
+    """Count how many claims hold, how many fail and so on."""
     return {does: int((verdicts == verdict).sum()) for verdict, does in VERDICTS.items()}
 
 
@@ -208,7 +208,7 @@ def _agreement_of(agreement: pd.DataFrame, labels: Mapping[str, str]) -> Section
 
 
 def _beside(row: Mapping[Hashable, Any], score: str, form: str, unit: str = "") -> str:
-    """Return a score, and in parentheses that of a line and that of another network."""
+    """Return a score, and in parentheses the scores of a line and of another network."""
 
     def text(column: str) -> str:
         known = pd.notna(row.get(column))
@@ -219,7 +219,7 @@ def _beside(row: Mapping[Hashable, Any], score: str, form: str, unit: str = "") 
 
 
 def _in_deviations(row: Mapping[Hashable, Any]) -> str:
-    """Return the unit of an error, and how many standard deviations it is, if these are known."""
+    """Return the unit of an error, and the error in standard deviations if these are known."""
     decades = " decades" if row["unit"] == "decades" else ""
     if pd.isna(row["error"]) or pd.isna(row["uncertainty"]) or not row["uncertainty"]:
         return decades
@@ -232,9 +232,9 @@ def sections(
     labels: Mapping[str, str],
     evidence: Iterable[Evidence],
 ) -> list[Section]:
-    """Return a summary, sections for each figure, and one for the scores.
+    """Return a summary, the sections of each figure, and a section for the scores.
 
-    `labels` are what to call the models; the rules of the claims are in `evidence`.
+    `labels` name the models; `evidence` holds the rules of the claims.
     """
     rules = {claim.name: claim.rule for each in evidence for claim in each.claims}
     found = [

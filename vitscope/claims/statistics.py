@@ -29,19 +29,19 @@ from vitscope.claims.points import Points
 from vitscope.files.arrays import Array
 from vitscope.measures.per_image import TAILS
 
-# More than this share must do as claimed.
+# A claim that counts cases holds if more than this share do as claimed.
 HALF = 0.5
 
 
 @dataclass(frozen=True)
 class Found:
-    """What points say of a claim: a value as measured and, behind it, in each resample of images.
+    """Holds what points say of a claim: the value as measured, then its value in each resample.
 
-    A share has the `count` in favour of a `total`, of which the sign of `certain` is certain. Where
-    the unit is a batch, `batches` are the values of each; of two independent samples of draws,
-    `draws` are those of both. What follows from weights alone is `exact`. `margin` is what
-    trainings are compared by, if not the value: that of a share is by how much cases are in favour,
-    on average; that of a rank correlation is Fisher's z.
+    A share has the `count` in favour and the `total`; `certain` cases have a certain sign. If the
+    unit is a batch, `batches` are the values of each; if two samples of draws are independent,
+    `draws` are the draws of both. A value that follows from weights alone is `exact`. Trainings are
+    compared by `margin`, if it is given, and not by the value: a share takes the mean by which
+    cases are in favour, a rank correlation takes Fisher's z.
     """
 
     values: Array
@@ -70,7 +70,7 @@ class Found:
         return resampled_interval(self.values[1:]) if len(self.values) > 1 else None
 
     def chance(self, above: float) -> float:
-        """Return how probable the other side of a number is, two-sided; NaN if untested."""
+        """Return the two-sided probability of the other side of a number; NaN if untested."""
         if self.exact or self.interval is None:
             return np.nan
         if self.batches is not None:
@@ -88,7 +88,7 @@ class Found:
     def verdict(self, above: float) -> OfNetwork:
         """Tell whether the value is above a number in this network, whichever images are taken."""
         if self.exact or self._all_certain:
-            # No images would change it, were it the very number.
+            # No choice of images changes the answer, even for a value equal to the number.
             return "yes" if self.value > above else "no"
         if self.interval is not None:
             return decide(self.value, above, self.interval)
@@ -97,15 +97,15 @@ class Found:
         return "yes, without an interval" if self.value > above else "no, without an interval"
 
 
-# From the points of a model, or of two, to what they say; None where there is nothing to count.
+# Takes the points of a model, or of two, and returns what they say; None if nothing counts.
 Find = Callable[..., Found | None]
 
 
 @dataclass(frozen=True)
 class Statistic:
-    """What is counted: `measure` says of what it is, `rule` to readers how it is found.
+    """Says what is counted: `measure` names the value, `rule` tells readers how to find it.
 
-    The claim holds above a number; a value may be a share, which is shown in percent.
+    The claim holds if the value is above a number. A value may be a share, shown in percent.
     """
 
     measure: str
@@ -116,7 +116,7 @@ class Statistic:
 
     @property
     def bound(self) -> str:
-        """When a claim on it holds, in words."""
+        """When a claim on this statistic holds, in words."""
         if self.percent and self.above == HALF:
             return "The claim holds if more than half are in favour."
         above = f"{100 * self.above:g} %" if self.percent else f"{self.above:g}"
@@ -124,20 +124,20 @@ class Statistic:
 
 
 def value_of(values: Array, **more: Any) -> Found | None:
-    """Find a value; None if it is not finite. `values` are as measured, and resampled."""
+    """Find a value; None if it is not finite. `values` are first as measured, then resampled."""
     found = np.atleast_1d(values)
     return Found(found, **more) if np.isfinite(found[0]) else None
 
 
 def exactly(found: Found | None) -> Found | None:
-    """Return what is found as exact, since it follows from weights alone."""
+    """Mark what is found as exact, since it follows from weights alone."""
     return found and replace(found, exact=True)
 
 
 def share_of(margins: Array) -> Found | None:
-    """Find the share of cases in favour, those whose margin is above zero.
+    """Find the share of cases in favour: cases whose margin is above zero.
 
-    `margins` are (1 + resamples, cases); a case whose margin is not known does not count.
+    `margins` are (1 + resamples, cases). A case whose margin is unknown does not count.
     """
     margins = margins[:, np.isfinite(margins[0])]
     total = margins.shape[1]
@@ -150,14 +150,14 @@ def share_of(margins: Array) -> Found | None:
 
 
 def certain_signs(margins: Array) -> Array:
-    """Tell of each case whether its sign is certain: its 95 % interval does not contain zero."""
+    """Tell for each case whether its 95 % interval excludes zero, so that its sign is certain."""
     low, high = np.percentile(margins[1:], TAILS, axis=0)
     certain: Array = (low > 0) | (high < 0)
     return certain
 
 
 def changes(points: Points, value: str, kind: str | None) -> Array:
-    """Return how a value changes over each block of a kind, or over those that subsample."""
+    """Return how a value changes over each block of a kind, or over each that subsamples."""
     subsampling = points.frame["subsampling"].to_numpy(bool)
     of_kind = points.frame["kind"].to_numpy() == kind
     chosen = subsampling if kind is None else of_kind & ~subsampling
@@ -181,7 +181,7 @@ _BLOCKS = {
 def falls(kind: str | None, value: str, what: str) -> Statistic:
     """Count the blocks of a kind, or those that subsample, after which a value is lower.
 
-    `what` is how readers call the value of that column.
+    `what` names the value of that column for readers.
     """
     return _of_blocks(kind, f"{what} is lower", lambda points: -changes(points, value, kind))
 
@@ -198,9 +198,9 @@ def _of_blocks(kind: str | None, does: str, margins: Callable[[Points], Array]) 
 
 
 def share(measure: str, rule: str, margins: Callable[..., Array | None]) -> Statistic:
-    """Count the cases in favour: those whose margin is above zero.
+    """Count the cases in favour: cases whose margin is above zero.
 
-    `margins` returns them, (1 + resamples, cases), or None where the question has no sense.
+    `margins` returns (1 + resamples, cases), or None if the question makes no sense.
     """
 
     def find(*points: Points) -> Found | None:
@@ -211,7 +211,7 @@ def share(measure: str, rule: str, margins: Callable[..., Array | None]) -> Stat
 
 
 def grows_with_depth(value: str, what: str, sign: int = 1) -> Statistic:
-    """Take the rank correlation of depth and a value over all cut points; with -1, of its fall."""
+    """Correlate the ranks of depth and a value over all cut points; `sign` -1 asks for a fall."""
 
     def find(points: Points) -> Found | None:
         known = points.known(value)
@@ -236,15 +236,15 @@ def rank_correlation(x: Array, y: Array) -> Found | None:
     norms = np.sqrt((one**2).sum(axis=1) * (other**2).sum(axis=1))
     with np.errstate(invalid="ignore"):
         values = (one * other).sum(axis=1) / norms
-    # Trainings are compared by Fisher's z, which is closer to normal: a trend of a random walk
-    # would be decided in 10 of 100 cases by the correlation itself, and in 6 by this.
+    # Compare trainings by Fisher's z, which is closer to normal: the correlation itself would
+    # decide on the trend of a random walk in 10 of 100 cases, Fisher's z does in 6.
     return value_of(values, margin=float(np.arctanh(np.clip(values[0], -0.999, 0.999))))
 
 
 def compare_kinds(changed: Array, kinds: Array, more: str, less: str) -> Found | None:
-    """Find by how much the mean change over blocks of one kind exceeds that over another.
+    """Find by how much the mean change over blocks of one kind exceeds the mean over another kind.
 
-    `changed` has a column, and `kinds` a kind, for each block.
+    `changed` has a column for each block, and `kinds` its kind.
     """
     known = np.isfinite(changed[0])
     means = [changed[:, known & (kinds == kind)] for kind in (more, less)]
@@ -254,7 +254,7 @@ def compare_kinds(changed: Array, kinds: Array, more: str, less: str) -> Found |
 
 
 def changes_more(value: str, what: str, more: str, less: str) -> Statistic:
-    """Compare the mean change of a value over blocks of two kinds; none of them subsamples."""
+    """Compare the mean change of a value over blocks of two kinds, without those that subsample."""
 
     def find(points: Points) -> Found | None:
         kept = ~points.frame["subsampling"].to_numpy(bool)[1:]
@@ -269,7 +269,7 @@ def changes_more(value: str, what: str, more: str, less: str) -> Statistic:
 
 
 def larger(measure: str, what: str, percent: bool = False) -> Statistic:
-    """Take by how much the first model has the larger value of a measure.
+    """Subtract the second model's value of a measure from the first one's.
 
     Points have the columns measure and value.
     """
@@ -277,7 +277,7 @@ def larger(measure: str, what: str, percent: bool = False) -> Statistic:
 
 
 def smaller(measure: str, what: str, percent: bool = False) -> Statistic:
-    """Take by how much the first model has the smaller value of a measure."""
+    """Subtract the first model's value of a measure from the second one's."""
     return _compared(measure, what, ("second model", "first"), -1, percent)
 
 
@@ -292,15 +292,15 @@ def _compared(
 
 
 def one_value(points: Points, measure: str) -> Array | None:
-    """Return the value of a measure, as measured and resampled; None if there is none."""
+    """Return the value of a measure, as measured and resampled; None if no point has it."""
     values = points.where(points.frame["measure"] == measure)["value"]
     return values[:, 0] if values.shape[1] and np.isfinite(values[0, 0]) else None
 
 
 def difference(ours: Array | None, theirs: Array | None, sign: int = 1) -> Found | None:
-    """Find by how much one value exceeds another, times a sign; None where one is missing.
+    """Find by how much one value exceeds another, times a sign; None if one is missing.
 
-    Numbers that differ by rounding are equal, or it would decide a claim.
+    Numbers that differ by rounding alone count as equal, so that rounding decides no claim.
     """
     if ours is None or theirs is None:
         return None
@@ -310,7 +310,7 @@ def difference(ours: Array | None, theirs: Array | None, sign: int = 1) -> Found
 
 
 def paired(ours: Array, theirs: Array) -> tuple[Array, Array]:
-    """Return the values of two models in the same resamples; none where one has none."""
+    """Return the values of two models in the same resamples; as measured if one has none."""
     if 1 in (len(ours), len(theirs)):
         return ours[:1], theirs[:1]
     if len(ours) != len(theirs):
@@ -319,7 +319,7 @@ def paired(ours: Array, theirs: Array) -> tuple[Array, Array]:
 
 
 def lower_at_cut_points(value: str, what: str) -> Statistic:
-    """Count the cut points at which the first of two models, of as many, has the lower value."""
+    """Count the cut points at which the first model is lower; both must have as many cut points."""
 
     def margins(ours: Points, theirs: Points) -> Array | None:
         if len(ours) != len(theirs):
@@ -332,9 +332,9 @@ def lower_at_cut_points(value: str, what: str) -> Statistic:
 
 
 def excess(pairs: Points, value: str, alike: str) -> Found | None:
-    """Find by how much a value of pairs that are `alike` exceeds others at the same distance.
+    """Find by how much pairs that are `alike` exceed other pairs at the same distance in a value.
 
-    Pairs that are near each other are similar anyway: only equal distances compare.
+    Cut points near each other are similar anyway, so only pairs at equal distances are compared.
     """
     frame, values = pairs.frame, pairs[value]
     are = frame[alike].to_numpy(bool)
@@ -347,9 +347,10 @@ def excess(pairs: Points, value: str, alike: str) -> Found | None:
 
 
 def in_each_resample(find: Callable[[pd.DataFrame], float | None], *columns: str) -> Find:
-    """Return how to find a number of a frame in each resample of some of its columns.
+    """Return a function that finds a number of a frame in each resample of some of its columns.
 
-    It is for what arrays cannot say at once; None where the number as measured is None.
+    It serves statistics that arrays cannot compute at once. It finds None if the number as measured
+    is None.
     """
 
     def find_all(points: Points) -> Found | None:

@@ -2,7 +2,6 @@
 
 from vitscope.files.tables import Columns, Table
 
-# What is counted of each figure.
 COUNTED: Columns = {
     "figure": ("string", "figure that the claim is about"),
     "model": ("string", "model, as the study names it"),

@@ -19,17 +19,16 @@ from vitscope.networks.attention.reading import Attention, Weights
 from vitscope.networks.finding.cut_points import CutPoint
 from vitscope.networks.finding.positions import DIGITS
 
-# What is farther by no more than this is as near.
+# Distances that differ by no more than this count as equal.
 TIE = 3 * 10.0**-DIGITS
 
 
 @dataclass(frozen=True, eq=False)
 class Tokens:
-    """The queries or the keys of an attention, each once.
+    """Lists the queries or the keys of an attention, each once.
 
-    First come those with a place, as `places` has them, row by row; behind them `prefix` others,
-    such as the class token. `numbers` say which token each position of each window is, -1
-    for what only fills a window.
+    Tokens with a place come first, row by row, as in `places`; `prefix` others follow, such as the
+    class token. `numbers` say which token stands at each position of each window: -1 for padding.
     """
 
     places: Array
@@ -46,11 +45,11 @@ class Tokens:
         return rows, columns
 
     def same(self, other: "Tokens") -> bool:
-        """Tell whether others are the same tokens."""
+        """Tell whether the others are the same tokens."""
         return self.prefix == other.prefix and np.array_equal(self.places, other.places)
 
     def nearest(self, row: float, column: float) -> int:
-        """Return the token that is nearest to a place; of several, the one in the first row."""
+        """Return the token nearest to a place; if several are, the one in the first row."""
         distances = np.linalg.norm(self.places - (row, column), axis=1)
         return int(np.argmax(distances <= distances.min() + TIE))
 
@@ -63,7 +62,7 @@ def tokens_of(places: Array) -> Tokens:
     unique, inverse = np.unique(flat[placed], axis=0, return_inverse=True)
     numbers = np.full(len(flat), -1)
     numbers[placed] = inverse
-    # In one window these are tokens; in several they fill what has no part of the image.
+    # In a single window, positions without a place are tokens; in several windows, padding.
     prefix = int((~placed).sum()) if windows == 1 else 0
     if prefix:
         numbers[~placed] = len(unique) + np.arange(prefix)
@@ -71,10 +70,11 @@ def tokens_of(places: Array) -> Tokens:
 
 
 def pooling(old: Tokens, new: Tokens) -> Tensor:
-    """Return what new tokens are of old ones, (new, old): means of the nearest, which sum to one.
+    """Return the weights of old tokens in new ones, (new, old).
 
-    An old token that is as near to several is of all of them. A token without a place is the old
-    one of its number; if there was none, it is of nothing.
+    A new token is the mean of its nearest old tokens, so its weights sum to one. An old token that
+    is equally near to several new ones counts for all of them. A token without a place takes the
+    old token of the same number; if no old token has that number, its weights are zero.
     """
     matrix = torch.zeros(len(new), len(old))
     if len(old.places) and len(new.places):
@@ -90,9 +90,9 @@ def pooling(old: Tokens, new: Tokens) -> Tensor:
 
 
 def _nearest(places: Array, others: Array) -> tuple[Array, Array]:
-    """Return numbers of the nearest of other places, and whose nearest they are."""
+    """Return the numbers of the nearest other places, and which place each is nearest to."""
     distances, numbers = cKDTree(others).query(places, k=[*range(1, min(4, len(others)) + 1)])
-    # Of a grid no more than four are as near.
+    # On a grid, at most four places are equally near.
     whose, which = np.nonzero(distances <= distances[:, :1] + TIE)
     return numbers[whose, which], whose
 
@@ -103,7 +103,7 @@ def whole(weights: Tensor, queries: Tokens, keys: Tokens) -> Tensor:
     matrix = weights.new_zeros(*shape, len(queries) + 1, len(keys) + 1)
     rows = torch.from_numpy(queries.numbers)[:, :, None].to(weights.device)
     columns = torch.from_numpy(keys.numbers)[:, None, :].to(weights.device)
-    # What only fills a window is the last row and column, which is left out.
+    # Padding goes to the last row and column, which are left out.
     matrix[..., rows, columns] = weights
     return matrix[..., :-1, :-1]
 
@@ -121,7 +121,7 @@ _OF_A_PIECE: dict[str, Callable[[Tensor], Tensor]] = {
 
 
 def over_heads(weights: Weights, fusion: str) -> Tensor:
-    """Return the mean, or the largest or smallest, over heads: (images, windows, queries, keys)."""
+    """Return the mean, maximum or minimum over heads: (images, windows, queries, keys)."""
     found: list[Tensor] = []
     for piece in weights.pieces():
         of_piece = _OF_A_PIECE[fusion](piece.weights.float())
@@ -147,7 +147,7 @@ def attention_in(
 ) -> tuple[list[Attention], list[str]]:
     """Return the attention of a network, and a sentence for each doubt about it.
 
-    A network in which there is none is refused; `where` is what messages call it.
+    Refuse a network without attention, which messages call `where`.
     """
     found = find_attention(network, settings, cut_points)
     refusal = explain_none(found)
@@ -157,7 +157,7 @@ def attention_in(
 
 
 def explain_none(found: FoundAttention) -> str | None:
-    """Say why there is no attention to read, and what can be drawn without; None if there is."""
+    """Say why no attention can be read, and what can be drawn without it; None if some can."""
     if found.attentions:
         return None
     others = [
@@ -174,7 +174,7 @@ def explain_none(found: FoundAttention) -> str | None:
 
 
 def list_doubts(found: FoundAttention) -> list[str]:
-    """Say what of the attention is not read, or not as it is used."""
+    """Say which attention is not read, or is not read as the network uses it."""
     said = []
     if found.refused:
         total = len(found.refused) + len(found.attentions)
@@ -191,7 +191,7 @@ def list_doubts(found: FoundAttention) -> list[str]:
 
 
 def _list_refused(found: FoundAttention) -> str:
-    """Name all that cannot be read, by what the reason is."""
+    """Name all attention that cannot be read, by reason."""
     names: dict[str, list[str]] = {}
     for name, why in found.refused.items():
         names.setdefault(why, []).append(quoted(name or "the network"))

@@ -8,11 +8,11 @@ from vitscope.networks.finding.cut_points import CUT_POINT
 if TYPE_CHECKING:
     import pandas as pd
 
-# Tables keep a value in the first resamples of the images, for the intervals of what is claimed of
-# it: a list in the column with this ending. Models of as many images are resampled alike.
+# Tables keep the values in the first resamples of the images as a list, in a column with this
+# ending: claims take their intervals from it. Models with equally many images share resamples.
 KEPT, RESAMPLED = 400, "_resampled"
 
-# Of means over images at a cut point, and of parts: a row for each cut point and image.
+# Tables of means have a row for each cut point; their parts have one for each cut point and image.
 AT_CUT_POINT: Columns = {**CUT_POINT, "images": ("int64", "number of images")}
 OF_IMAGE: Columns = {
     "index": ("int32", "position of the cut point, 0 for the stem"),
@@ -21,7 +21,7 @@ OF_IMAGE: Columns = {
 
 
 def interval_columns(of: str = "over images", name: str = "ci") -> Columns:
-    """Return the columns of a bootstrap interval, of which `of` says what it is of."""
+    """Return the columns of a bootstrap interval; `of` says what is resampled."""
     return {
         f"{name}_low": ("float64", f"lower end of the 95 % bootstrap interval {of}"),
         f"{name}_high": ("float64", f"upper end of the 95 % bootstrap interval {of}"),
@@ -29,12 +29,12 @@ def interval_columns(of: str = "over images", name: str = "ci") -> Columns:
 
 
 def resampled_column(column: str) -> Columns:
-    """Return the column that has the value of another in each resample of the images."""
+    """Return the column that holds the values of another column in each resample of the images."""
     return {f"{column}{RESAMPLED}": ("list of float32", f"{column} in each of {KEPT} resamples")}
 
 
 def without_resamples(frame: "pd.DataFrame") -> "pd.DataFrame":
-    """Return a table without its values in resamples, which are for claims and not for readers."""
+    """Drop the values in resamples from a table: claims need them, readers do not."""
     return frame[[name for name in frame if not str(name).endswith(RESAMPLED)]]
 
 

@@ -23,7 +23,7 @@ T = TypeVar("T")
 
 
 class Latents(Protocol):
-    """Feature maps (images, channels, height, width) at cut points: in a file, or in memory."""
+    """Gives feature maps (images, channels, height, width) at cut points, from a file or memory."""
 
     path: Any
 
@@ -38,24 +38,24 @@ class Latents(Protocol):
         """Return the shape of maps."""
 
     def on_gpu(self, name: str) -> "Tensor | None":
-        """Return maps where they lie, if that is a GPU: for a measure that takes these."""
+        """Return maps on their GPU for a measure that takes them there; else None."""
 
     def mapped(self, name: str) -> "Array":
-        """Return maps as they are stored; who reads them has to `check` them."""
+        """Return maps as they are stored; the caller has to `check` them."""
 
     def read(self, name: str, first_row: int, rows: "Array") -> "Array":
-        """Return maps from `first_row` on, as many as `rows`: copied there if from a file."""
+        """Return as many maps as `rows` holds, from `first_row` on; copy them there from a file."""
 
     def check(self, name: str, total: int) -> None:
-        """Refuse maps whose checksums do not add up."""
+        """Refuse maps whose checksums are wrong."""
 
     def verify(self, *names: str) -> None:
-        """Read maps, or all, and refuse what is not what was written."""
+        """Read the named maps, or all, and refuse those that differ from what was written."""
 
 
 @dataclass(frozen=True)
 class OnLatents:
-    """The latents of some images; `first_image` is the position of the first among all measured."""
+    """Gives latents of some images; `first_image` is the position of the first among all."""
 
     latents: Latents
     first_image: int
@@ -64,7 +64,7 @@ class OnLatents:
 
 @dataclass(frozen=True)
 class OnPredictions:
-    """What a model says of images of a split."""
+    """Gives what a model predicts for the images of a split."""
 
     model: str
     predictions: "pd.DataFrame"
@@ -73,7 +73,7 @@ class OnPredictions:
 
 @dataclass(frozen=True)
 class OnModel:
-    """A model and the images that it is measured on; further inputs by what a measure reads."""
+    """Gives a model and the images it is measured on, and further inputs that a measure reads."""
 
     model: str
     network: "nn.Module"
@@ -86,7 +86,7 @@ class OnModel:
     predictions: "pd.DataFrame | None" = None
     corrupted: "Sequence[CorruptedImages]" = ()
     alike: "Augmented | None" = None
-    # What a measure finds that makes its values doubtful.
+    # A measure adds a sentence for each thing that makes its values doubtful.
     warnings: list[str] = field(default_factory=list)
 
     def batches(self, rows: Sequence[int]) -> "Iterator[Tensor]":
@@ -97,26 +97,26 @@ class OnModel:
 
 @dataclass(frozen=True)
 class OnLoss:
-    """A model and augmented images of its training, soft targets with them."""
+    """Gives a model and augmented images of its training, with soft targets."""
 
     network: "nn.Module"
     images: "Augmented"
     device: "torch.device"
     cut_points: "Sequence[CutPoint]" = ()
-    # Takes a line now and then that says how far the work is.
+    # Reports progress, a line at a time.
     say: "Say" = print
 
 
 @dataclass(frozen=True)
 class OnNetwork:
-    """A model with its weights; `settings` say which images it takes, and there are none."""
+    """Gives a model with its weights but no images; `settings` say which images it would take."""
 
     model: str
     network: "nn.Module"
     settings: dict[str, Any]
 
     def find(self, find: "Callable[[nn.Module, dict[str, Any]], T]") -> T:
-        """Return what a function finds in the network; an error names the model."""
+        """Return what a function finds in the network; errors name the model."""
         try:
             return find(self.network, self.settings)
         except VitscopeError as error:
@@ -125,7 +125,7 @@ class OnNetwork:
 
 @dataclass(frozen=True)
 class OnWeights:
-    """The weights of a model in training: recorded in its history, or its snapshots in order."""
+    """Gives the weights of a model in training, from its history or its snapshots in order."""
 
     model: str
     history: "pd.DataFrame | None" = None
@@ -134,9 +134,9 @@ class OnWeights:
 
 @dataclass(frozen=True)
 class Parts:
-    """What parts of a model measured, in their order, and its cut points, a row each.
+    """Gives the tables that parts of a model measured, in order, and its cut points, a row each.
 
-    A measure that is not of cut points has none.
+    A measure that is not about cut points gets none.
     """
 
     model: str

@@ -19,7 +19,7 @@ from vitscope.settings.snapshots import END
 if TYPE_CHECKING:
     from vitscope.settings.study import Study
 
-# What figures are about: they stand below these in the report.
+# The report groups figures under these headings.
 Question = Literal[
     "How networks train",
     "How networks classify",
@@ -30,19 +30,19 @@ Question = Literal[
     "Where networks look",
     "Questions of your own",
 ]
-# What is in memory of each image of a batch.
+# What stays in memory for each image of a batch.
 Keeps = Literal["pass", "units", "gradient", "product"]
-# Plain values that a job is given: when they change, it runs again.
+# Plain values given to a job, which runs again when they change.
 Given = dict[str, Any]
 # The settings of a measure: their section of `analysis`, and their type.
 Section = tuple[str, type]
-# The columns of published points that are drawn by depth.
+# A file of published points needs these columns to be drawn by depth.
 BY_DEPTH = frozenset({"index", "normalized_depth", "kind", "subsampling"})
 
 
 @dataclass(frozen=True)
 class ByDepth:
-    """How a value by depth is drawn."""
+    """Says how a value by depth is drawn."""
 
     together: bool | None = optional(
         "For `feature_variance`, `spatial_share`, `token_similarity`, `mean_token` and measures of "
@@ -53,17 +53,16 @@ class ByDepth:
 
 @dataclass(frozen=True)
 class FigureKind:
-    """A kind of figure, which a function `plot_{kind}` in the folder of its measure draws.
+    """Describes a kind of figure, drawn by a function `plot_{kind}` in the folder of its measure.
 
-    Where a kind is `drawn_by` a module of vitscope.drawing, `plot` of that draws it. `values` are
-    keywords of the function, and so are `options`: a dataclass of the keys
-    that a figure of the kind has besides, all of which may be left out. `beside` are the tables
-    that it needs beside the measure's own. `published` are the columns of a file of published
-    points that it can show; none if empty. They are `for_claims` where claims alone are compared
-    with the points; with `others`, they may be of none of its models. `snapshots` tells whether a
-    figure of this kind says which moments of training it shows. A figure `by_epoch` shows each
-    model at several of them, as models of their own. The registry fills in `measure` and `name`.
-    `text` is the caption where no file has it.
+    If a kind is `drawn_by` a module of vitscope.drawing, the `plot` of that module draws it.
+    `values` are keywords of the function, and so are `options`: a dataclass of further keys that
+    a figure of this kind may have. `beside` are the tables it needs besides the measure's own.
+    `published` are the columns of published points that it can show; if empty, it shows none.
+    With `for_claims`, only claims are compared with these points; with `others`, the points may
+    belong to none of its models. `snapshots` tells whether a figure of this kind says which moments
+    of training it shows. A figure `by_epoch` shows each model at several moments, as separate
+    models. The registry fills in `measure` and `name`. `text` is the caption if no file has it.
     """
 
     beside: tuple[str, ...] = ()
@@ -81,33 +80,33 @@ class FigureKind:
 
     @property
     def tables(self) -> tuple[str, ...]:
-        """The tables that it is drawn from, its measure's own first."""
+        """The tables that the figure is drawn from, its measure's own first."""
         return (self.measure, *self.beside)
 
     @property
     def drawn_columns(self) -> frozenset[str]:
-        """The columns of published points that it shows."""
+        """The columns of published points that the figure shows."""
         return frozenset() if self.for_claims else self.published
 
     @property
     def option_keys(self) -> Given:
-        """The keys that a figure of the kind has besides, each with its JSON schema."""
+        """The further keys that a figure of this kind may have, each with its JSON schema."""
         return schema_of(self.options)["properties"] if self.options else {}
 
     @property
     def caption(self) -> str:
-        """The file of its caption, in the folder of its measure."""
+        """The file of the caption, in the folder of the measure."""
         return f"caption_{self.name}.rst"
 
 
 @dataclass(frozen=True)
 class Work:
-    """What a part takes: forward passes of one image each, and what is in memory meanwhile.
+    """Says what a part costs: forward passes of one image each, and the memory they take.
 
-    `batch` images are in memory at once, and of each `keeps`: what one layer needs, what lesions
-    use again, or all that one pass back needs, or two. `vectors` are copies of the weights. `most`
-    tells that the passes may be fewer: they end when a result has converged. `holds` are images
-    whose maps at all cut points are in memory.
+    `batch` images are in memory at once. For each of them, memory `keeps` what one layer needs,
+    what lesions use again, or all that one backward pass needs, or two. `vectors` counts copies of
+    the weights. `most` tells that fewer passes may do: they end when a result has converged.
+    `holds` counts images whose maps at all cut points are in memory.
     """
 
     passes: float
@@ -125,9 +124,9 @@ def passes(
     batch: int,
     keeps: Keeps = "pass",
 ) -> Work | None:
-    """Count passes of as many images as are wanted and there, each in several views.
+    """Count passes of the wanted images, as far as they exist, each in several views.
 
-    None if it is not known yet how many images there are.
+    Return None if the number of images is not known yet.
     """
     known = [count for count in (wanted, there) if count is not None]
     return Work(min(known) * views, batch, keeps) if known else None
@@ -135,9 +134,9 @@ def passes(
 
 @dataclass(frozen=True)
 class Case:
-    """A part of a model of a study, which a measure is asked about.
+    """Names a part of a model of a study that a measure is asked about.
 
-    `images` is how many images there are, if that is known, `cut_points` how many the model has.
+    `images` is the number of images, if known, and `cut_points` the number that the model has.
     """
 
     measure: "Measure"
@@ -155,7 +154,7 @@ class Case:
 
     @property
     def steps(self) -> range:
-        """The steps that the part measures, of those that jobs share among them."""
+        """The steps that this part measures, out of all the steps that jobs share."""
         steps, each = self.measure.steps(self.study)
         return range(steps)[self.part * each : (self.part + 1) * each]
 
@@ -167,7 +166,7 @@ class Case:
 
     @contextmanager
     def naming(self) -> Iterator[None]:
-        """Say of errors what study and what model they are about."""
+        """Name the study and the model in errors."""
         try:
             yield
         except VitscopeError as error:
@@ -188,10 +187,10 @@ def own_settings(case: Case) -> Given:
 
 
 def whole_settings(case: Case) -> Given:
-    """Depend on the settings that change a result; `measure` has them all as one `settings`.
+    """Depend on the settings that change a result; `measure` takes them all as one `settings`.
 
-    There they are of the dataclass of the measure, as `settings` is annotated. The others have
-    their defaults.
+    That argument has the measure's dataclass as its type, by its annotation. Settings that change
+    no result have their defaults in it.
     """
     return {"settings": result_settings(case.settings)}
 
@@ -202,7 +201,7 @@ def bootstrap(case: Case) -> Given:
 
 
 def images_to_show(case: Case) -> Given:
-    """Depend on which images are shown: so many of those that are measured."""
+    """Depend on which images are shown: some of those that are measured."""
     shown, images = case.settings.images, case.study.images(case.model)
     return {"shown": shown, "images": images, "seed": case.study.analysis.seed}
 
@@ -228,16 +227,16 @@ def together(*arguments: Arguments) -> Arguments:
 
 
 def named(**arguments: Arguments) -> Arguments:
-    """Depend on all of these, each of which is one argument, of its name."""
+    """Depend on all of these; each is one argument, by its name."""
     return lambda case: {name: each(case) for name, each in arguments.items()}
 
 
 def passes_of(
     views: float | Callable[[Case], float] = 1, batch: int | None = None, keeps: Keeps = "pass"
 ) -> Callable[[Case], Work | None]:
-    """Count passes of the images that the measure's setting `images` says, each in several views.
+    """Count passes of as many images as the measure's setting `images`, each in several views.
 
-    Without `batch`, as many are in memory at once as the settings say.
+    Without `batch`, the settings say how many images are in memory at once.
     """
 
     def count(case: Case) -> Work | None:
@@ -259,10 +258,10 @@ def passes_of_shard(views: float) -> Callable[[Case], Work | None]:
 
 @dataclass(frozen=True)
 class Merge:
-    """How parts are merged: by `merge_{measure}` or, where there is none, below each other.
+    """Says how parts are merged: by `merge_{measure}`, or stacked below each other without it.
 
-    `function` is a shared one that merges instead, as `module:name`; `arguments` are its arguments.
-    Parts that are merged `at_cut_points` get these from the block table.
+    `function`, given as `module:name`, is a shared function that merges instead, and `arguments`
+    are its arguments. Parts merged `at_cut_points` get the cut points from the block table.
     """
 
     arguments: Arguments = no_arguments
@@ -271,7 +270,7 @@ class Merge:
 
 
 def mean_over_images(column: str) -> Merge:
-    """Merge parts of one value for each cut point and image to means with bootstrap intervals."""
+    """Merge values for each cut point and image into means with bootstrap intervals."""
 
     def arguments(case: Case) -> Given:
         return {"column": column} | bootstrap(case)
@@ -281,55 +280,54 @@ def mean_over_images(column: str) -> Merge:
 
 @dataclass(frozen=True, eq=False)
 class Measure:
-    """A measure, as it declares itself; the registry fills in its name."""
+    """Declares a measure; the registry fills in its name."""
 
-    # One of vitscope.measures.needs.
+    # A name in vitscope.measures.needs.
     needs: str
-    # Its columns, and those of its parts, where these are others.
+    # The columns of the measure, and those of its parts if they differ.
     table: Table
     part: Table | None = None
-    # The kinds of figures that are drawn of it.
+    # The kinds of figures that show the measure.
     figures: Mapping[str, FigureKind] = field(default_factory=dict)
-    # The dataclass of its own settings, if it has any: the section of its name in `analysis`.
+    # The dataclass of its own settings, if any: the section of its name in `analysis`.
     settings: type | None = None
-    # Another measure's settings, where it goes by these.
+    # The settings of another measure, if it follows those.
     settings_of: Section | None = None
-    # The settings that say how many images are classified, where they are not its own.
+    # The settings that say how many images are classified, if they are not its own.
     predictions_of: Section | None = None
-    # Arguments of `measure_{name}`, besides what it measures: what a part depends on.
+    # What a part depends on: the arguments of `measure_{name}`, besides what it measures.
     arguments: Arguments = no_arguments
-    # What a part takes of a network, for a measure that runs one.
+    # What a part costs, for a measure that runs a network.
     takes: Callable[[Case], Work | None] | None = None
-    # What jobs share among them, for a measure of the model or of its loss: shards of images, or
-    # the steps that one setting says, as many for each job as another one says.
+    # What jobs divide among themselves, for a measure of the model or of its loss: shards of
+    # images, or steps. Of two settings, the first counts the steps and the second those of a job.
     shares: Literal["shards"] | tuple[str, str] | None = None
-    # How parts are merged.
     merge: Merge = Merge()
-    # Whether its table is of pairs of models: the parts, of each model, are merged for each pair.
+    # Whether its table is about pairs of models: each pair merges the parts of both models.
     of_pairs: bool = False
-    # The measure whose parts are merged, if it is another one.
+    # The measure whose parts are merged, if not its own.
     parts_of: str | None = None
-    # What it reads besides, by the names that vitscope.measures.needs gives.
+    # What else it reads, by the names in vitscope.measures.needs.
     reads: tuple[str, ...] = ()
-    # Whether it reads attention, and is refused for a network that has none.
+    # Whether it reads attention, and is refused for a network without any.
     reads_attention: bool = False
-    # Whether it is about features, although it runs a model: it needs no classes.
+    # Whether it is about features although it runs a model, and so needs no classes.
     about_features: bool = False
     # Whether it compares predictions with labels, and is refused for images without.
     by_label: bool = True
-    # Whether it is about features and the classes of images, and needs the latter alone.
+    # Whether it is about features and needs the labels of images, but no predictions.
     needs_labels: bool = False
     # Whether its settings say the split of its images.
     own_split: bool = False
-    # Seconds for a GB of latents, for a measure of these: docs/scale.md has them.
+    # Seconds for each GB of latents, if it measures latents; docs/scale.md lists them.
     seconds_per_gb: float = 0.0
-    # Refuses a model of its figures that cannot be measured, in one sentence.
+    # Refuses a model of its figures that it cannot measure, in one sentence.
     refuse: Callable[[Case], None] | None = None
-    # Refuses settings that cannot be measured, of whatever model: the case names none.
+    # Refuses settings that it can measure on no model; the case names no model.
     refuse_settings: Callable[[Case], None] | None = None
-    # Settings for so many images, where a caller gives none and defaults do not fit.
+    # Makes settings for a number of images, if a caller gives none and the defaults do not fit.
     fit: Callable[[int], Given] | None = None
-    # What its figures are about.
+    # The heading of its figures in the report.
     question: Question = "Questions of your own"
     name: str = ""
 
@@ -340,27 +338,27 @@ class Measure:
 
     @property
     def need(self) -> Need:
-        """What it is given."""
+        """What the measure is given."""
         return NEEDS[self.needs]
 
     @property
     def inputs(self) -> dict[str, Input]:
-        """What is made for it, by its names."""
+        """The inputs made for the measure, by name."""
         return {**self.need.inputs, **{name: READABLE[name] for name in self.reads}}
 
     @property
     def in_parts(self) -> bool:
-        """Whether it is measured in parts, each a job, that are merged to its table."""
+        """Whether jobs measure it in parts, which are then merged into its table."""
         return self.need.in_parts or self.shares is not None
 
     @property
     def reads_predictions(self) -> bool:
-        """Whether a model has to classify images for it."""
+        """Whether a model has to classify images for the measure."""
         return "predictions" in self.inputs
 
     @property
     def needs_classes(self) -> bool:
-        """Whether it is about what a model says of classes, and not of its features or weights."""
+        """Whether it is about predicted classes, and not about features or weights."""
         about_features = self.about_features or self.reads_attention
         return self.need.of_classes and not about_features
 
@@ -370,52 +368,52 @@ class Measure:
 
     @property
     def batch_setting(self) -> str | None:
-        """The setting that says how many images are in memory at once, if it has its own."""
+        """The setting for the number of images in memory at once, if the measure has its own."""
         section, kind = self._section or ("", object)
         own = "batch_size" in getattr(kind, "__annotations__", ())
         return f"analysis.{section}.batch_size" if own else None
 
     def read_settings(self, study: "Study") -> Any:
-        """Return the settings that it goes by, as a study says them."""
+        """Return the settings that the measure follows in a study."""
         return _read(study, self._section)
 
     def split(self, study: "Study") -> str:
-        """Return the split whose images it measures."""
+        """Return the split whose images are measured."""
         if self.need.of_training:
             return study.analysis.augmented.split
         return self.read_settings(study).split if self.own_split else study.analysis.split
 
     def splits(self, study: "Study") -> list[str]:
-        """Return all splits whose images it is made from: none, of a network or weights alone."""
+        """Return all splits whose images it uses; none for a network or weights alone."""
         if not self.need.of_images:
             return []
         alike = [study.analysis.augmented.split] if "alike" in self.reads else []
         return [self.split(study), *alike]
 
     def predicted(self, study: "Study") -> int | None:
-        """Return how many images are classified, for a measure of predictions; None for all."""
+        """Return how many images a measure of predictions classifies; None for all."""
         images: int | None = _read(study, self.predictions_of or self._section).images
         return images
 
     def corrupted(self, study: "Study") -> Given:
-        """Return which corrupted images there are, for a measure of these."""
+        """Return which corrupted images exist, for a measure of them."""
         settings = self.read_settings(study)
         return {"images": settings.images, "severities": settings.severities}
 
     def drawn_alike(self, study: "Study") -> int:
-        """Return how many images are augmented alike for all models, for a measure of these."""
+        """Return how many images are augmented alike for all models, for a measure of them."""
         images: int = self.read_settings(study).images
         return images
 
     def steps(self, study: "Study") -> tuple[int, int]:
-        """Return how many steps there are that jobs share, and how many of them each measures."""
+        """Return how many steps jobs share, and how many of them each job measures."""
         assert isinstance(self.shares, tuple), f"jobs of {self.name} share no steps"
         settings = self.read_settings(study)
         steps, each = (getattr(settings, key) for key in self.shares)
         return steps if isinstance(steps, int) else len(steps), each
 
     def parts(self, study: "Study", model: str) -> int:
-        """Return how many parts there are."""
+        """Count the parts."""
         if isinstance(self.shares, tuple):
             steps, each = self.steps(study)
             return ceil(steps / each)
@@ -427,7 +425,7 @@ class Measure:
         return study.snapshots_of(self.name, model) if shown else [END]
 
     def measuring(self, study: "Study", model: str, part: int) -> Given:
-        """Return what a part depends on, or the whole: arguments of `measure_{name}`."""
+        """Return what a part or the whole depends on: the arguments of `measure_{name}`."""
         return self.arguments(Case(self, study, model, part))
 
     def merging(self, study: "Study", model: str) -> Given:
@@ -440,10 +438,9 @@ class Measure:
     def work(
         self, study: "Study", model: str, part: int, images: int | None, cut_points: int
     ) -> Work | None:
-        """Return what a part takes of a network; None if it runs none, or if that is unknown yet.
+        """Return what a part costs; None if it runs no network, or if the cost is not known yet.
 
-        `images` is how many images there are, if that is known, `cut_points` how many the model
-        has.
+        `images` is the number of images, if known, and `cut_points` the number that the model has.
         """
         case = Case(self, study, model, part, images, cut_points)
         return self.takes(case) if self.takes else None
@@ -462,7 +459,7 @@ class Measure:
 
 
 def refuse_fewer(case: Case, least: int) -> None:
-    """Refuse a model that is measured on fewer images than these."""
+    """Refuse a model that is measured on fewer than `least` images."""
     images = case.study.images(case.model)
     if images < least:
         raise VitscopeError(
@@ -479,7 +476,7 @@ def _read(study: "Study", section: Section | None) -> Any:
 def _check_augmented(study: "Study", table: str, images: int | None = None) -> None:
     """Refuse a study that does not say what the loss is, or has no images to measure it on.
 
-    `images` are how many are drawn, if not as many as for all measures of the loss.
+    `images` is the number drawn, if it differs from the one for all measures of the loss.
     """
     augmented, figures = study.analysis.augmented, study.figures_of(table)
     named = (f"figures.{name}" for name, each in study.figures.items() if each in figures)

@@ -12,9 +12,9 @@ if TYPE_CHECKING:
     from vitscope.measures.measure import Case
     from vitscope.settings.keys import Model
 
-# What a job is about: names as rules have them.
+# What a job is about, by the names that rules use.
 About = dict[str, str]
-# What jobs are about that make something for a measure, and what its result may depend on. Where a
+# What a job that makes something for a measure can be about, and what a result can depend on. If a
 # history says how a training went, no snapshots are read.
 OF_CASE: "dict[str, Callable[[Case], Any]]" = {
     "model": lambda case: case.model,
@@ -39,10 +39,10 @@ def _moments(model: "Model") -> list[str]:
 
 @dataclass(frozen=True)
 class Made:
-    """What a job makes for a measure of a model.
+    """Describes what a job makes for a measure of a model.
 
-    `about` are the names that it is made for, as the case says them. What is made for `each` of
-    several, as the snapshots of a training, is a list.
+    `about` are the names that it is made for, taken from the case. What is made for `each` of
+    several things, such as the snapshots of a training, is a list.
     """
 
     job: str
@@ -50,7 +50,7 @@ class Made:
     each: str = ""
 
     def names(self, case: "Case") -> About | list[About]:
-        """Return what the job is about; one for each of several."""
+        """Return what the job is about, as a list if it makes something for each of several."""
         names = {key: str(OF_CASE[key](case)) for key in self.about}
         if not self.each:
             return names
@@ -59,7 +59,7 @@ class Made:
 
 @dataclass(frozen=True)
 class Named:
-    """A file that a study may name for a model, under a key."""
+    """Describes a file that a study may name for a model, under a key."""
 
     key: str
 
@@ -69,7 +69,7 @@ Input = Made | Named
 CHECKPOINT, BLOCKS = Made("convert_checkpoint"), Made("list_blocks")
 IMAGES = Made("build_split", ("dataset", "split"))
 PREDICTIONS = Made("predict", ("model", "split"))
-# What a measure may read besides, by the names that it gives in `reads`.
+# What else a measure may read, by the names in its `reads`.
 READABLE = {
     "blocks": BLOCKS,
     "predictions": PREDICTIONS,
@@ -80,12 +80,12 @@ READABLE = {
 
 @dataclass(frozen=True)
 class Need:
-    """What some measures are given.
+    """Describes what some measures are given.
 
-    `opens` is a function of vitscope/jobs/opening.py that opens the `inputs`. The `values` are what
-    of the case a result depends on, beside the settings of its measure. `torch` tells whether a job
-    takes torch, `runs` whether it runs the network; the inputs that it `loads` are in memory as a
-    whole.
+    `opens` names a function of vitscope/jobs/opening.py that opens the `inputs`. `values` name the
+    parts of the case that a result depends on, besides the settings of its measure. `torch` tells
+    whether a job needs torch, `runs` whether it runs the network. Inputs that it `loads` are in
+    memory as a whole.
     """
 
     opens: str = ""
@@ -94,12 +94,12 @@ class Need:
     torch: bool = True
     runs: bool = False
     loads: tuple[str, ...] = ()
-    # Whether measures of it are always in parts.
+    # Whether its measures are always taken in parts.
     in_parts: bool = False
-    # Whether images are measured at all, and whether they are of the training, at its moments.
+    # Whether images are measured at all, and whether they are training images at its moments.
     of_images: bool = True
     of_training: bool = False
-    # Whether measures of it are about classes, unless they say something else.
+    # Whether its measures are about classes, unless they say otherwise.
     of_classes: bool = False
 
 
@@ -112,7 +112,7 @@ NEEDS = {
         torch=False,
         in_parts=True,
     ),
-    # What a model says of images.
+    # What a model predicts for images.
     "predictions": Need(
         "open_predictions",
         {"predictions": PREDICTIONS, "images": IMAGES},

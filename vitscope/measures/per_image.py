@@ -17,24 +17,27 @@ TAILS = (2.5, 97.5)
 
 
 class Spread(NamedTuple):
-    """How far columns may lie from what they are over all images: (columns) and (kept, columns)."""
+    """Holds the intervals of columns over images and their values in the resamples kept.
+
+    The bounds are (columns), the resamples (kept, columns).
+    """
 
     low: Array
     high: Array
     resampled: Array | None
 
     def columns(self, column: str, name: str = "ci") -> dict[str, Any]:
-        """Return what a table has of it: the interval, and its value in each resample."""
+        """Return the table columns: the interval, and the value in each resample."""
         lists = [self.kept(number) for number in range(len(self.low))]
         return {f"{name}_low": self.low, f"{name}_high": self.high, f"{column}{RESAMPLED}": lists}
 
     def kept(self, number: int) -> Array | None:
-        """Return what a table keeps of one column: its value in each resample."""
+        """Return what a table keeps for one column: its value in each resample."""
         return None if self.resampled is None else self.resampled[:, number].astype(np.float32)
 
 
 def bootstrap_means(values: Array, resamples: int, seed: int) -> Array:
-    """Return the column means of `resamples` resamples of the rows, all columns resampled alike."""
+    """Resample the rows `resamples` times, alike for all columns, and return the column means."""
     generator = np.random.default_rng(seed)
     rows = len(values)
     means = []
@@ -48,13 +51,13 @@ def bootstrap_means(values: Array, resamples: int, seed: int) -> Array:
 def spread(values: Array, resamples: int, seed: int) -> Spread:
     """Return the 95 % interval of each column's mean, by bootstrap over the rows, and resamples.
 
-    A single row tells nothing of the spread: NaN.
+    A single row tells nothing about the spread: its interval is NaN, and it has no resamples.
     """
     return spread_of(np.asarray, values, resamples, seed)
 
 
 def spread_of(of: Callable[[Array], Array], values: Array, resamples: int, seed: int) -> Spread:
-    """Return the same of what is made `of` the means, (resamples, columns), in a row for each."""
+    """Return the spread of what `of` makes from means (resamples, columns), a row for each."""
     if len(values) == 1:
         none = np.full(of(values).shape[1:], np.nan)
         return Spread(none, none, None)
@@ -66,9 +69,9 @@ def spread_of(of: Callable[[Array], Array], values: Array, resamples: int, seed:
 def accuracy_changes(clean: Array, disturbed: Array, resamples: int, seed: int) -> pd.DataFrame:
     """Return what disturbances cost in accuracy, a row for each.
 
-    `clean` tells for each image whether its class is found, (N,); `disturbed` the same for each
-    disturbance, (N, K), or in which share of its draws. The interval is of the difference of the
-    two on the same images.
+    `clean` tells for each image whether its class is found, (N,). `disturbed` tells it for each
+    disturbance, (N, K), or gives the share of draws in which it is found. The interval is that of
+    the difference of both on the same images.
     """
     changes = 100 * (disturbed.astype(np.float64) - clean.astype(np.float64)[:, None])
     return pd.DataFrame(
@@ -82,7 +85,7 @@ def accuracy_changes(clean: Array, disturbed: Array, resamples: int, seed: int) 
 
 
 def part_of(values: Sequence[Array], first_image: int, column: str) -> pd.DataFrame:
-    """Return the rows of a part: `values` has, for each cut point, the values of all images.
+    """Return the rows of a part; `values` holds, for each cut point, the values of all images.
 
     `first_image` is the position of the shard's first image among those measured.
     """
@@ -104,9 +107,10 @@ def part_of(values: Sequence[Array], first_image: int, column: str) -> pd.DataFr
 def part_of_tokens(
     given: OnLatents, measure: Callable[[Any], Any], column: str, on_gpu: bool = False
 ) -> pd.DataFrame:
-    """Measure the tokens of every image of a shard at every cut point; null where there is one.
+    """Measure the tokens of each image of a shard at each cut point; null for a single token.
 
-    `measure` returns a value for each image of (N, C, H, W); with `on_gpu`, of a tensor too.
+    `measure` returns a value for each image of an array (N, C, H, W); with `on_gpu`, it takes a
+    tensor too.
     """
     latents = given.latents
     several = [name for name in latents.names if np.prod(latents.shape(name)[2:]) > 1]
@@ -118,11 +122,11 @@ def part_of_tokens(
 
 
 def means(shards: Iterable[pd.DataFrame], column: str, resamples: int, seed: int) -> pd.DataFrame:
-    """Return the mean over the images of all shards and its 95 % interval, for each cut point."""
+    """Return the mean over the images of all shards, with its 95 % interval, for each cut point."""
     per_image = pd.concat(
         shard.pivot(index="image", columns="index", values=column) for shard in shards
     )
-    # How values lie in memory differs between releases of pandas, and sums follow it.
+    # Releases of pandas lay out values differently in memory, which would change sums.
     values = np.ascontiguousarray(per_image.sort_index(), np.float64)
     return pd.DataFrame(
         {
@@ -135,6 +139,6 @@ def means(shards: Iterable[pd.DataFrame], column: str, resamples: int, seed: int
 
 
 def merge_means(parts: Parts, column: str, resamples: int, seed: int) -> pd.DataFrame:
-    """Return the means of a model at each cut point, with what is known of the cut point."""
+    """Return the means of a model at each cut point, with the columns of the cut point."""
     merged = means(parts.tables, column, resamples, seed)
     return parts.cut_points.merge(merged, on="index", validate="one_to_one")

@@ -85,7 +85,7 @@ def _kinds() -> dict[str, FigureKind]:
 
 @dataclass(frozen=True)
 class OwnMeasure:
-    """A measure of a user's own; `claims` say where its claims are read, if its file has any."""
+    """Describes a user's own measure; `claims` says where to read its claims, if it has any."""
 
     measure: Measure
     claims: Mapping[str, str] | None = None
@@ -93,19 +93,19 @@ class OwnMeasure:
 
 @dataclass(frozen=True)
 class Registry:
-    """The measures that there are, vitscope's and a user's own.
+    """Lists all measures, vitscope's and a user's own.
 
-    Functions are given as `module:name`, to be imported by `pkgutil.resolve_name`.
+    Functions are named as `module:name`, so that `pkgutil.resolve_name` can import them.
     """
 
     own: Mapping[str, OwnMeasure] = field(default_factory=dict)
 
     def names(self) -> tuple[str, ...]:
-        """Return the names of all measures, which their tables have too."""
+        """Return the names of all measures, which are also the names of their tables."""
         return (*_found(), *self.own)
 
     def declared(self, measure: str) -> Measure:
-        """Return what a measure says of itself."""
+        """Return the declaration of a measure."""
         return self.own[measure].measure if measure in self.own else _declared(measure)
 
     def kinds(self) -> dict[str, FigureKind]:
@@ -117,15 +117,15 @@ class Registry:
         }
 
     def measuring(self, measure: str) -> str:
-        """Return the function that measures, or measures a part."""
+        """Return the function that takes a measure, or a part of it."""
         if measure in self.own:
             return f"{OWN}.compute:measure"
         return _required(measure, f"measure_{measure}")
 
     def merging(self, measure: str) -> str | None:
-        """Return the function that merges parts; None if they are put below each other.
+        """Return the function that merges parts; None if parts are stacked below each other.
 
-        That is a shared one, if the measure names it, or else its own.
+        It is the shared function that the measure names, or else the measure's own.
         """
         shared = self.declared(measure).merge.function
         own = None if measure in self.own else _find(measure, f"merge_{measure}")
@@ -140,13 +140,13 @@ class Registry:
         return _required(kind.measure, f"plot_{kind.name}")
 
     def claiming(self, kind: FigureKind) -> str | None:
-        """Return the claims about a kind of figure, or what reads them; None if it has none."""
+        """Return where the claims about a kind of figure are, or what reads them; None if none."""
         if kind.measure in self.own:
             return f"{OWN}.compute:read_claims" if self.own[kind.measure].claims else None
         return _find(kind.measure, f"CLAIMS_{kind.name.upper()}")
 
     def claims_of(self, measure: str) -> "Mapping[str, Evidence]":
-        """Return what is claimed of the kinds of figures of a measure, and who counts it."""
+        """Return the claims about a measure's kinds of figures, and how they are counted."""
         found = {}
         for name, kind in self.declared(measure).figures.items():
             if claims := self.claiming(kind):
@@ -178,7 +178,7 @@ columns_of, part_columns_of = BUILT_IN.columns_of, BUILT_IN.part_columns_of
 
 
 def of(study: "Study") -> Registry:
-    """Return the measures of vitscope, and a study's own."""
+    """Return vitscope's measures and the study's own."""
     return Registry(study.own_measures) if study.own_measures else BUILT_IN
 
 
@@ -193,7 +193,7 @@ def caption_of(kind: FigureKind) -> str:
 
 
 def title_of(kind: FigureKind) -> str:
-    """Return what a figure of this kind shows, in a few words: what its caption begins with."""
+    """Return what a figure of this kind shows, in a few words: the beginning of its caption."""
     caption = caption_of(kind)
     title = _TITLE.match(caption)
     if title is None:
@@ -207,7 +207,7 @@ def title_of(kind: FigureKind) -> str:
 def in_markdown(text: str) -> str:
     """Return a caption in Markdown.
 
-    Captions have paragraphs, lists, emphasis, literals and links; only the last two are written in
-    another way.
+    Captions have paragraphs, lists, emphasis, literals and links; Markdown writes only the last two
+    differently.
     """
     return _LINK.sub(r"[\1](\2)", _LITERAL.sub(r"`\1`", text))

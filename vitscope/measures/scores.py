@@ -23,14 +23,14 @@ if TYPE_CHECKING:
 
 CUTOFF = 0.9
 BINS = 10
-# Of a calibrated network: their mean is known to a few thousandths of itself.
+# Draws of labels for a calibrated network: they give its mean ECE to a few thousandths of itself.
 DRAWS = 200
 
 
 def scores_of(predictions: pd.DataFrame, classes: int) -> dict[str, float]:
-    """Return the scores of some predictions, as the table `classification` has them.
+    """Return the scores of some predictions, with the names of the table `classification`.
 
-    A score is NaN where nothing defines it: no prediction is confident, or none is wrong.
+    A score is NaN if nothing defines it: no prediction is confident, or none is wrong.
     """
     _check(predictions, classes)
     label, prediction = predictions["label"].to_numpy(), predictions["prediction"].to_numpy()
@@ -55,7 +55,7 @@ def scores_of(predictions: pd.DataFrame, classes: int) -> dict[str, float]:
 
 
 def reliability(predictions: pd.DataFrame, bins: int = BINS) -> pd.DataFrame:
-    """Return for each bin of confidence its images, their accuracy and their mean confidence.
+    """Return the number, accuracy and mean confidence of the images in each bin of confidence.
 
     The last two are NaN in a bin without images.
     """
@@ -77,9 +77,10 @@ def reliability(predictions: pd.DataFrame, bins: int = BINS) -> pd.DataFrame:
 
 
 def calibration(predictions: pd.DataFrame, resamples: int, seed: int) -> dict[str, float]:
-    """Return the interval of the ECE over images, and what a calibrated network would have.
+    """Return the interval of the ECE over images, and the ECE that a calibrated network would have.
 
-    Its labels are drawn with the confidences that are given: then all of the mean ECE is chance.
+    Labels of the calibrated network are drawn with the given confidences, so that its mean ECE is
+    due to chance alone.
     """
     confidence, right = _confidence(predictions)
     bin_of = _bins_of(confidence, BINS)
@@ -120,7 +121,7 @@ def _share(true: Array) -> float:
 
 
 def _mean_iou(label: Array, prediction: Array, classes: int) -> float:
-    """Return the intersection over union, mean over the classes that occur as labels."""
+    """Average the intersection over union over the classes that occur as labels."""
     labelled = np.bincount(label, minlength=classes)
     predicted = np.bincount(prediction, minlength=classes)
     both = np.bincount(label[label == prediction], minlength=classes)
@@ -129,15 +130,15 @@ def _mean_iou(label: Array, prediction: Array, classes: int) -> float:
     return float(ratios.mean()) if len(ratios) else np.nan
 
 
-# Yields, of normalized images and their rows of the split, the images of each draw: these once for
-# each disturbance.
+# Takes normalized images and their rows of the split. Yields, for each disturbance, the disturbed
+# images of each of its draws.
 Disturb = Callable[["Tensor", Sequence[int]], Iterable[Iterable["Tensor"]]]
 
 
 def classify_disturbed(
     given: OnModel, chosen: Mapping[str, Any], disturb: Disturb
 ) -> tuple[Array, Array]:
-    """Classify the `chosen` images of a split as they are, and disturbed: as `shares_found`."""
+    """Classify the `chosen` images of a split clean and disturbed, as `shares_found` does."""
     rows = rows_to_classify(given.images, chosen["images"], chosen["seed"])
     labels = known_labels(given.images, rows)
     return shares_found(given.network, given.batches(rows), rows, labels, disturb, given.device)
@@ -151,9 +152,9 @@ def shares_found(
     disturb: Disturb,
     device: "torch.device | None" = None,
 ) -> tuple[Array, Array]:
-    """Tell for each image whether its class is found, (N,), and how often if disturbed, (N, K).
+    """Tell for each image whether its class is found, (N,), and how often when disturbed, (N, K).
 
-    The latter is a share of the draws, for each of K disturbances. `batches` are the normalized
+    The second array holds shares of draws, for each of K disturbances. `batches` are the normalized
     images of `rows` of the split.
     """
     import torch

@@ -16,9 +16,9 @@ from vitscope.networks.running.predictions import decide_among
 
 
 class Shown(NamedTuple):
-    """An image that is shown: its row, its picture as a PNG file, and what a network takes of it.
+    """Holds an image to show: its row, its picture as a PNG file, and the input of the network.
 
-    What has no pixels is scaled to its own range for its picture.
+    Data without pixels are scaled to their own range for the picture.
     """
 
     row: int
@@ -27,7 +27,7 @@ class Shown(NamedTuple):
 
 
 def images_shown(given: OnModel, shown: int, images: int, seed: int | None) -> Iterator[Shown]:
-    """Yield the first of the images of a split that are measured."""
+    """Yield the first `shown` of the measured images of a split."""
     rows = shard_rows(len(given.images), 0, images, seed, shard_size=images)[:shown]
     mean, std = given.settings["mean"], given.settings["std"]
     for row, image in zip(rows, given.images.images(rows), strict=True):
@@ -36,9 +36,9 @@ def images_shown(given: OnModel, shown: int, images: int, seed: int | None) -> I
 
 
 def name_class(given: OnModel, returned: Any, of_class: int | None = None) -> dict[str, Any]:
-    """Return what a network takes an image for: the name of the class, and its probability.
+    """Return the name and the probability of the class that a network predicts, or of `of_class`.
 
-    With `of_class` it is this class. Both are null for a network without a classifier.
+    Both are null for a network without a classifier.
     """
     if given.settings["classes"] is None:
         return {"class_name": None, "confidence": None}
@@ -46,7 +46,7 @@ def name_class(given: OnModel, returned: Any, of_class: int | None = None) -> di
     probability = logits[0].double().softmax(0)
     number = int(probability.argmax()) if of_class is None else of_class
     names = given.images.classes
-    # Of a data set without classes, or with others, there are no names.
+    # A data set without classes, or with other classes, gives no names.
     name = names[number] if len(names) == len(probability) else str(number)
     return {"class_name": name, "confidence": float(probability[number])}
 

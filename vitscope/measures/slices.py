@@ -14,16 +14,16 @@ from vitscope.files.arrays import Array
 from vitscope.files.tensors import DTYPES, as_float, checksum
 from vitscope.measures.given import Latents, OnLatents
 
-# From maps (N, C, H, W) to the values of each image (N, K).
+# Maps (N, C, H, W) to the values of each image (N, K).
 Measure = Callable[[Any], Any]
 
-# A slice is small enough for the L2 cache of a core.
+# Slices are small enough for the L2 cache of a core.
 SLICE_BYTES = 1 << 20
 
 
 @dataclass(frozen=True)
 class _Slice:
-    """The maps of some images at one cut point."""
+    """Names the maps of some images at one cut point."""
 
     name: str
     first: int
@@ -38,7 +38,7 @@ def _slices(latents: Latents, name: str) -> Iterator[_Slice]:
 
 
 class _Reader:
-    """Read slices; each thread has a buffer of its own, which every read of a file overwrites."""
+    """Reads slices; each thread has its own buffer, which every read of a file overwrites."""
 
     def __init__(self, latents: Latents, names: Mapping[str, Any]) -> None:
         self._latents = latents
@@ -48,7 +48,7 @@ class _Reader:
     def read(self, wanted: _Slice) -> tuple[Array, int]:
         """Return the maps of a slice, valid until the thread's next read, and their checksum.
 
-        Maps that are in memory stay where they are, and have none.
+        Maps in memory stay where they are, and have no checksum.
         """
         shape = (wanted.images, *self._shapes[wanted.name])
         dtype = self._latents.dtype(wanted.name)
@@ -67,15 +67,15 @@ def measure_slices(
 ) -> dict[str, Array]:
     """Return the values of every image at the cut points that `measures` names.
 
-    Slices are measured in as many threads as are given. The values depend neither on that nor on
-    the slices, as long as a measure takes each image by itself. A value that is not finite is an
-    error, which names its image. With `on_gpu`, measures take tensors too, and maps that lie on a
-    GPU are measured there.
+    Several threads measure slices. The values depend neither on the number of threads nor on the
+    slices, provided that a measure takes each image by itself. A value that is not finite raises an
+    error that names its image. With `on_gpu`, measures take tensors too, and maps on a GPU are
+    measured there.
     """
     latents = given.latents
     there = {name: latents.on_gpu(name) for name in measures} if on_gpu else {}
     if any(maps is not None for maps in there.values()):
-        # All of them before the first is waited for.
+        # Start all measures before waiting for the first.
         found = {name: measures[name](maps) for name, maps in there.items()}
         measured = {name: values.cpu().numpy() for name, values in found.items()}
         for name, values in measured.items():

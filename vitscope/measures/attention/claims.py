@@ -29,40 +29,40 @@ _PROBING = "Not in the paper: Gosthipaty and Paul 2022 (Probing ViTs) find"
 
 
 def _published(points: pd.DataFrame) -> pd.DataFrame:
-    """Return published means of the heads of each block of a ViT as points that are counted."""
+    """Turn published means over the heads of each block of a ViT into points to count."""
     names = {
         "block": "attention",
         "attention_distance_px": _DISTANCE,
         "attention_nmi": "nmi",
     }
-    # Behind an MSA and an MLP a block, the MSA of a block is one half of it before its end.
+    # A block is an MSA and an MLP, so its MSA lies half a block before its end.
     depth = (points["block"] + 0.5) / len(points)
     missing = pd.Series([None] * len(points), dtype="Int32")
     unknown = dict.fromkeys(("distance_uniform", "distance_anywhere"), float("nan"))
     rest: dict[str, Any] = {"head": missing, "heads": 1, "windows": 1, **unknown}
     found = points.rename(columns=names).assign(depth=depth, **rest)
-    # A file of one of the two says nothing of the other.
+    # A file may have only one of the two; the other stays null.
     return found.reindex(columns=[*found.columns.union([_DISTANCE, "distance", "nmi"])])
 
 
 def _heads(points: Points) -> Points:
-    """Return the heads that have a distance."""
+    """Keep the heads that have a distance."""
     return points.where(points.frame["head"].notna() & points.frame[_DISTANCE].notna())
 
 
 def _means(points: Points, value: str) -> Points:
-    """Return the means of the heads of each attention that has a value."""
+    """Keep the means over heads of each attention that has a value."""
     return points.where(points.frame["head"].isna() & points.frame[value].notna())
 
 
 def _reach(heads: Points) -> Array:
-    """Return the distance of each head over that of queries that attend to all keys equally."""
+    """Divide the distance of each head by that of queries that attend to all keys equally."""
     found: Array = heads[_DISTANCE] / heads["distance_uniform"]
     return found
 
 
 def _spreads_of_early_over_late(points: Points) -> Found | None:
-    """Find how much more the distances of heads spread in the first third than in the last."""
+    """Find how much more the heads differ in distance in the first third than in the last."""
     heads = _heads(points)
     several = heads.where(heads.frame["heads"] > 1)
     attention, depth = (several.frame[name].to_numpy() for name in ("attention", "depth"))
@@ -76,7 +76,7 @@ def _spreads_of_early_over_late(points: Points) -> Found | None:
 
 
 def _over_mean(values: Array, points: Points, factor: float = 1) -> Array | None:
-    """Return by how much each point of the last third exceeds the mean of all, times a factor."""
+    """Return by how much each point of the last third exceeds `factor` times the mean of all."""
     last = points.frame["depth"].to_numpy() >= 2 / 3
     if not last.any():
         return None
@@ -95,7 +95,7 @@ def _late_information_over_half(points: Points) -> Array | None:
 
 
 def _below_anywhere(points: Points) -> Array:
-    """Return by how much each head in windows looks less far than queries of the whole image."""
+    """Return how much less far each head in windows looks than queries of the whole image would."""
     heads = _heads(points)
     within = heads.where(heads.frame["windows"] > 1)
     found: Array = within["distance_anywhere"] - within[_DISTANCE]
@@ -103,7 +103,7 @@ def _below_anywhere(points: Points) -> Array:
 
 
 def _farther(ours: Points, theirs: Points) -> Array:
-    """Return how much farther each attention looks than that of the same number of another."""
+    """Return how much farther each attention looks than its counterpart in the other model."""
     means = [_means(each, "distance") for each in (ours, theirs)]
     both = {*means[0].frame["attention"]} & {*means[1].frame["attention"]}
     our, their = (each.where(each.frame["attention"].isin(both))["distance"] for each in means)
@@ -232,7 +232,7 @@ _SUBJECT = (
 
 
 def _of_subjects(rows: pd.DataFrame, _: pd.DataFrame) -> pd.DataFrame:
-    """Return the heads of images whose subject a mask shows."""
+    """Keep the heads of images whose subject a mask shows."""
     heads = rows[(rows["shows"] == "heads") & rows["on_subject"].notna()]
     return heads.sort_values(["image", "head"], ignore_index=True)
 

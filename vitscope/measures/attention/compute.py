@@ -23,12 +23,12 @@ from vitscope.measures.given import OnModel
 from vitscope.networks.attention.reading import Attention, Use, Weights, attending, using
 from vitscope.networks.building.networks import own_type
 
-# What is added to attention before it is normalized anew (Park et al. 2023).
+# Added to attention before it is renormalized (Park et al. 2023).
 EPSILON = 1e-8
 
 
 class _Placed(NamedTuple):
-    """Windows in which the same queries and the same keys have places; how far these lie apart.
+    """Holds windows in which the same queries and keys have places, and how far these lie apart.
 
     `distances` are in pixels: (windows, queries, keys).
     """
@@ -42,7 +42,7 @@ class _Placed(NamedTuple):
 def numbers_of(
     attentions: Iterable[Attention], size: tuple[int, int], device: torch.device | None = None
 ) -> "list[Numbers]":
-    """Return what computes the numbers of each attention, one for the same places."""
+    """Return, for each attention, an object that computes its numbers; equal places share one."""
     known: dict[tuple[object, ...], Numbers] = {}
     found = []
     for each in attentions:
@@ -80,7 +80,7 @@ class Numbers:
         undefined = torch.full_like(entropy, torch.nan)
         if not self._placed:
             return torch.stack([undefined, undefined, entropy, undefined], -1)
-        # Sums over the windows, and over the queries that have a place; and of how many they are.
+        # Sums over windows and queries that have a place, and the number of terms in them.
         near = renormalized = nmi = taking = torch.zeros_like(entropy)
         queries = windows = 0
         for placed in self._placed:
@@ -88,7 +88,7 @@ class Numbers:
             each = torch.linalg.vecdot(here, placed.distances[:, None].to(here.dtype))
             near = near + each.sum((1, -1))
             queries += here.shape[1] * here.shape[3]
-            # Of keys with a place a query may take nothing at all.
+            # A query may take nothing at all from keys with a place.
             taken = here.sum(-1)
             anew = torch.where(taken == 0, 0, each / taken)
             renormalized = renormalized + anew.sum((1, -1))
@@ -101,9 +101,9 @@ class Numbers:
 
 
 def _uniform(attention: Attention, size: tuple[int, int]) -> tuple[float, float]:
-    """Return the mean distance of a query to the keys of its window, and of all windows.
+    """Return the mean distance from a query to the keys of its window, and to those of all windows.
 
-    NaN where no query has a place.
+    Return NaN if no query has a place.
     """
     of_queries = attention.queries * size
     everywhere = (attention.keys * size).reshape(-1, 2)
@@ -122,7 +122,7 @@ def _uniform(attention: Attention, size: tuple[int, int]) -> tuple[float, float]
 def _placed(
     attention: Attention, size: tuple[int, int], device: torch.device | None
 ) -> Iterator[_Placed]:
-    """Yield windows by which of their queries and keys have places."""
+    """Group windows by which of their queries and keys have places."""
     groups: dict[tuple[bytes, bytes], list[int]] = {}
     of_queries = ~np.isnan(attention.queries[..., 0])
     of_keys = ~np.isnan(attention.keys[..., 0])
@@ -142,7 +142,7 @@ def _placed(
 
 
 def _chosen(weights: Tensor, placed: _Placed) -> Tensor:
-    """Return the attention of queries with a place to keys with one; no copy where all have."""
+    """Return the attention of queries with a place to keys with one, uncopied if all have one."""
     chosen = ((1, placed.windows), (3, placed.queries), (4, placed.keys))
     for dimension, indices in chosen:
         count, first = len(indices), int(indices[0])
@@ -161,15 +161,15 @@ def _minus_sum_of_logs(weights: Tensor) -> Tensor:
 
 
 def _nmi(weights: Tensor) -> Tensor:
-    """Return the mutual information of query and key over the root of their entropies.
+    """Divide the mutual information of query and key by the root of their entropies.
 
-    All queries are equally likely. It is 0 where each of them attends alike; there are two queries
-    and two keys at least.
+    All queries are equally likely. The result is 0 if all of them attend alike. At least two
+    queries and two keys are needed.
     """
     raised = weights + EPSILON
     of_key = raised / raised.sum(-1, keepdim=True)
     key = of_key.mean(-2, keepdim=True)
-    # Of ratios: the difference of two entropies would lose what is small.
+    # Take logarithms of ratios: the difference of two entropies would lose small values.
     information: Tensor = torch.linalg.vecdot(of_key, (of_key / key).log_()).mean(-1)
     entropies: Tensor = _minus_sum_of_logs(key.squeeze(-2)) * np.log(weights.shape[-2])
     return information / entropies.sqrt()
@@ -182,8 +182,8 @@ def measure_attention(given: OnModel, shard: int, selection: Mapping[str, Any]) 
     size = height_and_width(given.settings["image_size"])
     numbers = numbers_of(attentions, size, given.device)
     rows = shard_rows(len(given.images), shard, **selection)
-    # Made before the pass: small arrays that stay would lie between the large ones that go, and
-    # keep the memory of these.
+    # Made before the pass: small arrays that stay would lie between large ones that are freed, and
+    # hold on to their memory.
     values = [np.empty((len(rows), each.heads, len(VALUES))) for each in attentions]
     first = 0
 
@@ -226,26 +226,26 @@ def _table(
 
 
 LOW_PASS_VALUES = ("bound", "let_through", "room")
-# What float32 may do to what a head returns, as a share of the norm of its values.
+# The error of float32 in what a head returns, as a share of the norm of its values.
 ROUNDING = 1e-5
 _TINY = 1e-30
 
 
 def high_frequencies(tokens: Tensor) -> Tensor:
-    """Return what is left of tokens, (..., tokens, C), when their mean is taken from each."""
+    """Subtract from tokens, (..., tokens, C), their mean."""
     return tokens - tokens.mean(-2, keepdim=True)
 
 
 def pass_by_head(weights: Tensor, values: Tensor, output: Tensor) -> Tensor:
-    """Return bound, what was let through and room of each image and head: (images, heads, 3).
+    """Return the bound, the share let through and the room for each image and head.
 
-    What is given is (images, windows, heads, rows, columns).
+    The result is (images, heads, 3); the arguments are (images, windows, heads, rows, columns).
     """
     weights, values, output = (each.double() for each in (weights, values, output))
     bounds = torch.linalg.matrix_norm(high_frequencies(weights), ord=2)
     before, after = (torch.linalg.matrix_norm(high_frequencies(each)) for each in (values, output))
     rounding = ROUNDING * torch.linalg.matrix_norm(values)
-    # A bound of zero is kept by what is rounding alone.
+    # Rounding errors alone do not break a bound of zero.
     room = 1 - (after - rounding).clamp_min(0) / (bounds * before).clamp_min(_TINY)
     before, after, rounding = (
         torch.linalg.vector_norm(each, dim=1) for each in (before, after, rounding)
@@ -258,7 +258,7 @@ def pass_by_head(weights: Tensor, values: Tensor, output: Tensor) -> Tensor:
 def measure_attention_low_pass(
     given: OnModel, chosen: Mapping[str, Any], bootstrap: Mapping[str, int]
 ) -> pd.DataFrame:
-    """Return what every head lets through of the `chosen` images."""
+    """Return how much each head lets through, for the `chosen` images."""
     if given.blocks is None:
         raise ValueError("heads are placed by the block table")
     network = given.network.eval().to(given.device)
@@ -273,7 +273,7 @@ def measure_attention_low_pass(
 
     mean, std = given.settings["mean"], given.settings["std"]
     with using(network, attentions, see):
-        # One at a time: what is in memory are the matrices of one image.
+        # One at a time, so that memory holds the matrices of a single image.
         for image in given.images.batches(rows, 1, mean, std):
             network(image.to(given.device))
     points = given.blocks.sort_values("index", ignore_index=True)
@@ -292,7 +292,7 @@ def measure_attention_low_pass(
 
 
 def _table_of_heads(values: Array, bootstrap: Mapping[str, int]) -> pd.DataFrame:
-    """Return the rows of an attention: of each head, and of all."""
+    """Return the rows of an attention: one for each head, and one for all heads."""
     image, head = np.divmod(np.arange(values[..., 0].size), values.shape[1])
     columns = dict(zip(LOW_PASS_VALUES, values.reshape(-1, len(LOW_PASS_VALUES)).T, strict=True))
     rows = pd.DataFrame({"image": image, "head": head, **columns})

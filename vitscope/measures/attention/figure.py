@@ -27,7 +27,7 @@ from vitscope.drawing.overlays import (
 from vitscope.errors import VitscopeError
 from vitscope.files.arrays import Array
 
-# Into so many parts a position is cut, up and across, for a line that runs along its edges.
+# Each position is cut into this many parts in height and width, so that a line follows its edges.
 _FINE = 8
 
 
@@ -69,9 +69,9 @@ def plot_attention_entropy(table: pd.DataFrame, members: Sequence[Member]) -> Fi
 
 @dataclass(frozen=True)
 class Manner:
-    """How maps are drawn: over the image or alone; on a scale of their own, or one of the model.
+    """Says how maps are drawn: over the image or alone, each on its own scale or all on one.
 
-    Values on one scale are in percent of the attention of a query.
+    Values on one scale, that of the model, are in percent of the attention of a query.
     """
 
     scale: Normalize
@@ -80,7 +80,7 @@ class Manner:
 
     @classmethod
     def of(cls, rows: pd.DataFrame, over: bool, own_scales: bool) -> "Manner":
-        """Return how the maps of a model are drawn."""
+        """Choose how the maps of a model are drawn."""
         largest = 1.0 if own_scales else 100 * max(map(max, rows["weights"]))
         return cls(Normalize(0, float(largest)), over, own_scales)
 
@@ -92,7 +92,7 @@ def label(
     manners: Sequence[Manner],
     of: Callable[[pd.Series], str],
 ) -> None:
-    """Put titles and colour bars to the maps of models; `of` says what a model shows."""
+    """Add titles and colour bars to the maps of models; `of` says what a model shows."""
     firsts = [rows.iloc[0] for rows in shown]
     groups.titles(
         [f"{m.label}: {row['name']}{of(row)}" for m, row in zip(members, firsts, strict=True)]
@@ -102,7 +102,7 @@ def label(
 
 
 def mask_of(weights: Array, mass: float) -> Array:
-    """Tell which positions, the brightest first, hold a share of all that a map has."""
+    """Tell which positions, taking the brightest first, hold a share of the total of a map."""
     order = np.argsort(-weights, kind="stable")
     held = np.cumsum(weights[order]) / weights.sum()
     mask = np.zeros(len(weights), bool)
@@ -113,7 +113,7 @@ def mask_of(weights: Array, mass: float) -> Array:
 def draw_weights(
     axes: Axes, row: pd.Series, manner: Manner, pixels: npt.NDArray[np.uint8], side: float
 ) -> None:
-    """Draw how much a query takes of each key, and a line around the share that is asked for.
+    """Draw how much a query takes of each key, and a line around the requested share.
 
     `side` is the size of the panel in inches.
     """
@@ -132,12 +132,12 @@ def _draw_line(axes: Axes, mask: Array, size: tuple[int, int], side: float) -> N
         (np.arange(-1, cells * _FINE + 1) + 0.5) * pixels / (cells * _FINE) - 0.5
         for pixels, cells in zip(size, mask.shape, strict=True)
     )
-    # In a panel smaller than an inch, the line is thinner.
+    # Thinner in a panel smaller than an inch.
     width = CURVE * min(1, side)
     axes.contour(across, down, large, [0.5], colors="white", linewidths=width)
 
 
-# So many heads stand side by side.
+# At most this many heads stand side by side.
 _BESIDE = 8
 
 
@@ -165,7 +165,7 @@ def plot_attention_heads(
 
 
 def _draw_heads(heads: pd.DataFrame, grid: Array, manner: Manner, side: float) -> set[Axes]:
-    """Draw an image and a map of each head of it; return the panels that were drawn in."""
+    """Draw an image and the map of each head for it; return the panels used."""
     pixels = read_picture(heads["picture"].iloc[0])
     draw_picture(grid[0, 0], pixels)
     name_picture(grid[0, 0], heads.iloc[0], side)
@@ -198,7 +198,6 @@ def plot_attention_query(
 
 
 def _draw_queries(queries: pd.DataFrame, line: Array, manner: Manner, side: float) -> None:
-    """Draw an image, and a map of each query in it."""
     pixels = read_picture(queries["picture"].iloc[0])
     draw_picture(line[0], pixels)
     name_picture(line[0], queries.iloc[0], side)
@@ -209,14 +208,14 @@ def _draw_queries(queries: pd.DataFrame, line: Array, manner: Manner, side: floa
             each.plot(query["query_column"] - 0.5, query["query_row"] - 0.5, color=color, **CROSS)
 
 
-# One scale for all: each rollout is over its largest value, or a lower one.
+# All rollouts share a scale: each is divided by its largest value, or by a lower one.
 _SCALE = Normalize(0, 1)
-# The share of positions, the highest ones, that are as bright as can be.
+# This share of positions, the highest ones, gets full brightness.
 _CLIP = 0.02
 
 
 def clipped(rollout: npt.ArrayLike, clip: float) -> Array:
-    """Return a rollout over the value that a share of its positions is above, and there 1."""
+    """Divide a rollout by the value that a share of its positions exceed, and set those to 1."""
     values = np.asarray(rollout, np.float64)
     top = float(np.quantile(values, 1 - clip)) or values.max() or 1.0
     return np.minimum(values / top, 1)

@@ -16,8 +16,8 @@ EACH_HEAD, MEAN_OF_HEADS, BOTH = slice(0, -1), slice(-1, None), slice(None)
 
 
 def place_of(points: pd.DataFrame, index: int) -> dict[str, Any]:
-    """Return where attention before a cut point is; the cut points are in order."""
-    # What attends behind the last cut point is shown with it.
+    """Return where the attention before a cut point lies; the cut points are in order."""
+    # Attention behind the last cut point is shown at that cut point.
     point = points.iloc[min(index, len(points) - 1)]
     return {name: point[name] for name in ("model", "index", "stage", "depth")}
 
@@ -29,10 +29,10 @@ def of_heads(
     resamples: int,
     seed: int,
 ) -> pd.DataFrame:
-    """Return a row for each head of an attention, and one for the mean of all.
+    """Return a row for each head of an attention, and one for the mean of all heads.
 
-    The columns of these names are averaged over images; of those that are `claimed` some rows keep
-    their resamples.
+    The named columns are averaged over images. In `claimed` columns, some rows keep their
+    resamples.
     """
     heads = sorted(rows["head"].unique())
     columns: dict[str, Any] = {
@@ -54,14 +54,14 @@ def of_heads(
     return pd.DataFrame(columns)
 
 
-# What claims are about.
+# The columns that claims are about, and the rows in which.
 _CLAIMED = {"distance": MEAN_OF_HEADS, "distance_renormalized": BOTH, "nmi": MEAN_OF_HEADS}
-# What is the same for all images and heads of an attention.
+# The columns that are equal for all images and heads of an attention.
 _OF_ATTENTION = [each for each in ATTENTION_PART.columns if each not in ("image", "head", *VALUES)]
 
 
 def merge_attention(parts: Parts, resamples: int, seed: int) -> pd.DataFrame:
-    """Return the numbers of each head and of their mean, with where in the network they are."""
+    """Return the numbers of each head and of the mean head, and where they lie in the network."""
     rows = pd.concat(parts.tables, ignore_index=True)
     points = parts.cut_points.sort_values("index", ignore_index=True)
     tables = []

@@ -21,7 +21,7 @@ from vitscope.networks.attention.reading import Attention, Weights, attending
 
 
 def without_lowest(weights: Tensor, share: float) -> Tensor:
-    """Return weights whose lowest share is zero."""
+    """Set the lowest share of the weights to zero."""
     kept = weights.flatten().clone()
     order = kept.argsort(stable=True)
     kept[order[: int(share * len(order))]] = 0
@@ -29,10 +29,10 @@ def without_lowest(weights: Tensor, share: float) -> Tensor:
 
 
 class Rollout:
-    """What the tokens of the stream are of those that the first attention is of, in a pass.
+    """Follows how much each token of the stream takes from the tokens of the first attention.
 
-    Where it is `of_relevance` in place of attention, rows are not normalized, and what a token has
-    of itself is left out in the end: where gradients are small, it would be nearly all.
+    A rollout `of_relevance`, and not of attention, does not normalize rows. In the end it leaves
+    out what a token takes from itself, which would be nearly everything if gradients are small.
     """
 
     def __init__(self, attentions: Sequence[Attention], of_relevance: bool = False) -> None:
@@ -40,9 +40,9 @@ class Rollout:
         self.of_relevance = of_relevance
         self._queries = [tokens_of(each.queries) for each in attentions]
         self._keys = [tokens_of(each.keys) for each in attentions]
-        # Where keys are pooled, those that they are of.
+        # If keys are pooled, the tokens that they are pooled from.
         self._first = max(self._keys[0], self._queries[0], key=lambda each: len(each.places))
-        # What a map is of another does not depend on images.
+        # How one map is pooled from another does not depend on images.
         self._pooling = cache(pooling)
         self.begin()
 
@@ -52,18 +52,18 @@ class Rollout:
         return self._first.grid
 
     def begin(self) -> None:
-        """Begin with another image."""
+        """Start on another image."""
         self._stream = self._first
         kind = torch.float64 if self.of_relevance else torch.float32
         self._joint = torch.eye(len(self._stream), dtype=kind)
-        # What is there without any attention.
+        # What a token takes from itself without any attention.
         self._own = self._joint.clone() if self.of_relevance else None
 
     def run(self, network: nn.Module, image: Tensor, heads: str, discard: float = 0.0) -> Any:
-        """Go through all attention of one image, as the network takes it; return what it returns.
+        """Go through all attention for one image, as the network takes it; return the output.
 
-        `heads` says how they are put together, and `discard` which share of the weights of each
-        attention, the lowest ones, is then left out.
+        `heads` says how heads are combined. The lowest weights of each attention, a share of
+        `discard`, are then left out.
         """
 
         def read(position: int, weights: Weights) -> None:
@@ -74,7 +74,7 @@ class Rollout:
             return network(image)
 
     def add(self, position: int, weights: Tensor) -> None:
-        """Go on through an attention, (windows, queries, keys) of one image."""
+        """Continue through an attention, (windows, queries, keys) of one image."""
         queries, keys = self._queries[position], self._keys[position]
         matrix = whole(weights.cpu().to(self._joint.dtype), queries, keys)
         if not len(queries.places):
@@ -83,7 +83,7 @@ class Rollout:
             own = torch.eye(len(keys))[rows]
             self._joint[rows] = self._shares(matrix + own) @ self._joint
         elif len(queries) > len(keys):
-            # Keys are pooled: what is taken of one is shared by the positions that it covers.
+            # Keys are pooled: the positions that a key covers share what is taken from it.
             self._take(queries)
             covered = self._pooling(queries, keys).to(matrix)
             self._joint = self._shares(matrix @ covered + torch.eye(len(queries))) @ self._joint
@@ -102,7 +102,7 @@ class Rollout:
         return matrix if self.of_relevance else matrix / matrix.sum(-1, keepdim=True)
 
     def _take(self, tokens: Tokens) -> None:
-        """Let the stream be of other tokens, as where its map is pooled."""
+        """Switch the stream to other tokens, for example where its map is pooled."""
         if not tokens.same(self._stream):
             pooling = self._pooling(self._stream, tokens).to(self._joint)
             self._joint = pooling @ self._joint
@@ -110,7 +110,7 @@ class Rollout:
             self._stream = tokens
 
     def result(self) -> tuple[str, Tensor]:
-        """Return whose row is taken, and what it takes of each position, over the largest."""
+        """Return whose row is read, and what it takes from each position, over the largest."""
         placed = len(self._stream.places)
         joint = self._joint if self._own is None else self._joint - self._own
         if self._stream.prefix:
@@ -118,14 +118,14 @@ class Rollout:
         else:
             name, row = "mean of queries", joint[:placed].mean(0)
         values = row[: len(self._first.places)]
-        # Nothing of any position is taken where all is of tokens without a place.
+        # If everything comes from tokens without a place, no position contributes.
         return name, values / values.max().clamp_min(torch.finfo(values.dtype).tiny)
 
 
 def measure_attention_rollout(
     given: OnModel, heads: str, discard: float, chosen: Mapping[str, Any]
 ) -> pd.DataFrame:
-    """Return what the output looks at, for the images that are shown."""
+    """Return what the output looks at, for the images shown."""
     network = given.network.eval().to(given.device)
     attentions = attention_of(given)
     rollout = Rollout(attentions)
@@ -156,7 +156,7 @@ SECTION = "analysis.attention_maps"
 def measure_attention_maps(
     given: OnModel, shows: Mapping[str, Any], chosen: Mapping[str, Any]
 ) -> pd.DataFrame:
-    """Return maps of every head, and of one head for several queries."""
+    """Return the maps of all heads, and those of one head for several queries."""
     network = given.network.eval().to(given.device)
     attentions = attention_of(given)
     number = attention_named(attentions, shows["block"], given.model)
@@ -174,11 +174,11 @@ def measure_attention_maps(
 
 
 def _on_subject(shown: Mapping[str, Any], mask: Array | None) -> dict[str, float | None]:
-    """Return the share of the subject in a map, and in the image; null where no mask says it."""
+    """Return the share of the subject in a map and in the image; null if no mask shows it."""
     if mask is None:
         return {"on_subject": None, "subject": None}
     plane = Image.fromarray(mask.astype(np.float32))
-    # The mean of the mask over each position.
+    # Average the mask over each position.
     covered = np.asarray(plane.resize((shown["width"], shown["height"]), Image.Resampling.BOX))
     weights = np.asarray(shown["weights"])
     return {
@@ -190,7 +190,7 @@ def _on_subject(shown: Mapping[str, Any], mask: Array | None) -> dict[str, float
 def attention_named(
     attentions: Sequence[Attention], block: str | int | None, model: str, where: str = SECTION
 ) -> int:
-    """Return which attention is shown; `where` is the section of settings that says it."""
+    """Return which attention is shown; `where` is the section of settings that names it."""
     if block is None:
         placed = [n for n, each in enumerate(attentions) if not np.isnan(each.queries).all()]
         return placed[-1] if placed else len(attentions) - 1
@@ -202,7 +202,7 @@ def attention_named(
             f"{len(attentions)} attentions: {-len(attentions)} to {len(attentions) - 1}, or a name."
         )
     names = [each.name for each in attentions]
-    # A block name stands for the attention inside it.
+    # A block's name stands for the attention inside the block.
     inside = [n for n, name in enumerate(names) if f"{name}.".startswith(f"{block}.")]
     if not inside:
         raise VitscopeError(
@@ -214,7 +214,7 @@ def attention_named(
 
 @dataclass(frozen=True)
 class _Asked:
-    """A query that is shown: a token by its number, or None for the mean of all with a place."""
+    """Names a query to show: a token by number, or None for the mean of all tokens with a place."""
 
     shows: str
     of: str
@@ -225,7 +225,7 @@ class _Asked:
 
 
 class Maps:
-    """Makes the maps of one attention, for the queries and heads that are asked for."""
+    """Makes the maps of one attention for the requested queries and heads."""
 
     def __init__(
         self, model: str, image_size: ImageSize, attention: Attention, where: str = SECTION
@@ -239,7 +239,7 @@ class Maps:
     def show_heads(
         self, query: Sequence[float] | None, chosen: Sequence[int] | None = None
     ) -> None:
-        """Show heads, or all, of a query: in pixels, or None for what stands for the image."""
+        """Show some heads, or all, of a query: in pixels, or None for what stands for the image."""
         heads = self._heads("heads", range(self.attention.heads) if chosen is None else chosen)
         if query is not None:
             asked = self._query("heads", query, heads)
@@ -250,7 +250,7 @@ class Maps:
         self._asked.append(asked)
 
     def show_queries(self, head: int, queries: Sequence[Sequence[float]]) -> None:
-        """Show one head for several queries, in pixels; if none, for the middles of quarters."""
+        """Show one head for several queries, in pixels; by default, the centres of the quarters."""
         heads = self._heads("head", [head])
         if len(self._queries.places):
             quarters = np.outer((0.25, 0.75), self._size).T
@@ -268,7 +268,7 @@ class Maps:
         return chosen
 
     def _query(self, shows: str, query: Sequence[float], heads: Sequence[int]) -> _Asked:
-        """Return the query that is nearest to a pixel of the image."""
+        """Return the query nearest to a pixel of the image."""
         place = np.array(query)
         if (place < 0).any() or (place > self._size).any():
             raise VitscopeError(
@@ -310,7 +310,7 @@ class Maps:
 
 
 def maps_of(network: nn.Module, maps: Maps, image: Tensor) -> tuple[list[dict[str, Any]], Any]:
-    """Return the maps of one image, as the network takes it, and what the network returns."""
+    """Return the maps of one image, as the network takes it, and the output of the network."""
     found: list[dict[str, Any]] = []
 
     def read(_: int, weights: Weights) -> None:
@@ -322,7 +322,7 @@ def maps_of(network: nn.Module, maps: Maps, image: Tensor) -> tuple[list[dict[st
 
 
 def _row(matrix: Tensor, token: int | None, queries: Tokens, keys: Tokens) -> Array:
-    """Return what a query takes of each key with a place, or all of them on average."""
+    """Return what a query, or the mean query, takes from each key with a place."""
     row = matrix[: len(queries.places)].mean(0) if token is None else matrix[token]
     values: Array = row[: len(keys.places)].double().numpy()
     return values

@@ -123,7 +123,7 @@ ATTENTION_TABLE = Table(
                 {name: ("float64", meaning)} | interval_columns(f"of {name}", name)
             ).items()
         },
-        # Those of heads that no claim is about are null.
+        # Null for heads that no claim is about.
         **resampled_column("distance"),
         **resampled_column("distance_renormalized"),
         **resampled_column("nmi"),
@@ -142,7 +142,7 @@ ATTENTION_PART = Table(
 )
 
 
-# What a pass takes in which attention is read, of one in which it is not.
+# The cost of a pass that reads attention, relative to one that does not.
 READING = 1.5
 
 
@@ -219,7 +219,7 @@ class AttentionLowPassSettings:
 
 
 def choose_for_low_pass(case: Case) -> Given:
-    """Depend on which images are measured, and how intervals are made."""
+    """Depend on which images are measured and how intervals are made."""
     return {"chosen": images_to_show(case), "bootstrap": bootstrap(case)}
 
 
@@ -240,7 +240,7 @@ ATTENTION_LOW_PASS = Measure(
     },
     settings=AttentionLowPassSettings,
     arguments=choose_for_low_pass,
-    # A pass of each image, and the singular values of its attention.
+    # One pass for each image, and the singular values of its attention.
     takes=passes_of(10, batch=1),
     reads_attention=True,
 )
@@ -403,7 +403,7 @@ class AttentionRolloutOptions:
 
 
 def choose_for_rollout(case: Case) -> Given:
-    """Depend on which images are shown, how heads are put together, and what is discarded."""
+    """Depend on which images are shown, how heads are combined, and what is discarded."""
     settings = case.settings
     return {
         "heads": settings.heads,
@@ -419,7 +419,7 @@ ATTENTION_ROLLOUT = Measure(
     figures={"attention_rollout": FigureKind(options=AttentionRolloutOptions)},
     settings=AttentionRolloutSettings,
     arguments=choose_for_rollout,
-    # A pass of each image, and the products of attention.
+    # One pass for each image, and the products of attention.
     takes=passes_of(2, batch=1),
     reads_attention=True,
 )

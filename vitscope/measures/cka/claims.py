@@ -9,7 +9,7 @@ from vitscope.measures.columns import RESAMPLED
 
 
 def _within_stages(pairs: Points) -> Found | None:
-    """Find the excess of CKA within stages; of each batch its pseudo-value (the jackknife)."""
+    """Find the excess of CKA within stages, and the jackknife pseudo-value of each batch."""
     found = excess(pairs, "cka", "within")
     if found is None:
         return None
@@ -26,7 +26,7 @@ def _measured(rows: pd.DataFrame, blocks: pd.DataFrame) -> pd.DataFrame:
         other_stage=rows["other_index"].map(stage),
     )
     pairs = pairs[(pairs["distance"] > 0) & (pairs["stage"] > 0) & pairs["cka"].notna()]
-    # What stands in for resamples is the CKA without each batch in turn.
+    # The CKA without each batch in turn takes the place of resamples.
     pairs = pairs.rename(columns={"cka_without": f"cka{RESAMPLED}"})
     return pairs.assign(within=pairs["stage"] == pairs["other_stage"]).reset_index(drop=True)
 

@@ -19,7 +19,7 @@ from vitscope.measures.cka.measure import LEAST_BATCH
 from vitscope.measures.given import Latents, OnLatents, Parts
 
 # Gram matrices are computed in single precision. If centring leaves less than this share of a
-# matrix's norm, what is left is rounding error, and counts as zero.
+# matrix's norm, the rest is rounding error and counts as zero.
 ROUNDING = 1e-6
 
 # Features are copied out of the memory map in slices, each small enough for the cache.
@@ -30,8 +30,8 @@ def gram(features: Array, dtype: str = "F32") -> Array:
     """Return the Gram matrix of the rows of (N, D), after subtracting the mean row from each.
 
     The HSIC does not change when the same vector is subtracted from all rows. Subtracting the mean
-    keeps the numbers small, so that centring loses few digits. The first row is subtracted before:
-    rows that are all equal then become exactly zero, which rounding of their mean would prevent.
+    keeps the numbers small, so that centring loses few digits. The first row is subtracted before
+    that, so that equal rows become exactly zero, which rounding of their mean would prevent.
     """
     images, width = features.shape
     step = max(1, SLICE_BYTES // (4 * images))
@@ -45,7 +45,7 @@ def gram(features: Array, dtype: str = "F32") -> Array:
 
 
 def u_centred(grams: Array) -> Array:
-    """Return Gram matrices (..., N, N) U-centred: diagonals are zero, and so is each row sum."""
+    """U-centre Gram matrices (..., N, N): the diagonal and all row sums become zero."""
     images = grams.shape[-1]
     off_diagonal = np.where(np.eye(images, dtype=bool), 0, grams)
     rows = off_diagonal.sum(axis=-1, keepdims=True) / (images - 2)
@@ -65,7 +65,7 @@ def hsic(grams: Array) -> Array:
     flat = u_centred(grams).reshape(count, images * images)
     size = np.linalg.norm(grams.reshape(flat.shape), axis=1)
     flat[np.linalg.norm(flat, axis=1) <= ROUNDING * size] = 0
-    # Pair by pair: a product of whole matrices has other last digits beside other cut points.
+    # Pair by pair: in a product of whole matrices, the last digits depend on the other cut points.
     result: Array = np.stack([np.vecdot(flat, each) for each in flat]) / (images * (images - 3))
     return result
 
@@ -88,10 +88,10 @@ def _grams(latents: Latents, first: int, images: int) -> Array:
 def batches_of(latents: Latents, first_image: int, batch_size: int) -> Iterator[tuple[int, Array]]:
     """Yield the Gram matrices of all cut points over each whole batch of a shard.
 
-    With each, the position of its first image among those measured; `first_image` is the one of
-    the shard. Images that fill no batch are left out.
+    Each comes with the position of its first image among those measured; `first_image` is the
+    position of the shard's first image. Images that fill no batch are left out.
     """
-    # Batches may leave out the last images, so checksums are checked in a pass of their own; it is
+    # Batches may leave out the last images, so checksums are checked in a separate pass. It is
     # short compared to the matrix products.
     latents.verify()
     images = latents.shape(latents.names[0])[0]
@@ -102,7 +102,7 @@ def batches_of(latents: Latents, first_image: int, batch_size: int) -> Iterator[
 def hsic_rows(count: int, batches: Iterable[tuple[int, Array]]) -> pd.DataFrame:
     """Return the HSIC of all pairs of `count` cut points over batches.
 
-    With each, as `batches_of` yields them, the position of its first image.
+    Each batch comes with the position of its first image, as `batches_of` yields them.
     """
     index, other = np.triu_indices(count)
     found = [(first, grams.shape[-1], hsic(grams)[index, other]) for first, grams in batches]
@@ -158,7 +158,7 @@ def _cka(hsic: Array) -> Array:
 def mean_cka(model: str, shards: Iterable[pd.DataFrame]) -> pd.DataFrame:
     """Return the CKA of all pairs of cut points, each pair in both orders, from all shards.
 
-    It is NaN where one of the two cut points has the same map for all images.
+    The CKA is NaN if either cut point has the same map for all images.
     """
     rows = pd.concat(shards)
     return _table(model, rows, _by_batch(rows))
@@ -183,7 +183,7 @@ def _table(model: str, rows: pd.DataFrame, batches: Array) -> pd.DataFrame:
 def without_each_batch(batches: Array) -> list[Any]:
     """Return the CKA of each pair without each batch in turn, a list for each pair in order.
 
-    Each pair has one in one of its orders, and has none if there is but one batch.
+    Only one of the two orders of a pair has a list, and neither has one if there is a single batch.
     """
     count, size, _ = batches.shape
     lists: list[Any] = [None] * size**2

@@ -14,7 +14,7 @@ from vitscope.files.arrays import Array
 
 
 def _matrix_of(table: pd.DataFrame, model: str, count: int) -> Array:
-    """Return the CKA of `count` cut points as a matrix, NaN where there is none."""
+    """Return the CKA of `count` cut points as a matrix, with NaN for missing pairs."""
     pairs = table[table["model"] == model].sort_values(["index", "other_index"])
     if len(pairs) != count**2:
         raise VitscopeError(
@@ -37,7 +37,7 @@ def plot_cka(table: pd.DataFrame, blocks: pd.DataFrame, members: Sequence[Member
 
 
 def _matrix_between(table: pd.DataFrame, pair: tuple[str, str], shape: tuple[int, int]) -> Array:
-    """Return the CKA of a pair, a row for each cut point of the second, NaN where there is none."""
+    """Return the CKA of two models, a row for each cut point of the second; NaN if missing."""
     of_pair = (table["model"] == pair[0]) & (table["other_model"] == pair[1])
     rows = table[of_pair].sort_values(["other_index", "index"])
     if len(rows) != shape[0] * shape[1]:
@@ -50,7 +50,7 @@ def _matrix_between(table: pd.DataFrame, pair: tuple[str, str], shape: tuple[int
 
 
 def _depth_of(label: str) -> str:
-    """Return the label of an axis, in lines no wider than the smallest panel."""
+    """Break the label of an axis into lines no wider than the smallest panel."""
     words = f"Normalized depth of {label}"
     return fill(words, 30, break_long_words=False, break_on_hyphens=False)
 

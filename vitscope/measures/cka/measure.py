@@ -24,7 +24,7 @@ from vitscope.files.tables import Table
 from vitscope.measures.measure import Case, FigureKind, Given, Measure, refuse_fewer
 from vitscope.settings.section import setting
 
-# An unbiased HSIC divides by the number of images less three.
+# An unbiased HSIC divides by the number of images minus three.
 LEAST_BATCH = 4
 
 
@@ -73,12 +73,12 @@ class CkaSettings:
 
 
 def batch_size(case: Case) -> Given:
-    """Depend on how many images an estimate of the HSIC is of: all, if they fill no batch."""
+    """Depend on how many images make an estimate of the HSIC: all, if they fill no batch."""
     return {"batch_size": min(case.settings.batch_size, case.study.images(case.model))}
 
 
 def refuse_batches(case: Case) -> None:
-    """Refuse batches whose bounds would depend on the shards, or of too few images."""
+    """Refuse batches that shards would split, and batches of too few images."""
     refuse_fewer(case, LEAST_BATCH)
     study, shard_size = case.study, case.study.analysis.shard_size
     if study.shards(case.model) > 1 and shard_size % batch_size(case)["batch_size"]:
@@ -130,7 +130,7 @@ CKA_BETWEEN_PART = Table(
 )
 
 
-# In batches as of one network.
+# Batches are those of the CKA within one network.
 CKA_BETWEEN = Measure(
     needs="latents",
     table=CKA_BETWEEN_TABLE,

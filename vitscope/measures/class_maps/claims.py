@@ -24,7 +24,7 @@ _REMOVED = (
 
 
 def _exceeds(change: str, more: str, less: str) -> Statistic:
-    """Take by how much the area of one method exceeds that of another, on the same images."""
+    """Subtract the area of the method `less` from that of `more`, on the same images."""
 
     def find(points: Points) -> Found | None:
         return difference(one_value(points, more), one_value(points, less))
@@ -37,7 +37,7 @@ def _exceeds(change: str, more: str, less: str) -> Statistic:
 
 
 def _evidence(changed: str, cam: Row, rollout: Row) -> Evidence:
-    """Return what is claimed of Grad-CAM and of gradient rollout where patches are changed."""
+    """Return the claims on Grad-CAM and gradient rollout under one change of pixels."""
 
     def measured(rows: pd.DataFrame, _blocks: pd.DataFrame) -> pd.DataFrame:
         of_methods = rows[rows["change"] == changed].drop_duplicates("method")

@@ -32,7 +32,7 @@ _LEAVE_OUT = "leave class_maps, deletion and insertion out."
 
 
 class Map(NamedTuple):
-    """A map (H, W) of one method, over its largest value, and what it is read from."""
+    """Holds a map (H, W) of one method, divided by its largest value, and where it is read."""
 
     method: str
     of: str
@@ -40,7 +40,7 @@ class Map(NamedTuple):
 
 
 class Explained(NamedTuple):
-    """What a network makes of an image, the class whose score is explained, and its maps."""
+    """Holds the output of a network for an image, the class that is explained, and its maps."""
 
     logits: Tensor
     number: int
@@ -48,9 +48,9 @@ class Explained(NamedTuple):
 
 
 class _Places(OperationMode):  # type: ignore[no-untyped-call]
-    """Knows where in the graph of a pass tensors are, before anything is written to them.
+    """Finds where tensors are in the graph of a pass, before anything is written to them.
 
-    A tensor that an operation returns is in the graph when the operation has ended, and not before.
+    A tensor that an operation returns is in the graph only when the operation has ended.
     """
 
     def __init__(self) -> None:
@@ -59,16 +59,16 @@ class _Places(OperationMode):  # type: ignore[no-untyped-call]
         self._waiting: list[tuple[Any, Tensor]] = []
 
     def keep(self, key: Any, tensor: Tensor) -> None:
-        """Find the place of a tensor when the next operation begins."""
+        """Look up the place of a tensor when the next operation begins."""
         self._waiting.append((key, tensor))
 
     def run(self, function: Any, args: Args, kwargs: Kwargs) -> Any:
-        """Run an operation behind those that have ended."""
+        """Run an operation, after settling those that have ended."""
         self.settle()
         return function(*args, **kwargs)
 
     def settle(self) -> None:
-        """Find the places of what operations that have ended returned."""
+        """Look up the places of tensors returned by operations that have ended."""
         for key, tensor in self._waiting:
             if tensor.requires_grad:
                 self.edges[key] = get_gradient_edge(tensor)
@@ -76,10 +76,10 @@ class _Places(OperationMode):  # type: ignore[no-untyped-call]
 
 
 class Passed(NamedTuple):
-    """A pass of one image: what is at cut points, attention, and the gradients of a score by these.
+    """Holds a pass of one image: cut points, attention, and the gradients of a score by them.
 
-    There is no gradient of what is computed without one; it is zero where the score does not
-    depend on a value.
+    A value computed without gradients has none. The gradient is zero if the score does not depend
+    on a value.
     """
 
     logits: Tensor
@@ -96,9 +96,9 @@ def pass_back(
     number: int | None = None,
     outputs: Sequence[Sequence[int]] | None = None,
 ) -> Passed:
-    """Run one image, and the logit of a class, by default of the one predicted, back through it.
+    """Pass one image forward, and the logit of a class back; by default of the predicted class.
 
-    With `outputs`, classes are categories of several, as `decide_among` has them.
+    With `outputs`, classes are categories of several outputs, as in `decide_among`.
     """
     streams: dict[int, Tensor] = {}
     weights: dict[int, Weights] = {}
@@ -115,7 +115,7 @@ def pass_back(
             places.keep(("attention", index), found.computed)
 
     image = image.detach().requires_grad_()
-    # Attention step by step: else nothing has its gradient.
+    # Compute attention step by step: a fused kernel gives it no gradient.
     with torch.enable_grad(), sdpa_kernel(SDPBackend.MATH):
         with (
             reading(network, points, keep_stream),
@@ -157,8 +157,8 @@ def grad_cam(point: CutPoint, stream: Tensor, gradient: Tensor | None) -> Tensor
 class Explainer:
     """Explains what a model of classes makes of images, one at a time.
 
-    `cut_point` is where Grad-CAM reads: a name, a number, or None for the last that has more than
-    one position on which the score of the first image depends.
+    `cut_point` is where Grad-CAM reads: a name, a number, or None. None takes the last cut point at
+    which the score of the first image depends on more than one position.
     """
 
     def __init__(
@@ -201,7 +201,7 @@ class Explainer:
         return pass_back(self._network, image, points, attentions, self._class, self._outputs)
 
     def _chosen(self, image: Tensor) -> CutPoint:
-        """Return the last cut point of several positions on which the score of an image depends."""
+        """Return the last cut point at which the score depends on more than one position."""
         points = self._given.cut_points
         streams = self._pass_back(image, points, []).streams
         for index in reversed(streams):
@@ -227,9 +227,9 @@ class Explainer:
         return Explained(passed.logits, passed.number, maps)
 
     def _roll(self, rollout: Rollout, passed: Passed) -> Map:
-        """Return the rollout of attention or, if it is one of relevance, of what gradients weight.
+        """Return the rollout of attention, or of its relevance if the rollout is one of relevance.
 
-        That is the positive part of attention times its gradient.
+        Relevance is the positive part of attention times its gradient.
         """
         rollout.begin()
         for number, (weights, gradient) in passed.attention.items():
@@ -257,7 +257,7 @@ class Explainer:
 def measure_class_maps(
     given: OnModel, explained: Mapping[str, Any], chosen: Mapping[str, Any]
 ) -> pd.DataFrame:
-    """Return the maps of all methods, for the images that are shown."""
+    """Return the maps of all methods, for the images shown."""
     explainer = Explainer(given, **explained)
     found = []
     for row, picture, image in images_shown(given, **chosen):
@@ -271,23 +271,23 @@ def measure_class_maps(
     return pd.DataFrame(found)
 
 
-# From a method and a change to the probabilities of an image after every step, (steps + 1,).
+# Maps a method and a change to the probabilities of an image after each step, (steps + 1,).
 Curves = dict[tuple[str, str], Array]
 
 
 def order_pixels(values: Tensor, image: Tensor, among_equals: Array) -> Array:
-    """Return the pixels (H * W,) of an image, first those where a map (h, w) is largest.
+    """Order the pixels (H * W,) of an image by a map (h, w), the largest values first.
 
-    Pixels with equal values stand in the order of `among_equals`, (H * W,).
+    Pixels with equal values follow the order of `among_equals`, (H * W,).
     """
     resized = interpolate(values.double()[None, None], image.shape[-2:], mode="bilinear")
     return np.lexsort((among_equals, -resized.flatten().cpu().numpy()))
 
 
 def change_pixels(before: Tensor, after: Tensor, order: Array, steps: int) -> Tensor:
-    """Return views (steps + 1, C, H, W) of which each has more pixels of `after`, in their order.
+    """Return views (steps + 1, C, H, W), each with more pixels of `after`, in their order.
 
-    Of a share of a pixel nothing is changed; the first view is `before`, the last `after`.
+    Only whole pixels change. The first view is `before`, the last is `after`.
     """
     rank = torch.empty(len(order), dtype=torch.int64)
     rank[torch.from_numpy(order)] = torch.arange(len(order))
@@ -297,14 +297,14 @@ def change_pixels(before: Tensor, after: Tensor, order: Array, steps: int) -> Te
 
 
 def blur_image(image: Tensor, share: float) -> Tensor:
-    """Return an image (1, C, H, W) blurred by so much of its shorter side."""
+    """Blur an image (1, C, H, W) by a share of its shorter side."""
     sigma = share * min(image.shape[-2:])
     blurred = gaussian_filter(image.cpu().numpy(), (0, 0, sigma, sigma), mode="nearest")
     return torch.from_numpy(blurred).to(image)
 
 
 class Follower:
-    """Follows the class of images, one at a time, through the changes of every method."""
+    """Follows the class of each image through the changes of every method."""
 
     def __init__(
         self, given: OnModel, explained: Mapping[str, Any], steps: int, blur: float, seed: int
@@ -313,7 +313,7 @@ class Follower:
         self._steps, self._blur, self._seed = steps, blur, seed
 
     def follow(self, row: int, image: Tensor) -> Curves:
-        """Return the curves of an image, which the network takes from a row of its split."""
+        """Return the curves of an image; `row` is its row in the split."""
         _, number, maps = self._explainer.explain(image)
         generator = np.random.default_rng([self._seed, row])
         among_equals = generator.random(image[0, 0].numel())
@@ -369,7 +369,7 @@ def measure_faithfulness(
     changed: Mapping[str, Any],
     bootstrap: Mapping[str, int],
 ) -> pd.DataFrame:
-    """Return how faithful the maps of the `chosen` images are, by every method."""
+    """Return how faithful the maps of every method are, for the `chosen` images."""
     follower = Follower(given, explained, **changed)
     found = [follower.follow(row, image) for row, _, image in images_shown(given, **chosen)]
     curves = {key: np.stack([of_image[key] for of_image in found]) for key in found[-1]}

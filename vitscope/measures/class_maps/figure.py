@@ -23,7 +23,7 @@ METHODS = {
     "gradient_rollout": "gradient rollout",
     "rollout": "rollout",
 }
-# One scale for all: each map is over its largest value.
+# All maps share a scale: each is divided by its largest value.
 _SCALE = Normalize(0, 1)
 
 
@@ -52,7 +52,7 @@ def plot_class_maps(table: pd.DataFrame, members: Sequence[Member]) -> Figure:
 def _draw_maps(
     maps: pd.DataFrame, line: Sequence[Axes], methods: Sequence[str], side: float
 ) -> set[Axes]:
-    """Draw an image and a map of each method over it; return the panels that were drawn in."""
+    """Draw an image and the map of each method over it; return the panels used."""
     pixels = read_picture(maps["picture"].iloc[0])
     draw_picture(line[0], pixels)
     name_picture(line[0], maps.iloc[0], side)
@@ -66,7 +66,7 @@ def _draw_maps(
 
 
 def _draw_changes(table: pd.DataFrame, members: Sequence[Member], change: str) -> Figure:
-    """Draw a panel per model, and in it a curve for each method; one scale for all."""
+    """Draw a panel for each model, with a curve for each method, all on one scale."""
     panels = make_panels(len(members))
     shown = table[table["change"] == change]
     shown = shown.assign(percent=100 * shown["share"])

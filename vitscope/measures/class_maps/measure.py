@@ -67,7 +67,7 @@ CLASS_MAPS_TABLE = Table(
         "confidence": ("float64", "probability of that class"),
     },
 )
-# Of each image: a pass, and one back, which takes two of these.
+# A forward pass for each image, and a backward pass, which costs two forward ones.
 PASSES = 3
 
 
@@ -90,7 +90,7 @@ class ClassMapsSettings:
 
 
 def explained(case: Case) -> Given:
-    """Depend on what is explained of an image, by whatever measure."""
+    """Depend on what is explained about an image, by any measure."""
     settings = asdict(case.study.section("class_maps", ClassMapsSettings))
     del settings["images"]
     return settings
@@ -123,7 +123,7 @@ FAITHFULNESS_TABLE = Table(
         **resampled_column("area"),
     },
 )
-# At most so many methods there are, a random map with them, and so many changes.
+# The most methods, counting a random map, and the most changes.
 _METHODS, _CHANGES = 4, 2
 
 
@@ -145,7 +145,7 @@ class FaithfulnessSettings:
 
 
 def count_views(case: Case) -> int:
-    """Count what an explanation takes, and a pass for every step of every curve."""
+    """Count the cost of an explanation, and a pass for each step of each curve."""
     settings: FaithfulnessSettings = case.settings
     return PASSES + _METHODS * _CHANGES * (settings.steps + 1)
 

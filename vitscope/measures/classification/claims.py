@@ -23,7 +23,7 @@ from vitscope.measures.classification.compute import count_decisions, letters_of
 from vitscope.measures.columns import RESAMPLED
 from vitscope.measures.per_image import bootstrap_means
 
-# Of the error of a published network, which is known with its number of images and no more.
+# Resamples drawn for a published error, of which only the number of images is known.
 RESAMPLES = 2000
 
 _NLL = "nll_train", "training NLL"
@@ -50,7 +50,7 @@ def _measured(rows: pd.DataFrame, _blocks: pd.DataFrame | None = None) -> pd.Dat
 
 
 def _published(points: pd.DataFrame) -> pd.DataFrame:
-    """Return published points, with resamples of an error whose number of images is known."""
+    """Return published points, with resamples of each error whose number of images is known."""
     resampled: dict[str, Any] = {
         f"value{RESAMPLED}": [
             _resample(share, images) if np.isfinite(images) else None
@@ -61,7 +61,7 @@ def _published(points: pd.DataFrame) -> pd.DataFrame:
 
 
 def _resample(share: float, images: float) -> Array:
-    # Networks that err on other counts of images have other seeds.
+    # Networks with different numbers of errors get different seeds.
     wrong = np.random.default_rng(round(share * images)).binomial(int(images), share, RESAMPLES)
     resampled: Array = 100 * wrong / images
     return resampled
@@ -110,12 +110,12 @@ CLAIMS_FIT_BY_WINDOW = Evidence(
 )
 
 
-# Of published decisions; all are of the same images, and resampled alike.
+# Resamples of published decisions; all observers see the same images and are resampled alike.
 DRAWS_OF_PEOPLE = 2000
 
 
 def _published_decisions(points: pd.DataFrame) -> pd.DataFrame:
-    """Return the shape bias of published decisions as a point that is counted."""
+    """Turn the shape bias of published decisions into a point to count."""
     letters = letters_of(points["decisions"])
     by_image = np.stack([(letters == cue).mean(axis=0) for cue in "st"], axis=1)
     resampled = shape_share(bootstrap_means(by_image, DRAWS_OF_PEOPLE, 0))

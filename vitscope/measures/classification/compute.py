@@ -18,7 +18,7 @@ from vitscope.measures.scores import calibration, reliability, scores_of
 from vitscope.package_data import PUBLISHED_POINTS
 
 PEOPLE = "people"
-# So many images that follow each other have a shape of one category.
+# This many successive images show shapes of one category.
 IMAGES_OF_SHAPE = 80
 
 Letters = npt.NDArray[np.str_]
@@ -30,18 +30,18 @@ def letters_of(decisions: "pd.Series[str]") -> Letters:
 
 
 def say_shape(letters: Letters) -> npt.NDArray[np.bool_]:
-    """Tell which decisions are for the category of the shape."""
+    """Tell which decisions name the category of the shape."""
     return np.isin(letters, ["s", "+"])
 
 
 def read_people(file: str) -> npt.NDArray[np.bool_]:
-    """Return whether each person named the shape of each image, (people, images)."""
+    """Read whether each person named the shape of each image, (people, images)."""
     table = pd.read_csv(PUBLISHED_POINTS / file)
     return say_shape(letters_of(table.loc[table["model"] == PEOPLE, "decisions"]))
 
 
 def count_decisions(letters: Letters) -> pd.DataFrame:
-    """Return what observers went by together: a row for all images, and for those of each shape."""
+    """Count decisions by cue over all observers: a row for all images, and one for each shape."""
     shapes = letters.reshape(len(letters), -1, IMAGES_OF_SHAPE)
     counts = pd.DataFrame(
         {cue: (shapes == cue[0]).sum(axis=(0, 2)) for cue in ("shape", "texture", "other")}
@@ -59,9 +59,9 @@ def count_decisions(letters: Letters) -> pd.DataFrame:
 
 
 def shape_share(shares: Array) -> Array:
-    """Return the share of shape among decisions by either cue; NaN if there are none of these.
+    """Return the share of shape among decisions by either cue; NaN if no decision follows a cue.
 
-    `shares` are of decisions by shape and by texture, in the last axis.
+    The last axis of `shares` holds the decisions by shape and by texture.
     """
     either = shares.sum(axis=-1)
     result: Array = shares[..., 0] / np.where(either > 0, either, np.nan)
@@ -87,7 +87,7 @@ CONSISTENCY = ("consistency", "consistency_low", "consistency_high")
 
 
 def cues(images: Split, rows: Sequence[int]) -> tuple[Array, Array]:
-    """Return the class that the shape shows and that the texture shows, for rows of a split."""
+    """Return the class of the shape and the class of the texture, for rows of a split."""
     try:
         columns = [images.column(name) for name in ("shape", "texture")]
     except KeyError as error:
@@ -108,7 +108,7 @@ def shape_biases(
     resamples: int,
     seed: int,
 ) -> pd.DataFrame:
-    """Return how often a model decides by shape and by texture, over all images and for each shape.
+    """Count how often a model decides by shape and by texture, over all images and for each shape.
 
     Images whose shape and texture show the same class are left out.
     """
@@ -130,7 +130,7 @@ def shape_biases(
 
 
 def _groups(shape: Array, classes: Sequence[str]) -> Iterator[tuple[str, Array]]:
-    """Yield the positions of all images, then of the images of each shape that occurs."""
+    """Yield the positions of all images, then those of the images of each shape that occurs."""
     yield ALL, np.arange(len(shape))
     for number in np.unique(shape):
         yield classes[number], np.flatnonzero(shape == number)
@@ -141,7 +141,7 @@ def _bias(found: Array, resamples: int, seed: int) -> dict[str, Any]:
 
     `found` tells for each image whether the model named its shape, and whether its texture: (N, 2).
     Resamples without a decision by either cue have no shape bias, and the interval leaves them out.
-    Where all others are equal, it is Wilson's interval of the decisions.
+    If all other resamples are equal, Wilson's interval of the decisions takes its place.
     """
     shares = found.mean(axis=0)
     bias = {
@@ -169,8 +169,8 @@ def consistencies(
 ) -> pd.DataFrame:
     """Return the error consistency with people, over all images and for each shape.
 
-    It is the mean over people of Cohen's kappa of whether the model and the person name the shape
-    of an image: of (N,) and (people, N), of all images, also those whose cues agree.
+    It is the mean over people of Cohen's kappa of whether the model, (N,), and the person,
+    (people, N), name the shape of an image. Images whose cues agree count too.
     """
     values = np.column_stack([says_shape, people.T, (people & says_shape).T]).astype(np.float64)
     rows = []
@@ -186,7 +186,7 @@ def consistencies(
 def _kappa(means: Array) -> Array:
     """Return the mean of Cohen's kappa, from the shares of the model, of people, and of both.
 
-    With a person for whom chance alone decides, as both are always right, it is not known.
+    It is unknown if chance explains all agreement with a person, as when both are always right.
     """
     ours, (people, both) = means[:, :1], np.split(means[:, 1:], 2, axis=1)
     by_chance = ours + people - 2 * ours * people
@@ -196,7 +196,7 @@ def _kappa(means: Array) -> Array:
 
 
 def measure_shape_texture(given: OnPredictions, resamples: int, seed: int) -> pd.DataFrame:
-    """Return how often a model decides by shape and by texture, and if it errs as people do."""
+    """Count how often a model decides by shape and by texture, and if it errs as people do."""
     predictions, images = given.predictions, given.images
     rows = predictions["image"].to_list()
     shape, texture = cues(images, rows)

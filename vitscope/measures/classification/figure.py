@@ -44,15 +44,15 @@ from vitscope.drawing.panels import (
 )
 from vitscope.measures.classification.compute import count_decisions, letters_of
 
-# Models: the published points of one stand below its measured ones, or to the right of them.
+# In units of models: how far published points stand below the measured ones, or right of them.
 _BELOW, _BESIDE = 0.3, 0.2
 LABELS = {"error_percent": "Test error (%)", "nll_train": "Training NLL"}
 
 
 def add_entries(legend: Legend, published: Mapping[str, Published], axis: str) -> None:
-    """Add to the legend what marks mean: models have names on an axis.
+    """Explain the marks in the legend; models have their names on an axis.
 
-    `axis` says where published points are that are of other models.
+    `axis` says where published points of other models stand.
     """
     look = Look(GRAY, "o")
     legend.add_marker("measured", look.line)
@@ -98,12 +98,12 @@ def plot_fit(
     return panels.figure
 
 
-# Characters that stand side by side below a panel; others are turned, and make it higher.
+# The characters that fit side by side below a panel. Longer names are turned and add height.
 _CHARACTERS, _INCHES_PER_CHARACTER = 30, 0.055
 
 
 def _draw_points(axes: Axes, rows: pd.DataFrame, members: Sequence[Member]) -> None:
-    """Draw what was measured of the models, from left to right."""
+    """Draw the measured values of the models, from left to right."""
     axes.plot(range(len(members)), rows["value"], **JOINED, zorder=2)
     for place, member in enumerate(members):
         row, look = rows.iloc[place], look_of(member)
@@ -115,7 +115,6 @@ def _draw_points(axes: Axes, rows: pd.DataFrame, members: Sequence[Member]) -> N
 def _draw_published_points(
     axes: Axes, published: Mapping[str, Published], metric: str, members: Sequence[Member]
 ) -> None:
-    """Draw the published points of those models that have some."""
     points = {
         place + _BESIDE: curve.points.set_index("metric")["value"][metric]
         for place, member in enumerate(members)
@@ -128,12 +127,12 @@ def _draw_published_points(
 
 
 def _name_models(panels: Panels, members: Sequence[Member]) -> None:
-    """Write the names of models below panels: in lines, or turned where one is too long."""
+    """Write the names of models below panels, in lines, or turned if one is too long."""
     room = max(1, _CHARACTERS // len(members))
     words = [word for member in members for word in member.label.split()]
     longest = max(map(len, words), default=1)
     turned = longest > room
-    # Where one is broken, all are.
+    # If one name is broken into lines, all are.
     width = room if all(len(member.label) <= room for member in members) else longest
     lines = [wrap(member.label, width) for member in members]
     names = [
@@ -173,13 +172,13 @@ def plot_fit_by_window(
     return panels.figure
 
 
-# Points: the scores stand between the title and the diagram.
+# In points: leaves room for the scores between the title and the diagram.
 _TITLE_PAD = 32.5
 _SCORES_PAD = 5
 
 
 def _draw_diagram(panel: Panel) -> None:
-    """Draw the accuracy of each bin that has images, and the gap to its mean confidence."""
+    """Draw the accuracy of each bin with images, and the gap to its mean confidence."""
     axes, bins, color, legend = panel.axes, panel.rows, panel.look.color, panel.legend
     filled = bins[bins["images"] > 0]
     across: dict[str, Any] = {
@@ -199,7 +198,6 @@ def _draw_diagram(panel: Panel) -> None:
 
 
 def _draw_histogram(panel: Panel) -> None:
-    """Draw how many of the images are in each bin."""
     bins = panel.rows
     share = bins["images"] / bins["images"].sum()
     width = bins["high"] - bins["low"]
@@ -279,7 +277,7 @@ def _draw_bias(
 
 
 def _draw_published_decisions(panels: Panels, theirs: Published, height: int) -> None:
-    """Draw what people or a published network went by, as the measured models are drawn."""
+    """Draw the decisions of people or of a published network, in the manner of measured models."""
     decisions, bias, *beside = panels.axes
     found, look = count_decisions(letters_of(theirs.points["decisions"])), Look(GRAY, "o")
     whole, classes = found.iloc[0], found.iloc[1:]

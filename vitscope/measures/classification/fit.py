@@ -50,8 +50,8 @@ def fit_table(
     """Return a row for the error on test images and one for the loss on training images.
 
     The loss has no interval of its own: whole batches are mixed more or less, which moves it by
-    more than its images do. All models see batches that are mixed alike, so that this cancels in
-    the difference of two models, and for these its resamples are kept.
+    more than its images do. All models see batches mixed alike, so this cancels in the difference
+    of two models; its resamples are kept for such differences.
     """
     wrong = 100.0 * (predictions["prediction"] != predictions["label"]).to_numpy()
     found = [spread(each[:, None], resamples, seed).columns("value") for each in (wrong, losses)]

@@ -122,7 +122,7 @@ PUBLISHED = frozenset({"metric", "value", "images"})
 
 
 def count_passes(case: Case) -> Work:
-    """Count a pass of each augmented image."""
+    """Count one pass for each augmented image."""
     return Work(case.settings.images, case.batch_size)
 
 
@@ -199,7 +199,7 @@ class ShapeTextureSettings:
 
 
 def refuse_unknown_split(case: Case) -> None:
-    """Refuse a split that a data set lacks."""
+    """Refuse a split that the data set lacks."""
     study, split, model = case.study, case.settings.split, case.model
     splits = study.dataset_of(model).splits
     if split not in splits:
@@ -208,7 +208,7 @@ def refuse_unknown_split(case: Case) -> None:
 
 
 def refuse_split(case: Case) -> None:
-    """Refuse a split that is classified in two ways."""
+    """Refuse to classify a split in two ways."""
     study, ours = case.study, case.settings
     theirs = study.section("classification", ClassificationSettings)
     if ours.split == study.analysis.split and ours.images != theirs.images:

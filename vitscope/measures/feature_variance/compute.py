@@ -15,7 +15,7 @@ from vitscope.measures.slices import measure_slices
 def spatial_variance(maps: Any) -> Any:
     """Return the unbiased variance over space for each image of (N, C, H, W), mean over channels.
 
-    It takes arrays or tensors, of maps of more than one pixel.
+    Takes arrays or tensors, whose maps have more than one pixel.
     """
     if not isinstance(maps, np.ndarray):
         return maps.float().var((2, 3)).double().mean(1)
@@ -23,7 +23,7 @@ def spatial_variance(maps: Any) -> Any:
     pixels = height * width
     flat = maps.reshape(images * channels, pixels)
     means = np.vecdot(flat, np.ones(pixels, np.float32)) / pixels
-    # A subtraction that broadcasts would take longer.
+    # Faster than a subtraction that broadcasts.
     centred = np.repeat(means, pixels).reshape(flat.shape)
     np.subtract(flat, centred, out=centred)
     squares = np.vecdot(centred, centred).reshape(images, channels)
@@ -35,15 +35,15 @@ def measure_feature_variance(given: OnLatents) -> pd.DataFrame:
 
 
 def moments(maps: Array) -> Array:
-    """Return for each image of (N, C, H, W) its variance over space, and its mean of each channel.
+    """Return the variance over space and the mean of each channel, for each image of (N, C, H, W).
 
-    The variance is over all positions, not unbiased, and the mean over channels: (N, 1 + C).
+    The variance is the biased one over all positions, averaged over channels: (N, 1 + C).
     """
     images, channels, height, width = maps.shape
     flat = maps.reshape(images, channels, height * width)
     means = flat.mean(axis=2, dtype=np.float64)
     centred = flat - means[:, :, None].astype(np.float32)
-    # What rounding of the means leaves.
+    # The means were rounded: this is what they leave.
     rest = centred.mean(axis=2, dtype=np.float64)
     squares = np.vecdot(centred, centred, dtype=np.float64) / (height * width)
     return np.column_stack([(squares - rest**2).mean(axis=1), means])
@@ -59,17 +59,18 @@ def measure_spatial_share(given: OnLatents) -> pd.DataFrame:
 
 
 def _shares(means: Array) -> tuple[Array, Array]:
-    """Return the variance within images and all variance, of means over images.
+    """Return the variance within images and the whole variance, from means over images.
 
-    These are, in columns, of the variance within, of the mean square of channels, and of channels.
+    The columns hold the mean variance within images, the mean square of channels, and the mean of
+    each channel.
     """
     within, square, channels = means[:, 0], means[:, 1], means[:, 2:]
     return within, within + square - (channels**2).mean(axis=1)
 
 
 def share(within: Array, means: Array, resamples: int, seed: int) -> dict[str, float]:
-    """Return what the table has of a cut point, of the moments of N images: (N,) and (N, C)."""
-    # Channels about their means: squares of what is left are of the order of its variance.
+    """Return the table values of a cut point from the moments of N images: (N,) and (N, C)."""
+    # Subtract the means of channels, so that squares are of the order of the variance.
     about = means - means.mean(axis=0)
     moments = np.column_stack([within, (about**2).mean(axis=1), about])
     (inside,), (total,) = _shares(moments.mean(axis=0, keepdims=True))
@@ -82,7 +83,7 @@ def share(within: Array, means: Array, resamples: int, seed: int) -> dict[str, f
 
 
 def merge_spatial_share(parts: Parts, resamples: int, seed: int) -> pd.DataFrame:
-    """Return the shares of a model at each cut point, with what is known of the cut point."""
+    """Return the shares of a model at each cut point, with the columns of the cut point."""
     points = parts.cut_points
     rows = pd.concat(parts.tables).sort_values(["index", "image"])
     several = set(points["index"][points["height"] * points["width"] > 1])

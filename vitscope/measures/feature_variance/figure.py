@@ -24,7 +24,7 @@ from vitscope.drawing.panels import Panel, stack_panels
 from vitscope.measures.feature_variance.claims import CLAIMS_FEATURE_VARIANCE, CLAIMS_SPATIAL_SHARE
 from vitscope.measures.fourier.claims import CLAIMS_FOURIER
 
-# What is counted at each epoch, by the kind of blocks.
+# Label what is counted at each epoch, by the kind of blocks.
 _LABELS = {
     "msa": "MSAs that lower it",
     "mlp": "MLPs that raise it",
@@ -32,12 +32,12 @@ _LABELS = {
 }
 
 
-# What claims say of each kind of blocks.
+# Name the claim about each kind of blocks.
 _VERBS = {"msa": "msa_reduces", "mlp": "mlp_increases", "conv": "conv_increases"}
 
 
 class _Shares(NamedTuple):
-    """A row of panels: the evidence for claims, of which each kind of blocks has one on a value."""
+    """Describes a row of panels: evidence for the claims on one value, one per kind of blocks."""
 
     label: str
     evidence: Evidence
@@ -47,7 +47,7 @@ class _Shares(NamedTuple):
 _OF_VARIANCE = _Shares("Share of blocks\n(variance)", CLAIMS_FEATURE_VARIANCE, "variance")
 _OF_FREQUENCY = _Shares("Share of blocks\n(high frequencies)", CLAIMS_FOURIER, "high_frequency")
 _OF_SHARE = _Shares("Share of blocks\n(share within images)", CLAIMS_SPATIAL_SHARE, "share")
-# Epochs are wide apart at the end of a training and close at its begin, and there is an epoch 0.
+# Epochs lie far apart at the end of a training and close together at its start, with an epoch 0.
 _SCALE: dict[str, Any] = {"value": "symlog", "linthresh": 1, "linscale": 0.5}
 
 
@@ -70,7 +70,7 @@ def plot_variance_by_epoch(
 ) -> Figure:
     """Draw a column per model: its variance by depth at each epoch, and shares of its blocks."""
     counted = ((_OF_VARIANCE, variance), (_OF_FREQUENCY, fourier))
-    # From a network that has learned nothing to one that has, it grows by orders of magnitude.
+    # The variance grows by orders of magnitude while a network learns.
     return _draw_epochs(variance, "variance", "Feature map variance", "log", counted, members)
 
 
@@ -88,7 +88,7 @@ def _draw_epochs(
     counted: Sequence[tuple[_Shares, pd.DataFrame]],
     members: Sequence[Member],
 ) -> Figure:
-    """Draw a column per model: a value by depth at each epoch, and below what is counted."""
+    """Draw a column per model: a value by depth at each epoch, and the counts below it."""
     models = [[*moments] for _, moments in groupby(members, _model_of)]
     upper, *lower = stack_panels(len(models), 1 + len(counted))
     legend = upper.legend
@@ -108,7 +108,6 @@ def _draw_epochs(
 
 
 def _model_of(member: Member) -> str:
-    """Return what to call the model of a moment."""
     return member.label.removesuffix(f", epoch {member.epoch}")
 
 
@@ -119,7 +118,7 @@ def _colors(count: int) -> Colormap:
 def _draw_curves(
     axes: Axes, table: pd.DataFrame, value: str, moments: Sequence[Member], legend: Legend
 ) -> None:
-    """Draw a curve for each moment, and the depth bands, which all of them share."""
+    """Draw a curve for each moment, and the depth bands that all of them share."""
     colors = _colors(len(moments))
     for number, member in enumerate(moments):
         points = rows_of(table, member.model, ["index"])
@@ -138,7 +137,7 @@ def _epoch_bar(axes: Axes, moments: Sequence[Member]) -> None:
 def _draw_shares(
     panel: Panel, shares: _Shares, rows: Sequence[pd.DataFrame], epochs: Sequence[float]
 ) -> None:
-    """Draw the share of each kind of blocks that do as claimed, by epoch."""
+    """Draw by epoch which share of the blocks of each kind do as claimed."""
     evidence, axes = shares.evidence, panel.axes
     claims = {claim.name: claim for claim in evidence.claims}
     measured = [Points(evidence.measured(each, each)) for each in rows]

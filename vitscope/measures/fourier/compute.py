@@ -26,9 +26,9 @@ from vitscope.measures.slices import measure_slices
 
 
 class Transforms:
-    """Measure the maps at one cut point.
+    """Measures the maps at one cut point.
 
-    Bands are measured if there are `edges` between them, and rings if `radial` is set too.
+    Measures bands if `edges` between them are given, and rings too if `radial` is set.
     """
 
     def __init__(self, shape: tuple[int, ...], radial: bool, edges: Sequence[float] | None) -> None:
@@ -45,7 +45,7 @@ class Transforms:
     def __call__(self, maps: Any) -> Any:
         """Return a row for each image of (N, C, H, W): its diagonal, its bands, its rings.
 
-        It takes an array or a tensor, and returns the same.
+        Takes an array or a tensor, and returns the same type.
         """
         if not isinstance(maps, np.ndarray):
             import torch
@@ -66,7 +66,7 @@ class Transforms:
             for band, column in zip(BANDS, values[:, self.steps : after].T, strict=True):
                 yield band, column[:, None] if self.pixels > 1 else nothing
         if values.shape[1] > after:
-            # In single precision, as the diagonal is measured.
+            # In single precision, like the diagonal.
             yield "radial", values[:, after:].astype(np.float32)
 
 
@@ -97,7 +97,7 @@ def measure_fourier(given: OnLatents, radial: bool, edges: Sequence[float] | Non
     return pd.concat(rows, ignore_index=True)
 
 
-# The quantities of a part that are log amplitudes; the others are variances in bands.
+# These quantities of a part are log amplitudes; the others are variances in bands.
 AMPLITUDES = ("diagonal", "radial")
 _RESAMPLED = f"delta_log_amplitude{RESAMPLED}"
 
@@ -106,12 +106,12 @@ def _frequencies(measure: str, points: pd.DataFrame) -> pd.Series:
     """Return the frequency of each row in units of pi, from its step and the size of its map."""
     if measure == "radial":
         return 2 * points["step"] / points[["height", "width"]].max(axis=1)
-    # The authors label the last step 1.0 pi, whatever frequency it really has.
+    # The authors label the last step 1.0 pi, whatever its true frequency is.
     return points["step"] / points.groupby("index")["step"].transform("max").clip(lower=1)
 
 
 def _means(per_image: pd.DataFrame, resamples: int, seed: int) -> pd.DataFrame:
-    """Return the mean over images of each amplitude, and of its difference to frequency 0.
+    """Average over images each amplitude and its difference from frequency 0.
 
     `per_image` has a row for each image, and a column for each index and step.
     """
@@ -133,8 +133,8 @@ def _means(per_image: pd.DataFrame, resamples: int, seed: int) -> pd.DataFrame:
 
 
 def _per_image(tables: Iterable[pd.DataFrame]) -> pd.DataFrame:
-    # Each table is reshaped before the next is read: a row for each image takes a fifth of the
-    # memory that a row for each value takes.
+    # Reshape each table before reading the next: a row for each image takes a fifth of the memory
+    # of a row for each value.
     return pd.concat(
         table[table["quantity"].isin(AMPLITUDES)].pivot(
             index="image", columns=["quantity", "index", "step"], values="value"
@@ -154,13 +154,13 @@ def merge_fourier(parts: Parts, resamples: int, seed: int) -> pd.DataFrame:
             frequency = _frequencies(quantity, points)
             merged.append(points.drop(columns="step").assign(measure=quantity, frequency=frequency))
     table = pd.concat(merged, ignore_index=True)
-    # Claims are about the highest frequency of the diagonal: no other row keeps its resamples.
+    # Claims are about the highest frequency of the diagonal, so no other row keeps its resamples.
     claimed = (table["measure"] == "diagonal") & (table["frequency"] == 1)
     return table.assign(**{_RESAMPLED: table[_RESAMPLED].where(claimed, None)})
 
 
 def _shares(variance: Array) -> Array:
-    """Return the share of each band in the sum over the last axis; NaN where that sum is 0."""
+    """Return the share of each band in the sum over the last axis; NaN if that sum is 0."""
     total = variance.sum(axis=-1, keepdims=True)
     result: Array = np.divide(variance, total, out=np.full_like(variance, np.nan), where=total > 0)
     return result
@@ -169,8 +169,8 @@ def _shares(variance: Array) -> Array:
 def merge_spectrum(parts: Parts, edges: Sequence[float], resamples: int, seed: int) -> pd.DataFrame:
     """Return each band of a model: its mean variance over all images, its share and the interval.
 
-    A band without components has a variance of 0 and no share. Nor has a band any that is the only
-    one with components.
+    A band without components has a variance of 0 and no share. If only one band has components, it
+    has no share either.
     """
     bands = (table[table["quantity"].isin(BANDS)] for table in parts.tables)
     per_image = pd.concat(bands).pivot(index="image", columns=["index", "quantity"], values="value")
@@ -181,10 +181,10 @@ def merge_spectrum(parts: Parts, edges: Sequence[float], resamples: int, seed: i
     sizes = zip(points["height"], points["width"], strict=True)
     components = np.stack([Plane(height, width, edges).components for height, width in sizes])
     mean = variances.reshape(shape).mean(axis=0)
-    # Shares are taken of means, in each resample, too.
+    # In each resample, too, shares are those of the means.
     ends = spread_of(lambda m: _shares(m.reshape(-1, *shape[1:])), variances, resamples, seed)
     shares = np.stack([_shares(mean), ends.low, ends.high])
-    # Where only one band has components, its share is 1 whatever the map is: it tells nothing.
+    # If only one band has components, its share is 1 for any map and tells nothing.
     defined = (components > 0) & ((components > 0).sum(axis=1, keepdims=True) > 1)
     shares[:, ~defined] = np.nan
     means = pd.DataFrame(

@@ -28,17 +28,17 @@ from vitscope.drawing.panels import Panel, make_panels, stack_panels
 AMPLITUDE = "Δ log amplitude"
 COMPONENT = "Δ log amplitude at 1.0π"
 
-# For what stands for points of all depths.
+# The colour of marks that stand for all depths.
 _MIDDLE = depth_color(0.5)
 
 
 def curves_of(table: pd.DataFrame) -> tuple[pd.DataFrame, list[str]]:
-    """Return the curves along the half-diagonal, and by which columns they are in order."""
+    """Return the curves along the half-diagonal, and the columns that order them."""
     return table[table["measure"] == "diagonal"], ["index", "frequency"]
 
 
 def _ends_of(curves: pd.DataFrame) -> pd.DataFrame:
-    """Return the point at 1.0 pi of each cut point; its values are null where there is none.
+    """Return the point at 1.0 pi of each cut point, with null values if it has no such frequency.
 
     Maps of one or two pixels on a side have frequency 0 alone.
     """
@@ -48,7 +48,7 @@ def _ends_of(curves: pd.DataFrame) -> pd.DataFrame:
 
 
 def draw_curves(axes: Axes, curves: pd.DataFrame) -> None:
-    """Draw the curve of each cut point that has one, in the colour of its depth."""
+    """Draw the curve of each cut point, if it has one, in the colour of its depth."""
     for _, curve in curves.groupby("index"):
         if len(curve) > 1:
             style = curve_of_depth(curve["depth"].iloc[0])
@@ -63,7 +63,7 @@ def draw_curves(axes: Axes, curves: pd.DataFrame) -> None:
 def draw_ends(panel: Panel) -> None:
     """Draw the values at 1.0 pi by depth, their interval, the bands, and published values.
 
-    Published values of another model have an axis of their own.
+    Published values of another model get their own axis.
     """
     ends, look, theirs = _ends_of(panel.rows), panel.look, panel.theirs
     back = panel.behind(AMPLITUDE)
@@ -175,12 +175,11 @@ def plot_averaging(
     return panels.figure
 
 
-# A bin of confidence of fewer images says nothing, and has no point.
+# A bin of confidence with fewer images says nothing and gets no point.
 _FEWEST = 10
 
 
 def _with_intervals(bins: pd.DataFrame) -> pd.DataFrame:
-    """Add the intervals of the accuracy of bins."""
     found = [
         known_share_interval(share, int(images))
         for share, images in zip(bins["accuracy"], bins["images"], strict=True)
@@ -196,7 +195,7 @@ def _ends_of_each(table: pd.DataFrame, members: Sequence[Member]) -> pd.DataFram
 
 
 def _label_bands(table: pd.DataFrame) -> dict[str, str]:
-    """Return what to call each band: where it ends."""
+    """Name each band by where it ends."""
     limits = table.drop_duplicates("band").set_index("band")
     begin, end = (f"{edge:g}π" for edge in limits.loc["middle", ["above", "up_to"]])
     ends = {"low": f"up to {begin}", "middle": f"{begin} to {end}", "high": f"above {end}"}

@@ -92,9 +92,9 @@ COMPONENT = frozenset({"delta_log_amplitude"})
 def rings_and_bands(case: Case) -> Given:
     """Depend on whether rings are measured, and where bands end if the whole map is transformed.
 
-    The rings and the bands are of one transform of the whole map: one part has them all, and the
-    measure `spectrum` merges the bands. Bands cost nothing beside rings: with them, a figure of
-    bands measures nothing anew.
+    Rings and bands come from one transform of the whole map: one part holds them all, and the
+    measure `spectrum` merges the bands. Bands cost nothing extra once rings are measured, and
+    spare a later figure of bands from measuring anew.
     """
     study, radial = case.study, case.settings.radial
     whole = radial or "spectrum" in study.tables()

@@ -16,11 +16,11 @@ if TYPE_CHECKING:
     from torch import Tensor
 
 
-# The authors add it to the amplitude before they take the logarithm.
+# The authors add this to the amplitude before they take the logarithm.
 FLOOR = np.float32(1e-6)
 
-# OpenBLAS computes a product of at most this many multiplications in the thread that asks for it.
-# Threads of its own would get in the way of the caller's threads and change the order of sums.
+# OpenBLAS computes a product of at most this many multiplications in the calling thread. Threads
+# of its own would get in the way of the caller's threads and change the order of sums.
 _PRODUCT = 1 << 18
 _MAPS_IN_A_PRODUCT = 16
 
@@ -35,7 +35,7 @@ def diagonal_steps(size: int) -> int:
 
 
 def _divisor(number: int, most: int) -> int:
-    """Return the largest divisor up to `most`, or the smallest other than 1 where that is 1."""
+    """Return the largest divisor up to `most` or, if that is 1, the smallest divisor above 1."""
     divisors = [divisor for divisor in range(1, number + 1) if number % divisor == 0]
     return max((d for d in divisors[1:] if d <= most), default=divisors[:2][-1])
 
@@ -43,7 +43,7 @@ def _divisor(number: int, most: int) -> int:
 def _wrapped_sums(size: int, rows: int, shift: int) -> Array:
     """Return the matrix that sums `rows` rows of a map, each wrapped `shift` further than the last.
 
-    It is (size, rows * size), of zeros and ones.
+    The matrix is (size, rows * size), of zeros and ones.
     """
     row, column = np.divmod(np.arange(rows * size), size)
     return np.asarray((column + shift * row) % size == np.arange(size)[:, None], np.float32)
@@ -56,11 +56,11 @@ def _waves(size: int) -> Array:
 
 
 class HalfDiagonal:
-    """Measure the log amplitudes along the half-diagonal of square maps.
+    """Measures the log amplitudes along the half-diagonal of square maps.
 
     F(k, k) is the one-dimensional transform of the sums along the anti-diagonals, which wrap
-    around: all pixels whose row and column have the same sum, modulo the size, share its phase. So
-    no map is transformed as a whole.
+    around: all pixels whose row and column have the same sum, modulo the size, share a phase. This
+    avoids transforming a map as a whole.
     """
 
     def __init__(self, channels: int, size: int) -> None:
@@ -71,7 +71,7 @@ class HalfDiagonal:
             rows = _divisor(left, _PRODUCT // (_MAPS_IN_A_PRODUCT * size**2))
             wrapped = _wrapped_sums(size, rows, shift=size // left)
             left //= rows
-            # How many sums of each image stand in one product.
+            # One product computes this many sums of each image.
             together = _divisor(channels * left, _PRODUCT // wrapped.size)
             self._steps.append((wrapped, together))
 
@@ -91,7 +91,7 @@ class HalfDiagonal:
         sums = self._sums(maps)
         first = sums[:, :, 0].copy()
         sums -= first[:, :, None]
-        # A constant map has frequency 0 alone: its sums must not differ by their rounding.
+        # A constant map has frequency 0 alone, so rounding must not make its sums differ.
         rounding = size * np.finfo(np.float32).eps * np.abs(first)
         np.copyto(sums, 0, where=np.abs(sums) <= rounding[:, :, None])
         parts = np.matmul(self._waves, sums)
@@ -105,13 +105,13 @@ class HalfDiagonal:
         return result
 
     def of_tensor(self, maps: "Tensor") -> "Tensor":
-        """Return the same of a tensor, wherever it lies, in double precision."""
+        """Return the log amplitudes of a tensor on any device, in double precision."""
         import torch
 
         size = maps.shape[-1]
         turns = np.outer(np.arange(diagonal_steps(size)), np.arange(size)) / size
         waves = torch.from_numpy(np.exp(-2j * np.pi * turns)).to(maps.device)
-        # Without it, what is left of a constant map is zero.
+        # Subtracting it makes a constant map zero.
         first = maps[:, :, :1, :1].double()
         rows = torch.einsum("nchw,kw->nchk", (maps.double() - first).to(waves.dtype), waves)
         component = torch.einsum("nchk,kh->nck", rows, waves)
@@ -120,12 +120,12 @@ class HalfDiagonal:
 
 
 BANDS = ("low", "middle", "high")
-# Frequencies are roots of sums of squares: one on an edge must not fall off it.
+# Frequencies are roots of sums of squares: rounding must not push one off the edge of a band.
 _ROUNDING = 1e-9
 
 
 class Plane:
-    """The components of the real transform of a map: their bands, rings and how often they count.
+    """Sorts the components of the real transform of a map into bands and rings, and weights them.
 
     `edges` are where the middle band begins and ends. A component on an edge belongs to the band
     below it; frequency 0 belongs to none.
@@ -133,7 +133,7 @@ class Plane:
 
     def __init__(self, height: int, width: int, edges: Sequence[float]) -> None:
         self.pixels = height * width
-        # The transform of real maps leaves out half of the plane: those are conjugates.
+        # The transform of real maps leaves out the half of the plane that holds conjugates.
         columns = np.arange(width // 2 + 1)
         twice = np.where((columns == 0) | (2 * columns == width), 1, 2)
         self._counts = np.tile(twice, height)
@@ -149,7 +149,7 @@ class Plane:
     def of_tensor(self, power: "Tensor", radial: bool) -> "Tensor":
         """Return the bands of each map from squared amplitudes (N, C, components), then its rings.
 
-        Both are means over channels, and the same as of arrays: sums that a product takes at once.
+        Both are means over channels. They equal those of arrays, but one product computes all sums.
         """
         import torch
 
@@ -166,7 +166,7 @@ class Plane:
     def band_variance(self, power: Array) -> Array:
         """Return the unbiased variance in each band from squared amplitudes.
 
-        By Parseval's theorem they add up to the variance of the map. A single pixel has none: 0.
+        By Parseval's theorem, bands add up to the variance of the map. It is 0 for a single pixel.
         """
         of_band = np.bincount(self._bands, self._counts * power, len(BANDS) + 1)[: len(BANDS)]
         return of_band / (self.pixels * max(1, self.pixels - 1))
@@ -174,15 +174,15 @@ class Plane:
     def ring_means(self, values: Array) -> Array:
         """Return the mean over each ring of integer radius, from 0 to the end of the longer axis.
 
-        Radii are in steps of the longer axis and rounded, halves down; what lies in the corners
-        beyond the last ring is left out.
+        Radii are in steps of the longer axis and rounded, halves down. Components in the corners
+        beyond the last ring are left out.
         """
         sums = np.bincount(self._rings, self._counts * values)[: len(self._in_ring)]
         return sums / self._in_ring
 
 
 class WholeSpectrum:
-    """Measure the variance in each band, and if wanted the mean log amplitude on each ring."""
+    """Measures the variance in each band and, if wanted, the mean log amplitude on each ring."""
 
     def __init__(self, plane: Plane, radial: bool) -> None:
         self._plane = plane
@@ -190,11 +190,11 @@ class WholeSpectrum:
 
     def __call__(self, maps: Array) -> Array:
         """Return the bands of each image of (N, C, H, W), then its rings; means over channels."""
-        # One image at a time: how a transform is vectorized depends on how many there are.
+        # One image at a time: the number of images changes how a transform is vectorized.
         return np.stack([self._of_image(image) for image in maps])
 
     def of_tensor(self, maps: "Tensor") -> "Tensor":
-        """Return the same of a tensor, wherever it lies."""
+        """Return the same for a tensor on any device."""
         return self._plane.of_tensor(_power_of_tensor(maps), self._radial)
 
     def _of_image(self, maps: Array) -> Array:
@@ -209,10 +209,10 @@ class WholeSpectrum:
 
 
 class LongDiagonal:
-    """Measure the log amplitudes along the half-diagonal of maps that are not square.
+    """Measures the log amplitudes along the half-diagonal of maps that are not square.
 
-    Their frequencies are those of the shorter side, and on the longer side as many pi. Between two
-    components there the logarithm is interpolated.
+    The frequencies, in units of pi, are those of the shorter side, and equal on the longer side. If
+    they fall between two components of the longer side, the logarithm is interpolated.
     """
 
     def __init__(self, height: int, width: int) -> None:
@@ -222,7 +222,7 @@ class LongDiagonal:
         across = width // 2 + 1
         self._before = row * across + column
         self._behind = (row + (down > 0)) * across + column + (right > 0)
-        # Of one of the sides, all frequencies are components.
+        # On the shorter side, every frequency is a component, so `down` or `right` is 0.
         self._share = (down + right) / shorter
 
     def __call__(self, maps: Array) -> Array:
@@ -230,7 +230,7 @@ class LongDiagonal:
         return np.stack([self._of_image(image) for image in maps])
 
     def of_tensor(self, maps: "Tensor") -> "Tensor":
-        """Return the same of a tensor, wherever it lies."""
+        """Return the same for a tensor on any device."""
         import torch
 
         logs = (_power_of_tensor(maps).sqrt() + float(FLOOR)).log().mean(1)
@@ -251,7 +251,7 @@ def _power(maps: Array) -> Array:
     """Return the squared amplitudes of the real transform of each map, (C, components)."""
     channels, height, width = maps.shape
     first = maps[:, :1, :1]
-    # Far from zero, frequency 0 would leave the others little precision, and a constant map noise.
+    # Without this, a mean far from zero would cost precision and turn constant maps into noise.
     transform = rfft2(maps - first, overwrite_x=True).reshape(channels, -1)
     transform[:, 0] += np.float32(height * width) * first[:, 0, 0]
     parts = transform.view(np.float32)
@@ -261,7 +261,7 @@ def _power(maps: Array) -> Array:
 
 
 def _power_of_tensor(maps: "Tensor") -> "Tensor":
-    """Return the same of each map of a tensor, (N, C, components), in double precision."""
+    """Return the squared amplitudes of a tensor, (N, C, components), in double precision."""
     import torch
 
     first = maps[:, :, :1, :1].double()

@@ -15,9 +15,9 @@ _MIDDLE = 0.5
 
 
 def _kept(ours: Points, theirs: Points, sign: int) -> Array:
-    """Return by how much less accuracy the first model loses, at frequencies above the middle.
+    """Return how much less accuracy the first model loses, at frequencies above the middle.
 
-    With the sign changed it is at those below, and by how much more.
+    With `sign` changed, return how much more it loses, at frequencies below the middle.
     """
     both, at_ours, at_theirs = np.intersect1d(
         ours["frequency"][0], theirs["frequency"][0], return_indices=True

@@ -25,8 +25,8 @@ if TYPE_CHECKING:
 def ring(frequency: float, width: float, size: ImageSize) -> Array:
     """Return which components lie in the ring, (height, width), with frequency 0 in the centre.
 
-    The squares have even sides, so that they reach one component further to negative frequencies
-    than to positive ones. For images that are not square they are rectangles of their proportion.
+    The squares have even sides, so they reach one component further to negative frequencies than
+    to positive ones. For images that are not square, they are rectangles of the same proportion.
     """
     across = height_and_width(size)
     outer, inner = zip(*(sides(frequency, width, each) for each in across), strict=True)
@@ -44,11 +44,11 @@ def _rectangle(lengths: tuple[int, ...], size: tuple[int, int]) -> Array:
 
 
 def half_plane(mask: Array) -> Array:
-    """Return the factors of the components of a real transform that do what a mask does.
+    """Return factors for the components of a real transform that have the effect of a mask.
 
-    `mask` is of the whole plane, with frequency 0 in the centre. What it lets pass of a real image
-    is complex where it is not symmetric; the real part of that is what passes the mean of the mask
-    and its mirror image.
+    `mask` covers the whole plane, with frequency 0 in the centre. If it is not symmetric, a real
+    image becomes complex behind it. The real part of that is what the mean of the mask and its
+    mirror image lets pass.
     """
     kept = np.fft.ifftshift(mask).astype(np.float32)
     mirrored = np.roll(kept[::-1, ::-1], 1, axis=(0, 1))
@@ -56,9 +56,9 @@ def half_plane(mask: Array) -> Array:
 
 
 def signs(seed: int, rows: Sequence[int], size: ImageSize, channels: int = 3) -> Array:
-    """Return 1 or -1, each as likely, as float32 (N, channels, height, width).
+    """Return 1 or -1 with equal probability, as float32 (N, channels, height, width).
 
-    The signs of an image depend on the seed and on its row in the artefact, and on nothing else.
+    The signs of an image depend only on the seed and on its row in the artefact.
     """
     shape = (channels, *height_and_width(size))
     count = prod(shape)
@@ -72,7 +72,7 @@ def signs(seed: int, rows: Sequence[int], size: ImageSize, channels: int = 3) ->
 
 
 def noises(images: Array, factors: Iterable[Array]) -> Iterator[Array]:
-    """Yield what is left of real images, or of noise, behind each filter of `half_plane`."""
+    """Yield what each filter of `half_plane` leaves of real images, or of noise."""
     spectrum = np.fft.rfft2(images)
     for factor in factors:
         yield np.fft.irfft2(spectrum * factor, s=images.shape[-2:])
@@ -82,7 +82,7 @@ Noise = Mapping[str, Any]
 
 
 def disturb_by(noise: Noise) -> Disturb:
-    """Return how noise is added to images: its `frequencies`, `width`, `eps`, draws as `seeds`."""
+    """Return a function that adds noise: its `frequencies`, `width`, `eps`, draws as `seeds`."""
 
     def disturb(images: "Tensor", rows: Sequence[int]) -> Iterator[Iterator["Tensor"]]:
         channels, size = images.shape[1], images.shape[2:]
@@ -126,6 +126,6 @@ def noise_table(
 def measure_frequency_noise(
     given: OnModel, chosen: Mapping[str, Any], noise: Noise, bootstrap: Mapping[str, int]
 ) -> pd.DataFrame:
-    """Return the change of accuracy by noise of each frequency, on the `chosen` images."""
+    """Return how noise of each frequency changes accuracy on the `chosen` images."""
     clean, shares = classify_disturbed(given, chosen, disturb_by(noise))
     return noise_table(given.model, clean, shares, noise, given.settings["image_size"], bootstrap)

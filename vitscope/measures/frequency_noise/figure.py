@@ -20,18 +20,18 @@ from vitscope.measures.frequency_noise.compute import half_plane, noises, ring, 
 
 _LABEL = "Δ accuracy (pp)"
 
-# Inches, and the characters of all labels from which on a legend takes the wider figure.
+# In inches. Longer labels, by the sum of their characters, give the legend the wider figure.
 _HEIGHT, _WIDE = 2.75, 5.5
 _MANY = 25
-# Points: the pictures above the panel and what is between them, and what a panel is narrower
-# than its figure.
+# In points: the pictures above the panel and the space between them, and by how much a panel is
+# narrower than its figure.
 _PICTURE = 15.5
 _GAP = 2.5
 _STRIP = 4
 _CHARACTER = 4.2
 _BESIDE = 62
 _MARGIN = 1 / 16
-# Noise of high frequency is seen only where a pixel is.
+# High-frequency noise is visible only if single pixels are.
 _NOISE_PIXELS = 32
 
 
@@ -40,7 +40,7 @@ def _in_words(frequency: float) -> str:
 
 
 def _apart(frequencies: Sequence[float], gap: float) -> list[float]:
-    """Return the frequencies that are at least `gap` from the one before that is returned."""
+    """Keep frequencies that lie at least `gap` from the last one kept."""
     chosen: list[float] = []
     for frequency in frequencies:
         if not chosen or frequency - chosen[-1] >= gap:
@@ -57,7 +57,7 @@ def _pictures(frequency: float, width: float, size: int) -> tuple[Array, Array]:
 
 
 def _draw_strips(axes: Axes, points: pd.DataFrame, shown: Sequence[float]) -> None:
-    """Draw the ring and the noise of some frequencies above the panel, where they are measured."""
+    """Draw the ring and the noise of some frequencies above the panel, at their positions."""
     width, size = points["width"][0], int(points["image_size"][0])
     above = axes.get_xaxis_transform()
     offsets = {"ring": _STRIP + _PICTURE + _GAP, "noise": _STRIP}
@@ -96,7 +96,7 @@ def _draw_strips(axes: Axes, points: pd.DataFrame, shown: Sequence[float]) -> No
 
 
 def _draw_frequencies(axes: Axes, points: pd.DataFrame, inches: float) -> None:
-    """Tick and picture the frequencies, as many as a figure of this width has room for."""
+    """Tick and picture as many frequencies as fit into a figure of this width."""
     frequencies = points["frequency"].tolist()
     span = frequencies[-1] - frequencies[0] or 1
     axes.set_xlim(frequencies[0] - _MARGIN * span, frequencies[-1] + _MARGIN * span)

@@ -42,8 +42,8 @@ def sides(frequency: float, width: float, size: int) -> tuple[int, int]:
     """Return the sides of the two squares that a ring lies between, the outer and the inner one.
 
     The ring reaches from `frequency` minus `width` to `frequency` plus `width`, in units of pi, in
-    the plane of `size` times `size` components. The numbers count as the decimals that they are
-    written as: from 0.1 to 0.9 and 0.1 more is 1, whatever their nearest binary fractions add to.
+    the plane of `size` times `size` components. Numbers count as the decimals they are written as:
+    0.9 plus 0.1 is 1, whatever their nearest binary fractions add up to.
     """
     if size % 2:
         raise VitscopeError(
@@ -53,7 +53,7 @@ def sides(frequency: float, width: float, size: int) -> tuple[int, int]:
     middle, half = Fraction(str(frequency)), Fraction(str(width))
     outer, inner = _side(middle + half, size), _side(middle - half, size)
     if outer == inner:
-        # Twice the width is then a step of the plane, and at frequency 0 the width is.
+        # Then twice the width is a step of the plane or, at frequency 0, the width itself.
         enough = -(-20_000 // size) / 10_000
         raise VitscopeError(
             f"analysis.frequency_noise: the ring at {frequency:g} pi with a width of {width:g} pi "
@@ -109,13 +109,13 @@ class Settings:
 
 
 def count_views(case: Case) -> int:
-    """Count a pass without noise, and one for every draw at every frequency."""
+    """Count a pass without noise, and one for each draw at each frequency."""
     noise: Settings = case.settings
     return 1 + len(noise.frequencies) * noise.seeds
 
 
 def refuse_frequencies(case: Case) -> None:
-    """Refuse frequencies of noise that images of a figure do not have."""
+    """Refuse frequencies of noise that the images do not have."""
     across = height_and_width(case.study.dataset_of(case.model).image_size)
     for frequency, size in product(case.settings.frequencies, across):
         with case.naming():

@@ -39,7 +39,7 @@ PAIRED = (
     "number are paired, and with fewer than 20 it is open."
 )
 
-# What is found of means over batches: a row for each set of means, (sets, columns) to (sets).
+# Takes sets of means over batches, (sets, columns), and returns a value for each, (sets).
 OfMeans = Callable[[Array], Array]
 
 
@@ -50,9 +50,9 @@ def _published(points: pd.DataFrame) -> pd.DataFrame:
 
 
 def pseudo_values(of: OfMeans, batches: Array) -> Array:
-    """Return the jackknife values of batches, (batches, columns): what each says of the whole.
+    """Return the jackknife pseudo-values of batches, (batches, columns).
 
-    Their mean is the value without its bias of first order, and they scatter as it does.
+    Their mean is the value without its first-order bias, and they scatter as the value does.
     """
     count = len(batches)
     if count == 1:
@@ -63,7 +63,7 @@ def pseudo_values(of: OfMeans, batches: Array) -> Array:
 
 
 def compare_means(of: OfMeans, ours: Array, theirs: Array) -> Found | None:
-    """Find by how much a value of means over batches is larger in the first of two models."""
+    """Find by how much a value of means over batches is larger in the first model."""
     one, other = (of(each.mean(axis=0, keepdims=True)) for each in (ours, theirs))
     found = difference(one, other)
     both = min(len(ours), len(theirs))
@@ -72,13 +72,13 @@ def compare_means(of: OfMeans, ours: Array, theirs: Array) -> Found | None:
 
 
 def _negative_share(points: pd.DataFrame) -> pd.DataFrame:
-    """Return what each eigenvalue adds to both sums of the share that is negative."""
+    """Return what each eigenvalue adds to the two sums whose ratio is the negative share."""
     weight = points["weight"]
     return pd.DataFrame({"upper": weight.where(points["eigenvalue"] < 0, 0.0), "lower": weight})
 
 
 def _positive_decades(points: pd.DataFrame) -> pd.DataFrame:
-    """Return the same of the mean base-10 logarithm of the positive eigenvalues."""
+    """Return what each adds to both sums of the mean base-10 logarithm of the positive ones."""
     positive = points["eigenvalue"].where(points["eigenvalue"] > 0)
     weight = points["weight"].where(positive.notna(), 0.0)
     return pd.DataFrame({"upper": (weight * np.log10(positive)).fillna(0.0), "lower": weight})
@@ -91,7 +91,7 @@ def _ratios(means: Array) -> Array:
 
 
 def _by_batch(terms: pd.DataFrame, points: Points) -> Array:
-    """Return both sums over each batch; over all of a published density, which has none."""
+    """Return both sums over each batch; over everything for a published density without batches."""
     batch = points.frame["batch"] if "batch" in points else np.zeros(len(terms))
     return terms.groupby(batch).sum().to_numpy()
 
@@ -114,11 +114,11 @@ def _smaller_positive(ours: Points, theirs: Points) -> Found | None:
 
 
 def _proved_negative(points: Points) -> Found | None:
-    """Find the share of eigenvalues that are certainly negative; of a density, its share."""
+    """Find the share of certainly negative eigenvalues; for a density, its negative share."""
     frame = points.frame
     if "batch" not in points:
         return value_of(_ratios(_by_batch(_negative_share(frame), points)))
-    # An eigenvalue of H lies within the residual, times the largest magnitude of the batch.
+    # An eigenvalue of H lies within the residual times the largest magnitude of the batch.
     largest = frame["eigenvalue"].abs().groupby(frame["batch"]).transform("max")
     proved = frame["eigenvalue"] + frame["residual"] * largest < 0
     count, total = int(proved.sum()), len(proved)
@@ -215,7 +215,7 @@ CLAIMS_HESSIAN = Evidence(
 def _decades(points: Points) -> Array:
     """Return the base-10 logarithm of the magnitude of each block, (batches, blocks)."""
     wide = points.frame.set_index(["batch", "index"])["eigenvalue"].abs().unstack()
-    # A block without any curvature is not compared.
+    # Blocks without curvature are not compared.
     with np.errstate(divide="ignore"):
         decades: Array = np.log10(wide.to_numpy(np.float64))
     return decades[:, np.isfinite(decades).all(axis=0)]

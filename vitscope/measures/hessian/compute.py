@@ -32,7 +32,7 @@ def largest_eigenvalues(
     iterations: int,
     say: Say = print,
 ) -> pd.DataFrame:
-    """Return the `top` eigenvalues of the largest magnitude of each batch, a row for each."""
+    """Return the `top` eigenvalues of largest magnitude for each batch, a row for each."""
 
     def measure(batch: int, hessian: Hessian) -> pd.DataFrame:
         found = largest(hessian, hessian.start(batch), top, tolerance, iterations)
@@ -68,7 +68,7 @@ def measure_hessian(
 def density(
     loss: Loss, batches: Sequence[int], *, probes: int, steps: int, say: Say = print
 ) -> pd.DataFrame:
-    """Return the density of all eigenvalues of each batch: nodes and weights for each probe."""
+    """Return the density of all eigenvalues for each batch: nodes and weights of each probe."""
 
     def measure(batch: int, hessian: Hessian) -> pd.DataFrame:
         tables = []
@@ -88,13 +88,13 @@ def measure_hessian_density(
     return density(loss, batches, say=given.say, **settings)
 
 
-# A pass that finds the layers takes so many images.
+# A pass that finds the layers takes this many images.
 IMAGES = 2
 
 
 @dataclass(frozen=True)
 class Part:
-    """A part of a network, and which of its trained parameters, by position, are in it."""
+    """Names a part of a network, and the positions of the trained parameters in it."""
 
     of: str
     index: int
@@ -103,7 +103,7 @@ class Part:
 
 
 def parts_of(given: OnLoss) -> list[Part]:
-    """Return the network, its blocks and its kinds of layers: those that have trained parameters.
+    """Return the network, its blocks and its kinds of layers, if they have trained parameters.
 
     Each parameter is in one block and in one kind of layer.
     """
@@ -146,7 +146,7 @@ def curvature(
     iterations: int,
     say: Say = print,
 ) -> pd.DataFrame:
-    """Return the traces and the largest eigenvalue of all parts of each batch."""
+    """Return the traces and the largest eigenvalue of each part, for each batch."""
 
     def measure(batch: int, hessian: Hessian) -> pd.DataFrame:
         whole = traces(hessian, batch, probes)

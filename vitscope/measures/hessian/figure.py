@@ -38,22 +38,22 @@ from vitscope.measures.per_image import spread
 
 Range = tuple[float, float]
 
-# The kernel that smooths a density, in decades, and how far an axis reaches beyond eigenvalues.
+# In decades: the kernel that smooths a density, and how far an axis reaches beyond eigenvalues.
 KERNEL = 0.1
 _REACH = 3 * KERNEL
 _POINTS = 400
 
 _SIGNS = {"negative": -1, "positive": 1}
 _WIDTHS = (1.0, 1.35)
-# Inches, as in the other figures of two panels: the width; of a moment, what its title and labels
-# take and what each model does; and of the legend.
+# In inches, as in other figures of two panels: the width; the heights of a moment's title and
+# labels, of each model in it, and of the legend.
 _WIDTH, _PART_HEIGHT, _MODEL_HEIGHT, _LEGEND_HEIGHT = 5.5, 0.5, 0.68, 0.2
-# Magnitudes that are written as they are, and not as powers of ten.
+# Magnitudes between these are written out, not as powers of ten.
 _PLAIN = (0.01, 10_000)
 
-# An axis need not reach to where a published curve is below this share of its peak.
+# An axis may leave out the parts of a published curve below this share of its peak.
 _NEGLIGIBLE_SHARE = 0.02
-# Of the height of a panel, where its marks are.
+# The height of the marks, as a share of the panel.
 _FOOT = 0.06
 
 
@@ -70,7 +70,7 @@ def density_per_decade(eigenvalues: Array, at: Array) -> Array:
 
 
 def _curve_of(published: Published, panel: str) -> tuple[Array, Array]:
-    """Return the published density of one sign, per decade as ours is."""
+    """Return the published density of one sign per decade, like ours."""
     points = published.points
     points = points[points["panel"] == panel]
     points = points[np.sign(points["eigenvalue"]) == _SIGNS[panel]]
@@ -90,7 +90,7 @@ def _magnitudes(
 
 
 def _range(table: pd.DataFrame, published: Mapping[str, Published], panel: str) -> Range | None:
-    """Return the magnitudes that an axis goes from and to, or None if there is nothing to show."""
+    """Return the magnitudes at both ends of an axis, or None if it has nothing to show."""
     shown = np.concatenate(list(_magnitudes(table, published, panel)))
     if not shown.size:
         return None
@@ -103,7 +103,7 @@ def _ticks() -> MaxNLocator:
 
 
 def _labelled(low: float, high: float) -> list[float]:
-    """Return the powers of ten of a range, or if these are few, three times them, too."""
+    """Return the powers of ten in a range and, if these are few, also three times them."""
     powers = [10.0**decade for decade in range(floor(log10(low)), floor(log10(high)) + 1)]
     between = [times * power for power in powers for times in (1, 3)]
     inside = [[each for each in values if low <= each <= high] for values in (powers, between)]
@@ -111,7 +111,7 @@ def _labelled(low: float, high: float) -> list[float]:
 
 
 def _label_magnitudes(axes: Axes, sign: int, low: float, high: float) -> None:
-    """Label some eigenvalues, so that labels have room."""
+    """Label as many magnitudes as have room."""
     shown = _labelled(low, high)
     axes.xaxis.set_major_locator(FixedLocator(sorted(sign * each for each in shown)))
     axes.xaxis.set_minor_formatter(NullFormatter())
@@ -137,14 +137,14 @@ def _prepare(axes: Axes, panel: str, reach: Range | None) -> None:
         axes.set_xscale("log")
         axes.set_xlim(low, high)
     else:
-        # Logarithmic, but nearer to zero than any eigenvalue, where nothing is drawn.
+        # Logarithmic, except nearer to zero than any eigenvalue, where nothing is drawn.
         axes.set_xscale("symlog", linthresh=low / 10, subs=range(2, 10))
         axes.set_xlim(-high, -low)
     _label_magnitudes(axes, _SIGNS[panel], low, high)
 
 
 def _draw(axes: Axes, eigenvalues: Array, panel: str, reach: Range, color: str) -> None:
-    """Draw a density, and a mark for every eigenvalue at the foot of the panel."""
+    """Draw a density, and a mark for each eigenvalue at the foot of the panel."""
     at = _SIGNS[panel] * np.geomspace(*reach, _POINTS)
     density = density_per_decade(eigenvalues, at)
     axes.plot(at, density, color=color, zorder=3)
@@ -157,7 +157,6 @@ def _draw(axes: Axes, eigenvalues: Array, panel: str, reach: Range, color: str) 
 
 
 def _label(member: Member, rows: pd.DataFrame) -> str:
-    """Return what stands above a model."""
     share = (rows["eigenvalue"] < 0).mean()
     failed = int((~rows["converged"]).sum())
     doubt = f" ({failed} of {len(rows)} not converged)" if failed else ""
@@ -171,9 +170,9 @@ def _draw_model(
     theirs: Published | None,
     ranges: Mapping[str, Range | None],
 ) -> None:
-    """Draw the spectrum of a model: the negative part and the positive one, beside what is known.
+    """Draw the negative and the positive part of a model's spectrum, with published densities.
 
-    Published densities are of the same unit, and so on the same scale.
+    Published densities have the same unit, and so the same scale.
     """
     pair[0].set_title(_label(member, rows), loc="left", fontsize="medium", pad=2)
     color = look_of(member).color
@@ -221,7 +220,7 @@ def plot_hessian(
 
 
 def _add_legend(part: SubFigure, published: Mapping[str, Published]) -> None:
-    """Tell published curves from measured ones, where there are any."""
+    """Add a legend that tells published curves from measured ones, if any are drawn."""
     if published:
         legend = Legend()
         legend.add_line("measured", {"color": GRAY})
@@ -230,7 +229,7 @@ def _add_legend(part: SubFigure, published: Mapping[str, Published]) -> None:
         legend.draw(part)
 
 
-# The width of a bar of the density: decades, where its axis is logarithmic.
+# The width of a bar of the density: in decades, on the logarithmic part of the axis.
 _BAR = 0.1
 # How far the axis of the density reaches below the smallest share and above the largest.
 _BELOW, _ABOVE = 0.5, 3
@@ -239,8 +238,8 @@ _BELOW, _ABOVE = 0.5, 3
 def shares_of_bars(nodes: Array, weights: Array) -> tuple[Array, Array, float]:
     """Return the share of all eigenvalues in each bar, where bars end, and where an axis is linear.
 
-    Weights of the quadrature add up to 1. Bars are as wide on an axis that is linear near zero and
-    logarithmic beyond, and reach from the lowest node to the highest: nothing lies outside.
+    Weights of the quadrature add up to 1. Bars are equally wide on an axis that is linear near zero
+    and logarithmic beyond. They reach from the lowest node to the highest, so they cover all nodes.
     """
     linear = _linear_below(pd.Series(nodes))
     scale = SymmetricalLogTransform(10, linear, 1)
@@ -267,7 +266,7 @@ def _draw_whole_density(axes: Axes, rows: pd.DataFrame, color: str) -> None:
 
 
 def _powers(linear: float) -> SymmetricalLogLocator:
-    """Return where an axis of both signs has its labels: so few that these have room."""
+    """Return where an axis of both signs has its labels, few enough to fit."""
     powers = SymmetricalLogLocator(base=10, linthresh=linear)
     powers.set_params(numticks=_TICKS)
     return powers
@@ -290,23 +289,23 @@ def plot_hessian_density(table: pd.DataFrame, members: Sequence[Member]) -> Figu
     return rows[0].figure
 
 
-# Of the bootstrap over batches.
+# The number of resamples and the seed of the bootstrap over batches.
 _RESAMPLES, _SEED = 2000, 0
-# How far the points of models lie apart, of the height of a row, and that height in inches.
+# How far the points of models lie apart, as a share of a row's height, and that height in inches.
 _APART, _ROW = 0.5, 0.32
-# Of eight powers of ten below a panel, of both signs, this leaves every other one.
+# Leaves every other one of eight powers of ten, of both signs, below a panel.
 _TICKS = 5
 
 
 def over_batches(rows: pd.DataFrame, values: pd.Series) -> pd.DataFrame:
-    """Return the mean over batches of a value of each part, with its interval, by their index."""
+    """Return the mean of a value over batches, with its interval, by the index of the part."""
     wide = values.groupby([rows["batch"], rows["index"]]).first().unstack()
     low, high, _ = spread(wide.to_numpy(), _RESAMPLES, _SEED)
     return pd.DataFrame({"mean": wide.mean(), "low": low, "high": high})
 
 
 def _means_of(rows: pd.DataFrame) -> dict[str, pd.DataFrame]:
-    """Return what is drawn of parts: magnitudes of eigenvalues, and mean eigenvalues of H and G."""
+    """Return what to draw for parts: magnitudes of eigenvalues, and mean eigenvalues of H and G."""
     size = rows["parameters"]
     return {
         "magnitude": over_batches(rows, rows["eigenvalue"].abs()),
@@ -320,7 +319,7 @@ _LABELS = {"mean": "Hessian", "gauss_newton": "Gauss-Newton part"}
 
 
 def _linear_below(means: pd.Series) -> float:
-    """Return below which magnitude an axis is linear, where a few means are much smaller."""
+    """Return the magnitude below which an axis is linear, since a few means are much smaller."""
     smallest = float(means.abs().quantile(0.1))
     return 10.0 ** ceil(log10(smallest)) if smallest > 0 else 1.0
 
@@ -354,7 +353,7 @@ def plot_curvature(table: pd.DataFrame, blocks: pd.DataFrame, members: Sequence[
             depth = points.set_index("index")["depth"].rolling(2, min_periods=1).mean()
             # The head lies behind the last state.
             drawn = _means_of(above.rows[above.rows["index"] < len(points)])
-            # Before anything is drawn: margins are found on the scale that there is then.
+            # Set before anything is drawn, since margins depend on the scale at that time.
             above.axes.set_yscale("log")
             below.axes.set_yscale("symlog", linthresh=_linear_below(drawn["gauss_newton"]["mean"]))
             for panel, names in ((above, ["magnitude"]), (below, ["gauss_newton", "mean"])):
@@ -372,7 +371,7 @@ def plot_curvature_by_layer(table: pd.DataFrame, members: Sequence[Member]) -> F
     """Draw a row per kind of layer: the largest eigenvalue of each model, and the mean."""
     rows = table[table["of"] != "block"]
     snapshots = list(dict.fromkeys(rows["snapshot"]))
-    # The network, and then kinds of layers as they are numbered.
+    # The network first, then kinds of layers by number.
     order = rows.sort_values("index").sort_values("of", ascending=False, kind="stable")
     parts = list(dict.fromkeys(order["part"]))
     several = len(snapshots) > 1

@@ -17,20 +17,20 @@ from vitscope.files.arrays import Array
 
 Apply = Callable[[Tensor], Tensor]
 
-# How many vectors are kept in memory. When there are that many, it restarts: half of them are kept,
-# which span the best approximations so far, and further steps fill up the rest.
+# Lanczos keeps at most this many vectors in memory. Then it restarts: it keeps half of them, which
+# span the best approximations so far, and further steps fill up the rest.
 LARGEST_BASIS = 64
 
-# After a product is made orthogonal to the basis, what is left counts as zero if its norm is at
-# most this many times the rounding error of the product.
+# What is left of a product, after making it orthogonal to the basis, counts as zero if its norm is
+# at most this many times the rounding error of the product.
 ROUNDING = 20
 
 
 @dataclass(frozen=True)
 class Start:
-    """The random first vector of a Lanczos process, which is the same one on every device.
+    """Draws the random first vector of a Lanczos process, the same on every device.
 
-    It has `size` entries, which depend on `seed` alone; `like` has their device and precision.
+    Its `size` entries depend on `seed` alone, and have the device and precision of `like`.
     """
 
     size: int
@@ -38,7 +38,7 @@ class Start:
     like: Tensor
 
     def chance(self) -> np.random.Generator:
-        """Return a new generator, from which all random vectors of a process are drawn."""
+        """Return a new generator, which draws all random vectors of a process."""
         return np.random.default_rng(self.seed)
 
     def signs(self, chance: np.random.Generator) -> Tensor:
@@ -51,9 +51,9 @@ class Start:
 
 
 class _Krylov:
-    """An orthonormal basis that grows by one vector with each step, and the operator within it.
+    """Holds an orthonormal basis that grows by a vector in each step, and the operator within it.
 
-    `coupling` is the norm of what the last product had outside of the basis.
+    `coupling` is the norm of the part of the last product outside the basis.
     """
 
     def __init__(self, apply: Apply, start: Start, capacity: int) -> None:
@@ -77,7 +77,7 @@ class _Krylov:
 
     @property
     def full(self) -> bool:
-        """Tell whether there is no room for another vector."""
+        """Tell whether the basis has no room for another vector."""
         return self.length == self.capacity
 
     @property
@@ -99,7 +99,7 @@ class _Krylov:
         return subtracted.double().cpu().numpy(), float(torch.linalg.vector_norm(vector))
 
     def step(self) -> None:
-        """Multiply the last vector; what its product has outside of the basis is the next one."""
+        """Multiply the last vector; the part of the product outside the basis comes next."""
         product = self._apply(self._basis[self.length])
         smallest = self._rounding * float(torch.linalg.vector_norm(product))
         self.length += 1
@@ -112,7 +112,7 @@ class _Krylov:
             return
         following = product
         if self.closed:
-            # Nothing is left of the product: go on from a random vector outside of the basis.
+            # Nothing is left of the product: continue from a random vector outside the basis.
             following = self._start.noise(self._chance)
             _, left = self._orthogonalize(following)
         self._basis[self.length] = following / left
@@ -126,7 +126,7 @@ class _Krylov:
         return values, coordinates, self.coupling * np.abs(coordinates[-1])
 
     def keep(self, values: Array, coordinates: Array) -> None:
-        """Restart: the basis is then some of the approximate eigenvectors, and the next vector."""
+        """Restart from some of the approximate eigenvectors and the next vector."""
         count = len(values)
         rotation = torch.from_numpy(np.ascontiguousarray(coordinates.T)).to(self._basis)
         self._basis[:count] = rotation @ self._basis[: self.length]
@@ -137,7 +137,7 @@ class _Krylov:
 
 @dataclass(frozen=True)
 class Spectrum:
-    """The eigenvalues of the largest magnitude, the largest first, and how good they are.
+    """Holds the eigenvalues of largest magnitude, the largest first, and how accurate they are.
 
     A residual is |Av - av| of a unit vector v, over the largest magnitude.
     """
@@ -148,11 +148,10 @@ class Spectrum:
 
 
 def largest(apply: Apply, start: Start, count: int, tolerance: float, most_steps: int) -> Spectrum:
-    """Return the `count` eigenvalues of the largest magnitude, by thick-restart Lanczos.
+    """Return the `count` eigenvalues of largest magnitude, by thick-restart Lanczos.
 
-    It ends as soon as all residuals are within the tolerance, and at the latest after `most_steps`
-    products, or after `count` if that is more. If eigenvalues are exactly equal, it may find only
-    one of them.
+    Ends when all residuals are within the tolerance, and at the latest after `most_steps` products,
+    or after `count` if that is more. May find only one of several exactly equal eigenvalues.
     """
     count = min(count, start.size)
     krylov = _Krylov(apply, start, max(LARGEST_BASIS, 3 * count))

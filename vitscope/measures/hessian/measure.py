@@ -97,7 +97,7 @@ HESSIAN_TABLE = Table(
 
 # The fewest vectors that Lanczos keeps: LARGEST_BASIS in lanczos.py, which imports torch.
 LEAST_VECTORS = 64
-# What a product with the Hessian takes, in forward passes.
+# The cost of a product with the Hessian, in forward passes.
 PASSES_OF_A_PRODUCT = 6
 
 
@@ -133,7 +133,7 @@ class HessianSettings:
     density_steps: int = setting(40, "Steps of Lanczos from each of them.", minimum=5)
 
 
-# Batches, as many for each job as the second says.
+# The settings for the number of batches, and for how many each job takes.
 SHARES = ("batches", "batches_per_job")
 
 
@@ -148,27 +148,27 @@ def choose_batches(case: Case) -> Given:
 
 
 def work_of_products(case: Case, products: float, vectors: int, *, most: bool) -> Work:
-    """Count the passes of so many products of each batch, with so many vectors kept."""
+    """Count the passes for a number of products on each batch, with some vectors kept."""
     settings = case.settings
     count = len(case.steps) * settings.batch_size * products * PASSES_OF_A_PRODUCT
     return Work(count, settings.batch_size, "product", vectors, most)
 
 
 def count_passes(case: Case) -> Work:
-    """Count as many products as there may be: they end where the result has converged."""
+    """Count the largest number of products; they end when the result has converged."""
     settings: HessianSettings = case.settings
     vectors = max(LEAST_VECTORS, 3 * settings.top)
     return work_of_products(case, settings.iterations, vectors, most=True)
 
 
 def fit_batches(images: int, usual: Any = HessianSettings()) -> Given:
-    """Return batches that are no more than there are images for."""
+    """Return no more batches than the images can fill."""
     size = min(usual.batch_size, images)
     return {"batch_size": size, "batches": min(usual.batches, images // size)}
 
 
 def refuse_batches(case: Case) -> None:
-    """Refuse more batches than there are augmented images."""
+    """Refuse more batches than the augmented images fill."""
     settings, images = case.settings, case.study.analysis.augmented.images
     section, _ = case.measure.settings_of or (case.measure.name, HessianSettings)
     if settings.batches * settings.batch_size > images:
@@ -213,8 +213,8 @@ CURVATURE_TABLE = Table(
     },
 )
 
-# What the eigenvalue of a part takes, in products with all parameters: 1.5 to 4.2 were measured
-# with a tolerance of 0.05; at 0.01, Lanczos takes a third more steps.
+# The cost of a part's eigenvalue, in products with all parameters: 1.5 to 4.2 were measured with a
+# tolerance of 0.05; at 0.01, Lanczos takes a third more steps.
 PRODUCTS_OF_PART = 6
 # Kinds of layers, the network itself, and the head.
 PARTS_BESIDE_BLOCKS = 8
@@ -241,11 +241,11 @@ class CurvatureSettings:
 
 
 def count_passes_of_curvature(case: Case) -> Work:
-    """Count two products for each random vector, and those of the eigenvalues of all parts."""
+    """Count two products for each random vector, and the products for eigenvalues of all parts."""
     parts = case.cut_points + PARTS_BESIDE_BLOCKS
     products = 2 * case.settings.probes + parts * PRODUCTS_OF_PART
     work = work_of_products(case, products, LEAST_VECTORS, most=True)
-    # The graph of the Gauss-Newton part is in memory beside that of the Hessian.
+    # Memory holds the graph of the Gauss-Newton part as well as that of the Hessian.
     return replace(work, batch=2 * work.batch)
 
 
@@ -279,20 +279,20 @@ HESSIAN_DENSITY_TABLE = Table(
 
 
 def choose_probes(case: Case) -> Given:
-    """Depend on the batches, and how the density is estimated."""
+    """Depend on the batches and on how the density is estimated."""
     settings: HessianSettings = case.settings
     probing = {"probes": settings.density_probes, "steps": settings.density_steps}
     return choose_batches(case) | probing
 
 
 def count_passes_of_density(case: Case) -> Work:
-    """Count the products of all steps from all random vectors."""
+    """Count the products of all steps for all random vectors."""
     settings: HessianSettings = case.settings
     products = settings.density_probes * settings.density_steps
     return work_of_products(case, products, settings.density_steps, most=False)
 
 
-# It shares the settings of the largest eigenvalues.
+# Uses the settings of the largest eigenvalues.
 HESSIAN_DENSITY = Measure(
     needs="loss",
     table=HESSIAN_DENSITY_TABLE,

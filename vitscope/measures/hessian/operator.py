@@ -28,15 +28,15 @@ from vitscope.progress import Progress, Say, say_on_stderr
 from vitscope.training.batches import Augmented
 from vitscope.training.steps import decays, trained_parameters
 
-# How far two evaluations of the same product may differ, as a multiple of the rounding error.
+# Two evaluations of the same product may differ by this multiple of the rounding error.
 DRIFT = 100
 
 
 class Curvature(ABC):
-    """A symmetric operator on some parameters, plus a `decay` on the diagonal.
+    """Multiplies by a symmetric operator on some parameters, plus a `decay` on the diagonal.
 
-    Each parameter tensor has a `decay` of its own, and `gradient` is a function of the parameters
-    whose derivative makes the products: its part for each of them.
+    Each parameter tensor has its own `decay`. `gradient` is a function of the parameters, with a
+    part for each tensor; its derivative makes the products.
     """
 
     def __init__(
@@ -45,8 +45,8 @@ class Curvature(ABC):
         self._parameters, self._every_decay = list(parameters), list(decay)
         self._every_gradient = list(gradient)
         self.sizes = [parameter.numel() for parameter in parameters]
-        # Where a parameter enters the loss linearly or not at all, its part of the gradient is a
-        # constant, which cannot be differentiated: it adds nothing to a product.
+        # If a parameter enters the loss linearly or not at all, its part of the gradient is a
+        # constant, which cannot be differentiated and adds nothing to a product.
         self._curved = [index for index, part in enumerate(gradient) if part.requires_grad]
         self._gradient = [gradient[index] for index in self._curved]
         self._recording = Recording(lambda text: say_on_stderr(f"a product of the Hessian {text}"))
@@ -63,9 +63,9 @@ class Curvature(ABC):
         return sum(self.sizes)
 
     def within(self, chosen: Sequence[int]) -> Self:
-        """Return the diagonal block of some parameter tensors: without all the others.
+        """Return the diagonal block of some parameter tensors, without all others.
 
-        It shares the graph, and its products go back through no more of it than these need.
+        The block shares the graph; its products go back only as far as these tensors need.
         """
         block = copy(self)
         Curvature.__init__(
@@ -78,14 +78,14 @@ class Curvature(ABC):
 
     @abstractmethod
     def multiply(self, parts: Sequence[Tensor]) -> Sequence[Tensor]:
-        """Return the product with a vector, without decay; both in the parts for parameters."""
+        """Return the product with a vector, without decay; both are split by parameter tensor."""
 
     def start(self, *seed: int) -> Start:
         """Return the first vector of a Lanczos process with this Hessian."""
         return Start(self.size, seed, self._decay)
 
     def __call__(self, vector: Tensor) -> Tensor:
-        """Return the product with a vector, which a GPU records: it does the same each time."""
+        """Return the product with a vector; a GPU records it, as the work never changes."""
         (product,) = self._recording.run(self._product, vector)
         if not torch.linalg.vector_norm(product).isfinite():
             raise VitscopeError(
@@ -112,7 +112,7 @@ class Curvature(ABC):
 
 
 class Hessian(Curvature):
-    """The Hessian, in some parameters, of a loss plus `decay` / 2 times their squares."""
+    """Multiplies by the Hessian of a loss plus `decay` / 2 times the squares of some parameters."""
 
     def __init__(self, loss: Tensor, parameters: Sequence[Tensor], decay: Sequence[float]) -> None:
         gradient = torch.autograd.grad(
@@ -127,11 +127,11 @@ class Hessian(Curvature):
 
 
 class GaussNewton(Curvature):
-    """The Gauss-Newton part of the Hessian: as if logits were linear in the parameters.
+    """Multiplies by the Gauss-Newton part of the Hessian, as if logits were linear in parameters.
 
-    It is J' C J, where J is the derivative of the logits by the parameters and C that of the mean
-    cross-entropy, twice, by the logits; `decay` is on the diagonal as in the Hessian. It has no
-    negative eigenvalues: C has none.
+    It is J' C J, where J is the derivative of the logits by the parameters and C the second
+    derivative of the mean cross-entropy by the logits; `decay` is on the diagonal as in the
+    Hessian. It has no negative eigenvalues, since C has none.
     """
 
     def __init__(
@@ -144,7 +144,7 @@ class GaussNewton(Curvature):
         self._logits = logits
         self._probability = logits.detach().softmax(1)
         self._weight = targets.sum(1, keepdim=True) / len(targets)
-        # J' u is linear in u, and its derivative by u is J': so J v takes no forward derivatives.
+        # J' u is linear in u, and its derivative by u is J', so J v needs no forward derivatives.
         self._direction = torch.zeros_like(logits, requires_grad=True)
         gradient = torch.autograd.grad(
             logits, [*parameters], self._direction, create_graph=True, materialize_grads=True
@@ -214,22 +214,22 @@ def of_model(model: nn.Module, images: Tensor, targets: Tensor, weight_decay: fl
 def gauss_newton_of_model(
     model: nn.Module, images: Tensor, targets: Tensor, weight_decay: float
 ) -> GaussNewton:
-    """Return the Gauss-Newton part of the same Hessian."""
+    """Return the Gauss-Newton part of the Hessian of a model's loss on a batch."""
     logits, _ = _logits_of(model, images, targets)
     parameters = [*trained_parameters(model).values()]
     return GaussNewton(logits, targets, parameters, _decay_of(model, weight_decay))
 
 
 def _off(one: Tensor, other: Tensor, scale: Tensor) -> float:
-    """Return how far two values differ, as a multiple of the rounding error at some scale."""
+    """Return how far two values differ, as a multiple of the rounding error at a scale."""
     difference = torch.linalg.vector_norm(one - other)
     return float(difference / (scale * torch.finfo(one.dtype).eps)) if difference else 0.0
 
 
 def require_deterministic(build: Callable[[], Hessian]) -> None:
-    """Refuse a Hessian that differs when it is built again, or that is not symmetric."""
-    # The first Hessian is deleted before the second is built: the graph of a large model may fill
-    # most of the memory.
+    """Refuse a Hessian that changes when it is built again, or that is not symmetric."""
+    # Delete the first Hessian before building the second: the graph of a large model may fill most
+    # of the memory.
     hessian = build()
     start = hessian.start(0)
     chance = start.chance()
@@ -251,14 +251,14 @@ def require_deterministic(build: Callable[[], Hessian]) -> None:
         )
 
 
-# Before anything is measured, the Hessian is checked on this many images. A few are enough: what
-# the check finds is a property of the model, not of the images.
+# The Hessian is checked on this many images before anything is measured. A few are enough: the
+# check finds properties of the model, not of the images.
 CHECKED = 8
 
 
 @dataclass(frozen=True)
 class Loss:
-    """The loss whose Hessian is measured: of a model on batches of images, with weight decay."""
+    """Gives the Hessian of the loss of a model on batches of images, with weight decay."""
 
     model: nn.Module
     images: Augmented
@@ -288,7 +288,7 @@ class Loss:
 def over_batches(
     loss: Loss, batches: Sequence[int], measure: Callable[[int, Hessian], pd.DataFrame], say: Say
 ) -> pd.DataFrame:
-    """Return what `measure` makes of the Hessian on each batch, after checking the Hessian."""
+    """Check the Hessian, then return what `measure` makes of it on each batch."""
     checked = min(CHECKED, loss.batch_size)
     progress = Progress(len(batches), "batches", say)
     tables = []

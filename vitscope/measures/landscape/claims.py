@@ -38,12 +38,12 @@ def curvature(grid: pd.DataFrame) -> float:
     distance, step = _distances(grid)
     middle = grid.loc[distance == 0, "loss"].iloc[0]
     around = grid.loc[np.isclose(distance, step), "loss"]
-    # Both directions have two of these neighbours each.
+    # Each of the two directions has two of these neighbours.
     return float((around - middle).sum(skipna=False) / (2 * step**2))
 
 
 def spread(grid: pd.DataFrame) -> float:
-    """Return the range of the NLL about the distance `RADIUS`; NaN if not all of it is finite."""
+    """Return the range of the NLL about the distance `RADIUS`; NaN if a value is not finite."""
     distance, step = _distances(grid)
     ring = grid.loc[[about_radius(each, step) for each in distance], "nll"]
     return float(ring.max(skipna=False) - ring.min(skipna=False)) if len(ring) else np.nan
@@ -62,7 +62,7 @@ def _measured(rows: pd.DataFrame, _blocks: pd.DataFrame) -> pd.DataFrame:
 
 
 def _smaller(measure: str, ours: Points, theirs: Points) -> Found | None:
-    """Find by how much the first model has the smaller mean over pairs of directions."""
+    """Find by how much smaller the first model's mean over pairs of directions is."""
     one, other = (_of(measure, points) for points in (ours, theirs))
     found = difference(np.atleast_1d(one.mean()), np.atleast_1d(other.mean()), -1)
     several = len(one) > 1 and len(other) > 1

@@ -25,22 +25,22 @@ from vitscope.networks.running.predictions import scores_of_images
 from vitscope.progress import Progress, Say
 from vitscope.training.batches import Augmented
 
-# Parts of the names of position embeddings. Their rows are not filters, so they are not moved.
+# Names of position embeddings contain these. Their rows are not filters, so they are not moved.
 POSITIONS = ("pos_embed", "relative_position")
 EPSILON = 1e-7
 # A processor with one of these features, on x86 or ARM, multiplies bfloat16 faster than float32.
 FAST_BFLOAT16 = ("amx_bf16", "avx512_bf16", "sve_bf16")
-# Convolutions in bfloat16 are faster where channels come last.
+# Convolutions in bfloat16 are faster if channels come last.
 LAYOUTS = {"float32": torch.contiguous_format, "bfloat16": torch.channels_last}
-# Images that take no more than this stay on a GPU over all points.
+# Images up to this size stay on a GPU for all points.
 KEPT_BYTES = 2**30
 
 
 def direction(name: str, weights: Tensor, seed: int, axis: int) -> Tensor:
-    """Return the direction in which a parameter moves along an axis: random, and normalized.
+    """Return the random, normalized direction in which a parameter moves along an axis.
 
-    It depends on the seed, the axis, and the parameter's name and values, and on nothing else. It
-    is zero for parameters that are not moved: vectors and position embeddings.
+    It depends only on the seed, the axis, and the parameter's name and values. It is zero for
+    parameters that are not moved: vectors and position embeddings.
     """
     if weights.ndim < 2 or any(part in name for part in POSITIONS):
         return torch.zeros_like(weights)
@@ -49,17 +49,17 @@ def direction(name: str, weights: Tensor, seed: int, axis: int) -> Tensor:
     drawn = torch.from_numpy(rng.standard_normal(tuple(weights.shape), np.float32))
     values = weights.detach().to("cpu", torch.float32).contiguous()
     scale = values.norm(dim=0, keepdim=True) / (drawn.norm(dim=0, keepdim=True) + EPSILON)
-    # In the memory layout of the weights, so that adding it to them is fast.
+    # Use the memory layout of the weights, so that adding to them is fast.
     return torch.empty_like(weights).copy_(drawn * scale)
 
 
 @contextmanager
 def plane(model: nn.Module, seed: int, pair: int = 0) -> Iterator[Callable[[float, float], None]]:
-    """Give a function that moves the weights of a model to a point; in the end they move back.
+    """Give a function that moves the weights of a model to a point; move them back in the end.
 
-    Each pair of directions has two axes of its own.
+    Each pair of directions has its own two axes.
 
-    Weights are changed in place, and each move starts from a copy of the trained ones, so that
+    Weights are changed in place. Each move starts from a copy of the trained weights, so that
     rounding errors do not add up.
     """
     named = {name: parameter.detach() for name, parameter in model.named_parameters()}
@@ -97,25 +97,25 @@ def l2_terms(model: nn.Module) -> tuple[float, float]:
 
 
 def pick_precision(wanted: str, device: torch.device) -> str:
-    """Return float32 or bfloat16; `auto` is bfloat16 where the processor multiplies it faster."""
+    """Return float32 or bfloat16; `auto` is bfloat16 if the processor multiplies it faster."""
     if wanted != "auto":
         return wanted
     if device.type == "cuda":
         return "bfloat16" if torch.cuda.is_bf16_supported(including_emulation=False) else "float32"
-    # Older releases of torch cannot tell.
+    # Older releases of torch lack this function.
     has: dict[str, Any] = getattr(torch.cpu, "get_capabilities", dict)()
     return "bfloat16" if any(has.get(feature) for feature in FAST_BFLOAT16) else "float32"
 
 
 def _scored(logits: Tensor, targets: Tensor) -> dict[str, Tensor]:
-    """Return the scores of each image for its likeliest target, and its loss for all targets."""
+    """Score each image for its likeliest target, and return its loss for all targets."""
     log_probability = logits.double().log_softmax(1)
     loss = -(targets.double() * log_probability).sum(1)
     return scores_of_images(logits, targets.argmax(1)) | {"loss": loss}
 
 
 class Images:
-    """Augmented images in batches, as a network takes them at every point of a landscape."""
+    """Yields augmented images in batches, as a network takes them at each point of a landscape."""
 
     def __init__(
         self, images: Augmented, batch_size: int, device: torch.device, precision: str
@@ -125,7 +125,7 @@ class Images:
         size = (
             sum(part.numel() for part in images.rows(0, 1)) * len(images) * torch.float32.itemsize
         )
-        # On the processor they are mapped into memory, where they are as near.
+        # On the processor, images are mapped into memory and equally near.
         stay = is_recorded(device) and size <= KEPT_BYTES
         self._kept = list(self._copied()) if stay else None
 
@@ -149,7 +149,7 @@ def scores(
     for batch, wanted in images:
         logits.append(forward(batch))
         targets.append(wanted)
-    # A device is waited for once, not for each batch.
+    # Wait for the device once, not for each batch.
     there = torch.split(torch.cat(logits).cpu(), [len(each) for each in targets])
     if not all(each.isfinite().all() for each in there):
         return {"nll": np.nan}
@@ -174,16 +174,16 @@ def losses_at(
 ) -> pd.DataFrame:
     """Return the rows of a landscape table at some points, without the name of the model.
 
-    They lie in the plane of one pair of directions. With a `weight_decay` of 0 the loss has no L2
-    term.
+    The points lie in the plane of one pair of directions. With a `weight_decay` of 0, the loss has
+    no L2 term.
     """
     device = device or torch.device("cpu")
     model = model.eval().to(device, memory_format=LAYOUTS[precision])  # type: ignore[call-overload]
     progress = Progress(len(points), "points", say)
-    # One recording serves all points: weights move where they are.
+    # One recording serves all points, since weights move in place.
     recording, rows = Recording(lambda text: say(f"the network {text}")), []
-    # What autocast converts it keeps until it ends, which must be before the weights move; and a
-    # recording must convert them itself.
+    # Autocast keeps what it converts until it ends, which must be before the weights move; a
+    # recording must convert weights itself.
     autocast = partial(
         torch.autocast,
         device.type,
@@ -217,7 +217,7 @@ def losses_at(
 def _completed(
     rows: pd.DataFrame, images: Augmented, weight_decay: float, precision: str
 ) -> pd.DataFrame:
-    """Return the rows with all columns of the table; scores that were not measured are NaN."""
+    """Complete the rows to all columns of the table; scores that were not measured are NaN."""
     columns = [column for column in TABLE.columns if column != "model"]
     return rows.assign(
         images=len(images),
@@ -234,7 +234,7 @@ def measure_landscape(
 ) -> pd.DataFrame:
     """Return the loss at the points of the grid from `rows[0]` to before `rows[1]`.
 
-    It is measured for the first pair of directions, and for others where claims are about them.
+    The first pair of directions is measured, and others at the points that claims are about.
     """
     where = settings.points, settings.radius, range(*rows)
     wanted = [grid(*where)] + [claimed(*where)] * (settings.directions - 1)

@@ -31,44 +31,44 @@ from vitscope.files.arrays import Array
 
 LABEL = "Loss above its minimum"
 
-# The paper shows what is below 42, which is 4.4 times the median of the published ViT.
+# The paper shows losses below 42, which is 4.4 times the median of the published ViT.
 _CUT_OVER_MEDIAN = 4.4
 
 
 @dataclass(frozen=True)
 class AboveMinimum:
-    """The loss of a model above its minimum: a row for each y, NaN where it is not finite."""
+    """Holds the loss of a model above its minimum: a row for each y, NaN if it is not finite."""
 
     x: Array
     y: Array
     loss: Array
 
     def share_above(self, cut: float) -> float:
-        """Return the share of points that are above the cut, or not finite."""
+        """Return the share of points above the cut or not finite."""
         return 1 - float((self.loss <= cut).mean())
 
 
 @dataclass(frozen=True)
 class Landscapes:
-    """The landscapes of a figure, one for each model, and the loss at which all are cut."""
+    """Holds the landscapes of a figure, one for each model, and the loss at which all are cut."""
 
     surfaces: list[AboveMinimum]
     cut: float
 
     @property
     def cut_label(self) -> str:
-        """Where landscapes are cut, if any of them is."""
+        """Where landscapes are cut, if any is."""
         above = any(each.share_above(self.cut) for each in self.surfaces)
         return f"cut at {self.cut:.3g}" if above else ""
 
     def title(self, member: Member, surface: AboveMinimum) -> str:
-        """Return what stands above a landscape: also how much of it is not shown, if any."""
+        """Return the title of a landscape, with the share of it that is not shown, if any."""
         share = surface.share_above(self.cut)
         return f"{member.label}\n{percent(share)} of points cut" if share else member.label
 
 
 def points_of(table: pd.DataFrame, member: Member) -> pd.DataFrame:
-    """Return the points of a model, x fastest: a whole grid, some of it finite."""
+    """Return the points of a model, with x varying fastest; the grid is whole and partly finite."""
     drawn = (table["model"] == member.model) & (table["direction"] == 0)
     points = table[drawn].sort_values(["y", "x"], ignore_index=True)
     if points.empty or len(points) != points["x"].nunique() * points["y"].nunique():
@@ -85,7 +85,7 @@ def points_of(table: pd.DataFrame, member: Member) -> pd.DataFrame:
 
 
 def above_minimum(table: pd.DataFrame, member: Member) -> AboveMinimum:
-    """Return the loss of a model on its grid, above the lowest point of it."""
+    """Return the loss of a model on its grid, minus its lowest value."""
     points = points_of(table, member)
     x, y = points["x"].unique(), points["y"].unique()
     loss = points["loss"].to_numpy(np.float64).reshape(len(y), len(x))
@@ -96,7 +96,8 @@ def above_minimum(table: pd.DataFrame, member: Member) -> AboveMinimum:
 def read_landscapes(table: pd.DataFrame, members: Sequence[Member]) -> Landscapes:
     """Return the landscapes of models, and the loss at which they are cut.
 
-    It follows from the flattest one, so that it is whole and others rise as steeply as they are.
+    The flattest landscape sets the cut, so that it is shown whole and others look as steep as they
+    are.
     """
     landscapes = [above_minimum(table, member) for member in members]
     flattest = min(float(np.nanmedian(each.loss)) for each in landscapes)
@@ -105,7 +106,7 @@ def read_landscapes(table: pd.DataFrame, members: Sequence[Member]) -> Landscape
 
 
 def caveats(table: pd.DataFrame, members: Sequence[Member]) -> str:
-    """Return what of the training loss is missing from these landscapes, for all to see."""
+    """Say which terms of the training loss these landscapes leave out."""
     shown = table[table["model"].isin([member.model for member in members])]
     missing = []
     if (shown["weight_decay"] == 0).any():
@@ -115,20 +116,20 @@ def caveats(table: pd.DataFrame, members: Sequence[Member]) -> str:
     return f"Not the loss of training: {' and '.join(missing)}" if missing else ""
 
 
-# As the paper shows it: from where, and the sides of the box that holds the plane and the cut.
+# As in the paper: the point of view, and the sides of the box that holds the plane and the cut.
 _ELEVATION, _AZIMUTH = 15, 15
 _BOX = (4 / 0.8, 4 / 0.8, 3 / 22 * 42)
 _ZOOM = 1.25
 
-# Inches. What is drawn fills its space: there are no axes that would need any.
+# In inches. The drawing fills its space, since no axes need any.
 _WIDTH, _WIDEST, _SHAPE, _TITLE = 2.4, 7.0, 2.1 / 2.4, 0.3
 _BAR_SPACE, _BAR_WIDTH, _BAR_HEIGHT = 0.75, 0.09, 1.3
-# There is nothing in the lower corners of the box.
+# The lower corners of the box are empty, so surfaces sink by this much.
 _SINK = 0.12
 
 
 def _panels(count: int, note: bool) -> Panels:
-    """Return a figure with a space for each surface, for the bar, and for a note on top."""
+    """Return a figure with space for each surface, for the bar, and for a note on top."""
     columns = 2 if count == 4 else min(count, 3)
     rows = ceil(count / columns)
     wide = min(_WIDTH, (_WIDEST - _BAR_SPACE) / columns)
@@ -158,10 +159,10 @@ def _draw_bar(figure: Figure, colors: ScalarMappable, title: str) -> None:
 
 
 def faces(surface: AboveMinimum, cut: float) -> list[Array]:
-    """Return the corners of each face, as much of it as is below the cut.
+    """Return the corners of the part of each face that lies below the cut.
 
-    Along its edges the loss is interpolated. A face beside a point whose loss is not finite is
-    absent.
+    The loss is interpolated along edges. A face beside a point whose loss is not finite is left
+    out.
     """
     x, y = np.meshgrid(surface.x, surface.y)
     points = np.stack([x, y, surface.loss], axis=-1)
@@ -171,7 +172,7 @@ def faces(surface: AboveMinimum, cut: float) -> list[Array]:
 
 
 def _kept(corners: Array, room: Array) -> Array:
-    """Return the corners of what of a face has room, which changes evenly along its edges."""
+    """Return the corners of the part of a face that has room; room is linear along edges."""
     found = []
     for place, (one, here) in enumerate(zip(corners, room, strict=True), 1 - len(room)):
         other, there = corners[place], room[place]
@@ -183,7 +184,7 @@ def _kept(corners: Array, room: Array) -> Array:
 
 
 def bands(face: Array, levels: Array) -> Iterator[Array]:
-    """Yield what of a face lies between each two levels, so that its colours follow the loss."""
+    """Cut a face into the parts between successive levels, so that colours follow the loss."""
     for low, high in pairwise(levels):
         below = _kept(face, high - face[:, 2])
         band = _kept(below, below[:, 2] - low) if len(below) else below
@@ -218,7 +219,7 @@ def plot_landscape(table: pd.DataFrame, members: Sequence[Member]) -> Figure:
 
 
 def _levels(cut: float) -> Array:
-    """Return round values of the loss from 0 up to the cut, which is the last one."""
+    """Return round values of the loss from 0 to the cut, which comes last."""
     even = np.asarray(MaxNLocator(20, steps=[1, 2, 2.5, 5, 10]).tick_values(0, cut))
     return np.append(even[even < cut], cut)
 
@@ -227,7 +228,7 @@ def _draw_map(axes: Axes, surface: AboveMinimum, levels: Array) -> QuadContourSe
     if surface.share_above(levels[-1]):
         axes.patch.set(**UNDEFINED)
     plane = (surface.x, surface.y, np.ma.masked_invalid(surface.loss))
-    # A face beside a point that is not finite is absent, as it is in the surface.
+    # Leave out faces beside a point that is not finite, as the surface does.
     bands = axes.contourf(*plane, levels, cmap=LOSS_COLORS, corner_mask=False)
     bands.set_edgecolor("face")
     axes.contour(*plane, levels[1:-1], corner_mask=False, colors="white", linewidths=THREAD)
@@ -264,7 +265,7 @@ def _slice(points: pd.DataFrame, along: str) -> pd.DataFrame:
 
 
 def _show_up_to(panels: Panels, cut: float) -> None:
-    """Give all panels one scale, from the lowest value to the highest or to the cut."""
+    """Give all panels one scale, from the lowest value to the highest value or to the cut."""
     low = min(float(axes.dataLim.y0) for axes in panels.axes)
     high = min(max(float(axes.dataLim.y1) for axes in panels.axes), low + cut)
     margin = 0.05 * (high - low or 1)

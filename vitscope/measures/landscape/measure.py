@@ -19,14 +19,14 @@ from vitscope.settings.section import setting
 
 Point = tuple[float, float]
 
-# The distance from the trained weights at which the paper's landscapes are compared.
+# The paper compares landscapes at this distance from the trained weights.
 RADIUS = 0.5
-# Points that lie on a border count, however their distance is rounded.
+# Points on a border count, however their distance is rounded.
 ROUNDING = 1 + 1e-6
 
 
 def coordinates(points: int, radius: float) -> list[float]:
-    """Return the positions along an axis; `points` is odd, so that the middle one is exactly 0."""
+    """Return the positions along an axis; `points` is odd, so the middle one is exactly 0."""
     half = (points - 1) // 2
     return [radius * step / half for step in range(-half, half + 1)]
 
@@ -38,9 +38,9 @@ def grid(points: int, radius: float, rows: range | None = None) -> list[Point]:
 
 
 def claimed(points: int, radius: float, rows: range | None = None) -> list[Point]:
-    """Return the points of the same rows that claims are about.
+    """Return the points in some rows of the grid, or all, that claims are about.
 
-    These are the trained weights and their neighbours, and what is about `RADIUS` away.
+    These are the trained weights, their neighbours, and the points about `RADIUS` away.
     """
     step = 2 * radius / (points - 1)
     return [
@@ -51,11 +51,11 @@ def claimed(points: int, radius: float, rows: range | None = None) -> list[Point
 
 
 def about_radius(distance: float, step: float) -> bool:
-    """Tell whether a distance is that of the ring of points that are compared."""
+    """Tell whether a point at this distance lies on the ring that is compared."""
     return abs(distance - RADIUS) <= step / 2 * ROUNDING
 
 
-# Scores of targets, which are no labels.
+# Scores of soft targets, not of labels.
 _BY_TARGET: Columns = {
     "accuracy": ("float64", "share of the images whose most probable target is predicted"),
     "top5": ("float64", "share of images whose target is among the five most probable"),
@@ -82,9 +82,9 @@ TABLE = Table(
 )
 
 
-# What a pass in bfloat16 takes, of one in float32; measured are 0.34 to 0.67.
+# The cost of a pass in bfloat16, relative to float32; 0.34 to 0.67 were measured.
 SHARE_OF_BFLOAT16 = 0.4
-# Where the weights were, and two directions to move them in.
+# The trained weights, and two directions to move them in.
 VECTORS = 3
 
 
@@ -141,7 +141,7 @@ def choose_rows(case: Case) -> Given:
 
 
 def count_passes(case: Case) -> Work:
-    """Count a pass of each augmented image at each point of the rows."""
+    """Count a pass for each augmented image at each point of the rows."""
     settings: Settings = case.settings
     of_claims = len(claimed(settings.points, settings.radius, case.steps))
     points = len(case.steps) * settings.points + of_claims * (settings.directions - 1)

@@ -16,9 +16,9 @@ _WHY = (
 
 
 def _last_minus_first(points: Points, kind: str) -> Array:
-    """Return by how much the change without the last block of a kind is above that of the first.
+    """Subtract the change without the first block of a kind from the change without the last.
 
-    There is a column for each stage that has several; blocks that subsample do not count.
+    Each stage with several such blocks has a column; blocks that subsample do not count.
     """
     frame = points.frame
     chosen = (frame["kind"] == kind) & ~frame["subsampling"] & (frame["stage"].nunique() > 1)
@@ -29,7 +29,7 @@ def _last_minus_first(points: Points, kind: str) -> Array:
 
 
 def _more_at(end: str, kind: str, blocks: str) -> Statistic:
-    """Count the stages in which the block at one end costs more than that at the other."""
+    """Count the stages in which removing the block at one end costs more than at the other end."""
     sign = 1 if end == "first" else -1
     ends = ("first", "last")[::sign]
     rule = (
@@ -42,15 +42,15 @@ def _more_at(end: str, kind: str, blocks: str) -> Statistic:
 
 def _measured(rows: pd.DataFrame, blocks: pd.DataFrame) -> pd.DataFrame:
     points = rows.query("kind != 'stem'").sort_values("index", ignore_index=True)
-    # Whether a block subsamples shows in the block table: what merges tokens cannot be removed, and
-    # has no row among the lesions.
+    # The block table shows whether a block subsamples: a block that merges tokens cannot be
+    # removed, and has no row among the lesions.
     subsampling = subsamples(blocks.sort_values("index").set_index("index"))
-    # The published figure counts from the first block, this table from the stem.
+    # The published figure counts from the first block, our table from the stem.
     return points.assign(unit=points["index"] - 1, subsampling=points["index"].map(subsampling))
 
 
 def _published(points: pd.DataFrame) -> pd.DataFrame:
-    # The figure has no points of units that subsample, and each of these begins a stage.
+    # The figure leaves out units that subsample, and each of these begins a stage.
     stage = 1 + (points["index"].diff() > 1).cumsum()
     return points.assign(unit=points["index"], stage=stage, subsampling=False)
 

@@ -39,7 +39,7 @@ def joins_of(name: str, cut_points: Sequence[CutPoint]) -> dict[int, Join]:
 
 
 def _versions(value: object) -> list[int]:
-    """Return how often each tensor was changed in place; torch does not count in inference mode."""
+    """Count how often each tensor was changed in place; torch does not count in inference mode."""
     if isinstance(value, Tensor):
         return [value._version]
     if isinstance(value, tuple | list):
@@ -49,9 +49,9 @@ def _versions(value: object) -> list[int]:
 
 @dataclass(frozen=True)
 class _Kept:
-    """What a module returned, how often its tensors had been changed in place by then.
+    """Keeps what a module returned, and how often its tensors had been changed in place by then.
 
-    And the operations in it that are counted: without them, later ones would be taken for others.
+    Also keeps the operations counted in it: without them, later operations would be miscounted.
     """
 
     output: Any
@@ -59,12 +59,12 @@ class _Kept:
     counted: Counter[tuple[str, Alike]]
 
     def intact(self) -> bool:
-        """Tell whether nothing has changed the tensors since."""
+        """Tell whether the tensors are unchanged since."""
         return _versions(self.output) == self.versions
 
 
 class _CleanPass(Silencing):  # type: ignore[no-untyped-call]
-    """The clean forward pass, and the outputs of modules that lesions use again."""
+    """Runs the clean forward pass, and keeps the outputs of modules that lesions use again."""
 
     def __init__(self, model: nn.Module, joins: Sequence[Join], images: Tensor) -> None:
         super().__init__(model, {name for join in joins for name in join.names})
@@ -93,7 +93,7 @@ class _CleanPass(Silencing):  # type: ignore[no-untyped-call]
     def _leave(self, module: nn.Module, inputs: tuple[Any, ...], output: object) -> None:
         self._calls[module] += 1
         versions, counts = self._entered[module]
-        # If a module changes its input in place, returning its output again would not be enough.
+        # If a module changes its input in place, returning its output again is not enough.
         if _versions(inputs) == versions and _of_tensors(output):
             for inner in module.modules():
                 self._finished.pop(inner, None)
@@ -101,9 +101,9 @@ class _CleanPass(Silencing):  # type: ignore[no-untyped-call]
             self._finished[module] = _Kept(output, _versions(output), counted)
 
     def take(self, join: Join) -> tuple[Silencing, dict[nn.Module, Callable[..., Any]]]:
-        """Return what silences a join, and what modules do instead of their forward pass then.
+        """Return what silences a join, and what modules then do instead of their forward pass.
 
-        What was kept for the join is forgotten.
+        Forgets what was kept for the join.
         """
         silencing = Silencing(self.model, self.names, join)
         answers = {
@@ -144,7 +144,7 @@ def _worth_keeping(model: nn.Module, joins: Sequence[Join]) -> list[nn.Module]:
     parts = [module.split(".") if module else [] for module in modules]
     on_the_ways = {".".join(path[:end]) for path in parts for end in range(len(path) + 1)}
     beside = {module for name in on_the_ways for module in model.get_submodule(name).children()}
-    # Torch lets nothing stand for a scripted module.
+    # Torch does not allow replacing the forward pass of a scripted module.
     own = [module for module in beside if not isinstance(module, torch.jit.ScriptModule)]
     return [m for m in own if any(p.ndim > 1 for p in m.parameters())]
 
@@ -175,8 +175,8 @@ def lesioned(
     without = []
     with without_fast_path():
         clean = _CleanPass(model, joins, images)
-        # The last branch comes first: it uses the most outputs, and those that no earlier branch
-        # uses are freed after it.
+        # Start with the last branch: it uses the most outputs, and frees those that no earlier
+        # branch uses.
         for join in reversed(joins):
             silencing, answers = clean.take(join)
             try:
@@ -185,7 +185,7 @@ def lesioned(
             except VitscopeError:
                 raise
             except Exception:
-                # A module may do more than return something, as fill a list that others empty.
+                # A module may do more than return something, such as fill a list that others empty.
                 silencing = Silencing(model, clean.names, join)
                 without.append(_logits(model, images, silencing))
             silencing.check()
@@ -199,9 +199,9 @@ def correctness(
     labels: npt.NDArray[np.int64],
     device: torch.device | None = None,
 ) -> tuple[Array, Array]:
-    """Tell for all images whether their class is found, (N,), and without each branch, (N, K).
+    """Tell for each image whether its class is found, (N,), and so without each branch, (N, K).
 
-    `joins` go by the names of their cut points.
+    `joins` are keyed by the names of their cut points.
     """
     model = model.eval().to(device)
     clean, without = [], []
@@ -234,7 +234,7 @@ def _found(logits: Tensor, truth: Tensor, what: str) -> Array:
 def measure_lesion(
     given: OnModel, chosen: Mapping[str, Any], bootstrap: Mapping[str, int]
 ) -> pd.DataFrame:
-    """Return the change of accuracy without each residual branch, on the `chosen` images."""
+    """Return how removing each residual branch changes accuracy on the `chosen` images."""
     if given.blocks is None:
         raise ValueError("lesions need the block table")
     rows = rows_to_classify(given.images, chosen["images"], chosen["seed"])

@@ -14,21 +14,21 @@ from vitscope.drawing.looks import CURVE, INTERVAL_BAR, ZERO
 from vitscope.drawing.panels import Panel, make_panels
 
 _LABEL = "Δ accuracy (pp)"
-# The free space above the highest point, over the range from zero to the lowest one.
+# Free space above the highest point, as a share of the range from zero to the lowest point.
 _ROOM = 0.06
-# A point that the published figure cut off, and that is known from its line alone.
+# Marks a point that the published figure cuts off, and that only its line tells.
 _OFF_SCALE = "extrapolated_offscale"
 _OFF_SCALE_MARKER = 7  # A caret that points down.
 
 
 def _middles(units: pd.DataFrame, points: pd.DataFrame) -> pd.Series:
-    """Return where units lie: in the middle of their bands."""
+    """Return the depth of each unit: the middle of its band."""
     middles = points.set_index("index")["depth"].rolling(2).mean()
     return middles[units["index"]].reset_index(drop=True)
 
 
 def _published_middles(units: pd.DataFrame) -> pd.Series:
-    """Return the same for published units, which are counted from 0, at a depth of 0, to 1."""
+    """Return the depths of published units, which count from 0 and go from depth 0 to 1."""
     last = round((units["index"] / units["depth"]).iloc[-1])
     middles: pd.Series = (units["index"] + 0.5) / (last + 1)
     return middles
