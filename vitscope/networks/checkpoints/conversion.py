@@ -161,7 +161,7 @@ def _choose(foreign: Foreign, network: Network, model: nn.Module) -> tuple[Place
 
 
 def _tell(place: Place, foreign: Foreign, translated: Translated, where: str) -> None:
-    """Say which weights of a file are read, who translated their names, and which have no use."""
+    """Say which weights of a file are read, whose names were translated, and which are unused."""
     others = [quoted(each.key) for each in foreign.places if each is not place]
     if others:
         print(

@@ -369,7 +369,7 @@ def find_filter(model: nn.Module) -> Filter | None:
 
 
 def watch_translation(translation: Filter, weights: StateDict) -> tuple[StateDict, set[int]]:
-    """Return what a translation gives, and the identities of the tensors that it computed with."""
+    """Return a translation's result, and the identities of the tensors that it computed with."""
     with torch.no_grad(), Watched() as watch:
         return translation(weights), watch.used
 
@@ -377,7 +377,7 @@ def watch_translation(translation: Filter, weights: StateDict) -> tuple[StateDic
 def apply_filter(translation: Filter, weights: StateDict, model: nn.Module) -> StateDict:
     """Return weights as a translation of timm gives them.
 
-    One that knows all names of its network fails at others: these stay as they are.
+    A translation that knows all names of its network fails at other names: these stay unchanged.
     """
     takes = inspect.signature(translation).parameters
     # DeiT III needs this option; no other network has its names.

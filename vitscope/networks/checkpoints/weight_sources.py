@@ -21,7 +21,7 @@ WEIGHTS = "model.safetensors"
 
 
 def file_values(checkpoint: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the values of an entry that decide which file it is, and not what is read of it."""
+    """Return the values of an entry that identify its file, not those that say how to read it."""
     return {key: checkpoint[key] for key in (*PLACES, "sha256") if key in checkpoint}
 
 

@@ -372,7 +372,7 @@ class _Layers:
         }
 
     def _follow_attention(self, index: int) -> None:
-        """Note the layers around an attention: those nearest before its products, and behind."""
+        """Note the layers around an attention: the nearest before its products, and after it."""
         operation = self._flow.operations[index]
         products = [index]
         if operation.name in SOFTMAXES:

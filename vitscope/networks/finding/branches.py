@@ -155,7 +155,7 @@ NOTHING = Addends({})
 
 
 class Sum(NamedTuple):
-    """An addition on the way of a stream: which, where it takes the stream, and where a branch."""
+    """An addition on the way of a stream, with its operands for the stream and for a branch."""
 
     operation: int
     stream: tuple[int, ...]
@@ -230,7 +230,7 @@ def _of_product(operation: Operation, leaves: list[Any], values: list[int]) -> A
 
 
 def _of_places(operation: Operation, leaves: list[Any], values: list[int]) -> Addends:
-    """Return what is added to some places of a tensor, of which none may depend on the images."""
+    """Return what is added at some places of a tensor, if these are the same for all images."""
     source = 3
     if operation.name == "index_put":
         source = len(leaves) - 2
@@ -412,7 +412,7 @@ class Ways:
 
 
 def is_mixed(name: str) -> bool:
-    """Tell whether an operation of two values is no sum by its nature, as a product is."""
+    """Tell whether an operation inherently mixes two values without summing them, like a product."""
     return name in PRODUCTS | {"mul", "div", "cat", "write", "copy"} or is_fused_attention(name)
 
 

@@ -296,7 +296,7 @@ class _Constants:
         self._weights = {value.untyped_storage().data_ptr() for _, value in pairs}
 
     def value(self, tensor: Tensor) -> Tensor:
-        """Return a tensor with its values, or the tensor itself if it has values or they are unknown."""
+        """Return a tensor with its values, or the tensor itself if these are unknown or included."""
         _, value = self._known.get(id(tensor), (None, tensor))
         return value
 
@@ -377,7 +377,7 @@ def _refuse_choices(model: nn.Module, network: Mapping[str, Any]) -> None:
 
 @contextmanager
 def keeping_attributes(model: nn.Module) -> Iterator[None]:
-    """Restore the attributes of modules after a pass on shapes, which leaves some without values."""
+    """Restore the attributes of modules afterwards: a pass on shapes leaves some without values."""
     of_torch = vars(nn.Module()).keys()
     modules = [vars(module) for module in model.modules()]
     kept = [(each, {name: each[name] for name in each.keys() - of_torch}) for each in modules]

@@ -424,7 +424,7 @@ def _plain(varying: list[set[str]], channel: int, spatial: list[int]) -> str | N
 def _of_tokens(
     positions: Positions, shape: tuple[int, ...], image: int, channel: int, spatial: list[int]
 ) -> Layout | None:
-    """Return the layout of tokens: which of them are positions, and which position is which."""
+    """Return the layout of tokens: which of them have positions, and which position each has."""
     inner = [d for d in spatial if d != image]
     others = [d for d in range(len(shape)) if d not in (image, channel, *inner)]
     order = (image, *others, *inner, channel)
