@@ -230,7 +230,7 @@ def _of_product(operation: Operation, leaves: list[Any], values: list[int]) -> A
 
 
 def _of_places(operation: Operation, leaves: list[Any], values: list[int]) -> Addends:
-    """Return what is added at some places of a tensor, if these are the same for all images."""
+    """Return what is added at some places of a tensor, which must not depend on the images."""
     source = 3
     if operation.name == "index_put":
         source = len(leaves) - 2
@@ -412,7 +412,7 @@ class Ways:
 
 
 def is_mixed(name: str) -> bool:
-    """Tell whether an operation inherently mixes two values without summing them, like a product."""
+    """Tell whether an operation inherently mixes two values without a sum, like a product."""
     return name in PRODUCTS | {"mul", "div", "cat", "write", "copy"} or is_fused_attention(name)
 
 

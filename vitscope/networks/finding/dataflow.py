@@ -296,7 +296,7 @@ class _Constants:
         self._weights = {value.untyped_storage().data_ptr() for _, value in pairs}
 
     def value(self, tensor: Tensor) -> Tensor:
-        """Return a tensor with its values, or the tensor itself if these are unknown or included."""
+        """Return a tensor with its values; unchanged if it has values or they are unknown."""
         _, value = self._known.get(id(tensor), (None, tensor))
         return value
 
