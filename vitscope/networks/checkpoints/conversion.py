@@ -183,7 +183,7 @@ def _fit(
     model: nn.Module,
     what: str,
 ) -> StateDict:
-    """Return weights in the order and types of a model, or report what does not fit."""
+    """Return weights in the order and types of a model; refuse those that do not fit."""
     weights, wanted = translated.weights, model.state_dict()
     named = {id(tensor): place.before + name for name, tensor in place.weights.items()}
     about = _describe(place, foreign, network, model)

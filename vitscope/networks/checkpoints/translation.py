@@ -107,7 +107,7 @@ def _with_flat_scales(weights: StateDict) -> StateDict:
 
 
 def _stage(match: re.Match[str]) -> str:
-    """Name the part of a network for every second one of its `features`, which are the stages."""
+    """Name the stage or downsampling for one of `features`, every second of which is a stage."""
     number = int(match[1])
     stage = (number - 1) // 2
     if number % 2 == 0:
@@ -500,7 +500,7 @@ class Translated:
 
 # timm's filters do not say whose names they translate.
 OF_AUTHORS = "the network's authors"
-# Holds weights under other names, whose names those were, and the tensors it computed with.
+# An attempt holds renamed weights, the source of the old names, and the tensors it used.
 Attempt = tuple[StateDict, str, set[int]]
 
 

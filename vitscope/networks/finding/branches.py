@@ -276,7 +276,6 @@ class Ways:
         return self._addends[index]
 
     def _is_partial(self, index: int) -> bool:
-        """Tell whether an operation takes part of its result from each operand."""
         return self.flow.operations[index].name in _PARTIAL and index not in self.summed_stacks
 
     @cached_property

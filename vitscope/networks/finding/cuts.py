@@ -101,7 +101,7 @@ class RecordedPass:
         return self._found_ways[index]
 
     def _appends(self, index: int) -> bool:
-        """Tell whether an operation appends channels to others, which does not sum two maps."""
+        """Tell whether an operation appends channels to others, which is not a sum of two maps."""
         operation, channel = self.operations[index], self.maps.channel(index)
         if operation.name != "cat" or channel is None:
             return False

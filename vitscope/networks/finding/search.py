@@ -105,7 +105,7 @@ def _shape_of(recorded: RecordedPass, indices: Sequence[int]) -> str:
 
 
 def _end_of(recorded: RecordedPass, index: int) -> int:
-    """Return the join that an activation belongs to, or else the operation itself."""
+    """Return the join that an activation or norm belongs to, or else the operation itself."""
     operation = recorded.operations[index]
     before = [value.operation for value in operation.operands()]
     closes = operation.name in ACTIVATIONS | NORMALIZATIONS
@@ -309,7 +309,7 @@ def find_cut_points(
 def _refuse_streams(
     recorded: RecordedPass, cuts: Sequence[Cut], points: Sequence[CutPoint]
 ) -> None:
-    """Refuse a network of which only part was found."""
+    """Refuse a network if only part of it was found."""
     lost = [*_say_lost(recorded, cuts, _lost(recorded, cuts))]
     if lost and not cuts:
         raise VitscopeError(

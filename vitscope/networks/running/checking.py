@@ -120,7 +120,7 @@ def _with_weights(
     root: Path,
     seed: int | None,
 ) -> Iterator[tuple[nn.Module, str]]:
-    """Load the checkpoint of a network, if it is on this machine."""
+    """Yield a network, with its checkpoint if that is on this machine, and describe its weights."""
     if seed is not None:
         first = "with its first weights, since it is to be trained here"
         yield drawn_network(network, seed).eval(), first

@@ -63,7 +63,7 @@ DEFAULTS: dict[str, Any] = {
     "stem": False,
     "drop_path_rate": 0.0,
 }
-# The window has this side on the maps of 224-pixel images behind a stem, whose sides it divides.
+# This window side divides the sides of the maps of 224-pixel images behind a stem.
 WINDOW_BEHIND_STEM = 7
 EXPANSION = {"basic": 1, "bottleneck": 4}
 
