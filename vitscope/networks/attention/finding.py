@@ -34,7 +34,7 @@ CHANNELS_ATTEND = "channels attend to channels there, and not positions to posit
 
 @dataclass(frozen=True)
 class FoundAttention:
-    """The attention of a network in order; and which cannot be read, each with its reason."""
+    """Lists the attention of a network in order, and what cannot be read with the reason."""
 
     attentions: list[Attention]
     refused: dict[str, str]
@@ -59,7 +59,7 @@ def find_attention(
 
 @dataclass(frozen=True)
 class _Place:
-    """A softmax or fused attention of a pass: the nth of its module, before which cut point."""
+    """Says which softmax or fused attention of its module it is, and before which cut point."""
 
     operation: SoftmaxId
     index: int
@@ -68,7 +68,7 @@ class _Place:
 def _find_softmaxes(
     model: nn.Module, run: Run, images: Tensor, cut_points: Sequence[CutPoint]
 ) -> dict[OperationId, _Place]:
-    """Return all softmaxes and fused attentions of a pass, by what is known of recorded ones."""
+    """Return all softmaxes and fused attentions of a pass, by their ids in a recorded pass."""
     softmaxes: dict[OperationId, _Place] = {}
     passed = 0
 
@@ -87,7 +87,7 @@ def _find_softmaxes(
 
 
 class _Factors(NamedTuple):
-    """Queries and keys, the module that multiplies them, and whether keys are transposed there."""
+    """Holds queries and keys, the module that multiplies them, and whether keys are transposed."""
 
     query: Value
     key: Value
@@ -127,7 +127,7 @@ class _AttentionFinder:
         return FoundAttention(found, refused)
 
     def _unread(self, read: set[int]) -> Iterator[str]:
-        """Yield the modules of products of two values that weigh a third, and are no softmax's."""
+        """Yield the modules that weigh a third value by a product of two without a softmax."""
         for index, operation in enumerate(self._flow.operations):
             if index in self._needed and self._multiplies(index):
                 behind = self._behind(index)
@@ -139,7 +139,7 @@ class _AttentionFinder:
         return operation.name in PRODUCTS and len(factors_of(operation)) == 2
 
     def _behind(self, product: int) -> set[int]:
-        """Return what is computed of a product, up to the next layers or products."""
+        """Return what is computed from a product, up to the next layers or products."""
         waiting, seen = [product], set[int]()
         while waiting:
             for user in self._users.get(waiting.pop(), []):
@@ -150,7 +150,7 @@ class _AttentionFinder:
         return seen
 
     def _factors(self, index: int, operation: Operation) -> "_Factors | None":
-        """Return what an operation is the attention of, or None."""
+        """Return the queries and keys if an operation is their attention, or None."""
         if is_fused_attention(operation.name):
             query, key = operation.args[:2]
             both = isinstance(query, Value) and isinstance(key, Value)
@@ -165,7 +165,7 @@ class _AttentionFinder:
         return _Factors(query, key, multiplied.module, True)
 
     def _product_before(self, softmax: int) -> int | None:
-        """Return the product of two values that a softmax is of, scaled, biased or masked."""
+        """Return the product of two values behind a softmax, perhaps scaled, biased or masked."""
         size = np.prod(self._flow.operations[softmax].shape)
         waiting, seen = [softmax], {softmax}
         while waiting:
@@ -194,7 +194,7 @@ class _AttentionFinder:
                 raise _RefusedError(moved)
         else:
             queries, keys = self._places(query, -1), self._places(key, -1)
-            # Heads of queries, so many in a row, may share a head of keys.
+            # Several consecutive heads of queries may share one head of keys.
             keys = keys.repeat(len(queries) // len(keys), axis=0)
         return _arrange(name, place, queries, keys, self._flow.images, self._is_mixed(index))
 
@@ -203,7 +203,7 @@ class _AttentionFinder:
     ) -> npt.NDArray[np.float64]:
         """Return image, row and column of all queries or keys: (leading, queries or keys, 3).
 
-        Refused, as `varying` says, is what has other places for other channels.
+        Refuse values whose places differ between channels, as `varying` tells.
         """
         positions, shape = self._tracer.positions(value), self._flow.shape_of(value)
         if positions is None:
@@ -247,7 +247,7 @@ def _arrange(
     images: int,
     mixed: bool,
 ) -> Attention:
-    """Return an attention, whose places before queries and keys are images, windows and heads."""
+    """Return an attention; the dimensions before queries and keys are images, windows and heads."""
     of_image, inner = _images(np.concatenate([queries[..., 0], keys[..., 0]], 1), images)
     groups: list[list[int]] | None = None
     for image in range(images):
@@ -275,7 +275,7 @@ def _arrange(
 
 
 def _images(places: npt.NDArray[np.float64], images: int) -> tuple[npt.NDArray[np.int64], int]:
-    """Return the image of every place, and how many places in a row are of the same."""
+    """Return the image of every place, and how many consecutive places share an image."""
     least = np.where(np.isnan(places), np.inf, places).min(axis=1)
     most = np.where(np.isnan(places), -np.inf, places).max(axis=1)
     if (least != most).any():
@@ -289,7 +289,7 @@ def _images(places: npt.NDArray[np.float64], images: int) -> tuple[npt.NDArray[n
 
 
 def _windows(queries: npt.NDArray[np.float64], keys: npt.NDArray[np.float64]) -> list[list[int]]:
-    """Return the heads of each window: places with the same queries and the same keys."""
+    """Group heads by window: those of one window have the same queries and the same keys."""
     groups: dict[bytes, list[int]] = {}
     for place, (of_queries, of_keys) in enumerate(zip(queries, keys, strict=True)):
         where = np.concatenate([of_queries, of_keys]).round(DIGITS)

@@ -30,18 +30,18 @@ from vitscope.networks.finding.positions import Positions, Tracer
 
 Array = npt.NDArray[Any]
 
-# The most class tokens and registers that stand before the tokens of positions.
+# Count at most this many class tokens and registers before the tokens of positions.
 MOST_PREFIX = 8
-# Biases of one offset are equal if they differ by less than this share of the largest.
+# Treat biases of one offset as equal if they differ by less than this share of the largest.
 EQUAL = 1e-5
 
 
 @dataclass(frozen=True)
 class PositionBias:
-    """The biases of a layer by offset, (heads, 2 rows - 1, 2 columns - 1), and its module.
+    """Holds the biases of a layer by offset, (heads, 2 rows - 1, 2 columns - 1), and its module.
 
-    In the middle is the bias of a position to itself; to the right, of a query to keys on its
-    right. Where all heads of a layer have one bias, it is `shared`, and there once.
+    The bias of a position to itself is in the middle; biases of a query to keys on its right are to
+    the right of it. If all heads of a layer have one bias, it is `shared` and stored once.
     """
 
     module: str
@@ -50,7 +50,7 @@ class PositionBias:
 
 
 def position_biases(model: nn.Module, network: Mapping[str, Any]) -> list[PositionBias]:
-    """Return the biases of all layers of a model with weights, which a study describes."""
+    """Return the biases of all layers of a model with weights, described by a study."""
     flow = record_with_values(model, network)
     branches = Branches(flow)
     found = []
@@ -70,7 +70,7 @@ def position_biases(model: nn.Module, network: Mapping[str, Any]) -> list[Positi
 
 
 def _find_additions(flow: Dataflow) -> Iterator[tuple[Operation, Constant, Value]]:
-    """Yield the additions of a constant, as large as from all positions to all, to a value."""
+    """Yield the operations that add a constant to a value, where it covers all position pairs."""
     for operation in flow.operations:
         if operation.name not in ADDITIONS:
             continue
@@ -85,7 +85,7 @@ def _find_additions(flow: Dataflow) -> Iterator[tuple[Operation, Constant, Value
 
 
 def _attends(flow: Dataflow, branches: Branches, value: Value) -> bool:
-    """Tell whether a value is a product of queries and keys, or one that was scaled or moved."""
+    """Tell whether a value is a product of queries and keys, perhaps scaled or moved."""
     size = np.prod(flow.shape_of(value))
     while True:
         operation = flow.operations[value.operation]
@@ -98,16 +98,16 @@ def _attends(flow: Dataflow, branches: Branches, value: Value) -> bool:
 
 
 def _heads(shape: Sequence[int], images: int) -> int:
-    """Return how many heads products of a shape have; they may share a dimension with images."""
+    """Return how many heads products of a shape have; heads and images may share a dimension."""
     return shape[-3] if len(shape) > 3 else shape[0] // images
 
 
 def _of_windows(added: Tensor, shape: Sequence[int], flow: Dataflow) -> Array | None:
-    """Return what is added by offset, in the first window in which nothing else is added."""
+    """Return the biases by offset, from the first window to which nothing else is added."""
     side, image = shape[-1], flow.operations[0].shape[2:]
     biases = added.detach().double().cpu()
     if len(shape) == 3 and len(biases) > 1 and biases.ndim == 3:
-        # Images and heads are one dimension.
+        # Images and heads share one dimension.
         biases = biases.reshape(flow.images, -1, side, side)[:1]
     biases = biases[(None,) * max(0, 4 - biases.ndim)]
     for window in biases.flatten(0, -4).numpy():
@@ -120,10 +120,10 @@ def _of_windows(added: Tensor, shape: Sequence[int], flow: Dataflow) -> Array | 
 def by_offset(biases: Array, image: Sequence[int]) -> Array | None:
     """Return biases (heads, tokens, tokens) by offset; None if they depend on anything else.
 
-    Tokens are row by row on a grid, the nearest to a square one that fits. Behind tokens without a
-    position they are on a square one, or on one of the proportion of an `image`, (height, width).
+    Tokens lie row by row on the grid nearest to a square that fits. If tokens without a position
+    come first, the grid is square or has the proportion of an `image`, (height, width).
     """
-    # A mask has two values.
+    # Skip masks: they have only two values.
     if not np.isfinite(biases).all() or len(np.unique(biases)) < 3:
         return None
     tokens = biases.shape[-1]
@@ -143,7 +143,7 @@ def _grids(positions: int) -> list[tuple[int, int]]:
 
 
 def _table(biases: Array, rows: int, columns: int) -> Array | None:
-    """Return biases by offset on a grid, if all pairs of one offset have the same."""
+    """Return biases by offset on a grid, if all pairs with one offset have the same bias."""
     row, column = np.divmod(np.arange(rows * columns), columns)
     down = row[None, :] - row[:, None] + rows - 1
     right = column[None, :] - column[:, None] + columns - 1
@@ -160,9 +160,10 @@ def _table(biases: Array, rows: int, columns: int) -> Array | None:
 
 @dataclass(frozen=True)
 class PositionEmbedding:
-    """A position embedding as a map, (channels, rows, columns), and what it is called.
+    """Holds a position embedding as a map, (channels, rows, columns), and its name.
 
-    Where it is no parameter itself but made of some, it has the name of the module that adds it.
+    If it is computed from parameters and is not one itself, it takes the name of the module that
+    adds it.
     """
 
     name: str
@@ -170,7 +171,7 @@ class PositionEmbedding:
 
 
 def position_embedding(model: nn.Module, network: Mapping[str, Any]) -> PositionEmbedding:
-    """Return the position embedding of a model with weights, which a study describes."""
+    """Return the position embedding of a model with weights, described by a study."""
     recorded = RecordedPass(model, record_with_values(model, network))
     for index in recorded.dominators:
         operation = recorded.operations[index]
@@ -187,7 +188,7 @@ def position_embedding(model: nn.Module, network: Mapping[str, Any]) -> Position
 
 
 def _find_constant(operation: Operation) -> Constant | None:
-    """Return the constant that an operation adds to a value, if it does."""
+    """Return the constant that an operation adds to a value, if any."""
     constants = [arg for arg in operation.args if isinstance(arg, Constant)]
     values = [arg for arg in operation.args if isinstance(arg, Value)]
     adds = operation.name in ADDITIONS and len(constants) == len(values) == 1
@@ -195,7 +196,7 @@ def _find_constant(operation: Operation) -> Constant | None:
 
 
 def _differs(constant: Constant, operation: Operation, layout: Layout) -> bool:
-    """Tell whether a constant is as large as a map along a dimension of positions."""
+    """Tell whether a constant is as large as the map along a dimension of positions."""
     ahead = len(operation.shape) - len(constant.shape)
     spatial = (at - ahead for at, letter in enumerate(layout.order) if letter in "hwl")
     return any(at >= 0 and constant.shape[at] > 1 for at in spatial)
@@ -203,7 +204,7 @@ def _differs(constant: Constant, operation: Operation, layout: Layout) -> bool:
 
 @dataclass(frozen=True)
 class Projection:
-    """The filters of a layer, (filters, channels, rows, columns), and the module that it is in."""
+    """Holds the filters of a layer, (filters, channels, rows, columns), and the layer's module."""
 
     module: str
     filters: Tensor
@@ -235,7 +236,7 @@ def _of_convolution(operation: Operation) -> Tensor:
 
 
 def _factors(operation: Operation) -> tuple[Value, int, Tensor] | None:
-    """Return what a matrix is multiplied by, along which dimension, and the matrix: (out, in)."""
+    """Return the value that a matrix multiplies, the dimension, and the matrix: (out, in)."""
     left, right = operation.args[-2:]
     if isinstance(left, Value) and isinstance(right, Constant):
         return left, -1, right.tensor.mT
@@ -245,7 +246,7 @@ def _factors(operation: Operation) -> tuple[Value, int, Tensor] | None:
 
 
 def _of_product(flow: Dataflow, operation: Operation) -> Tensor:
-    """Return the weights of a linear layer as filters: which pixel each one takes is traced."""
+    """Return the weights of a linear layer as filters, by tracing which pixel each weight takes."""
     factors = _factors(operation)
     assert factors is not None
     value, dimension, matrix = factors
@@ -266,9 +267,9 @@ def _of_product(flow: Dataflow, operation: Operation) -> Tensor:
 
 
 def _pixels(flow: Dataflow, value: Value, dimension: int) -> Tensor | None:
-    """Return channel, row and column of the values that the first vector of a product takes."""
+    """Return channel, row and column of the values in the first vector that a product takes."""
     channels, height, width = flow.operations[0].shape[1:]
-    # Coordinates of any kind are moved as values are.
+    # Coordinates of any kind move as values do.
     axes = (
         torch.arange(count, dtype=torch.float32).view([-1 if d == at else 1 for d in range(4)])
         for at, count in ((1, channels), (2, height), (3, width))

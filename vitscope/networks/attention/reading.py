@@ -33,12 +33,12 @@ from vitscope.networks.finding.operations import (
     plain_name,
 )
 
-# Bytes of attention that are computed at once: what is made of it stays in the cache of a core.
+# Compute this many bytes of attention at once: the results then stay in the cache of a core.
 BYTES_AT_ONCE = 4 << 20
 
 
 class SoftmaxId(NamedTuple):
-    """The nth softmax or fused attention that a module computes in a pass."""
+    """Names the nth softmax or fused attention that a module computes in a pass."""
 
     module: str
     nth: int
@@ -46,13 +46,14 @@ class SoftmaxId(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Attention:
-    """Where queries attend to keys: in windows, that may be all of the image, and by heads.
+    """Says where queries attend to keys, by windows (perhaps the whole image) and by heads.
 
-    `queries` and `keys` say where each is, as shares of the image's height and width: (windows,
-    queries or keys, 2); NaN for what has no place, such as the class token. All dimensions
-    before these two are one: images vary in it every `inner` places, and `arrangement` says which
-    of the other places are the heads of each window. `index` is the cut point behind it. Heads
-    are `mixed` where the network does not multiply the values by what it reads.
+    `queries` and `keys` give each position as shares of the image's height and width: (windows,
+    queries or keys, 2). Tokens without a position, such as the class token, are NaN. All dimensions
+    before queries and keys are merged into one: in it the image changes every `inner` places, and
+    `arrangement` says which of the other places are the heads of each window. `index` is the cut
+    point behind the attention. Heads are `mixed` if the network does not multiply the values by
+    what is read here.
     """
 
     name: str
@@ -67,24 +68,24 @@ class Attention:
 
     @property
     def windows(self) -> int:
-        """Return how many windows an image has."""
+        """Return the number of windows in an image."""
         return len(self.queries)
 
     def places(self, images: int, first: int, last: int, heads: slice) -> npt.NDArray[np.int64]:
-        """Return where some of so many images lie in the dimensions that are one, in order."""
+        """Return where some of `images` images lie in the merged dimension, in order."""
         outer, inner = np.divmod(self.arrangement, self.inner)
         numbers = np.arange(first, last)[:, None]
         places: npt.NDArray[np.int64] = (outer * images + numbers) * self.inner + inner
         return places.reshape(last - first, self.windows, self.heads)[:, :, heads]
 
 
-# Takes attention, and which it is among those that are read.
+# Takes the position of an attention among those that are read, and its weights.
 Sink = Callable[[int, "Weights"], None]
 
 
 @dataclass(frozen=True)
 class Piece:
-    """Attention of some images and heads: (images, windows, heads, queries, keys)."""
+    """Holds the attention of some images and heads: (images, windows, heads, queries, keys)."""
 
     images: slice
     heads: slice
@@ -92,7 +93,7 @@ class Piece:
 
 
 class Weights:
-    """The attention of a batch at one place of a network, computed piece by piece."""
+    """Computes the attention of a batch at one place of a network, piece by piece."""
 
     def __init__(self, attention: Attention, images: int, source: "_Softmax | _Fused") -> None:
         self.attention, self.images = attention, images
@@ -100,11 +101,11 @@ class Weights:
 
     @property
     def computed(self) -> Tensor | None:
-        """The tensor that the network has computed; None where one operation does all of it."""
+        """The attention tensor that the network computed; None if one operation does it all."""
         return self._source.result if isinstance(self._source, _Softmax) else None
 
     def of(self, values: Tensor) -> "Weights":
-        """Return other values for each query and key, laid out as what the network has computed."""
+        """Return other values for each query and key, laid out like the network's attention."""
         return Weights(self.attention, self.images, _Softmax(values))
 
     def pieces(self) -> Iterator[Piece]:
@@ -125,7 +126,7 @@ class Weights:
 
 
 def _at(tensor: Tensor, places: npt.NDArray[np.int64]) -> Tensor:
-    """Take places of the dimensions before the last two, as if these were one."""
+    """Take places along the dimensions before the last two, as if they were one dimension."""
     flat = tensor.reshape(-1, *tensor.shape[-2:])
     first, last = int(places[0]), int(places[-1])
     if last - first + 1 == len(places) and (np.diff(places) == 1).all():
@@ -134,7 +135,7 @@ def _at(tensor: Tensor, places: npt.NDArray[np.int64]) -> Tensor:
 
 
 class _Softmax:
-    """Attention that the network has computed."""
+    """Reads attention that the network has computed."""
 
     def __init__(self, result: Tensor) -> None:
         self.result = result
@@ -146,7 +147,7 @@ class _Softmax:
 
 
 class _Fused:
-    """Attention that one operation computes with its use: again, from what that was given."""
+    """Recomputes the attention that one operation both computes and uses, from its operands."""
 
     def __init__(self, function: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> None:
         names = [argument.name for argument in function._schema.arguments]
@@ -173,12 +174,12 @@ class _Fused:
             else:
                 scores = scores + mask
         masked = self._causal or self._mask is not None
-        # Where all keys are masked nothing is taken, as the operation itself has it.
+        # Take nothing where all keys are masked, as the operation itself does.
         softmax: Callable[[Tensor, int], Tensor] = torch._safe_softmax if masked else torch.softmax
         return softmax(scores, -1)
 
     def _mask_at(self, places: npt.NDArray[np.int64]) -> Tensor:
-        """Return the mask of some places; it may be one for several of them."""
+        """Return the mask of some places, some of which may share one mask."""
         assert self._mask is not None
         leading = self.shape[:-2]
         mask = self._mask[(None,) * (len(self.shape) - self._mask.ndim)]
@@ -190,7 +191,7 @@ class _Fused:
 
 
 def _flex_weights(function: Any, args: Args, kwargs: Kwargs) -> Tensor:
-    """Return the weights of FlexAttention: what it makes of the identity in place of the values.
+    """Return the weights of FlexAttention, by applying it to the identity in place of the values.
 
     Only the operation itself knows what the functions that change and mask its scores do.
     """
@@ -202,7 +203,7 @@ def _flex_weights(function: Any, args: Args, kwargs: Kwargs) -> Tensor:
 
 
 def _source(function: Any, args: Args, kwargs: Kwargs, result: Any) -> "_Softmax | _Fused":
-    """Return where the weights of an attention are read."""
+    """Return the object that reads the weights of an attention."""
     name = plain_name(function)
     if name == FLEX_ATTENTION:
         return _Softmax(_flex_weights(function, args, kwargs))
@@ -210,21 +211,21 @@ def _source(function: Any, args: Args, kwargs: Kwargs, result: Any) -> "_Softmax
 
 
 def in_heads_of(query: Tensor, key: Tensor) -> Tensor:
-    """Return keys or values, which some heads of queries may share, with one for each head."""
+    """Repeat keys or values that several heads of queries share, so that each head has its own."""
     if query.ndim > 2 and key.shape[-3] not in (1, query.shape[-3]):
         key = key.repeat_interleave(query.shape[-3] // key.shape[-3], -3)
     return key
 
 
 def _as_one(query: Tensor, key: Tensor) -> tuple[Tensor, Tensor]:
-    """Return queries and keys of the same images and heads, some of which may share keys."""
+    """Return queries and keys of the same images and heads; several heads may share keys."""
     key = in_heads_of(query, key)
     leading = np.broadcast_shapes(query.shape[:-2], key.shape[:-2])
     return query.expand(*leading, -1, -1), key.expand(*leading, -1, -1)
 
 
 class Counting(ModuleMode):  # type: ignore[no-untyped-call]
-    """Counts the softmaxes and fused attentions of modules, and shows each."""
+    """Counts the softmaxes and fused attentions of modules, and reports each one."""
 
     def __init__(
         self, model: nn.Module, see: Callable[[SoftmaxId, Any, Args, Kwargs, Any], None]
@@ -234,12 +235,12 @@ class Counting(ModuleMode):  # type: ignore[no-untyped-call]
         self._softmaxes: Counter[str] = Counter()
 
     def begin(self, images: int) -> None:
-        """Begin a pass of so many images."""
+        """Begin a pass of `images` images."""
         super().begin(images)
         self._softmaxes.clear()
 
     def run(self, function: Any, args: Args, kwargs: Kwargs) -> Any:
-        """Run an operation, and show it if it may be attention."""
+        """Run an operation, and report it if it may be attention."""
         result = function(*args, **kwargs)
         name = plain_name(function)
         if name in SOFTMAXES or is_fused_attention(name):
@@ -261,7 +262,7 @@ def attending(model: nn.Module, attentions: Sequence[Attention], sink: Sink) -> 
 
 
 class _Reader(Counting):  # type: ignore[no-untyped-call]
-    """Shows the attentions that are wanted, and refuses a pass that has others."""
+    """Reports the requested attentions, and refuses a pass that has others."""
 
     def __init__(self, model: nn.Module, attentions: Sequence[Attention], sink: Sink) -> None:
         super().__init__(model, self._read)
@@ -270,7 +271,7 @@ class _Reader(Counting):  # type: ignore[no-untyped-call]
         self._seen = 0
 
     def begin(self, images: int) -> None:
-        """Begin a pass of so many images."""
+        """Begin a pass of `images` images."""
         super().begin(images)
         self._seen = 0
 
@@ -294,7 +295,7 @@ class _Reader(Counting):  # type: ignore[no-untyped-call]
         self._sink(number, Weights(attention, self._images, source))
 
     def end(self, *_: Any) -> None:
-        """Refuse a pass in which some attention was never met."""
+        """Refuse a pass in which some requested attention never occurred."""
         if self._seen < len(self._attentions):
             raise VitscopeError(
                 f"The network took another path than the one that was recorded: it computed "
@@ -305,9 +306,9 @@ class _Reader(Counting):  # type: ignore[no-untyped-call]
 
 @dataclass(frozen=True)
 class Use:
-    """An attention as it was read, the values, and what the network computed of both.
+    """Holds an attention as it was read, the values, and what the network computed from both.
 
-    Each has two dimensions behind one of all places, which is in the order of the network.
+    Each has one dimension of all places, in the order of the network, and two dimensions behind it.
     """
 
     attention: Attention
@@ -318,7 +319,7 @@ class Use:
 
     @property
     def difference(self) -> float:
-        """How far weights times values is from the output, as a share of the largest output."""
+        """The distance of weights times values from the output, relative to the largest output."""
         difference = (self.weights @ self.values - self.output).abs().max()
         return float(difference / self.output.abs().max())
 
@@ -333,14 +334,14 @@ class Use:
 def using(
     model: nn.Module, attentions: Sequence[Attention], see: Callable[[Use], None]
 ) -> Iterator[None]:
-    """Call `see` where attention that is not mixed has been used, in passes in the block."""
+    """Call `see` whenever a pass in the block uses attention that is not mixed."""
     mode = _Using(see)
     with attending(model, attentions, mode.read), mode:
         yield
 
 
 class _Using(OperationMode):  # type: ignore[no-untyped-call]
-    """Finds the product of the attention that was read last and its values."""
+    """Finds the product of the most recently read attention and its values."""
 
     def __init__(self, see: Callable[[Use], None]) -> None:
         super().__init__()
@@ -348,7 +349,7 @@ class _Using(OperationMode):  # type: ignore[no-untyped-call]
         self._last: tuple[Attention, int, Tensor] | None = None
 
     def read(self, _: int, weights: Weights) -> None:
-        """Take attention, whose product with values is to follow."""
+        """Take attention whose product with values is still to come."""
         attention = weights.attention
         if attention.mixed:
             return
@@ -362,7 +363,7 @@ class _Using(OperationMode):  # type: ignore[no-untyped-call]
         self._last = attention, weights.images, read
 
     def run(self, function: Any, args: Args, kwargs: Kwargs) -> Any:
-        """Run an operation, and show it if it is the product."""
+        """Run an operation, and report it if it is the product."""
         result = function(*args, **kwargs)
         if self._last is None:
             return result
@@ -385,9 +386,10 @@ class _Using(OperationMode):  # type: ignore[no-untyped-call]
 def _products(
     left: Tensor, right: Tensor, output: Tensor, read: torch.Size
 ) -> list[tuple[Tensor, Tensor]]:
-    """Return values and output of a product, as attention on the left has them.
+    """Return values and output of a product, arranged for attention on the left.
 
-    Where it is on the right, all are transposed; both are returned where both could be.
+    If attention is on the right, transpose everything; return both readings where both are
+    possible.
     """
     found: list[tuple[Tensor, Tensor]] = []
     if min(left.ndim, right.ndim) < 2:
@@ -403,12 +405,12 @@ def _flat(tensor: Tensor) -> Tensor:
     return tensor.reshape(-1, *tensor.shape[-2:]).float().cpu()
 
 
-# Of the largest output: what rounding makes of float32, and how many times that of other types.
+# Tolerate these shares of the largest output: for float32, and as roundings of other types.
 TOLERANCE, ROUNDINGS = 1e-4, 4
 
 
 def unlike(model: nn.Module, attentions: Sequence[Attention], images: Tensor) -> list[str]:
-    """Say of which attention the output is not what was read times the values."""
+    """Name the attentions whose output is not the attention read times the values."""
     tolerance = max(TOLERANCE, ROUNDINGS * torch.finfo(own_type(model)).eps)
     return [
         f"the attention of {quoted(name)} is not what was read of it"
@@ -421,9 +423,10 @@ def unlike(model: nn.Module, attentions: Sequence[Attention], images: Tensor) ->
 def differences(
     model: nn.Module, attentions: Sequence[Attention], images: Tensor
 ) -> Mapping[str, float]:
-    """Return how far attention times values is from what the network computed of them.
+    """Return how far attention times values is from what the network computed.
 
-    For each attention by its name, as a share of the largest output; mixed heads are left out.
+    Results are keyed by the name of the attention, as a share of the largest output; mixed heads
+    are left out.
     """
     found: dict[str, float] = {}
 

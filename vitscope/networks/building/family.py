@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 COUNT: dict[str, Any] = {"type": "integer", "minimum": 1}
 COUNTS: dict[str, Any] = {"type": "array", "items": COUNT}
-# What many keys are.
+# List the schemas that many keys share.
 VALUES: dict[str, dict[str, Any]] = {
     "text": {"type": "string"},
     "flag": {"type": "boolean"},
@@ -38,7 +38,7 @@ VALUES: dict[str, dict[str, Any]] = {
     "depth of a ResNet": {"enum": [18, 34, 50, 101, 152]},
     "residual block": {"enum": ["basic", "bottleneck"]},
 }
-# Keys of several families.
+# List the keys that several families share.
 USUAL: dict[str, tuple[str, str] | dict[str, Any]] = {
     "block": ("residual block", "The kind of residual block."),
     "blocks": ("counts of four stages", "Blocks of each stage."),
@@ -61,7 +61,7 @@ USUAL: dict[str, tuple[str, str] | dict[str, Any]] = {
 
 @dataclass(frozen=True)
 class Family:
-    """What the rest of the project knows about a kind of network.
+    """Describes a kind of network to the rest of the project.
 
     `network` builds one from `arch`, a number of classes, the size of images and their channels;
     `without_values` says whether that works on the meta device.
@@ -80,10 +80,10 @@ class Family:
     ) -> "nn.Module":
         """Build the network that `arch` describes, with its random initialization.
 
-        Without classes it has no classifier: networks are then built for 0 classes. `output` is
-        which tensor of several its logits are.
+        Without classes it has no classifier, and is built for 0 classes. `output` chooses its
+        logits among several tensors.
         """
-        # Imported here: a family is known without torch.
+        # Import here, so that a family is known without torch.
         from vitscope.networks.building.networks import adapt, why_no_classifier
 
         try:
@@ -134,7 +134,7 @@ def _expand(key: tuple[str, str] | dict[str, Any]) -> dict[str, Any]:
 
 
 def prepare(name: str, arch: Mapping[str, Any], folder: Path, where: str) -> dict[str, Any]:
-    """Check what the schema of `arch` cannot, and return it as jobs take it.
+    """Check what the schema of `arch` cannot, and return `arch` in the form that jobs take.
 
     Paths in it are relative to `folder`, the study's; `where` is its place in the study.
     """
@@ -146,9 +146,9 @@ def prepare(name: str, arch: Mapping[str, Any], folder: Path, where: str) -> dic
 
 
 def complete(name: str, arch: Mapping[str, Any]) -> dict[str, Any]:
-    """Return `arch` with what the family builds where it says nothing: `DEPTHS` and `DEFAULTS`.
+    """Return `arch`, completed with the family's defaults from `DEPTHS` and `DEFAULTS`.
 
-    A published depth is the blocks that it stands for.
+    A published depth becomes the blocks that it stands for.
     """
     depths = _literal(name, "DEPTHS") or {}
     published = depths[arch["depth"]] if depths and "depth" in arch else {}
@@ -159,7 +159,7 @@ def complete(name: str, arch: Mapping[str, Any]) -> dict[str, Any]:
 
 @cache
 def _literal(family: str, name: str) -> Any:
-    """Return what a name is in the source of a family, without running it; None if it is not."""
+    """Return the value of a name in a family's source, without running it; None if it has none."""
     _check(family)
     spec = importlib.util.find_spec(module_of(family))
     if spec is None or spec.origin is None:
@@ -179,7 +179,7 @@ def find_family(name: str) -> Family:
 
 
 def build_network(network: Mapping[str, Any]) -> "nn.Module":
-    """Build the network of a model of a study, which is described as `Study.network` does."""
+    """Build the network of a model of a study, described in the form of `Study.network`."""
     return find_family(network["family"]).build(
         network["arch"],
         network["classes"],

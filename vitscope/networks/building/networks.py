@@ -14,16 +14,16 @@ from torch.utils.hooks import RemovableHandle
 from vitscope.errors import VitscopeError, nearest, quoted
 from vitscope.networks.building.family import build_network, find_family
 
-# Which tensor of several the logits are: its name, or its number from 0.
+# Choose the logits among several tensors by name, or by number from 0.
 Output = int | str | None
-# How networks call the module that their logits come from.
+# Networks give these names to the module that computes their logits.
 HEADS = frozenset({"head", "heads", "fc", "classifier", "last_linear"})
 
 
 def adapt(network: nn.Module, *, logits: bool, output: Output = None) -> list[RemovableHandle]:
-    """Let a network take images of any type and, with `logits`, return these alone.
+    """Let a network take images of any type and, with `logits`, return only its logits.
 
-    With `output` it returns this tensor in any case.
+    With `output`, it always returns that tensor.
     """
     hooks = [network.register_forward_pre_hook(_in_own_type)]
     if logits or output is not None:
@@ -32,28 +32,28 @@ def adapt(network: nn.Module, *, logits: bool, output: Output = None) -> list[Re
 
 
 def own_type(network: nn.Module) -> torch.dtype:
-    """Return the type that a network computes in, which its first weights tell."""
+    """Return the type that a network computes in, which is that of its first weights."""
     tensors = chain(network.parameters(), network.buffers())
     types = (tensor.dtype for tensor in tensors if tensor.is_floating_point())
     return next(types, torch.float32)
 
 
 def why_no_classifier(network: nn.Module) -> str | None:
-    """Return by what a network says that it has no classifier, if it says so.
+    """Return the sign by which a network shows that it has no classifier, if any.
 
     It has 0 classes, as in timm, or its last module is a head that does nothing.
     """
     if getattr(network, "num_classes", None) == 0:
         return "num_classes is 0"
     name, last = [*network.named_modules()][-1]
-    # An entry of a list is called as the list is.
+    # An entry of a list takes the name of the list.
     called = [part for part in name.split(".") if not part.isdecimal()]
     empty = isinstance(last, nn.Identity) and not HEADS.isdisjoint(called[-1:])
     return f"{name} is nn.Identity" if empty else None
 
 
 def widened(tensor: Tensor) -> Tensor:
-    """Return a tensor of 32 bits or more: what is measured is not rounded further."""
+    """Return a tensor of 32 bits or more, so that measures are not rounded further."""
     return tensor.float() if tensor.itemsize < 4 else tensor
 
 
@@ -70,10 +70,10 @@ def _give_logits(network: nn.Module, args: Any, returned: Any, *, output: Output
 
 
 def logits_of(returned: Any, output: Output = None) -> Tensor:
-    """Return the logits from what a network returned: a tensor, or what holds one.
+    """Return the logits from a network's result, which is a tensor or holds one.
 
-    Of several tensors it is `output`; else the entry `logits`, as networks of Hugging Face have
-    it, or the one tensor that there is.
+    Among several tensors, take `output`; otherwise the entry `logits`, which networks of Hugging
+    Face have, or the only tensor.
     """
     named = _entries(returned)
     if output is not None:
@@ -98,7 +98,7 @@ def tensors_of(returned: Any) -> list[Tensor]:
 
 
 def ends_of(returned: Any) -> list[Tensor]:
-    """Return the tensors that what a network computes leads to: its logits, if they are named."""
+    """Return the tensors that a network's computation ends in: its logits, if they are named."""
     named = _entries(returned)
     return [named["logits"]] if "logits" in named else tensors_of(returned)
 
@@ -113,7 +113,7 @@ def _values(returned: Any) -> Mapping[Any, Any]:
 
 
 def _entries(returned: Any) -> dict[str, Tensor]:
-    """Return the tensors that may be chosen, by their names."""
+    """Return the tensors to choose from, by their names."""
     if isinstance(returned, Tensor):
         return {}
     named = _values(returned).items()
@@ -145,7 +145,7 @@ def _advise(named: Mapping[str, Tensor]) -> str:
 
 
 def count_images(network: nn.Module, counted: Callable[[int], object]) -> RemovableHandle:
-    """Tell `counted` of each batch that a network is given how many images it has."""
+    """Call `counted` with the number of images in each batch that a network is given."""
 
     def count(module: nn.Module, args: Any, kwargs: Any) -> None:
         images = next((each for each in (*args, *kwargs.values()) if hasattr(each, "shape")), ())
@@ -169,10 +169,10 @@ def plain_attention(model: nn.Module) -> Iterator[None]:
 
 @contextmanager
 def without_fast_path() -> Iterator[None]:
-    """Switch off the one operation for a whole block of `nn.TransformerEncoder`.
+    """Switch off the single operation for a whole block of `nn.TransformerEncoder`.
 
-    It hides the stream, and runs only where a module has no hook: with it, what is read would
-    depend on where.
+    It hides the stream, and runs only if a module has no hook, so the results of reading would
+    depend on where the network is read.
     """
     enabled = torch.backends.mha.get_fastpath_enabled()
     torch.backends.mha.set_fastpath_enabled(False)
@@ -182,13 +182,13 @@ def without_fast_path() -> Iterator[None]:
         torch.backends.mha.set_fastpath_enabled(enabled)
 
 
-# What a study says of a network: `family`, `arch`, `classes`, `image_size`, and by the length of
-# `mean` its channels.
+# A study describes a network by `family`, `arch`, `classes` and `image_size`, and by the length of
+# `mean`, the number of its channels.
 Network = Mapping[str, Any]
 
 
 def empty_network(network: Network) -> nn.Module:
-    """Build the network of a model of a study, to be filled."""
+    """Build the network of a study's model, to be filled with weights."""
     without_values = find_family(network["family"]).without_values
     device = torch.device("meta" if without_values else "cpu")
     with torch.random.fork_rng(devices=()), device:
@@ -196,28 +196,29 @@ def empty_network(network: Network) -> nn.Module:
 
 
 def drawn_network(network: Network, seed: int = 0) -> nn.Module:
-    """Build the network of a model of a study with its own values, drawn the same every time."""
+    """Build the network of a study's model with its own values, drawn the same way every time."""
     with torch.random.fork_rng(devices=()):
         torch.manual_seed(seed)
         return _uncompiled(build_network(network))
 
 
 def _uncompiled(model: nn.Module) -> nn.Module:
-    """Let a network that compiles parts of itself run step by step, up to the end of the job."""
+    """Let a network that compiles parts of itself run step by step until the job ends."""
     if is_compiled(model):
         torch.compiler.set_stance("force_eager")
     return model
 
 
 def parameter_names(network: Network) -> list[str]:
-    """Return the names of the weights that training changes: all that are no buffers."""
+    """Return the names of the weights that training changes, which excludes buffers."""
     return [name for name, _ in empty_network(network).named_parameters()]
 
 
 def fill(model: nn.Module, state_dict: Mapping[str, Tensor]) -> nn.Module:
-    """Give a model its weights, and return it ready for inference.
+    """Load the weights of a model, and return it ready for inference.
 
-    What no checkpoint stores is there already in a model with values, and computed in one without.
+    Values that no checkpoint stores already exist in a model with values, and are computed in one
+    without.
     """
     if any(tensor.is_meta for tensor in chain(model.parameters(), model.buffers())):
         model.to_empty(device="cpu")
@@ -228,7 +229,7 @@ def fill(model: nn.Module, state_dict: Mapping[str, Tensor]) -> nn.Module:
 
 
 def _compute_buffers(module: nn.Module) -> None:
-    """Compute the buffers that no checkpoint holds, by the method that timm's modules have."""
+    """Compute the buffers that no checkpoint holds, with the method of timm's modules."""
     compute = getattr(module, "init_non_persistent_buffers", None)
     if compute is not None:
         compute()
@@ -241,22 +242,22 @@ def _compute_buffers(module: nn.Module) -> None:
 
 @contextmanager
 def uncompiled() -> Iterator[None]:
-    """Run what is compiled step by step in the block, so that every operation can be seen.
+    """Run compiled code step by step in the block, so that every operation can be seen.
 
-    FlexAttention compiles itself, and fails where a dispatch mode hinders that; so does a network
-    that was compiled as one graph.
+    FlexAttention compiles itself, and fails under a dispatch mode; so does a network that was
+    compiled as one graph.
     """
     with torch.compiler.set_stance("force_eager"):
         yield
 
 
 def original(network: nn.Module) -> nn.Module:
-    """Return the network that one is which `torch.compile` returned, or the network itself."""
+    """Return the network from before `torch.compile`, or the network itself."""
     return getattr(network, "_orig_mod", network)
 
 
 def is_compiled(network: nn.Module) -> bool:
-    """Tell whether a network is compiled, or a module of it."""
+    """Tell whether a network or one of its modules is compiled."""
     return any(
         module._compiled_call_impl is not None or hasattr(module, "_orig_mod")
         for module in network.modules()

@@ -21,36 +21,36 @@ from typing import Any
 from vitscope.errors import VitscopeError, nearest, quoted
 from vitscope.files import python_code
 
-# What of `arch` is no keyword of the function; `code` is a digest, which no study gives.
+# These keys of `arch` are no keywords of the function; `code` is a digest, which no study gives.
 OWN_KEYS = ("file", "module", "make", "code")
-# Code that makes names while it runs: which, its source does not tell.
+# Code that uses these creates names while it runs, which its source does not show.
 MAKING_NAMES = frozenset({"globals", "locals", "vars", "setattr", "exec"})
 INSTALLED = ("site-packages", "dist-packages", Path(sysconfig.get_path("stdlib")).name)
 
 
 @dataclass(frozen=True)
 class OwnCode:
-    """A module of the user's: its absolute file, and its name where imports begin."""
+    """Locates a module of the user's: its absolute file, and its full name for imports."""
 
     file: Path
     module: str
 
     @property
     def root(self) -> Path:
-        """The folder that its imports of other files begin in."""
+        """The folder in which its imports of other files begin."""
         depth = self.module.count(".") + (self.file.name == "__init__.py")
         return self.file.parents[depth]
 
     @property
     def is_installed(self) -> bool:
-        """Whether it lies where packages are installed, beside all others."""
+        """Tell whether it lies where packages are installed, beside all others."""
         return self.root.name in INSTALLED
 
     def files(self) -> dict[str, Path]:
-        """Return the module's file and those beside it that it imports, by their modules."""
+        """Return the module's file and the neighbouring files that it imports, by their modules."""
         if not self.is_installed:
             return python_code.reached([self.module], self._file_of)
-        # To follow the imports of a library takes seconds of every run; it changes as a whole.
+        # Following the imports of a library takes seconds in every run; treat a library as a whole.
         found = self.root.joinpath(self.module.partition(".")[0]).rglob("*.py")
         return {self._module_of(file): file for file in (self.file, *found)}
 
@@ -64,12 +64,12 @@ class OwnCode:
 
 
 def keywords(arch: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what the function is called with."""
+    """Return the keywords with which to call the function."""
     return {key: value for key, value in arch.items() if key not in OWN_KEYS}
 
 
 def shown(file: Path) -> str:
-    """Return the path of a file as messages say it: from the working directory, if it is below."""
+    """Return a file's path for messages: relative to the working directory, if it is below that."""
     here = Path.cwd()
     return str(file.relative_to(here) if file.is_relative_to(here) else file)
 
@@ -97,29 +97,29 @@ def _files_in(folder: Path) -> list[str]:
     try:
         return [path.name for path in folder.glob("*.py") if path.is_file()]
     except OSError:
-        # Not to be read, or with a name that no folder has.
+        # The file cannot be read, or has a name that no folder has.
         return []
 
 
 def _join(folder: Path, file: str) -> Path:
-    # The home of another user is not looked for: such a file is refused as one that is not there.
+    # Do not look up another user's home: such a file is refused as missing.
     return folder / (Path(file).expanduser() if file.startswith("~/") else file)
 
 
 def _absolute(path: Path) -> Path:
-    # What is above it decides which package it is in: no `..` may be left.
+    # Remove every `..`: the folders above a file decide which package it is in.
     return Path(normpath(path.absolute()))
 
 
 def prepare(arch: Mapping[str, Any], folder: Path, where: str) -> dict[str, Any]:
-    """Check what can be known before the code runs, and return `arch` as jobs take it.
+    """Check what can be known before the code runs, and return `arch` in the form that jobs take.
 
-    They take its file and its module, and as `code` a digest of the files that it is made of.
+    Add its file, its module, and as `code` a digest of the files that it consists of.
     """
     own = locate(arch, folder, where)
     code = digest_of(own, where)
     check_call(own, arch["make"], keywords(arch), where, f"{where}.make")
-    # As it was said: what lies in a folder that moves is what it was.
+    # Keep the path as the study gives it: what lies in a folder that moves stays the same.
     said = _join(folder, arch["file"]) if "file" in arch else _below(folder, own.file)
     return {**arch, "file": str(said), "module": own.module, "code": code}
 
@@ -127,9 +127,9 @@ def prepare(arch: Mapping[str, Any], folder: Path, where: str) -> dict[str, Any]
 def check_call(
     own: OwnCode, name: str, given: Mapping[str, Any], where: str, key: str, arguments: int = 0
 ) -> None:
-    """Refuse a function that the source does not have, or that takes other keywords.
+    """Refuse a function that is missing from the source, or that takes other keywords.
 
-    It is called with so many arguments besides. `key` is what messages call the choice of it.
+    It is also called with `arguments` positional arguments. Messages call the choice of it `key`.
     """
     file = shown(own.file)
     if (hiding := own.files().get(own.module)) != own.file:
@@ -143,7 +143,7 @@ def check_call(
             f"{key}: {file} has no function {quoted(name)}; it has "
             f"{', '.join(functions) or 'none'}.{nearest(name, functions)}"
         )
-    # One that is wrapped, or defined in more ways, may take other keywords.
+    # A function that is wrapped, or defined several times, may take other keywords.
     (made, *others) = found or [tree]
     function = _find_called(made)
     if function is not None and not others:
@@ -157,7 +157,7 @@ def _below(folder: Path, file: Path) -> Path:
 
 
 def _name_in_packages(file: Path, where: str) -> str:
-    """Return the name of a module within the packages that its folder is one of."""
+    """Return the name of a module within the packages that contain its folder."""
     parts = [] if file.name == "__init__.py" else [file.stem]
     folder = file.parent
     while (folder / "__init__.py").is_file():
@@ -193,7 +193,7 @@ def _find_installed(name: str) -> ModuleSpec | None:
     try:
         return find_spec(name)
     except ValueError:
-        # A module that is loaded and does not say from where.
+        # The module is loaded and does not say from where.
         return None
 
 
@@ -216,7 +216,7 @@ def digest_of(own: OwnCode, where: str) -> str:
 
 
 def _definitions(body: list[ast.stmt]) -> Iterator[tuple[str, ast.AST]]:
-    """Yield the names that statements of a module define, and by what."""
+    """Yield the names that statements of a module define, and the statements that define them."""
     for node in body:
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
             yield node.name, node
@@ -226,7 +226,7 @@ def _definitions(body: list[ast.stmt]) -> Iterator[tuple[str, ast.AST]]:
                 yield alias.asname or alias.name.partition(".")[0], node
             continue
         for inner in ast.walk(node):
-            # Also what is defined below an `if`, a `try` or a `with`.
+            # Include names that are defined below an `if`, a `try` or a `with`.
             if isinstance(inner, ast.Name) and isinstance(inner.ctx, ast.Store):
                 yield inner.id, node
         for block in ("body", "orelse", "finalbody"):
@@ -240,7 +240,7 @@ def _is_made_here(node: ast.AST) -> bool:
 
 
 def _find_called(made: ast.AST) -> ast.FunctionDef | None:
-    """Return what takes the keywords: a function, or a class's own `__init__`; None if unclear."""
+    """Return the function that takes the keywords, or a class's own `__init__`; None if unclear."""
     if isinstance(made, ast.ClassDef):
         # A decorator or a metaclass may take other keywords.
         if made.decorator_list or made.keywords:
@@ -251,7 +251,7 @@ def _find_called(made: ast.AST) -> ast.FunctionDef | None:
 
 
 def _makes_names(tree: ast.Module) -> bool:
-    """Tell whether a module may have names that its source does not tell."""
+    """Tell whether a module may define names that its source does not show."""
     return any(
         (isinstance(node, ast.Name) and node.id in MAKING_NAMES)
         or (isinstance(node, ast.ImportFrom) and node.names[0].name == "*")
@@ -267,16 +267,16 @@ def _check_keywords(
     place: str,
     arguments: int,
 ) -> None:
-    """Refuse keywords that a function does not take, and the lack of those that it needs.
+    """Refuse keywords that a function does not take, and missing ones that it needs.
 
-    Its first so many arguments are given besides.
+    It also gets its first `arguments` arguments by position.
     """
     parameters = function.args
     if arguments and len(parameters.posonlyargs + parameters.args) < arguments:
         raise VitscopeError(
             f"{place}: {make} takes too few arguments: it is called with {arguments}."
         )
-    # The first argument of a class is the object itself.
+    # The first argument of a class's method is the object itself.
     of_class = function.name == "__init__" and make != "__init__"
     own = parameters.args[of_class + arguments :]
     named = [arg.arg for arg in [*own, *parameters.kwonlyargs]]
@@ -296,9 +296,9 @@ def _check_keywords(
         raise VitscopeError(f"{place}: {make} needs {what}: add it to the arch.")
 
 
-# The files of the code that runs, as Python names them and as messages do.
+# Map the files of the running code from Python's names for them to those in messages.
 _FILES: dict[Path, str] = {}
-# The folder that its imports begin in, if it is none that is installed.
+# List the folder in which its imports begin, unless it is an installed one.
 _FOLDERS: list[str] = []
 
 
@@ -311,7 +311,7 @@ def call(arch: Mapping[str, Any], keywords: Mapping[str, Any]) -> object:
 
 @contextmanager
 def running(own: OwnCode, what: str) -> Iterator[ModuleType]:
-    """Import a user's code and lend its module; an error in it ends in its file and line."""
+    """Import a user's code and lend its module; report an error in it with its file and line."""
     _enter(own)
     try:
         with _leaving_no_bytecode():
@@ -324,7 +324,7 @@ def running(own: OwnCode, what: str) -> Iterator[ModuleType]:
 
 
 def explain_user_error(error: BaseException) -> str | None:
-    """Return the sentence of an error whose traceback leads through a user's code, if it does."""
+    """Return a sentence about an error whose traceback leads through a user's code, if it does."""
     if isinstance(error, SyntaxError) and (file := _FILES.get(Path(error.filename or ""))):
         return f"{file}, line {error.lineno}: {_reason(error)}."
     for frame in reversed(traceback.extract_tb(error.__traceback__)):
@@ -342,7 +342,7 @@ def _reason(error: BaseException) -> str:
 def _enter(own: OwnCode) -> None:
     """Let imports begin in the folder of a user's code.
 
-    Networks may have files of the same name: the last folder's files are imported.
+    Networks may have files of the same name: Python then imports those in the last folder.
     """
     files = own.files()
     if not own.is_installed and [str(own.root)] != _FOLDERS:
@@ -362,7 +362,7 @@ def _enter(own: OwnCode) -> None:
 
 
 def _leave() -> None:
-    """Forget the folder of another network, and the modules that were imported from there."""
+    """Forget the folder of another network, and the modules that were imported from it."""
     while _FOLDERS:
         folder = _FOLDERS.pop()
         if folder in sys.path:
@@ -386,16 +386,16 @@ def _leaving_no_bytecode() -> Iterator[None]:
 
 HERE = Path(__file__).parents[2]
 FAMILIES = Path(__file__).with_name("families")
-# What is called in a module for what it does not have.
+# Python calls this function of a module for names that the module lacks.
 GETS = "__getattr__"
 
 
 def explain_failure(error: Exception) -> str | None:
-    """Return what went wrong within a network; None if it was elsewhere, or in vitscope itself."""
+    """Explain an error raised within a network; None if it came from elsewhere or from vitscope."""
     torch = sys.modules.get("torch")
     if torch is None or torch.__file__ is None:
         return None
-    # What records operations runs between the network and torch, and is none of its code.
+    # Recording code runs between the network and torch, and does not belong to the network.
     frames = list(takewhile(lambda each: not _records(each[0]), walk_tb(error.__traceback__)))
     running = [(frame, frame.f_locals.get("self")) for frame, _ in frames]
     inside = [n for n, (_, it) in enumerate(running) if isinstance(it, torch.nn.Module)]
@@ -413,7 +413,7 @@ def explain_failure(error: Exception) -> str | None:
             f"the network's module ({kind}) has no '{missing}', which models of its family have: "
             f"choose the family that fits it."
         )
-    # What comes before the first module runs the network: torch's own modules fail in torch alone.
+    # Before the first module, frames run the network: torch's own modules fail in torch alone.
     if not known and own and own[-1] > inside[0]:
         return None
     modules = root.named_modules() if isinstance(root, torch.nn.Module) else ()
@@ -427,7 +427,7 @@ def explain_failure(error: Exception) -> str | None:
 
 
 def _is_of_networks(file: Path) -> bool:
-    """Tell whether a file may be of a network: one of others, or of a family."""
+    """Tell whether a file may belong to a network: one of others, or one of a family."""
     return not file.is_relative_to(HERE) or file.is_relative_to(FAMILIES)
 
 

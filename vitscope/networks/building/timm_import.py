@@ -8,8 +8,8 @@ from types import ModuleType
 
 import torch
 
-# A torchvision that was built for CUDA cannot load its compiled operators beside a CPU-only torch.
-# It runs well without them, except that its import attaches shape functions to these two.
+# A torchvision built for CUDA cannot load its compiled operators beside a CPU-only torch. It runs
+# well without them, but its import attaches shape functions to these two.
 UNDECLARED = {
     "nms": "(Tensor dets, Tensor scores, float iou_threshold) -> Tensor",
     "qnms": "(Tensor dets, Tensor scores, float iou_threshold) -> Tensor",
@@ -22,13 +22,13 @@ def import_timm(name: str = "timm") -> ModuleType:
     """Import timm, or a module of it or of torchvision."""
     declare()
     with warnings.catch_warnings():
-        # timm imports tqdm, which would warn every notebook that has no ipywidgets.
+        # timm imports tqdm, which would warn in every notebook without ipywidgets.
         warnings.filterwarnings("ignore", message="IProgress not found")
         return importlib.import_module(name)
 
 
 def declare() -> None:
-    """Declare what `import torchvision` expects, where its own operators cannot be loaded."""
+    """Declare what `import torchvision` expects, if its own operators cannot be loaded."""
     missing = [name for name in UNDECLARED if not hasattr(torch.ops.torchvision, name)]
     if not missing or _loads_its_operators():
         return

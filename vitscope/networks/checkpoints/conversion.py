@@ -40,7 +40,7 @@ _FILE_DTYPES = {
 
 def write_weights(path: Path, weights: Mapping[str, Tensor], metadata: Mapping[str, str]) -> None:
     """Write a state dict; the same weights and metadata always give the same bytes."""
-    # The writer of the safetensors library orders the metadata anew in each process.
+    # The safetensors library writes the metadata in a different order in each process.
     tensors = {
         name: (_dtype(name, tensor), tuple(tensor.shape)) for name, tensor in weights.items()
     }
@@ -50,7 +50,7 @@ def write_weights(path: Path, weights: Mapping[str, Tensor], metadata: Mapping[s
 
 
 def sha256_of(weights: Mapping[str, Tensor]) -> str:
-    """Return a digest of a state dict: of its names, types, shapes and values."""
+    """Return a digest of the names, types, shapes and values of a state dict."""
     digest = hashlib.sha256()
     for name, tensor in weights.items():
         digest.update(f"{name} {_dtype(name, tensor)} {tuple(tensor.shape)}\n".encode())
@@ -80,9 +80,10 @@ def read_origin(path: Path) -> dict[str, str]:
 
 
 def load_model(path: Path, network: Network) -> nn.Module:
-    """Build a network and give it the weights of a converted checkpoint, ready for inference.
+    """Build a network and load the weights of a converted checkpoint, ready for inference.
 
-    All jobs compute blocks of `nn.TransformerEncoder` alike: as they are where they are read.
+    All jobs run blocks of `nn.TransformerEncoder` without the fast path, as those that read them
+    must.
     """
     torch.backends.mha.set_fastpath_enabled(False)
     TensorFile(path).verify()
@@ -103,10 +104,9 @@ def convert(
     key: str | None = None,
     ignore: Sequence[str] = (),
 ) -> None:
-    """Write the weights of a foreign file as the safetensors file of a network's own names.
+    """Write the weights of a foreign file as a safetensors file with a network's own names.
 
-    `origin` says in the metadata where the file came from; `key` and `ignore` which of its weights
-    are meant.
+    `origin` says in the metadata where the file came from; `key` and `ignore` select its weights.
     """
     foreign = read_foreign(source, label, sha256, key=key, ignore=ignore)
     model = empty_network(network)
@@ -123,9 +123,9 @@ def convert(
 
 
 def convert_made(network: Network, target: Path, *, label: str, origin: str) -> None:
-    """Write the weights that a user's function gives its network, for all that reads a checkpoint.
+    """Write the weights that a user's function gives its network as a checkpoint.
 
-    What it draws by torch's own random numbers is the same every time.
+    Values drawn by torch's own random numbers are the same every time.
     """
     model = drawn_network(network)
     weights = {name: tensor.detach().cpu() for name, tensor in model.state_dict().items()}
@@ -136,7 +136,7 @@ def convert_made(network: Network, target: Path, *, label: str, origin: str) -> 
 def _about(
     network: Network, model: nn.Module, label: str, origin: str, sha256: str
 ) -> dict[str, str]:
-    """Return what the metadata of a checkpoint say of its network and its file."""
+    """Return the metadata of a checkpoint about its network and its file."""
     return {
         OF: label,
         "source": origin,
@@ -161,7 +161,7 @@ def _choose(foreign: Foreign, network: Network, model: nn.Module) -> tuple[Place
 
 
 def _tell(place: Place, foreign: Foreign, translated: Translated, where: str) -> None:
-    """Say which weights of a file are read, who translated their names, and which have no use."""
+    """Say which weights of a file are read, whose names were translated, and which are unused."""
     others = [quoted(each.key) for each in foreign.places if each is not place]
     if others:
         print(
@@ -183,7 +183,7 @@ def _fit(
     model: nn.Module,
     what: str,
 ) -> StateDict:
-    """Return the weights of a model in its order and types, or say what does not fit."""
+    """Return weights in the order and types of a model; refuse those that do not fit."""
     weights, wanted = translated.weights, model.state_dict()
     named = {id(tensor): place.before + name for name, tensor in place.weights.items()}
     about = _describe(place, foreign, network, model)
@@ -203,7 +203,7 @@ def _check_finite(weights: StateDict, what: str) -> None:
 
 
 def _describe(place: Place, foreign: Foreign, network: Network, model: nn.Module) -> str:
-    """Say of weights that do not fit what is known of them, and where in the file others are."""
+    """Describe weights that do not fit, and where else in the file weights are."""
     about = ""
     layout = find_layout(place.weights)
     if layout is not None:

@@ -25,8 +25,8 @@ from vitscope.files.whole import sha256_of
 
 StateDict = dict[str, Tensor]
 
-# Averaged weights are the ones that training codes evaluate and publish: they come first. Of a
-# student and a teacher the teacher is the average; where it is another network, it does not fit.
+# Try averaged weights first: training codes evaluate and publish them. Between a student and a
+# teacher, the teacher is the average; a teacher that is another network does not fit.
 WRAPPERS = (
     "state_dict_ema",
     "model_ema",
@@ -42,7 +42,7 @@ WRAPPERS = (
     "student",
 )
 DEEPEST_NESTING = 4
-# How many entries of a file a message is made from, and how many it names.
+# Collect at most the first number of entries of a file for a message; name at most the second.
 MOST_ENTRIES = 100
 SHOWN = 8
 GIVE = "give the file of a state dict"
@@ -60,9 +60,9 @@ def dense_tensors(loaded: object) -> StateDict:
 
 
 def find_weights(loaded: object, key: str | None, where: str) -> dict[str, StateDict]:
-    """Return the weights of a file by the entries that hold them, what is averaged first.
+    """Return the weights of a file by the entries that hold them, averaged ones first.
 
-    With a `key`, only what it names is looked at.
+    With a `key`, look only at what it names.
     """
     entry = loaded if key is None else _entry(loaded, key, where)
     found = _innermost(entry, key or "")
@@ -73,12 +73,12 @@ def find_weights(loaded: object, key: str | None, where: str) -> dict[str, State
 
 
 def entries_with_weights(loaded: object) -> list[str]:
-    """Return the entries of a file that hold weights, and how many, for a message."""
+    """Name the entries of a file that hold weights, and how many each holds, for a message."""
     return _in_words({name: count for name, count in _counts(loaded).items() if count})
 
 
 def _counts(loaded: object) -> dict[str, int]:
-    """Return the entries of a file that hold weights, and all that it holds itself."""
+    """Return the number of weights in each entry of a file, and in the file itself."""
     found: dict[str, int] = {}
     seen: set[int] = set()
 
@@ -100,13 +100,13 @@ def _counts(loaded: object) -> dict[str, int]:
 
 
 def _in_words(counts: Mapping[str, int]) -> list[str]:
-    """Return entries as a message tells them."""
+    """Format entries for a message."""
     ends = {0: "", 1: " (1 weight)"}
     return [quoted(name) + ends.get(count, f" ({count} weights)") for name, count in counts.items()]
 
 
 def _innermost(loaded: object, key: str) -> dict[str, StateDict]:
-    """Return the innermost state dicts of a file, by where they are."""
+    """Return the innermost state dicts of a file, by their places."""
     found: dict[str, StateDict] = {}
     seen: set[int] = set()
 
@@ -133,7 +133,7 @@ def _entry(loaded: object, key: str, where: str) -> object:
         names = [name for name in inside if isinstance(name, str)]
         if within := [name for name in names if name.startswith(f"{rest}.")]:
             return {name.removeprefix(f"{rest}."): inside[name] for name in within}
-        # Names may hold dots themselves.
+        # Names may contain dots.
         outer = max((name for name in names if rest.startswith(f"{name}.")), key=len, default=None)
         if outer is None:
             break
@@ -143,7 +143,7 @@ def _entry(loaded: object, key: str, where: str) -> object:
 
 
 def _advice(loaded: object) -> str:
-    """Say what to do where no weights were found."""
+    """Say what to do if no weights were found."""
     counts = _counts(loaded)
     what = "say with `checkpoint.key` which entry is meant" if any(counts.values()) else GIVE
     return f"{_held(_in_words(counts))}{what}"
@@ -160,13 +160,14 @@ def _join_names(place: str, name: str) -> str:
 PREFIXES = ("module.", "_orig_mod.")
 # Weights do not compress, and torch.save does not try.
 LARGEST_EXPANSION = 4
-# A hundred times as many as large networks have.
+# This is a hundred times as many as large networks have.
 MOST_TENSORS = 50_000
 LONGEST_HEADER = 200 * MOST_TENSORS
-# Besides tensors and plain values. Many codes save their options, a bare namespace, with the model.
+# Accept these besides tensors and plain values: many codes save their options, a bare namespace,
+# with the model.
 HARMLESS: list[Any] = [argparse.Namespace]
 LONGEST_NAME = 500
-# What the weights of a network may be before they get the types of the model.
+# Weights may have these types before they get the types of the model.
 PLAIN = frozenset(
     {torch.float16, torch.bfloat16, torch.float32, torch.float64}
     | {torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64, torch.bool}
@@ -176,7 +177,8 @@ PLAIN = frozenset(
 class Place(NamedTuple):
     """An entry of a file that holds weights.
 
-    `key` is empty if the file itself is a state dict. `before` stood before every name.
+    `key` is empty if the file itself is a state dict. `before` is a prefix that was removed from
+    every name.
     """
 
     key: str
@@ -185,10 +187,10 @@ class Place(NamedTuple):
 
 
 class Foreign(NamedTuple):
-    """What a foreign file holds: its SHA-256, and the places of weights in it.
+    """Holds the content of a foreign file: its SHA-256, and the places of weights in it.
 
-    The first place holds the weights that a training code would evaluate. `entries`
-    are all that hold weights of anything, as a message lists them.
+    The first place holds the weights that a training code would evaluate. `entries` lists all that
+    hold any weights, as a message shows them.
     """
 
     places: tuple[Place, ...]
@@ -206,8 +208,8 @@ def read_foreign(
 ) -> Foreign:
     """Read the weights of a file of torch.save or safetensors.
 
-    Nothing in the file is run; if it should have another SHA-256, it is not even read. `key` says
-    which entry holds the weights, `ignore` has patterns of names that are left out.
+    Run nothing in the file; do not even read it if it should have another SHA-256. `key` says which
+    entry holds the weights, `ignore` has patterns of names to leave out.
     """
     _check_readable(path, label)
     digest = sha256_of(path)
@@ -224,7 +226,7 @@ def read_foreign(
     places: list[Place] = []
     for place, tensors in found.items():
         kept = {n: t for n, t in tensors.items() if not any(fnmatchcase(n, p) for p in ignore)}
-        # Only the first place is sure to be used: a fault of another one refuses no file.
+        # Only the first place is sure to be used, so a fault in a later one refuses no file.
         with suppress(VitscopeError) if places else nullcontext():
             _check_plain(kept, where)
             _check_amount(kept, path, where)
@@ -282,7 +284,7 @@ def _check_expansion(path: Path, label: str) -> None:
         with zipfile.ZipFile(path) as archive:
             size = sum(member.file_size for member in archive.infolist())
     except Exception as error:
-        # What Python does not list, torch might read.
+        # Torch might read members that Python does not list.
         raise _damage_error(path, label) from error
     if size > LARGEST_EXPANSION * path.stat().st_size:
         raise VitscopeError(
@@ -298,7 +300,7 @@ def _load_torch(path: Path, label: str, zipped: bool) -> object:
         with torch.serialization.safe_globals(HARMLESS):
             return torch.load(path, map_location="cpu", weights_only=True)
     except Exception as error:
-        # Damaged bytes make the reader fail in every way there is.
+        # Damaged bytes make the reader fail in many different ways.
         foreign = re.search(r"GLOBAL ([\w.]+)", str(error))
         if foreign is None:
             raise _damage_error(path, label) from error
@@ -309,7 +311,7 @@ def _load_torch(path: Path, label: str, zipped: bool) -> object:
 
 
 def _check_patterns(ignore: Sequence[str], places: Mapping[str, StateDict], where: str) -> None:
-    """Refuse a pattern that no name matches, and patterns that leave nothing."""
+    """Refuse a pattern that matches no name, and patterns that leave nothing."""
     names = [name for tensors in places.values() for name in tensors]
     for pattern in ignore:
         if not any(fnmatchcase(name, pattern) for name in names):
@@ -325,7 +327,7 @@ def _check_patterns(ignore: Sequence[str], places: Mapping[str, StateDict], wher
 
 
 def _check_plain(weights: StateDict, what: str) -> None:
-    """Refuse tensors without values, or with values that are no plain numbers."""
+    """Refuse tensors without values, or with values that are not plain numbers."""
     for name, tensor in weights.items():
         if len(name) > LONGEST_NAME:
             raise VitscopeError(
@@ -341,7 +343,7 @@ def _check_plain(weights: StateDict, what: str) -> None:
 
 
 def _check_amount(weights: StateDict, path: Path, where: str) -> None:
-    """Refuse tensors that have more values than the file holds, or more names than any network."""
+    """Refuse tensors with more values than the file holds, or more names than any network has."""
     size = sum(tensor.nbytes for tensor in weights.values())
     if size > LARGEST_EXPANSION * path.stat().st_size or len(weights) > MOST_TENSORS:
         raise VitscopeError(
@@ -351,7 +353,7 @@ def _check_amount(weights: StateDict, path: Path, where: str) -> None:
 
 
 def _without_prefixes(weights: StateDict) -> tuple[StateDict, str]:
-    """Drop what wrappers of a model, for several devices or compiled, put before every key."""
+    """Drop prefixes that wrappers of a model, for several devices or compiled, put on every key."""
     before = ""
     for _ in range(DEEPEST_NESTING):
         shared = next((p for p in PREFIXES if all(name.startswith(p) for name in weights)), "")

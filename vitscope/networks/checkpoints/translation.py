@@ -26,7 +26,7 @@ New = str | Callable[[re.Match[str]], str]
 
 
 def rename(state_dict: StateDict, pattern: str, new: New) -> StateDict:
-    """Replace what matches `pattern` in the keys, of which no two may become the same."""
+    """Replace what matches `pattern` in the keys; no two keys may become the same."""
     renamed: dict[str, str] = {}
     for key in state_dict:
         other = renamed.setdefault(re.sub(pattern, new, key), key)
@@ -39,17 +39,17 @@ def rename(state_dict: StateDict, pattern: str, new: New) -> StateDict:
 
 
 def unchanged(state_dict: StateDict) -> StateDict:
-    """Return weights as they are."""
+    """Return weights unchanged."""
     return state_dict
 
 
 @dataclass(frozen=True)
 class WeightLayout:
-    """The names of a library for the weights of a kind of network.
+    """Lists the names that a library gives to the weights of a kind of network.
 
-    A file is of this layout if every one of `marks` is found in a name. `network` is the class of
-    timm that has such weights. Names that match `without` are of no use to it: they are left out.
-    `renamed` are substitutions, one after another; `finish` does what is left.
+    A file has this layout if each of `marks` is found in a name. `network` is the class of timm
+    that has such weights. Names that match `without` are unused and left out. `renamed` holds
+    substitutions, applied one after another; `finish` does the rest.
     """
 
     name: str
@@ -65,7 +65,7 @@ class WeightLayout:
         return all(any(re.search(mark, name) for name in names) for mark in self.marks)
 
     def translate(self, weights: StateDict) -> StateDict:
-        """Return weights under the names that timm has for them."""
+        """Return weights under timm's names for them."""
         kept = {n: tensor for n, tensor in weights.items() if not re.search(self.without, n)}
         for pattern, new in self.renamed:
             kept = rename(kept, pattern, new)
@@ -73,13 +73,13 @@ class WeightLayout:
 
 
 def find_layout(names: Iterable[str]) -> WeightLayout | None:
-    """Return the layout that names are of, if it is known."""
+    """Return the layout that names belong to, if it is known."""
     names = list(names)
     return next((layout for layout in LAYOUTS if layout.fits(names)), None)
 
 
 def fuse(weights: StateDict, parts: tuple[str, ...], whole: str) -> StateDict:
-    """Put weights that timm keeps in one, such as queries, keys and values, one below another."""
+    """Stack weights that timm keeps as one, such as queries, keys and values."""
     first = re.compile(rf"^(.*\.){parts[0]}\.(weight|bias)$")
     found = dict(weights)
     for match in filter(None, map(first.match, weights)):
@@ -94,7 +94,7 @@ def _with_fused_attention(weights: StateDict) -> StateDict:
 
 
 def _as_dinov2(weights: StateDict) -> StateDict:
-    """Fuse what timm fuses; its class token has its position in it where there are registers."""
+    """Fuse what timm fuses; with registers, add the class token's position to the class token."""
     found = fuse(_with_fused_attention(weights), ("gate", "up"), "fc1")
     if found.keys() >= {"reg_token", "cls_token", "pos_embed"}:
         found["cls_token"] = found["cls_token"] + found["pos_embed"][:, :1]
@@ -107,7 +107,7 @@ def _with_flat_scales(weights: StateDict) -> StateDict:
 
 
 def _stage(match: re.Match[str]) -> str:
-    """Name the part of a network whose stages are every second one of its `features`."""
+    """Name the stage or downsampling for one of `features`, every second of which is a stage."""
     number = int(match[1])
     stage = (number - 1) // 2
     if number % 2 == 0:
@@ -120,7 +120,7 @@ def _next_stage(match: re.Match[str]) -> str:
     return f"{match[1]}{int(match[2]) + 1}{match[3]}"
 
 
-# Transformers 5 calls layers otherwise in memory than in the files that it writes and reads.
+# Transformers 5 names layers differently in memory than in the files that it writes and reads.
 _HUGGING_FACE: tuple[tuple[str, New], ...] = (
     (r"\.attention\.(?:attention|self)\.(q)uery\.", r".attn.\1."),
     (r"\.attention\.(?:attention|self)\.(k)ey\.", r".attn.\1."),
@@ -145,7 +145,8 @@ _HUGGING_FACE_VIT: tuple[tuple[str, New], ...] = (
     (r"^(?:cls_)?classifier\.", "head."),
     (r"^distillation_classifier\.", "head_dist."),
 )
-# What learns to fill in images, and what is behind the class token: no part of timm's networks.
+# Leave out what learns to fill in images, and what follows the class token: timm's networks have no
+# such parts.
 _NOT_LOOKED_AT = r"(?:^|\.)(?:embeddings\.mask_token$|pooler\.)"
 _SWIN_BUFFERS = r"\.(?:relative_position_index|relative_coords_table|attn_mask)$"
 _PATCHES = r"(?:^|\.)embeddings\.patch_embeddings\."
@@ -246,7 +247,7 @@ LAYOUTS = (
             (r"\.self_attention\.in_proj_(weight|bias)$", r".attn.qkv.\1"),
             (r"\.self_attention\.out_proj\.", ".attn.proj."),
             (r"\.ln_([12])\.", r".norm\1."),
-            # The first files call them by another name than the module that reads these.
+            # The first files name them differently from the module that reads them.
             (r"\.mlp\.(?:0|linear_1)\.", ".mlp.fc1."),
             (r"\.mlp\.(?:3|linear_2)\.", ".mlp.fc2."),
             (r"^encoder\.ln\.", "norm."),
@@ -291,7 +292,7 @@ LAYOUTS = (
         ),
         finish=_with_flat_scales,
     ),
-    # The names are the same in both.
+    # Both use the same names.
     WeightLayout(
         name="a ResNet of torchvision or timm",
         network="ResNet",
@@ -327,17 +328,17 @@ Filter = Callable[..., StateDict]
 
 FILTERS = ("checkpoint_filter_fn", "_filter_fn", "_filter_torchvision_pretrained")
 RESIZING = ("upsample", "grid_sampler")
-# Tables that timm may resize without any of torch's operations for that.
+# timm may resize these tables without an operation of torch made for resizing.
 TABLE = "position_bias_table"
 MOST_UNKNOWN = 8
 
 
 class ResizedError(Exception):
-    """Weights were about to be changed to fit images of another size."""
+    """Raised before weights would be changed to fit images of another size."""
 
 
 class Watched(TorchDispatchMode):  # type: ignore[no-untyped-call]
-    """Sees what a translation computes: from which tensors, and that it resizes none."""
+    """Records which tensors a translation computes from, and refuses to resize any."""
 
     def __init__(self) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
@@ -346,7 +347,7 @@ class Watched(TorchDispatchMode):  # type: ignore[no-untyped-call]
     def __torch_dispatch__(
         self, func: Any, types: Any, args: Any = (), kwargs: Any = None
     ) -> object:
-        """Run an operation, and remember the tensors that it was given."""
+        """Run an operation, and remember its operands."""
         if any(word in func.name() for word in RESIZING):
             raise ResizedError
         for argument in args:
@@ -356,19 +357,19 @@ class Watched(TorchDispatchMode):  # type: ignore[no-untyped-call]
 
 
 def classes_of_timm(model: nn.Module) -> list[type]:
-    """Return the classes of timm that a network is of, its own first."""
+    """Return the classes of timm in a network's ancestry, its own first."""
     return [kind for kind in type(model).__mro__ if kind.__module__.startswith("timm.models.")]
 
 
 def find_filter(model: nn.Module) -> Filter | None:
-    """Return timm's translation for a network, from the module that its class is of."""
+    """Return timm's translation for a network, from the module that defines its class."""
     modules = [sys.modules[kind.__module__] for kind in classes_of_timm(model)]
     found = (getattr(module, name, None) for module in modules for name in FILTERS)
     return next(filter(None, found), None)
 
 
 def watch_translation(translation: Filter, weights: StateDict) -> tuple[StateDict, set[int]]:
-    """Return what a translation gives, and the identities of the tensors that it computed with."""
+    """Return a translation's result, and the identities of the tensors that it computed with."""
     with torch.no_grad(), Watched() as watch:
         return translation(weights), watch.used
 
@@ -376,10 +377,10 @@ def watch_translation(translation: Filter, weights: StateDict) -> tuple[StateDic
 def apply_filter(translation: Filter, weights: StateDict, model: nn.Module) -> StateDict:
     """Return weights as a translation of timm gives them.
 
-    One that knows all names of its network fails at others: these stay as they are.
+    A translation that knows all names of its network fails at other names: these stay unchanged.
     """
     takes = inspect.signature(translation).parameters
-    # For DeiT III, whose names no other network has.
+    # DeiT III needs this option; no other network has its names.
     options = {"adapt_layer_scale": True} if "adapt_layer_scale" in takes else {}
     given, unknown = dict(weights), StateDict()
     while True:
@@ -407,7 +408,7 @@ SOME_CLASSES = 2
 
 
 class Misfits(NamedTuple):
-    """The names of weights that are missing, left over or of another shape than is wanted."""
+    """Lists the names of weights that are missing, left over or of another shape than wanted."""
 
     missing: list[str]
     left_over: list[str]
@@ -415,12 +416,12 @@ class Misfits(NamedTuple):
 
     @property
     def counts(self) -> tuple[int, int]:
-        """How many weights a network would not get, and how many it has no use for."""
+        """Return how many weights a network would lack, and how many it would not use."""
         return len(self.missing) + len(self.misshapen), len(self.left_over)
 
 
 def misfits(weights: Mapping[str, Tensor], wanted: Mapping[str, Tensor]) -> Misfits:
-    """Return what keeps weights from being those that are `wanted`."""
+    """List what keeps weights from matching those that are `wanted`."""
     return Misfits(
         [name for name in wanted if name not in weights],
         [name for name in weights if name not in wanted],
@@ -437,9 +438,9 @@ def check_names(
     named: Mapping[int, str] | None = None,
     about: str = "",
 ) -> None:
-    """Refuse weights of which one is missing, left over or of another shape than is `wanted`.
+    """Refuse weights if one is missing, left over or of another shape than is `wanted`.
 
-    `named` are the names in the file, by the identity of tensors; `about` is said of them besides.
+    `named` has the names in the file, by the identity of tensors; `about` is added to the message.
     """
     missing, left_over, misshapen = misfits(weights, wanted)
     extra = [(named or {}).get(id(weights[name]), name) for name in left_over]
@@ -469,7 +470,7 @@ def check_names(
 
 
 def classifier_names(network: Network) -> set[str]:
-    """Return the names of the weights that a network has only where it tells classes apart."""
+    """Return the names of the weights that a network has only if it classifies."""
     some = empty_network({**network, "classes": network["classes"] or SOME_CLASSES})
     return some.state_dict().keys() - empty_network({**network, "classes": None}).state_dict()
 
@@ -480,10 +481,10 @@ def _shape(tensor: Tensor) -> str:
 
 @dataclass(frozen=True)
 class Translated:
-    """Weights under the names of a network, as far as they are known.
+    """Holds weights under the names of a network, as far as they are known.
 
-    `by` says whose names were translated, empty if none were; `left_out` names the weights that
-    the network has no use for. `misfit` counts what is missing, and what is left over.
+    `by` says whose names were translated, and is empty if none were; `left_out` names the weights
+    that the network does not use. `misfit` counts the missing and the leftover weights.
     """
 
     weights: StateDict
@@ -493,20 +494,20 @@ class Translated:
 
     @property
     def fits(self) -> bool:
-        """Whether the weights are all that the network needs, and no more."""
+        """Tell whether the weights are exactly those that the network needs."""
         return self.misfit == (0, 0)
 
 
-# Whose names timm translates, its own filters do not say.
+# timm's filters do not say whose names they translate.
 OF_AUTHORS = "the network's authors"
-# Weights under other names, whose they were, and the tensors that it computed with.
+# An attempt holds renamed weights, the source of the old names, and the tensors it used.
 Attempt = tuple[StateDict, str, set[int]]
 
 
 def translate(weights: StateDict, model: nn.Module, classifier: Collection[str] = ()) -> Translated:
-    """Return the weights under the network's own names: of all ways, that which fits it best.
+    """Return weights under the network's own names, by the translation that fits best.
 
-    `classifier` are names that the network would have if it classified: such weights are left out.
+    `classifier` has names that the network would have if it classified: leave such weights out.
     Counters of batches may be missing: old checkpoints lack them, and inference ignores them.
     """
     wanted = model.state_dict()
@@ -530,13 +531,13 @@ def translate(weights: StateDict, model: nn.Module, classifier: Collection[str] 
 
 
 def _attempts(weights: StateDict, model: nn.Module) -> Iterator[Attempt]:
-    """Yield weights as they are and by every translation, whatever stands before their names."""
+    """Yield weights unchanged and by every translation, with any prefix of their names."""
     if type(model).__module__.startswith("transformers."):
         yield _by_transformers(weights, model)
     for inner in _peel(weights):
         yield inner, "", set()
         if (of_timm := find_filter(model)) is not None:
-            # Of another file it may make anything: its errors are of all types.
+            # Given another network's file, it may do anything and raise errors of any type.
             with suppress(Exception):
                 found, used = watch_translation(lambda w: apply_filter(of_timm, w, model), inner)
                 yield found, OF_AUTHORS, used
@@ -547,7 +548,7 @@ def _attempts(weights: StateDict, model: nn.Module) -> Iterator[Attempt]:
 
 
 def _by_transformers(weights: StateDict, model: Any) -> Attempt:
-    """Return weights as transformers itself reads them, and besides what it has no use for."""
+    """Return weights as transformers itself reads them, and those that it does not use."""
     loaded, about = type(model).from_pretrained(
         None,
         config=model.config,
@@ -564,14 +565,14 @@ def _by_transformers(weights: StateDict, model: Any) -> Attempt:
 
 
 def suits(layout: WeightLayout, model: nn.Module) -> bool:
-    """Tell whether a layout is of the weights of such a network."""
+    """Tell whether a layout belongs to the weights of this network."""
     return layout.network in (kind.__name__ for kind in classes_of_timm(model))
 
 
 def _peel(weights: StateDict) -> Iterator[StateDict]:
     """Yield the weights, and again without the first word that most of their names begin with.
 
-    Two weights must not get the same name by that.
+    Skip the change if it would give two weights the same name.
     """
     yield weights
     for _ in range(DEEPEST_NESTING):

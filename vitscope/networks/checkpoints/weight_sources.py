@@ -21,12 +21,12 @@ WEIGHTS = "model.safetensors"
 
 
 def file_values(checkpoint: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the values of an entry that decide which file it is, and not what is read of it."""
+    """Return the values of an entry that identify its file, not those that say how to read it."""
     return {key: checkpoint[key] for key in (*PLACES, "sha256") if key in checkpoint}
 
 
 def _place(checkpoint: Mapping[str, Any]) -> str:
-    """Return which of the places an entry names."""
+    """Return the kind of place that an entry names."""
     named = [place for place in PLACES if place in checkpoint]
     if len(named) != 1:
         raise VitscopeError(
@@ -52,7 +52,7 @@ def local_file(where: str, checkpoint: Mapping[str, Any], root: Path, study: Pat
 
 
 def describe_source(checkpoint: Mapping[str, Any]) -> str:
-    """Say where a checkpoint comes from, without folders of this machine and without secrets."""
+    """Say where a checkpoint comes from, without local folders and without secrets."""
     place = _place(checkpoint)
     if place == "made":
         return "made by the function of its network"
@@ -75,23 +75,23 @@ def _address(place: "str | OnHub") -> str:
 
 @dataclass(frozen=True)
 class OnHub:
-    """A file of a repository of Hugging Face's hub, and of the revision behind its `@`."""
+    """Names a file in a Hugging Face repository, at the revision behind its `@`."""
 
     repository: str
     file: str = WEIGHTS
 
     @property
     def address(self) -> str:
-        """Where it is on the web."""
+        """Return its web address."""
         name, _, revision = self.repository.partition("@")
         return f"{_endpoint()}/{name}/resolve/{revision or 'main'}/{self.file}"
 
     def fetch(self, label: str) -> Path:
-        """Return the file in Hugging Face's cache, where it is downloaded if it is not there yet.
+        """Return the file in Hugging Face's cache, after downloading it if it is missing.
 
-        The token, the cache and the offline mode are those that the user set up for the hub.
+        Use the token, the cache and the offline mode that the user set up for the hub.
         """
-        # Imported here: a study that needs nothing of the hub should not wait for it.
+        # Import here, so that a study that needs nothing of the hub does not wait for it.
         from huggingface_hub import hf_hub_download
 
         name, _, revision = self.repository.partition("@")
@@ -123,7 +123,7 @@ def _locate(checkpoint: Mapping[str, Any]) -> str | OnHub:
 
 def _of_tag(tag: str) -> str | OnHub:
     """Return where timm keeps the weights of a pretrained tag."""
-    # Imported here: a study that needs no weights of timm's should not wait for it.
+    # Import here, so that a study without timm's weights does not wait for it.
     from vitscope.networks.building.timm_import import import_timm
 
     timm = import_timm()
@@ -139,9 +139,9 @@ def _of_tag(tag: str) -> str | OnHub:
 
 
 def confirm(checkpoint: Mapping[str, Any], path: Path, lock: Path, *, label: str) -> str | None:
-    """Return the SHA-256 that a checkpoint must have, if anything says.
+    """Return the SHA-256 that a checkpoint must have, if it is known.
 
-    Of a download without one of its own, the lock file does.
+    Take that of a download without its own SHA-256 from the lock file.
     """
     if "sha256" in checkpoint or _place(checkpoint) in ("bundled", "path"):
         return checkpoint.get("sha256")
@@ -151,7 +151,7 @@ def confirm(checkpoint: Mapping[str, Any], path: Path, lock: Path, *, label: str
 def download(
     checkpoint: Mapping[str, Any], path: Path, lock: Path, *, label: str, **options: Any
 ) -> None:
-    """Download a checkpoint to `path`, and remember in the lock file what it hashed to."""
+    """Download a checkpoint to `path`, and record its SHA-256 in the lock file."""
     place = _locate(checkpoint)
     entry = {**checkpoint, "url": _address(place)}
     if isinstance(place, str):

@@ -49,9 +49,10 @@ Shape = tuple[int, ...]
 
 
 class Blocks(NamedTuple):
-    """The block table of a network, its cut points, and what of it these do not cover.
+    """Holds the block table of a network, its cut points, and what these do not cover.
 
-    `head` is what the part behind the last cut point costs; `warnings` say what cannot be followed.
+    `head` is the cost of the part behind the last cut point; `warnings` name what cannot be
+    followed.
     """
 
     table: pd.DataFrame
@@ -61,7 +62,7 @@ class Blocks(NamedTuple):
     warnings: list[str]
 
     def metadata(self) -> dict[str, str]:
-        """Return what the metadata of the block table say."""
+        """Return the metadata of the block table."""
         head = {f"head_{cost}": str(value) for cost, value in self.head._asdict().items()}
         found = {"uncovered": "; ".join(self.uncovered)}
         found |= warning_metadata(self.warnings)
@@ -77,12 +78,12 @@ def list_blocks(
 ) -> Blocks:
     """Return one row per cut point of `model`, which a study describes as `network`.
 
-    The cut points are found, unless a study names `points`; `norms` says on which side of the norms
-    of sums they lie.
+    Find the cut points, unless a study names `points`; `norms` says on which side of the norms of
+    sums they lie.
     """
 
     def count_parts(run: Run, images: Tensor) -> Blocks:
-        # What modules keep of a pass, as biases that they look up once, is read in the next, too.
+        # Restore what modules keep of a pass, such as cached biases: the next pass would read it.
         with keeping_attributes(model):
             found = find_cut_points(model, images, run, points, norms)
         _check_outputs(found.outputs, network.get("classes"))
@@ -120,7 +121,7 @@ def _table(
     parts: Sequence[Part],
     lost: int,
 ) -> pd.DataFrame:
-    # The points that were found are not all of a network whose rest was lost.
+    # Count the lost points too: the found ones do not cover the whole network.
     last = max(len(points) - 1 + lost, 1)
     return pd.DataFrame(
         {
@@ -141,9 +142,9 @@ def _table(
 def _measure(
     model: nn.Module, run: Run, cut_points: Sequence[CutPoint], image: Tensor
 ) -> tuple[list[Shape], list[Part], int]:
-    """Return the shapes at the cut points, and the parts that they cut the network into.
+    """Return the shapes at the cut points, the parts between them, and the parameters outside.
 
-    And how many parameters are in none of them.
+    The last result is the number of parameters that no part holds.
     """
     shapes: list[Shape] = []
     parts: list[Part] = []
@@ -151,7 +152,6 @@ def _measure(
     operations, activations = FlopCounterMode(display=False), ActivationCounter()
 
     def end_part() -> None:
-        # FLOPs are two for every multiply-add.
         total = operations.get_total_flops() // 2
         before = sum(part.operations for part in parts)
         parts.append(Part(weights.take(), total - before, *activations.take()))
@@ -160,8 +160,8 @@ def _measure(
         shapes.append(tuple(latent.shape[1:]))
         end_part()
 
-    # What reads comes last: it sees each operation before a counter takes it apart, and reads its
-    # result when all have counted it.
+    # Enter the reader last: it sees each operation before a counter takes it apart, and reads the
+    # result after all counters.
     reading = capturing(model, cut_points, cut)
     with torch.no_grad(), uncompiled(), operations, activations, weights, reading:
         run(image)
@@ -180,7 +180,7 @@ class _ParameterCounter(OperationMode):  # type: ignore[no-untyped-call]
         self._count = 0
 
     def __enter__(self) -> Self:
-        """Learn what the parameters are: in a pass on shapes, others stand for them."""
+        """Note which tensors are the parameters: in a pass on shapes, others stand for them."""
         super().__enter__()
         self._learn()
         self._blocks[-1].callback(self._model.register_forward_pre_hook(self._learn).remove)
@@ -192,13 +192,13 @@ class _ParameterCounter(OperationMode):  # type: ignore[no-untyped-call]
             self._unread.setdefault(name, parameter.numel())
 
     def run(self, function: Any, args: Args, kwargs: Kwargs) -> Any:
-        """Run an operation, and count what it reads for the first time."""
+        """Run an operation, and count the parameters that it is the first to read."""
         for leaf in tree_leaves((args, dict(kwargs))):
             self._read(leaf)
         return function(*args, **kwargs)
 
     def empty(self, tensor: Tensor) -> Tensor:
-        """Return a tensor without its values, which was read."""
+        """Return a tensor without its values, and count it as read."""
         self._read(tensor)
         return super().empty(tensor)
 
@@ -210,7 +210,7 @@ class _ParameterCounter(OperationMode):  # type: ignore[no-untyped-call]
             self._count += count
 
     def take(self) -> int:
-        """Return the count, and start another."""
+        """Return the count, and restart it."""
         count, self._count = self._count, 0
         return count
 
@@ -222,7 +222,7 @@ class _ParameterCounter(OperationMode):  # type: ignore[no-untyped-call]
 class ActivationCounter(OperationMode):
     """Counts the bytes that operations return: all of them, and the most in memory at once.
 
-    Views, and what is changed in place, take no memory of their own.
+    Views and changes in place take no memory of their own.
     """
 
     def __init__(self) -> None:
@@ -231,7 +231,7 @@ class ActivationCounter(OperationMode):
         self._live: list[tuple[StorageWeakRef, int]] = []
 
     def run(self, function: Any, args: Args, kwargs: Kwargs) -> Any:
-        """Run an operation, and count what it returns."""
+        """Run an operation, and count the bytes that it returns."""
         if plain_name(function) == FLEX_ATTENTION:
             return self._run_flex_attention(args, kwargs)
         given = {storage._cdata for storage in _storages((args, kwargs))}
@@ -245,14 +245,14 @@ class ActivationCounter(OperationMode):
         return result
 
     def _run_flex_attention(self, args: Args, kwargs: Kwargs) -> Any:
-        """Run FlexAttention step by step, as torch does on a CPU: other counters need it too."""
+        """Run FlexAttention step by step, as torch does on a CPU: other counters need that too."""
         from torch._higher_order_ops.flex_attention import sdpa_dense
 
         with self:
             return sdpa_dense(*args, **kwargs)
 
     def take(self) -> tuple[int, int]:
-        """Return the bytes made and the most in memory at once, and start to count anew."""
+        """Return the bytes made and the most in memory at once, and restart both counts."""
         taken = self._made, self._peak
         self._made, self._peak = 0, self._in_memory()
         return taken
@@ -268,15 +268,15 @@ def _storages(values: Any) -> Iterator[UntypedStorage]:
             yield value.untyped_storage()
 
 
-# `qkv` makes queries, keys and values, `projection` takes what attention returns; `other` is all
-# that no layer multiplies by: scales of branches, position biases.
+# `qkv` computes queries, keys and values, and `projection` takes the output of attention; `other`
+# is all that no layer multiplies by, such as scales of branches and position biases.
 Layer = Literal["stem", "qkv", "projection", "mlp", "convolution", "norm", "other", "head"]
 LAYERS: tuple[Layer, ...] = get_args(Layer)
 OTHER: Layer = "other"
 
 
 class Place(NamedTuple):
-    """Where a parameter is: before which cut point, or behind all, and in which kind of layer."""
+    """Places a parameter before a cut point or behind all, and in a kind of layer."""
 
     block: int
     layer: Layer
@@ -285,10 +285,10 @@ class Place(NamedTuple):
 def place_parameters(
     model: nn.Module, cut_points: Sequence[CutPoint], images: Tensor
 ) -> dict[str, Place]:
-    """Return where each parameter of a model is, by its name; `images` are two or more.
+    """Return the place of each parameter of a model, by its name; `images` are two or more.
 
-    All that lies before the first cut point is the stem, and behind the last the head, except for
-    norms.
+    All that lies before the first cut point is the stem, and all behind the last is the head,
+    except for norms.
     """
     blocks = _blocks(model, cut_points, images)
     layers = _Layers(model, record(model, images)).find()
@@ -303,9 +303,9 @@ def place_parameters(
 
 @torch.no_grad()
 def _blocks(model: nn.Module, cut_points: Sequence[CutPoint], images: Tensor) -> dict[str, int]:
-    """Return how many cut points are passed when the module that owns a parameter begins.
+    """Return the number of cut points passed before the module of each parameter begins.
 
-    If that never runs as a module, it is when the one around it begins.
+    If that module never runs as one, use the module around it.
     """
     passed = 0
     began: dict[str, int] = {}
@@ -320,7 +320,7 @@ def _blocks(model: nn.Module, cut_points: Sequence[CutPoint], images: Tensor) ->
 
         return note
 
-    # Registered after the cut points: what a module owns comes after a cut at its input.
+    # Register behind the cut points: parameters of a module come after a cut at its input.
     with capturing(model, cut_points, cut):
         hooks = [
             each.register_forward_pre_hook(begin(name)) for name, each in model.named_modules()
@@ -337,14 +337,14 @@ def _blocks(model: nn.Module, cut_points: Sequence[CutPoint], images: Tensor) ->
 
 
 def _outwards(name: str) -> Iterator[str]:
-    """Yield the modules that hold a parameter, the one that owns it first, the network last."""
+    """Yield the modules that hold a parameter, from its owner to the whole network."""
     while name:
         name = name.rpartition(".")[0]
         yield name
 
 
 class _Layers:
-    """Finds the kind of layer of each parameter by the operation that takes it."""
+    """Finds the kind of layer of each parameter from the operation that takes it."""
 
     def __init__(self, model: nn.Module, flow: Dataflow) -> None:
         self._model, self._flow = model, flow
@@ -362,7 +362,7 @@ class _Layers:
                 self._follow_attention(index)
         taking = self._taking()
         found = {name: self._kind(name, taking) for name, _ in self._model.named_parameters()}
-        # What is added apart from a product, as a bias may be, belongs to the layer all the same.
+        # A layer also owns what is added apart from its product, as a bias may be.
         beside = {name.rpartition(".")[0]: kind for name, kind in found.items() if kind != OTHER}
         return {
             name: beside.get(name.rpartition(".")[0], kind)
@@ -372,7 +372,7 @@ class _Layers:
         }
 
     def _follow_attention(self, index: int) -> None:
-        """Note the layers around an attention: those nearest before its products, and behind."""
+        """Note the layers around an attention: the nearest before its products, and after it."""
         operation = self._flow.operations[index]
         products = [index]
         if operation.name in SOFTMAXES:
@@ -393,7 +393,7 @@ class _Layers:
         return self._walk(starts, lambda i: self._users.get(i, []))
 
     def _walk(self, starts: Sequence[int], step: Callable[[int], Iterable[int]]) -> Iterator[int]:
-        """Yield the operations that are reached, up to layers with weights."""
+        """Yield the operations that can be reached, up to layers with weights."""
         waiting, seen = [*starts], {*starts}
         while waiting:
             for index in step(waiting.pop()):
@@ -425,9 +425,9 @@ class _Layers:
         return "convolution" if operation.name in CONVOLUTIONS else "mlp"
 
     def _taking(self) -> list[tuple[int, int, str, Layer]]:
-        """Return what operations take that is not of the images.
+        """Return the operands of operations that do not come from the images.
 
-        That is where in memory it is, its size, the module that runs the operation, and its kind.
+        Each has its place in memory, its size, the module that runs the operation, and its kind.
         """
         taken = []
         for index, operation in enumerate(self._flow.operations):
@@ -443,10 +443,10 @@ class _Layers:
         parameter = self._model.get_parameter(name)
         size, memory = parameter.numel(), _memory(parameter)
         itself = [kind for at, _, _, kind in taking if at == memory]
-        # Weights may be made of a parameter, as standardized ones are.
+        # Weights may be computed from a parameter, as standardized ones are.
         made = [kind for _, taken, within, kind in taking if (taken, within) == (size, owner)]
         kind = [*itself, *made, OTHER][0]
-        # Some norms are made of several operations.
+        # Some norms consist of several operations.
         by_name = "norm" in type(self._model.get_submodule(owner)).__name__.lower()
         return "norm" if kind == OTHER and by_name else kind
 

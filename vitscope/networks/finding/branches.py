@@ -41,7 +41,7 @@ def pattern(module: str) -> str:
 
 
 def factors_of(operation: Operation) -> list[Value]:
-    """Return the values that a product multiplies; what it adds comes before them."""
+    """Return the values that a product multiplies, which come after any value that it adds."""
     first = 1 if operation.name in ("addmm", "baddbmm") else 0
     return [arg for arg in operation.args[first : first + 2] if isinstance(arg, Value)]
 
@@ -53,7 +53,7 @@ class Branches:
         self._flow = flow
 
     def kind(self, indices: Sequence[int], channels: int, size: tuple[int, int]) -> Kind:
-        """Return the kind of a branch of a stream of so many channels, and maps of a size."""
+        """Return the kind of a branch, for a stream with this many `channels` and this map size."""
         branch = [self._flow.operations[index] for index in indices]
         softmax = any(op.name in SOFTMAXES or is_fused_attention(op.name) for op in branch)
         if not softmax and self._recurs(indices, size):
@@ -79,10 +79,10 @@ class Branches:
         return operation.name in PRODUCTS and len(factors_of(operation)) > 1
 
     def _recurs(self, indices: Sequence[int], size: tuple[int, int]) -> bool:
-        """Tell whether operations pass a state on over positions.
+        """Tell whether operations pass a state along positions.
 
-        They accumulate, or add to a multiple of what they computed before, as often as it takes to
-        come from one end of a row to the other, or by doubling from one end of the map.
+        They accumulate, or add to a multiple of an earlier result, often enough to get from one end
+        of a row to the other, or by doubling from one end of the map.
         """
         if any(self._flow.operations[index].name in CUMULATIONS for index in indices):
             return True
@@ -124,7 +124,7 @@ class Branches:
     def _belong_to_mlp(
         self, spatial: Sequence[Operation], branch: Sequence[Operation], channels: int
     ) -> bool:
-        """Tell whether convolutions lie within an MLP: of one channel each, where it is wide."""
+        """Tell whether convolutions belong to an MLP: one channel each, where it is wide."""
         for operation in spatial:
             wide, of_group = self._kernel(operation)[:2]
             widened = any(op.name in PRODUCTS and op.shape[-1] == wide for op in branch)
@@ -133,15 +133,15 @@ class Branches:
         return True
 
 
-# These take some of their result from each operand.
+# These operations take part of their result from each operand.
 _PARTIAL = frozenset({"cat", "write", "where"})
 
 
 class Addends(NamedTuple):
-    """What an operation adds up, by the places of its operands among all that it takes.
+    """Lists what an operation adds up, by the places of operands among all its arguments.
 
-    Of each operand, whether it is added as it is, and not times a constant. What is `computed` is
-    added, too, but is a product of several operands: the one named stands for it.
+    For each operand, says whether it is added unchanged, rather than times a constant. What is
+    `computed` is also added, but as a product of several operands, named by one of them.
     """
 
     added: dict[int, bool]
@@ -155,7 +155,7 @@ NOTHING = Addends({})
 
 
 class Sum(NamedTuple):
-    """An addition on the way of a stream: which, where it takes the stream, and where a branch."""
+    """An addition on the way of a stream, with its operands for the stream and for a branch."""
 
     operation: int
     stream: tuple[int, ...]
@@ -164,10 +164,10 @@ class Sum(NamedTuple):
 
 @dataclass(frozen=True)
 class Way:
-    """The way of a stream from an operation to a sum: the additions on it, in order.
+    """Lists the additions on the way of a stream from an operation to a sum, in order.
 
-    `unchanged` says that without the branches it would arrive as it was; `direct` that nothing but
-    additions lies between the first of them and the last.
+    `unchanged` says that without the branches the stream would arrive unchanged; `direct` that
+    nothing but additions lies between the first addition and the last.
     """
 
     start: int
@@ -177,19 +177,19 @@ class Way:
 
 
 def taken(operation: Operation) -> list[Any]:
-    """Return all that an operation takes, in the order in which its places are counted."""
+    """Return all arguments of an operation, in the order in which its places are counted."""
     return tree_leaves((operation.args, dict(operation.kwargs)))
 
 
 def addends(flow: Dataflow, operation: Operation) -> Addends:
-    """Return what an operation adds up: of one value it may be that value, moved or scaled."""
+    """Return what an operation adds up; a single operand may be its value, moved or scaled."""
     name, leaves = operation.name, taken(operation)
     values = [place for place, leaf in enumerate(leaves) if isinstance(leaf, Value)]
     if name in ("add", "sub", "rsub"):
         plain = {0: name != "rsub", 1: name == "rsub" or _is_plain_addition(operation)}
         return Addends({place: plain[place] for place in values if place in plain})
     if name == "_foreach_add":
-        # Of lists of one tensor each.
+        # Both lists have one tensor each.
         return Addends({0: True, 1: not operation.kwargs}) if values == [0, 1] else NOTHING
     if name in ("addmm", "baddbmm", "addcmul", "addcdiv"):
         return _of_product(operation, leaves, values)
@@ -218,7 +218,7 @@ def _is_plain_addition(operation: Operation) -> bool:
 
 
 def _of_product(operation: Operation, leaves: list[Any], values: list[int]) -> Addends:
-    """Return what is added to a product, and the product: times a constant, it is one value."""
+    """Return a product and what is added to it; a value times a constant counts as the value."""
     factors = [place for place in values if place in (1, 2)]
     elementwise = operation.name.startswith("addc")
     added = {0: elementwise or operation.kwargs.get("beta", 1) == 1} if 0 in values else {}
@@ -230,7 +230,7 @@ def _of_product(operation: Operation, leaves: list[Any], values: list[int]) -> A
 
 
 def _of_places(operation: Operation, leaves: list[Any], values: list[int]) -> Addends:
-    """Return what is added to some places of a tensor, of which none may depend on the images."""
+    """Return what is added at some places of a tensor, which must not depend on the images."""
     source = 3
     if operation.name == "index_put":
         source = len(leaves) - 2
@@ -241,7 +241,7 @@ def _of_places(operation: Operation, leaves: list[Any], values: list[int]) -> Ad
 
 
 def _by_batch(operation: Operation) -> bool:
-    """Tell whether a batch normalization takes the statistics of its batch."""
+    """Tell whether a batch normalization uses the statistics of its batch."""
     return operation.name == "native_batch_norm" and bool(operation.args[5])
 
 
@@ -276,12 +276,11 @@ class Ways:
         return self._addends[index]
 
     def _is_partial(self, index: int) -> bool:
-        """Tell whether an operation takes some of its result from each operand."""
         return self.flow.operations[index].name in _PARTIAL and index not in self.summed_stacks
 
     @cached_property
     def summed_stacks(self) -> set[int]:
-        """The operations that stack what is summed up next."""
+        """The operations whose stack is summed up next."""
         return {
             operation.operands()[0].operation
             for operation in self.flow.operations
@@ -292,7 +291,7 @@ class Ways:
         """Tell whether an operation adds several values, each of which depends on the images."""
         operation = self.flow.operations[index]
         if operation.name == "copy":
-            # As `x[:] += f` has it: the sum is put where the stream was.
+            # As in `x[:] += f`, the sum is written where the stream was.
             source = operation.args[1]
             return isinstance(source, Value) and self.adds(source.operation)
         if operation.name in MOVES | _PARTIAL:
@@ -303,7 +302,7 @@ class Ways:
         return len({leaves[place] for place in (*parts.added, *parts.computed)}) > 1
 
     def way(self, stream: int, end: int) -> Way | None:
-        """Return the way of a stream to an operation; None if there is none with a sum on it."""
+        """Return the way of a stream to an operation; None if no way has a sum on it."""
         arriving = self._arriving(stream, end)
         if end not in arriving:
             return None
@@ -332,7 +331,7 @@ class Ways:
         return Way(stream, tuple(sums), unchanged, direct and self._direct(sums))
 
     def _arriving(self, stream: int, end: int) -> set[int]:
-        """Return the operations up to one at which a stream arrives, as one of what they add."""
+        """Return the operations up to one at which a stream arrives as something that they add."""
         arriving: set[int] = set()
         for index in range(stream + 1, end + 1):
             parts, leaves = self.addends(index), taken(self.flow.operations[index])
@@ -345,7 +344,7 @@ class Ways:
         return value.operation == stream or value.operation in arriving
 
     def _direct(self, sums: Sequence[Sum]) -> bool:
-        """Tell whether each of some sums takes that before it, and no more happens between them."""
+        """Tell whether each sum takes the one before it, with nothing in between."""
         for before, after in pairwise(sums):
             operation = self.flow.operations[after.operation]
             parts, leaves = self.addends(after.operation), taken(operation)
@@ -366,7 +365,7 @@ class Ways:
                 yield from self.parts(leaves[place], origin)
 
     def parts(self, value: Value, origin: int) -> Iterator[Value]:
-        """Yield what a value is the sum of, behind an operation."""
+        """Yield the parts that a value is the sum of, behind an operation."""
         waiting, seen = [value], {value}
         while waiting:
             value = waiting.pop()
@@ -382,9 +381,10 @@ class Ways:
                     waiting.append(leaves[place])
 
     def shortcut(self, end: int, origin: int) -> Value | None:
-        """Return the part of a sum that is the shortcut, where none is the stream itself.
+        """Return the part of a sum that is the shortcut, if no part is the stream itself.
 
-        It alone is linear and takes each position by itself, or pools; None if nobody can tell.
+        Only the shortcut is linear and takes each position by itself, or pools; None if that is
+        unclear.
         """
         plain = [part for part in self.parts(Value(end), origin) if self._is_plain(part, origin)]
         return plain[0] if len(plain) == 1 else None
@@ -399,7 +399,7 @@ class Ways:
         )
 
     def ancestors(self, value: Value, origin: int) -> set[int]:
-        """Return the operations behind another that a value comes from."""
+        """Return the operations behind another one that a value depends on."""
         found: set[int] = set()
         missing = [value.operation]
         while missing:
@@ -411,7 +411,7 @@ class Ways:
 
 
 def is_mixed(name: str) -> bool:
-    """Tell whether an operation of two values is no sum by its nature, as a product is."""
+    """Tell whether an operation inherently mixes two values without a sum, like a product."""
     return name in PRODUCTS | {"mul", "div", "cat", "write", "copy"} or is_fused_attention(name)
 
 

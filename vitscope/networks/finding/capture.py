@@ -35,7 +35,7 @@ Sink = Callable[[int, Tensor], None]
 def capturing(model: nn.Module, cut_points: Sequence[CutPoint], sink: Sink) -> Iterator[None]:
     """Call `sink(index, feature map)` at every cut point of each forward pass in the block.
 
-    The feature map is (N, C, H, W) and mostly shares memory with the model: the sink only reads it.
+    The feature map is (N, C, H, W) and mostly shares memory with the model: only read it.
     """
 
     def read(index: int, tensor: Tensor) -> None:
@@ -47,10 +47,10 @@ def capturing(model: nn.Module, cut_points: Sequence[CutPoint], sink: Sink) -> I
 
 @contextmanager
 def reading(model: nn.Module, cut_points: Sequence[CutPoint], sink: Sink) -> Iterator[None]:
-    """Call `sink(index, tensor)` as `capturing` does, with the very tensor that the model has.
+    """Call `sink(index, tensor)` like `capturing`, but with the model's own tensor.
 
-    One that an operation returns knows what it was computed from when that operation has ended, and
-    not before: what is computed of it in the sink has no gradient.
+    A tensor that an operation returns gets its gradient history only after the operation ends, so
+    anything that the sink computes from it has no gradient.
     """
     seen: list[int] = []
 
@@ -85,7 +85,7 @@ def reading(model: nn.Module, cut_points: Sequence[CutPoint], sink: Sink) -> Ite
 def _attach(
     model: nn.Module, point: CutPoint, index: int, read: Callable[[int, Tensor], None]
 ) -> Any:
-    # What a hook returns would replace the stream, so neither of these returns anything.
+    # A hook that returns a value replaces the stream, so neither of these returns anything.
     def read_input(module: nn.Module, args: Any, kwargs: Any) -> None:
         read(index, _tensor(point, (args, kwargs)))
 
@@ -138,7 +138,7 @@ class _Reader(ModuleMode):  # type: ignore[no-untyped-call]
         self._read = read
 
     def run(self, function: Any, args: Args, kwargs: Kwargs) -> Any:
-        """Run an operation, and read what it returns if that is wanted."""
+        """Run an operation, and read its result if that is wanted."""
         result = function(*args, **kwargs)
         name = plain_name(function)
         if name in self._names and not is_bias(name, args):
@@ -151,7 +151,7 @@ class _Reader(ModuleMode):  # type: ignore[no-untyped-call]
 
 
 class _AtJoins(ModuleMode):  # type: ignore[no-untyped-call]
-    """Does something else at some additions of a pass."""
+    """Replaces some additions of a pass."""
 
     def __init__(self, model: nn.Module, names: Set[str], joins: Iterable[Join]) -> None:
         super().__init__(model)
@@ -160,12 +160,12 @@ class _AtJoins(ModuleMode):  # type: ignore[no-untyped-call]
         self._missing = {*self._additions}
 
     def run(self, function: Any, args: Args, kwargs: Kwargs) -> Any:
-        """Run an operation and, if it is one of the additions, do something else."""
+        """Run an operation; if it is one of the additions, do something else instead."""
         name = plain_name(function)
         if name not in self.names or is_bias(name, args):
             return function(*args, **kwargs)
         in_place = function.overloadpacket.__name__ != name
-        # What is added in place would be lost.
+        # Run an addition in place later: it would overwrite the stream.
         result = args[0] if in_place else function(*args, **kwargs)
         tensor = first_tensor(result)
         addition = None
@@ -179,10 +179,10 @@ class _AtJoins(ModuleMode):  # type: ignore[no-untyped-call]
 
     @abstractmethod
     def add(self, addition: Addition, function: Any, args: Args, kwargs: Kwargs) -> Any:
-        """Run one of the additions, and return what it returns."""
+        """Run one of the additions, and return its result."""
 
     def check(self) -> None:
-        """Refuse a pass in which one of the additions was never met."""
+        """Refuse a pass in which one of the additions never occurred."""
         for operation in self._missing:
             raise VitscopeError(
                 f"The network took another path than the one that was recorded: it never came to "
@@ -192,7 +192,7 @@ class _AtJoins(ModuleMode):  # type: ignore[no-untyped-call]
 
 
 class Silencing(_AtJoins):  # type: ignore[no-untyped-call]
-    """Lets joins return the stream that they were to add a branch to."""
+    """Makes joins return the stream without the branch that they would add."""
 
     def __init__(self, model: nn.Module, names: Set[str], *joins: Join) -> None:
         super().__init__(model, names, joins)
@@ -208,7 +208,7 @@ class Silencing(_AtJoins):  # type: ignore[no-untyped-call]
 
 
 class JoinReader(_AtJoins):  # type: ignore[no-untyped-call]
-    """Reads what joins add, before anything is written to it: the stream and its branch."""
+    """Reads the stream and the branch that a join adds, before anything overwrites them."""
 
     def __init__(
         self,
@@ -236,11 +236,11 @@ class JoinReader(_AtJoins):  # type: ignore[no-untyped-call]
 
 
 def _sides(addition: Addition, function: Any, args: Args, kwargs: Kwargs) -> tuple[Tensor, Tensor]:
-    """Return what an addition adds up: the stream, and all others together."""
+    """Return the two sides of an addition: the stream, and the sum of all others."""
     leaves, spec = tree_flatten((args, dict(kwargs)))
     name = plain_name(function)
     if name == "cat":
-        # Along a dimension of one, over which it is summed up again.
+        # Operands have size one along this dimension, over which the next operation sums.
         along = [*args[1:2], kwargs.get("dim", 0)][0]
         leaves = [leaf.squeeze(along) if isinstance(leaf, Tensor) else leaf for leaf in leaves]
     if name in ("add", *STACKS) and kwargs.get("alpha", 1) == 1:
@@ -261,13 +261,12 @@ def _sides(addition: Addition, function: Any, args: Args, kwargs: Kwargs) -> tup
     return found[0], found[1]
 
 
-# On so many images.
 PROVED = 2
 
 
 @dataclass(frozen=True)
 class Proofs:
-    """What was proved; `wrong` are sentences about what was not."""
+    """Holds what was proved; `wrong` has sentences about what failed."""
 
     silenced: int
     restored: int
@@ -276,16 +275,17 @@ class Proofs:
 
 @torch.inference_mode()
 def prove(model: nn.Module, points: Sequence[CutPoint], images: Tensor) -> Proofs:
-    """Run a network with weights on some images: as it is, read, and without any branch.
+    """Run a network with weights on some images: as it is, while reading it, and without branches.
 
-    Read, it gives the same logits to the bit, and all cut points come in order. Without branches,
-    the stream behind each is the stream before it to the bit, where its shortcut changes nothing.
+    While it is read, it must give the same logits to the bit and pass all cut points in order.
+    Without branches, the stream behind each branch must equal the stream before it to the bit, if
+    its shortcut changes nothing.
     """
     wrong = []
     joins = {i: point.join for i, point in enumerate(points) if point.join is not None}
     names = frozenset[str]().union(*(join.names for join in joins.values()))
     with without_fast_path():
-        # In a mode, as without branches: there torch may round otherwise.
+        # Run in a mode, like the pass without branches: torch may round differently in one.
         with Silencing(model, set()):
             plain = tensors_of(model(images))
             returned, _ = _read(model, points, images)
@@ -306,7 +306,7 @@ def prove(model: nn.Module, points: Sequence[CutPoint], images: Tensor) -> Proof
 def refuse_unproven(
     where: str, model: nn.Module, points: Sequence[CutPoint], images: Tensor
 ) -> None:
-    """Refuse to measure branches of a network of which that cannot be proved."""
+    """Refuse to measure the branches of a network without that proof."""
     wrong = prove(model, points, images).wrong
     if wrong:
         raise VitscopeError(
@@ -324,10 +324,10 @@ def _read(
 
 
 class Replay:
-    """The parts of a network that its cut points cut it into, in passes of any number of images.
+    """Runs the parts between a network's cut points, for any number of images.
 
-    Operations are recorded with the number of images in their arguments, so that each number takes
-    a pass of its own, in which one image stands for all.
+    Recorded operations have the number of images in their arguments, so each number needs a pass of
+    its own, in which one image stands for all.
     """
 
     def __init__(self, model: nn.Module, points: Sequence[CutPoint], images: Tensor) -> None:
@@ -337,7 +337,7 @@ class Replay:
         self._flows = {len(images): record(model, images)}
 
     def run(self, part: int, tensor: Tensor) -> Tensor:
-        """Run a part, the first of which takes images, and return what it ends with."""
+        """Run a part and return its result; the first part takes images."""
         flow, start, end = self._find(part, tensor)
         order = _needed(flow, start, end)
         operations = [flow.operations[index] for index in order]
@@ -350,7 +350,7 @@ class Replay:
         return values[end]
 
     def _find(self, part: int, tensor: Tensor) -> tuple[Dataflow, Value, Value]:
-        """Return a pass of as many images as a tensor has, and where the part lies in it."""
+        """Return a pass with as many images as a tensor has, and the part's start and end in it."""
         known, flow = next(iter(self._flows.items()))
         shape = flow.shape_of(self._cuts(flow)[part])
         images = tensor.numel() * known // torch.Size(shape).numel()
@@ -380,7 +380,7 @@ def _value_at(flow: Dataflow, point: CutPoint) -> Value:
 
 
 def _needed(flow: Dataflow, start: Value, end: Value) -> list[int]:
-    """Return the operations from one value to another, in order."""
+    """Return the operations that lead from one value to another, in order."""
     needed: set[int] = set()
     pending = [end]
     while pending:
@@ -397,7 +397,7 @@ def _needed(flow: Dataflow, start: Value, end: Value) -> list[int]:
 
 
 def _run(operation: Operation, values: dict[Value, Tensor]) -> Any:
-    # A view of what was written to has changed with it.
+    # A view changes with the memory that it shares.
     if operation.function is None:
         if isinstance(operation.args[0], Constant):
             raise VitscopeError(

@@ -15,21 +15,20 @@ if TYPE_CHECKING:
 
 Kind = Literal["stem", "conv", "msa", "mlp", "parallel", "ssm", "pool", "head"]
 At = Literal["input", "output"]
-# On which side of the norm of a sum.
 Side = Literal["after", "before"]
-# How a cut point was found.
 How = Literal["stem", "join", "block", "subsampling", "layer", "named"]
-# What counts as the same operation: its name, and the dimensions and values of an image's result.
+# Alike operations share a name, and the number of dimensions and of values in an image's result.
 Alike = tuple[str, int, int]
 
 
 @dataclass(frozen=True)
 class Layout:
-    """How a tensor lays out its images (n), channels (c), space (h, w) and tokens (l).
+    """Describes the order of images (n), channels (c), space (h, w) and tokens (l) in a tensor.
 
-    Of tokens, `grid` says how many positions they fill and `count` how many there are of an image;
-    the first `prefix` are none. Where they are not row by row, `tokens` says which token each
-    position is. Images come with other tokens in one dimension where windows are counted as images.
+    For tokens, `grid` gives the rows and columns that their positions fill and `count` the number
+    of tokens in an image; the first `prefix` tokens have no position. If tokens are not row by row,
+    `tokens` says which token is at each position. If windows are counted as images, one dimension
+    holds both the images and other tokens.
     """
 
     order: str
@@ -39,7 +38,7 @@ class Layout:
     tokens: tuple[int, ...] | None = None
 
     def to_nchw(self, tensor: "Tensor") -> "Tensor":
-        """Return the feature map as (N, C, H, W), without prefix tokens; a view where it can be."""
+        """Return the feature map as (N, C, H, W), without prefix tokens; as a view if possible."""
         if self.order == "nchw":
             return tensor
         if self.order == "nhwc":
@@ -52,7 +51,7 @@ class Layout:
         return tokens.view(*tokens.shape[:2], *self.grid)
 
     def first_prefix(self, tensor: "Tensor") -> "Tensor | None":
-        """Return the first token that is no position, as (N, C); None if each is one."""
+        """Return the first token without a position, as (N, C); None if every token has one."""
         first = 0 if self.prefix else None
         if self.tokens is not None:
             first = next((n for n in range(self.count) if n not in self.tokens), None)
@@ -70,10 +69,10 @@ class Layout:
 
 @dataclass(frozen=True)
 class OperationId:
-    """An operation of every forward pass: the `nth` of the operations of a module that are `alike`.
+    """Identifies an operation in every pass: the `nth` of a module's operations that are `alike`.
 
-    What modules inside it do is not counted: attention and linear layers are other operations on
-    other devices.
+    Operations inside it are not counted: attention and linear layers run other operations on other
+    devices.
     """
 
     module: str
@@ -83,9 +82,9 @@ class OperationId:
 
 @dataclass(frozen=True)
 class Addition:
-    """An addition of a join, and where among the operation's operands the stream and a branch are.
+    """Names an addition of a join, and which operands of the operation are the stream and a branch.
 
-    An operand is counted among all that the operation takes, also what is no tensor.
+    Operands are counted among all arguments of the operation, including those that are not tensors.
     """
 
     operation: OperationId
@@ -95,10 +94,10 @@ class Addition:
 
 @dataclass(frozen=True)
 class Join:
-    """The additions, in order, that join a branch to the stream.
+    """Holds the additions, in order, that join a branch to the stream.
 
-    `identity` says that the stream is as it was at the cut point before: without its branch, it
-    would be there still. `layout` is that of the last sum, if its two sides can be read.
+    `identity` says that the stream is unchanged since the cut point before, so it would be left if
+    the branch were removed. `layout` is the layout of the last sum, if its two sides can be read.
     """
 
     additions: tuple[Addition, ...]
@@ -115,9 +114,9 @@ class Join:
 class CutPoint:
     """A place where the residual stream of a model is read.
 
-    It is the input or the output of a `module`, or what an `operation` returns. `join` is the
-    addition by which a branch just joined the stream; `norm` says on which side of the norm of that
-    sum the point lies, if the sum has one.
+    It is the input or the output of a `module`, or the result of an `operation`. `join` is the
+    addition by which a branch just joined the stream; `norm` says on which side of that sum's norm
+    the point lies, if the sum has one.
     """
 
     name: str
@@ -133,7 +132,7 @@ class CutPoint:
 
 
 def write_points(points: Sequence[CutPoint]) -> str:
-    """Return cut points as text; each layout stands there once, however many share it."""
+    """Return cut points as text, which holds each layout once even if many points share it."""
     layouts = list(dict.fromkeys(point.layout for point in points))
     rows = [{**asdict(point), "layout": layouts.index(point.layout)} for point in points]
     return json.dumps({"layouts": [asdict(layout) for layout in layouts], "points": rows})
@@ -145,7 +144,7 @@ def read_points(text: str) -> list[CutPoint]:
     listed = json.loads(text)
     layouts = typed(listed["layouts"], list[Layout])
     numbers = [entry.pop("layout") for entry in listed["points"]]
-    # Of one layout there is one object, however many points share it.
+    # Let all points that share a layout share one object.
     return [
         replace(typed({**entry, "layout": {"order": ""}}, CutPoint), layout=layouts[n])
         for n, entry in zip(numbers, listed["points"], strict=True)
@@ -153,7 +152,7 @@ def read_points(text: str) -> list[CutPoint]:
 
 
 class Part(NamedTuple):
-    """What lies between a cut point and the one before, or behind the last: its costs."""
+    """Holds the costs of the part between a cut point and the one before, or behind the last."""
 
     parameters: int
     operations: int
@@ -183,7 +182,7 @@ CUT_POINT: Columns = {
     "width": ("int32", "width of the feature map"),
 }
 
-# The costs of the part between a cut point and the one before, in the order of `Part`.
+# List the costs of the part between a cut point and the one before, in the order of `Part`.
 COSTS: Columns = {
     "parameters": ("int64", "parameters between this cut point and the one before"),
     "operations": (

@@ -32,7 +32,7 @@ from vitscope.networks.finding.positions import Tracer, layout_of
 
 
 class Maps:
-    """The layouts of what operations return, each found when it is asked for."""
+    """Finds the layouts of operations' results, each when it is first asked for."""
 
     def __init__(self, flow: Dataflow) -> None:
         self._flow = flow
@@ -40,7 +40,7 @@ class Maps:
         self._known: dict[int, Layout | None] = {}
 
     def layout(self, index: int) -> Layout | None:
-        """Return the layout of a feature map; None for what is none."""
+        """Return the layout of a feature map; None if the result is not one."""
         if index not in self._known:
             positions = self._tracer.positions(Value(index))
             shape = self._flow.operations[index].shape
@@ -57,18 +57,18 @@ class Maps:
         return shape[layout.order.index("h")], shape[layout.order.index("w")]
 
     def channel(self, index: int) -> int | None:
-        """Return which dimension of a feature map is its channels."""
+        """Return which dimension of a feature map holds its channels."""
         layout = self.layout(index)
         return None if layout is None else layout.order.index("c")
 
     def channels(self, index: int) -> int:
-        """Return how many channels a feature map has; 0 for what is none."""
+        """Return how many channels a feature map has; 0 if the result is not one."""
         channel = self.channel(index)
         return 0 if channel is None else self._flow.operations[index].shape[channel]
 
 
 class RecordedPass:
-    """What a network computes, where every path meets, and which values are maps."""
+    """Holds what a network computes, where all paths meet, and which values are maps."""
 
     def __init__(self, model: nn.Module, flow: Dataflow) -> None:
         self.flow = flow
@@ -79,7 +79,7 @@ class RecordedPass:
         self.branches = Branches(flow)
         self._found_ways: dict[int, Way | None] = {}
         self.order = flow.needed()
-        # A stack that is summed up again is part of its sum.
+        # Count a stack that is summed up again as part of that sum.
         stacks = self.ways.summed_stacks
         self.dominators = [index for index in flow.dominators() if index not in stacks]
 
@@ -88,7 +88,7 @@ class RecordedPass:
         operation = self.operations[index]
         if self.ways.adds(index) or self._way_of_stream(index):
             return True
-        # Where a shortcut has fewer channels than its branch, it is added to the first of them.
+        # If a shortcut has fewer channels than its branch, it is added to the first of them.
         return operation.name in ("cat", "write") and any(
             self._adds_stream(value.operation, operation.shape, self.before(index))
             for value in operation.operands()
@@ -101,7 +101,7 @@ class RecordedPass:
         return self._found_ways[index]
 
     def _appends(self, index: int) -> bool:
-        """Tell whether an operation appends channels to others, which is no sum of two maps."""
+        """Tell whether an operation appends channels to others, which is not a sum of two maps."""
         operation, channel = self.operations[index], self.maps.channel(index)
         if operation.name != "cat" or channel is None:
             return False
@@ -109,7 +109,7 @@ class RecordedPass:
         return bool(along % len(operation.shape) == channel)
 
     def way(self, index: int) -> Way | None:
-        """Return the way of the stream to a join; None if nobody can tell which side it is."""
+        """Return the way of the stream to a join; None if its side of the sum is unclear."""
         way = self._way_of_stream(index)
         if way is None and self.ways.adds(index):
             shortcut = self.ways.shortcut(index, self.before(index))
@@ -123,7 +123,7 @@ class RecordedPass:
         return operation.name in ADDITIONS and len(set(operation.operands())) > 1
 
     def _adds_stream(self, index: int, shape: tuple[int, ...], stream: int) -> bool:
-        """Tell whether an operation adds to some channels of a map of a shape what is a stream."""
+        """Tell whether an operation adds a stream to some channels of a map with a given shape."""
         operation, channel = self.operations[index], self.maps.channel(index)
         if index <= stream or operation.name not in ADDITIONS or channel is None:
             return False
@@ -140,7 +140,7 @@ class RecordedPass:
 
     @cached_property
     def norms(self) -> dict[int, int]:
-        """The norms of sums, by the joins before them: of modules that normalize all their sums.
+        """The norms of sums, by their joins, for modules that normalize all their sums.
 
         A norm behind the last of several joins belongs to the network, not to the block.
         """
@@ -162,14 +162,14 @@ class RecordedPass:
                 return index
             if following.name not in COPIES:
                 return None
-            # The sum in another type is the sum.
+            # A sum converted to another type still counts as the sum.
             last = index
         return None
 
     def _norm_behind(self, end: int) -> int | None:
-        """Return where the norm of a sum ends, of one operation or of several, in the same block.
+        """Return where a sum's norm of one or more operations in the same block ends.
 
-        It may see the sum moved, and ends with the scale and the bias of its module.
+        The norm may see the sum moved, and ends with the scale and the bias of its module.
         """
         block, size = self.operations[end].module, self.maps.size(end)
         normalizes, norm = False, None
@@ -191,7 +191,7 @@ class RecordedPass:
         return norm
 
     def moved_from(self, value: Value, origin: int) -> bool:
-        """Tell whether a value is another, or that moved."""
+        """Tell whether a value is another one, possibly moved."""
         while value.operation > origin:
             operation = self.operations[value.operation]
             if operation.name not in MOVES or len(operation.operands()) != 1:
@@ -204,16 +204,16 @@ class RecordedPass:
         return self.dominators[bisect_left(self.dominators, index) - 1]
 
     def indices(self, start: int, end: int) -> list[int]:
-        """Return which operations are behind one, up to another."""
+        """Return the indices of the operations behind one operation, up to another."""
         first, last = bisect_right(self.order, start), bisect_right(self.order, end)
         return self.order[first:last]
 
     def between(self, start: int, end: int) -> list[Operation]:
-        """Return the operations behind one, up to another."""
+        """Return the operations behind one operation, up to another."""
         return [self.operations[i] for i in self.indices(start, end)]
 
     def kind(self, start: int, end: int) -> Kind:
-        """Return the kind of what lies between two operations, all of it taken for one branch."""
+        """Return the kind of everything between two operations, treated as one branch."""
         return self._kind_of(self.indices(start, end), end)
 
     def _kind_of(self, indices: Sequence[int], end: int) -> Kind:
@@ -221,7 +221,7 @@ class RecordedPass:
         return self.branches.kind(indices, self.maps.channels(end), size)
 
     def kind_of_join(self, start: int, end: int) -> Kind:
-        """Return the kind of what a join adds: branches that attend and others are parallel."""
+        """Return the kind of what a join adds: `parallel` if only some of its branches attend."""
         way = self.way(end)
         attending, others = set[int](), set[int]()
         for part in self.ways.branches(way, start) if way else ():
@@ -232,16 +232,16 @@ class RecordedPass:
         works = any(multiplies(name) or is_fourier(name) for name in names)
         if attending and works:
             return "parallel"
-        # What stands in the shortcut, such as a projection, is no part of the branch.
+        # Leave out what stands in the shortcut, such as a projection: it is not part of the branch.
         branches = sorted(attending | others)
         return self._kind_of(branches, end) if branches else self.kind(start, end)
 
     def holds_many(self, index: int) -> bool:
-        """Tell whether a value has more of an image than one vector, such as tokens."""
+        """Tell whether a value has more than one vector per image, such as tokens."""
         return sum(size > 1 for size in self.operations[index].shape[1:]) > 1
 
     def unread_meeting(self, index: int) -> bool:
-        """Tell whether a stream meets a branch there in another operation than a sum."""
+        """Tell whether a stream meets a branch in an operation that is not a sum."""
         operation, start = self.operations[index], self.before(index)
         operands = [*dict.fromkeys(operation.operands())]
         if len(operands) < 2 or is_mixed(operation.name) or self.joins(index):
@@ -252,19 +252,19 @@ class RecordedPass:
         return bool(streams) and any(multiplies(name) or is_fourier(name) for name in names)
 
     def additions(self, start: int, end: int) -> list[int]:
-        """Return the additions of maps behind an operation and before another."""
+        """Return the additions of maps behind one operation and before another."""
         first, last = bisect_right(self.order, start), bisect_left(self.order, end)
         return [i for i in self.order[first:last] if self._adds(i) and self.maps.layout(i)]
 
     def stretches(self, cuts: Sequence[int]) -> list[tuple[int, int, float]]:
-        """Return what lies between cuts, from the images to the end, and its share of the work."""
+        """Return the stretches between cuts, from images to end, with their shares of the work."""
         ends = [0, *cuts, self.order[-1]]
         work = [sum(multiplies(op.name) for op in self.between(*pair)) for pair in pairwise(ends)]
         whole = max(sum(work), 1)
         return [(*pair, part / whole) for pair, part in zip(pairwise(ends), work, strict=True)]
 
     def largest_module(self, name: str, start: int, end: int) -> str:
-        """Return the largest module around another that does nothing beyond two values."""
+        """Return the largest module around another that does nothing outside two values."""
         beyond = {self.operations[i].module for i in self.order if not start < i <= end}
         while "." in name:
             outer = name.rpartition(".")[0]
@@ -274,16 +274,17 @@ class RecordedPass:
         return name
 
 
-# A stretch between two cuts with more of the network than this is cut at layers too.
+# Also cut at layers within a stretch between two cuts that has a larger share of the network.
 LARGE_SHARE = 0.2
 
 
 @dataclass(frozen=True, order=True)
 class Cut:
-    """An operation behind which the network is cut, and how that was found.
+    """An operation behind which the network is cut, and how the cut was found.
 
-    `end` is the addition that joins a branch there, or the same operation; `block` the module that
-    ends there; `start` the operation whose value enters it, and `begin` that which the branch gets.
+    `end` is the addition that joins a branch there, or the same operation; `block` is the module
+    that ends there; `start` is the operation whose value enters it, and `begin` the operation whose
+    value enters the branch.
     """
 
     index: int
@@ -296,17 +297,17 @@ class Cut:
 
 
 def layer_kind(recorded: RecordedPass, start: int, end: int) -> Kind:
-    """Return the kind of a part between two values that has no shortcut."""
+    """Return the kind of a part between two values without a shortcut."""
     if recorded.operations[end].name in POOLINGS:
         return "pool"
     kind = recorded.kind(start, end)
-    # Without a shortcut, a convolution is one however wide it is.
+    # Without a shortcut, a convolution of any width counts as one.
     convolves = any(op.name in CONVOLUTIONS for op in recorded.between(start, end))
     return "conv" if kind == "mlp" and convolves else kind
 
 
 class CutFinder:
-    """Finds where a network is cut: on this side of norms of sums."""
+    """Finds where to cut a network, on one side of the norms of sums."""
 
     def __init__(self, recorded: RecordedPass, norms: Side = "after") -> None:
         self._pass = recorded
@@ -320,17 +321,17 @@ class CutFinder:
         return self._with_plain_cuts(self._cuts())
 
     def _cuts(self) -> list[Cut]:
-        """Return the cuts of all blocks, and before them the stem and every subsampling."""
+        """Return the cuts of all blocks, with the stem and every subsampling before them."""
         blocks = self._blocks()
         if not blocks:
             return []
         stem = self._stem(blocks[0])
         cuts = [Cut(stem, "stem", "stem", stem, "", 0, 0)]
         if stem == 0:
-            # The images are no map of the network: what takes them is its stem.
+            # The images are not a map of the network: the part that takes them is its stem.
             cuts = [replace(blocks.pop(0), how="stem", kind="stem")]
         for block in blocks:
-            # What subsamples stands before a block, or in it before its branch begins.
+            # A subsampling stands before a block, or inside it before its branch begins.
             for entry in (block.start, block.begin):
                 last = cuts[-1].index
                 if entry > last and self._maps.size(entry) not in (
@@ -352,7 +353,7 @@ class CutFinder:
         return sorted(blocks)
 
     def _blocks_without_joins(self, holding: set[str]) -> list[tuple[int, str]]:
-        """Return where blocks end that have no shortcut: those named as others that have one."""
+        """Return where blocks without a shortcut end, if their names match blocks that have one."""
         patterns = {pattern(block) for block in holding if block}
         return [
             (passage.value.operation, passage.module)
@@ -380,7 +381,7 @@ class CutFinder:
         return Cut(index, how, kind, end, block, start, begin)
 
     def _entry(self, end: int, module: str) -> int:
-        """Return the operation whose value enters the module in which an operation is."""
+        """Return the operation whose value enters the module of an operation."""
         if not module:
             return self._pass.before(end)
         position = bisect_left(self._dominators, end) - 1
@@ -391,7 +392,8 @@ class CutFinder:
     def _stem(self, first: Cut) -> int:
         """Return the operation whose value enters the first block.
 
-        Or what holds it, if the map is subsampled behind that and the value is no image.
+        If the map is subsampled between an outer module's start and that block, return the
+        operation whose value enters the outer module, unless it is an image.
         """
         outer = first.block
         while "." in outer:

@@ -38,7 +38,7 @@ from vitscope.networks.finding.operations import (
 
 @dataclass(frozen=True)
 class Value:
-    """One of the tensors that an operation returned."""
+    """Identifies one of the tensors that an operation returned."""
 
     operation: int
     output: int = 0
@@ -56,8 +56,8 @@ class Constant:
 class Operation:
     """An operation whose result depends on the images.
 
-    `which` tells it from the others of a pass; in `args` and `kwargs`, tensors are replaced by the
-    `Value` that they are or by a `Constant`.
+    `which` distinguishes it from the others of a pass; in `args` and `kwargs`, a `Value` or a
+    `Constant` replaces each tensor.
     """
 
     function: Any
@@ -69,7 +69,7 @@ class Operation:
 
     @property
     def module(self) -> str:
-        """Return the module that runs it."""
+        """Return the name of the module that runs it."""
         return self.which.module
 
     @property
@@ -84,7 +84,7 @@ class Operation:
 
 @dataclass(frozen=True)
 class Passage:
-    """A value that is the first tensor which a module is called with, or which it returns."""
+    """Marks a value as the first tensor that a module is called with, or that it returns."""
 
     value: Value
     module: str
@@ -93,7 +93,7 @@ class Passage:
 
 @dataclass
 class Dataflow:
-    """The operations of a forward pass in order; the first stands for the images."""
+    """Holds the operations of a forward pass in order; the first stands for the images."""
 
     images: int
     operations: list[Operation]
@@ -122,7 +122,7 @@ class Dataflow:
                 last_use[value.operation] = index
         found, furthest = [], 0
         for index in order:
-            # An earlier value that is used later is a way around this operation.
+            # If a later operation uses an earlier value, a path leads around this operation.
             if furthest <= index:
                 found.append(index)
             furthest = max(furthest, last_use[index])
@@ -136,10 +136,10 @@ def record(
     run: Callable[[Tensor], Any] | None = None,
     values: Sequence[tuple[Tensor, Tensor]] = (),
 ) -> Dataflow:
-    """Record what `model` computes from `images`; `run` runs it, if not the model itself.
+    """Record what `model` computes from `images`; `run`, if given, replaces a call.
 
-    In a pass on shapes alone, `values` are pairs of tensors without values and with them: what is
-    computed of them, and not of images, is computed with values too.
+    In a pass on shapes alone, `values` are pairs of the same tensor without and with values:
+    results that depend on these and not on images are computed with values too.
     """
     recorder = _Recorder(model, images, values)
     with without_fast_path(), recorder:
@@ -168,7 +168,7 @@ class _Recorder(ModuleMode):  # type: ignore[no-untyped-call]
     def run(self, function: Any, args: Args, kwargs: Kwargs) -> Any:
         """Run an operation and record it."""
         refuse_unknown(function)
-        # Looked up before: an operation in place changes what its operands are.
+        # Look operands up first: an operation in place changes them.
         known = partial(self._known, changes=is_mutable(function))
         known_args, known_kwargs = tree_map(known, (args, dict(kwargs)))
         depends = plain_name(function) not in OF_SHAPES and any(
@@ -188,7 +188,7 @@ class _Recorder(ModuleMode):  # type: ignore[no-untyped-call]
         return result
 
     def empty(self, tensor: Tensor) -> Tensor:
-        """Return a tensor without its values, which stay known."""
+        """Return a tensor without its values, and remember the values."""
         empty = super().empty(tensor)
         self._constants.keep(empty, tensor)
         return empty
@@ -203,7 +203,7 @@ class _Recorder(ModuleMode):  # type: ignore[no-untyped-call]
         return Constant(tuple(leaf.shape), tensor.clone() if changes else tensor)
 
     def _of_written(self, tensor: Tensor) -> Value | None:
-        """Return what a tensor has become if it is in memory to which images were written."""
+        """Return the value of a tensor that shares memory to which images were written."""
         written = self._written.get(tensor.untyped_storage()._cdata)
         if written is None:
             return None
@@ -239,7 +239,7 @@ class _Recorder(ModuleMode):  # type: ignore[no-untyped-call]
             self._sharing.setdefault(storage, []).append(id(tensor))
 
     def _change_views(self, written: Tensor, value: Value) -> None:
-        """Tell that tensors in the same memory as one that was written to have changed too."""
+        """Mark tensors that share memory with an overwritten tensor as changed too."""
         for identity in self._sharing.get(written.untyped_storage()._cdata, []):
             tensor = self._alive[identity]
             if tensor is written:
@@ -268,7 +268,7 @@ class _Recorder(ModuleMode):  # type: ignore[no-untyped-call]
             self._passages.append(Passage(value, module, at))
 
     def finish(self, returned: Sequence[Tensor]) -> Dataflow:
-        """Return what was recorded; of several tensors, up to the end of the longest way."""
+        """Return the recorded pass; among several results, follow the one with the longest path."""
         results = [self._values[id(each)] for each in returned if id(each) in self._values]
         if not results:
             raise VitscopeError(
@@ -283,25 +283,25 @@ class _Recorder(ModuleMode):  # type: ignore[no-untyped-call]
 
 
 class _Constants:
-    """The values that a network computes from its weights alone, in a pass on shapes alone.
+    """Computes the values that depend on a network's weights alone, in a pass on shapes alone.
 
-    They are computed twice: without values, as all else is, and with them. At first there are
-    `pairs` of tensors without values and with them, such as weights.
+    It computes them twice: without values, like all else, and with them. It starts from `pairs` of
+    the same tensor without and with values, such as weights.
     """
 
     def __init__(self, pairs: Sequence[tuple[Tensor, Tensor]]) -> None:
-        # Tensors without values are kept, so that no identity is used twice.
+        # Keep tensors without values alive, so that no identity is used twice.
         self._known = {id(empty): (empty, value) for empty, value in pairs}
         self._device = next((value.device for _, value in pairs), None)
         self._weights = {value.untyped_storage().data_ptr() for _, value in pairs}
 
     def value(self, tensor: Tensor) -> Tensor:
-        """Return a tensor with its values; itself if it has values, or they are not known."""
+        """Return a tensor with its values; unchanged if it has values or they are unknown."""
         _, value = self._known.get(id(tensor), (None, tensor))
         return value
 
     def run(self, function: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
-        """Return what an operation returns with values; None if some are not known."""
+        """Return an operation's result with values; None if some values are unknown."""
         if self._device is None:
             return None
         changes = is_mutable(function)
@@ -310,7 +310,7 @@ class _Constants:
             if isinstance(leaf, Tensor):
                 value = self.value(leaf)
                 is_weight = value.untyped_storage().data_ptr() in self._weights
-                # Weights are the network's own, and stay as they are.
+                # Copy the weights, which belong to the network, before an operation changes them.
                 return value.clone() if changes and is_weight else value
             is_empty = isinstance(leaf, torch.device) and leaf.type == "meta"
             return self._device if is_empty else leaf
@@ -321,14 +321,13 @@ class _Constants:
         return function(*with_values[0], **with_values[1])
 
     def keep(self, result: Any, valued: Any) -> None:
-        """Keep what an operation returned without values and with them."""
+        """Keep an operation's result both without and with values."""
         pairs = zip(tree_leaves(result), tree_leaves(valued), strict=True)
         for empty, value in pairs:
             if isinstance(empty, Tensor) and empty.is_meta:
                 self._known[id(empty)] = empty, value
 
 
-# Runs a network.
 Run = Callable[[Tensor], Any]
 Made = TypeVar("Made")
 
@@ -336,7 +335,7 @@ Made = TypeVar("Made")
 def blank_images(
     model: nn.Module, network: Mapping[str, Any], device: torch.device | str = "cpu"
 ) -> Tensor:
-    """Return two blank images for a model, which a study describes as `network`."""
+    """Return two blank images for a model that a study describes as `network`."""
     shape = (2, len(network["mean"]), *height_and_width(network["image_size"]))
     return torch.zeros(shape, dtype=own_type(model), device=device)
 
@@ -344,9 +343,9 @@ def blank_images(
 def on_shapes(
     model: nn.Module, network: Mapping[str, Any], make: Callable[[Run, Tensor], Made]
 ) -> Made:
-    """Return what is made of a network and two blank images, which a study describes.
+    """Return the result of `make` for a network that a study describes, and two blank images.
 
-    Nothing is computed where the network can run on shapes alone; else it runs on a CPU.
+    If the network can run on shapes alone, nothing is computed; otherwise it runs on a CPU.
     """
     try:
         with keeping_attributes(model):
@@ -356,13 +355,13 @@ def on_shapes(
     except Exception:
         if any(tensor.is_meta for tensor in model.parameters()):
             raise
-        # Tensors that are no parameters stay where they are, and values may decide what is done.
+        # Tensors that are no parameters stay in place, and their values may decide what runs.
         _refuse_choices(model, network)
         return make(model, blank_images(model, network))
 
 
 def _refuse_choices(model: nn.Module, network: Mapping[str, Any]) -> None:
-    """Refuse a network that does something else for other images: it has no one list of points."""
+    """Refuse a network whose operations depend on the images: it has no single list of points."""
     blank = blank_images(model, network)
     noise = torch.randn(blank.shape, generator=torch.Generator().manual_seed(0)).to(blank)
     paths = set()
@@ -378,7 +377,7 @@ def _refuse_choices(model: nn.Module, network: Mapping[str, Any]) -> None:
 
 @contextmanager
 def keeping_attributes(model: nn.Module) -> Iterator[None]:
-    """Give modules back what they had of their own: what they keep of shapes has no values."""
+    """Restore the attributes of modules afterwards: a pass on shapes leaves some without values."""
     of_torch = vars(nn.Module()).keys()
     modules = [vars(module) for module in model.modules()]
     kept = [(each, {name: each[name] for name in each.keys() - of_torch}) for each in modules]
@@ -401,17 +400,17 @@ def keeping_attributes(model: nn.Module) -> Iterator[None]:
 
 
 def _without_values(model: nn.Module) -> Run:
-    """Return what runs a network on shapes without values."""
+    """Return a function that runs a network on shapes without values."""
     return running_on(model, without_values(model))
 
 
 def running_on(model: nn.Module, tensors: Mapping[str, Tensor]) -> Run:
-    """Return what runs a network with other tensors in place of its own, by `own_tensors`."""
+    """Return a function that runs a network with other tensors, by the names of `own_tensors`."""
     return partial(functional_call, model, dict(tensors), tie_weights=False)
 
 
 def without_values(model: nn.Module) -> dict[str, Tensor]:
-    """Return the tensors of a network without values; one that modules share stays shared."""
+    """Return the tensors of a network without values; tensors that modules share stay shared."""
     empty: dict[int, Tensor] = {}
     return {
         name: empty.setdefault(id(tensor), tensor.detach().to("meta"))
@@ -420,9 +419,9 @@ def without_values(model: nn.Module) -> dict[str, Tensor]:
 
 
 def own_tensors(model: nn.Module) -> dict[str, Tensor]:
-    """Return what each module of a network owns, by the first name of the module.
+    """Return the tensors that each module of a network owns, by the module's first name.
 
-    So each tensor of each stands once: torch does not give back what it has replaced twice.
+    List each tensor once: torch does not restore a tensor that it replaced twice.
     """
     return {
         f"{prefix}.{name}".lstrip("."): tensor
@@ -437,8 +436,8 @@ def own_tensors(model: nn.Module) -> dict[str, Tensor]:
 def record_with_values(model: nn.Module, network: Mapping[str, Any]) -> Dataflow:
     """Record what a model with weights, which a study describes as `network`, does with images.
 
-    The pass is one on shapes, and what is computed of weights alone has values. Attention is
-    recorded step by step, as are the biases that it adds.
+    The pass runs on shapes, and results that depend on weights alone have values. Attention is
+    recorded step by step, including the biases that it adds.
     """
     model = model.eval()
     try:
@@ -446,7 +445,7 @@ def record_with_values(model: nn.Module, network: Mapping[str, Any]) -> Dataflow
     except VitscopeError:
         raise
     except Exception:
-        # Tensors that are no parameters stay where they are, and values may decide what is done.
+        # Tensors that are no parameters stay in place, and their values may decide what runs.
         first = next(chain(model.parameters(), model.buffers()), torch.zeros(0))
         with sdpa_kernel(SDPBackend.MATH):
             return record(model, blank_images(model, network, first.device))
@@ -460,7 +459,7 @@ def _record_on_shapes(model: nn.Module, network: Mapping[str, Any]) -> Dataflow:
 
 
 def name_of(model: nn.Module, constant: Constant) -> str | None:
-    """Return the name of the parameter or buffer that a constant is, or is a view of, if any."""
+    """Return the name of the parameter or buffer that a constant is or views, if any."""
     memory = constant.tensor.untyped_storage().data_ptr()
     named = chain(model.named_parameters(), model.named_buffers())
     return next((name for name, each in named if each.untyped_storage().data_ptr() == memory), None)

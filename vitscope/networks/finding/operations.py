@@ -46,17 +46,17 @@ RESIZINGS = _names(
     """upsample_bilinear2d upsample_nearest2d upsample_bicubic2d _upsample_bilinear2d_aa
     _upsample_bicubic2d_aa _upsample_nearest_exact2d"""
 )
-# These give a new map.
+# These make a new map.
 MAPS = CONVOLUTIONS | POOLINGS | RESIZINGS
-# Cuts patches out of maps.
+# This cuts patches out of maps.
 UNFOLDING = _names("im2col")
 PRODUCTS = _names("mm addmm bmm baddbmm")
 REDUCTIONS = _names("mean sum amax amin")
 STATISTICS = REDUCTIONS | _names("var var_mean std linalg_vector_norm")
-# What these do to a tensor that lies in memory as it should, `reshape` does to any.
+# `reshape` does to any tensor what these do to one that is contiguous in memory.
 VIEWS = _names("view _unsafe_view _reshape_alias")
 COPIES = _names("_to_copy clone alias detach")
-# These move values and compute nothing.
+# These move values without computing anything.
 MOVES = (
     VIEWS
     | COPIES
@@ -66,14 +66,14 @@ MOVES = (
         pixel_unshuffle index gather"""
     )
 )
-# What these put together may be summed up again.
+# These combine tensors that may be summed up again.
 STACKS = _names("stack cat")
-# These take values by their numbers, and these put values there.
+# These take values by index, and the next ones write values by index.
 CHOICES = _names("index index_select gather")
 SCATTERS = _names("index_put scatter index_copy masked_scatter grid_sampler_2d grid_sampler")
-# These move values by what the values are: where to cannot be told.
+# These move values depending on the values themselves, so their new places are unknown.
 SORTS = _names("sort")
-# What norms are made of.
+# Norms consist of these.
 PARTS_OF_NORMS = (
     MOVES
     | NORMALIZATIONS
@@ -83,7 +83,7 @@ PARTS_OF_NORMS = (
         clamp_min _fused_rms_norm square"""
     )
 )
-# These compute a value along positions from what the same made of those before.
+# These compute a value along positions from the results at the positions before.
 CUMULATIONS = _names("cumsum cumprod logcumsumexp _cumsum cummax")
 # These take the shape of a tensor and not its values.
 OF_SHAPES = _names(
@@ -96,7 +96,7 @@ _COMPOSITE = DispatchKey.CompositeImplicitAutograd
 
 
 def plain_name(function: Any) -> str:
-    """Return the name of an operation, the same whether it works in place or not."""
+    """Return the name of an operation, which is the same in place and out of place."""
     if isinstance(function, HigherOrderOperator):
         return str(function.name())  # type: ignore[no-untyped-call]
     name: str = function.overloadpacket.__name__
@@ -104,7 +104,7 @@ def plain_name(function: Any) -> str:
 
 
 def refuse_unknown(function: Any) -> None:
-    """Refuse an operation that runs functions: what these do is not seen."""
+    """Refuse an operation that runs functions, since what these do cannot be seen."""
     name = plain_name(function)
     if isinstance(function, HigherOrderOperator) and name != FLEX_ATTENTION:
         raise VitscopeError(
@@ -114,28 +114,29 @@ def refuse_unknown(function: Any) -> None:
 
 
 def is_mutable(function: Any) -> bool:
-    """Tell whether an operation changes what it is given."""
+    """Tell whether an operation changes its operands."""
     return not isinstance(function, HigherOrderOperator) and function._schema.is_mutable
 
 
 @cache
 def is_composite(function: Any) -> bool:
-    """Tell whether an operation is made of others, which torch runs in its place."""
+    """Tell whether an operation consists of others, which torch runs in its place."""
     if not isinstance(function, OpOverload):
         return False
     return torch._C._dispatch_has_kernel_for_dispatch_key(function._name, _COMPOSITE)
 
 
 def run_composite(function: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
-    """Run what a composite operation is made of.
+    """Run the operations that make up a composite one.
 
-    As torch does without gradients; its `decompose` may take another way, written in Python.
+    Run them as torch does without gradients; its `decompose` may use another version, written in
+    Python.
     """
     return function._op_dk(_COMPOSITE, *args, **kwargs)
 
 
 def is_fused_attention(name: str) -> bool:
-    """Tell whether an operation does all of attention, from queries, keys and values."""
+    """Tell whether an operation computes all of attention from queries, keys and values."""
     return "scaled_dot_product" in name or name == FLEX_ATTENTION
 
 
@@ -159,32 +160,32 @@ Kwargs = Mapping[str, Any]
 
 
 class OperationMode(TorchDispatchMode):  # type: ignore[no-untyped-call]
-    """Sees every operation that runs, also those that would be compiled."""
+    """Sees every operation that runs, including those that would be compiled."""
 
-    # Operations with functions for operands, as FlexAttention: else torch refuses them.
+    # Accept operations that take functions, such as FlexAttention, which torch otherwise refuses.
     supports_higher_order_operators = True
 
     def __init__(self) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
-        # One for each time that it was entered.
+        # Keep one for each time that the mode was entered.
         self._blocks: list[ExitStack] = []
 
     def __enter__(self) -> Self:
-        """See what runs from here on."""
+        """See all operations from now on."""
         self._blocks.append(ExitStack())
         self._blocks[-1].enter_context(uncompiled())
         super().__enter__()  # type: ignore[no-untyped-call]
         return self
 
     def __exit__(self, *error: Any) -> None:
-        """See no more, and remove the hooks."""
+        """Stop seeing operations, and remove the hooks."""
         super().__exit__(*error)  # type: ignore[no-untyped-call]
         self._blocks.pop().close()
 
     def __torch_dispatch__(
         self, func: Any, types: Any, args: Args = (), kwargs: Kwargs | None = None
     ) -> Any:
-        """Run an operation as the mode does, or what it is made of."""
+        """Run an operation by the mode's `run`, or the operations that it consists of."""
         if not is_composite(func):
             return self.run(func, *self._without_values(args, kwargs or {}))
         super().__enter__()  # type: ignore[no-untyped-call]
@@ -194,7 +195,7 @@ class OperationMode(TorchDispatchMode):  # type: ignore[no-untyped-call]
             super().__exit__(None, None, None)  # type: ignore[no-untyped-call]
 
     def _without_values(self, args: Args, kwargs: Kwargs) -> tuple[Args, Kwargs]:
-        """Leave the values out of what a network makes itself, where all else has none."""
+        """Drop the values of tensors that a network makes itself, if all others have none."""
         leaves = [leaf for leaf in tree_leaves((args, dict(kwargs))) if isinstance(leaf, Tensor)]
         empty = [leaf.is_meta for leaf in leaves]
         if not any(empty) or all(empty):
@@ -213,13 +214,13 @@ class OperationMode(TorchDispatchMode):  # type: ignore[no-untyped-call]
 
     @abstractmethod
     def run(self, function: Any, args: Args, kwargs: Kwargs) -> Any:
-        """Run an operation, and return what it returns."""
+        """Run an operation, and return its result."""
 
 
 class ModuleMode(OperationMode):  # type: ignore[no-untyped-call]
-    """Knows which module of a network runs, and which of its operations an operation is.
+    """Knows which module of a network runs, and which of its operations runs.
 
-    Each time that the network itself is called, a pass of as many images begins.
+    Each call of the network itself begins a pass with as many images as it is given.
     """
 
     def __init__(self, model: nn.Module) -> None:
@@ -248,7 +249,7 @@ class ModuleMode(OperationMode):  # type: ignore[no-untyped-call]
         return self
 
     def begin(self, images: int) -> None:
-        """Begin a pass of so many images."""
+        """Begin a pass of `images` images."""
         self._images = images
         self._running = [""]
         self.counts.clear()
@@ -259,13 +260,13 @@ class ModuleMode(OperationMode):  # type: ignore[no-untyped-call]
         return self._running[-1]
 
     def count(self, name: str, tensor: Tensor) -> OperationId:
-        """Count an operation that returns a tensor, and return which one it is."""
+        """Count an operation that returns a tensor, and return its id."""
         key = alike(name, tensor, self._images)
         self.counts[self.module, key] += 1
         return self.last(key)
 
     def last(self, key: Alike) -> OperationId:
-        """Return which operation was the last of its kind to be counted in the module."""
+        """Return the id of the last operation of this kind that was counted in the module."""
         return OperationId(self.module, key, self.counts[self.module, key] - 1)
 
     def _enter_module(self, name: str, module: nn.Module, args: Any, kwargs: Any) -> None:
@@ -279,15 +280,15 @@ class ModuleMode(OperationMode):  # type: ignore[no-untyped-call]
 
 
 def alike(name: str, tensor: Tensor, images: int) -> Alike:
-    """Return what an operation is counted under."""
+    """Return the key under which an operation is counted."""
     return name, tensor.ndim, tensor.numel() // images
 
 
 def is_bias(name: str, args: Sequence[Any]) -> bool:
-    """Tell whether an operation adds a bias: on other devices, that is part of a product."""
+    """Tell whether an operation adds a bias, which on other devices is part of a product."""
     return name == "add" and any(isinstance(arg, Tensor) and arg.ndim < 2 for arg in args)
 
 
 def first_tensor(values: Any) -> Tensor | None:
-    """Return the first tensor among what a module is called with or returns."""
+    """Return the first tensor among a module's arguments or results."""
     return next((leaf for leaf in tree_leaves(values) if isinstance(leaf, Tensor)), None)

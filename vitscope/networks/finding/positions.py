@@ -32,15 +32,15 @@ from vitscope.networks.finding.operations import (
 ROUNDING = 1e-6
 
 
-# Coordinates that are means of others are equal up to so many digits.
+# Coordinates that are means of others count as equal up to this many digits.
 DIGITS = 4
 
 
 @dataclass(frozen=True)
 class Positions:
-    """The image, row and column of every value of a tensor, each of the tensor's dimensions.
+    """Holds the image, row and column of every value of a tensor, in the tensor's dimensions.
 
-    Where they do not change along a dimension, its size is 1. Values without a place are NaN.
+    Their size is 1 along a dimension in which they do not change. Values without a place are NaN.
     """
 
     image: Tensor
@@ -48,7 +48,7 @@ class Positions:
     column: Tensor
 
     def each(self, change: Callable[[Tensor], Tensor]) -> "Positions":
-        """Return what `change` makes of them, as small as it may be."""
+        """Return positions with `change` applied to each coordinate, as small as possible."""
         return Positions(*(_narrow(change(t)) for t in (self.image, self.row, self.column)))
 
 
@@ -59,18 +59,18 @@ def _of_one_value(operation: Operation) -> bool:
 
 
 class _Line(NamedTuple):
-    """Where the rows or the columns of a map lie: in the middle, and how far apart."""
+    """Gives the middle of the rows or columns of a map, and the distance between them."""
 
     middle: float
     apart: float
 
     def places(self, count: int) -> Tensor:
-        """Return where so many of them are."""
+        """Return the places of `count` rows or columns."""
         return self.middle + (torch.arange(count) - (count - 1) / 2) * self.apart
 
 
 def _line(positions: Positions, shape: tuple[int, ...], dimension: int) -> _Line | None:
-    """Return the rows (2) or columns (3) of maps (N, C, H, W); None if these are none."""
+    """Return the rows (2) or columns (3) of maps (N, C, H, W); None if they are not maps."""
     tensor = (positions.row, positions.column)[dimension - 2]
     count, varying = shape[dimension], tensor.flatten()
     if tensor.shape[dimension] != count or len(varying) != count:
@@ -83,7 +83,6 @@ def _line(positions: Positions, shape: tuple[int, ...], dimension: int) -> _Line
 
 
 def _map(image: Tensor, lines: Sequence[_Line], shape: tuple[int, ...]) -> Positions:
-    """Return the positions of maps (N, C, H, W)."""
     rows, columns = (line.places(count) for line, count in zip(lines, shape[2:], strict=True))
     return Positions(image, rows.view(1, 1, -1, 1), columns.view(1, 1, 1, -1))
 
@@ -95,7 +94,7 @@ def _whole(shape: tuple[int, ...]) -> Positions:
 
 
 def _lines(positions: Positions | None, shape: tuple[int, ...]) -> list[_Line]:
-    """Return the rows and the columns of maps (N, C, H, W), or nothing if these are none."""
+    """Return the rows and the columns of maps (N, C, H, W), or nothing if they are not maps."""
     if positions is None or len(shape) != 4:
         return []
     if any(positions.image.shape[d] > 1 for d in (1, 2, 3)):
@@ -116,16 +115,16 @@ def _step(operation: Operation, before: tuple[int, ...], dimension: int) -> floa
 
 
 def _of(given: Any, dimension: int) -> int:
-    """Return what an operation is given for rows (2) or columns (3), which may be one for both."""
+    """Return an operation's setting for rows (2) or columns (3), which may share one."""
     each = [given] if isinstance(given, int) else [*given]
     return int(each[(dimension - 2) % len(each)])
 
 
 def _narrow(tensor: Tensor) -> Tensor:
-    """Take the first along every dimension along which all are the same."""
+    """Shrink every dimension along which all values are the same to its first value."""
     for dimension in range(tensor.ndim):
         first = tensor.narrow(dimension, 0, 1)
-        # What was expanded is the same without a look.
+        # Expanded values are equal without a comparison.
         alike = tensor.stride(dimension) == 0 or _same(tensor, first)
         if tensor.shape[dimension] > 1 and alike:
             tensor = first
@@ -133,7 +132,7 @@ def _narrow(tensor: Tensor) -> Tensor:
 
 
 def _reshape(tensor: Tensor, shape: tuple[int, ...], result: tuple[int, ...]) -> Tensor:
-    """Reshape what is expanded to a shape; last dimensions that stay and do not vary stay one."""
+    """Expand and reshape; keep size 1 in last dimensions that do not change or vary."""
     kept = 0
     while (
         kept < min(len(shape), len(result))
@@ -148,12 +147,12 @@ def _reshape(tensor: Tensor, shape: tuple[int, ...], result: tuple[int, ...]) ->
 
 def _same(tensor: Tensor, other: Tensor) -> bool:
     both_nan = tensor.isnan() & other.isnan()
-    # Up to rounding: pixels of an image are farther apart.
+    # Allow for rounding: pixels of an image are farther apart.
     return bool((((tensor - other).abs() < ROUNDING) | both_nan).all())
 
 
 def _has_places(positions: Positions | None) -> bool:
-    """Tell whether values are at more than one place of their image."""
+    """Tell whether values lie at more than one place of their image."""
     return positions is not None and max(positions.row.numel(), positions.column.numel()) > 1
 
 
@@ -169,7 +168,7 @@ def _in_a_row(positions: Positions | None) -> bool:
 
 
 def _scatters(operation: Operation) -> bool:
-    """Tell whether an operation puts values of the images elsewhere, and does not add them."""
+    """Tell whether an operation writes values of the images elsewhere without adding them."""
     if operation.name not in SCATTERS:
         return False
     adds = operation.name == "index_put" and operation.args[-1] is True
@@ -177,7 +176,7 @@ def _scatters(operation: Operation) -> bool:
 
 
 def _shifts(operation: Operation) -> bool:
-    """Tell whether an operation shifts a map, and pads as much as it cuts off."""
+    """Tell whether an operation shifts a map, with as much padding as it cuts off."""
     if operation.name != "constant_pad_nd":
         return False
     sides = operation.args[1]
@@ -186,9 +185,9 @@ def _shifts(operation: Operation) -> bool:
 
 
 class Tracer:
-    """Tells the positions of the values of a recorded pass, each computed when it is asked for.
+    """Finds the positions of the values of a recorded pass, each when it is first asked for.
 
-    `images` are other coordinates of the values of the images that are to be moved as they are.
+    `images` are other coordinates for the values of the images, which are then moved the same way.
     """
 
     def __init__(self, flow: Dataflow, images: Positions | None = None) -> None:
@@ -197,8 +196,8 @@ class Tracer:
         self._known[Value(0)] = images or _whole(flow.operations[0].shape)
 
     def positions(self, value: Value) -> Positions | None:
-        """Return the positions of a value, or None if it cannot be told."""
-        # Asked for from the first on: a network may be deeper than Python's stack.
+        """Return the positions of a value, or None if they are unknown."""
+        # Work through a list from the first value on: a network may be deeper than Python's stack.
         missing = [value]
         while missing:
             last = missing[-1]
@@ -213,7 +212,7 @@ class Tracer:
         return self._known[value]
 
     def _deciding(self, value: Value) -> list[Value]:
-        """Return the values whose positions decide where another lies."""
+        """Return the values whose positions decide the position of another."""
         operation = self._flow.operations[value.operation]
         operands = operation.operands()
         if operation.name in MOVES:
@@ -223,7 +222,7 @@ class Tracer:
         if operation.name in SORTS or _scatters(operation):
             return []
         same = [v for v in operands if self._flow.shape_of(v) == operation.shape]
-        # The earliest is the stream itself where there is a shortcut, and the nearest to follow,
+        # With a shortcut, the earliest operand is the stream itself, which is the easiest to trace,
         # unless its values have lost their places.
         asked: list[Value] = []
         for operand in sorted(same, key=lambda v: v.operation):
@@ -250,7 +249,8 @@ class Tracer:
         first = next(filter(_has_places, told), told[0])
         if operation.name in PRODUCTS:
             factor = operation.args[1 if operation.name in ("addmm", "baddbmm") else 0]
-            # A value is multiplied along its last dimension, or behind a matrix along that before.
+            # A product sums over the last dimension of a value, or the one before if a matrix is on
+            # the left.
             along = -2 if isinstance(factor, Constant) else -1
             return self._mean(first, [along])
         if operation.name in REDUCTIONS:
@@ -260,14 +260,14 @@ class Tracer:
     def _new_map(self, operation: Operation) -> Positions | None:
         """Return the positions of a new map of images, or of heads that are counted as images.
 
-        Its rows and columns are as far apart as strides say, and in the middle of the map before;
-        if it cannot be told where that is, it fills the image.
+        Strides set the distance between its rows and columns, which are centred on the map before;
+        if the position of that map is unknown, the new map fills the image.
         """
         if len(operation.shape) != 4:
             return None
         operand = operation.operands()[0]
         before, shape = self._known[operand], self._flow.shape_of(operand)
-        # Such as one that mixes the heads of scores, or a layer of each token, whose place is lost.
+        # Such a layer mixes the heads of scores, or takes each token, whose place is lost.
         if _of_one_value(operation) and operation.shape[2:] == shape[2:]:
             return before and before.each(lambda t: t.nanmean(1, keepdim=True))
         lines = [
@@ -276,7 +276,7 @@ class Tracer:
         ]
         if before is not None and lines:
             return _map(before.image, lines, operation.shape)
-        # Tokens in a row are no map, though a layer for maps may take them.
+        # Tokens in a row are not a map, though a layer for maps may take them.
         if 1 in shape[2:] and _in_a_row(before):
             averages = operation.name == "avg_pool2d"
             return self._move_all(operation, 0) if averages else None
@@ -312,7 +312,7 @@ class Tracer:
         return self._mean(first, dims, keep)
 
     def _mean(self, positions: Positions, dims: Any, keep: bool = True) -> Positions:
-        """Return the positions of means along dimensions: what is of all positions is at none."""
+        """Return the positions of means along dimensions; a mean over all positions has none."""
         mean = positions.each(lambda t: t.nanmean(dims, keepdim=keep))
         if _has_places(positions) and not _has_places(mean):
             row, column = (torch.full_like(t, nan) for t in (mean.row, mean.column))
@@ -343,7 +343,8 @@ class Tracer:
                 return tensor.expand(self._flow.shape_of(leaf))
             if isinstance(leaf, Constant):
                 numbers = not leaf.tensor.is_meta and not leaf.tensor.is_floating_point()
-                # Which tokens are taken; other constants are put beside them, and have no place.
+                # These constants say which tokens are taken; others are put beside them and have no
+                # place.
                 chooses = numbers and operation.name in CHOICES
                 return leaf.tensor if chooses else torch.full((), nan).expand(leaf.shape)
             return leaf
@@ -392,7 +393,7 @@ def _varying(positions: Positions, dimension: int) -> set[str]:
 
 
 def _varies(tensor: Tensor, dimension: int) -> bool:
-    """Tell whether coordinates differ along a dimension, where there are any."""
+    """Tell whether coordinates vary along a dimension; ignore missing ones."""
     if tensor.shape[dimension] == 1:
         return False
     least, most = tensor.nan_to_num(inf), tensor.nan_to_num(-inf)
@@ -400,7 +401,7 @@ def _varies(tensor: Tensor, dimension: int) -> bool:
 
 
 def _of_one_position(shape: tuple[int, ...]) -> Layout | None:
-    """Return the layout of maps of a single position, which only their shape tells."""
+    """Return the layout of maps with a single position, from their shape alone."""
     if len(shape) != 4:
         return None
     if shape[2:] == (1, 1):
@@ -409,7 +410,7 @@ def _of_one_position(shape: tuple[int, ...]) -> Layout | None:
 
 
 def _plain(varying: list[set[str]], channel: int, spatial: list[int]) -> str | None:
-    """Return the order of a map that needs no more than its dimensions moved, if it is one."""
+    """Return the order of a map's dimensions, if moving these makes it a map (N, C, H, W)."""
     letters = {0: "n", channel: "c"}
     for dimension in spatial:
         if varying[dimension] == {"row"}:
@@ -423,7 +424,7 @@ def _plain(varying: list[set[str]], channel: int, spatial: list[int]) -> str | N
 def _of_tokens(
     positions: Positions, shape: tuple[int, ...], image: int, channel: int, spatial: list[int]
 ) -> Layout | None:
-    """Return the layout of tokens: which of them are positions, and which position is which."""
+    """Return the layout of tokens: which of them have positions, and which position each has."""
     inner = [d for d in spatial if d != image]
     others = [d for d in range(len(shape)) if d not in (image, channel, *inner)]
     order = (image, *others, *inner, channel)
@@ -447,7 +448,7 @@ def _of_tokens(
     raster[rows[on_map] * width + columns[on_map]] = torch.arange(len(on_map))[on_map]
     if bool((raster < 0).any()):
         return None
-    # Row by row up to the last token: any behind the map would have to be left out.
+    # Require row by row up to the last token: tokens behind the map would have to be left out.
     in_order = raster.tolist() == [*range(prefix, len(on_map))]
     letters = {image: "n", channel: "c"} | dict.fromkeys(inner, "l") | dict.fromkeys(others, "l")
     name = "".join(letters[d] for d in range(len(shape)))
@@ -460,7 +461,7 @@ def _each(positions: Positions) -> tuple[Tensor, Tensor, Tensor]:
 
 
 def _ranks(coordinates: Tensor) -> Tensor:
-    """Return the rank of each coordinate among all different ones, -1 where there is none."""
+    """Return the rank of each coordinate among all different ones; -1 where it is missing."""
     rounded = torch.round(coordinates.double(), decimals=DIGITS)
     different = torch.unique(rounded[~rounded.isnan()])
     ranks = torch.searchsorted(different, rounded.nan_to_num(-1.0).contiguous())

@@ -32,7 +32,7 @@ from vitscope.networks.finding.operations import (
     multiplies,
 )
 
-# As a study gives them.
+# Points are named in this form by a study.
 Points = Sequence[Mapping[str, Any]]
 
 
@@ -52,7 +52,7 @@ def named_cuts(recorded: RecordedPass, points: Points) -> list[Cut]:
         called = name if at == "output" else f"{name}.input"
         end = _end_of(recorded, index)
         begin = recorded.before(end) if recorded.joins(end) else last
-        # Where a point within a branch is named too, no more than the sum may be left behind it.
+        # Behind a point that is named within a branch, only the sum may be left.
         works = any(multiplies(op.name) for op in recorded.between(last, index))
         kind: Kind = layer_kind(recorded, last if works else begin, index) if cuts else "stem"
         cuts.append(Cut(index, "named", kind, end, called, last, begin))
@@ -61,7 +61,7 @@ def named_cuts(recorded: RecordedPass, points: Points) -> list[Cut]:
 
 
 def _match(recorded: RecordedPass, point: Mapping[str, Any]) -> list[str]:
-    """Return the modules that a pattern fits: `*` is any part of a name, `**` any parts."""
+    """Return the modules that a pattern matches: `*` is any part of a name, `**` any parts."""
     fitting = re.escape(point["module"]).replace(r"\*\*", ".*").replace(r"\*", "[^.]*")
     names = [name for name in recorded.modules if re.fullmatch(fitting, name)]
     if not names:
@@ -105,7 +105,7 @@ def _shape_of(recorded: RecordedPass, indices: Sequence[int]) -> str:
 
 
 def _end_of(recorded: RecordedPass, index: int) -> int:
-    """Return the join whose activation an operation is, or the operation itself."""
+    """Return the join that an activation or norm belongs to, or else the operation itself."""
     operation = recorded.operations[index]
     before = [value.operation for value in operation.operands()]
     closes = operation.name in ACTIVATIONS | NORMALIZATIONS
@@ -114,7 +114,7 @@ def _end_of(recorded: RecordedPass, index: int) -> int:
 
 
 def describe_cuts(recorded: RecordedPass, cuts: Sequence[Cut]) -> list[CutPoint]:
-    """Return the cut points of a recorded pass: where it is cut."""
+    """Return the cut points of a recorded pass."""
     return _Namer(recorded).points(cuts) if cuts else []
 
 
@@ -182,13 +182,13 @@ class _Namer:
         return self._by_module(point, cut.index, cut.block)
 
     def _side(self, index: int) -> Side | None:
-        """Return on which side of the norm of a sum a value is, if it is the sum or the norm."""
+        """Return a value's side of the norm of a sum, if it is that sum or norm."""
         if index in self._pass.norms:
             return "before"
         return "after" if index in self._pass.norms.values() else None
 
     def _by_module(self, point: CutPoint, index: int, block: str) -> CutPoint:
-        """Read a point at a module that takes or returns its value, or that seen otherwise."""
+        """Read a point at a module that takes or returns its value, perhaps in another form."""
         for seen in self._seen_as(index):
             passage, layout = self._passage(seen, block), self._pass.maps.layout(seen)
             if passage is not None and layout is not None:
@@ -198,7 +198,7 @@ class _Namer:
         return point
 
     def _passage(self, index: int, block: str) -> Passage | None:
-        """Return where a module takes or returns a value: best is the block's own output."""
+        """Return where a module takes or returns a value, preferably the block's own output."""
         flow = self._pass.flow
         passages = [
             passage
@@ -209,7 +209,7 @@ class _Namer:
         return order[0] if order else None
 
     def _seen_as(self, index: int) -> Iterator[int]:
-        """Yield an operation, and those behind it that move its whole value."""
+        """Yield an operation, and later ones that move its whole value."""
         yield index
         size = prod(self._pass.operations[index].shape)
         for following in self._pass.dominators[bisect_right(self._pass.dominators, index) :]:
@@ -219,7 +219,7 @@ class _Namer:
             yield following
 
     def _join(self, cut: Cut, before: int) -> Join | None:
-        """Return the join that a cut is behind, if its branch can be silenced."""
+        """Return the join before a cut, if its branch can be silenced."""
         if cut.how == "stem" or not self._pass.joins(cut.end):
             return None
         way = self._pass.way(cut.end)
@@ -238,31 +238,31 @@ class _Namer:
         return Join(additions, identity, self._layout_of_sides(way, cut.end))
 
     def _is_positive(self, index: int) -> bool:
-        """Tell whether a value is of a ReLU, which another leaves as it is."""
+        """Tell whether a value comes from a ReLU, so that a second ReLU leaves it unchanged."""
         operation = self._pass.operations[index]
         while operation.name in POOLINGS | MOVES and len(operation.operands()) == 1:
             operation = self._pass.operations[operation.operands()[0].operation]
         return operation.name == "relu"
 
     def _layout_of_sides(self, way: Way, end: int) -> Layout | None:
-        """Return how the two sides of a sum lie, if they can be read."""
+        """Return the layout of the two sides of a sum, if they can be read."""
         last = way.sums[-1].operation
         stacked = self._pass.operations[last].name in STACKS
         return self._pass.maps.layout(end if stacked else last) if way.direct else None
 
 
-# Where so large a share of a network lies between two cut points, with so many additions of maps,
-# it has several streams there.
+# A stretch between two cut points with a share of the network this large, and this many additions
+# of maps, holds several streams.
 TOO_LARGE_SHARE = 0.4
 ADDITIONS_OF_STREAMS = 10
 
 
 @dataclass(frozen=True)
 class FoundPoints:
-    """The cut points of a network, and what of it they do not cover, in words.
+    """Holds the cut points of a network, and describes what they do not cover.
 
-    `outputs` is the shape of the network's output for one image, `lost` how many sums lie behind
-    the last point and cannot be read, and `warnings` are sentences that name modules.
+    `outputs` is the shape of the network's output for one image, `lost` the number of sums behind
+    the last point that cannot be read, and `warnings` has sentences that name modules.
     """
 
     points: list[CutPoint]
@@ -279,10 +279,10 @@ def find_cut_points(
     points: Points | None = None,
     norms: Side = "after",
 ) -> FoundPoints:
-    """Return the cut points of a network that is given `images`, two or more.
+    """Return the cut points of a network, given at least two `images`.
 
-    They are found, unless `points` name modules. `run` runs the network, if not the network itself;
-    `norms` says on which side of the norms of sums it is read.
+    Find them, unless `points` name modules. `run`, if given, is called in place of the network;
+    `norms` says on which side of the norms of sums to read it.
     """
     recorded = RecordedPass(model, record(model, images, run))
     outputs = recorded.flow.shape_of(recorded.flow.result)[1:]
@@ -309,7 +309,7 @@ def find_cut_points(
 def _refuse_streams(
     recorded: RecordedPass, cuts: Sequence[Cut], points: Sequence[CutPoint]
 ) -> None:
-    """Refuse a network of which only part was found."""
+    """Refuse a network if only part of it was found."""
     lost = [*_say_lost(recorded, cuts, _lost(recorded, cuts))]
     if lost and not cuts:
         raise VitscopeError(
@@ -335,7 +335,7 @@ def _refuse_streams(
 
 
 def _name_uncovered(recorded: RecordedPass, cuts: Sequence[Cut]) -> list[str]:
-    """Say which additions of the network no cut point shows."""
+    """Name the additions of the network that no cut point shows."""
     joined = {cut.end for cut in cuts}
     lost = [d for d in recorded.dominators if recorded.joins(d) and d not in joined]
     every = recorded.additions(0, recorded.order[-1])
@@ -349,7 +349,7 @@ def _name_uncovered(recorded: RecordedPass, cuts: Sequence[Cut]) -> list[str]:
 
 
 def _lost(recorded: RecordedPass, cuts: Sequence[Cut]) -> list[int]:
-    """Return the sums of many tokens or pixels of which nobody can tell where they are."""
+    """Return the sums of many tokens or pixels whose positions cannot be traced."""
     joined = {cut.end for cut in cuts}
     return [
         d
@@ -380,7 +380,7 @@ def _say_lost(recorded: RecordedPass, cuts: Sequence[Cut], lost: Sequence[int]) 
 def _say_unread(
     recorded: RecordedPass, cuts: Sequence[Cut], points: Sequence[CutPoint]
 ) -> Iterator[str]:
-    """Say which branches are not silenced, and where a stream goes on by something else."""
+    """Name the branches that are not silenced, and the streams that continue without a sum."""
     for cut, point in zip(cuts, points, strict=True):
         if cut.how == "join" and point.join is None:
             partial = recorded.operations[cut.end].name in ("cat", "write")

@@ -26,7 +26,7 @@ IMAGES = 2
 
 @dataclass(frozen=True)
 class Checked:
-    """What was found of a model; `weights` says what the checkpoint is like, in words."""
+    """Holds the results of checking a model; `weights` describes the checkpoint in words."""
 
     blocks: Blocks
     weights: str
@@ -34,7 +34,7 @@ class Checked:
     attention: FoundAttention
 
     def rows(self) -> list[list[str]]:
-        """Return a row of text for every cut point, a header first."""
+        """Return a row of text for every cut point, after a header."""
         header = ["", "cut point", "kind", "stage", "map", "operations", "parameters", "found as"]
         return [header, *map(self._row, range(len(self.blocks.points)))]
 
@@ -45,7 +45,7 @@ class Checked:
         return [str(index), point.name, point.kind, str(point.stage), size, *counts, point.how]
 
     def summary(self) -> str:
-        """Return what was found, in one line."""
+        """Summarize the results in one line."""
         kinds = Counter(self.blocks.table["kind"])
         counts = ", ".join(f"{count} {kind}" for kind, count in kinds.items())
         counted = [
@@ -92,10 +92,11 @@ def check_model(
     root: Path,
     seed: int | None = None,
 ) -> Checked:
-    """Build a network, find or take its cut points, and prove them with the weights it is given.
+    """Build a network, find or take its cut points, and prove them with the given weights.
 
-    `read_at` says where it is read, `study` is the file that has the model, and bundled files
-    begin at `root`. `seed` is that of its training if its weights are still to be trained.
+    `read_at` says where it is read, `study` is the file that describes the model, and paths of
+    bundled files begin at `root`. If the weights are still to be trained, `seed` is that of the
+    training.
     """
     blocks = list_blocks(name, empty_network(network), network, **read_at)
     with _with_weights(name, network, checkpoint, study, root, seed) as (model, weights):
@@ -104,7 +105,7 @@ def check_model(
         proofs = prove(model, blocks.points, images)
         attention = find_attention(model, network, blocks.points)
         proofs.wrong.extend(unlike(model, attention.attentions, images))
-        # Where one pass is unlike another, no proof holds: that is why.
+        # A network whose passes differ fails every proof, so report that cause instead.
         if why := why_unrepeatable(model, images[:1]):
             proofs.wrong[:] = [why]
         return Checked(blocks, weights, proofs, attention)
@@ -119,7 +120,7 @@ def _with_weights(
     root: Path,
     seed: int | None,
 ) -> Iterator[tuple[nn.Module, str]]:
-    """Give a network the weights of its checkpoint, where they are on this machine."""
+    """Yield a network, with its checkpoint if that is on this machine, and describe its weights."""
     if seed is not None:
         first = "with its first weights, since it is to be trained here"
         yield drawn_network(network, seed).eval(), first

@@ -13,10 +13,10 @@ from vitscope.progress import Say, say_on_stderr
 
 
 def pick_device(wanted: str) -> torch.device:
-    """Return the device to run on; a missing CUDA device that was asked for is an error.
+    """Return the device to run on; refuse a CUDA device that was asked for and is missing.
 
-    A CUDA device is told to compute in full float32, and with algorithms that give the same bytes
-    each time: TF32, which convolutions take by default, keeps three decimal digits.
+    Set CUDA to compute in full float32, with algorithms that give the same bytes each time: TF32,
+    the default for convolutions, keeps three decimal digits.
     """
     if wanted == "cuda" and not torch.cuda.is_available():
         raise VitscopeError(
@@ -33,7 +33,7 @@ def pick_device(wanted: str) -> torch.device:
 
 
 RECORDED_ON = ("cuda",)
-# A library that tunes itself does so in the first calls, which a recording must not hold.
+# A library that tunes itself does so in its first calls, which must not be recorded.
 WARM_UP = 3
 
 Tensors = tuple[Tensor, ...]
@@ -47,7 +47,7 @@ def is_recorded(device: torch.device) -> bool:
 
 @contextmanager
 def own_stream(device: torch.device) -> Iterator[None]:
-    """Run the block on a stream of its own, as all must that is recorded, and what it goes back to.
+    """Run the block, recorded work and its backward pass included, on a stream of its own.
 
     The default stream cannot be recorded, and a backward pass runs where its forward pass did. No
     other work shares the workspace of this stream, so that two recordings may run at once.
@@ -63,7 +63,7 @@ def own_stream(device: torch.device) -> Iterator[None]:
 
 
 class _Recorded(NamedTuple):
-    """Work as it was recorded: it reads `inputs` and writes `outputs`, there and nowhere else."""
+    """Holds recorded work: it reads and writes only `inputs` and `outputs`, which stay in place."""
 
     replay: Callable[[], None]
     inputs: Tensors
@@ -71,11 +71,11 @@ class _Recorded(NamedTuple):
 
 
 class Recording:
-    """A piece of work on a GPU: recorded at its fourth call, once for each shape of its inputs.
+    """Records a piece of work on a GPU at its fourth call, once for each shape of its inputs.
 
-    The work must do the same each time, with tensors that stay where they are. It is given with
-    each call and not kept, since an owner that is kept by its own part outlives its use. Work that
-    cannot be recorded, such as a network that waits for the GPU, is done as it is.
+    The work must do the same each time, with tensors that stay in place. Callers pass it with each
+    call and it is not stored, since a part that stores its owner keeps the owner alive after its
+    use. Work that cannot be recorded, such as a network that waits for the GPU, runs normally.
     """
 
     def __init__(self, say: Say = say_on_stderr) -> None:
@@ -85,7 +85,7 @@ class Recording:
         self._refused = False
 
     def run(self, work: Work, *inputs: Tensor) -> Tensors:
-        """Do the work, in a block of `own_stream`; all that it takes and returns are tensors."""
+        """Do the work in a block of `own_stream`; all that it takes and returns are tensors."""
         if not is_recorded(inputs[0].device) or self._refused:
             return work(*inputs)
         shapes = tuple(each.shape for each in inputs)
@@ -110,7 +110,7 @@ class Recording:
 
 
 def _replayed(recorded: _Recorded, inputs: Tensors) -> Tensors:
-    """Return copies of what recorded work makes of inputs: the next replay writes over it."""
+    """Return copies of the results of recorded work, since the next replay overwrites them."""
     for kept, given in zip(recorded.inputs, inputs, strict=True):
         kept.copy_(given)
     recorded.replay()
@@ -118,10 +118,10 @@ def _replayed(recorded: _Recorded, inputs: Tensors) -> Tensors:
 
 
 def record(work: Callable[[], Tensors]) -> tuple[Callable[[], None], Tensors]:
-    """Record work on the current stream; return what replays it, and where its results are."""
+    """Record work on the current stream; return a function that replays it, and its results."""
     graph = torch.cuda.CUDAGraph()
     here = torch.cuda.current_stream()
-    # Other threads, such as those that bring batches, may allocate meanwhile.
+    # Other threads, such as those that load batches, may allocate during the recording.
     with torch.cuda.graph(graph, stream=here, capture_error_mode="thread_local"):
         outputs = work()
     return graph.replay, outputs

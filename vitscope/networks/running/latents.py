@@ -27,7 +27,7 @@ def shapes_of(blocks: Path | str) -> dict[str, Shape]:
 
 
 def as_stored(maps: Tensor) -> Array:
-    """Return maps as an array, of the type that has their bytes in a file."""
+    """Return maps as an array of the type that stores their bytes in a file."""
     found: Array = (maps.view(torch.uint16) if maps.dtype is torch.bfloat16 else maps).numpy()
     return found
 
@@ -35,9 +35,9 @@ def as_stored(maps: Tensor) -> Array:
 class _WriterThread:
     """Write latents while the model computes the next ones.
 
-    Maps are staged in two buffers that are used again and again: memory that is touched for the
-    first time costs more than the copy. From a GPU they are copied to pinned memory: the thread
-    waits for that, and the model does not.
+    Stage maps in two buffers that are reused, because touching memory for the first time costs more
+    than the copy. Copy from a GPU to pinned memory: the thread waits for that copy, and the model
+    does not.
     """
 
     def __init__(self, writer: TensorWriter, dtype: torch.dtype, from_gpu: bool) -> None:
@@ -55,7 +55,7 @@ class _WriterThread:
             written.result()
 
     def write(self, name: str, first_row: int, latent: Tensor) -> None:
-        """Take the values of a map, to be written soon; an earlier failure is raised here."""
+        """Take the values of a map, to be written soon; raise an earlier failure here."""
         if len(self._written) == len(self._staged):
             self._written.pop(0).result()
         buffer = self._staged.pop(0)
@@ -66,7 +66,7 @@ class _WriterThread:
         copied: Any = None
         if self._from_gpu:
             copied = torch.cuda.Event()  # type: ignore[no-untyped-call]
-            # Only bytes in their order are copied without waiting.
+            # Only contiguous bytes are copied without waiting.
             rows.copy_(latent.to(rows.dtype).contiguous(), non_blocking=True)
             copied.record()
         else:
@@ -93,7 +93,7 @@ def extract(
 ) -> None:
     """Write the (N, C, H, W) latents of `batches`, `images` in all, at every cut point.
 
-    A map goes to the file as soon as it exists: one batch and two maps are in memory, no more.
+    Each map goes to the file as soon as it exists, so memory holds one batch and two maps at most.
     """
     torch_dtype, file_dtype = DTYPES[dtype]
     tensors = {
@@ -148,9 +148,9 @@ def extract_shard(
 
 
 class HeldMaps:
-    """The maps of up to `room` images at every cut point, in memory that is used again and again.
+    """Holds the maps of up to `room` images at every cut point, in memory that is reused.
 
-    They lie where the network runs. `path` is what errors call them.
+    The maps stay on the device of the network. Errors name them by `path`.
     """
 
     def __init__(
@@ -164,19 +164,19 @@ class HeldMaps:
         }
 
     def put(self, index: int, maps: Tensor) -> None:
-        """Copy the maps of a batch behind those of the batches before it."""
+        """Append the maps of a batch to those of earlier batches."""
         self._maps[self.names[index]][self.images : self.images + len(maps)] = maps
 
     def _held(self, name: str) -> Tensor:
         return self._maps[name][: self.images]
 
     def on_gpu(self, name: str) -> Tensor | None:
-        """Return the maps of a cut point where they lie, if that is a GPU."""
+        """Return the maps of a cut point in GPU memory, if they are on a GPU."""
         maps = self._held(name)
         return maps if maps.is_cuda else None
 
     def dtype(self, name: str) -> str:
-        """Return the type of the maps, as safetensors calls it."""
+        """Return the type of the maps under its name in safetensors."""
         return self._file_dtype
 
     def shape(self, name: str) -> tuple[int, ...]:
@@ -188,16 +188,16 @@ class HeldMaps:
         return as_stored(self._held(name).cpu())
 
     def read(self, name: str, first_row: int, rows: Array) -> Array:
-        """Return maps from `first_row` on, as many as `rows`, to be read only."""
+        """Return as many maps as `rows`, from `first_row` on; the caller only reads them."""
         maps = as_stored(self._held(name)[first_row : first_row + len(rows)].cpu())
         maps.flags.writeable = False
         return maps
 
     def check(self, name: str, total: int) -> None:
-        """Find nothing wrong: a checksum is for what was on a disk."""
+        """Do nothing: only maps from a disk need a checksum."""
 
     def verify(self, *names: str) -> None:
-        """Find nothing wrong."""
+        """Do nothing, as in `check`."""
 
 
 def hold_shard(
@@ -215,10 +215,10 @@ def hold_shard(
     dtype: str,
     device: torch.device,
 ) -> None:
-    """Run the images of a shard once, and measure the maps of so many of them `together`.
+    """Run the images of a shard once, and measure the maps of `together` images at a time.
 
-    `measure` is called with the position of the first of them in the shard, and their maps, which
-    are there until it returns.
+    Call `measure` with the position of the first of these images in the shard and their maps, which
+    exist until it returns.
     """
     rows = shard_rows(len(images), shard, **selection)
     held = HeldMaps(label, shapes_of(blocks), min(together, len(rows)), dtype, device)

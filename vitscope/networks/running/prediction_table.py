@@ -26,7 +26,7 @@ PREDICTIONS = Table(
 
 
 def read_labelled(path: Path | str, images: "Split") -> "pd.DataFrame":
-    """Read predictions of images of a split; refuse images whose classes are unknown."""
+    """Read predictions for images of a split; refuse images whose classes are unknown."""
     from vitscope.data.split import known_labels
 
     found = PREDICTIONS.read(path)

@@ -24,15 +24,14 @@ from vitscope.networks.building.networks import tensors_of
 from vitscope.progress import Say
 
 TOP = 5
-# What is said of an image by its label, and not where that is unknown.
+# These columns need the label of an image, and are null where it is unknown.
 BY_LABEL = ("label", "nll", "brier", "top5")
 
 
 def scores_of_images(logits: Tensor, labels: Tensor) -> dict[str, Tensor]:
-    """Return what a predictions table holds of each image, from (N, classes) logits and labels.
+    """Return the columns of a predictions table from (N, classes) logits and labels.
 
-    Of classes that are equally probable the first is predicted, and none keeps another from the
-    top.
+    If classes are equally probable, predict the first; a tie keeps no class out of the top.
     """
     log_probability = logits.double().log_softmax(1)
     probability = log_probability.exp()
@@ -52,8 +51,8 @@ def scores_of_images(logits: Tensor, labels: Tensor) -> dict[str, Tensor]:
 def decide_among(logits: Tensor, outputs: Sequence[Sequence[int]] | None) -> Tensor:
     """Return the logits of wider classes, each of several `outputs`, from (N, outputs) logits.
 
-    A class has the mean of the probabilities of its outputs, as in Geirhos et al. (2019), so that
-    one of many outputs is no likelier for that. Without `outputs`, logits are what they are.
+    A class gets the mean of the probabilities of its outputs, as in Geirhos et al. (2019), so
+    having many outputs makes no class likelier. Without `outputs`, return the logits unchanged.
     """
     if outputs is None:
         return logits
@@ -71,7 +70,7 @@ def predict(
 ) -> pd.DataFrame:
     """Classify all images of `batches`, and return a row of scores for each.
 
-    `outputs` are those of the network for each class, where these are not one each.
+    `outputs` lists the network's outputs for each class, where a class has more or fewer than one.
     """
     model = model.eval().to(device)
     scores: list[pd.DataFrame] = []
@@ -93,7 +92,7 @@ def predict(
 
 
 def _without_unknown(scores: pd.DataFrame, unknown: npt.NDArray[np.bool_]) -> pd.DataFrame:
-    """Return scores of which those by a label are null where the label is unknown."""
+    """Set the scores that need a label to null where the label is unknown."""
     if not unknown.any():
         return scores
     by_label = {name: scores[name].astype(object).mask(unknown, None) for name in BY_LABEL}
@@ -111,14 +110,14 @@ def _check_finite(model: nn.Module, logits: Tensor, first: int) -> None:
 
 
 SHOWN_NORMS = 3
-# By so many roundings of the largest value passes may differ: a GPU may add in another order.
+# Passes may differ by this many roundings of the largest value: a GPU may add in another order.
 ROUNDINGS = 64
 
 
 def refuse_unrepeatable(
     network: nn.Module, settings: Mapping[str, Any], device: torch.device
 ) -> None:
-    """Refuse a network two of whose passes differ, of an image that is noise."""
+    """Refuse a network if two of its passes differ on an image of noise."""
     shape = (1, len(settings["mean"]), *height_and_width(settings["image_size"]))
     image = torch.randn(shape, generator=torch.Generator().manual_seed(0))
     if why := why_unrepeatable(network.eval().to(device), image.to(device)):
@@ -127,9 +126,9 @@ def refuse_unrepeatable(
 
 @torch.no_grad()
 def why_unrepeatable(network: nn.Module, image: Tensor) -> str | None:
-    """Return why two passes of one image (1, C, H, W) differ, in a sentence; None if they do not.
+    """Return a sentence on why two passes of one image (1, C, H, W) differ; None if they agree.
 
-    The image has another one beside it in each pass.
+    Each pass holds the image together with a different second one.
     """
     batch = torch.cat([image, image.flip(-1)])
     with _keeping_random_numbers(image.device):
@@ -157,7 +156,7 @@ def why_unrepeatable(network: nn.Module, image: Tensor) -> str | None:
 
 
 def _is_alike(one: Tensor, other: Tensor) -> bool:
-    """Tell whether the first image has the same values, but for rounding."""
+    """Tell whether the first image has the same values in both, up to rounding."""
     if (
         one.shape != other.shape
         or one.ndim == 0
@@ -194,7 +193,7 @@ def _trace(network: nn.Module, batch: Tensor) -> list[tuple[str, float]]:
 
 @contextmanager
 def _keeping_random_numbers(device: torch.device) -> Iterator[None]:
-    """Leave the next random numbers as they would have been."""
+    """Restore the state of the random numbers after the block."""
     gpus = [device] if device.type == "cuda" else []
     with torch.random.fork_rng(gpus) if device.type in ("cpu", "cuda") else nullcontext():
         yield
@@ -202,18 +201,17 @@ def _keeping_random_numbers(device: torch.device) -> Iterator[None]:
 
 Integers = npt.NDArray[np.int64]
 
-# How often each of the two may be doubted without a reason.
+# Doubt each of the two without a reason no more often than this.
 RISK = 0.01
-# A network that is of use has more than this skill, of 1.
+# A useful network has more than this skill, out of 1.
 SMALL_SKILL = 0.25
-# A class is hardly ever right if another is named so many times as often.
+# A class is hardly ever right if another is named this many times as often.
 HARDLY = 10
-# How many classes are named one by one.
 SHOWN_CLASSES = 5
 
 
 def doubts(labels: Integers, predictions: Integers, names: Sequence[str]) -> list[str]:
-    """Return sentences that say why labels and outputs may not be in the same order, if any.
+    """Return reasons to doubt that labels and outputs are in the same order, as sentences.
 
     `names` are the names of all classes, by their numbers.
     """
@@ -226,7 +224,7 @@ def doubts(labels: Integers, predictions: Integers, names: Sequence[str]) -> lis
 
 
 def skill(labels: Integers, predictions: Integers, classes: int) -> tuple[float, float]:
-    """Return the skill, and what it is below with confidence; NaN where there is but one class."""
+    """Return the skill and its upper confidence bound; NaN if only one class occurs."""
     shares = np.bincount(labels, minlength=classes) / len(labels)
     there = shares[shares > 0]
     if len(there) < 2:
@@ -248,16 +246,16 @@ def is_chance(labels: Integers, predictions: Integers, classes: int) -> bool:
 
 
 def chance(labels: Integers, predictions: Integers) -> float:
-    """Return the accuracy of predictions of the same shares that do not look at the images."""
+    """Return the accuracy of predictions with the same shares that ignore the images."""
     classes = 1 + max(labels.max(), predictions.max())
     shares = (np.bincount(each, minlength=classes) / len(each) for each in (labels, predictions))
     return float(np.dot(*shares))
 
 
 def is_surely_above(share: float, expected: float, count: int, risk: float) -> bool:
-    """Tell whether so large a share of `count` images is less probable than the risk.
+    """Tell whether a share this large among `count` images is less probable than the risk.
 
-    `expected` is the share that would be expected; of one that is 1, the bound is exact.
+    `expected` is the share to expect; the bound is exact for a share of 1.
     """
     if share <= expected:
         return False
@@ -270,7 +268,7 @@ def is_surely_above(share: float, expected: float, count: int, risk: float) -> b
 
 
 class Confusion(NamedTuple):
-    """A class of some images, how many of them are named right, and how many as another class."""
+    """Counts some images of a class: how many are named right, and how many as another class."""
 
     label: int
     images: int
@@ -280,7 +278,7 @@ class Confusion(NamedTuple):
 
 
 def find_swapped_classes(labels: Integers, predictions: Integers, classes: int) -> list[Confusion]:
-    """Return the classes that another takes the place of."""
+    """Return the classes whose place another class takes."""
     outdone = {each.label: each for each in _find_rivals(labels, predictions, classes)}
     return [
         each
@@ -290,7 +288,7 @@ def find_swapped_classes(labels: Integers, predictions: Integers, classes: int) 
 
 
 def _find_rivals(labels: Integers, predictions: Integers, classes: int) -> Iterator[Confusion]:
-    """Yield the classes for whose images another is named more often, with confidence."""
+    """Yield the classes whose images are more often named as another class, with confidence."""
     present = np.unique(labels)
     risk = RISK / (len(present) * (classes - 1))
     for label in present.tolist():
@@ -312,7 +310,7 @@ def _no_better_than_chance(labels: Integers, predictions: Integers) -> str:
 
 
 def _sentences(taken: Sequence[Confusion], names: Sequence[str]) -> Iterator[str]:
-    # The clearest first.
+    # Sort the clearest first.
     ordered = sorted(taken, key=lambda each: each.right - each.named)
     for each in ordered[:SHOWN_CLASSES]:
         yield visible(
@@ -327,7 +325,7 @@ def _sentences(taken: Sequence[Confusion], names: Sequence[str]) -> Iterator[str
 def warn_about_labels(
     model: str, images: Split, predictions: pd.DataFrame, say: Say = print
 ) -> list[str]:
-    """Say what makes predictions on images of a split doubtful, and return it."""
+    """Warn about what makes predictions on images of a split doubtful, and return it."""
     where, columns = images.metadata, ("label", "prediction")
     labels, found = (predictions[name].to_numpy(np.int64) for name in columns)
     warnings = [

@@ -14,7 +14,7 @@ from vitscope.networks.building.timm_import import import_timm
 
 
 def build_timm(network: type[nn.Module], arch: Mapping[str, Any], **options: Any) -> nn.Module:
-    """Build the model of timm that `arch` names, or else a `network` of the given dimensions."""
+    """Build timm's model that `arch` names, or else a `network` of the given dimensions."""
     options = {**arch, **options}
     name = options.pop("name", None)
     if name is None:
@@ -22,7 +22,7 @@ def build_timm(network: type[nn.Module], arch: Mapping[str, Any], **options: Any
     timm = import_timm()
     if not timm.is_model(name):
         raise VitscopeError(f"timm has no model '{name}'.{nearest(name, timm.list_models())}")
-    # Looked at before it is built, because networks of another kind refuse our options.
+    # Look at the class before building, because other kinds of networks refuse our options.
     with torch.device("meta"):
         kind = type(timm.create_model(name))
     if not issubclass(kind, network):
@@ -37,7 +37,7 @@ def build_timm(network: type[nn.Module], arch: Mapping[str, Any], **options: Any
 def of_timm(module: str, network: str, *, sized: bool = True) -> Family:
     """Return the family of a class of timm: its models by name, or of the given dimensions.
 
-    A network that is `sized` is built for images of one size.
+    A `sized` network is built for images of one size.
     """
 
     def build(
@@ -50,7 +50,7 @@ def of_timm(module: str, network: str, *, sized: bool = True) -> Family:
     return Family(build)
 
 
-# Channels of a gate's input for each of those in between.
+# A gate has this many input channels for each channel in between.
 REDUCTION = 16
 
 
@@ -68,13 +68,13 @@ def stem_pooling() -> nn.Module:
 
 
 def drop_rates(last: float, blocks: Sequence[int]) -> Iterator[float]:
-    """Yield how often each block loses its branch in training: 0 at first, `last` at the end."""
+    """Yield how often each block loses its branch in training, from 0 up to `last`."""
     count = sum(blocks)
     return (last * number / max(1, count - 1) for number in range(count))
 
 
 def drop_path(rate: float) -> nn.Module:
-    """Return stochastic depth: what leaves out the branches of some images in training."""
+    """Return stochastic depth, which leaves out the branches of some images in training."""
     return import_timm("timm.layers").DropPath(rate) if rate else nn.Identity()
 
 
@@ -121,11 +121,11 @@ def gate_of(kind: str | None, channels: int) -> nn.Module:
 
 
 def sees(rows: int, columns: int, window: int, prefix: int) -> Tensor:
-    """Tell which tokens each query sees, (queries, keys), of a grid behind `prefix` other tokens.
+    """Tell which tokens each query sees, (queries, keys), on a grid behind `prefix` other tokens.
 
-    A window of an odd side has its query in the middle. One of an even side reaches one position
-    farther down and to the right, as the kernel of a convolution with the padding `same` does. At
-    the edges of the grid it is cut off. Tokens of no position see all, and are seen by all.
+    A window with an odd side has its query in the middle. One with an even side reaches one
+    position farther down and to the right, like the kernel of a convolution with `same` padding.
+    The edges of the grid cut it off. Tokens without a position see all, and all see them.
     """
     before = (window - 1) // 2
     row, column = torch.cartesian_prod(torch.arange(rows), torch.arange(columns)).T
@@ -137,12 +137,12 @@ def sees(rows: int, columns: int, window: int, prefix: int) -> Tensor:
 
 
 def mask_of(seen: Tensor) -> Tensor:
-    """Return what is added to scores: nothing where a key is seen, and -inf elsewhere."""
+    """Return the mask to add to scores: zero where a key is seen, and -inf elsewhere."""
     return torch.zeros(seen.shape, device=seen.device).masked_fill(~seen, -torch.inf)
 
 
 class LocalAttention(nn.Module):
-    """The attention of a ViT of timm behind a mask, with the layers of the one that it replaces."""
+    """Masks the attention of a timm ViT, with the layers of the attention that it replaces."""
 
     mask: Tensor
 
@@ -160,7 +160,7 @@ class LocalAttention(nn.Module):
         self.register_buffer("mask", mask_of(seen), persistent=False)
 
     def forward(self, x: Tensor, **_: Any) -> Tensor:
-        """Return the tokens after attention; what timm's blocks give besides is a mask of none."""
+        """Return the tokens after attention; timm's blocks also pass a mask, which is None."""
         query, key, value = (
             self.qkv(x).unflatten(2, (3, self.num_heads, -1)).permute(2, 0, 3, 1, 4).unbind(0)
         )
@@ -174,9 +174,9 @@ class LocalAttention(nn.Module):
 
 
 class PositionMixing(nn.Module):
-    """A mean of the values in a window, with learned weights of each pair of places or without.
+    """Averages the values in a window, with or without learned weights for pairs of places.
 
-    Weights of a head are a softmax over what a query sees. They begin as those of a mean.
+    The weights of a head are a softmax over what a query sees, and begin as a plain mean.
     """
 
     mask: Tensor
@@ -203,7 +203,7 @@ class PositionMixing(nn.Module):
         self.register_buffer("mask", mask_of(seen), persistent=False)
 
     def forward(self, x: Tensor, **_: Any) -> Tensor:
-        """Return the mixed tokens; what timm's blocks give besides is a mask of none."""
+        """Return the mixed tokens; timm's blocks also pass a mask, which is None."""
         scores = self.mask if self.scores is None else self.scores + self.mask
         values = self.value(x).unflatten(2, (self.num_heads, -1)).transpose(1, 2)
         mixed = scores.softmax(dim=-1) @ values
@@ -212,9 +212,9 @@ class PositionMixing(nn.Module):
 
 
 def replace_attention(model: Any, window: int | None, mixing: str) -> None:
-    """Give the blocks of a ViT of timm attention to a window, or what mixes tokens in its place."""
+    """Give the blocks of a timm ViT attention to a window, or a layer that mixes tokens instead."""
     grid, prefix = model.patch_embed.grid_size, model.num_prefix_tokens
-    # A window of all, from wherever it is seen.
+    # Choose a window that covers all positions from any of them.
     window = window or 2 * max(grid)
     for block in model.blocks:
         if mixing == "attention":

@@ -63,7 +63,7 @@ DEFAULTS: dict[str, Any] = {
     "stem": False,
     "drop_path_rate": 0.0,
 }
-# Of the maps of 224 pixels behind a stem, whose sides it divides.
+# This window side divides the sides of the maps of 224-pixel images behind a stem.
 WINDOW_BEHIND_STEM = 7
 EXPANSION = {"basic": 1, "bottleneck": 4}
 
@@ -75,7 +75,7 @@ def bn_relu_conv(in_channels: int, channels: int, kernel: int, stride: int = 1) 
 
 
 class Attention(nn.Module):
-    """Multi-head self-attention over all positions of a map, with a bias for every pair."""
+    """Applies multi-head self-attention over all positions of a map, with a bias for every pair."""
 
     def __init__(self, in_channels: int, channels: int, heads: int, head_dim: int) -> None:
         super().__init__()
@@ -95,7 +95,7 @@ class Attention(nn.Module):
 
 
 class PositionMixing(nn.Module):
-    """What is left of attention without queries and keys: weights of the bias for every pair."""
+    """Mixes positions like attention without queries and keys: by the bias for every pair."""
 
     def __init__(self, in_channels: int, channels: int, heads: int, head_dim: int) -> None:
         super().__init__()
@@ -109,9 +109,9 @@ class PositionMixing(nn.Module):
 
 
 class WindowAttention(nn.Module):
-    """Attention inside windows, with one bias for every distance between two positions.
+    """Applies attention inside windows, with one bias for every offset between two positions.
 
-    Without the queries and keys of attention the bias alone mixes positions, or all alike.
+    Without queries and keys, it mixes positions by the bias alone, or all equally.
     """
 
     rel_index: Tensor
@@ -158,12 +158,12 @@ class Block(nn.Module):
         self.sd = drop_path(dropped)
 
     def skip(self, x: Tensor, activated: Tensor) -> Tensor:
-        """Return what the branch is added to."""
+        """Return the shortcut, to which the branch is added."""
         return self.shortcut(activated) if len(self.shortcut) > 0 else x
 
 
 class BasicBlock(Block):
-    """Two 3x3 convolutions."""
+    """Applies two 3x3 convolutions."""
 
     def __init__(self, in_channels: int, width: int, stride: int, dropped: float) -> None:
         super().__init__(in_channels, width, stride, dropped)
@@ -180,7 +180,7 @@ class BasicBlock(Block):
 
 
 class Bottleneck(Block):
-    """A 3x3 convolution between two 1x1 convolutions that narrow and widen."""
+    """Applies a 3x3 convolution between two 1x1 convolutions that narrow and widen."""
 
     def __init__(self, in_channels: int, width: int, stride: int, dropped: float) -> None:
         channels = width * EXPANSION["bottleneck"]
@@ -199,7 +199,7 @@ class Bottleneck(Block):
 
 
 class AttentionBlock(Block):
-    """Window attention behind a 1x1 convolution."""
+    """Applies window attention behind a 1x1 convolution."""
 
     def __init__(
         self, channels: int, width: int, heads: int, arch: Mapping[str, Any], dropped: float
@@ -239,7 +239,7 @@ class Classifier(nn.Module):
 
 
 class Stem(nn.Module):
-    """A single 3x3 convolution, or for large images a 7x7 convolution and pooling."""
+    """Applies a single 3x3 convolution, or for large images a 7x7 convolution and pooling."""
 
     def __init__(self, in_channels: int, channels: int, large: bool) -> None:
         super().__init__()
@@ -286,7 +286,7 @@ def alternation(arch: Mapping[str, Any], stage: int) -> list[bool]:
 def network(
     arch: Mapping[str, Any], num_classes: int, image_size: ImageSize, channels: int
 ) -> nn.Module:
-    """Build a network of a published depth, or one of the given blocks."""
+    """Build a network of a published depth, or one with the given blocks."""
     full = {**DEFAULTS, **DEPTHS.get(arch.get("depth", 0), {}), **arch}
     if full["stem"] and "window" not in arch:
         full["window"] = WINDOW_BEHIND_STEM

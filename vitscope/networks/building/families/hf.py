@@ -30,13 +30,14 @@ ARCH = {
     },
     "required": ["repository"],
 }
-# The type of the weights in the file, which are measured in float32, and code in the repository.
+# Ignore the type of the weights in the file, which are measured in float32, and code in the
+# repository.
 UNUSED = ("dtype", "torch_dtype", "auto_map")
 PREPARED_BY = "vitscope.networks.building.families.hf"
 
 
 def prepare(arch: Mapping[str, Any], folder: Path, where: str) -> dict[str, Any]:
-    """Return `arch` with the repository's configuration, so that jobs need no network for it."""
+    """Return `arch` with the repository's configuration, so that jobs do not download it."""
     file = OnHub(arch["repository"], "config.json").fetch(f"{where}.repository")
     try:
         config = json.loads(file.read_text(encoding="utf-8"))
@@ -56,7 +57,7 @@ def prepare(arch: Mapping[str, Any], folder: Path, where: str) -> dict[str, Any]
 def network(
     arch: Mapping[str, Any], num_classes: int, image_size: ImageSize, channels: int
 ) -> "nn.Module":
-    """Build the classifier that the configuration describes; its image size is its own."""
+    """Build the classifier that the configuration describes, with its own image size."""
     from vitscope.networks.building.timm_import import declare
 
     declare()

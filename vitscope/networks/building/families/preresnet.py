@@ -25,7 +25,7 @@ ARCH = {
 def network(
     arch: Mapping[str, Any], num_classes: int, image_size: ImageSize, channels: int
 ) -> nn.Module:
-    """Build an AlterNet without attention, whose stem has a shorter name."""
+    """Build an AlterNet without attention and with a shorter name for its stem."""
     blocks = resnet.DEPTHS.get(arch.get("depth", 0), {})
     full = {**alternet.DEFAULTS, **blocks, **arch, "attention": (0, 0, 0, 0)}
     model = alternet.AlterNet(full, num_classes, channels)

@@ -48,7 +48,7 @@ PREPARED_BY = "vitscope.networks.building.own_code"
 def network(
     arch: Mapping[str, Any], num_classes: int, image_size: ImageSize, channels: int
 ) -> nn.Module:
-    """Call the user's function, which knows of data what its keywords say and no more."""
+    """Call the user's function, which knows only what its keywords say about the data."""
     declare()
     made = call(arch, keywords(arch))
     if not isinstance(made, nn.Module):

@@ -76,13 +76,13 @@ class Block(nn.Module):
         self.gate, self.sd = gate_of(arch["gate"], channels), drop_path(dropped)
 
     def join(self, branch: Tensor, x: Tensor) -> Tensor:
-        """Return the feature map after the block, from that of its branch and its input."""
+        """Return the feature map after the block, from its branch and its input."""
         out: Tensor = self.relu(self.sd(self.gate(branch)) + self.shortcut(x))
         return out
 
 
 class BasicBlock(Block):
-    """Two 3x3 convolutions."""
+    """Applies two 3x3 convolutions."""
 
     def __init__(
         self, in_channels: int, width: int, stride: int, arch: Mapping[str, Any], dropped: float
@@ -96,7 +96,7 @@ class BasicBlock(Block):
 
 
 class Bottleneck(Block):
-    """A 3x3 convolution, perhaps in groups, between two 1x1 convolutions that narrow and widen."""
+    """A 3x3 convolution, perhaps grouped, between two 1x1 convolutions that narrow and widen."""
 
     expansion = 4
 
@@ -118,7 +118,7 @@ BLOCKS: dict[str, type[BasicBlock | Bottleneck]] = {"basic": BasicBlock, "bottle
 
 
 class Classifier(nn.Module):
-    """Global average pooling and a linear layer, if there are classes."""
+    """Applies global average pooling and a linear layer, if it has classes."""
 
     def __init__(self, channels: int, num_classes: int) -> None:
         super().__init__()
@@ -152,7 +152,7 @@ class ResNet(nn.Sequential):
 def network(
     arch: Mapping[str, Any], num_classes: int, image_size: ImageSize, channels: int
 ) -> nn.Module:
-    """Build a network of a published depth, or one of the given blocks."""
+    """Build a network of a published depth, or one with the given blocks."""
     full = {**DEFAULTS, **DEPTHS.get(arch.get("depth", 0), {}), **arch}
     if full["block"] == "basic" and (full["groups"], full["group_width"]) != (1, 64):
         raise ValueError("`groups` and `group_width` are of bottlenecks")

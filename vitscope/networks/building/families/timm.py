@@ -25,7 +25,7 @@ ARCH = {
         "name": ("text", "One of timm's models, such as `efficientnet_b0`."),
     },
     "required": ["name"],
-    # The data and the checkpoint say these; some of them would lead to other files and addresses.
+    # The data and the checkpoint set these; some of them would lead to other files and addresses.
     "propertyNames": {
         "title": "keywords of the model, which say neither data nor weights",
         "not": {
@@ -41,7 +41,7 @@ PREPARED_BY = "vitscope.networks.building.families.timm"
 def network(
     arch: Mapping[str, Any], num_classes: int, image_size: ImageSize, channels: int
 ) -> "nn.Module":
-    """Build a model of timm, for images of this size where it depends on that."""
+    """Build a model of timm, for images of this size if it depends on the size."""
     from vitscope.networks.building.timm_import import import_timm
 
     timm = import_timm()
@@ -57,7 +57,7 @@ def network(
 
 
 def prepare(arch: Mapping[str, Any], folder: Path, where: str) -> dict[str, Any]:
-    """Refuse a name that timm lacks; `arch` is as jobs take it."""
+    """Refuse a name that timm lacks; `arch` is in the form that jobs take."""
     name = arch["name"]
     model, dot, _ = name.partition(".")
     tagged = not dot or any(f"'{name}'" in source for source in _sources())
@@ -82,7 +82,7 @@ def declared_names() -> frozenset[str]:
 
 
 def _check(name: str, where: str) -> None:
-    """Ask timm itself, which knows former names too, and which are near."""
+    """Ask timm itself, which knows former names too, and similar ones."""
     from vitscope.networks.building.timm_import import import_timm
 
     timm = import_timm()

@@ -26,7 +26,7 @@ ARCH = {
     },
     "required": ["depth"],
 }
-# Convolutions of each stage, and channels of each in those of the first.
+# Give the number of convolutions in each stage, and the channels of those in the first.
 LAYERS = {11: (1, 1, 2, 2, 2), 13: (2,) * 5, 16: (2, 2, 3, 3, 3), 19: (2, 2, 4, 4, 4)}
 WIDTHS = (1, 2, 4, 8, 8)
 
@@ -51,7 +51,7 @@ class Block(nn.Module):
 
 
 class Classifier(nn.Module):
-    """Three linear layers, or two where there are no classes."""
+    """Three linear layers, or two if it has no classes."""
 
     def __init__(self, features: int, hidden: int, num_classes: int) -> None:
         super().__init__()

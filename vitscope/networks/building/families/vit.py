@@ -64,7 +64,7 @@ ARCH = {
 def network(
     arch: Mapping[str, Any], num_classes: int, image_size: ImageSize, channels: int
 ) -> nn.Module:
-    """Build one of timm's models, or one of the given dimensions, perhaps of local attention."""
+    """Build one of timm's models, or one of the given dimensions, perhaps with local attention."""
     transformer = import_timm("timm.models.vision_transformer").VisionTransformer
     own = ("attention_window", "mixing")
     of_timm = {key: value for key, value in arch.items() if key not in own}
