@@ -13,7 +13,6 @@ from vitscope.claims.statistics import (
     excess,
     falls,
     grows_with_depth,
-    in_each_resample,
     larger,
     lower_at_cut_points,
     rises,
@@ -171,12 +170,6 @@ def test_pairs_compare_with_others_at_the_same_distance():
     for value, each in zip(found.values, each_resample(points), strict=True):
         means = each.groupby(["distance", "alike"])["v"].mean().unstack()
         assert value == pytest.approx((means[1] - means[0]).dropna().mean())
-
-
-def test_a_function_of_a_frame_is_taken_in_each_resample():
-    points = frame()
-    found = in_each_resample(lambda each: each["v"].max() - each["v"].min(), "v")(Points(points))
-    np.testing.assert_allclose(found.values, [np.ptp(each["v"]) for each in each_resample(points)])
 
 
 def test_points_keep_what_is_chosen():

@@ -11,7 +11,6 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-import pandas as pd
 
 from vitscope.claims.chance import (
     LEAST_BATCHES,
@@ -344,24 +343,3 @@ def excess(pairs: Points, value: str, alike: str) -> Found | None:
         if (here & are).any() and (here & ~are).any():
             found.append(values[:, here & are].mean(axis=1) - values[:, here & ~are].mean(axis=1))
     return value_of(np.mean(found, axis=0)) if found else None
-
-
-def in_each_resample(find: Callable[[pd.DataFrame], float | None], *columns: str) -> Find:
-    """Return a function that finds a number of a frame in each resample of some of its columns.
-
-    It serves statistics that arrays cannot compute at once. It finds None if the number as measured
-    is None.
-    """
-
-    def find_all(points: Points) -> Found | None:
-        arrays = [points[column] for column in columns]
-        frame = points.frame.copy()
-        numbers = []
-        for row in range(max(map(len, arrays))):
-            frame[[*columns]] = np.stack([each[min(row, len(each) - 1)] for each in arrays], axis=1)
-            numbers.append(find(frame))
-        if numbers[0] is None:
-            return None
-        return value_of(np.array([np.nan if each is None else each for each in numbers]))
-
-    return find_all

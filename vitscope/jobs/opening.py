@@ -51,7 +51,6 @@ def origin_of(checkpoint: Any) -> dict[str, str]:
     """Return a checkpoint's facts and the digest of its file; nothing if it is in memory."""
     if not isinstance(checkpoint, str):
         return {}
-    from vitscope.files.tables import OF
     from vitscope.networks.checkpoints.conversion import read_origin
 
     origin = read_origin(Path(checkpoint))

@@ -50,7 +50,7 @@ def columns_of(study: Study, table: str) -> Values:
 def tabulate(inputs: Files, outputs: Files, values: Values, resources: Resources) -> None:
     import pandas as pd
 
-    from vitscope.files.tables import Table, read_warnings, warning_metadata
+    from vitscope.files.tables import read_warnings, warning_metadata
 
     table = Table(**values["columns"])
     frames = [table.read(path) for path in inputs["subjects"]]

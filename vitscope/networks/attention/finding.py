@@ -14,7 +14,7 @@ import torch
 from torch import Tensor, nn
 
 from vitscope.networks.attention.reading import Attention, Counting, SoftmaxId
-from vitscope.networks.finding.branches import factors_of
+from vitscope.networks.finding.branches import factors_of, multiplies_values
 from vitscope.networks.finding.capture import capturing
 from vitscope.networks.finding.cut_points import CutPoint, OperationId
 from vitscope.networks.finding.dataflow import Dataflow, Operation, Run, Value, on_shapes, record
@@ -129,14 +129,11 @@ class _AttentionFinder:
     def _unread(self, read: set[int]) -> Iterator[str]:
         """Yield the modules that weigh a third value by a product of two without a softmax."""
         for index, operation in enumerate(self._flow.operations):
-            if index in self._needed and self._multiplies(index):
+            if index in self._needed and multiplies_values(operation):
                 behind = self._behind(index)
-                if any(map(self._multiplies, behind)) and not behind & read:
+                operations = [self._flow.operations[each] for each in behind]
+                if any(map(multiplies_values, operations)) and not behind & read:
                     yield operation.module
-
-    def _multiplies(self, index: int) -> bool:
-        operation = self._flow.operations[index]
-        return operation.name in PRODUCTS and len(factors_of(operation)) == 2
 
     def _behind(self, product: int) -> set[int]:
         """Return what is computed from a product, up to the next layers or products."""
@@ -174,7 +171,7 @@ class _AttentionFinder:
                 before = self._flow.operations[value.operation]
                 if np.prod(self._flow.shape_of(value)) != size or value.operation in seen:
                     continue
-                if before.name in PRODUCTS and len(factors_of(before)) == 2:
+                if multiplies_values(before):
                     return value.operation
                 if before.name not in SOFTMAXES:
                     seen.add(value.operation)
@@ -229,7 +226,7 @@ class _AttentionFinder:
                     continue
                 if operation.name in MOVES or operation.name == "native_dropout":
                     waiting.append(user)
-                elif operation.name not in PRODUCTS or len(factors_of(operation)) < 2:
+                elif not multiplies_values(operation):
                     return True
         return False
 

@@ -19,7 +19,7 @@ from vitscope.errors import VitscopeError
 from vitscope.files.tables import warning_metadata
 from vitscope.networks.building.networks import uncompiled
 from vitscope.networks.building.own_code import explain_failure
-from vitscope.networks.finding.branches import factors_of
+from vitscope.networks.finding.branches import multiplies_values
 from vitscope.networks.finding.capture import capturing
 from vitscope.networks.finding.cut_points import CutPoint, Part, Side, write_points
 from vitscope.networks.finding.dataflow import (
@@ -373,13 +373,13 @@ class _Layers:
 
     def _follow_attention(self, index: int) -> None:
         """Note the layers around an attention: the nearest before its products, and after it."""
-        operation = self._flow.operations[index]
+        operations = self._flow.operations
         products = [index]
-        if operation.name in SOFTMAXES:
-            before = [i for i in self._back([index]) if self._multiplies_values(i)]
+        if operations[index].name in SOFTMAXES:
+            before = [i for i in self._back([index]) if multiplies_values(operations[i])]
             if not before:
                 return
-            behind = [i for i in self._onwards([index]) if self._multiplies_values(i)]
+            behind = [i for i in self._onwards([index]) if multiplies_values(operations[i])]
             products = [*before, *behind]
         self._qkv.update(i for i in self._back(products) if self._has_weights(i))
         self._projections.update(i for i in self._onwards(products) if self._has_weights(i))
@@ -402,10 +402,6 @@ class _Layers:
                     yield index
                     if not self._has_weights(index):
                         waiting.append(index)
-
-    def _multiplies_values(self, index: int) -> bool:
-        operation = self._flow.operations[index]
-        return operation.name in PRODUCTS and len(factors_of(operation)) == 2
 
     def _has_weights(self, index: int) -> bool:
         operation = self._flow.operations[index]

@@ -46,6 +46,11 @@ def factors_of(operation: Operation) -> list[Value]:
     return [arg for arg in operation.args[first : first + 2] if isinstance(arg, Value)]
 
 
+def multiplies_values(operation: Operation) -> bool:
+    """Tell whether an operation is a product of two values that both depend on the images."""
+    return operation.name in PRODUCTS and len(factors_of(operation)) == 2
+
+
 class Branches:
     """Tells what operations of a recorded pass do together."""
 
@@ -74,9 +79,7 @@ class Branches:
 
     def attends(self, operation: Operation) -> bool:
         """Tell whether an operation multiplies values that both depend on the images."""
-        if is_fused_attention(operation.name):
-            return True
-        return operation.name in PRODUCTS and len(factors_of(operation)) > 1
+        return is_fused_attention(operation.name) or multiplies_values(operation)
 
     def _recurs(self, indices: Sequence[int], size: tuple[int, int]) -> bool:
         """Tell whether operations pass a state along positions.

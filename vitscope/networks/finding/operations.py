@@ -52,7 +52,6 @@ MAPS = CONVOLUTIONS | POOLINGS | RESIZINGS
 UNFOLDING = _names("im2col")
 PRODUCTS = _names("mm addmm bmm baddbmm")
 REDUCTIONS = _names("mean sum amax amin")
-STATISTICS = REDUCTIONS | _names("var var_mean std linalg_vector_norm")
 # `reshape` does to any tensor what these do to one that is contiguous in memory.
 VIEWS = _names("view _unsafe_view _reshape_alias")
 COPIES = _names("_to_copy clone alias detach")
