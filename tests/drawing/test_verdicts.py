@@ -1,12 +1,10 @@
-"""The picture of claims shows every verdict, published beside measured."""
+"""The page of verdicts shows each of them, published beside measured."""
 
 import pandas as pd
 import pytest
-from matplotlib.colors import to_hex
-from matplotlib.patches import Rectangle
 
 from tests.helpers.claims import count_variances, published_variances, variances
-from vitscope.drawing.looks import VERDICT_COLORS
+from vitscope.drawing.looks import VERDICT_LOOKS
 from vitscope.drawing.saving import style
 from vitscope.drawing.verdicts import plot
 from vitscope.package_data import STYLE
@@ -25,44 +23,64 @@ def claims():
     return both.assign(published_verdict="yes")
 
 
-@pytest.mark.parametrize("published", [True, False])
-def test_the_legend_is_within_a_page_of_two_models(claims, published):
-    told = [*VERDICT_COLORS] if published else ["yes", "open"]
-    row = claims.iloc[:1].assign(published_verdict="yes" if published else None)
-    claims = pd.concat([row.assign(claim=said, holds=said) for said in told])
+def drawn(claims):
     with style(STYLE):
         figure = plot(claims, LABELS)
         figure.draw_without_rendering()
-    (legend,) = figure.legends
-    texts = [text.get_text() for text in legend.get_texts()]
-    assert len(texts) == len(told) + published
-    box = legend.get_window_extent()
-    assert figure.bbox.x0 <= box.x0
-    assert box.x1 <= figure.bbox.x1
-    assert figure.bbox.y0 <= box.y0
-    assert box.y1 < figure.axes[0].get_window_extent().y0
-    # Without published points a verdict is a whole cell.
-    width = 0.42 if published else 0.84
-    assert {round(each.get_width(), 9) for each in figure.axes[0].patches} == {width}
+    return figure
 
 
-def test_each_claim_is_a_cell_of_two_halves(claims):
-    with style(STYLE):
-        figure = plot(claims, LABELS)
-        figure.draw_without_rendering()
-    (axes,) = figure.axes
-    columns = [label.get_text() for label in axes.get_xticklabels()]
-    assert columns == ["Mine", "Other –\nMine"]
-    rows = [" ".join(label.get_text().split()) for label in axes.get_yticklabels()]
-    assert rows == list(dict.fromkeys(claims["statement"]))
-    halves = [each for each in axes.patches if isinstance(each, Rectangle)]
-    assert len(halves) == 2 * len(claims.drop_duplicates(["model", "versus", "claim"]))
-    measured = {
-        (round(each.get_x()), round(each.get_y() + 0.36)): to_hex(each.get_facecolor())
-        for each in halves
-        if each.get_x() == round(each.get_x())
-    }
-    for row in claims[claims["holds"].notna()].to_dict("records"):
-        column = int(isinstance(row["versus"], str))
-        place = column, rows.index(row["statement"])
-        assert measured[place] == VERDICT_COLORS[row["holds"]]
+def said(figure, left, right):
+    """Return the texts that begin between two edges, in inches, from top to bottom."""
+    texts = [each for each in figure.axes[0].texts if left <= each.get_position()[0] < right]
+    return [
+        each.get_text().replace("\n", " ")
+        for each in sorted(texts, key=lambda t: -t.get_window_extent().y1)
+    ]
+
+
+def test_each_claim_is_a_row_with_its_verdicts_in_colours(claims):
+    figure = drawn(claims)
+    statements = list(dict.fromkeys(claims["statement"]))
+    assert said(figure, 0.85, 3.7)[-len(statements) :] == statements
+    measured = [each for each in figure.axes[0].texts if each.get_position()[0] >= 4.4]
+    for row in claims.drop_duplicates(["model", "versus", "claim"]).to_dict("records"):
+        if pd.isna(row["holds"]):
+            continue
+        look = VERDICT_LOOKS[row["holds"]]
+        name = "Other / Mine" if isinstance(row["versus"], str) else "Mine"
+        same = [each for each in measured if each.get_text() == f"{look.mark} {name}"]
+        assert {each.get_color() for each in same} == {look.color}
+
+
+def test_what_is_published_stands_beside_what_is_measured(claims):
+    mark = VERDICT_LOOKS["yes, in this network"].mark
+    named = claims.assign(published_series="Theirs")
+    assert set(said(drawn(named), 3.7, 4.4)) == {"Published", f"{mark} Theirs"}
+    without = said(drawn(named.assign(published_verdict=None)), 3.7, 4.4)
+    assert without == []
+
+
+def test_everything_is_within_the_page_and_nothing_overlaps(claims):
+    told = [*VERDICT_LOOKS]
+    row = claims.iloc[:1]
+    many = [row.assign(claim=each, holds=each, statement=f"{each} {60 * 'a '}") for each in told]
+    figure = drawn(pd.concat([*many, claims]))
+    boxes = [each.get_window_extent() for each in figure.axes[0].texts]
+    for box in boxes:
+        assert figure.bbox.x0 <= box.x0
+        assert box.x1 <= figure.bbox.x1
+        assert figure.bbox.y0 <= box.y0
+        assert box.y1 <= figure.bbox.y1
+    for number, one in enumerate(boxes):
+        for other in boxes[:number]:
+            assert not one.padded(-1).overlaps(other.padded(-1))
+    assert min(each.get_fontsize() for each in figure.axes[0].texts) >= 6
+
+
+def test_moments_of_training_are_named(claims):
+    row = claims.iloc[:1]
+    at = [row.assign(snapshot=each) for each in ("warmup", "end")]
+    texts = said(drawn(pd.concat(at)), 4.4, 8)
+    assert "end of warm-up:" in texts
+    assert "end of training:" in texts

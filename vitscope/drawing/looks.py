@@ -6,7 +6,7 @@ Sizes and widths are in points. What all figures share stands in `style.mplstyle
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 from zlib import crc32
 
 import matplotlib
@@ -90,14 +90,29 @@ FREQUENCY_BANDS: dict[str, dict[str, Any]] = {
     "high": {"color": "#d55e00", "marker": "^"},
 }
 CUE_COLORS = {"shape": "#2f4858", "texture": "#e0b050", "neither": "#e8e8e8"}
-VERDICT_COLORS = {
-    "yes": "#1b5e43",
-    "no": "#9c3a25",
-    "open": "#d9d9d9",
-    "yes, in this network": "#5fa587",
-    "no, in this network": "#dd8a76",
-    "yes, without an interval": "#c9e4d8",
-    "no, without an interval": "#f6d9d2",
+
+
+class VerdictLook(NamedTuple):
+    """How a verdict is marked: of a recipe in bold, of one network plain; and what it means."""
+
+    mark: str
+    color: str
+    meaning: str
+    weight: str = "normal"
+
+
+VERDICT_LOOKS = {
+    "yes": VerdictLook("\N{HEAVY CHECK MARK}", "#1b5e43", "holds, of the recipe", "bold"),
+    "no": VerdictLook("\N{HEAVY BALLOT X}", "#9c3a25", "fails, of the recipe", "bold"),
+    "yes, in this network": VerdictLook("\N{CHECK MARK}", "#1b5e43", "holds in this network"),
+    "no, in this network": VerdictLook("\N{BALLOT X}", "#9c3a25", "fails in this network"),
+    "open": VerdictLook("?", "#666666", "open"),
+    "yes, without an interval": VerdictLook(
+        "(\N{CHECK MARK})", "#1b5e43", "holds, without an interval"
+    ),
+    "no, without an interval": VerdictLook(
+        "(\N{BALLOT X})", "#9c3a25", "fails, without an interval"
+    ),
 }
 
 # Depth bands, and how they look behind a curve; marks of them along an axis are opaque.

@@ -1,101 +1,119 @@
-"""Verdicts on claims as one picture: claims down, models across, published beside measured."""
+"""Verdicts on claims on one page: a row for each claim, with what is published and each model.
 
-from collections.abc import Collection, Mapping, Sequence
-from textwrap import fill
-from typing import Any
+A model is named in the mark and the colour of its verdict, two models as a pair.
+"""
+
+from collections.abc import Iterable, Mapping
+from textwrap import wrap
+from typing import Any, NamedTuple
 
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.patches import Patch, Rectangle
 
 from vitscope.claims.counting import distinct
-from vitscope.drawing.legends import Legend, moment
-from vitscope.drawing.looks import GRAY, VERDICT_COLORS
+from vitscope.drawing.legends import moment
+from vitscope.drawing.looks import GRAY, VERDICT_LOOKS
 
-_MEANINGS = {
-    "yes": "holds, of the recipe",
-    "no": "fails, of the recipe",
-    "open": "open",
-    "yes, in this network": "holds in this network",
-    "no, in this network": "fails in this network",
-    "yes, without an interval": "holds, without an interval",
-    "no, without an interval": "fails, without an interval",
-}
 # What is published is of one network each.
 _OF_PUBLISHED = {"yes": "yes, in this network", "no": "no, in this network"}
-# Inches: a row, a column, the statements to the left, labels above, and around the legend below.
-_ROW, _COLUMN, _TEXT, _ABOVE, _AROUND = 0.25, 0.36, 2.3, 0.9, 0.15
-# Half of the width of a cell, and half of its height.
-_HALF, _HIGH = 0.42, 0.36
-# Letters of a statement in a line.
-_LETTERS = 44
+# Points: no letter is smaller.
+_SIZE, _HEAD_SIZE = 6, 6.5
+# Inches: where columns begin, the right edge, a line of text, and the space around a row.
+_FIGURE, _CLAIM, _PUBLISHED, _MEASURED, _RIGHT = 0.08, 0.85, 3.7, 4.4, 7.4
+_LINE, _AROUND, _BETWEEN = 0.1, 0.015, 0.06
+# Letters of a statement, and of the name of a figure, in a line.
+_LETTERS, _LETTERS_OF_NAME = 66, 15
+
+
+class _Mark(NamedTuple):
+    """A verdict and on what, or a word between verdicts."""
+
+    verdict: str | None
+    name: str
 
 
 def plot(claims: pd.DataFrame, labels: Mapping[str, str]) -> Figure:
-    """Draw a row for each claim and snapshot, and a column for each model or pair of models.
-
-    Where published points say something of any claim, each cell has a half for it.
-    """
+    """Draw a row for each claim, beside the figure that it is counted on first."""
     once = distinct(claims)
-    once = once.assign(published=once["published_verdict"].replace(_OF_PUBLISHED))
-    found = once.to_dict("records")
-    statements = [
-        row["statement"] + ("" if pd.isna(row["snapshot"]) else f" ({moment(row['snapshot'])})")
-        for row in found
-    ]
-    models = [
-        labels[row["model"]] + ("" if pd.isna(row["versus"]) else f" –\n{labels[row['versus']]}")
-        for row in found
-    ]
-    rows = list(dict.fromkeys(statements))
-    # Single models come before pairs.
-    alone = [model for model, row in zip(models, found, strict=True) if pd.isna(row["versus"])]
-    columns = list(dict.fromkeys([*alone, *models]))
-    width, height = _TEXT + _COLUMN * len(columns), _ABOVE + _ROW * len(rows)
-    figure = Figure(figsize=(width, height))
-    axes = figure.subplots()
-    sides = ["published", "holds"] if once["published"].notna().any() else ["holds"]
-    for each, statement, model in zip(found, statements, models, strict=True):
-        place = columns.index(model), rows.index(statement)
-        _draw(axes, place, [each[side] for side in sides])
-    axes.set(xlim=(-0.5, len(columns) - 0.5), ylim=(len(rows) - 0.5, -0.5))
-    axes.set_xticks(range(len(columns)), columns, rotation=90, fontsize="small")
-    axes.set_yticks(range(len(rows)), [fill(row, _LETTERS) for row in rows], fontsize="x-small")
-    axes.xaxis.tick_top()
-    axes.tick_params(length=0)
-    axes.spines[:].set_visible(False)
-    below = _add_legend(figure, [said for side in sides for said in once[side]], len(sides) > 1)
-    figure.set_size_inches(width, height + below)
+    figure = Figure(figsize=(_RIGHT + _FIGURE, 1))
+    figure.set_layout_engine("none")
+    axes = figure.add_axes((0, 0, 1, 1))
+    axes.set_axis_off()
+    shown = [said for said in VERDICT_LOOKS if said in {*once["holds"], *_published(once)}]
+    meanings = [_Mark(said, VERDICT_LOOKS[said].meaning) for said in shown]
+    below = _flow(axes, meanings, _AROUND, _FIGURE, _RIGHT) + 2 * _AROUND
+    heads = {_FIGURE: "Figure", _CLAIM: "Claim", _PUBLISHED: "Published", _MEASURED: "Measured"}
+    for left, head in heads.items():
+        if left != _PUBLISHED or once["published_verdict"].notna().any():
+            _write(axes, left, below, head, fontsize=_HEAD_SIZE, fontweight="bold")
+    below += _LINE + _AROUND
+    named = once.assign(first=once.groupby("statement")["figure"].transform("first"))
+    for name, of_figure in named.groupby("first", sort=False):
+        axes.plot([_FIGURE, _RIGHT], [below, below], color=GRAY, lw=0.3)
+        below += _AROUND
+        lines = wrap(str(name).replace("_", " "), _LETTERS_OF_NAME)
+        _write(axes, _FIGURE, below, "\n".join(lines))
+        least = below + _LINE * len(lines)
+        for statement, rows in of_figure.groupby("statement", sort=False):
+            below = _draw_claim(axes, below, str(statement), rows, labels)
+        below = max(below, least)
+    figure.set_figheight(below + _AROUND)
+    axes.set(xlim=(0, figure.get_figwidth()), ylim=(figure.get_figheight(), 0))
     return figure
 
 
-def _add_legend(figure: Figure, shown: Collection[Any], published: bool) -> float:
-    """Add a legend of the verdicts that are shown; return how many inches it takes."""
-    legend = Legend()
-    for verdict, meaning in _MEANINGS.items():
-        if verdict in shown:
-            legend.add(meaning, Patch(color=VERDICT_COLORS[verdict]))
-    if published:
-        legend.add("left half: published, right half: measured", Patch(facecolor="none"))
-    legend.draw(figure)
-    heights = (each.get_window_extent().height / figure.dpi for each in figure.legends)
-    return sum(heights) + _AROUND
+def _draw_claim(
+    axes: Axes, top: float, statement: str, rows: pd.DataFrame, labels: Mapping[str, str]
+) -> float:
+    """Draw what is known of a claim below `top`; return where the next one begins."""
+    lines = wrap(statement, _LETTERS)
+    _write(axes, _CLAIM, top, "\n".join(lines))
+    theirs = dict.fromkeys(
+        _Mark(said, str(series))
+        for said, series in zip(_published(rows), rows["published_series"], strict=True)
+        if said in VERDICT_LOOKS
+    )
+    ours = []
+    for snapshot, at in rows.groupby("snapshot", sort=False, dropna=False):
+        if not pd.isna(snapshot):
+            ours.append(_Mark(None, f"{moment(str(snapshot))}:"))
+        ours += [
+            _Mark(row["holds"], _name(row, labels))
+            for row in at.to_dict("records")
+            if row["holds"] in VERDICT_LOOKS
+        ]
+    ends = _flow(axes, theirs, top, _PUBLISHED, _MEASURED), _flow(axes, ours, top, _MEASURED)
+    return max(*ends, top + _LINE * len(lines)) + _AROUND
 
 
-def _draw(axes: Axes, place: tuple[int, int], verdicts: Sequence[Any]) -> None:
-    """Draw the parts of a cell, side by side, a hollow one where nothing is known."""
-    column, row = place
-    width = 2 * _HALF / len(verdicts)
-    for part, said in enumerate(verdicts):
-        known = said in VERDICT_COLORS
-        axes.add_patch(
-            Rectangle(
-                (column - _HALF + part * width, row - _HIGH),
-                width,
-                2 * _HIGH,
-                facecolor=VERDICT_COLORS[said] if known else "none",
-                edgecolor="white" if known else GRAY,
-                lw=0.6 if known else 0.2,
-            )
-        )
+def _published(rows: pd.DataFrame) -> Iterable[Any]:
+    return rows["published_verdict"].replace(_OF_PUBLISHED)
+
+
+def _name(row: Mapping[Any, Any], labels: Mapping[str, str]) -> str:
+    return " / ".join(labels[row[each]] for each in ("model", "versus") if not pd.isna(row[each]))
+
+
+def _flow(
+    axes: Axes, marks: Iterable[_Mark], top: float, left: float, right: float = _RIGHT
+) -> float:
+    """Write verdicts one after another between two edges, in lines; return where they end."""
+    x, line = left, 0
+    for mark in marks:
+        look, said = {}, mark.name
+        if mark.verdict:
+            of = VERDICT_LOOKS[mark.verdict]
+            look, said = {"color": of.color, "fontweight": of.weight}, f"{of.mark} {mark.name}"
+        text = _write(axes, x, top + line * _LINE, said, **look)
+        width = text.get_window_extent().width / axes.figure.dpi
+        if x > left and x + width > right:
+            x, line = left, line + 1
+            text.set_position((x, top + line * _LINE))
+        x += width + _BETWEEN
+    return top + (line + 1) * _LINE
+
+
+def _write(axes: Axes, x: float, y: float, text: str, **look: Any) -> Any:
+    """Write text in inches from the left and from the top of the page."""
+    return axes.text(x, y, text, va="top", linespacing=1.1, **{"fontsize": _SIZE} | look)
