@@ -42,7 +42,7 @@ rule draw_claims:
         svg=report(
             "<figures>/{study}/claims.svg",
             caption="../report/claims.rst",
-            category="Claims and provenance",
+            category="Overview",
             labels={"result": "Verdicts", "study": "{study}"},
         ),
     log:

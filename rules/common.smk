@@ -13,6 +13,7 @@ from vitscope import package_data
 from vitscope.errors import VitscopeError
 from vitscope.files import python_code
 from vitscope.files.strict_yaml import load_yaml
+from vitscope.jobs.figures import figures_of_overview
 from vitscope.jobs.job import find_job
 from vitscope.measures import registry
 from vitscope.measures.registry import title_of
@@ -90,6 +91,9 @@ def named_by(find):
 def names_in(section):
     """The names that any study uses in a section."""
     return named_by(lambda study: getattr(study, section))
+
+
+STUDIES_WITH_OVERVIEW = {name for name in STUDIES if figures_of_overview(STUDIES[name])}
 
 
 def shown_in(section):

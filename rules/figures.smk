@@ -80,3 +80,50 @@ rule draw_blocks:
         "Drawing the cut points of {wildcards.model}"
     script:
         "../scripts/run_job.py"
+
+
+rule draw_overview:
+    """The figures of the paper on one page: published, measured, and the verdicts on claims."""
+    input:
+        unpack(tables_of_overview),
+        claims=rules.count_claims.output.claims,
+        published=published_of_study,
+        style=STYLE,
+    output:
+        pdf="<figures>/{study}/overview.pdf",
+        png="<figures>/{study}/overview.png",
+        svg=report(
+            "<figures>/{study}/overview.svg",
+            caption="../report/overview.rst",
+            category="Overview",
+            labels={"result": "Paper against measured", "study": "{study}"},
+        ),
+    log:
+        "<logs>/figures/{study}/overview.log",
+    wildcard_constraints:
+        study=one_of(STUDIES_WITH_OVERVIEW),
+    localrule: True
+    conda:
+        "../envs/figures.yaml"
+    params:
+        **of_job("draw_overview"),
+    message:
+        "Drawing the overview of {wildcards.study}"
+    script:
+        "../scripts/run_job.py"
+
+
+use rule draw_overview as draw_published with:
+    """On demand, the published points of the overview alone: nothing is measured for it."""
+    input:
+        published=published_of_study,
+        style=STYLE,
+    output:
+        pdf="<figures>/{study}/published.pdf",
+        png="<figures>/{study}/published.png",
+        svg="<figures>/{study}/published.svg",
+    log:
+        "<logs>/figures/{study}/published.log",
+    localrule: True
+    message:
+        "Drawing the published points of {wildcards.study}"

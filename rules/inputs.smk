@@ -276,9 +276,22 @@ def published_files(*names):
 
 
 def published_of_study(wildcards):
-    """The published points that the figures of a study show."""
-    figures = study_of(wildcards).figures.values()
-    return published_files(*(figure.published.file for figure in figures if figure.published))
+    """The published points that the figures and build-ups of a study show."""
+    study = study_of(wildcards)
+    files = [figure.published.file for figure in study.figures.values() if figure.published]
+    return published_files(*files, *(buildup.published for buildup in study.buildups.values()))
+
+
+def tables_of_overview(wildcards):
+    """The tables from which the figures of the overview are sketched, by the names of these."""
+    study, found = study_of(wildcards), {}
+    for name in figures_of_overview(study):
+        if name in study.buildups:
+            found[name] = path_of(rules.tabulate_buildup.output.table, wildcards, buildup=name)
+        else:
+            table = study.figures[name].measure
+            found[name] = path_of(rules.tabulate.output.table, wildcards, table=table)
+    return found
 
 
 def published_of_shown(wildcards):
@@ -406,6 +419,7 @@ def all_of(study, folder):
         *paths_of(rules.tabulate.output.table, study=study, table=STUDIES[study].tables()),
         *paths_of(rules.count_claims.output.claims, study=study),
         *paths_of(rules.draw_claims.output.pdf, study=study),
+        *collect(rules.draw_overview.output.pdf, study={study} & STUDIES_WITH_OVERVIEW),
         *paths_of(rules.record_run.output.record, study=study),
         *paths_of(rules.introduce_study.output.page, study=study),
     ]

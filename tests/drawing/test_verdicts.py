@@ -32,7 +32,7 @@ def drawn(claims):
 
 def said(figure, left, right):
     """Return the texts that begin between two edges, in inches, from top to bottom."""
-    texts = [each for each in figure.axes[0].texts if left <= each.get_position()[0] < right]
+    texts = [each for each in figure.axes[0].texts if left <= each.get_position()[0] / 72 < right]
     return [
         each.get_text().replace("\n", " ")
         for each in sorted(texts, key=lambda t: -t.get_window_extent().y1)
@@ -43,7 +43,7 @@ def test_each_claim_is_a_row_with_its_verdicts_in_colours(claims):
     figure = drawn(claims)
     statements = list(dict.fromkeys(claims["statement"]))
     assert said(figure, 0.85, 3.7)[-len(statements) :] == statements
-    measured = [each for each in figure.axes[0].texts if each.get_position()[0] >= 4.4]
+    measured = [each for each in figure.axes[0].texts if each.get_position()[0] >= 72 * 4.4]
     for row in claims.drop_duplicates(["model", "versus", "claim"]).to_dict("records"):
         if pd.isna(row["holds"]):
             continue

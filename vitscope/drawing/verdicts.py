@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.text import Annotation
 
 from vitscope.claims.counting import distinct
 from vitscope.drawing.legends import moment
@@ -21,12 +22,12 @@ _OF_PUBLISHED = {"yes": "yes, in this network", "no": "no, in this network"}
 _SIZE, _HEAD_SIZE = 6, 6.5
 # Inches: where columns begin, the right edge, a line of text, and the space around a row.
 _FIGURE, _CLAIM, _PUBLISHED, _MEASURED, _RIGHT = 0.08, 0.85, 3.7, 4.4, 7.4
-_LINE, _AROUND, _BETWEEN = 0.1, 0.015, 0.06
+LINE, _AROUND, _BETWEEN = 0.1, 0.015, 0.06
 # Letters of a statement, and of the name of a figure, in a line.
 _LETTERS, _LETTERS_OF_NAME = 66, 15
 
 
-class _Mark(NamedTuple):
+class Mark(NamedTuple):
     """A verdict and on what, or a word between verdicts."""
 
     verdict: str | None
@@ -41,20 +42,20 @@ def plot(claims: pd.DataFrame, labels: Mapping[str, str]) -> Figure:
     axes = figure.add_axes((0, 0, 1, 1))
     axes.set_axis_off()
     shown = [said for said in VERDICT_LOOKS if said in {*once["holds"], *_published(once)}]
-    meanings = [_Mark(said, VERDICT_LOOKS[said].meaning) for said in shown]
-    below = _flow(axes, meanings, _AROUND, _FIGURE, _RIGHT) + 2 * _AROUND
+    meanings = [Mark(said, VERDICT_LOOKS[said].meaning) for said in shown]
+    below = flow(axes, meanings, _AROUND, _FIGURE, _RIGHT) + 2 * _AROUND
     heads = {_FIGURE: "Figure", _CLAIM: "Claim", _PUBLISHED: "Published", _MEASURED: "Measured"}
     for left, head in heads.items():
         if left != _PUBLISHED or once["published_verdict"].notna().any():
-            _write(axes, left, below, head, fontsize=_HEAD_SIZE, fontweight="bold")
-    below += _LINE + _AROUND
+            write(axes, left, below, head, fontsize=_HEAD_SIZE, fontweight="bold")
+    below += LINE + _AROUND
     named = once.assign(first=once.groupby("statement")["figure"].transform("first"))
     for name, of_figure in named.groupby("first", sort=False):
         axes.plot([_FIGURE, _RIGHT], [below, below], color=GRAY, lw=0.3)
         below += _AROUND
         lines = wrap(str(name).replace("_", " "), _LETTERS_OF_NAME)
-        _write(axes, _FIGURE, below, "\n".join(lines))
-        least = below + _LINE * len(lines)
+        write(axes, _FIGURE, below, "\n".join(lines))
+        least = below + LINE * len(lines)
         for statement, rows in of_figure.groupby("statement", sort=False):
             below = _draw_claim(axes, below, str(statement), rows, labels)
         below = max(below, least)
@@ -68,23 +69,23 @@ def _draw_claim(
 ) -> float:
     """Draw what is known of a claim below `top`; return where the next one begins."""
     lines = wrap(statement, _LETTERS)
-    _write(axes, _CLAIM, top, "\n".join(lines))
+    write(axes, _CLAIM, top, "\n".join(lines))
     theirs = dict.fromkeys(
-        _Mark(said, str(series))
+        Mark(said, str(series))
         for said, series in zip(_published(rows), rows["published_series"], strict=True)
         if said in VERDICT_LOOKS
     )
     ours = []
     for snapshot, at in rows.groupby("snapshot", sort=False, dropna=False):
         if not pd.isna(snapshot):
-            ours.append(_Mark(None, f"{moment(str(snapshot))}:"))
+            ours.append(Mark(None, f"{moment(str(snapshot))}:"))
         ours += [
-            _Mark(row["holds"], _name(row, labels))
+            Mark(row["holds"], _name(row, labels))
             for row in at.to_dict("records")
             if row["holds"] in VERDICT_LOOKS
         ]
-    ends = _flow(axes, theirs, top, _PUBLISHED, _MEASURED), _flow(axes, ours, top, _MEASURED)
-    return max(*ends, top + _LINE * len(lines)) + _AROUND
+    ends = flow(axes, theirs, top, _PUBLISHED, _MEASURED), flow(axes, ours, top, _MEASURED)
+    return max(*ends, top + LINE * len(lines)) + _AROUND
 
 
 def _published(rows: pd.DataFrame) -> Iterable[Any]:
@@ -95,8 +96,8 @@ def _name(row: Mapping[Any, Any], labels: Mapping[str, str]) -> str:
     return " / ".join(labels[row[each]] for each in ("model", "versus") if not pd.isna(row[each]))
 
 
-def _flow(
-    axes: Axes, marks: Iterable[_Mark], top: float, left: float, right: float = _RIGHT
+def flow(
+    axes: Axes, marks: Iterable[Mark], top: float, left: float, right: float = _RIGHT
 ) -> float:
     """Write verdicts one after another between two edges, in lines; return where they end."""
     x, line = left, 0
@@ -105,15 +106,24 @@ def _flow(
         if mark.verdict:
             of = VERDICT_LOOKS[mark.verdict]
             look, said = {"color": of.color, "fontweight": of.weight}, f"{of.mark} {mark.name}"
-        text = _write(axes, x, top + line * _LINE, said, **look)
+        text = write(axes, x, top + line * LINE, said, **look)
         width = text.get_window_extent().width / axes.figure.dpi
         if x > left and x + width > right:
             x, line = left, line + 1
-            text.set_position((x, top + line * _LINE))
+            text.set_position((72 * x, -72 * (top + line * LINE)))
         x += width + _BETWEEN
-    return top + (line + 1) * _LINE
+    return top + (line + 1) * LINE
 
 
-def _write(axes: Axes, x: float, y: float, text: str, **look: Any) -> Any:
-    """Write text in inches from the left and from the top of the page."""
-    return axes.text(x, y, text, va="top", linespacing=1.1, **{"fontsize": _SIZE} | look)
+def write(axes: Axes, x: float, y: float, text: str, **look: Any) -> Annotation:
+    """Write text at inches from the left and the top of axes."""
+    return axes.annotate(
+        text,
+        (0, 1),
+        xycoords="axes fraction",
+        xytext=(72 * x, -72 * y),
+        textcoords="offset points",
+        va="top",
+        linespacing=1,
+        **{"fontsize": _SIZE} | look,
+    )

@@ -1,7 +1,9 @@
 """Jobs of figures: draw one from its tables, write its points as CSV, draw the cut points."""
 
+import re
 from dataclasses import asdict
 from pathlib import Path
+from pkgutil import resolve_name
 from typing import TYPE_CHECKING
 
 from vitscope.files.pairs import by_prefix, split_prefix
@@ -15,6 +17,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from vitscope.claims.points import Published
+    from vitscope.drawing.overview import Shown
 
 
 def facts_of_figure(study: Study, figure: str) -> dict[str, str]:
@@ -156,3 +159,79 @@ DRAW_BLOCKS = Job(
         "label": study.models[names["model"]].label,
     },
 )
+
+
+def figures_of_overview(study: Study) -> list[str]:
+    """Return the figures and build-ups that the overview shows: those with published points."""
+    kinds = registry.of(study).kinds()
+    figures = {name: kinds[each.kind].overview for name, each in study.figures.items()}
+    drawn = {name: each.published for name, each in (study.figures | study.buildups).items()}
+    found = [name for name, published in drawn.items() if published and figures.get(name, True)]
+    return sorted(found, key=_in_order)
+
+
+def _in_order(name: str) -> list[tuple[int, str]]:
+    """Return a key that sorts the numbers in names by their size."""
+    return [(int(part), "") if part.isdigit() else (0, part) for part in re.split(r"(\d+)", name)]
+
+
+def _values_of_overview(study: Study, names: Names) -> Values:
+    return {
+        "study": describing.title(study),
+        "figures": {name: _values_of_sketch(study, name) for name in figures_of_overview(study)},
+    }
+
+
+def _values_of_sketch(study: Study, name: str) -> Values:
+    if name in study.buildups:
+        member = describing.member(study, study.buildups[name].baseline)
+        published = {"file": study.buildups[name].published}
+        return {"sketch": "buildup", "members": [member], "published": published}
+    entry, values = study.figures[name], _values_of_figure(study, {"figure": name})
+    kept = ("members", "published", "published_columns", "snapshots")
+    columns = columns_of(study, entry.measure)
+    return {"sketch": entry.kind, "columns": columns, **{key: values[key] for key in kept}}
+
+
+def draw_overview(inputs: Files, outputs: Files, values: Values, resources: Resources) -> None:
+    """Draw the published points of figures and, where they are measured, these and verdicts."""
+    from vitscope.claims.tables import CLAIMS
+    from vitscope.drawing.overview import plot
+    from vitscope.drawing.saving import save, style
+
+    shown = [_sketch_of(name, each, inputs) for name, each in values["figures"].items()]
+    claims = CLAIMS.read(inputs["claims"]) if "claims" in inputs else None
+    with style(inputs["style"]):
+        figure = plot(shown, claims)
+        for path in outputs.values():
+            save(figure, path, "overview", {"Study": values["study"]})
+
+
+def _sketch_of(name: str, values: Values, inputs: Files) -> "Shown":
+    """Return a figure of the overview, with its table if it is measured."""
+
+    from vitscope.buildup.figure import read_steps
+    from vitscope.buildup.table import BUILDUP
+    from vitscope.claims.points import at_snapshots, read_published_of
+    from vitscope.drawing.figure import Member, literal
+    from vitscope.drawing.overview import Shown
+    from vitscope.files.tables import Table
+
+    members = [Member(**{**each, "label": literal(each["label"])}) for each in values["members"]]
+    sketch = resolve_name(f"vitscope.measures.sketches:sketch_{values['sketch']}")
+    path, published = inputs.get(name), values["published"]
+    if values["sketch"] == "buildup":
+        (file,) = (each for each in inputs["published"] if Path(each).name == published["file"])
+        baseline = members[0].model
+        table = BUILDUP.read(path).sort_values("step").assign(model=baseline) if path else None
+        return Shown(name, sketch, members, {baseline: read_steps(file)}, table)
+    table = None
+    if path:
+        read = Table(**values["columns"]).read(path)
+        table = at_snapshots({"": read}, values["snapshots"])[""]
+    curves = read_published_of(published, set(values["published_columns"]), inputs["published"])
+    points = {model: curve.points for model, curve in curves.items()}
+    return Shown(name, sketch, members, points, table)
+
+
+DRAW_OVERVIEW = Job(run=draw_overview, values=_values_of_overview)

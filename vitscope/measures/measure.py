@@ -60,15 +60,18 @@ class FigureKind:
     a figure of this kind may have. `beside` are the tables it needs besides the measure's own.
     `published` are the columns of published points that it can show; if empty, it shows none.
     With `for_claims`, only claims are compared with these points; with `others`, the points may
-    belong to none of its models. `snapshots` tells whether a figure of this kind says which moments
-    of training it shows. A figure `by_epoch` shows each model at several moments, as separate
-    models. The registry fills in `measure` and `name`. `text` is the caption if no file has it.
+    belong to none of its models. With `overview`, the page that shows all of the paper has a sketch
+    of it, by `sketch_{kind}` in sketches.py. `snapshots` tells whether a figure of this kind says
+    which moments of training it shows. A figure `by_epoch` shows each model at several moments, as
+    separate models. The registry fills in `measure` and `name`. `text` is the caption if no file
+    has it.
     """
 
     beside: tuple[str, ...] = ()
     published: frozenset[str] = frozenset()
     for_claims: bool = False
     others: bool = False
+    overview: bool = False
     snapshots: bool = False
     by_epoch: bool = False
     drawn_by: str = ""

@@ -14,7 +14,7 @@ from vitscope.jobs.measures import measure_of_parts, measures_of_pass
 from vitscope.measures import registry
 from vitscope.settings.keys import Config
 from vitscope.settings.section import schema_of
-from vitscope.settings.study import Study
+from vitscope.settings.study import PAGES_OF_STUDY, Study
 from vitscope.studies.loading import StudyFiles
 
 FORMATS = ("pdf", "svg", "png")
@@ -104,7 +104,7 @@ def _figure(target: str, parts: tuple[str, ...], studies: StudyFiles) -> None:
     study = _study(target, studies.default if len(parts) == 1 else parts[0], studies)
     file = Path(parts[-1])
     found = file.suffix.removeprefix(".")
-    if file.name == ALL or file.stem == _CLAIMS:
+    if file.name == ALL or file.stem in PAGES_OF_STUDY:
         return
     if file.stem.startswith(_BLOCKS):
         check_names(study, {"model": file.stem.removeprefix(_BLOCKS)})

@@ -27,6 +27,8 @@ from vitscope.typed import typed
 # Joins the names of a model and its snapshot if the snapshot is measured as its own model.
 AT = "@"
 LOCK_SUFFIX = ".lock.yaml"
+# Figures of a study as a whole, of which the last two need published points.
+PAGES_OF_STUDY = ("claims", "overview", "published")
 # Networks are trained on the first split, and meanwhile tested on the second.
 TRAINING_SPLITS = ("train", "test")
 

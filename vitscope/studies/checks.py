@@ -18,7 +18,7 @@ from vitscope.networks.building.family import arch_schema
 from vitscope.package_data import PUBLISHED_POINTS, ROOT
 from vitscope.settings.keys import BuildUp, Figure, Model, Published, Settings
 from vitscope.settings.snapshots import END
-from vitscope.settings.study import TRAINING_SPLITS, Study
+from vitscope.settings.study import PAGES_OF_STUDY, TRAINING_SPLITS, Study
 from vitscope.studies.data_sets import check_data
 
 CHECKPOINTS = ROOT / "resources" / "checkpoints"
@@ -44,6 +44,7 @@ OF_ROLLOUT = {"fusion": "mean"}
 def check_study(study: Study, results: str) -> None:
     """Refuse a study that cannot be made; `results` is the folder that the workflow writes to."""
     _check_files(study)
+    _check_names(study)
     _check_figures(study)
     for name, video in study.videos.items():
         if video.model not in study.own_models:
@@ -54,6 +55,15 @@ def check_study(study: Study, results: str) -> None:
     for measure in registry.names():
         registry.declared(measure).check(study)
     _check_training(study, results)
+
+
+def _check_names(study: Study) -> None:
+    """Refuse a name that belongs to a page of the whole study."""
+    for section in ("figures", "buildups", "videos"):
+        for name in sorted({*getattr(study, section)} & {*PAGES_OF_STUDY}):
+            pages = ", ".join(PAGES_OF_STUDY)
+            allowed = f"any name but {pages}, which are pages of the whole study."
+            raise wrong(study.path, section, name, allowed)
 
 
 def _check_files(study: Study) -> None:

@@ -131,8 +131,8 @@ FIT = Measure(
     table=FIT_TABLE,
     question="How networks train",
     figures={
-        "fit": FigureKind(published=PUBLISHED),
-        "fit_by_window": FigureKind(published=PUBLISHED),
+        "fit": FigureKind(published=PUBLISHED, overview=True),
+        "fit_by_window": FigureKind(published=PUBLISHED, overview=True),
     },
     settings=FitSettings,
     predictions_of=("classification", ClassificationSettings),

@@ -58,6 +58,7 @@ FEATURE_VARIANCE = Measure(
     figures={
         "feature_variance": FigureKind(
             published=BY_DEPTH | {"variance"},
+            overview=True,
             drawn_by="by_depth",
             values={"value": "variance", "label": "Feature map variance"},
             options=ByDepth,

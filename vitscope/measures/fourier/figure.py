@@ -37,7 +37,7 @@ def curves_of(table: pd.DataFrame) -> tuple[pd.DataFrame, list[str]]:
     return table[table["measure"] == "diagonal"], ["index", "frequency"]
 
 
-def _ends_of(curves: pd.DataFrame) -> pd.DataFrame:
+def ends_of(curves: pd.DataFrame) -> pd.DataFrame:
     """Return the point at 1.0 pi of each cut point, with null values if it has no such frequency.
 
     Maps of one or two pixels on a side have frequency 0 alone.
@@ -65,7 +65,7 @@ def draw_ends(panel: Panel) -> None:
 
     Published values of another model get their own axis.
     """
-    ends, look, theirs = _ends_of(panel.rows), panel.look, panel.theirs
+    ends, look, theirs = ends_of(panel.rows), panel.look, panel.theirs
     back = panel.behind(AMPLITUDE)
     panel.draw_bands(ends, back)
     if theirs:
@@ -156,7 +156,7 @@ def plot_averaging(
     panels = make_panels(3)
     legend = panels.legend
     legend.add_models(members)
-    component = _ends_of_each(fourier, members)
+    component = ends_of_each(fourier, members)
     filled = _with_intervals(reliability[reliability["images"] >= _FEWEST])
     drawn = (
         (variance, "depth", "variance", "Normalized depth", "Feature map variance"),
@@ -188,10 +188,10 @@ def _with_intervals(bins: pd.DataFrame) -> pd.DataFrame:
     return bins.assign(ci_low=list(low), ci_high=list(high))
 
 
-def _ends_of_each(table: pd.DataFrame, members: Sequence[Member]) -> pd.DataFrame:
+def ends_of_each(table: pd.DataFrame, members: Sequence[Member]) -> pd.DataFrame:
     """Return the points at 1.0 pi of all cut points of models."""
     curves, order = curves_of(table)
-    return pd.concat(_ends_of(rows_of(curves, member.model, order)) for member in members)
+    return pd.concat(ends_of(rows_of(curves, member.model, order)) for member in members)
 
 
 def _label_bands(table: pd.DataFrame) -> dict[str, str]:

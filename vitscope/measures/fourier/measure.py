@@ -109,8 +109,8 @@ FOURIER = Measure(
     question="What blocks do to feature maps",
     figures={
         "fourier": FigureKind(),
-        "fourier_curves": FigureKind(published=COMPONENT | {"index", "frequency"}),
-        "fourier_depth": FigureKind(published=COMPONENT | BY_DEPTH),
+        "fourier_curves": FigureKind(published=COMPONENT | {"index", "frequency"}, overview=True),
+        "fourier_depth": FigureKind(published=COMPONENT | BY_DEPTH, overview=True),
         "averaging": FigureKind(beside=("feature_variance", "reliability")),
     },
     settings=FourierSettings,

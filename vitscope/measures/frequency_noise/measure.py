@@ -126,7 +126,9 @@ FREQUENCY_NOISE = Measure(
     needs="model",
     table=TABLE,
     question="How networks classify",
-    figures={"frequency_noise": FigureKind(published=frozenset({"frequency", "change"}))},
+    figures={
+        "frequency_noise": FigureKind(published=frozenset({"frequency", "change"}), overview=True)
+    },
     settings=Settings,
     arguments=named(
         chosen=images_to_classify,

@@ -185,7 +185,9 @@ HESSIAN = Measure(
     question="How networks train",
     figures={
         "hessian": FigureKind(
-            published=frozenset({"panel", "eigenvalue", "density"}), snapshots=True
+            published=frozenset({"panel", "eigenvalue", "density"}),
+            overview=True,
+            snapshots=True,
         )
     },
     settings=HessianSettings,

@@ -52,6 +52,7 @@ LESION = Measure(
         "lesion": FigureKind(
             beside=("blocks",),
             published=frozenset({"index", "normalized_depth", "kind", "change"}),
+            overview=True,
         )
     },
     settings=Settings,

@@ -162,7 +162,11 @@ CORRUPTION_ERROR = Measure(
     table=CORRUPTION_ERROR_TABLE,
     parts_of="robustness",
     question="How networks classify",
-    figures={"robustness_by_accuracy": FigureKind(published=frozenset({"accuracy", "robustness"}))},
+    figures={
+        "robustness_by_accuracy": FigureKind(
+            published=frozenset({"accuracy", "robustness"}), overview=True
+        )
+    },
     settings_of=("robustness", RobustnessSettings),
     merge=Merge(together(choose_alexnet, bootstrap)),
 )

@@ -1,0 +1,168 @@
+"""The overview shows published points as they are in their files, measured ones, and verdicts."""
+
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from matplotlib.figure import Figure
+
+from vitscope.drawing.looks import VERDICT_LOOKS, Look
+from vitscope.drawing.overview import plot
+from vitscope.drawing.saving import style
+from vitscope.jobs.figures import DRAW_OVERVIEW, _sketch_of, figures_of_overview
+from vitscope.measures import sketches
+from vitscope.package_data import PUBLISHED_POINTS, STYLE
+from vitscope.studies.loading import BUNDLED_STUDIES, load_study
+
+EXPECTED = Path(__file__).parents[1] / "expected"
+MINI = load_study(BUNDLED_STUDIES / "mini.yaml")
+FILES = [str(file) for file in sorted(Path(PUBLISHED_POINTS).glob("*.csv"))]
+
+
+def shown():
+    values = DRAW_OVERVIEW.values(MINI, {})
+    inputs = {"published": FILES}
+    return [_sketch_of(name, each, inputs) for name, each in values["figures"].items()]
+
+
+@pytest.fixture(scope="module")
+def published():
+    with style(STYLE):
+        return plot(shown(), None)
+
+
+def axes_of(figure, name):
+    (found,) = [each for each in figure.axes if each.get_title().split("\n")[0] == name]
+    return found
+
+
+def drawn(axes, x, y):
+    """Tell whether a line of the axes has these points."""
+    points = np.column_stack([x, y])
+    lines = [line.get_xydata() for line in axes.lines]
+    return any(line.shape == points.shape and np.allclose(line, points) for line in lines)
+
+
+def read(file, model):
+    points = pd.read_csv(Path(PUBLISHED_POINTS) / file)
+    return points[points["model"] == model]
+
+
+def test_figures_stand_in_the_order_of_their_numbers():
+    names = figures_of_overview(MINI)
+    assert names[:4] == ["fig2a", "fig2b", "fig4", "fig5"]
+    assert names[-4:] == ["fig10b", "fig12a", "fig12b", "fig12c"]
+
+
+@pytest.mark.parametrize(
+    ("name", "file", "model", "columns"),
+    [
+        ("fig9", "fig9.csv", "ViT", ("normalized_depth", "variance")),
+        ("fig9", "fig9.csv", "ResNet", ("normalized_depth", "variance")),
+        ("fig8", "fig8.csv", "ViT", ("normalized_depth", "delta_log_amplitude")),
+        ("fig2b", "fig2b.csv", "ResNet", ("frequency", "change")),
+        ("fig12b", "fig12b.csv", "ViT", ("accuracy", "robustness")),
+    ],
+)
+def test_published_points_are_those_of_the_file(published, name, file, model, columns):
+    points = read(file, model)
+    assert drawn(axes_of(published, name), *(points[each] for each in columns))
+
+
+def test_published_points_of_two_metrics_are_one_point(published):
+    points = read("fig5.csv", "PiT").set_index("metric")["value"]
+    assert drawn(axes_of(published, "fig5"), [points["error_percent"]], [points["nll_train"]])
+
+
+def test_published_units_stand_in_their_order(published):
+    points = read("fig10b_swin.csv", "Swin").sort_values("index")
+    count = len(points)
+    middles = (np.arange(count) + 0.5) / count
+    assert drawn(axes_of(published, "fig10b"), middles, points["change"])
+
+
+def test_published_densities_are_per_decade(published):
+    points = read("fig12c_hessian.csv", "ResNet")
+    points = points.sort_index()
+    at = points["eigenvalue"]
+    found = [line.get_xydata() for line in axes_of(published, "fig12c").lines]
+    (line,) = [each for each in found if len(each) == len(at) and at.iloc[0] in each[:, 0]]
+    order = dict(line)
+    for value, density in zip(at, points["density"], strict=True):
+        assert order[value] == pytest.approx(density * abs(value) * np.log(10), abs=1e-9)
+
+
+def sketch(kind, points):
+    with style(STYLE):
+        axes = Figure().subplots()
+        getattr(sketches, f"sketch_{kind}")(axes, points, Look("black", "o"))
+    return axes
+
+
+def expected(table, model):
+    points = pd.read_csv(EXPECTED / f"{table}.csv")
+    return points[points["model"] == model]
+
+
+def test_measured_variances_are_drawn_with_a_band_for_each_msa():
+    points = expected("feature_variance", "vit").sort_values("index")
+    axes = sketch("feature_variance", points)
+    assert drawn(axes, points["depth"], points["variance"])
+    assert len(axes.patches) == (points["kind"] == "msa").sum() == 12
+
+
+def test_measured_amplitudes_are_those_at_the_highest_frequency():
+    points = expected("fourier", "vit")
+    on_diagonal = (points["measure"] == "diagonal") & (points["frequency"] == 1)
+    ends = points[on_diagonal].sort_values("index")
+    axes = sketch("fourier_depth", points.sample(frac=1, random_state=0))
+    assert drawn(axes, ends["depth"], ends["delta_log_amplitude"])
+
+
+def test_measured_robustness_is_what_is_left_of_the_mean_error():
+    points = expected("corruption_error", "vit")
+    (mean,) = points[points["corruption"] == "mean"].to_dict("records")
+    axes = sketch("robustness_by_accuracy", points)
+    assert drawn(axes, [100 - 100 * mean["clean_error"]], [100 - 100 * mean["error"]])
+
+
+def test_measured_eigenvalues_are_a_density_that_adds_up_to_one():
+    points = expected("hessian", "vit")
+    points = points[points["snapshot"] == "end"]
+    (line,) = sketch("hessian", points).lines
+    at, density = line.get_xydata().T
+    total = sum(
+        np.trapezoid(density[side], np.log10(np.abs(at[side]))) * sign
+        for side, sign in ((at < 0, -1), (at > 0, 1))
+    )
+    assert total == pytest.approx(1, abs=0.01)
+
+
+def test_steps_of_a_buildup_are_joined_if_they_were_kept():
+    steps = pd.read_csv(EXPECTED / "buildup_fig12a.csv").sort_values("step", ignore_index=True)
+    axes = sketch("buildup", steps)
+    for kept, line in zip((True, False), axes.lines, strict=True):
+        rows = steps[(steps["decision"] != "rejected") == kept]
+        np.testing.assert_allclose(line.get_xydata(), np.c_[rows.index, 100 * rows["accuracy"]])
+
+
+def test_verdicts_of_a_figure_stand_below_it_with_how_many():
+    claims = pd.read_csv(EXPECTED / "claims.csv")
+    with style(STYLE):
+        figure = plot(shown(), claims)
+        figure.draw_without_rendering()
+    titles = [each for each in figure.axes if each.get_title().startswith("fig5\n")]
+    (left,) = [each.get_position().x0 for each in titles]
+    texts = [
+        text.get_text()
+        for each in figure.axes
+        if each.texts and abs(each.get_position().x0 - left) < 0.01
+        for text in each.texts
+    ]
+    rows = claims[(claims["figure"] == "fig5") & claims["statement"].str.contains("test error")]
+    (said,) = rows["holds"].unique()
+    assert f"{VERDICT_LOOKS[said].mark} {len(rows)}" in texts
+    assert rows["statement"].iloc[0] in [" ".join(text.split()) for text in texts]
+    edges = [text.get_window_extent().x1 for each in figure.axes for text in each.texts]
+    assert max(edges) <= figure.bbox.x1

@@ -1,0 +1,111 @@
+"""The figures of the paper on one page: what is published above what is measured, and verdicts.
+
+Each has axes of its own, so that only what is there makes two shapes look alike.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from textwrap import wrap
+from typing import NamedTuple
+
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from vitscope.drawing.axes import ticks
+from vitscope.drawing.figure import Member, rows_of
+from vitscope.drawing.legends import Legend
+from vitscope.drawing.looks import VERDICT_LOOKS, Look, looks_of
+from vitscope.drawing.verdicts import LINE, Mark, flow, write
+
+# Draws the points of one model, measured or published.
+Sketch = Callable[[Axes, pd.DataFrame, Look], None]
+
+# Figures side by side; inches of the page, a panel, its labels, the legend, between claims, and
+# from the edge of a panel to its claims.
+_ACROSS = 4
+_WIDTH, _PANEL, _LABELS, _LEGEND, _BETWEEN, _LEFT = 5.5, 0.8, 0.24, 0.3, 0.03, -0.2
+# Points; letters of a claim in a line, as many as a mark takes of it, and inches that it takes.
+_SMALL, _LETTERS, _LETTERS_OF_MARK, _MARK = 6, 28, 4, 0.18
+
+
+class Shown(NamedTuple):
+    """A figure of the overview; `table` is None where nothing is measured."""
+
+    name: str
+    sketch: Sketch
+    members: Sequence[Member]
+    published: Mapping[str, pd.DataFrame]
+    table: pd.DataFrame | None
+
+
+def plot(figures: Sequence[Shown], claims: pd.DataFrame | None) -> Figure:
+    """Draw a column for each figure; `claims` are None where nothing is measured."""
+    bands = [figures[at : at + _ACROSS] for at in range(0, len(figures), _ACROSS)]
+    said = [[_verdicts(each.name, claims) for each in band] for band in bands]
+    texts = [max(map(_height, band)) for band in said]
+    panels = 1 + (claims is not None)
+    rows = [height for text in texts for height in (*[_PANEL] * panels, text)]
+    figure = Figure(figsize=(_WIDTH, sum(rows) + _LABELS * panels * len(bands) + _LEGEND))
+    grid = figure.add_gridspec(len(rows), _ACROSS, height_ratios=rows)
+    legend = Legend()
+    for place, (band, found) in enumerate(zip(bands, said, strict=True)):
+        for column, (shown, verdicts) in enumerate(zip(band, found, strict=True)):
+            first = place * (panels + 1)
+            axes = [figure.add_subplot(grid[first + row, column]) for row in range(panels)]
+            _draw(axes, shown, legend, column)
+            text = figure.add_subplot(grid[first + panels, column])
+            text.set_axis_off()
+            _write(text, verdicts)
+    legend.draw(figure)
+    return figure
+
+
+def _draw(panels: Sequence[Axes], shown: Shown, legend: Legend, column: int) -> None:
+    """Draw what is published of a figure, and below it what is measured of the same models."""
+    upper, *lower = panels
+    for member, look in zip(shown.members, looks_of(shown.members), strict=True):
+        if member.model in shown.published:
+            shown.sketch(upper, shown.published[member.model], look)
+            if shown.table is not None:
+                shown.sketch(lower[0], rows_of(shown.table, member.model), look)
+            legend.add_line(member.label, look.curve)
+    upper.set_title(f"{shown.name}\n{upper.get_ylabel()}", fontsize=_SMALL + 1)
+    for axes, side in zip(panels, ("published", "measured"), strict=False):
+        axes.set_ylabel(side if column == 0 else "")
+        axes.yaxis.set_major_locator(ticks())
+        axes.tick_params(labelsize=_SMALL)
+        axes.xaxis.label.set_fontsize(_SMALL + 0.5)
+    if lower:
+        upper.set_xlabel("")
+
+
+def _verdicts(name: str, claims: pd.DataFrame | None) -> list[tuple[list[Mark], list[str]]]:
+    """Return the verdicts of a figure on each claim, with how many, and the lines of the claim."""
+    if claims is None:
+        return []
+    of_figure = claims[claims["figure"] == name]
+    found = []
+    for statement, rows in of_figure.groupby("statement", sort=False):
+        counts = rows["holds"].value_counts()
+        marks = [
+            Mark(said, str(counts[said]) if len(rows) > 1 else "")
+            for said in VERDICT_LOOKS
+            if said in counts
+        ]
+        found.append((marks, wrap(str(statement), _LETTERS - _LETTERS_OF_MARK * len(marks))))
+    return found
+
+
+def _height(verdicts: list[tuple[list[Mark], list[str]]]) -> float:
+    return LINE + sum(LINE * len(lines) + _BETWEEN for _, lines in verdicts)
+
+
+def _write(axes: Axes, verdicts: list[tuple[list[Mark], list[str]]]) -> None:
+    below = 0.0
+    for marks, lines in verdicts:
+        flow(axes, marks, below, _LEFT, _WIDTH)
+        write(axes, _LEFT + _MARK * len(marks), below, "\n".join(lines))
+        below += LINE * len(lines) + _BETWEEN
+    # Else panels would shrink for the longest line.
+    for text in axes.texts:
+        text.set_in_layout(False)

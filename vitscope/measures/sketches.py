@@ -1,0 +1,132 @@
+"""How figures of the paper are sketched in the overview: the points of one model, small.
+
+`sketch_{kind}` draws them, measured or published: both have the columns that it needs.
+"""
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from matplotlib.axes import Axes
+
+from vitscope.buildup.rule import REJECTED
+from vitscope.corruptions import MEAN
+from vitscope.drawing.looks import BAND_COLORS, BEHIND_CURVES, RANGE_ALPHA, THIN, ZERO, Look
+from vitscope.measures.fourier.figure import AMPLITUDE, curves_of, ends_of
+from vitscope.measures.hessian.figure import density_per_decade
+
+_SIZE = 2
+
+
+def _draw(axes: Axes, x: Any, y: Any, look: Look, **style: Any) -> None:
+    axes.plot(x, y, **look.curve | {"markersize": _SIZE, "linewidth": THIN} | style)
+
+
+def _draw_by_depth(axes: Axes, points: pd.DataFrame, value: str, label: str, look: Look) -> None:
+    """Draw a column by depth, with a band where an MSA is."""
+    depth = points["depth"].to_numpy()
+    for place in np.flatnonzero(points["kind"] == "msa"):
+        axes.axvspan(*depth[[place - 1, place]], color=BAND_COLORS["msa"], **BEHIND_CURVES)
+    _draw(axes, depth, points[value], look)
+    axes.set(xlabel="Normalized depth", ylabel=label, xlim=(-0.02, 1.02))
+
+
+def sketch_feature_variance(axes: Axes, points: pd.DataFrame, look: Look) -> None:
+    """Draw the variance by depth."""
+    _draw_by_depth(axes, points, "variance", "Feature map variance", look)
+
+
+def sketch_fourier_depth(axes: Axes, points: pd.DataFrame, look: Look) -> None:
+    """Draw the high-frequency component by depth."""
+    if "measure" in points:
+        points = ends_of(curves_of(points)[0].sort_values(["index", "frequency"]))
+    _draw_by_depth(axes, points, "delta_log_amplitude", f"{AMPLITUDE} at 1.0π", look)
+
+
+def sketch_fourier_curves(axes: Axes, points: pd.DataFrame, look: Look) -> None:
+    """Draw the amplitudes at each cut point, the later the more opaque."""
+    if "measure" in points:
+        points = curves_of(points)[0]
+    last = points["index"].max()
+    for index, curve in points.sort_values(["index", "frequency"]).groupby("index"):
+        amplitude = curve["delta_log_amplitude"]
+        alpha = 0.15 + 0.85 * float(str(index)) / last
+        _draw(axes, curve["frequency"], amplitude, look, marker="", alpha=alpha)
+    axes.set(xlabel="Frequency (π)", ylabel=AMPLITUDE)
+
+
+def sketch_frequency_noise(axes: Axes, points: pd.DataFrame, look: Look) -> None:
+    """Draw the change of accuracy by the frequency of noise."""
+    points = points.sort_values("frequency")
+    axes.axhline(0, **ZERO, zorder=0)
+    _draw(axes, points["frequency"], points["change"], look)
+    axes.set(xlabel="Frequency of the noise (π)", ylabel="Δ accuracy (pp)")
+
+
+def sketch_fit(axes: Axes, points: pd.DataFrame, look: Look) -> None:
+    """Draw the training loss by the test error."""
+    value = points.set_index("metric")["value"]
+    _draw(axes, [value["error_percent"]], [value["nll_train"]], look, markersize=3.2)
+    axes.set(xlabel="Test error (%)", ylabel="Training NLL")
+    axes.margins(0.15)
+
+
+sketch_fit_by_window = sketch_fit
+
+
+def sketch_hessian(axes: Axes, points: pd.DataFrame, look: Look) -> None:
+    """Draw the density of eigenvalues per decade, from the most negative one to the largest."""
+    if "density" in points:
+        at = points["eigenvalue"].to_numpy()
+        density = points["density"].to_numpy() * np.abs(at) * np.log(10)
+    else:
+        reach = np.geomspace(0.1, 2 * points["eigenvalue"].abs().max(), 200)
+        both = [-reach[::-1], reach]
+        found = points["eigenvalue"].to_numpy()
+        at, density = (
+            np.concatenate(each)
+            for each in (both, [density_per_decade(found, one) for one in both])
+        )
+    axes.fill_between(at, density, color=look.color, alpha=RANGE_ALPHA, lw=0)
+    axes.plot(at, density, color=look.color, lw=THIN)
+    axes.set_xscale("symlog", linthresh=1)
+    axes.set_xticks([-100, 0, 100])
+    axes.minorticks_off()
+    axes.xaxis.set_major_formatter("{x:g}")
+    axes.set(xlabel="Hessian max eigenvalue", ylabel="Density per decade")
+
+
+def sketch_lesion(axes: Axes, points: pd.DataFrame, look: Look) -> None:
+    """Draw the change of accuracy without each unit, from the first to the last."""
+    units = points.sort_values("index")
+    depth = (np.arange(len(units)) + 0.5) / len(units)
+    for place in np.flatnonzero(units["kind"] == "msa"):
+        ends = place / len(units), (place + 1) / len(units)
+        axes.axvspan(*ends, color=BAND_COLORS["msa"], **BEHIND_CURVES)
+    axes.axhline(0, **ZERO, zorder=0)
+    _draw(axes, depth, units["change"], look, linestyle="")
+    axes.set(xlabel="Units in order", ylabel="Δ accuracy (pp)")
+
+
+def sketch_robustness_by_accuracy(axes: Axes, points: pd.DataFrame, look: Look) -> None:
+    """Draw the accuracy under corruptions by the accuracy without."""
+    if "corruption" in points:
+        mean = points[points["corruption"] == MEAN]
+        points = pd.DataFrame(
+            {
+                "accuracy": 100 * (1 - mean["clean_error"]),
+                "robustness": 100 * (1 - mean["error"]),
+            }
+        )
+    _draw(axes, points["accuracy"], points["robustness"], look, markersize=3.2, linestyle="")
+    axes.set(xlabel="Accuracy (%)", ylabel="Robustness (%)")
+    axes.margins(0.15)
+
+
+def sketch_buildup(axes: Axes, points: pd.DataFrame, look: Look) -> None:
+    """Draw the accuracy of each step that was kept, and hollow those that were rejected."""
+    percent = 100 * points["accuracy"].reset_index(drop=True)
+    kept = (points["decision"] != REJECTED).to_numpy()
+    _draw(axes, percent.index[kept], percent[kept], look)
+    axes.plot(percent.index[~kept], percent[~kept], **look.hollow, linestyle="")
+    axes.set(xlabel="Step", ylabel="Accuracy (%)")
