@@ -20,11 +20,13 @@ import yaml
 
 from tests.helpers.own_network import MY_NET, STUDY
 from tests.helpers.packages import needed_by
-from vitscope.package_data import PACKAGE, ROOT
+from vitscope.package_data import ROOT
 
 pytestmark = pytest.mark.others
 
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+# As in setup.py.
+WORKFLOW = ("Snakefile", "config", "envs", "profiles", "report", "resources", "rules", "scripts")
 PIP = (sys.executable, "-m", "pip", "--disable-pip-version-check", "--quiet")
 
 
@@ -69,8 +71,11 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Installed:
     place = tmp_path_factory.mktemp("wheel")
     sources, work, environment = place / "sources", place / "work", place / "environment"
     # Where it is built, setuptools leaves files.
-    shutil.copytree(PACKAGE, sources / "vitscope", ignore=shutil.ignore_patterns("__pycache__"))
-    for name in ("pyproject.toml", "README.md", "LICENSE"):
+    for name in ("vitscope", *WORKFLOW):
+        copy = shutil.copytree if (ROOT / name).is_dir() else shutil.copy
+        sources.mkdir(exist_ok=True)
+        copy(ROOT / name, sources / name)
+    for name in ("pyproject.toml", "setup.py", "README.md", "LICENSE"):
         shutil.copy(ROOT / name, sources)
     build = (*PIP, "wheel", "--no-deps", "--no-build-isolation", "--wheel-dir", place, sources)
     subprocess.run(build, check=True)
@@ -104,11 +109,19 @@ def test_the_torch_that_is_there_is_kept(installed: Installed, tmp_path: Path, t
         assert [each["metadata"]["name"] for each in installing] == ["vitscope"]
 
 
-def test_the_wheel_holds_the_package_and_nothing_else(installed: Installed) -> None:
+def test_the_wheel_holds_the_package_and_the_workflow_and_nothing_else(
+    installed: Installed,
+) -> None:
     (wheel,) = installed.folder.parent.glob("*.whl")
     held = {name for name in ZipFile(wheel).namelist() if ".dist-info/" not in name}
-    files = {file for file in PACKAGE.rglob("*") if file.is_file() and file.suffix != ".pyc"}
-    assert held == {str(file.relative_to(PACKAGE.parent)) for file in files}
+    places = {name: ROOT / name for name in ("vitscope", *WORKFLOW)}
+    files = [
+        (Path("" if name == "vitscope" else "vitscope/_workflow", file.relative_to(ROOT)))
+        for name, place in places.items()
+        for file in (place.rglob("*") if place.is_dir() else [place])
+        if file.is_file() and file.suffix != ".pyc"
+    ]
+    assert held == {str(file) for file in files}
 
 
 def test_an_editable_clone_is_found_from_the_folder_above_it(tmp_path: Path) -> None:
@@ -148,20 +161,30 @@ def test_a_study_is_checked_without_a_clone(installed: Installed) -> None:
     assert done.stdout.splitlines()[-1].startswith("mine: right: 5 cut points ")
 
 
-@pytest.mark.parametrize(
-    ("arguments", "says"),
-    [
-        (["check"], r"vitscope: found no study, allowed: a file that exists, since vitscope is "),
-        (["plan", "own.yaml"], r"vitscope: there is no workflow in .*: install vitscope from a "),
-    ],
-)
-def test_what_takes_a_clone_is_refused(
-    installed: Installed, arguments: list[str], says: str
-) -> None:
-    done = installed.command(*arguments)
+def test_what_takes_snakemake_is_refused_without_it(installed: Installed) -> None:
+    done = installed.command("plan", "own.yaml")
     assert (done.returncode, done.stdout) == (1, "")
-    assert re.match(says, done.stderr)
+    assert re.match(r"vitscope: there is no Snakemake, which would be ", done.stderr)
     assert done.stderr.count("\n") == 1
+
+
+def test_the_workflow_of_the_wheel_makes_the_same_figure_as_that_of_a_clone(
+    installed: Installed, tmp_path: Path
+) -> None:
+    (packages,) = installed.folder.parent.glob("environment/lib/python*/site-packages")
+    extra = PROJECT["optional-dependencies"]["workflow"]
+    link_packages(needed_by([*PROJECT["dependencies"], *extra]), packages)
+    beside = installed.python.with_name("snakemake")
+    beside.write_text(
+        f"#!{installed.python}\nimport sys\nfrom snakemake.cli import main\nsys.exit(main())\n"
+    )
+    beside.chmod(0o755)
+    done = installed.command("make", "figures/fig9.pdf", "--cores", "2")
+    assert done.returncode == 0, done.stderr
+    in_clone = [sys.executable, "-m", "vitscope", "make", "figures/fig9.pdf", "--cores", "2"]
+    subprocess.run(in_clone, cwd=tmp_path, check=True, capture_output=True)
+    made, again = (each / "figures" / "fig9.pdf" for each in (installed.folder, tmp_path))
+    assert made.read_bytes() == again.read_bytes()
 
 
 def test_it_is_the_wheel_that_is_imported_and_that_takes_no_time(installed: Installed) -> None:

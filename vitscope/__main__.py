@@ -15,6 +15,7 @@ from vitscope.networks.building import own_code
 COMMANDS = {
     "check": "show where the networks of a study are read, and prove that it is right",
     "export": "write the feature maps of a network for other programs",
+    "init": "write a study of a network and a folder of images",
     "make": "make figures and other files, once it is known that studies have them",
     "plan": "tell what a study will cost, before anything runs",
     "report": "make all of a study, and one page of it",

@@ -11,5 +11,7 @@ IMAGENET_CATEGORIES = PACKAGE / "data" / "imagenet_categories.csv"
 # Links, so that a clone holds the files only once; a wheel has the files themselves.
 BUNDLED_MODELS = PACKAGE / "bundled_models"
 
-# The clone that vitscope is installed from as the workflow: rules, studies, bundled weights.
-ROOT = PACKAGE.parent
+# The workflow: rules, studies, bundled weights. In a clone it stands beside the package; setup.py
+# puts it inside a wheel.
+_IN_WHEEL = PACKAGE / "_workflow"
+ROOT = _IN_WHEEL if _IN_WHEEL.is_dir() else PACKAGE.parent

@@ -3,7 +3,7 @@
 import sys
 from argparse import ArgumentParser, Namespace
 
-from vitscope.commands.workflow import add_study, asked_for, refuse_without_workflow, snakemake
+from vitscope.commands.workflow import add_study, asked_for, refuse_without_snakemake, snakemake
 from vitscope.jobs.latents import FORMATS
 
 
@@ -17,7 +17,7 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 def run(arguments: Namespace) -> None:
     """Extract what is missing, write the file, and say where it is."""
-    refuse_without_workflow()
+    refuse_without_snakemake()
     asked = asked_for(arguments.study)
     folder = f"{asked.folders['results']}/{asked.study}/latents"
     target = f"{folder}/{arguments.model}.{FORMATS[arguments.to]}"

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from itertools import takewhile
 from typing import Any
 
-from vitscope.commands.workflow import Asked, asked_for, refuse_without_workflow, snakemake
+from vitscope.commands.workflow import Asked, asked_for, refuse_without_snakemake, snakemake
 
 
 def add_arguments(parser: ArgumentParser) -> None:
@@ -20,7 +20,7 @@ def run(arguments: Namespace) -> None:
     from vitscope.planning.targets import check_target
     from vitscope.studies.loading import find_studies
 
-    refuse_without_workflow()
+    refuse_without_snakemake()
     asked = asked_for(None)
     asked = Asked(None, asked.settings | _settings(arguments.words))
     studies = find_studies(asked.settings, "config/config.yaml or --config")

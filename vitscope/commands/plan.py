@@ -18,7 +18,7 @@ from vitscope.commands.workflow import (
     Asked,
     add_study,
     asked_for,
-    refuse_without_workflow,
+    refuse_without_snakemake,
     snakemake,
 )
 from vitscope.errors import VitscopeError
@@ -61,7 +61,7 @@ def run(arguments: Namespace) -> None:
 
     if arguments.rate is not None and not 0 < arguments.rate < inf:
         raise VitscopeError(f"--rate: found {arguments.rate}, allowed: a number above 0, as 1e13.")
-    refuse_without_workflow()
+    refuse_without_snakemake()
     asked = asked_for(arguments.study)
     studies = find_studies(asked.settings, "config/config.yaml")
     planned: dict[str, list[Planned]] = {}

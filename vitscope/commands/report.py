@@ -3,7 +3,7 @@
 import sys
 from argparse import ArgumentParser, Namespace
 
-from vitscope.commands.workflow import add_study, asked_for, refuse_without_workflow, snakemake
+from vitscope.commands.workflow import add_study, asked_for, refuse_without_snakemake, snakemake
 
 
 def add_arguments(parser: ArgumentParser) -> None:
@@ -18,7 +18,7 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 def run(arguments: Namespace) -> None:
     """Make what is missing, then the page."""
-    refuse_without_workflow()
+    refuse_without_snakemake()
     asked = asked_for(arguments.study)
     output = arguments.output or f"report-{asked.study or asked.settings['study']}.html"
     for options in ([], ["--report", output]):

@@ -54,14 +54,7 @@ def asked_for(study: str | None) -> Asked:
     config = ROOT / "config" / "config.yaml"
     file = Path(study).expanduser() if study else None
     if file and file.is_file():
-        # Without a clone, no other study exists, nor settings that name a default one.
-        settings = load_yaml(config) if config.is_file() else {"study": file.stem}
-        return Asked(file.stem, settings | {"studies_dir": str(file)})
-    if not config.is_file():
-        raise VitscopeError(
-            f"found {'no study' if study is None else f'the study {quoted(study)}'}, allowed: a "
-            f"file that exists, since vitscope is not installed from a clone, which has others."
-        )
+        return Asked(file.stem, load_yaml(config) | {"studies_dir": str(file)})
     settings = load_yaml(config)
     if study is None:
         return Asked(None, settings)
@@ -74,17 +67,12 @@ def asked_for(study: str | None) -> Asked:
     return Asked(study, settings)
 
 
-def refuse_without_workflow() -> None:
-    """Refuse work that needs Snakemake and the rules if either is missing."""
-    if not (ROOT / "Snakefile").is_file():
-        raise VitscopeError(
-            f"there is no workflow in {ROOT}: install vitscope from a clone, by "
-            f"pip install -e '.[workflow]' there."
-        )
+def refuse_without_snakemake() -> None:
+    """Refuse work that needs Snakemake if it is missing."""
     if not SNAKEMAKE.is_file():
         raise VitscopeError(
             f"there is no Snakemake, which would be {SNAKEMAKE}: install it by "
-            f"pip install -e '.[workflow]' in {ROOT}."
+            f"pip install 'vitscope[workflow]', or in a clone by pip install -e '.[workflow]'."
         )
 
 

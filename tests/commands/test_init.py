@@ -1,0 +1,68 @@
+"""`vitscope init` writes a study that loads, or says in one sentence why it does not."""
+
+from pathlib import Path
+
+import pytest
+import yaml
+from PIL import Image
+
+from tests.helpers.own_network import MY_NET
+from vitscope.__main__ import main
+from vitscope.studies.loading import load_study
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    for name in ("cat", "dog"):
+        (tmp_path / "images" / name).mkdir(parents=True)
+        for number in range(3):
+            Image.new("RGB", (40, 32)).save(tmp_path / "images" / name / f"{number}.png")
+    (tmp_path / "my_net.py").write_text(MY_NET, encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def init(monkeypatch: pytest.MonkeyPatch, *arguments: str) -> None:
+    monkeypatch.setattr("sys.argv", ["vitscope", "init", *arguments])
+    main()
+
+
+def test_a_network_of_timm_gets_what_timm_says_of_its_images(folder, monkeypatch, capsys) -> None:
+    init(monkeypatch, "mine", "--images", "images", "--network", "resnet26t.ra2_in1k")
+    study = load_study(folder / "mine.yaml")
+    data, model = study.data["mine"], study.models["network"]
+    assert (data.classes, data.image_size, data.splits["test"].images) == (2, 256, 6)
+    assert data.mean == (0.485, 0.456, 0.406)
+    assert (model.family, model.arch["name"], model.classes) == ("timm", "resnet26t", 1000)
+    said = capsys.readouterr().out
+    assert "vitscope make figures/mine/fig9.pdf --config studies_dir=mine.yaml" in said
+
+
+def test_a_network_of_ones_own_has_the_size_of_the_images(folder, monkeypatch) -> None:
+    init(monkeypatch, "mine.yaml", "--images", "images", "--network", "my_net.py:resnet20")
+    study = yaml.safe_load((folder / "mine.yaml").read_text())
+    assert study["data"]["mine"]["image_size"] == 32
+    assert study["models"]["network"]["checkpoint"] == {"made": True}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (("--images", "nothing", "--network", "resnet26t"), "--images: there is no folder "),
+        (("--images", "images", "--network", "resnet26x"), "Did you mean 'resnet26'?"),
+        (("--images", "images", "--network", "resnet26t.no"), "allowed: resnet26t.ra2_in1k."),
+        (("--images", "images", "--network", "my_net.py:no"), "my_net.py has no function 'no'"),
+    ],
+)
+def test_what_cannot_be_is_refused_and_leaves_no_file(folder, monkeypatch, arguments, says) -> None:
+    with pytest.raises(SystemExit) as ended:
+        init(monkeypatch, "mine", *arguments)
+    assert says in str(ended.value)
+    assert not (folder / "mine.yaml").exists()
+
+
+def test_a_study_that_is_there_is_not_replaced(folder, monkeypatch) -> None:
+    (folder / "mine.yaml").write_text("title: mine")
+    with pytest.raises(SystemExit, match=r"mine.yaml is there already"):
+        init(monkeypatch, "mine", "--images", "images", "--network", "resnet26t")
+    assert (folder / "mine.yaml").read_text() == "title: mine"

@@ -1,0 +1,129 @@
+"""Write a study of a network and a folder of images, which makes its first figure at once."""
+
+from argparse import ArgumentParser, Namespace
+from pathlib import Path
+from typing import Any
+
+from vitscope.errors import VitscopeError, nearest, not_there, quoted
+
+_TEXT = """\
+title: {network} on {images}
+
+data:
+  mine:
+    source: {{kind: folder, path: {images}}}
+    classes: {classes}
+    image_size: {side}
+    mean: {mean}
+    std: {std}
+    splits: {{test: {{images: {count}}}}}
+
+models:
+  network:
+{model}
+    data: mine
+
+# Every kind of figure: docs/figures.md. Every key: config/README.md.
+figures:
+  fig9:
+    kind: feature_variance
+    models: [network]
+"""
+_TIMM = """\
+    family: timm
+    arch: {{name: {architecture}}}
+    classes: {classes}
+    checkpoint: {{timm: {network}}}"""
+_PYTHON = """\
+    family: python
+    arch: {{file: {file}, make: {make}}}
+    checkpoint: {checkpoint}"""
+# Images that nobody has said anything of get values from -2 to 2; a first figure takes this many.
+_MEAN, _STD = [0.5, 0.5, 0.5], [0.25, 0.25, 0.25]
+_MOST = 100
+_SUFFIXES = (".jpeg", ".jpg", ".png", ".webp", ".bmp", ".tif", ".tiff")
+
+
+def add_arguments(parser: ArgumentParser) -> None:
+    parser.add_argument("study", metavar="STUDY", help="the study to write, as my-study.yaml")
+    about = "a folder of images, with a sub-folder per class, or without any"
+    parser.add_argument("--images", required=True, metavar="FOLDER", help=about)
+    about = "a name of timm with its weights, as resnet26t.ra2_in1k, or FILE.py:FUNCTION"
+    parser.add_argument("--network", required=True, metavar="NETWORK", help=about)
+    about = "the weights of FILE.py:FUNCTION; if left out, those that the function returns"
+    parser.add_argument("--weights", metavar="FILE", help=about)
+
+
+def run(arguments: Namespace) -> None:
+    """Write the study, check it, and say what to do with it."""
+    from vitscope.files.whole import write_text
+    from vitscope.studies.loading import load_study
+
+    path = Path(arguments.study)
+    path = path if path.suffix else path.with_suffix(".yaml")
+    if path.exists():
+        raise VitscopeError(f"{path} is there already: name another study, or remove it.")
+    images = Path(arguments.images).expanduser()
+    if not images.is_dir():
+        raise not_there("--images", "folder", images, path)
+    classes, side, count = _look_at(images)
+    network, _, make = arguments.network.partition(":")
+    found: dict[str, Any] = {"images": arguments.images, "network": arguments.network}
+    found |= {"classes": classes, "count": min(count, _MOST)}
+    if make:
+        found |= {"side": side, "mean": _MEAN, "std": _STD}
+        weights = f"{{path: {arguments.weights}}}" if arguments.weights else "{made: true}"
+        found["model"] = _PYTHON.format(file=network, make=make, checkpoint=weights)
+    else:
+        found |= _of_timm(network)
+    write_text(path, _TEXT.format(**found))
+    try:
+        load_study(path)
+    except VitscopeError:
+        path.unlink()
+        raise
+    print(
+        f"{path} is written. Its first figure, what it costs, and whether the network is read "
+        f"right:\n  vitscope make figures/{path.stem}/fig9.pdf --config studies_dir={path}\n"
+        f"  vitscope plan {path}\n  vitscope check {path}"
+    )
+
+
+def _look_at(images: Path) -> tuple[str, int, int]:
+    """Return the classes of a folder or null, the side of its first image, and how many it has."""
+    from PIL import Image
+
+    folders = [each for each in images.iterdir() if each.is_dir() and each.name[0] != "."]
+    files = sorted(each for each in images.rglob("*") if each.suffix.lower() in _SUFFIXES)
+    if not files:
+        raise VitscopeError(
+            f"--images: found no image in {quoted(images)}, allowed: a folder with files that end "
+            f"in {', '.join(_SUFFIXES)}."
+        )
+    with Image.open(files[0]) as image:
+        side = min(image.size)
+    return (str(len(folders)) if len(folders) > 1 else "null"), side, len(files)
+
+
+def _of_timm(network: str) -> dict[str, Any]:
+    """Return what timm says of the images that a network is trained on, and the model."""
+    from vitscope.networks.building.timm_import import import_timm
+
+    timm = import_timm()
+    architecture = network.split(".")[0]
+    if not timm.is_model(architecture):
+        raise VitscopeError(
+            f"--network: found {quoted(network)}, allowed: a network of timm, or FILE.py:FUNCTION."
+            f"{nearest(architecture, timm.list_models())}"
+        )
+    tags = timm.list_models(f"{architecture}.*", pretrained=True)
+    if network not in (architecture, *tags) or not tags:
+        raise VitscopeError(
+            f"--network: found {quoted(network)}, which has no weights, allowed: "
+            f"{', '.join(tags) or 'a network of timm that has some'}."
+        )
+    config = timm.get_pretrained_cfg(network)
+    classes = config.num_classes or "null"
+    model = _TIMM.format(architecture=architecture, network=network, classes=classes)
+    shape = {"side": config.input_size[-1], "mean": list(config.mean), "std": list(config.std)}
+    return shape | {"model": model}
