@@ -50,7 +50,7 @@ CHAPTERS = {
     ],
     "More to make": ["docs/own-measures", "docs/training", "docs/buildup", "docs/videos"],
     "Running": ["docs/cluster", "docs/scale", "docs/cache", "docs/benchmarks", "docs/security"],
-    "About": ["docs/reliability", "docs/measures", "CONTRIBUTING", "CHANGELOG"],
+    "About": ["docs/reliability", "docs/measures", "CONTRIBUTING", "docs/releasing", "CHANGELOG"],
 }
 
 
