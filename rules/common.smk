@@ -13,7 +13,7 @@ from vitscope import package_data
 from vitscope.errors import VitscopeError
 from vitscope.files import python_code
 from vitscope.files.strict_yaml import load_yaml
-from vitscope.jobs.figures import figures_of_overview
+from vitscope.jobs.figures import figures_of_overview, kinds_of_page
 from vitscope.jobs.job import find_job
 from vitscope.measures import registry
 from vitscope.measures.registry import title_of

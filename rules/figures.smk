@@ -127,3 +127,31 @@ use rule draw_overview as draw_published with:
     localrule: True
     message:
         "Drawing the published points of {wildcards.study}"
+
+
+rule draw_network:
+    """On demand, a page of a network: its blocks, values by depth, and verdicts."""
+    input:
+        unpack(tables_of_page),
+        blocks=lambda wildcards: path_of(rules.list_blocks.output.blocks, wildcards),
+        style=STYLE,
+    output:
+        pdf="<figures>/{study}/network_{model}.pdf",
+        png="<figures>/{study}/network_{model}.png",
+        svg=report(
+            "<figures>/{study}/network_{model}.svg",
+            caption="../report/network.rst",
+            category="Networks",
+            labels={"result": "{model}", "study": "{study}"},
+        ),
+    log:
+        "<logs>/figures/{study}/network_{model}.log",
+    localrule: True
+    conda:
+        "../envs/figures.yaml"
+    params:
+        **of_job("draw_network"),
+    message:
+        "Drawing the page of {wildcards.model}"
+    script:
+        "../scripts/run_job.py"

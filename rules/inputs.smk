@@ -294,6 +294,15 @@ def tables_of_overview(wildcards):
     return found
 
 
+def tables_of_page(wildcards):
+    """The tables of a network that are drawn on its page, by their names."""
+    study, kinds = study_of(wildcards), registry.kinds()
+    tables = {t for kind in kinds_of_page(study, wildcards.model) for t in kinds[kind].tables}
+    path = "<results>/{study}/{table}/{model}.parquet"
+    names = {"study": study.name, "model": wildcards.model}
+    return {table: path.format(table=table, **names) for table in sorted(tables - {"blocks"})}
+
+
 def published_of_shown(wildcards):
     """The published points that a figure shows, or the figure of a build-up, if any."""
     study, names = study_of(wildcards), names_of(wildcards)

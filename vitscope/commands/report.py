@@ -3,7 +3,13 @@
 import sys
 from argparse import ArgumentParser, Namespace
 
-from vitscope.commands.workflow import add_study, asked_for, refuse_without_snakemake, snakemake
+from vitscope.commands.workflow import (
+    Asked,
+    add_study,
+    asked_for,
+    refuse_without_snakemake,
+    snakemake,
+)
 
 
 def add_arguments(parser: ArgumentParser) -> None:
@@ -21,7 +27,27 @@ def run(arguments: Namespace) -> None:
     refuse_without_snakemake()
     asked = asked_for(arguments.study)
     output = arguments.output or f"report-{asked.study or asked.settings['study']}.html"
+    pages = _pages(asked)
     for options in ([], ["--report", output]):
-        done = snakemake(asked, *asked.targets, *options)
+        done = snakemake(asked, *(asked.targets or ["all"]), *pages, *options)
         if done.returncode:
             sys.exit(done.returncode)
+
+
+def _pages(asked: Asked) -> list[str]:
+    """Return the pages of the networks whose feature maps a figure of the study shows."""
+    from vitscope.measures import registry
+    from vitscope.studies.loading import find_studies
+
+    studies = find_studies(asked.settings, "config/config.yaml")
+    study = studies[asked.study or studies.default]
+    measures = registry.of(study)
+    shown = {
+        model: None
+        for figure in study.figures.values()
+        if measures.declared(figure.measure).needs == "latents"
+        for model in figure.models
+        if model in study.own_models
+    }
+    folder = f"{asked.folders['figures']}/{study.name}"
+    return [f"{folder}/network_{model}.svg" for model in shown]

@@ -21,7 +21,7 @@ _MARK_AT, _NAMES_AT = 4.5, 9
 # Among more cut points than this, only every second, third, ... has its name.
 _NAMES = 44
 # What the legend calls each kind, in its order.
-_LABELS = {
+LABELS = {
     "stem": "stem",
     "conv": "conv",
     **BAND_LABELS,
@@ -58,7 +58,7 @@ def plot(blocks: pd.DataFrame, label: str) -> Figure:
     _mark_stages(bars, points)
     handles = [
         Patch(facecolor=KIND_COLORS[kind], **KIND_EDGE, label=label)
-        for kind, label in _LABELS.items()
+        for kind, label in LABELS.items()
         if kind in set(kinds)
     ]
     figure.legend(handles=handles, loc="outside lower center", ncols=len(handles))

@@ -2,12 +2,14 @@
 
 import re
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 from pkgutil import resolve_name
 from typing import TYPE_CHECKING
 
 from vitscope.files.pairs import by_prefix, split_prefix
 from vitscope.jobs import describing
+from vitscope.jobs.claims import traits_of
 from vitscope.jobs.job import Files, Job, Names, Resources, Study, Values
 from vitscope.jobs.tables import columns_of
 from vitscope.measures import registry
@@ -235,3 +237,70 @@ def _sketch_of(name: str, values: Values, inputs: Files) -> "Shown":
 
 
 DRAW_OVERVIEW = Job(run=draw_overview, values=_values_of_overview)
+
+
+# The kinds of figures on the page of a network: those that any network has, and others that are
+# there if a figure of the study shows the network so.
+OF_ANY = ("feature_variance", "spatial_share", "fourier_depth")
+OF_SOME = ("lesion", "skip_ratio", "attention_distance", "mean_token", "effective_rank")
+
+
+def kinds_of_page(study: Study, model: str) -> list[str]:
+    """Return the kinds of figures on the page of a network."""
+    shown = [each for each in study.figures.values() if model in each.models]
+    measured = {measure for figure in shown for measure in figure.measures}
+    kinds = registry.of(study).kinds()
+    return [*OF_ANY, *(kind for kind in OF_SOME if kinds[kind].measure in measured)]
+
+
+def _values_of_page(study: Study, names: Names) -> Values:
+    measures = registry.of(study)
+    kinds = {name: measures.kinds()[name] for name in kinds_of_page(study, names["model"])}
+    return {
+        "study": describing.title(study),
+        "member": describing.member(study, names["model"]),
+        "traits": traits_of(study, names["model"]),
+        "kinds": {
+            name: {
+                "tables": {table: columns_of(study, table) for table in kind.tables},
+                "published": bool(kind.drawn_columns),
+                "values": kind.values,
+                "claims": measures.claiming(kind),
+            }
+            for name, kind in kinds.items()
+        },
+        "modules": [measures.drawing(kind) for kind in kinds.values()],
+    }
+
+
+def draw_network(inputs: Files, outputs: Files, values: Values, resources: Resources) -> None:
+    """Draw the page of a network: its blocks, what is measured by depth, and verdicts."""
+    from vitscope.claims.counting import add_recipes, count_claims, joined
+    from vitscope.claims.tables import CLAIMS
+    from vitscope.drawing.figure import Member, draw, literal
+    from vitscope.drawing.network_page import plot
+    from vitscope.drawing.saving import save, style
+    from vitscope.files.tables import Table
+    from vitscope.networks.finding.cut_points import BLOCKS
+
+    member = Member(**{**values["member"], "label": literal(values["member"]["label"])})
+    blocks = BLOCKS.read(inputs["blocks"])
+    panels, counted = [], []
+    for (drawn, kind), function in zip(values["kinds"].items(), values["modules"], strict=True):
+        columns = kind["tables"]
+        tables = {name: Table(**each).read(inputs[name]) for name, each in columns.items()}
+        published: dict[str, Published] | None = {} if kind["published"] else None
+        panels.append(partial(draw, function, tables, [member], published, (), kind["values"]))
+        if kind["claims"]:
+            evidence = resolve_name(kind["claims"])
+            whole = tables | {"blocks": blocks}
+            traits = {member.model: values["traits"]}
+            counted.append(count_claims(drawn, evidence, whole, [member.model], {}, traits))
+    claims = add_recipes(joined(CLAIMS, counted), {})
+    with style(inputs["style"]):
+        figure = plot(member.label, blocks, panels, claims)
+        for path in outputs.values():
+            save(figure, path, f"network {member.model}", {"Study": values["study"]})
+
+
+DRAW_NETWORK = Job(run=draw_network, values=_values_of_page)

@@ -25,9 +25,9 @@ VIDEO_FORMATS = ("webp", "gif", "mp4")
 # The end of `figures/{study}/all`, which is a target, not a file.
 ALL = "all"
 # Tables that belong to any study, whatever its figures are; the figure of the first; and what the
-# names of figures of cut points begin with.
-_CLAIMS, _BLOCKS = "claims", "blocks_"
-_ALWAYS = (_CLAIMS, "agreement")
+# names of figures of one model begin with.
+_ALWAYS = ("claims", "agreement")
+_OF_MODEL = ("blocks_", "network_")
 _PAGES = ("claims.md", "claims.html", "claims.tex")
 # The format in which tables are kept, and one on demand for other programs.
 TABLE_FORMATS = ("parquet", "csv")
@@ -106,8 +106,8 @@ def _figure(target: str, parts: tuple[str, ...], studies: StudyFiles) -> None:
     found = file.suffix.removeprefix(".")
     if file.name == ALL or file.stem in PAGES_OF_STUDY:
         return
-    if file.stem.startswith(_BLOCKS):
-        check_names(study, {"model": file.stem.removeprefix(_BLOCKS)})
+    if prefix := next((each for each in _OF_MODEL if file.stem.startswith(each)), None):
+        check_names(study, {"model": file.stem.removeprefix(prefix)})
         formats: tuple[str, ...] = FORMATS
     else:
         is_video = found in VIDEO_FORMATS or file.stem in study.videos

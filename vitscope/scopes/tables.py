@@ -108,6 +108,35 @@ class Tables:
         tables = {name: self.table(name) for name in _kind_of_figure(kind).tables}
         return drawn(kind, tables, self.members, {}, self._snapshots(kind), ax, options)
 
+    def overview(self) -> "Figure":
+        """Draw a page of the first network: its blocks, what is measured by depth, and verdicts."""
+        from vitscope.drawing.network_page import plot
+        from vitscope.drawing.saving import style
+        from vitscope.jobs.figures import OF_ANY, OF_SOME
+
+        there, member = self.kinds(), self.members[0]
+        kinds = [kind for kind in (*OF_ANY, *OF_SOME) if kind in there]
+        blocks, claims = self.table("blocks"), self.counted(*kinds)
+        draw = [partial(self._draw_first, kind) for kind in kinds]
+        of_first = claims["model"] == member.model
+        with style(STYLE):
+            figure = plot(
+                member.label, blocks[blocks["model"] == member.model], draw, claims[of_first]
+            )
+        figure.set_dpi(DOTS_PER_INCH)
+        _show_in_notebooks()
+        return figure
+
+    def _draw_first(self, kind: str) -> None:
+        """Draw a kind of figure of the first network in the axes that a page gives."""
+        from vitscope.drawing.figure import draw
+
+        shown = _kind_of_figure(kind)
+        tables = {name: self.table(name) for name in shown.tables}
+        curves: dict[str, Published] | None = {} if shown.drawn_columns else None
+        function, first = registry.drawing(shown), self.members[:1]
+        draw(function, tables, first, curves, self._snapshots(kind), shown.values)
+
     def claims(self, *kinds: str) -> pd.DataFrame:
         """Return what the paper claims, what was measured, and whether the claim holds.
 

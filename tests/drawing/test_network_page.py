@@ -1,0 +1,85 @@
+"""The page of a network shows what the tables have, for any network, and counts its claims."""
+
+import numpy as np
+import pytest
+
+import vitscope
+from vitscope.drawing.looks import VERDICT_LOOKS
+from vitscope.jobs.figures import OF_ANY, kinds_of_page
+from vitscope.studies.loading import BUNDLED_STUDIES, load_study
+
+
+def look(name, **options):
+    bundled = vitscope.bundled(name)
+    few = {key: bundled[key][:24] for key in ("images", "labels")}
+    return vitscope.look(**bundled | few | options)
+
+
+@pytest.fixture(scope="module")
+def scope():
+    return look("vit")
+
+
+@pytest.fixture(scope="module")
+def page(scope):
+    figure = scope.overview()
+    figure.draw_without_rendering()
+    return figure
+
+
+def panel(figure, label):
+    (found,) = [each for each in figure.axes if each.get_ylabel().replace("\n", " ") == label]
+    return found
+
+
+@pytest.mark.parametrize(
+    ("label", "table", "column"),
+    [
+        ("Feature map variance", "feature_variance", "variance"),
+        ("Share within images", "spatial_share", "share"),
+        ("Share of the mean token", "mean_token", "share"),
+    ],
+)
+def test_curves_are_those_of_the_tables(scope, page, label, table, column):
+    rows = scope.table(table).sort_values("index")
+    points = np.column_stack([rows["depth"], rows[column]])
+    lines = [line.get_xydata() for line in panel(page, label).lines]
+    assert any(line.shape == points.shape and np.allclose(line, points) for line in lines)
+
+
+def test_the_strip_has_a_piece_for_each_block(scope, page):
+    strip = panel(page, "blocks")
+    assert len(strip.patches) == len(scope.blocks) - 1
+    ends = sorted(patch.get_x() for patch in strip.patches)
+    np.testing.assert_allclose(ends, scope.blocks["depth"].sort_values()[:-1])
+
+
+def test_verdicts_are_those_of_the_claims(scope, page):
+    counted = scope.counted("feature_variance", "spatial_share")
+    texts = [text.get_text().replace("\n", " ") for axes in page.axes for text in axes.texts]
+    for row in counted.to_dict("records"):
+        said = f"{row['statement']} ({row['measured_count']:.0f} of {row['measured_total']:.0f})"
+        assert said in texts
+    marks = {f"{look.mark} " for look in VERDICT_LOOKS.values()}
+    known = scope.counted(*OF_ANY, "lesion", "skip_ratio", "attention_distance", "mean_token")
+    assert sum(text in marks for text in texts) >= known["holds"].notna().sum()
+
+
+def test_nothing_leaves_the_page(page):
+    for axes in page.axes:
+        for text in axes.texts:
+            box = text.get_window_extent()
+            assert box.x0 >= 0
+            assert box.x1 <= page.bbox.x1
+
+
+def test_a_network_without_a_classifier_has_a_page():
+    figure = look("resnet", labels=None, classes=None).overview()
+    labels = [each.get_ylabel().replace("\n", " ") for each in figure.axes]
+    assert labels[1:4] == ["Feature map variance", "Share within images", "Δ log amplitude at 1.0π"]
+
+
+def test_a_page_has_what_the_study_shows_of_the_network():
+    mini = load_study(BUNDLED_STUDIES / "mini.yaml")
+    assert kinds_of_page(mini, "cnn") == [*OF_ANY]
+    assert {"lesion", "mean_token", "attention_distance"} <= {*kinds_of_page(mini, "swin")}
