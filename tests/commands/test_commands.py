@@ -85,7 +85,7 @@ def test_without_snakemake_it_is_said_what_to_install(
         command.run(Namespace(study="mini", rate=None))
     assert str(error.value) == (
         f"there is no Snakemake, which would be {tmp_path}/snakemake: install it by "
-        f"pip install -e '.[workflow]' in {ROOT}."
+        f"pip install 'vitscope[workflow]', or in a clone by pip install -e '.[workflow]'."
     )
 
 
