@@ -5,8 +5,8 @@ from typing import Literal
 
 import numpy as np
 
+from vitscope.claims.intervals import CONFIDENCE, TAILS
 from vitscope.files.arrays import Array
-from vitscope.measures.per_image import CONFIDENCE, TAILS
 
 # Tells whether a value of a network or of a recipe is above a number, or whether chance decides.
 Says = Literal["yes", "no", "open"]

@@ -6,8 +6,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from vitscope.claims.intervals import RESAMPLED
 from vitscope.measures.attention.measure import ATTENTION_PART, VALUES
-from vitscope.measures.columns import RESAMPLED
 from vitscope.measures.given import Parts
 from vitscope.measures.per_image import spread
 

@@ -8,12 +8,12 @@ import numpy.typing as npt
 import pandas as pd
 
 from vitscope.claims.chance import share_interval
+from vitscope.claims.intervals import KEPT, RESAMPLED, TAILS
 from vitscope.data.split import Split
 from vitscope.errors import VitscopeError
 from vitscope.files.arrays import Array
-from vitscope.measures.columns import KEPT, RESAMPLED
 from vitscope.measures.given import OnPredictions
-from vitscope.measures.per_image import TAILS, bootstrap_means
+from vitscope.measures.per_image import bootstrap_means
 from vitscope.measures.scores import calibration, reliability, scores_of
 from vitscope.package_data import PUBLISHED_POINTS
 

@@ -5,8 +5,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from vitscope.claims.intervals import RESAMPLED
 from vitscope.files.arrays import Array
-from vitscope.measures.columns import RESAMPLED
 from vitscope.measures.given import OnLatents, Parts
 from vitscope.measures.per_image import part_of, part_of_tokens, spread_of
 from vitscope.measures.slices import measure_slices

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from vitscope.claims.intervals import RESAMPLED
 from vitscope.files.arrays import Array
-from vitscope.measures.columns import RESAMPLED
 from vitscope.measures.fourier.plane import (
     BANDS,
     HalfDiagonal,

@@ -4,6 +4,7 @@ import numpy as np
 import pandas as pd
 
 from vitscope.claims.claim import Claim, Evidence, attending, every_model
+from vitscope.claims.intervals import RESAMPLED
 from vitscope.claims.points import Points
 from vitscope.claims.statistics import (
     Found,
@@ -12,7 +13,6 @@ from vitscope.claims.statistics import (
     rank_correlation,
     value_of,
 )
-from vitscope.measures.columns import RESAMPLED
 from vitscope.measures.probe.measure import LINEAR, MEAN, PIXELS, POSITION, PREFIX
 
 

@@ -16,11 +16,11 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
+from vitscope.claims.intervals import KEPT, RESAMPLED, TAILS
 from vitscope.errors import VitscopeError
 from vitscope.files.arrays import Array
-from vitscope.measures.columns import KEPT, RESAMPLED
 from vitscope.measures.given import Parts
-from vitscope.measures.per_image import TAILS, bootstrap_means, spread
+from vitscope.measures.per_image import bootstrap_means, spread
 from vitscope.measures.probe.measure import (
     FOLDS,
     LINEAR,

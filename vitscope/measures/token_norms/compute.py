@@ -3,8 +3,8 @@
 import numpy as np
 import pandas as pd
 
+from vitscope.claims.intervals import without_resamples
 from vitscope.files.arrays import Array
-from vitscope.measures.columns import without_resamples
 from vitscope.measures.given import OnLatents, Parts
 from vitscope.measures.per_image import means
 from vitscope.measures.slices import measure_slices
