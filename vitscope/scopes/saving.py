@@ -37,7 +37,7 @@ from vitscope.studies.loading import load_study
 NETWORK = "network.py"
 # Keywords of timm that the study's data set decides.
 OF_THE_DATA = ("num_classes", "img_size", "in_chans", "pretrained")
-# How many images compare the network that is built again with the first.
+# The network that is built again is compared with the first on this many images.
 PROOFS = 2
 
 Make = Callable[..., nn.Module]

@@ -54,7 +54,7 @@ def of_heads(
     return pd.DataFrame(columns)
 
 
-# The columns that claims are about, and the rows in which.
+# Claims are about these columns, in these rows.
 _CLAIMED = {"distance": MEAN_OF_HEADS, "distance_renormalized": BOTH, "nmi": MEAN_OF_HEADS}
 # The columns that are equal for all images and heads of an attention.
 _OF_ATTENTION = [each for each in ATTENTION_PART.columns if each not in ("image", "head", *VALUES)]

@@ -25,7 +25,7 @@ Letters = npt.NDArray[np.str_]
 
 
 def letters_of(decisions: "pd.Series[str]") -> Letters:
-    """Return the decisions of each observer, (observers, images)."""
+    """Split the decisions of each observer, a letter for each image: (observers, images)."""
     return np.array([list(each) for each in decisions])
 
 

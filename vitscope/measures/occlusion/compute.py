@@ -60,7 +60,7 @@ def _into_patches(images: Tensor, grid: int) -> Tensor:
     return images.reshape(count, channels, grid, height // grid, grid, width // grid)
 
 
-# `seed` and `draws`.
+# The keys are `seed` and `draws`.
 Drawn = Mapping[str, int]
 
 

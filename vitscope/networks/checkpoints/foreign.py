@@ -42,7 +42,7 @@ WRAPPERS = (
     "student",
 )
 DEEPEST_NESTING = 4
-# Collect at most the first number of entries of a file for a message; name at most the second.
+# Messages about a file count at most MOST_ENTRIES of its entries, and name at most SHOWN.
 MOST_ENTRIES = 100
 SHOWN = 8
 GIVE = "give the file of a state dict"
