@@ -227,7 +227,7 @@ def together(*arguments: Arguments) -> Arguments:
 
 
 def named(**arguments: Arguments) -> Arguments:
-    """Make a function that returns one argument for each name: all that its function returns."""
+    """Make a function that passes the result of each of these as one argument, by its name."""
     return lambda case: {name: each(case) for name, each in arguments.items()}
 
 
@@ -413,7 +413,7 @@ class Measure:
         return steps if isinstance(steps, int) else len(steps), each
 
     def parts(self, study: "Study", model: str) -> int:
-        """Count the parts."""
+        """Return how many parts jobs measure: steps over steps for each job, or shards."""
         if isinstance(self.shares, tuple):
             steps, each = self.steps(study)
             return ceil(steps / each)

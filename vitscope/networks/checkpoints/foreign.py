@@ -106,7 +106,7 @@ def _in_words(counts: Mapping[str, int]) -> list[str]:
 
 
 def _innermost(loaded: object, key: str) -> dict[str, StateDict]:
-    """Return the innermost state dicts of a file, by their places."""
+    """Look through wrappers for state dicts; return each by the dotted keys that lead to it."""
     found: dict[str, StateDict] = {}
     seen: set[int] = set()
 
