@@ -65,11 +65,12 @@ nightly: $(VENV)/.installed-dev ## run all other tests: kills, full disks, dead 
 one-of-nightly: $(VENV)/.installed-dev ## run one of the seven parts of those, today's, for ten minutes
 	$(BIN)/python -m tests.nightly --one-for 10
 
-lint: $(VENV)/.installed-dev ## check style, types and workflow
+lint: $(VENV)/.installed-dev ## check style, types, the order of imports and workflow
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/snakefmt --check Snakefile workflow rules
 	$(BIN)/mypy
+	$(BIN)/lint-imports --no-cache --no-logo
 	$(BIN)/snakemake --lint
 
 format: $(VENV)/.installed-dev ## format the code, write the generated parts of the docs

@@ -17,8 +17,8 @@ import pyarrow as pa
 
 from tests.helpers.expected import Expected
 from tests.measures.expected import TABLES as OF_MEASURES
+from vitscope.claims.intervals import without_resamples
 from vitscope.jobs.tables import find_table
-from vitscope.measures.columns import without_resamples
 
 ROOT = Path(__file__).resolve().parents[1]
 RESULTS = ROOT / "results" / "mini" / "tables"

@@ -13,9 +13,9 @@ import pandas as pd
 from vitscope.claims.agreement import score_agreement
 from vitscope.claims.claim import Evidence
 from vitscope.claims.counting import add_recipes, count_claims
+from vitscope.claims.intervals import RESAMPLED
 from vitscope.claims.points import Published, read_published
 from vitscope.measures import registry
-from vitscope.measures.columns import RESAMPLED
 from vitscope.package_data import PUBLISHED_POINTS
 
 # The cut points of models whose claims are not about single blocks.

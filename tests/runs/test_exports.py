@@ -4,9 +4,9 @@ import numpy as np
 import pandas as pd
 
 from tests.runs.copies import TINY, Workflow
+from vitscope.claims.intervals import without_resamples
 from vitscope.data.split import Split
 from vitscope.files.tensors import TensorFile
-from vitscope.measures.columns import without_resamples
 
 TABLES = f"results/{TINY}/tables"
 

@@ -9,9 +9,9 @@ import pytest
 from tests.compare import EXPECTED, TABLES
 from tests.helpers.tiers import some_of
 from vitscope import bundled, look
+from vitscope.claims.intervals import without_resamples
 from vitscope.data.sources import shapes32
 from vitscope.errors import VitscopeError
-from vitscope.measures.columns import without_resamples
 from vitscope.package_data import BUNDLED_MODELS, ROOT
 from vitscope.studies.loading import BUNDLED_STUDIES, load_study
 

@@ -5,12 +5,12 @@ from typing import Literal
 
 import numpy as np
 
+from vitscope.claims.intervals import CONFIDENCE, TAILS
 from vitscope.files.arrays import Array
-from vitscope.measures.per_image import CONFIDENCE, TAILS
 
 # Tells whether a value of a network or of a recipe is above a number, or whether chance decides.
 Says = Literal["yes", "no", "open"]
-# Without an interval, nobody knows what chance could change.
+# A verdict on a value without an interval says so: how much of it is chance is unknown.
 OfNetwork = Literal[Says, "yes, without an interval", "no, without an interval"]
 Interval = tuple[float, float]
 

@@ -11,9 +11,9 @@ from typing import Any
 
 import pandas as pd
 
+from vitscope.claims.intervals import RESAMPLED
 from vitscope.claims.points import Points, subsamples
 from vitscope.claims.statistics import Found, Statistic
-from vitscope.measures.columns import RESAMPLED
 
 
 @dataclass(frozen=True)

@@ -62,7 +62,7 @@ def _side_of(blocks: pd.DataFrame, model: str) -> str | None:
 
 
 def _say(row: Mapping[str, Any], sides: Mapping[str, str | None]) -> str:
-    """Return what is claimed, and on which side of the norms it is read."""
+    """Return the statement of a claim; if known, add on which side of norms models are read."""
     models = (row[key] for key in ("model", "versus") if row.get(key))
     said = [f"{model} is read {side} its norms" for model in models if (side := sides.get(model))]
     return f"{row['statement']} ({', '.join(said)})" if said else str(row["statement"])
@@ -180,7 +180,7 @@ def trainings(repeats: Sequence[Sequence[str]], seeds: Mapping[str, Any]) -> dic
 
 
 def add_recipes(claims: pd.DataFrame, of: Trainings) -> pd.DataFrame:
-    """Add to counted claims what they say of recipes, the verdict, and how many chance may decide.
+    """Add columns to counted claims: results over a recipe's trainings, verdict, false discoveries.
 
     Student's interval over at least three trainings decides for a recipe. It is the interval of the
     value or, where cases are counted, of the mean by which they are in favour. Two recipes are
@@ -250,7 +250,7 @@ def _by_recipe(
 
 
 def _over_trainings(rows: Sequence[Mapping[Hashable, Any]]) -> dict[str, Any]:
-    """Combine what the trainings of a recipe say."""
+    """Return the columns of a recipe: values of its trainings, their interval and the verdict."""
     if len(rows) < LEAST_TRAININGS:
         return _ONE
     counts = [row["measured_count"] for row in rows]

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 import pandas as pd
 
+from vitscope.claims.intervals import RESAMPLED
 from vitscope.errors import VitscopeError, nearest
 from vitscope.files.arrays import Array
-from vitscope.measures.columns import RESAMPLED
 
 if TYPE_CHECKING:
     import pandas as pd

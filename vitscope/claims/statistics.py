@@ -24,9 +24,9 @@ from vitscope.claims.chance import (
     resampled_chance,
     resampled_interval,
 )
+from vitscope.claims.intervals import TAILS
 from vitscope.claims.points import Points
 from vitscope.files.arrays import Array
-from vitscope.measures.per_image import TAILS
 
 # A claim that counts cases holds if more than this share do as claimed.
 HALF = 0.5

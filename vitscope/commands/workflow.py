@@ -31,7 +31,7 @@ class Asked:
 
     @property
     def targets(self) -> list[str]:
-        """All of the study; of the default study, if none is named, its default figures too."""
+        """All figures of the named study; without a name, none: Snakemake makes its default."""
         return [f"{self.folders['figures']}/{self.study}/all"] if self.study else []
 
 

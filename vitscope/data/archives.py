@@ -115,7 +115,7 @@ def opened_tar(path: Path) -> Iterator[tarfile.TarFile]:
 
 
 def members_of(tar: tarfile.TarFile, path: Path) -> Iterator[tarfile.TarInfo]:
-    """Yield members of an archive, which must be of kinds in official ones and in its folder."""
+    """Yield members of an archive; refuse links, holes, paths out of its folder, and huge sizes."""
     total = 0
     for member in tar:
         inside = PurePosixPath(member.name)

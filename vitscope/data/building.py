@@ -111,7 +111,7 @@ def write_split(
 
 
 def _outputs(where: str, source: Source, dataset: Mapping[str, Any]) -> list[list[int]] | None:
-    """Return which of a network's outputs belong to each class, for a source with wider classes."""
+    """Return the network outputs of each class, for a source whose classes hold several outputs."""
     outputs: list[list[int]] | None = getattr(source, "outputs", None)
     if outputs is None or dataset["classes"] in (None, IMAGENET_CLASSES):
         return outputs if dataset["classes"] else None

@@ -106,7 +106,7 @@ def points_of(
     """
     import pandas as pd
 
-    from vitscope.measures.columns import without_resamples
+    from vitscope.claims.intervals import without_resamples
 
     names = [name for name in tables if name != "blocks"] or list(tables)
     frames = [without_resamples(tables[name]).assign(table=name) for name in names]

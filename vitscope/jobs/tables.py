@@ -64,8 +64,8 @@ TABULATE = Job(
 
 
 def export_table(inputs: Files, outputs: Files, values: Values, resources: Resources) -> None:
+    from vitscope.claims.intervals import without_resamples
     from vitscope.files.tables import read_frame, write_csv
-    from vitscope.measures.columns import without_resamples
 
     write_csv(without_resamples(read_frame(inputs["table"])), outputs["csv"])
 

@@ -25,10 +25,10 @@ TIE = 3 * 10.0**-DIGITS
 
 @dataclass(frozen=True, eq=False)
 class Tokens:
-    """Lists the queries or the keys of an attention, each once.
+    """The queries or the keys of an attention, each once.
 
     Tokens with a place come first, row by row, as in `places`; `prefix` others follow, such as the
-    class token. `numbers` say which token stands at each position of each window: -1 for padding.
+    class token. `numbers` has the token at each position of each window, -1 for padding.
     """
 
     places: Array
@@ -40,22 +40,22 @@ class Tokens:
 
     @property
     def grid(self) -> tuple[int, int]:
-        """The rows and columns that the places fill."""
+        """The number of rows and of columns of the grid of places."""
         rows, columns = (len(np.unique(self.places[:, axis])) for axis in (0, 1))
         return rows, columns
 
     def same(self, other: "Tokens") -> bool:
-        """Tell whether the others are the same tokens."""
+        """Tell whether both have the same places and as many tokens without one."""
         return self.prefix == other.prefix and np.array_equal(self.places, other.places)
 
     def nearest(self, row: float, column: float) -> int:
-        """Return the token nearest to a place; if several are, the one in the first row."""
+        """Return the number of the token nearest to a place; the first, row by row, of a tie."""
         distances = np.linalg.norm(self.places - (row, column), axis=1)
         return int(np.argmax(distances <= distances.min() + TIE))
 
 
 def tokens_of(places: Array) -> Tokens:
-    """Return the tokens of windows, whose positions are at (windows, positions, 2)."""
+    """Return the tokens of windows from their places, (windows, positions, 2), NaN for none."""
     windows, positions, _ = places.shape
     flat = places.reshape(-1, 2).round(DIGITS)
     placed = ~np.isnan(flat[:, 0])
@@ -70,7 +70,7 @@ def tokens_of(places: Array) -> Tokens:
 
 
 def pooling(old: Tokens, new: Tokens) -> Tensor:
-    """Return the weights of old tokens in new ones, (new, old).
+    """Return the matrix (new, old) that averages old tokens into new ones.
 
     A new token is the mean of its nearest old tokens, so its weights sum to one. An old token that
     is equally near to several new ones counts for all of them. A token without a place takes the
@@ -79,17 +79,17 @@ def pooling(old: Tokens, new: Tokens) -> Tensor:
     matrix = torch.zeros(len(new), len(old))
     if len(old.places) and len(new.places):
         if len(new.places) < len(old.places):
-            nearest, olds = _nearest(old.places, new.places)
+            nearest, olds = _nearest_of(old.places, new.places)
             matrix[nearest, olds] = 1
         empty = np.flatnonzero(matrix[: len(new.places)].sum(1) == 0)
-        nearest, news = _nearest(new.places[empty], old.places)
+        nearest, news = _nearest_of(new.places[empty], old.places)
         matrix[empty[news], nearest] = 1
     for number in range(min(old.prefix, new.prefix)):
         matrix[len(new.places) + number, len(old.places) + number] = 1
     return matrix / matrix.sum(1, keepdim=True).clamp_min(1)
 
 
-def _nearest(places: Array, others: Array) -> tuple[Array, Array]:
+def _nearest_of(places: Array, others: Array) -> tuple[Array, Array]:
     """Return the numbers of the nearest other places, and which place each is nearest to."""
     distances, numbers = cKDTree(others).query(places, k=[*range(1, min(4, len(others)) + 1)])
     # On a grid, at most four places are equally near.

@@ -1,16 +1,8 @@
 """Columns that the tables of several measures have."""
 
-from typing import TYPE_CHECKING
-
+from vitscope.claims.intervals import KEPT, RESAMPLED
 from vitscope.files.tables import Columns
 from vitscope.networks.finding.cut_points import CUT_POINT
-
-if TYPE_CHECKING:
-    import pandas as pd
-
-# Tables keep the values in the first resamples of the images as a list, in a column with this
-# ending: claims take their intervals from it. Models with equally many images share resamples.
-KEPT, RESAMPLED = 400, "_resampled"
 
 # Tables of means have a row for each cut point; their parts have one for each cut point and image.
 AT_CUT_POINT: Columns = {**CUT_POINT, "images": ("int64", "number of images")}
@@ -31,11 +23,6 @@ def interval_columns(of: str = "over images", name: str = "ci") -> Columns:
 def resampled_column(column: str) -> Columns:
     """Return the column that holds the values of another column in each resample of the images."""
     return {f"{column}{RESAMPLED}": ("list of float32", f"{column} in each of {KEPT} resamples")}
-
-
-def without_resamples(frame: "pd.DataFrame") -> "pd.DataFrame":
-    """Drop the values in resamples from a table: claims need them, readers do not."""
-    return frame[[name for name in frame if not str(name).endswith(RESAMPLED)]]
 
 
 CHANGE: Columns = {

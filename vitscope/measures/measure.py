@@ -32,7 +32,7 @@ Question = Literal[
 ]
 # What stays in memory for each image of a batch.
 Keeps = Literal["pass", "units", "gradient", "product"]
-# Plain values given to a job, which runs again when they change.
+# Plain values passed to a job, which runs again when they change.
 Given = dict[str, Any]
 # The settings of a measure: their section of `analysis`, and their type.
 Section = tuple[str, type]
@@ -180,57 +180,57 @@ Arguments = Callable[[Case], Given]
 
 
 def no_arguments(case: Case) -> Given:
-    """Depend on nothing of the study."""
+    """Return no arguments."""
     return {}
 
 
 def own_settings(case: Case) -> Given:
-    """Depend on all settings of the measure."""
+    """Return all settings of the measure, each as an argument."""
     return asdict(case.settings)
 
 
 def whole_settings(case: Case) -> Given:
-    """Depend on the settings that change a result; `measure` takes them all as one `settings`.
+    """Return the settings that change a result as one argument, `settings`.
 
-    That argument has the measure's dataclass as its type, by its annotation. Settings that change
-    no result have their defaults in it.
+    The function of the measure annotates it with the dataclass of its settings. Settings that
+    change no result have their defaults in it.
     """
     return {"settings": result_settings(case.settings)}
 
 
 def bootstrap(case: Case) -> Given:
-    """Depend on how intervals are made."""
+    """Return the settings of bootstrap intervals."""
     return asdict(case.study.analysis.bootstrap)
 
 
 def images_to_show(case: Case) -> Given:
-    """Depend on which images are shown: some of those that are measured."""
+    """Return which images to show, out of those that are measured."""
     shown, images = case.settings.images, case.study.images(case.model)
     return {"shown": shown, "images": images, "seed": case.study.analysis.seed}
 
 
 def images_to_classify(case: Case) -> Given:
-    """Depend on which images of the split are classified."""
+    """Return how many images of the split to classify, and the seed that draws them."""
     return {"images": case.settings.images, "seed": case.study.analysis.seed}
 
 
 def selection(case: Case) -> Given:
-    """Depend on which images are measured: the images of a shard."""
+    """Return the shard to measure, and how the images are cut into shards."""
     return {"shard": case.part, "selection": case.study.selection(case.model)}
 
 
 def only(*keys: str) -> Arguments:
-    """Depend on some settings of the measure alone."""
+    """Make a function that returns some settings of the measure, each as an argument."""
     return lambda case: {key: getattr(case.settings, key) for key in keys}
 
 
 def together(*arguments: Arguments) -> Arguments:
-    """Depend on all of these."""
+    """Make a function that returns the arguments of all these together."""
     return lambda case: {key: value for each in arguments for key, value in each(case).items()}
 
 
 def named(**arguments: Arguments) -> Arguments:
-    """Depend on all of these; each is one argument, by its name."""
+    """Make a function that passes the result of each of these as one argument, by its name."""
     return lambda case: {name: each(case) for name, each in arguments.items()}
 
 
@@ -378,7 +378,7 @@ class Measure:
 
     def read_settings(self, study: "Study") -> Any:
         """Return the settings that the measure follows in a study."""
-        return _read(study, self._section)
+        return _read_section(study, self._section)
 
     def split(self, study: "Study") -> str:
         """Return the split whose images are measured."""
@@ -395,7 +395,7 @@ class Measure:
 
     def predicted(self, study: "Study") -> int | None:
         """Return how many images a measure of predictions classifies; None for all."""
-        images: int | None = _read(study, self.predictions_of or self._section).images
+        images: int | None = _read_section(study, self.predictions_of or self._section).images
         return images
 
     def corrupted(self, study: "Study") -> Given:
@@ -416,7 +416,7 @@ class Measure:
         return steps if isinstance(steps, int) else len(steps), each
 
     def parts(self, study: "Study", model: str) -> int:
-        """Count the parts."""
+        """Return how many parts jobs measure: steps over steps for each job, or shards."""
         if isinstance(self.shares, tuple):
             steps, each = self.steps(study)
             return ceil(steps / each)
@@ -471,7 +471,7 @@ def refuse_fewer(case: Case, least: int) -> None:
         )
 
 
-def _read(study: "Study", section: Section | None) -> Any:
+def _read_section(study: "Study", section: Section | None) -> Any:
     assert section, "the measure has no settings"
     return study.section(*section)
 

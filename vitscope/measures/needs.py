@@ -12,15 +12,15 @@ if TYPE_CHECKING:
     from vitscope.measures.measure import Case
     from vitscope.settings.keys import Model
 
-# What a job is about, by the names that rules use.
+# The wildcards of a job: their names in rules, and their values.
 About = dict[str, str]
-# What a job that makes something for a measure can be about, and what a result can depend on. If a
-# history says how a training went, no snapshots are read.
+# The values of a case that inputs and results can depend on. With a history of the training, no
+# snapshots are read.
 OF_CASE: "dict[str, Callable[[Case], Any]]" = {
     "model": lambda case: case.model,
     "part": lambda case: case.part,
     "snapshot": lambda case: case.snapshot,
-    "snapshots": lambda case: _moments(case.study.models[case.model]),
+    "snapshots": lambda case: _snapshots_to_read(case.study.models[case.model]),
     "dataset": lambda case: case.study.models[case.model].data,
     "split": lambda case: case.measure.split(case.study),
     "corruptions": lambda case: case.measure.arguments(case)["corruptions"],
@@ -33,16 +33,16 @@ OF_CASE: "dict[str, Callable[[Case], Any]]" = {
 }
 
 
-def _moments(model: "Model") -> list[str]:
+def _snapshots_to_read(model: "Model") -> list[str]:
     return [] if model.history else model.moments()
 
 
 @dataclass(frozen=True)
 class Made:
-    """Describes what a job makes for a measure of a model.
+    """Describes an input of a measure that a job makes.
 
-    `about` are the names that it is made for, taken from the case. What is made for `each` of
-    several things, such as the snapshots of a training, is a list.
+    `about` are the wildcards of the job, taken from the case. With `each`, the input is a list: one
+    for each of several things, such as the snapshots of a training.
     """
 
     job: str
@@ -50,7 +50,7 @@ class Made:
     each: str = ""
 
     def names(self, case: "Case") -> About | list[About]:
-        """Return what the job is about, as a list if it makes something for each of several."""
+        """Return the wildcards of the job; with `each`, a list of them."""
         names = {key: str(OF_CASE[key](case)) for key in self.about}
         if not self.each:
             return names

@@ -6,14 +6,12 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
+from vitscope.claims.intervals import KEPT, RESAMPLED, TAILS
 from vitscope.files.arrays import Array
-from vitscope.measures.columns import KEPT, RESAMPLED
 from vitscope.measures.given import OnLatents, Parts
 from vitscope.measures.slices import measure_slices
 
-CONFIDENCE = 0.95
 RESAMPLES_AT_ONCE = 64
-TAILS = (2.5, 97.5)
 
 
 class Spread(NamedTuple):

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 CUTOFF = 0.9
 BINS = 10
-# Draws of labels for a calibrated network: they give its mean ECE to a few thousandths of itself.
+# Draws of labels for a calibrated network: its mean ECE is then exact to a few thousandths.
 DRAWS = 200
 
 
@@ -32,7 +32,7 @@ def scores_of(predictions: pd.DataFrame, classes: int) -> dict[str, float]:
 
     A score is NaN if nothing defines it: no prediction is confident, or none is wrong.
     """
-    _check(predictions, classes)
+    _check_labels(predictions, classes)
     label, prediction = predictions["label"].to_numpy(), predictions["prediction"].to_numpy()
     right = label == prediction
     confident = predictions["confidence"].to_numpy() > CUTOFF
@@ -40,14 +40,14 @@ def scores_of(predictions: pd.DataFrame, classes: int) -> dict[str, float]:
     share = bins["images"] / len(predictions)
     overconfidence = (bins["confidence"] - bins["accuracy"]) * share
     return {
-        "accuracy": _share(right),
-        "accuracy_90": _share(right[confident]),
+        "accuracy": _share_of(right),
+        "accuracy_90": _share_of(right[confident]),
         "nll": float(predictions["nll"].mean()),
-        "unconfidence_90": _share(~confident[~right]),
+        "unconfidence_90": _share_of(~confident[~right]),
         "iou": _mean_iou(label, prediction, classes),
         "iou_90": _mean_iou(label[confident], prediction[confident], classes),
-        "frequency_90": _share(confident),
-        "top5": _share(predictions["top5"].to_numpy()),
+        "frequency_90": _share_of(confident),
+        "top5": _share_of(predictions["top5"].to_numpy()),
         "brier": float(predictions["brier"].mean()),
         "ece": float(overconfidence.abs().sum()),
         "signed_ece": float(overconfidence.sum()),
@@ -60,7 +60,7 @@ def reliability(predictions: pd.DataFrame, bins: int = BINS) -> pd.DataFrame:
     The last two are NaN in a bin without images.
     """
     edges = np.arange(bins + 1) / bins
-    confidence, right = _confidence(predictions)
+    confidence, right = _confidence_and_right(predictions)
     bin_of = _bins_of(confidence, bins)
     images = np.bincount(bin_of, minlength=bins)
     counted = np.where(images > 0, images, np.nan)
@@ -82,7 +82,7 @@ def calibration(predictions: pd.DataFrame, resamples: int, seed: int) -> dict[st
     Labels of the calibrated network are drawn with the given confidences, so that its mean ECE is
     due to chance alone.
     """
-    confidence, right = _confidence(predictions)
+    confidence, right = _confidence_and_right(predictions)
     bin_of = _bins_of(confidence, BINS)
     gaps = (confidence - right)[:, None] * (bin_of[:, None] == np.arange(BINS))
     ends = spread_of(lambda means: np.abs(means).sum(axis=1, keepdims=True), gaps, resamples, seed)
@@ -94,7 +94,7 @@ def calibration(predictions: pd.DataFrame, resamples: int, seed: int) -> dict[st
     return {"ece_low": low, "ece_high": high, "ece_calibrated": float(np.mean(drawn))}
 
 
-def _confidence(predictions: pd.DataFrame) -> tuple[Array, Array]:
+def _confidence_and_right(predictions: pd.DataFrame) -> tuple[Array, Array]:
     """Return the confidence of each prediction, and whether it is right."""
     right = predictions["label"].to_numpy() == predictions["prediction"].to_numpy()
     return predictions["confidence"].to_numpy(), right
@@ -105,7 +105,7 @@ def _bins_of(confidence: Array, bins: int) -> Array:
     return found
 
 
-def _check(predictions: pd.DataFrame, classes: int) -> None:
+def _check_labels(predictions: pd.DataFrame, classes: int) -> None:
     if predictions.empty:
         raise VitscopeError("There are no predictions to score: measure at least one image.")
     outside = int((~predictions["label"].between(0, classes - 1)).sum())
@@ -116,7 +116,7 @@ def _check(predictions: pd.DataFrame, classes: int) -> None:
         )
 
 
-def _share(true: Array) -> float:
+def _share_of(true: Array) -> float:
     return float(true.mean()) if len(true) else np.nan
 
 
@@ -165,9 +165,9 @@ def shares_found(
         for batch in batches:
             here = slice(first, first + len(batch))
             images, truth = batch.to(device), labels[here]
-            clean.append(_found(model, images, truth))
+            clean.append(_is_found(model, images, truth))
             draws = disturb(images, rows[here])
-            found = [[_found(model, each, truth) for each in draw] for draw in draws]
+            found = [[_is_found(model, each, truth) for each in draw] for draw in draws]
             shares.append(np.mean(found, axis=0).T)
             first += len(batch)
     if first != len(rows):
@@ -175,7 +175,7 @@ def shares_found(
     return np.concatenate(clean), np.concatenate(shares)
 
 
-def _found(model: "nn.Module", images: "Tensor", labels: Array) -> Array:
+def _is_found(model: "nn.Module", images: "Tensor", labels: Array) -> Array:
     logits = model(images).cpu().numpy()
     if not np.isfinite(logits).all():
         raise VitscopeError(

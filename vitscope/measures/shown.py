@@ -32,7 +32,7 @@ def images_shown(given: OnModel, shown: int, images: int, seed: int | None) -> I
     mean, std = given.settings["mean"], given.settings["std"]
     for row, image in zip(rows, given.images.images(rows), strict=True):
         taken = given.images.normalize([row], mean, std).to(given.device)
-        yield Shown(row, _png(_pixels(image)), taken)
+        yield Shown(row, _png(_as_8_bit(image)), taken)
 
 
 def name_class(given: OnModel, returned: Any, of_class: int | None = None) -> dict[str, Any]:
@@ -51,7 +51,7 @@ def name_class(given: OnModel, returned: Any, of_class: int | None = None) -> di
     return {"class_name": name, "confidence": float(probability[number])}
 
 
-def _pixels(image: Array) -> npt.NDArray[np.uint8]:
+def _as_8_bit(image: Array) -> npt.NDArray[np.uint8]:
     if image.dtype != np.uint8:
         low, high = float(image.min()), float(image.max())
         image = np.round(255 * (image - low) / max(high - low, 1e-12)).astype(np.uint8)

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from vitscope.measures.measure import Work
 
 
-# Megabytes. On a node, Snakemake runs three times beside the script; and what a script needs for
+# Megabytes: on a node, for three processes of Snakemake beside the script; and for the script
 # itself, without torch or with it.
 ON_A_NODE = 600
 WITHOUT_TORCH = 300
@@ -44,7 +44,7 @@ PEAKS_OF_PASS = 2.0
 SHARE_KEPT = {"pass": 0.0, "units": 0.1, "gradient": 1.5, "product": 5.0}
 
 # Multiply-adds in a second, in float32: of a core of the machine in docs/scale.md; of a GPU, half
-# of what the maker of a slow one, a T4, says of it. None was measured.
+# of what its maker states for a T4, which is slow. No GPU was measured.
 OPERATIONS_PER_SECOND = {"auto": 30e9, "cpu": 30e9, "cuda": 2e12}
 # A job may take this many times as long as on that machine.
 SAFETY = 2.5

@@ -24,8 +24,7 @@ POINTS = "csv"
 VIDEO_FORMATS = ("webp", "gif", "mp4")
 # The end of `figures/{study}/all`, which is a target, not a file.
 ALL = "all"
-# Tables that belong to any study, whatever its figures are; the figure of the first; and what the
-# names of figures of one model begin with.
+# Every study has the tables _ALWAYS. Figures of one model have names that begin with _OF_MODEL.
 _ALWAYS = ("claims", "agreement")
 _OF_MODEL = ("blocks_", "network_")
 _PAGES = ("claims.md", "claims.html", "claims.tex")
@@ -39,7 +38,7 @@ def exported(study: Study) -> list[str]:
 
 
 def _formats(study: Study, name: str) -> tuple[str, ...]:
-    """Return the formats of a figure, a video, or a build-up, which is both."""
+    """Return the formats of a figure, a video or a build-up, which has those of both."""
     if name in study.videos:
         return VIDEO_FORMATS
     return (*FORMATS, POINTS, *(VIDEO_FORMATS if name in study.buildups else ()))
@@ -73,7 +72,7 @@ def check_target(target: str, studies: StudyFiles, folders: Mapping[str, str]) -
 
 
 def _all_figures(studies: StudyFiles) -> Iterable[str]:
-    """Yield a file of each figure and each video, of the default study without its folder."""
+    """Yield a file of each figure and video of all studies; the default one needs no folder."""
     for name in (studies.default, *studies):
         with suppress(VitscopeError):
             study = studies[name]
@@ -161,9 +160,9 @@ def check_names(study: Study, names: Mapping[str, str]) -> None:
 
 
 def _check_shown(study: Study, name: str, model: str) -> None:
-    """Refuse a measure whose figures say what a job measures of a model, where none has it.
+    """Refuse a measure of the loss or of feature maps for a model that no figure shows with it.
 
-    Figures say at which moments of training the loss is measured, and what is measured of maps.
+    Only figures say at which moments the loss is measured, and which measures a pass takes.
     """
     measured = measure_of_parts(registry.of(study).declared(name))
     of_loss = measured.need.of_training and not measured.snapshots(study, model)
@@ -178,7 +177,7 @@ def _check_shown(study: Study, name: str, model: str) -> None:
 
 
 def check_table(study: Study, table: str) -> None:
-    """Refuse a table that no figure of a study needs: nothing says which models it is of."""
+    """Refuse a table if no figure of the study shows it, since no models are named for it."""
     known = registry.of(study).kinds()
     kinds = [f"'{name}'" for name, kind in known.items() if table in kind.tables]
     if kinds and not study.figures_of(table):

@@ -22,8 +22,8 @@ from vitscope.scopes.lending import device_of, find_place, lend
 class Block:
     """A part of a network, from one cut point to the next; the last, `head`, gives the output.
 
-    A block is called with what the one before it returns, the first with images. `depth` is its
-    cut point's, from 0 to 1, and `why_not` says why it cannot run alone, if it cannot.
+    Call a block with what the block before it returns, and the first with images. `depth` is the
+    depth of its cut point, from 0 to 1; `why_not` says why it cannot run alone, if it cannot.
     """
 
     name: str
@@ -36,7 +36,7 @@ class Block:
     _replay: Replay
 
     def __call__(self, x: Tensor) -> Tensor:
-        """Return the stream behind the block, as the network has it."""
+        """Run the block alone on the stream before it, and return the stream behind it."""
         if self.why_not:
             raise VitscopeError(f"{self.name}: {self.why_not}")
         try:
@@ -45,7 +45,7 @@ class Block:
             raise VitscopeError(f"{self.name}: {error}") from error
 
     def maps(self, x: Tensor) -> Tensor:
-        """Return what the block returned as feature maps: images, channels, height, width."""
+        """Lay out what the block returned as feature maps: images, channels, height, width."""
         return x if self._layout is None else self._layout.to_nchw(x)
 
 
@@ -59,24 +59,25 @@ def blocks(
 
     `images` are a batch as the network takes it, a tensor or an array of two images or more;
     `points` are the modules to read, in place of the cut points that are found; `norms` says
-    whether these lie "after" the norms of sums of stream and branch, or "before". So that
+    whether cut points lie "after" the norms of sums of stream and branch, or "before" them.
+    Starting with `x = images`,
 
         for block in vitscope.blocks(network, images):
             x = block(x)
 
-    is the network, with `images` for `x` at first. Each block is run on the images, and is to
-    return what the network itself has there, to the bit; one that does not says so in `why_not`.
-    The network is in evaluation mode meanwhile, and its own weights are used later on.
+    computes what the network computes. Each block is first run on the images; where it does not
+    return, to the bit, what the network itself has there, its `why_not` says so. The network is
+    in evaluation mode during this call only. Blocks use its weights: they are not copied.
     """
     model = original(model)
     find_place(model, None)
-    images = _checked(images).to(device_of(model), own_type(model))
+    images = _check_images(images).to(device_of(model), own_type(model))
     size = tuple(images.shape[-2:])
     network = {"mean": [0.0] * images.shape[1], "image_size": size, "classes": None}
     with lend(model), torch.no_grad():
         found = list_blocks(type(model).__name__, model, network, points, norms)
         replay = Replay(model, found.points, images)
-        stream, ends = _read(model, found.points, images)
+        stream, ends = _read_stream(model, found.points, images)
         reasons = [_why_not(replay, part, *pair) for part, pair in enumerate(pairwise(stream))]
         of_head = [_why_not(replay, len(reasons), stream[-1], end) for end in ends]
     table = found.table
@@ -86,13 +87,13 @@ def blocks(
             zip(found.points, table["depth"], reasons, strict=True)
         )
     ]
-    # Where the network returns several tensors, the head gives the one that most of it leads to.
+    # Where the network returns several tensors, the head has to match one of them.
     why_not = None if None in of_head else of_head[0]
     head = Block("head", "head", made[-1].stage, 1.0, why_not, len(made), None, replay)
     return [*made, head]
 
 
-def _checked(images: Tensor | npt.NDArray[Any]) -> Tensor:
+def _check_images(images: Tensor | npt.NDArray[Any]) -> Tensor:
     batch = torch.as_tensor(images)
     if batch.ndim != 4 or len(batch) < 2 or not batch.is_floating_point():
         raise VitscopeError(
@@ -103,10 +104,10 @@ def _checked(images: Tensor | npt.NDArray[Any]) -> Tensor:
     return batch
 
 
-def _read(
+def _read_stream(
     model: nn.Module, points: Sequence[CutPoint], images: Tensor
 ) -> tuple[list[Tensor], list[Tensor]]:
-    """Return the images and the stream at each cut point; and what the network returns."""
+    """Run the network; return the images with the stream at each cut point, and its outputs."""
     stream = [images]
     with reading(model, points, lambda _, tensor: stream.append(tensor.clone())):
         return stream, ends_of(model(images))

@@ -27,7 +27,7 @@ def bundled(name: str, images: int | None = None) -> dict[str, Any]:
     of the generated data set shapes32 that this study measures, so that `look(**bundled("vit"))`
     has the numbers of the workflow; `images` sets another number, up to 2000.
     """
-    study = _study()
+    study = _mini_study()
     if name not in study.models:
         raise VitscopeError(
             f"There is no bundled network '{name}'.{nearest(name, study.models)} There are "
@@ -35,9 +35,9 @@ def bundled(name: str, images: int | None = None) -> dict[str, Any]:
         )
     network = study.network(name)
     weights = safetensors.torch.load_file(BUNDLED_MODELS / f"{name}.safetensors")
-    pixels, labels = _images(study, name, images)
+    pixels, labels = _draw_images(study, name, images)
     model = fill(empty_network(network), weights)
-    # No key of what is returned, so that `look` may be given another one.
+    # `look` reads it; as a key of the result it would keep callers from giving a name themselves.
     vars(model)["bundled_as"] = name
     return {
         "model": model,
@@ -49,16 +49,16 @@ def bundled(name: str, images: int | None = None) -> dict[str, Any]:
     }
 
 
-def _study() -> Study:
-    """Return the study, of which only what lies beside it is needed."""
+def _mini_study() -> Study:
+    """Return the study of the bundled networks, read without looking for any file it names."""
     file = BUNDLED_MODELS / "mini.yaml"
     settings = load_yaml(file)
     with_defaults(settings, study_schema())
     return build_study(file.stem, file, settings)
 
 
-def _images(study: Study, name: str, wanted: int | None) -> tuple[Any, Any]:
-    """Draw the images that jobs of the study would measure, and their classes."""
+def _draw_images(study: Study, name: str, wanted: int | None) -> tuple[Any, Any]:
+    """Draw the images that jobs of the study would measure, and return their classes with them."""
     data, split = study.dataset_of(name), study.analysis.split
     there = data.splits[split].images
     count = study.analysis.images if wanted is None else wanted

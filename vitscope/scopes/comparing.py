@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
-class _Of(NamedTuple):
-    """A network of a comparison: what it is called there, and where its tables are."""
+class _Compared(NamedTuple):
+    """A network of a comparison: `member` names it there, `model` names it in its own tables."""
 
     member: Member
     scope: Tables
@@ -29,7 +29,7 @@ class _Of(NamedTuple):
 class Comparison(Tables):
     """Several networks: each table has the rows of all of them."""
 
-    def __init__(self, networks: Sequence[_Of]) -> None:
+    def __init__(self, networks: Sequence[_Compared]) -> None:
         self._networks = networks
         self.members = [each.member for each in networks]
 
@@ -47,21 +47,21 @@ class Comparison(Tables):
         if name in registry.names() and registry.declared(name).of_pairs:
             tables = [self._between(name, *pair) for pair in combinations(self._networks, 2)]
         else:
-            tables = [_rows(each, name) for each in self._networks]
+            tables = [_rows_of(each, name) for each in self._networks]
         return pd.concat(tables, ignore_index=True)
 
     def kinds(self) -> list[str]:
-        """Return the kinds of figures that can be drawn, of some of the networks at least."""
+        """Return the kinds of figures that can be drawn for at least one of the networks."""
         there = {*super().kinds()}.union(*(each.scope.kinds() for each in self._networks))
         return [
             kind for kind in dict.fromkeys((*registry.kinds(), *sorted(there))) if kind in there
         ]
 
     def plot(self, kind: str, ax: "Axes | None" = None, **options: Any) -> "Figure":
-        """Draw a figure of a kind, of the networks that have it, and name those that have not.
+        """Draw a figure of a kind for the networks that have it; print the names of the others.
 
-        With `ax` it is drawn there, if it has a single panel. `options` are keys of the kind, as
-        `over=True` for `attention_heads`.
+        With `ax` it is drawn there, if it has a single panel. `options` are keys of the kind, such
+        as `over=True` for `attention_heads`.
         """
         return super(Comparison, self._having(kind)).plot(kind, ax, **options)
 
@@ -69,7 +69,10 @@ class Comparison(Tables):
         return super(Comparison, self._having(kind))._counted(kind)
 
     def _having(self, kind: str) -> "Comparison":
-        """Return the networks that have a kind of figure, if there are any; name the others."""
+        """Return the networks that can draw a kind of figure, and print the names of the others.
+
+        If none can, return all, so that drawing says what is missing.
+        """
         if kind in super().kinds():
             return self
         having = [each for each in self._networks if kind in each.scope.kinds()]
@@ -91,11 +94,11 @@ class Comparison(Tables):
         return [*there, *self.own()]
 
     def own(self) -> dict[str, Any]:
-        """Return what was measured of all networks by functions of the user of the same names."""
+        """Return the first network's calls of those own functions that measured all networks."""
         first, *others = (each.scope.own() for each in self._networks)
         return {name: call for name, call in first.items() if all(name in each for each in others)}
 
-    def _between(self, name: str, one: _Of, other: _Of) -> pd.DataFrame:
+    def _between(self, name: str, one: _Compared, other: _Compared) -> pd.DataFrame:
         if not (isinstance(one.scope, Scope) and isinstance(other.scope, Scope)):
             raise VitscopeError(
                 f"{name} needs the feature maps of both networks, and "
@@ -108,7 +111,7 @@ class Comparison(Tables):
         return self._networks[0].scope._snapshots(kind)
 
 
-def _rows(network: _Of, name: str) -> pd.DataFrame:
+def _rows_of(network: _Compared, name: str) -> pd.DataFrame:
     table = network.scope.table(name)
     if "model" not in table:
         return table.assign(model=network.member.model)
@@ -119,7 +122,7 @@ def _rows(network: _Of, name: str) -> pd.DataFrame:
 def compare(scopes: Mapping[str, Tables]) -> Comparison:
     """Put networks side by side: `compare({"mine": scope, "theirs": other}).plot("cka")`.
 
-    If an object holds several networks, their names are appended to the given one.
+    Where one value holds several networks, each is called by the given name and its own.
     """
     networks = []
     for name, scope in scopes.items():
@@ -132,7 +135,7 @@ def compare(scopes: Mapping[str, Tables]) -> Comparison:
         for member in scope.members:
             called = name if alone else f"{name} {member.label}"
             shown = replace(member, model=called, label=called)
-            networks.append(_Of(shown, scope, member.model))
+            networks.append(_Compared(shown, scope, member.model))
     if not networks:
         raise VitscopeError("There is nothing to compare: give at least one network.")
     return Comparison(networks)

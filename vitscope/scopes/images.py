@@ -27,13 +27,13 @@ from vitscope.files.tensors import row_sums
 from vitscope.image_size import ImageSize, height_and_width, in_short
 
 Array = npt.NDArray[Any]
-# Images, and the numbers of their classes if they come with these.
+# Images, and the numbers of their classes if these come with the images.
 Piece = tuple[Array, Array | None]
-# From the shape of an image to how many classes a network tells apart, if it has logits.
+# Takes the shape of an image, returns how many classes the network tells apart, if it has logits.
 Outputs = Callable[[tuple[int, ...]], int | None]
 
 IMAGES_PER_PIECE = 256
-# What mappings call images and labels, as data sets of Hugging Face do.
+# Keys of images and labels in mappings, as in data sets of Hugging Face.
 IMAGE_KEYS = ("image", "images", "img", "pixel_values")
 LABEL_KEYS = ("label", "labels", "fine_label", "target")
 DATASET, SPLIT = "images", "test"
@@ -42,7 +42,7 @@ CHANNELS = (1, 3)
 
 @dataclass(frozen=True)
 class Wanted:
-    """What a caller says of images; `size` is that to which pictures are cut."""
+    """What a caller says about the images; pictures are cut to `size`."""
 
     mean: Sequence[float] | float | None
     std: Sequence[float] | float | None
@@ -54,9 +54,9 @@ class Wanted:
 
 @dataclass(frozen=True)
 class Stored:
-    """The file of the images, and how a network takes them; `notes` say how they were taken.
+    """The file of the images, and how the network takes them; `notes` say what was assumed.
 
-    `classes` is how many the network tells apart, if it has logits.
+    `classes` is how many classes the network tells apart, if it has logits.
     """
 
     split: Split
@@ -75,7 +75,7 @@ def store(images: Any, labels: Any, wanted: Wanted, outputs: Outputs, folder: Pa
     """Write images to a file in a folder, as a split of a data set."""
     path = place_in(folder)
     if isinstance(images, str | Path):
-        return _of_folder(Path(images), wanted, outputs, path)
+        return _store_folder(Path(images), wanted, outputs, path)
     pieces = _pieces(images, wanted)
     first = next(pieces, None)
     if first is None:
@@ -84,22 +84,22 @@ def store(images: Any, labels: Any, wanted: Wanted, outputs: Outputs, folder: Pa
     classes = outputs(taking.shape)
     raw = folder / "images.raw"
     try:
-        found, exact = _spooled(chain([first], pieces), taking, raw)
-        numbers = _numbers(found if labels is None else labels, found, classes)
+        found, exact = _spool(chain([first], pieces), taking, raw)
+        numbers = _check_classes(found if labels is None else labels, found, classes)
         dataset = {"classes": classes, "class_names": wanted.class_names}
         names = numbering("look", [], dataset).names
-        _write(raw, taking, exact, numbers, names, path)
+        _write_images(raw, taking, exact, numbers, names, path)
     finally:
         raw.unlink(missing_ok=True)
     return Stored(Split(path), classes, taking.mean, taking.std, taking.notes)
 
 
-def _of_folder(folder: Path, wanted: Wanted, outputs: Outputs, path: Path) -> Stored:
-    """Read a folder of image files as the source of that kind does."""
+def _store_folder(folder: Path, wanted: Wanted, outputs: Outputs, path: Path) -> Stored:
+    """Write the images of a folder to a split, as for a data set of the kind `folder`."""
     source = {"kind": "folder", "path": str(folder)}
     opened = cast(ImageFiles, open_source(source, SPLIT))
     own = opened.one_size()
-    size = _size(wanted, in_short(*own) if own else None)
+    size = _size_to_cut(wanted, in_short(*own) if own else None)
     classes = outputs((3, *height_and_width(size))) if size else None
     _ask_for_what_is_missing(wanted, size, classes, opened, folder)
     mean, std, notes = _scaling_of_pixels(wanted, 3, "images of a folder")
@@ -124,7 +124,7 @@ def _of_folder(folder: Path, wanted: Wanted, outputs: Outputs, path: Path) -> St
 def _ask_for_what_is_missing(
     wanted: Wanted, size: ImageSize | None, classes: int | None, folder: ImageFiles, path: Path
 ) -> None:
-    """Refuse images of a folder of which nobody has said all that the network needs, at once."""
+    """Refuse a folder if something is missing to prepare its images; name all of it at once."""
     missing = []
     if _said_scaling(wanted) is None:
         missing.append("mean= and std=, of pixels from 0 to 1 (mean=0, std=1 leaves them)")
@@ -148,13 +148,10 @@ def _ask_for_what_is_missing(
         )
 
 
-def _size(wanted: Wanted, own: ImageSize | None) -> ImageSize | None:
-    """Return the height and width to which pictures are cut: if nothing says it, their `own`."""
+def _size_to_cut(wanted: Wanted, own: ImageSize | None) -> ImageSize | None:
+    """Return the size to cut pictures to: the caller's, else the network's, else their `own`."""
     size = wanted.size or wanted.of_network.get("input_size", ())[1:] or own
     return None if size is None else in_short(*height_and_width(size))
-
-
-# Pieces: images of one kind, as many as are in memory at once.
 
 
 def _pieces(images: Any, wanted: Wanted) -> Iterator[Piece]:
@@ -167,13 +164,13 @@ def _pieces(images: Any, wanted: Wanted) -> Iterator[Piece]:
         for first in range(0, len(images), IMAGES_PER_PIECE):
             yield _as_array(images[first : first + IMAGES_PER_PIECE]), None
     elif _is_loader(images):
-        yield from map(_batch, images)
+        yield from map(_checked_batch, images)
     else:
-        yield from _stacked(map(_item, _items(images)), wanted)
+        yield from _stack_images(map(_image_and_labels, _items(images)), wanted)
 
 
 def _is_loader(images: Any) -> bool:
-    """Tell whether what is given yields batches; what can be indexed yields images."""
+    """Tell a loader, which yields batches, from what can be indexed, which has single images."""
     if not isinstance(images, Iterable) and not hasattr(images, "__getitem__"):
         raise VitscopeError(
             f"`images` is a {type(images).__name__}, allowed: a tensor, an array, a DataLoader, a "
@@ -183,17 +180,17 @@ def _is_loader(images: Any) -> bool:
 
 
 def _items(images: Any) -> Iterator[Any]:
-    # Data sets of torch have a length and no end: to iterate one goes on past it.
+    # Data sets of torch need not end by an IndexError: iterating one may go on past its length.
     if hasattr(images, "__len__"):
         return (images[index] for index in range(len(images)))
     return iter(images)
 
 
-def _item(item: Any, dimensions: int = 3) -> Piece:
-    """Return an image, or a batch of them, and what labels come with it.
+def _image_and_labels(item: Any, dimensions: int = 3) -> Piece:
+    """Return the image or the batch in an element of a data set, and the labels that come with it.
 
-    Both are known by their names; else images are the first that has so many dimensions, and labels
-    the first behind it that could be these.
+    Both are found by their keys; else the first entry with this number of dimensions is the image,
+    and the first integers behind it, one for each image, are the labels.
     """
     if not isinstance(item, Mapping | tuple | list):
         return item, None
@@ -209,7 +206,7 @@ def _item(item: Any, dimensions: int = 3) -> Piece:
     images, behind = entries[of_images], [*entries][[*entries].index(of_images) + 1 :]
     count = len(images) if dimensions > 3 else 1
     of_labels = [key for key in (*LABEL_KEYS, *behind) if key in entries]
-    found = (_labels(entries[key], count) for key in of_labels)
+    found = (_as_labels(entries[key], count) for key in of_labels)
     return images, next((labels for labels in found if labels is not None), None)
 
 
@@ -217,8 +214,8 @@ def _is_image(value: Any, dimensions: int) -> bool:
     return isinstance(value, Image.Image) or getattr(value, "ndim", 0) == dimensions
 
 
-def _labels(value: Any, count: int) -> Array | None:
-    """Return a value as so many whole numbers, if it is these."""
+def _as_labels(value: Any, count: int) -> Array | None:
+    """Return a value as `count` whole numbers, or None if it is not that."""
     try:
         array = _as_array(value)
     except ValueError:  # Of several lengths.
@@ -226,8 +223,8 @@ def _labels(value: Any, count: int) -> Array | None:
     return array.reshape(-1) if array.dtype.kind in "iu" and array.size == count else None
 
 
-def _batch(batch: Any) -> Piece:
-    images, labels = _item(batch, dimensions=4)
+def _checked_batch(batch: Any) -> Piece:
+    images, labels = _image_and_labels(batch, dimensions=4)
     array = _as_array(images)
     if array.ndim != 4:
         raise VitscopeError(
@@ -236,12 +233,12 @@ def _batch(batch: Any) -> Piece:
     return array, labels
 
 
-def _stacked(items: Iterator[Piece], wanted: Wanted) -> Iterator[Piece]:
+def _stack_images(items: Iterator[Piece], wanted: Wanted) -> Iterator[Piece]:
     while True:
         group = [item for _, item in zip(range(IMAGES_PER_PIECE), items, strict=False)]
         if not group:
             return
-        arrays = [_picture(image, wanted) for image, _ in group]
+        arrays = [_cut_picture(image, wanted) for image, _ in group]
         if any(array.shape != arrays[0].shape for array in arrays):
             raise VitscopeError(
                 f"The images have different shapes, {arrays[0].shape} among them: give arrays of "
@@ -251,12 +248,12 @@ def _stacked(items: Iterator[Piece], wanted: Wanted) -> Iterator[Piece]:
         yield np.stack(arrays), np.concatenate(known) if len(known) == len(group) else None
 
 
-def _picture(image: Any, wanted: Wanted) -> Array:
-    """Return an image as an array (C, H, W); a picture is resized and cut where it has to be."""
+def _cut_picture(image: Any, wanted: Wanted) -> Array:
+    """Return an image as an array (C, H, W); resize and cut a picture of Pillow if needed."""
     if not isinstance(image, Image.Image):
         return _as_array(image)
     own = in_short(image.height, image.width)
-    size = _size(wanted, own) or own
+    size = _size_to_cut(wanted, own) or own
     dataset = {
         "channels": 1 if Image.getmodebase(image.mode) == "L" else 3,
         "image_size": size,
@@ -275,12 +272,9 @@ def _as_array(values: Any) -> Array:
     return array.astype(np.float32) if array.dtype.kind == "f" else array
 
 
-# How images are taken: their layout and the range of their values, which the first piece tells.
-
-
 @dataclass(frozen=True)
 class _Taking:
-    """How images are taken: `scale` is what their values are divided by."""
+    """How images are stored, decided by the first piece; their values are divided by `scale`."""
 
     shape: tuple[int, ...]
     channels_last: bool
@@ -293,7 +287,7 @@ class _Taking:
 
     @classmethod
     def of(cls, images: Array, wanted: Wanted) -> "_Taking":
-        """Return how images like these are taken."""
+        """Decide by the first images and by what the caller says how all images are stored."""
         last = images.shape[1] not in CHANNELS and images.shape[-1] in CHANNELS
         notes = ["images: (N, H, W, C) as they are given, channels come first now"] * last
         shape = (images.shape[3], *images.shape[1:3]) if last else images.shape[1:]
@@ -314,7 +308,7 @@ class _Taking:
         return cls(shape, last, is_integer, 1.0, True, zeros, ones, notes)
 
     def taken(self, images: Array) -> Array:
-        """Return images as they are stored: 8-bit, or float32 where their values are no pixels."""
+        """Return a piece as it is stored: uint8 if it came as integers, else float32, scaled."""
         images = np.moveaxis(images, -1, 1) if self.channels_last else images
         if images.shape[1:] != self.shape or (images.dtype.kind in "ui") != self.is_integer:
             raise VitscopeError(
@@ -348,7 +342,7 @@ def _refuse_bare_pixels(images: Array) -> None:
 
 
 def _said_scaling(wanted: Wanted) -> tuple[Any, Any] | None:
-    """Return mean and std of pixels as the caller says them, or else the network, if any does."""
+    """Return mean and std of pixels as the caller gives them, or else the network, or None."""
     if wanted.mean is None and wanted.std is None and "mean" in wanted.of_network:
         return wanted.of_network["mean"], wanted.of_network["std"]
     return None if wanted.mean is None or wanted.std is None else (wanted.mean, wanted.std)
@@ -357,7 +351,7 @@ def _said_scaling(wanted: Wanted) -> tuple[Any, Any] | None:
 def _scaling_of_pixels(
     wanted: Wanted, channels: int, what: str
 ) -> tuple[list[float], list[float], list[str]]:
-    """Return mean and std of each channel; the network's own where the caller gives none."""
+    """Return mean and std of each channel, and a note if they are the network's own."""
     given = _said_scaling(wanted)
     if given is None:
         raise VitscopeError(
@@ -385,11 +379,8 @@ def _by_channel(value: Any, channels: int) -> list[float]:
     return [float(each) for each in (values * channels if len(values) == 1 else values)]
 
 
-# Files.
-
-
-def _spooled(pieces: Iterable[Piece], taking: _Taking, raw: Path) -> tuple[Array, bool]:
-    """Write all images one after the other; return their labels, and whether all are 8-bit."""
+def _spool(pieces: Iterable[Piece], taking: _Taking, raw: Path) -> tuple[Array, bool]:
+    """Write all pieces one after the other; return their labels, and whether all are 8-bit."""
     labels: list[Array] = []
     exact = not taking.is_normalized
     raw.parent.mkdir(parents=True, exist_ok=True)
@@ -404,7 +395,7 @@ def _spooled(pieces: Iterable[Piece], taking: _Taking, raw: Path) -> tuple[Array
 
 
 def _is_8_bit(images: Array) -> bool:
-    """Tell whether values are whole multiples of 1/255, as pixels are that were divided by it."""
+    """Tell whether values are whole multiples of 1/255, as 8-bit pixels divided by 255 are."""
     if images.dtype == np.uint8:
         return True
     return bool((np.rint(images * 255).astype(np.float32) / np.float32(255) == images).all())
@@ -420,8 +411,8 @@ def _checked_labels(labels: Any, images: int) -> Array:
     return array.astype(np.int64)
 
 
-def _numbers(labels: Any, found: Array, classes: int | None) -> Array:
-    """Return the labels of all images, of classes that the network tells apart."""
+def _check_classes(labels: Any, found: Array, classes: int | None) -> Array:
+    """Check the labels against the network's classes; without classes, all become unknown."""
     numbers = _checked_labels(
         np.asarray(labels) if isinstance(labels, list | tuple) else labels, len(found)
     )
@@ -441,12 +432,12 @@ def _numbers(labels: Any, found: Array, classes: int | None) -> Array:
     return numbers
 
 
-def _write(
+def _write_images(
     raw: Path, taking: _Taking, exact: bool, labels: Array, names: list[str], path: Path
 ) -> None:
     count = len(labels)
     dtype = np.dtype(np.uint8 if taking.is_integer else np.float32)
-    stored: Callable[[Array], Array] = _pixels if exact else np.asarray
+    stored: Callable[[Array], Array] = _as_8_bit if exact else np.asarray
     metadata = {
         "dataset": DATASET,
         "split": SPLIT,
@@ -470,7 +461,7 @@ def _write(
     write_split(path, metadata, tensors, written(), len(names))
 
 
-def _pixels(images: Array) -> Array:
+def _as_8_bit(images: Array) -> Array:
     if images.dtype == np.uint8:
         return images
     return np.rint(images * np.float32(255)).astype(np.uint8)

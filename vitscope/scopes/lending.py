@@ -20,10 +20,10 @@ from vitscope.networks.building.networks import (
 
 @contextmanager
 def lend(network: nn.Module, *, logits: bool = False, output: Output = None) -> Iterator[nn.Module]:
-    """Give a network in evaluation mode; after the block it is as it was, whatever happened there.
+    """Give a network in evaluation mode; after the block restore it, whatever happened there.
 
-    That is: its modes, the device and the memory layout of its tensors, the very objects that hold
-    them, and what requires a gradient. Meanwhile it takes images of any type, and returns the
+    Restored are its modes, the device and the memory layout of its tensors, the very objects that
+    hold them, and what requires a gradient. Meanwhile it takes images of any type, and returns the
     logits alone, with `logits`, or the tensor `output`.
     """
     modes = {module: module.training for module in network.modules()}
@@ -55,9 +55,9 @@ def _give_back(modes: Any, parameters: Any, buffers: Any) -> None:
 
 
 def find_place(network: nn.Module, wanted: torch.device | str | None) -> torch.device:
-    """Return the device to measure a network on, by default its own; refuse one that is not there.
+    """Return the device to measure a network on, by default its own.
 
-    A network without values is refused.
+    A device that does not exist here is refused, and so is a network whose tensors have no values.
     """
     if any(each.is_meta for each in chain(network.parameters(), network.buffers())):
         raise VitscopeError(
@@ -78,6 +78,6 @@ def find_place(network: nn.Module, wanted: torch.device | str | None) -> torch.d
 
 
 def device_of(network: nn.Module) -> torch.device:
-    """Return where a network is."""
+    """Return the device of the network's first tensor."""
     tensor = next(chain(network.parameters(), network.buffers()), None)
     return torch.device("cpu") if tensor is None else tensor.device

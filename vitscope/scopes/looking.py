@@ -47,7 +47,7 @@ from vitscope.settings.study import Study
 
 
 class Scope(Tables):
-    """A network and images: every measure is a table, made when it is first asked for."""
+    """A network and images: each table of a measure is made when it is first asked for."""
 
     def __init__(
         self,
@@ -61,7 +61,7 @@ class Scope(Tables):
         ((self.name, model),) = study.models.items()
         self.study = study
         self.notes = notes
-        # The folder is removed with what holds it.
+        # The folder is removed when this object is.
         self._folder = folder
         self._network = network
         # The tables of the user's own functions, and how these were called.
@@ -72,7 +72,7 @@ class Scope(Tables):
         self.members = [Member(self.name, model.label, _family_of(kinds))]
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Pickle the network, the images, and all that was measured."""
+        """Pickle the network, the images, and every table made so far."""
         folder = Path(self._folder.name)
         state = {
             "study": self.study,
@@ -81,16 +81,16 @@ class Scope(Tables):
             "device": self._device,
         }
         paths = [path for path in folder.rglob("*") if path.is_file()]
-        return _again, (
+        return _unpickle, (
             state,
             self._own,
             {str(p.relative_to(folder)): p.read_bytes() for p in paths},
         )
 
     def maps(self) -> Iterator[tuple[str, npt.NDArray[Any]]]:
-        """Yield each cut point by its name, with the feature maps of all images there.
+        """Yield the name of each cut point, with the feature maps of all images there.
 
-        These are arrays (images, channels, height, width), all of which are in memory meanwhile.
+        Maps are arrays (images, channels, height, width); those of all cut points are in memory.
         """
         found: dict[str, list[npt.NDArray[Any]]] = {}
         for _, file in self._maker.latents():
@@ -103,8 +103,8 @@ class Scope(Tables):
     def latents(self, path: Path | str) -> Path:
         """Write the feature maps of all cut points to a file, with the labels of the images.
 
-        Its name ends in the format: `.npz`, `.h5` or `.zarr.zip`. No more than the maps of one cut
-        point are in memory; all of them are on disk meanwhile.
+        The name of the file ends in its format: `.npz`, `.h5` or `.zarr.zip`. Only the maps of one
+        cut point at a time are in memory; a temporary folder holds all of them.
         """
         with TemporaryDirectory(dir=self._folder.name) as folder:
             self._maker.export(Path(path), Path(folder))
@@ -135,11 +135,11 @@ class Scope(Tables):
         return table
 
     def own(self) -> dict[str, Any]:
-        """Return what was measured by functions of the user, by their names: the calls of them."""
+        """Return the names of the user's functions that have measured, and how each was called."""
         return {name: call for name, (call, _) in self._own.items()}
 
     def table(self, name: str) -> pd.DataFrame:
-        """Return a table by its name, as the workflow has it, and measure it if it is new."""
+        """Return a table by its name, as the workflow has it; measure it if it is new."""
         if name in self._own:
             return self._own[name][1]
         missing = self._maker.why_not(name)
@@ -199,7 +199,7 @@ class Scope(Tables):
         """Save a study with weights and images, from which the workflow makes the same tables.
 
         `make` is the function or class that returns such a network when it is called with
-        `keywords`. It is not needed for a network of timm, or a class without arguments.
+        `keywords`. A network of timm, or of a class without arguments, needs none.
         """
         images = self._maker.images
         kinds = [kind for kind in self.kinds() if kind not in self._own]
@@ -210,15 +210,15 @@ class Scope(Tables):
 
 
 def _call_of(function: Callable[..., Any], keywords: Mapping[str, Any]) -> tuple[Any, ...]:
-    """Return what tells how a function is called: the same where its cell is run again."""
+    """Return what identifies a call: place, byte code and keywords, as if its cell ran again."""
     code = getattr(function, "__code__", None)
     plain = [each for each in code.co_consts if not isinstance(each, CodeType)] if code else []
     said = (code.co_code, code.co_names, repr(plain)) if code else ()
     return place_of(function), said, pickle.dumps(keywords)
 
 
-def _again(state: Mapping[str, Any], own: dict[str, Any], files: Mapping[str, bytes]) -> Scope:
-    """Return a scope that was pickled, with the files of its images and of what was measured."""
+def _unpickle(state: Mapping[str, Any], own: dict[str, Any], files: Mapping[str, bytes]) -> Scope:
+    """Restore a pickled scope: write its images and tables to a new folder."""
     folder = TemporaryDirectory(prefix="vitscope-")
     for name, data in files.items():
         path = Path(folder.name) / name
@@ -230,14 +230,14 @@ def _again(state: Mapping[str, Any], own: dict[str, Any], files: Mapping[str, by
 
 
 def _family_of(kinds: set[str]) -> str:
-    """Return the family whose colour a network has: what it is made of."""
+    """Return the family that gives a network its colour, by the kinds of its blocks."""
     if "msa" in kinds:
         return "alternet" if "conv" in kinds else "vit"
     return "resnet" if "conv" in kinds else "mixer"
 
 
 def between(name: str, one: Scope, other: Scope) -> pd.DataFrame:
-    """Return a table of a pair of networks that were looked at with the same images."""
+    """Measure a pair of networks that were looked at with the same images; return the table."""
     both = {prefix: scope._maker for prefix, scope in zip(PREFIXES, (one, other), strict=True)}
     first, second = both.values()
     sums = [maker.images.sums for maker in both.values()]
@@ -307,7 +307,7 @@ def look(
         names = name_imagenet() if class_names == IMAGENET else class_names
         named = None if names is None else [*names]
         wanted = Wanted(mean, std, check_size(image_size), named, _own_settings(model))
-        found = partial(_classes, model, output, classes)
+        found = partial(_count_classes, model, output, classes)
         stored = store(images, labels, wanted, found, Path(folder.name))
         if classes == "found" and (why := why_no_classifier(model)):
             stored.notes.append(
@@ -334,18 +334,18 @@ def look(
 
 
 def _own_settings(model: nn.Module) -> Mapping[str, Any]:
-    """Return what a network of timm says of the images that it was trained on."""
+    """Return what a network of timm says about the images it was trained on."""
     found = getattr(model, "pretrained_cfg", None)
     return found if isinstance(found, Mapping) else {}
 
 
-def _classes(
+def _count_classes(
     model: nn.Module,
     chosen: Output,
     said: int | Literal["found"] | None,
     shape: tuple[int, ...],
 ) -> int | None:
-    """Return how many classes a network tells apart, None if what it returns are no logits."""
+    """Run the network once; return how many classes it tells apart, None if it has no logits."""
     images = torch.zeros(2, *shape, dtype=own_type(model), device=device_of(model))
     with lend(model) as network, torch.inference_mode():
         try:

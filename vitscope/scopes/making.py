@@ -39,15 +39,15 @@ from vitscope.settings.study import Study
 from vitscope.typed import typed
 
 with warnings.catch_warnings():
-    # It would warn every notebook that has no ipywidgets.
+    # tqdm would warn every notebook that has no ipywidgets.
     warnings.simplefilter("ignore", TqdmWarning)
     from tqdm import auto
 
 
 @contextmanager
 def bar(network: nn.Module, what: str, total: float | None) -> Iterator[None]:
-    """Show how many images a network has been given, of `total` if that is known."""
-    # A bar of a notebook is an object of the page; one of text needs somebody who watches.
+    """Show a bar that counts the images a network is given, out of `total` if that is known."""
+    # In a notebook the bar is part of the page; elsewhere it is shown on a terminal only.
     watched = auto.notebook_tqdm is not auto.std_tqdm or sys.stderr.isatty()
     options: dict[str, Any] = {"desc": what, "unit": "image", "leave": False}
     options |= {} if watched else {"disable": True}
@@ -62,7 +62,7 @@ def bar(network: nn.Module, what: str, total: float | None) -> Iterator[None]:
 # Jobs that make tables, and the images that all models of a study share.
 TABLES = {"list_blocks": "blocks", "predict": "predictions"}
 ALIKE = READABLE["alike"]
-# Files that live in memory, where there is such a folder; and the most that one may take there.
+# A folder whose files are in memory, if the system has it; and how many bytes may go there.
 IN_MEMORY, MOST_IN_MEMORY = Path("/dev/shm"), 1 << 30
 
 
@@ -81,12 +81,12 @@ class Maker:
         self._lacking: dict[str, str | None] = {}
 
     def path(self, table: str, part: int | str | None = None) -> Path:
-        """Return where a table is, or a part of it."""
+        """Return the path of a table, or of a part of it."""
         name = f"{self.model}.parquet" if part is None else f"{self.model}/{part}.parquet"
         return self._folder / table / name
 
     def make(self, table: str) -> Path:
-        """Return the file of a table, which is made if it is not there."""
+        """Return the file of a table; make it if it does not exist."""
         path = self.path(table)
         if not path.is_file():
             if table == "blocks":
@@ -101,7 +101,7 @@ class Maker:
         return path
 
     def why_not(self, table: str) -> str | None:
-        """Return what is missing for a table, in a sentence, or None."""
+        """Say in a sentence why a table cannot be made; return None if it can."""
         if table == "blocks":
             return None
         if table == "predictions":
@@ -136,7 +136,7 @@ class Maker:
             )
         if measured.need.of_images:
             return _refusal(partial(measure.check, self.study))
-        # What a network lacks for a measure of it alone is found out by measuring.
+        # Whether a network suits a measure that takes no images shows only when it is measured.
         if table not in self._lacking:
             self._lacking[table] = _refusal(partial(self.make, table))
         return self._lacking[table]
@@ -148,7 +148,7 @@ class Maker:
 
     @cached_property
     def _without_logits(self) -> str:
-        """Say why what the network returns are no logits."""
+        """Say why the outputs of the network are no logits."""
         if why := why_no_classifier(self._network):
             return f"this one says that it does not ({why})."
         images = self.images.normalize(slice(2), self._settings["mean"], self._settings["std"])
@@ -166,7 +166,7 @@ class Maker:
             return explain_none(find_attention(network, self._settings, points))
 
     def parts(self, measure: Measure) -> list[Path]:
-        """Return the files of the parts of a measure, which are made if they are not there."""
+        """Return the files of the parts of a measure; make those that do not exist."""
         numbers = range(measure.parts(self.study, self.model))
         if measure.needs == "latents":
             passes = [self.path("passes", number) for number in numbers]
@@ -180,7 +180,7 @@ class Maker:
         return [*paths.values()]
 
     def _with_it(self, measure: Measure) -> list[Measure]:
-        """Return what is measured in one pass: the passes are what takes the time."""
+        """Return a measure and all others of latents, since one pass of the images serves all."""
         others = (registry.declared(name) for name in registry.names())
         return [measure] + [
             each
@@ -197,7 +197,7 @@ class Maker:
         study: Study | None = None,
         **values: object,
     ) -> None:
-        """Do a job of the workflow here; `values` take the place of those of the study."""
+        """Run a job of the workflow in this process; `values` override those of the study."""
         work = find_job(job)
         said = work.values(study or self.study, {"model": self.model, **(names or {})})
         work.run(inputs, outputs, said | {"device": self._device} | values, self._resources)
@@ -215,7 +215,7 @@ class Maker:
         self._run("merge", inputs, {"table": path}, {"measure": measure.name})
 
     def _measure(self, measure: Measure, paths: Mapping[int, Path]) -> None:
-        """Measure parts by their numbers, or the whole; what parts share is made once."""
+        """Measure each part of `paths`, by its number; make inputs that parts share once."""
         points = len(read_cut_points(self.make("blocks")))
         with _scratch() as shared:
             for number, path in paths.items():
@@ -232,7 +232,7 @@ class Maker:
                         self._run("measure", inputs, {"table": path}, names)
 
     def _made(self, job: str, names: Names | Sequence[Names], folder: Path) -> Any:
-        """Return what a job makes, which is made if it is not there; one for each of several."""
+        """Return what a job makes, and make it if needed; for several `names`, return a list."""
         if not isinstance(names, Mapping):
             return [self._made(job, each, folder) for each in names]
         here = {"convert_checkpoint": self._network, "build_split": self.images}
@@ -246,7 +246,7 @@ class Maker:
         return path
 
     def latents(self) -> Iterator[tuple[int, Path]]:
-        """Yield the number of each shard and its latents, which are there until the next."""
+        """Yield the number of each shard and the file of its latents, removed before the next."""
         blocks = self.make("blocks")
         size = BLOCKS.read(blocks)[["channels", "height", "width"]].prod(axis=1).sum()
         most = min(self.study.analysis.shard_size, len(self.images))
@@ -262,7 +262,7 @@ class Maker:
                 latents.unlink()
 
     def export(self, path: Path, folder: Path) -> None:
-        """Write all latents to a file of another format; `folder` is for those of each shard."""
+        """Write all latents to a file of another format; `folder` holds the shards meanwhile."""
         ends = FORMATS.values()
         found = next((each for each in ends if path.name.endswith(f".{each}")), None)
         if found is None:
@@ -283,7 +283,7 @@ class Maker:
                 self._run("measure_pass", inputs, {"parts": path}, names, **measured)
 
     def _passes(self, measure: Measure, number: int, cut_points: int) -> float | None:
-        """Return how many images a part gives to the network, if that is known."""
+        """Return how many images the network is given for a part, if that is known."""
         work = measure.work(self.study, self.model, number, len(self.images), cut_points)
         return work.passes if work and not work.most and work.keeps == "pass" else None
 
@@ -293,14 +293,14 @@ class Maker:
 
     @contextmanager
     def _running(self, what: str, images: float | None) -> Iterator[nn.Module]:
-        """Lend the network to a measurement, and show how far that is."""
+        """Lend the network to a measurement, and show a bar of its progress."""
         with self._lent() as network, bar(network, what, images):
             yield network
 
     def video(self, source: Path, out: Path, settings: dict[str, Any]) -> None:
-        """Write what the network looks at in a video, and say what of it cannot be read."""
+        """Draw what the network attends to in a video; refuse images whose scaling is unknown."""
         mean, std = self._settings["mean"], self._settings["std"]
-        # A mean of 0 and a std of 1 say nothing of how the network takes pixels from 0 to 1.
+        # A mean of 0 and a std of 1 do not say how the network takes pixels from 0 to 1.
         if not self.images.has_pixels and not any(mean) and all(each == 1 for each in std):
             raise VitscopeError(
                 "A video has pixels from 0 to 255, and nothing says how the network takes these: "
@@ -317,7 +317,7 @@ class Maker:
             self._run("draw_video", inputs, {"video": out}, names, study, where="video")
 
     def warnings(self) -> list[str]:
-        """Return what makes the network doubtful, and values of the tables that there are."""
+        """Return reasons to doubt the network, and the warnings in the tables made so far."""
         of_tables = read_warnings(sorted(self._folder.glob(f"*/{self.model}.parquet")))
         return [*self._doubts, *of_tables]
 
@@ -331,7 +331,7 @@ class Maker:
 
 
 def _refusal(action: Callable[[], object]) -> str | None:
-    """Return the sentence that an action is refused by, if it is."""
+    """Run an action; return the sentence of its refusal, or None."""
     try:
         action()
     except VitscopeError as error:
@@ -341,7 +341,7 @@ def _refusal(action: Callable[[], object]) -> str | None:
 
 @contextmanager
 def _scratch(size: int | None = None) -> Iterator[Path]:
-    """Give a folder for a while: in memory, if files of `size` bytes have room there."""
+    """Give a temporary folder: in memory, if `size` bytes fit there twice."""
     in_memory = size is not None and size <= MOST_IN_MEMORY and IN_MEMORY.is_dir()
     has_room = in_memory and shutil.disk_usage(IN_MEMORY).free > 2 * (size or 0)
     with TemporaryDirectory(prefix="vitscope-", dir=IN_MEMORY if has_room else None) as place:

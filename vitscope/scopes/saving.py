@@ -33,11 +33,11 @@ from vitscope.settings.keys import Settings
 from vitscope.settings.study import Study
 from vitscope.studies.loading import load_study
 
-# The file of what is defined in a notebook.
+# The definitions of a notebook are saved under this name.
 NETWORK = "network.py"
-# Keywords of timm that say what the data say already.
+# Keywords of timm that the study's data set decides.
 OF_THE_DATA = ("num_classes", "img_size", "in_chans", "pretrained")
-# How many images prove that a network that is built again is the same.
+# The network that is built again is compared with the first on this many images.
 PROOFS = 2
 
 Make = Callable[..., nn.Module]
@@ -54,9 +54,9 @@ def save(
 ) -> Path:
     """Write a study with its images and weights to a folder; return the file of the study.
 
-    `make` returns a network like this one when it is called with `keywords`; one of timm needs
-    none. What is written is built and compared with the network, and lies beside the folder until
-    that holds.
+    `make` returns a network like this one when it is called with `keywords`; a network of timm
+    needs none. The study is first written beside the folder, and moved only after the network
+    was built from it again and returned the same.
     """
     if not images.has_pixels:
         raise VitscopeError(
@@ -66,23 +66,23 @@ def save(
     there = next(each for each in (folder, *folder.absolute().parents) if each.is_dir())
     with TemporaryDirectory(prefix=".saving-", dir=there) as place:
         beside = Path(place)
-        family, arch = _arch(network, beside, make, keywords)
+        family, arch = _how_to_build(network, beside, make, keywords)
         _write_images(images, beside / IMAGES)
         weights = {name: each.detach().cpu() for name, each in network.state_dict().items()}
         copies = {name: each.clone().contiguous() for name, each in weights.items()}
         safetensors.torch.save_file(copies, beside / WEIGHTS)
         file = beside / f"{folder.resolve().name}.yaml"
         for lies_in in (beside, folder):
-            settings = _settings(study, kinds, lies_in, family, arch)
+            settings = _settings_of_file(study, kinds, lies_in, family, arch)
             write_text(file, _heading(folder) + yaml.safe_dump(settings, sort_keys=False))
             if lies_in == beside:
-                _prove(file, study, network, images, arch)
-        _move(beside, folder)
+                _prove_same_outputs(file, study, network, images, arch)
+        _move_files(beside, folder)
     return folder / file.name
 
 
-def _move(source: Path, target: Path) -> None:
-    """Move all files below a folder, but for those that are there already, as code may be."""
+def _move_files(source: Path, target: Path) -> None:
+    """Move all files below a folder, except those the target has already, such as own code."""
     for file in [each for each in source.rglob("*") if each.is_file()]:
         place = target / file.relative_to(source)
         if not (place.is_file() and filecmp.cmp(file, place, shallow=False)):
@@ -98,10 +98,10 @@ def _heading(folder: Path) -> str:
     )
 
 
-def _settings(
+def _settings_of_file(
     study: Study, kinds: list[str], folder: Path, family: str, arch: Settings
 ) -> Settings:
-    """Return the study as a file says it, with paths from where the folder lies."""
+    """Return the settings for the study's file, with paths to weights and images in `folder`."""
     settings = yaml.safe_load(yaml.safe_dump(study.settings, sort_keys=False))
     (name,) = settings["models"]
     model = settings["models"][name]
@@ -124,13 +124,10 @@ def _write_images(images: Split, path: Path) -> None:
     np.savez(path, **arrays)
 
 
-# How the network is built again.
-
-
-def _arch(
+def _how_to_build(
     network: nn.Module, folder: Path, make: Make | None, keywords: Mapping[str, Any]
 ) -> tuple[str, Settings]:
-    """Return the family and the `arch` of a network."""
+    """Return the family and the `arch` that build the network again; copy its code to `folder`."""
     described = getattr(network, "pretrained_cfg", None) or {}
     if make is None and described.get("architecture"):
         kept = {key: value for key, value in keywords.items() if key not in OF_THE_DATA}
@@ -140,7 +137,7 @@ def _arch(
     module = sys.modules[maker.__module__]
     file = getattr(module, "__file__", None)
     if file is None:
-        write_text(folder / NETWORK, _of_notebook(module, maker.__name__))
+        write_text(folder / NETWORK, _module_of_notebook(module, maker.__name__))
         return "python", {"file": NETWORK, **named}
     own = OwnCode(Path(file).resolve(), maker.__module__)
     if own.is_installed or own.root.name in INSTALLED:
@@ -152,8 +149,8 @@ def _arch(
     return "python", {"file": str(own.file.relative_to(own.root)), **named}
 
 
-def _of_notebook(module: Any, name: str) -> str:
-    """Return the imports, the classes and the functions of a notebook as the source of a module."""
+def _module_of_notebook(module: Any, name: str) -> str:
+    """Write a module out of the imports, definitions and constants of a notebook's cells."""
     cells = getattr(module, "In", None)
     if cells is None:
         raise VitscopeError(
@@ -169,7 +166,7 @@ def _of_notebook(module: Any, name: str) -> str:
 
 
 def _definitions(cell: str) -> Iterator[tuple[str, str]]:
-    """Yield what a cell imports and defines, by name, and constants that stand there as such."""
+    """Yield name and source of each import, class, function and literal constant of a cell."""
     lines = cell.splitlines()
     plain = "\n".join("" if line.lstrip()[:1] in ("%", "!", "?") else line for line in lines)
     try:
@@ -195,8 +192,10 @@ def _is_literal(node: ast.expr) -> bool:
     return True
 
 
-def _prove(file: Path, study: Study, network: nn.Module, images: Split, arch: Settings) -> None:
-    """Refuse a study whose network is another one, by what it makes of the first images."""
+def _prove_same_outputs(
+    file: Path, study: Study, network: nn.Module, images: Split, arch: Settings
+) -> None:
+    """Build the network from the study; refuse if its outputs for the first images differ."""
     (model,) = study.models.values()
     batch = images.normalize(slice(PROOFS), model.mean, model.std)
     logits = model.classes is not None
@@ -224,7 +223,7 @@ def _prove(file: Path, study: Study, network: nn.Module, images: Split, arch: Se
         raise VitscopeError(
             f"The network cannot be built again as {arch} says ({reason.rstrip('.')}): give make=, "
             f"the function or class that returns it, and the keywords that it takes."
-            f"{_example(network)}"
+            f"{_example_of_make(network)}"
         )
 
 
@@ -232,7 +231,7 @@ def _nearly_same(ours: Array, theirs: Array) -> bool:
     return ours.shape == theirs.shape and np.allclose(ours, theirs, rtol=1e-4, atol=1e-5)
 
 
-def _example(network: nn.Module) -> str:
+def _example_of_make(network: nn.Module) -> str:
     """Show what to give for a network of Hugging Face, which is built from a configuration."""
     config: Any = getattr(network, "config", None)
     if not hasattr(config, "to_diff_dict"):
@@ -250,7 +249,7 @@ def _example(network: nn.Module) -> str:
 
 
 def returned_again(file: Path, images: torch.Tensor) -> list[torch.Tensor]:
-    """Return what the one network of a study does, built from its description and weights."""
+    """Build the network of a study from its description and weights; return its outputs."""
     study = load_study(file)
     ((name, model),) = study.models.items()
     network = study.network(name)
@@ -263,7 +262,7 @@ def returned_again(file: Path, images: torch.Tensor) -> list[torch.Tensor]:
 
 
 def main() -> None:
-    """Do so; what is wrong ends in one sentence."""
+    """Write the outputs of a saved network to a file; exit with one sentence if it fails."""
     study, images, returned = map(Path, sys.argv[1:])
     try:
         made = returned_again(study, torch.from_numpy(np.load(images)))

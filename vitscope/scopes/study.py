@@ -19,7 +19,7 @@ from vitscope.studies.checks import check_view
 from vitscope.studies.loading import analysis_schema, study_schema
 from vitscope.studies.resolving import build_study
 
-# What messages call the place of these settings.
+# Error sentences name it where they would name the file of a study.
 WHERE = "look"
 FAMILY = "python"
 IMAGES, WEIGHTS = "images.npz", "weights.safetensors"
@@ -35,41 +35,43 @@ def describe_study(
     loss: Mapping[str, Any] | None,
     analysis: Mapping[str, Any] | None,
 ) -> Study:
-    """Return the study of a network that is measured on images in memory, in every figure."""
-    own = _checked(analysis or {}, analysis_schema(), "analysis")
+    """Return a study of a network and images in memory that has every figure of one network."""
+    own = _checked_settings(analysis or {}, analysis_schema(), "analysis")
     model: Settings = {
         "label": name,
         "family": FAMILY,
         "data": DATASET,
         "checkpoint": {"path": WEIGHTS},
         "arch": {},
-        "norms": _checked(norms, schema_of(Model)["properties"]["norms"], "norms"),
+        "norms": _checked_settings(norms, schema_of(Model)["properties"]["norms"], "norms"),
     }
     if points is not None:
         listed = [dict(point) for point in points]
-        model["points"] = _checked(listed, schema_of(Model)["properties"]["points"], "points")
+        model["points"] = _checked_settings(
+            listed, schema_of(Model)["properties"]["points"], "points"
+        )
     if output is not None:
         model["output"] = output
     images = len(stored.split)
     settings: Settings = {
         "title": f"{name}, looked at in memory",
-        "data": {DATASET: _dataset(stored)},
+        "data": {DATASET: _settings_of_images(stored)},
         "models": {name: model},
         "figures": {
             kind: {"kind": kind, "models": [name]}
             for kind, drawn in registry.kinds().items()
             if not (registry.declared(drawn.measure).of_pairs or drawn.by_epoch)
         },
-        "analysis": _fitting(own, images),
+        "analysis": _fit_to_images(own, images),
     }
     if loss is not None:
-        settings["loss"] = _checked(dict(loss), schema_of(Loss), "loss")
+        settings["loss"] = _checked_settings(dict(loss), schema_of(Loss), "loss")
     fill(settings, study_schema())
     return build_study(name, Path(WHERE), settings)
 
 
 def describe_video(settings: Mapping[str, Any]) -> Settings:
-    """Return what a video shows, as a study says it."""
+    """Check the settings of a video as a study's, and return them."""
     schema = schema_of(Video)
     own = {key: schema["properties"][key] for key in settings}
     check("video", dict(settings), {**schema, "properties": own, "required": []})
@@ -78,19 +80,19 @@ def describe_video(settings: Mapping[str, Any]) -> Settings:
 
 
 def check_size(size: ImageSize | None) -> ImageSize | None:
-    """Return the size of images as a study says it; a caller may give a tuple."""
+    """Check the size of images as a study's, and return it; a tuple becomes a list."""
     given = [*size] if isinstance(size, tuple) else size
     rules = schema_of(Dataset)["properties"]["image_size"]
-    return None if given is None else _checked(given, rules, "image_size")
+    return None if given is None else _checked_settings(given, rules, "image_size")
 
 
-def _checked(settings: Any, schema: Schema, key: str) -> Any:
+def _checked_settings(settings: Any, schema: Schema, key: str) -> Any:
     copied = deepcopy(settings)
     check(WHERE, copied, schema, within=(key,))
     return copied
 
 
-def _dataset(stored: Stored) -> Settings:
+def _settings_of_images(stored: Stored) -> Settings:
     split = stored.split
     numbered = numbered_names(len(split.classes))
     named = split.classes if split.classes and split.classes != numbered else None
@@ -105,8 +107,8 @@ def _dataset(stored: Stored) -> Settings:
     }
 
 
-def _fitting(analysis: Settings, images: int) -> Settings:
-    """Return settings that take all images where the caller says nothing, and no more than all."""
+def _fit_to_images(analysis: Settings, images: int) -> Settings:
+    """Fill the settings of measures so that they take all images, unless the caller sets fewer."""
     analysis.setdefault("images", images)
     if analysis["images"] > images:
         raise VitscopeError(

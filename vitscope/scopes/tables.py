@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from vitscope.claims.points import Published
 
 
-# How fine figures are on a screen; files have the resolution of the style.
+# The resolution on a screen; files have the resolution of the style.
 DOTS_PER_INCH = 150
 # Tables beside those of measures.
 OTHERS = ("blocks", "predictions")
@@ -47,7 +47,7 @@ OTHERS = ("blocks", "predictions")
 class Tables:
     """Tables of one or several networks, by name or as attributes: `scope.feature_variance`."""
 
-    # Subclasses say whose tables there are, and where they come from.
+    # Set by subclasses, which implement `table` and `available` too.
     members: Sequence[Member]
 
     def table(self, name: str) -> pd.DataFrame:
@@ -59,11 +59,11 @@ class Tables:
         raise NotImplementedError
 
     def own(self) -> dict[str, Any]:
-        """Return what was measured by functions of the user, by their names: the calls of them."""
+        """Return the names of the user's functions that have measured, and how each was called."""
         return {}
 
     def __getattr__(self, name: str) -> pd.DataFrame:
-        # Copy, pickle, pandas and notebooks look for names that begin so.
+        # Copy, pickle, pandas and notebooks look for names with an underscore.
         if name.startswith("_") or "members" not in vars(self):
             raise AttributeError(name)
         if name not in (*registry.names(), *OTHERS, *self.own()):
@@ -90,8 +90,8 @@ class Tables:
     def plot(self, kind: str, ax: "Axes | None" = None, **options: Any) -> "Figure":
         """Draw a figure of a kind, as the workflow does, and save nothing.
 
-        With `ax` it is drawn there, if it has a single panel. `options` are keys of the kind, as
-        `over=True` for `attention_heads`.
+        With `ax` it is drawn there, if it has a single panel. `options` are keys of the kind, such
+        as `over=True` for `attention_heads`.
         """
         known = () if kind in self.own() else _kind_of_figure(kind).option_keys
         for name in options:
@@ -140,7 +140,7 @@ class Tables:
     def claims(self, *kinds: str) -> pd.DataFrame:
         """Return what the paper claims, what was measured, and whether the claim holds.
 
-        For some kinds of figures, or for all that need only a few passes of the images.
+        Covers the given kinds of figures, or else all that need only a few passes of the images.
         """
         # Kinds that show one measure in several ways make the same claims.
         counted = self.counted(*kinds).drop_duplicates(["model", "versus", "claim"])
@@ -148,7 +148,7 @@ class Tables:
         return findings(counted, labels)
 
     def counted(self, *kinds: str) -> pd.DataFrame:
-        """Return the same as a table of the workflow, `claims`."""
+        """Return the claims of some kinds of figures as the workflow's table `claims`."""
         chosen = kinds or self._quick_kinds()
         rows = [self._counted(kind) for kind in chosen]
         return add_recipes(joined(CLAIMS, [each for each in rows if each is not None]), {})
@@ -175,7 +175,7 @@ class Tables:
         return []
 
     def _picture(self, member: Member) -> str:
-        """Return a picture of where a network is read, for a page."""
+        """Draw where a network is read, as SVG."""
         from vitscope.drawing.network import plot
         from vitscope.drawing.saving import style
 
@@ -187,7 +187,7 @@ class Tables:
         return drawn.getvalue().decode()
 
     def _repr_html_(self) -> str:
-        """Return where the networks are read, as a table and a picture each."""
+        """Show in a notebook where each network is read: a picture and a table of cut points."""
         columns = ["index", "name", "kind", "stage", "channels", "height", "width"]
         blocks = self.table("blocks")
         parts = []
@@ -217,7 +217,7 @@ def drawn(
     ax: "Axes | None",
     options: Mapping[str, Any],
 ) -> "Figure":
-    """Draw a figure of a kind from its tables, in axes that are given, or else on its own."""
+    """Draw a figure of a kind from its tables, in the given axes or as a figure of its own."""
     from vitscope.drawing.figure import draw
 
     shown = _kind_of_figure(kind)
@@ -231,7 +231,7 @@ def drawn(
 
 
 def draw_in(kind: str, ax: "Axes | None", plot: "Callable[[], Figure]") -> "Figure":
-    """Draw a figure in axes that are given, or else on its own."""
+    """Call `plot` in the style of figures; it draws in the given axes or a figure of its own."""
     from vitscope.drawing.panels import drawing_in
     from vitscope.drawing.saving import style
 
@@ -258,7 +258,7 @@ def _kind_of_figure(name: str) -> Any:
 
 
 def _show_in_notebooks() -> None:
-    """Tell a notebook how figures look; where pyplot was imported, it knows and does as it is set.
+    """Register how a notebook renders figures, unless pyplot has done so.
 
     Figures are drawn without pyplot, which would keep each of them until it is closed.
     """
@@ -270,10 +270,10 @@ def _show_in_notebooks() -> None:
         return
     pictures = shell.display_formatter.formatters["image/png"]
     if Figure not in pictures:
-        pictures.for_type(Figure, _render)
+        pictures.for_type(Figure, _render_png)
 
 
-def _render(figure: "Figure") -> bytes:
+def _render_png(figure: "Figure") -> bytes:
     drawn = BytesIO()
     figure.savefig(drawn, format="png", dpi=figure.dpi, bbox_inches="tight")
     return drawn.getvalue()
@@ -310,7 +310,7 @@ class Made(Tables):
         """Draw a figure of the study by its name, or a kind of figure with all models of the study.
 
         Nothing is saved. With `ax` it is drawn there, if it has a single panel. `options` are keys
-        of the kind, as `over=True` for `attention_heads`.
+        of the kind, such as `over=True` for `attention_heads`.
         """
         if kind not in self.study.figures:
             return super().plot(kind, ax, **options)
@@ -325,7 +325,7 @@ class Made(Tables):
         return drawn(figure.kind, tables, members, self._published(figure), moments, ax, options)
 
     def _paths(self, name: str) -> dict[str, Path]:
-        """Return the files of a table by the models, or pairs of them, that they are of."""
+        """Return the files of a table, each by its model or pair of models, as the study lists."""
         if name == "predictions":
             split = self.study.analysis.split
             found = {
@@ -337,7 +337,7 @@ class Made(Tables):
         return {each: found[each] for each in (*order, *sorted(found.keys() - {*order}))}
 
     def _of_subjects(self, name: str, subjects: Sequence[str]) -> pd.DataFrame:
-        """Return the rows of a table of some models, or pairs of them."""
+        """Return the rows of a table for some models, or pairs of models."""
         paths = self._paths(name)
         missing = [subject for subject in subjects if subject not in paths]
         if missing or not paths:
@@ -373,21 +373,21 @@ def read(folder: Path | str, study: Path | str | None = None) -> Made:
             f"There is no {RECORD} in {folder}, which says what the study is: make all of it, or "
             f"give study=, the path of its file."
         )
-    settings = _without_own(_recorded(record))
+    settings = _without_own(_settings_of_run(record))
     return Made(add_moments(build_study(settings.pop("name"), record, settings)), place)
 
 
 def _without_own(settings: Settings) -> Settings:
-    """Return settings without measures of the user's own, whose files may be elsewhere by now."""
+    """Return settings without the user's own measures, whose files may have moved since."""
     own = settings.pop("measures", {})
     shown = {name: each for name, each in settings["figures"].items() if each["kind"] not in own}
     return settings | {"figures": shown}
 
 
-def _recorded(record: Path) -> Settings:
-    """Return the study that the record of a run holds, word for word."""
+def _settings_of_run(record: Path) -> Settings:
+    """Return the settings of the study that the record of a run holds."""
     try:
-        # Not as strictly as a study is read, which people write.
+        # A program wrote the record, so that the checks for files that people write are not needed.
         settings: Settings = yaml.safe_load(record.read_text(encoding="utf-8"))["study"]
     except (OSError, ValueError, TypeError, LookupError, yaml.YAMLError) as error:
         raise VitscopeError(

@@ -546,9 +546,9 @@ NOT_AUGMENTED: Settings = {
 
 @dataclass(frozen=True, kw_only=True)
 class Loss:
-    """How the loss is measured of networks that were trained elsewhere.
+    """How the loss of networks that were trained elsewhere is measured.
 
-    It is for landscapes, Hessians and the fit; without it, the loss is measured as the recipe says.
+    Landscapes, Hessians and the fit use it; without it, the loss is measured as the recipe says.
     """
 
     weight_decay: float = required("Weight decay of their training; 0 for none.", minimum=0)

@@ -6,11 +6,11 @@ from pathlib import Path
 from typing import Any
 
 INIT, WARMUP = "init", "warmup"
-# The last one is the checkpoint of its model.
+# The last snapshot is the checkpoint of its model.
 END = "end"
-# A folder beside these holds the snapshots after the epochs that a recipe lists.
+# The folder, beside the snapshots above, of those after the epochs that a recipe lists.
 EPOCHS = "epochs"
-# Beside them are the training's table, and a folder with what it needs to resume.
+# The training's table, and the folder with what it needs to resume, are beside them, too.
 HISTORY_FILE, UNFINISHED = "history.parquet", "unfinished"
 
 

@@ -47,7 +47,7 @@ def build_study(name: str, path: Path, settings: Settings) -> Study:
 
 
 def _with_options(figure: Settings) -> Settings:
-    """Return a figure with the models of its pairs, and its options apart from the other keys."""
+    """Collect the models of a figure's pairs, and move the keys of its kind to `options`."""
     shared = schema_of(Figure)["properties"]
     options = {key: value for key, value in figure.items() if key not in shared}
     models = [*dict.fromkeys(chain(*figure.get("pairs", [])))]
@@ -55,7 +55,10 @@ def _with_options(figure: Settings) -> Settings:
 
 
 def look_up_kind(figure: Figure, where: object, key: str, measures: Registry = BUILT_IN) -> Figure:
-    """Return a figure with what its kind says of it; `where` and `key` are its place."""
+    """Refuse an unknown kind or option of a figure; fill in the tables and measures of its kind.
+
+    Errors name `where` and `key` as its place.
+    """
     kinds = measures.kinds()
     if figure.kind not in kinds:
         raise unknown(where, f"{key}.kind", figure.kind, kinds)
@@ -77,9 +80,9 @@ def look_up_kind(figure: Figure, where: object, key: str, measures: Registry = B
 
 
 def add_moments(study: Study) -> Study:
-    """Return a study with a model for each moment of training that its figures by epoch show.
+    """Add a model to a study for each moment of training that its figures by epoch show.
 
-    Each is measured like any model.
+    It is measured like any model.
     """
     models, figures = dict(study.models), dict(study.figures)
     for name, figure in study.figures.items():

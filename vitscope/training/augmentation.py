@@ -32,7 +32,10 @@ Finish = Mix
 def augmentation(
     recipe: Recipe, mean: list[float], size: Sequence[int]
 ) -> Callable[[Images], Pixels]:
-    """Return the first half: it turns images, each (H, W, C), into a batch of one size."""
+    """Return the first half of augmentation, which crops, moves and repaints images, (H, W, C).
+
+    It returns them as a batch of one size.
+    """
     crop = cropping(recipe["crop"], size)
     repaint = [randaugment(recipe["randaugment"], mean), jitter(recipe["color_jitter"])]
 
@@ -119,7 +122,7 @@ def _reflect(places: npt.NDArray[np.int64], size: int) -> npt.NDArray[np.int64]:
 def finishing(
     recipe: Recipe, classes: int, mean: Sequence[float], std: Sequence[float], device: torch.device
 ) -> Finish:
-    """Return the second half, for batches on a device: it normalizes, erases and mixes."""
+    """Return the second half of augmentation, which normalizes, erases and mixes a batch."""
     erase, mix = erasing(recipe, device), mixing(recipe, classes)
     center, spread = (torch.tensor(each, device=device).view(-1, 1, 1) for each in (mean, std))
 

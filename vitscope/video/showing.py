@@ -41,14 +41,14 @@ Map = npt.NDArray[np.float64]
 
 # Enlarge panels by a whole factor until they are at least this many pixels wide.
 _LEAST_SIDE = 160
-# Shares of the shorter side of a panel: text, the space between panels; of its width: the bar.
+# Text and the space between panels, as shares of a panel's shorter side; the bar, of its width.
 _TEXT, _GAP, _BAR_WIDTH = 0.07, 0.04, 0.7
 _SMALLEST_TEXT = 12
 _PAPER, _INK = "white", "black"
 
 
 class Scale(NamedTuple):
-    """What the darkest and the brightest colour mean, and what is shown."""
+    """The texts at both ends of a colour bar, and its label, which says what is shown."""
 
     low: str
     high: str
@@ -153,7 +153,7 @@ class Subject:
     device: torch.device
 
     def attention(self) -> tuple[list[Attention], list[str]]:
-        """Return the network's attention, and what of it cannot be read."""
+        """Return the network's attention, and sentences on attention that cannot be read."""
         where = f"models.{self.model}"
         return attention_in(self.network, self.settings, self.cut_points, where)
 
@@ -235,7 +235,7 @@ def show(
     where: str,
     say: Say = print,
 ) -> list[str]:
-    """Write a video of what a network looks at; return what of it cannot be read.
+    """Write a video of what a network looks at; return sentences on attention it cannot show.
 
     If the video breaks off, a file whose name says so keeps the part until then, and an error
     names that file. `where` is the section of settings that says what to show.

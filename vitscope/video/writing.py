@@ -18,7 +18,8 @@ from vitscope.errors import VitscopeError, visible
 from vitscope.video.frames import BrokenOffError, Frame, Ticks, write_film, writing_program
 
 FORMATS = ("webp", "gif", "mp4")
-# The most bytes of frames: for a GIF Pillow holds a third; a page begins in the first 4 GB.
+# The most bytes of all frames: each begins in the first 4 GB of a temporary TIFF, and for a GIF
+# Pillow keeps a third of them in memory.
 _MOST_BYTES = {"webp": 4_000_000_000, "gif": 1_000_000_000}
 # The quality of a lossy WebP in percent: maps do not differ visibly from the drawn ones.
 _QUALITY = 90

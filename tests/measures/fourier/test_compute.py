@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 
 from tests.helpers.latents import GoldenLatents, rounded, written
 from tests.measures.fourier.diagonals import log_amplitudes
+from vitscope.claims.intervals import KEPT
 from vitscope.errors import VitscopeError
 from vitscope.measures import slices
-from vitscope.measures.columns import KEPT
 from vitscope.measures.fourier.compute import (
     AMPLITUDES,
     measure_fourier,

@@ -95,7 +95,10 @@ def _late_information_over_half(points: Points) -> Array | None:
 
 
 def _below_anywhere(points: Points) -> Array:
-    """Return how much less far each head in windows looks than queries of the whole image would."""
+    """Subtract each head's distance from that of attention to all keys of the image alike.
+
+    Only heads in several windows count.
+    """
     heads = _heads(points)
     within = heads.where(heads.frame["windows"] > 1)
     found: Array = within["distance_anywhere"] - within[_DISTANCE]

@@ -6,8 +6,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from vitscope.claims.intervals import RESAMPLED
 from vitscope.measures.attention.measure import ATTENTION_PART, VALUES
-from vitscope.measures.columns import RESAMPLED
 from vitscope.measures.given import Parts
 from vitscope.measures.per_image import spread
 
@@ -54,7 +54,7 @@ def of_heads(
     return pd.DataFrame(columns)
 
 
-# The columns that claims are about, and the rows in which.
+# Claims are about these columns, in these rows.
 _CLAIMED = {"distance": MEAN_OF_HEADS, "distance_renormalized": BOTH, "nmi": MEAN_OF_HEADS}
 # The columns that are equal for all images and heads of an attention.
 _OF_ATTENTION = [each for each in ATTENTION_PART.columns if each not in ("image", "head", *VALUES)]

@@ -239,7 +239,10 @@ class Maps:
     def show_heads(
         self, query: Sequence[float] | None, chosen: Sequence[int] | None = None
     ) -> None:
-        """Show some heads, or all, of a query: in pixels, or None for what stands for the image."""
+        """Show some heads, or all, for a query at pixels.
+
+        Without one, take the class token or, if there is none, the mean of all queries.
+        """
         heads = self._heads("heads", range(self.attention.heads) if chosen is None else chosen)
         if query is not None:
             asked = self._query("heads", query, heads)

@@ -219,7 +219,7 @@ class AttentionLowPassSettings:
 
 
 def choose_for_low_pass(case: Case) -> Given:
-    """Depend on which images are measured and how intervals are made."""
+    """Return which images to measure, and the settings of bootstrap intervals."""
     return {"chosen": images_to_show(case), "bootstrap": bootstrap(case)}
 
 
@@ -328,7 +328,7 @@ class AttentionMapsOptions:
 
 
 def choose_for_maps(case: Case) -> Given:
-    """Depend on which images, heads and queries are shown."""
+    """Return which images, heads and queries to show."""
     shows = own_settings(case)
     del shows["images"]
     return {"shows": shows, "chosen": images_to_show(case)}
@@ -403,7 +403,7 @@ class AttentionRolloutOptions:
 
 
 def choose_for_rollout(case: Case) -> Given:
-    """Depend on which images are shown, how heads are combined, and what is discarded."""
+    """Return which images to show, how to combine heads, and how many weights to discard."""
     settings = case.settings
     return {
         "heads": settings.heads,

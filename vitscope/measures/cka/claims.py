@@ -3,9 +3,9 @@
 import pandas as pd
 
 from vitscope.claims.claim import Claim, Evidence, every_model
+from vitscope.claims.intervals import RESAMPLED
 from vitscope.claims.points import Points
 from vitscope.claims.statistics import Found, Statistic, excess, value_of
-from vitscope.measures.columns import RESAMPLED
 
 
 def _within_stages(pairs: Points) -> Found | None:

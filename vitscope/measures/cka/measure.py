@@ -73,7 +73,7 @@ class CkaSettings:
 
 
 def batch_size(case: Case) -> Given:
-    """Depend on how many images make an estimate of the HSIC: all, if they fill no batch."""
+    """Return how many images make one estimate of the HSIC: all, if they fill no batch."""
     return {"batch_size": min(case.settings.batch_size, case.study.images(case.model))}
 
 

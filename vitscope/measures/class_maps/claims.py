@@ -3,9 +3,9 @@
 import pandas as pd
 
 from vitscope.claims.claim import Evidence, Row, attending, claims_of, every_model
+from vitscope.claims.intervals import RESAMPLED
 from vitscope.claims.points import Points
 from vitscope.claims.statistics import Found, Statistic, difference, one_value
-from vitscope.measures.columns import RESAMPLED
 
 _NAMES = {
     "grad_cam": "Grad-CAM",

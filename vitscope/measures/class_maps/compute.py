@@ -12,11 +12,11 @@ from torch.autograd.graph import GradientEdge, get_gradient_edge
 from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.nn.functional import interpolate
 
+from vitscope.claims.intervals import RESAMPLED
 from vitscope.errors import VitscopeError, nearest, quoted
 from vitscope.files.arrays import Array
 from vitscope.measures.attending import list_doubts, over_heads
 from vitscope.measures.attention.maps import Rollout
-from vitscope.measures.columns import RESAMPLED
 from vitscope.measures.given import OnModel
 from vitscope.measures.per_image import spread
 from vitscope.measures.shown import images_shown, name_class

@@ -90,7 +90,7 @@ class ClassMapsSettings:
 
 
 def explained(case: Case) -> Given:
-    """Depend on what is explained about an image, by any measure."""
+    """Return the settings of class maps, which all measures of them share, except `images`."""
     settings = asdict(case.study.section("class_maps", ClassMapsSettings))
     del settings["images"]
     return settings
@@ -123,7 +123,7 @@ FAITHFULNESS_TABLE = Table(
         **resampled_column("area"),
     },
 )
-# The most methods, counting a random map, and the most changes.
+# There are at most this many methods, counting a random map, and this many changes of pixels.
 _METHODS, _CHANGES = 4, 2
 
 

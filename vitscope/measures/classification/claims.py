@@ -16,11 +16,11 @@ from vitscope.claims.claim import (
     local_against_global,
     value_in_row,
 )
+from vitscope.claims.intervals import RESAMPLED
 from vitscope.claims.points import Points
 from vitscope.claims.statistics import Found, Statistic, larger, one_value, smaller, value_of
 from vitscope.files.arrays import Array
 from vitscope.measures.classification.compute import count_decisions, letters_of, shape_share
-from vitscope.measures.columns import RESAMPLED
 from vitscope.measures.per_image import bootstrap_means
 
 # Resamples drawn for a published error, of which only the number of images is known.

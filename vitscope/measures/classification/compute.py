@@ -8,12 +8,12 @@ import numpy.typing as npt
 import pandas as pd
 
 from vitscope.claims.chance import share_interval
+from vitscope.claims.intervals import KEPT, RESAMPLED, TAILS
 from vitscope.data.split import Split
 from vitscope.errors import VitscopeError
 from vitscope.files.arrays import Array
-from vitscope.measures.columns import KEPT, RESAMPLED
 from vitscope.measures.given import OnPredictions
-from vitscope.measures.per_image import TAILS, bootstrap_means
+from vitscope.measures.per_image import bootstrap_means
 from vitscope.measures.scores import calibration, reliability, scores_of
 from vitscope.package_data import PUBLISHED_POINTS
 
@@ -25,7 +25,7 @@ Letters = npt.NDArray[np.str_]
 
 
 def letters_of(decisions: "pd.Series[str]") -> Letters:
-    """Return the decisions of each observer, (observers, images)."""
+    """Split the decisions of each observer, a letter for each image: (observers, images)."""
     return np.array([list(each) for each in decisions])
 
 

@@ -81,7 +81,7 @@ class ClassificationSettings:
 
 
 def count_classes(case: Case) -> Given:
-    """Depend on the number of classes."""
+    """Return the number of classes."""
     return {"classes": case.study.dataset_of(case.model).classes}
 
 

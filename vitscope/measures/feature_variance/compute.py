@@ -5,8 +5,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from vitscope.claims.intervals import RESAMPLED
 from vitscope.files.arrays import Array
-from vitscope.measures.columns import RESAMPLED
 from vitscope.measures.given import OnLatents, Parts
 from vitscope.measures.per_image import part_of, part_of_tokens, spread_of
 from vitscope.measures.slices import measure_slices
@@ -43,7 +43,7 @@ def moments(maps: Array) -> Array:
     flat = maps.reshape(images, channels, height * width)
     means = flat.mean(axis=2, dtype=np.float64)
     centred = flat - means[:, :, None].astype(np.float32)
-    # The means were rounded: this is what they leave.
+    # The means that were subtracted had been rounded, so the mean of what is left is not quite 0.
     rest = centred.mean(axis=2, dtype=np.float64)
     squares = np.vecdot(centred, centred, dtype=np.float64) / (height * width)
     return np.column_stack([(squares - rest**2).mean(axis=1), means])

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from vitscope.claims.intervals import RESAMPLED
 from vitscope.files.arrays import Array
-from vitscope.measures.columns import RESAMPLED
 from vitscope.measures.fourier.plane import (
     BANDS,
     HalfDiagonal,
@@ -181,7 +181,7 @@ def merge_spectrum(parts: Parts, edges: Sequence[float], resamples: int, seed: i
     sizes = zip(points["height"], points["width"], strict=True)
     components = np.stack([Plane(height, width, edges).components for height, width in sizes])
     mean = variances.reshape(shape).mean(axis=0)
-    # In each resample, too, shares are those of the means.
+    # In each resample, too, divide means over images: do not average shares of images.
     ends = spread_of(lambda m: _shares(m.reshape(-1, *shape[1:])), variances, resamples, seed)
     shares = np.stack([_shares(mean), ends.low, ends.high])
     # If only one band has components, its share is 1 for any map and tells nothing.

@@ -90,7 +90,7 @@ COMPONENT = frozenset({"delta_log_amplitude"})
 
 
 def rings_and_bands(case: Case) -> Given:
-    """Depend on whether rings are measured, and where bands end if the whole map is transformed.
+    """Return whether to measure rings, and the edges of bands if the whole map is transformed.
 
     Rings and bands come from one transform of the whole map: one part holds them all, and the
     measure `spectrum` merges the bands. Bands cost nothing extra once rings are measured, and

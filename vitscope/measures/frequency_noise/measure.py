@@ -53,7 +53,7 @@ def sides(frequency: float, width: float, size: int) -> tuple[int, int]:
     middle, half = Fraction(str(frequency)), Fraction(str(width))
     outer, inner = _side(middle + half, size), _side(middle - half, size)
     if outer == inner:
-        # Then twice the width is a step of the plane or, at frequency 0, the width itself.
+        # A width of one step of the plane is enough at every frequency, 0 included.
         enough = -(-20_000 // size) / 10_000
         raise VitscopeError(
             f"analysis.frequency_noise: the ring at {frequency:g} pi with a width of {width:g} pi "

@@ -138,7 +138,7 @@ SHARES = ("batches", "batches_per_job")
 
 
 def choose_batches(case: Case) -> Given:
-    """Depend on which batches of augmented images are measured, and the weight decay."""
+    """Return which batches of augmented images to measure, and the weight decay."""
     settings = case.settings
     return {
         "batches": list(case.steps),
@@ -281,7 +281,7 @@ HESSIAN_DENSITY_TABLE = Table(
 
 
 def choose_probes(case: Case) -> Given:
-    """Depend on the batches and on how the density is estimated."""
+    """Return which batches to measure, and how to estimate the density."""
     settings: HessianSettings = case.settings
     probing = {"probes": settings.density_probes, "steps": settings.density_steps}
     return choose_batches(case) | probing

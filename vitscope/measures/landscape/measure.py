@@ -134,7 +134,7 @@ class Settings:
 
 
 def choose_rows(case: Case) -> Given:
-    """Depend on the settings and the rows of the grid; a weight decay of 0 leaves L2 out."""
+    """Return the settings, the rows of the grid, and the weight decay: 0 leaves L2 out."""
     decay = case.study.weight_decay(case.model) if case.settings.l2 else 0
     rows = [case.steps.start, case.steps.stop]
     return {**whole_settings(case), "rows": rows, "weight_decay": decay}

@@ -14,7 +14,7 @@ _KEEPS_MORE = larger("mean_kept", "accuracy kept")
 
 
 def _no_points(_published: pd.DataFrame) -> pd.DataFrame:
-    """Return no points: of a few shares, no mean over all is known."""
+    """Return no points: a curve published for a few shares does not give the mean over all."""
     return pd.DataFrame(columns=["measure", "value"])
 
 

@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 def orders(seed: int, rows: Sequence[int], draw: int, patches: int) -> Array:
     """Return the patches of each image in random order, (N, patches).
 
-    The order of an image depends on the seed, the draw, the number of patches and on its row in the
-    split, and on nothing else.
+    The order for an image depends only on the seed, the draw, the number of patches and the row of
+    the image in the split.
     """
     words = [
         np.random.Philox(
@@ -37,35 +37,35 @@ def orders(seed: int, rows: Sequence[int], draw: int, patches: int) -> Array:
 
 
 def drop(images: Tensor, order: Array, dropped: int, grid: int, black: Tensor) -> Tensor:
-    """Return images whose first patches in an order are black, as many as are dropped."""
+    """Return images whose patches `order[:, :dropped]` are black."""
     kept = np.ones(order.shape, bool)
     np.put_along_axis(kept, order[:, :dropped], False, axis=1)
     mask = torch.from_numpy(kept).to(images.device).view(-1, 1, grid, 1, grid, 1)
-    cut = _cut(images, grid)
+    cut = _into_patches(images, grid)
     return torch.where(mask, cut, black.to(images).view(-1, 1, 1, 1, 1)).view(images.shape)
 
 
 def shuffle(images: Tensor, order: Array, grid: int) -> Tensor:
-    """Return images whose patches stand in an order, row by row."""
-    cut = _cut(images, grid).permute(0, 2, 4, 1, 3, 5).flatten(1, 2)
+    """Return images whose patches are put in the given order, row by row."""
+    cut = _into_patches(images, grid).permute(0, 2, 4, 1, 3, 5).flatten(1, 2)
     first = torch.arange(len(images), device=images.device)[:, None]
     moved = cut[first, torch.from_numpy(order).to(images.device)]
     placed = moved.reshape(len(images), grid, grid, *moved.shape[2:]).permute(0, 3, 1, 4, 2, 5)
     return placed.reshape(images.shape)
 
 
-def _cut(images: Tensor, grid: int) -> Tensor:
+def _into_patches(images: Tensor, grid: int) -> Tensor:
     """Return images as (N, C, grid, height of a patch, grid, width of a patch)."""
     count, channels, height, width = images.shape
     return images.reshape(count, channels, grid, height // grid, grid, width // grid)
 
 
-# The seed and the number of draws.
+# The keys are `seed` and `draws`.
 Drawn = Mapping[str, int]
 
 
 class Change(NamedTuple):
-    """What is done with the patches of a grid: `none`, so many are `dropped`, all `shuffled`."""
+    """A change of patches: `none`, `dropped` (as many as `dropped` says) or `shuffled` (all)."""
 
     change: str
     grid: int
@@ -78,7 +78,7 @@ def list_changes(
     shuffled_grids: Sequence[int] | None,
     size: ImageSize,
 ) -> list[Change]:
-    """Return the changes of images of a size: those that drop patches, then shufflings."""
+    """Return all changes for images of this size: first those that drop patches, then shuffles."""
     cut = grid_of(grid, size)
     dropped = [Change("dropped", cut, count_dropped(share, cut)) for share in sorted(shares)]
     return dropped + [
@@ -87,9 +87,9 @@ def list_changes(
 
 
 def disturb_by(changes: Sequence[Change], drawn: Drawn, black: "Tensor") -> Disturb:
-    """Return how patches of images are dropped and shuffled.
+    """Return a function that yields, for each draw, the images after each change.
 
-    Of one draw, the patches of a larger share are those of a smaller one and others.
+    Within a draw, a larger share drops all the patches of a smaller share, and more.
     """
 
     grids = {each.grid for each in changes}
@@ -116,7 +116,10 @@ def occlusion_table(
     draws: int,
     bootstrap: Mapping[str, int],
 ) -> pd.DataFrame:
-    """Return the table of one model from the results of `shares_found`."""
+    """Return the table of one model, from whether each image is classified right.
+
+    `clean` is (images), without changes; `shares` is (images, changes), the mean over draws.
+    """
     table = pd.DataFrame([Change("none", 1, 0), *changes])
     found = np.column_stack([clean, shares]).astype(np.float64)
     ends = spread(found, **bootstrap)
@@ -138,18 +141,18 @@ def occlusion_table(
 
 
 def mean_kept(clean: Array, disturbed: Array, resamples: int, seed: int) -> dict[str, Any]:
-    """Return the mean accuracy over disturbances divided by that without, and its interval.
+    """Return the mean accuracy over changes divided by the accuracy without, and its interval.
 
-    Without any accuracy nothing can be kept: NaN; the interval is, if it is so in one resample.
+    The ratio is NaN if the accuracy without changes is 0; so is the interval, if one resample is.
     """
     both = np.column_stack([clean, disturbed.mean(axis=1)])
-    ends = spread_of(_ratios, both, resamples, seed).columns("mean_kept", "kept")
-    value = float(_ratios(both.mean(axis=0, keepdims=True))[0, 0])
+    ends = spread_of(_ratios_kept, both, resamples, seed).columns("mean_kept", "kept")
+    value = float(_ratios_kept(both.mean(axis=0, keepdims=True))[0, 0])
     return {"mean_kept": value} | {name: each[0] for name, each in ends.items()}
 
 
-def _ratios(means: Array) -> Array:
-    """Return the second of two means over the first, (resamples, 1)."""
+def _ratios_kept(means: Array) -> Array:
+    """Divide the second of two means by the first; return (resamples, 1), NaN where that is 0."""
     without, disturbed = means[:, :1], means[:, 1:]
     return np.divide(disturbed, without, out=np.full_like(without, np.nan), where=without > 0)
 

@@ -34,17 +34,17 @@ from vitscope.measures.measure import (
 )
 from vitscope.settings.section import setting
 
-# Of the patches of 16 pixels that most vision transformers cut images of 224 pixels into.
+# Most vision transformers cut 224 pixels into 14 patches of 16.
 FINEST = 14
 
 
 def grid_of(grid: int | None, size: ImageSize) -> int:
-    """Return into how many patches a side is cut, by default into as many as fit, up to 14."""
+    """Return the number of patches along a side; by default the largest that fits, up to 14."""
     return grids_of(None if grid is None else [grid], size)[-1]
 
 
 def grids_of(grids: Sequence[int] | None, size: ImageSize) -> Sequence[int]:
-    """Return the grids that images are cut into, by default all that fit, up to 14."""
+    """Check that equal patches fill the images; by default return all grids that fit, up to 14."""
     height, width = height_and_width(size)
     side = gcd(height, width)
     fitting = [grid for grid in range(2, side + 1) if side % grid == 0]
@@ -60,7 +60,7 @@ def grids_of(grids: Sequence[int] | None, size: ImageSize) -> Sequence[int]:
 
 
 def count_dropped(share: float, grid: int) -> int:
-    """Return how many patches a share is, rounded down; of the decimal that it is written as."""
+    """Return how many patches a share is, rounded down; take the share as the exact decimal."""
     return int(Fraction(str(share)) * grid**2)
 
 
@@ -117,7 +117,7 @@ class Settings:
 
 
 def count_views(case: Case) -> int:
-    """Count a pass of images as they are, and one for every draw of every disturbance."""
+    """Count passes of the images: one without changes, and one for each draw of each change."""
     settings: Settings = case.settings
     size = case.study.dataset_of(case.model).image_size
     grids = grids_of(settings.shuffled_grids, size)

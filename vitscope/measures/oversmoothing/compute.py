@@ -11,7 +11,7 @@ from vitscope.measures.per_image import part_of_tokens
 def token_similarity(maps: Array) -> Array:
     """Return the mean cosine of all pairs of positions for each image of (N, C, H, W).
 
-    A token of zeros has nothing in common with any other.
+    A token of zeros has a cosine of 0 with all others.
     """
     images, channels, height, width = maps.shape
     tokens = maps.reshape(images, channels, height * width).astype(np.float64)
@@ -31,7 +31,10 @@ def measure_token_similarity(given: OnLatents) -> pd.DataFrame:
 
 
 def mean_token_share(maps: Array) -> Array:
-    """Return the share for each image of (N, C, H, W); 0 where all tokens are zeros."""
+    """Return the share of the mean token in the energy of each image, 0 if all tokens are zeros.
+
+    `maps` are (N, C, H, W).
+    """
     energy = np.einsum("nchw,nchw->n", maps, maps, dtype=np.float64)
     means = maps.mean(axis=(2, 3), dtype=np.float64)
     of_mean = np.vecdot(means, means) * (maps.shape[2] * maps.shape[3])

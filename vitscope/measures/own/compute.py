@@ -25,26 +25,26 @@ if TYPE_CHECKING:
 def measure(
     given: Any, file: str, module: str, code: str, keywords: Mapping[str, Any]
 ) -> pd.DataFrame:
-    """Call `measure` of a file: with the maps of each cut point, or once with all that is given.
+    """Call `measure` of a file: for latents with the maps of each cut point, else with `given`.
 
-    `code` is a digest of the file: it is an argument so that a job depends on it.
+    `code` is the digest of the file; it is an argument only so that the job depends on it.
     """
     with running(find_code(file, module), "measure") as own:
         if isinstance(given, OnLatents):
             return measure_maps(own.measure, given.latents, given.first_image, keywords)
-        return _checked(own.measure(given, **keywords), "measure", own.measure)
+        return _check_table(own.measure(given, **keywords), "measure", own.measure)
 
 
 def merge(
     parts: Parts, file: str, module: str, code: str, resamples: int, seed: int
 ) -> pd.DataFrame:
-    """Call `merge` of a file, with the parts, the cut points and how intervals are made."""
+    """Call `merge` of a file, with the parts and the settings of the bootstrap."""
     with running(find_code(file, module), "merge") as own:
-        return _checked(own.merge(parts, resamples=resamples, seed=seed), "merge", own.merge)
+        return _check_table(own.merge(parts, resamples=resamples, seed=seed), "merge", own.merge)
 
 
-def _checked(table: Any, name: str, function: Callable[..., Any]) -> pd.DataFrame:
-    """Refuse what is no table; a function of the user's own returned it."""
+def _check_table(table: Any, name: str, function: Callable[..., Any]) -> pd.DataFrame:
+    """Refuse a result of the user's function that is no table."""
     if not isinstance(table, pd.DataFrame):
         raise VitscopeError(
             f"{place_of(function)}: {name} returned a {type(table).__name__}, allowed: a "
@@ -59,7 +59,7 @@ def measure_maps(
     first_image: int,
     keywords: Mapping[str, Any] | None = None,
 ) -> pd.DataFrame:
-    """Return the rows of a part: one value for each cut point and image of a shard."""
+    """Call a user's function with the maps of each cut point; return a value for every image."""
     values = [
         values_of(function, read_maps(latents, name), name, first_image, keywords or {})
         for name in latents.names
@@ -68,7 +68,7 @@ def measure_maps(
 
 
 def read_maps(latents: Latents, name: str) -> Array:
-    """Return all maps of a cut point, in memory of their own."""
+    """Check all maps of a cut point against their checksum, and copy them into memory."""
     maps = latents.mapped(name)
     latents.check(name, checksum(maps, 0))
     return np.array(as_float(maps, latents.dtype(name)))
@@ -81,9 +81,9 @@ def values_of(
     first_image: int = 0,
     keywords: Mapping[str, Any] | None = None,
 ) -> Array:
-    """Return one number for each image, by a user's function of the maps of a cut point.
+    """Call a user's function with the maps of a cut point; check for one number for each image.
 
-    Only a map of a single position may have none, NaN.
+    Only where maps have a single position may numbers be NaN.
     """
     shape = maps.shape
     where = f"{place_of(function)}: {function.__name__}"
@@ -94,7 +94,7 @@ def values_of(
         raise VitscopeError(
             f"{where} is called with {given}, and does not take them: {error}."
         ) from error
-    except ValueError:  # A builtin does not say what it takes.
+    except ValueError:  # Builtins have no signature.
         pass
     result = function(maps, **(keywords or {}))
     at = f"at the cut point '{name}', whose maps have the shape {shape}"
@@ -120,13 +120,13 @@ def values_of(
 
 
 def place_of(function: Callable[..., Any]) -> str:
-    """Return the file and the line of a function, as messages say it."""
+    """Return the file and the line of a function, for messages."""
     code = getattr(function, "__code__", None)
     return f"{shown(Path(code.co_filename))}, line {code.co_firstlineno}" if code else "measure"
 
 
 def read_claims(runs: Mapping[str, str], table: str) -> Evidence:
-    """Return the claims of a file, which are counted on the table of its measure."""
+    """Run a file; return its `CLAIMS`, to be counted on the table of its measure."""
     file = Path(runs["file"])
     with running(OwnCode(file, runs["module"]), "CLAIMS") as own:
         claims = tuple(own.CLAIMS)
@@ -141,7 +141,7 @@ def read_claims(runs: Mapping[str, str], table: str) -> Evidence:
 def plot(
     table: pd.DataFrame, members: "Sequence[Member]", *, file: str, module: str, code: str
 ) -> "Figure":
-    """Draw a figure by the function of the file; `code` is the digest of the code that it runs."""
+    """Draw a figure with `plot` of the file; `code` is the digest of the code that it runs."""
     from matplotlib.figure import Figure
 
     with running(find_code(file, module), "plot") as own:

@@ -27,21 +27,21 @@ from vitscope.measures.registry import OwnMeasure
 from vitscope.networks.building.own_code import OwnCode, check_call, digest_of, locate, shown
 
 FUNCTION = "measure"
-# What `MEASURE` may say: the rest has to be written in vitscope itself.
-SAID = ("needs", "reads_attention", "about_features", "seconds_per_gb")
-# Folders and files of the results of a study.
+# The fields that `MEASURE` may set; others are for measures in vitscope itself.
+FIELDS = ("needs", "reads_attention", "about_features", "seconds_per_gb")
+# Names of folders and files in the results of a study.
 TAKEN = frozenset(
     {"augmented", "blocks", "buildups", "checkpoints", "claims", "agreement", "corrupted", "data"}
     | {"downloads", "latents", "predictions", "run", "snapshots", "tables", "training"}
 )
-# Seconds for a GB of latents, as long as nothing better is said: an estimate for plans.
+# An estimate for plans, in case `MEASURE` has none.
 SECONDS_PER_GB = 2.0
 
 
 def declare_own(name: str, entry: Mapping[str, Any], folder: Path, where: str) -> OwnMeasure:
-    """Return the measure that a study names; its file is relative to `folder`, the study's.
+    """Read the file of a user's measure without running it, and return the measure.
 
-    `where` is what messages call the entry.
+    Its path is relative to `folder`, the study's; messages call the entry of the study `where`.
     """
     if name in {*registry.names(), *registry.kinds(), *TAKEN}:
         raise VitscopeError(
@@ -84,7 +84,7 @@ def _label(name: str) -> str:
 
 
 class _Defined:
-    """What a file defines at its top, by its source."""
+    """The functions and constants that a file defines at its top level, read from its source."""
 
     def __init__(self, code: OwnCode, where: str) -> None:
         self._file, self._where = shown(code.file), where
@@ -98,7 +98,7 @@ class _Defined:
         self.names = {*functions, *self._values}
 
     def caption(self, name: str) -> str:
-        """Return the docstring as a caption, whose first sentence is its title."""
+        """Turn the docstring into a caption; its first sentence becomes the title."""
         text = self._docstring or f"{_label(name)} by depth."
         summary, _, rest = text.partition("\n\n")
         title, _, more = " ".join(summary.split()).partition(". ")
@@ -106,8 +106,8 @@ class _Defined:
         return "\n\n".join(filter(None, (first, rest)))
 
     def measure(self, name: str) -> Measure:
-        """Return what `MEASURE` says, or a measure of latents, with its tables."""
-        said = self._keywords("MEASURE", SAID)
+        """Build the measure that `MEASURE` describes, by default one of latents."""
+        said = self._keywords("MEASURE", FIELDS)
         needs = said.pop("needs", "latents")
         if needs not in ("latents", "model", "predictions", "network"):
             raise self._refusal(
@@ -137,7 +137,7 @@ class _Defined:
         return Table(name, mean_columns("value", f"{meaning}; mean over images")), part
 
     def _columns(self, constant: str) -> Columns:
-        """Return columns: names, each with the name of a type and, if there is one, a sentence."""
+        """Read columns; a column that has a type but no sentence is described by its name."""
         columns = self._literal(constant, self._values[constant])
         try:
             return {
@@ -150,7 +150,7 @@ class _Defined:
             ) from error
 
     def _keywords(self, constant: str, known: tuple[str, ...]) -> dict[str, Any]:
-        """Return what is said by `NAME = Measure(...)`, or by a dictionary."""
+        """Read the fields set by `NAME = Measure(...)` or a dictionary; refuse unknown fields."""
         value = self._values.get(constant)
         if value is None:
             return {}
@@ -176,5 +176,5 @@ class _Defined:
         return VitscopeError(f"{self._where}: {self._file}, line {line}: {constant}: {why}.")
 
 
-# A field that is renamed is noticed here.
-assert {each.name for each in fields(Measure)} >= {*SAID}
+# If a field is renamed in `Measure`, this fails.
+assert {each.name for each in fields(Measure)} >= {*FIELDS}

@@ -8,16 +8,16 @@ from vitscope.files.arrays import Array
 from vitscope.measures.given import OnNetwork
 from vitscope.networks.attention.found_weights import first_projection
 
-# What can be shown: filters of gray values, or of red, green and blue.
+# Filters can be shown if they are gray, or red, green and blue.
 CHANNELS = (1, 3)
-# A singular value of less than so much of the first is none.
+# Relative to the first singular value; smaller ones count as zero.
 ROUND_OFF = 1e-6
 
 
 def principal_components(filters: Array) -> tuple[Array, Array]:
     """Return the principal components of filters (N, ...), and the share of each in the variance.
 
-    There are as many as directions that the filters differ along.
+    Components without variance are left out.
     """
     flat = filters.reshape(len(filters), -1)
     _, values, directions = np.linalg.svd(flat - flat.mean(axis=0), full_matrices=False)
@@ -38,14 +38,14 @@ def frequencies(filters: Array) -> Array:
 
 
 def scaled(filters: Array) -> tuple[Array, Array, Array]:
-    """Return filters (N, C, H, W) from 0 to 1, by row, column and channel, and what that was."""
+    """Scale filters (N, C, H, W) to 0..1 as (N, H, W, C); return their lowest and highest too."""
     low, high = (end(filters, axis=(1, 2, 3)) for end in (np.min, np.max))
     span = np.where(high > low, high - low, 1)[:, None, None, None]
     values = (filters - low[:, None, None, None]) / span
     return values.transpose(0, 2, 3, 1), low, high
 
 
-def _rows(of: str, filters: Array, count: int) -> pd.DataFrame:
+def _rows_of_filters(of: str, filters: Array, count: int) -> pd.DataFrame:
     values, low, high = scaled(filters)
     _, channels, height, width = filters.shape
     return pd.DataFrame(
@@ -69,17 +69,17 @@ def measure_patch_filters(given: OnNetwork, filters: int, components: int) -> pd
     """Return the first filters of a network, and their first principal components."""
     found = given.find(first_projection)
     weights = found.filters.detach().double().cpu().numpy()
-    _check(given.model, found.module, weights)
+    _check_filters(given.model, found.module, weights)
     directions, shares = principal_components(weights)
-    of_filters = _rows("filter", weights[:filters], len(weights))
-    of_components = _rows("component", directions[:components], len(directions))
+    of_filters = _rows_of_filters("filter", weights[:filters], len(weights))
+    of_components = _rows_of_filters("component", directions[:components], len(directions))
     of_components = of_components.assign(share=shares[:components])
     both = pd.concat([of_filters, of_components], ignore_index=True)
     return both.assign(model=given.model, module=found.module)
 
 
-def _check(model: str, module: str, weights: Array) -> None:
-    """Refuse filters that are no pictures, and values that are none."""
+def _check_filters(model: str, module: str, weights: Array) -> None:
+    """Refuse filters with other than one or three channels, and values that are not finite."""
     if weights.shape[1] not in CHANNELS:
         raise VitscopeError(
             f"models.{model}: the filters of the first layer, '{module}', have {weights.shape[1]} "

@@ -10,8 +10,8 @@ from vitscope.claims.statistics import Found, Statistic, exactly, excess, rank_c
 _FIGURE = "Not in the paper: Dosovitskiy et al. 2021 (Fig. 7, middle) find"
 
 
-def _pairs(rows: pd.DataFrame, _blocks: pd.DataFrame) -> pd.DataFrame:
-    """Return all pairs of positions: their cosine, distance, and whether one line has both."""
+def _pairs_of_positions(rows: pd.DataFrame, _blocks: pd.DataFrame) -> pd.DataFrame:
+    """Return all pairs of positions: cosine, distance, and whether they share a row or column."""
     rows = rows.sort_values(["row", "column"])
     row, column = (rows[name].to_numpy() for name in ("row", "column"))
     cosines = np.stack([np.asarray(each, np.float64) for each in rows["cosines"]])
@@ -66,5 +66,5 @@ CLAIMS_POSITION_SIMILARITY = Evidence(
             "similar embeddings.",
         ),
     ),
-    _pairs,
+    _pairs_of_positions,
 )

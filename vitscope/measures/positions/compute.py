@@ -18,9 +18,9 @@ from vitscope.networks.attention.found_weights import (
 
 
 def similarities(embedding: Array) -> tuple[Array, Array]:
-    """Return the dot products and the cosines of all positions of (C, H, W): (P, P) each.
+    """Return dot products and cosines of all pairs of positions of (C, H, W): (P, P) each.
 
-    Cosines with a zero are NaN.
+    Cosines with an embedding of zeros are NaN.
     """
     vectors = embedding.reshape(len(embedding), -1).T
     products: Array = vectors @ vectors.T
@@ -62,16 +62,16 @@ def measure_position_similarity(given: OnNetwork, positions: int) -> pd.DataFram
             "row": row,
             "column": column,
             "norm": np.sqrt(products.diagonal()),
-            "to_neighbours": _means(cosines, neighbours(height, width)),
-            "to_others": _means(cosines, others),
+            "to_neighbours": _means_of_chosen(cosines, neighbours(height, width)),
+            "to_others": _means_of_chosen(cosines, others),
             "products": list(products.astype(np.float32)),
             "cosines": list(cosines.astype(np.float32)),
         }
     )
 
 
-def _means(values: Array, chosen: Array) -> Array:
-    """Return the mean of those values of each row that are chosen; NaN where there are none."""
+def _means_of_chosen(values: Array, chosen: Array) -> Array:
+    """Return the mean of the chosen finite values of each row; NaN in a row without any."""
     there = chosen & np.isfinite(values)
     count = there.sum(axis=1)
     total = np.where(there, values, 0).sum(axis=1)
@@ -80,12 +80,12 @@ def _means(values: Array, chosen: Array) -> Array:
 
 def measure_position_bias(given: OnNetwork) -> pd.DataFrame:
     found = given.find(position_biases)
-    rows = [row for layer, bias in enumerate(found) for row in _rows(layer, bias)]
+    rows = [row for layer, bias in enumerate(found) for row in _rows_of_heads(layer, bias)]
     table = pd.DataFrame(rows).assign(model=given.model)
     return table.astype({"head": "Int32"})
 
 
-def _rows(layer: int, bias: PositionBias) -> Iterator[dict[str, Any]]:
+def _rows_of_heads(layer: int, bias: PositionBias) -> Iterator[dict[str, Any]]:
     height, width = bias.values.shape[1:]
     for head, values in enumerate(bias.values):
         yield {
@@ -103,7 +103,7 @@ def _rows(layer: int, bias: PositionBias) -> Iterator[dict[str, Any]]:
 
 
 def _beside(values: Array) -> Array:
-    """Return the values at offsets of one, down or to the right."""
+    """Return the values at offsets of one position: up, down, left and right."""
     row, column = np.indices(values.shape) - np.array(values.shape)[:, None, None] // 2
     beside: Array = values[abs(row) + abs(column) == 1]
     return beside

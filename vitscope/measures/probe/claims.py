@@ -4,6 +4,7 @@ import numpy as np
 import pandas as pd
 
 from vitscope.claims.claim import Claim, Evidence, attending, every_model
+from vitscope.claims.intervals import RESAMPLED
 from vitscope.claims.points import Points
 from vitscope.claims.statistics import (
     Found,
@@ -12,12 +13,11 @@ from vitscope.claims.statistics import (
     rank_correlation,
     value_of,
 )
-from vitscope.measures.columns import RESAMPLED
 from vitscope.measures.probe.measure import LINEAR, MEAN, PIXELS, POSITION, PREFIX
 
 
-def _measured(rows: pd.DataFrame, _blocks: pd.DataFrame) -> pd.DataFrame:
-    """Return the accuracy of linear probes of both vectors, in columns, at each cut point."""
+def _linear_accuracies(rows: pd.DataFrame, _blocks: pd.DataFrame) -> pd.DataFrame:
+    """Return the accuracy of linear probes at each cut point: columns `mean` and `prefix`."""
     linear = rows[rows["by"] == LINEAR].sort_values("index")
     points = linear[["index", "depth", "images"]].drop_duplicates("index")
     for of in (MEAN, PREFIX):
@@ -28,9 +28,9 @@ def _measured(rows: pd.DataFrame, _blocks: pd.DataFrame) -> pd.DataFrame:
 
 
 def _lead_with_depth(points: Points) -> Found | None:
-    """Find whether the prefix token comes up to the mean token."""
+    """Correlate depth with the accuracy on the prefix token minus that on the mean token."""
     both = points.known(PREFIX).known(MEAN)
-    # In images: leads that differ by the rounding of their shares are equal.
+    # Count images, so that leads that differ only by rounding are equal.
     lead = np.rint((both[PREFIX] - both[MEAN]) * both["images"])
     return rank_correlation(both["depth"], lead)
 
@@ -63,18 +63,18 @@ CLAIMS_PROBE = Evidence(
             "token before the last layers, and more from the mean of the other tokens.",
         ),
     ),
-    _measured,
+    _linear_accuracies,
 )
 
 
 def _least_difference(points: Points) -> Found | None:
-    """Find the lesser of both differences where there are the most outliers."""
+    """Find the smaller difference of both targets at the cut point with the most outliers."""
     known = points.known("difference")
     targets = known.frame.groupby("index")["target"].transform("nunique")
     both = known.where(targets == len({POSITION, PIXELS}))
     if not len(both):
         return None
-    # Both targets have as many outliers; the first cut point of the most.
+    # Both targets have the same number of outliers; the first cut point wins a tie.
     index, outliers = (both.frame[name].to_numpy() for name in ("index", "outliers"))
     there = both.where(index == index[outliers.argmax()])
     return value_of(there["difference"].min(axis=1))

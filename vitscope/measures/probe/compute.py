@@ -20,21 +20,24 @@ from vitscope.measures.probe.measure import MEAN, PREFIX, TOKEN
 from vitscope.networks.finding.capture import reading
 from vitscope.networks.finding.cut_points import CutPoint
 
-# Means of pixels along each side of a cell.
+# A cell is described by up to 4 x 4 means of its pixels.
 DETAIL = 4
 _NO_PIXELS = np.empty(0, np.float32)
 
 
 def places_of(first: int, images: int, tokens: int) -> Array:
-    """Return where tokens of images are taken, from 0 to 1: (images, tokens, 2).
+    """Draw places of tokens in images, from 0 to 1: (images, tokens, 2).
 
-    The places of an image depend on its number, and on nothing else.
+    The places in an image depend on its number, `first` and on, and the number of tokens only.
     """
     return np.random.default_rng(0).random((first + images, tokens, 2))[first:]
 
 
 def cells_of(images: Tensor, grid: tuple[int, int], rows: Tensor, columns: Tensor) -> Tensor:
-    """Return the pixels of cells (N, T) of a grid over images: (N, T, colours * means)."""
+    """Return means of pixels in the cells at `rows`, `columns` (N, T) of a grid over images.
+
+    They are (N, T, colours * means).
+    """
     (height, width), size = grid, images.shape[2:]
     down, across = (max(1, min(DETAIL, n // m)) for n, m in zip(size, grid, strict=True))
     small = adaptive_avg_pool2d(images, (height * down, width * across))
@@ -44,7 +47,7 @@ def cells_of(images: Tensor, grid: tuple[int, int], rows: Tensor, columns: Tenso
 
 
 class _Vectors:
-    """Takes the vectors of all images of a part at all cut points."""
+    """Collects the vectors of all images of a part at all cut points."""
 
     def __init__(self, given: OnModel, known: pd.DataFrame, places: Array) -> None:
         self._points, self._known = given.cut_points, known
@@ -53,15 +56,15 @@ class _Vectors:
         self.tables: list[pd.DataFrame] = []
 
     def begin(self, batch: Tensor) -> None:
-        """Let what is read from now on be of these images."""
+        """Start a batch: `read` is called with feature maps of these images from now on."""
         self._first, self._batch = self._first + len(self._batch), batch
 
     def read(self, index: int, tensor: Tensor) -> None:
-        """Take the vectors at a cut point."""
+        """Add the mean, prefix token and drawn tokens at a cut point; refuse values not finite."""
         point, known = self._points[index], self._known[self._first :][: len(self._batch)]
         maps = point.layout.to_nchw(tensor).float()
         if not bool(maps.isfinite().all()):
-            raise _spoiled(point, known["image"], maps)
+            raise _not_finite(point, known["image"], maps)
         self._add(known.assign(of=MEAN, token=0), index, maps.mean((2, 3)))
         prefix = point.layout.first_prefix(tensor)
         if prefix is not None:
@@ -81,26 +84,26 @@ class _Vectors:
         vectors = maps[each, :, rows, columns]
         for token in range(places.shape[1]):
             found: dict[str, Any] = {
-                "row": (_array(rows[:, token]) + 0.5) / grid[0],
-                "column": (_array(columns[:, token]) + 0.5) / grid[1],
-                "norm": _array(norms[:, token]),
-                "pixels": list(_array(pixels[:, token])),
+                "row": (_to_array(rows[:, token]) + 0.5) / grid[0],
+                "column": (_to_array(columns[:, token]) + 0.5) / grid[1],
+                "norm": _to_array(norms[:, token]),
+                "pixels": list(_to_array(pixels[:, token])),
             }
             self._add(known.assign(of=TOKEN, token=token, **found), index, vectors[:, token])
 
     def _add(self, rows: pd.DataFrame, index: int, vectors: Tensor) -> None:
-        found: dict[str, Any] = {"index": index, "vector": list(_array(vectors))}
+        found: dict[str, Any] = {"index": index, "vector": list(_to_array(vectors))}
         if "pixels" not in rows:
             found |= dict.fromkeys(("row", "column", "norm"), np.nan)
             found["pixels"] = [_NO_PIXELS] * len(rows)
         self.tables.append(rows.assign(**found))
 
 
-def _array(values: Tensor) -> Array:
+def _to_array(values: Tensor) -> Array:
     return values.cpu().numpy()
 
 
-def _spoiled(point: CutPoint, images: pd.Series, maps: Tensor) -> VitscopeError:
+def _not_finite(point: CutPoint, images: pd.Series, maps: Tensor) -> VitscopeError:
     image = images.iloc[int((~maps.isfinite()).flatten(1).any(1).int().argmax())]
     return VitscopeError(
         f"The feature map at {point.name} is not finite for image {image}: check the checkpoint "
@@ -111,7 +114,7 @@ def _spoiled(point: CutPoint, images: pd.Series, maps: Tensor) -> VitscopeError:
 def measure_probe(
     given: OnModel, shard: int, selection: Mapping[str, Any], tokens: int
 ) -> pd.DataFrame:
-    """Return the vectors of the images of a shard at all cut points, and what is known of these."""
+    """Return the vectors of a shard's images at all cut points, with labels and predictions."""
     network = given.network.eval().to(given.device)
     rows = shard_rows(len(given.images), shard, **selection)
     first = shard * selection["shard_size"]

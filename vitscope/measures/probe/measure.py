@@ -95,7 +95,7 @@ PROBE_PART = Table(
 )
 
 
-# Parts of the images, of which each is read by what is fitted on the others.
+# A probe reads one fold of the images after it was fitted on the others.
 FOLDS = 5
 
 

@@ -16,11 +16,11 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
+from vitscope.claims.intervals import KEPT, RESAMPLED, TAILS
 from vitscope.errors import VitscopeError
 from vitscope.files.arrays import Array
-from vitscope.measures.columns import KEPT, RESAMPLED
 from vitscope.measures.given import Parts
-from vitscope.measures.per_image import TAILS, bootstrap_means, spread
+from vitscope.measures.per_image import bootstrap_means, spread
 from vitscope.measures.probe.measure import (
     FOLDS,
     LINEAR,
@@ -34,25 +34,25 @@ from vitscope.measures.probe.measure import (
 
 Numbers = npt.NDArray[np.int64]
 
-# What is added to the variance of each channel, which is 1: the choice of penalties.
+# Penalties to choose from; each is added to the variance of every channel, which is 1.
 PENALTIES = tuple(10.0**power for power in range(-6, 3))
-# Of the mean square of a channel: where its variance is no more than this, it is rounding.
+# A variance of at most this times the square of the channel's mean is rounding.
 ALIKE = float(np.finfo(np.float32).eps) ** 2
-# What cosines are divided by in votes, and how many vectors vote or are voted on at once.
+# Votes are exp(cosine / TEMPERATURE); AT_ONCE vectors are voted on at a time.
 TEMPERATURE, AT_ONCE = 0.07, 1024
-# Of a cosine; what is behind them is rounding.
+# Decimals of a cosine; later ones are rounding.
 DIGITS = 9
 
 
 def folds_of(images: int) -> Numbers:
-    """Deal images to folds of one size, at random; the number of an image says which is its."""
+    """Return the fold of each image: folds are random, and differ in size by one at most."""
     return np.random.default_rng(0).permutation(images) % FOLDS
 
 
 def by_cut_point(tables: Iterable[pd.DataFrame], of: Iterable[str]) -> Iterator[pd.DataFrame]:
-    """Yield the rows of some vectors of all parts at each cut point, in the order of images.
+    """Yield for each cut point its rows of the wanted vectors from all parts, in order of images.
 
-    One part is in memory, and then one cut point: the others wait on disk.
+    Only one part, and later one cut point, is in memory: the others are in a temporary folder.
     """
     wanted = [*of]
     with TemporaryDirectory(prefix="vitscope-") as folder:
@@ -69,9 +69,9 @@ def by_cut_point(tables: Iterable[pd.DataFrame], of: Iterable[str]) -> Iterator[
 
 @dataclass(frozen=True, eq=False)
 class Moments:
-    """All that is fitted of vectors and targets: their number, their means, and sums about these.
+    """Number and means of vectors and targets, and sums of their products about the means.
 
-    Those of vectors that were in two groups are the sum of two: about means, few digits are lost.
+    The moments of two groups add up to those of both. About the means, few digits are lost.
     """
 
     count: int
@@ -94,14 +94,17 @@ class Moments:
 
 
 def moments_of(vectors: Array, targets: Array) -> Moments:
-    """Return the moments of vectors (N, C) with targets (N, K), of one or more."""
+    """Return the moments of vectors (N, C) and targets (N, K), N at least 1."""
     centre, mean = vectors.mean(0, dtype=np.float64), targets.mean(0, dtype=np.float64)
     about = vectors - centre
     return Moments(len(vectors), centre, mean, about.T @ about, about.T @ (targets - mean))
 
 
 class Ridge:
-    """Ridge regression with an intercept, of channels scaled to unit variance: for any penalty."""
+    """Ridge regression with an intercept, on channels scaled to unit variance.
+
+    It is decomposed once, so that every penalty is cheap.
+    """
 
     def __init__(self, moments: Moments) -> None:
         self.centre, self.mean = moments.centre, moments.mean
@@ -115,14 +118,14 @@ class Ridge:
         self._along = self._axes.T @ covariances
 
     def predict(self, vectors: Array, penalty: float) -> Array:
-        """Return what is read from vectors, (N, K)."""
+        """Predict the targets (N, K) of vectors."""
         weights = self._axes @ (self._along / (self._values + penalty)[:, None])
         return (vectors - self.centre) @ (weights * self._scale[:, None]) + self.mean
 
 
 @dataclass(frozen=True, eq=False)
 class Read:
-    """What is read from vectors in folds, what is said without looking, and the penalties."""
+    """Predictions for each vector, the means of targets they compare with, and the penalties."""
 
     read: Array
     unseen: Array
@@ -132,10 +135,10 @@ class Read:
 def read_linearly(
     vectors: Array, targets: Array, folds: Numbers, score: Callable[[Array, Array], float]
 ) -> Read:
-    """Read targets (N, K) from vectors (N, C), those of each fold by the others.
+    """Predict targets (N, K) from vectors (N, C); for each fold, fit on the others.
 
-    Of the penalties that one is taken which scores highest on the next fold, fitted without both;
-    of several, the largest.
+    The penalty is the one that scores highest on the next fold when fitted without both folds; the
+    largest wins a tie.
     """
     rows = [np.flatnonzero(folds == fold) for fold in range(FOLDS)]
     moments = [moments_of(vectors[each], targets[each]) for each in rows]
@@ -155,7 +158,7 @@ def read_linearly(
 
 
 def unit(vectors: Array) -> Array:
-    """Return vectors of length 1; zeros stay zeros."""
+    """Scale vectors to length 1; zeros stay zeros."""
     norms = np.linalg.norm(vectors, axis=1, keepdims=True)
     return vectors / np.where(norms == 0, 1, norms)
 
@@ -170,7 +173,7 @@ def votes_of_neighbours(vectors: Array, targets: Array, folds: Numbers, neighbou
         asking = np.flatnonzero(folds == fold)
         for rows in np.split(asking, range(AT_ONCE, len(asking), AT_ONCE)):
             cosines = scaled[rows] @ scaled[others].T
-            # Of vectors that are as near, but for rounding, the first ones.
+            # Among vectors that are equally near but for rounding, the first ones win.
             near = cosines.round(DIGITS) - 10.0**-DIGITS / len(others) * np.arange(len(others))
             nearest = np.argpartition(-near, count - 1, axis=1)[:, :count]
             weights = np.exp(np.take_along_axis(cosines, nearest, 1) / TEMPERATURE)
@@ -187,26 +190,26 @@ def accuracy(found: Array, targets: Array) -> float:
 
 
 def merge_probe(parts: Parts, neighbours: int, resamples: int, seed: int) -> pd.DataFrame:
-    """Return how well classes are read at each cut point of a model."""
+    """Probe classes at each cut point of a model; return the table `probe`."""
     found, right = [], []
     for rows in by_cut_point(parts.tables, (MEAN, PREFIX, TOKEN)):
-        # Of the tokens one: as many vectors as of the others.
+        # Only the first drawn token, so that each kind has one vector for each image.
         for of, vectors in rows[rows["token"] == 0].groupby("of"):
-            for known, each in _of_vectors(vectors, neighbours):
+            for known, each in _probe_classes(vectors, neighbours):
                 found.append({"index": rows["index"].iloc[0], "of": of, **known})
                 right.append(each)
     images = np.stack(right, axis=1).astype(np.float64)
     shares = {"accuracy": images.mean(axis=0)}
     shares |= spread(images, resamples, seed).columns("accuracy")
     table = pd.DataFrame(found).assign(images=len(images), **shares)
-    # No claim is about the others.
+    # Claims are about these only.
     claimed = (table["by"] == LINEAR) & (table["of"] != TOKEN)
     table[_RESAMPLED] = table[_RESAMPLED].where(claimed, None)
     return parts.cut_points.merge(table, on="index", validate="one_to_many")
 
 
-def _of_vectors(rows: pd.DataFrame, neighbours: int) -> Iterator[tuple[dict[str, Any], Array]]:
-    """Yield whether the class of each image is read from one vector of it, in both ways."""
+def _probe_classes(rows: pd.DataFrame, neighbours: int) -> Iterator[tuple[dict[str, Any], Array]]:
+    """Probe classes linearly and by neighbours: yield columns, and whether each image is right."""
     labels, predicted = rows["label"].to_numpy(), rows["predicted"].to_numpy()
     if (labels < 0).any():
         raise VitscopeError(
@@ -228,15 +231,14 @@ def _of_vectors(rows: pd.DataFrame, neighbours: int) -> Iterator[tuple[dict[str,
         yield {**known, "by": by, "penalty": chosen}, read.argmax(1) == numbers
 
 
-# Images that have outliers, from which on something is said of these.
+# With fewer images that have outliers, columns about outliers are null.
 LEAST_IMAGES = 10
 _RESAMPLED_TOKENS = f"difference{RESAMPLED}"
-# Groups of tokens.
 GROUPS = ALL, OTHERS, OUTLIERS = range(3)
 
 
 def merge_probe_tokens(parts: Parts, threshold: float, resamples: int, seed: int) -> pd.DataFrame:
-    """Return what is read of places and pixels at each cut point of a model."""
+    """Probe places and pixels of tokens at each cut point; return the table `probe_tokens`."""
     found, squares = [], []
     for rows in by_cut_point(parts.tables, [TOKEN]):
         targets = {
@@ -244,13 +246,13 @@ def merge_probe_tokens(parts: Parts, threshold: float, resamples: int, seed: int
             PIXELS: np.stack(rows["pixels"].to_list()).astype(np.float64),
         }
         for target, values in targets.items():
-            known, each = _of_target(rows, values, rows["norm"].to_numpy() > threshold)
+            known, each = _probe_target(rows, values, rows["norm"].to_numpy() > threshold)
             found.append({"index": rows["index"].iloc[0], "target": target, **known})
             squares.append(each)
     of_images = np.stack(squares, axis=1)
     images, *shape = of_images.shape
     resampled = bootstrap_means(of_images.reshape(images, -1), resamples, seed)
-    shares = _shares(of_images.mean(0), resampled.reshape(-1, *shape))
+    shares = _columns_of_r2(of_images.mean(0), resampled.reshape(-1, *shape))
     few = (of_images[:, :, OUTLIERS, 1] > 0).sum(0) < LEAST_IMAGES
     for name in ("r2_outliers", "difference", "difference_low", "difference_high"):
         shares[name][few] = np.nan
@@ -264,14 +266,16 @@ def _negative_error(found: Array, targets: Array) -> float:
     return -float(np.square(found - targets).sum())
 
 
-def _of_target(rows: pd.DataFrame, targets: Array, outlier: Array) -> tuple[dict[str, Any], Array]:
-    """Return the squared errors and squared deviations of each image, (N, 3, 2): see GROUPS.
+def _probe_target(
+    rows: pd.DataFrame, targets: Array, outlier: Array
+) -> tuple[dict[str, Any], Array]:
+    """Probe a target; return columns, and sums of squares for each image, (N, 3, 2).
 
-    And what is known of them together.
+    They are the squared errors and squared deviations of the tokens of each of GROUPS.
     """
     numbers, image = np.unique(rows["image"], return_inverse=True)
     images = len(numbers)
-    # Layers normalize tokens, too: what is read of a longer one would be as far off as it is long.
+    # Layers normalize tokens, too: without it, errors would grow with the length of tokens.
     vectors = unit(np.stack(rows["vector"].to_list()))
     found = read_linearly(vectors, targets, folds_of(images)[image], _negative_error)
     squares = np.stack([np.square(each - targets).sum(1) for each in (found.read, found.unseen)])
@@ -282,10 +286,10 @@ def _of_target(rows: pd.DataFrame, targets: Array, outlier: Array) -> tuple[dict
     return {"tokens": len(image), "outliers": int(outlier.sum()), "penalty": penalty}, of_images
 
 
-def _shares(squares: Array, resampled: Array) -> dict[str, Array]:
-    """Return what is read, of rows of squares (K, 3, 2) and of their resamples (R, K, 3, 2)."""
-    shares, others = (_share(each) for each in (squares, resampled))
-    # Where no resample has outliers, nothing is said of them.
+def _columns_of_r2(squares: Array, resampled: Array) -> dict[str, Array]:
+    """Return the columns of r2, from sums of squares (K, 3, 2) and resamples (R, K, 3, 2)."""
+    shares, others = (_r2(each) for each in (squares, resampled))
+    # Without outliers in any resample the interval is NaN, of which NumPy warns.
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", RuntimeWarning)
         low, high = np.percentile(others[..., ALL], TAILS, axis=0)
@@ -303,8 +307,8 @@ def _shares(squares: Array, resampled: Array) -> dict[str, Array]:
     }
 
 
-def _share(squares: Array) -> Array:
-    """Return the share that is read, of squared errors and deviations (..., 2); NaN of none."""
+def _r2(squares: Array) -> Array:
+    """Return r2 from squared errors and deviations (..., 2); NaN where deviations are 0."""
     errors, deviations = squares[..., 0], squares[..., 1]
     some = deviations > 0
     return np.where(some, 1 - errors / np.where(some, deviations, 1), np.nan)

@@ -7,12 +7,12 @@ from vitscope.claims.points import Points
 from vitscope.claims.statistics import Found, Statistic, difference, grows_with_depth
 from vitscope.files.arrays import Array
 
-# Where networks are compared, in normalized depth.
+# Networks are compared at this normalized depth.
 EARLY = 0.25
 
 
-def _early(points: Points) -> Array | None:
-    """Return the area there, between the cut points; None beyond them."""
+def _early_area(points: Points) -> Array | None:
+    """Interpolate the area at the depth EARLY; None if the cut points do not enclose it."""
     (depth,), areas = points["depth"], points["area_50"]
     if not len(depth) or not depth.min() <= EARLY <= depth.max():
         return None
@@ -20,7 +20,7 @@ def _early(points: Points) -> Array | None:
 
 
 def _sees_farther(ours: Points, theirs: Points) -> Found | None:
-    return difference(_early(ours), _early(theirs))
+    return difference(_early_area(ours), _early_area(theirs))
 
 
 CLAIMS_RECEPTIVE_FIELD = Evidence(

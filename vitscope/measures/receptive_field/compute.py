@@ -10,27 +10,27 @@ import pandas as pd
 import torch
 from torch import Tensor, nn
 
+from vitscope.claims.intervals import RESAMPLED
 from vitscope.data.split import select
 from vitscope.errors import VitscopeError, nearest, quoted
 from vitscope.files.arrays import Array
-from vitscope.measures.columns import RESAMPLED
 from vitscope.measures.given import OnModel
 from vitscope.measures.per_image import spread_of
 from vitscope.measures.receptive_field.measure import CLAIMED, SHARES, Settings
 from vitscope.networks.finding.capture import reading
 from vitscope.networks.finding.cut_points import CUT_POINT, CutPoint
 
-# A network of one stage is measured at so many points, from the stem to the last.
+# The number of points in a network of one or two stages, from the stem to the last.
 POINTS = 5
 
 
 def chosen(model: str, points: Sequence[CutPoint], wanted: Sequence[str]) -> list[int]:
-    """Return the positions of the cut points that names or patterns fit, in order.
+    """Return the numbers of the cut points that match names or patterns, in order.
 
-    A name must be there; without any, the last of each stage are chosen.
+    A name without `*`, `?` or `[` must exist. Without any names, take the last of each stage.
     """
     if not wanted:
-        return _of_stages(points)
+        return _last_of_stages(points)
     names = [point.name for point in points]
     where = f"models.{model}: analysis.receptive_field.cut_points"
     for name in wanted:
@@ -52,7 +52,7 @@ def chosen(model: str, points: Sequence[CutPoint], wanted: Sequence[str]) -> lis
     return found
 
 
-def _of_stages(points: Sequence[CutPoint]) -> list[int]:
+def _last_of_stages(points: Sequence[CutPoint]) -> list[int]:
     last = {point.stage: index for index, point in enumerate(points)}
     if len(last) <= 2:
         return sorted({*np.linspace(0, len(points) - 1, POINTS).round().astype(int).tolist()})
@@ -60,16 +60,16 @@ def _of_stages(points: Sequence[CutPoint]) -> list[int]:
 
 
 class _Reached(Exception):  # noqa: N818
-    """All that a pass was for is known: the network need not go on."""
+    """Ends a pass of the network once the value at the last point is known."""
 
 
 def center(size: int) -> int:
-    """Return the central one of so many rows or columns: of an even number, behind the middle."""
+    """Return the number of the central row or column: if `size` is even, behind the middle."""
     return size // 2
 
 
 def value_of(point: CutPoint, tensor: Tensor) -> Tensor:
-    """Return the sum over the channels of the central position, of all images together."""
+    """Sum the channels at the central position over all images."""
     maps = point.layout.to_nchw(tensor)
     return maps[:, :, center(maps.shape[2]), center(maps.shape[3])].sum()
 
@@ -77,12 +77,12 @@ def value_of(point: CutPoint, tensor: Tensor) -> Tensor:
 def contributions(network: nn.Module, points: Sequence[CutPoint], images: Tensor) -> list[Tensor]:
     """Return what each pixel of each image contributes to the center at each point: (N, H, W).
 
-    An image must not change what a network makes of another one.
+    One image must not influence the network's values for another.
     """
     images = images.detach().requires_grad_()
     with torch.enable_grad():
         found = []
-        values = _values(network, points, images)
+        values = _values_at_points(network, points, images)
         for number, (point, value) in enumerate(zip(points, values, strict=True), start=1):
             if not value.requires_grad:
                 raise VitscopeError(
@@ -95,14 +95,16 @@ def contributions(network: nn.Module, points: Sequence[CutPoint], images: Tensor
     return found
 
 
-def _values(network: nn.Module, points: Sequence[CutPoint], images: Tensor) -> list[Tensor]:
-    """Return the value at each point, from a pass that ends behind the last."""
+def _values_at_points(
+    network: nn.Module, points: Sequence[CutPoint], images: Tensor
+) -> list[Tensor]:
+    """Run the network as far as the last point; return the value at each."""
     found: dict[int, Tensor] = {}
     returned: dict[int, tuple[Tensor, int]] = {}
 
     def read(index: int, tensor: Tensor) -> None:
         if points[index].operation is not None:
-            # Its gradient is known only when the operation has ended.
+            # The result has a gradient only after the operation; take its value after the pass.
             returned[index] = tensor, tensor._version
             return
         found[index] = value_of(points[index], tensor)
@@ -123,9 +125,9 @@ def _values(network: nn.Module, points: Sequence[CutPoint], images: Tensor) -> l
 
 
 class Squares:
-    """The squares around the middle of an image, from the smallest: rings, one in another.
+    """The squares around the central pixel of an image, each larger by one ring of pixels.
 
-    Of an even number of rows or columns the pixel behind the middle is in the center.
+    If a side is even, the central pixel is the one after the middle.
     """
 
     def __init__(self, height: int, width: int) -> None:
@@ -137,14 +139,14 @@ class Squares:
         self._areas = np.bincount(self._ring).cumsum() / self._ring.size
 
     def rings(self, maps: Array) -> Array:
-        """Return the sum of the pixels of each ring, of maps (N, H, W)."""
+        """Sum the pixels of each ring of maps (N, H, W): (N, R)."""
         flat = maps.reshape(len(maps), -1)
         return np.stack([np.bincount(self._ring, weights=each) for each in flat])
 
     def holding(self, rings: Array, share: float) -> tuple[Array, Array]:
-        """Return side and area of the smallest square with a share of the sum of rings (..., R).
+        """Return side and area of the smallest square that holds a share of all rings (..., R).
 
-        NaN where all of them are 0.
+        Both are NaN where all rings are 0.
         """
         inside = rings.cumsum(axis=-1)
         first = (inside >= share * inside[..., -1:]).argmax(axis=-1)
@@ -165,7 +167,7 @@ class Field:
         self._rings: list[Array] = []
 
     def add(self, contributed: Tensor) -> None:
-        """Take what each pixel of some images contributes: (N, H, W)."""
+        """Add what each pixel of some more images contributes: (N, H, W)."""
         if not bool(contributed.isfinite().all()):
             raise VitscopeError(
                 f"The gradients at the cut point {quoted(self._point.name)} are not finite: check "
@@ -190,7 +192,7 @@ class Field:
         }
 
     def _shares(self, rings: Array, mean: Array, resamples: int, seed: int) -> dict[str, Any]:
-        """Return the columns of all shares."""
+        """Return the columns of the table for all shares of contributions."""
         logs = self._squares.rings(np.log10(mean + 1)[None])[0]
         spread = spread_of(self._areas, rings, resamples, seed)
         kept = spread.kept(SHARES.index(CLAIMED))
@@ -203,14 +205,14 @@ class Field:
         return found
 
     def _areas(self, rings: Array) -> Array:
-        """Return the areas of all shares, of rings (N, R): (N, shares)."""
+        """Return the areas that hold each share, from rings (N, R): (N, shares)."""
         return np.stack([self._squares.holding(rings, each / 100)[1] for each in SHARES], axis=1)
 
 
 def measure_receptive_field(
     given: OnModel, settings: Settings, seed: int | None, bootstrap: Mapping[str, int]
 ) -> pd.DataFrame:
-    """Return the effective receptive field of a model at the cut points that are chosen."""
+    """Return the effective receptive field of a model at the chosen cut points."""
     if given.blocks is None:
         raise ValueError("receptive fields need the block table")
     which = chosen(given.model, given.cut_points, settings.cut_points)

@@ -35,7 +35,7 @@ from vitscope.measures.measure import (
 )
 from vitscope.settings.section import setting
 
-# Percent of all contributions, and those that claims are about.
+# Percent of all contributions; claims are about CLAIMED.
 SHARES, CLAIMED = (20, 30, 50, 99), 50
 
 
@@ -63,8 +63,8 @@ TABLE = Table(
 )
 
 
-# Of each image: a pass up to the last cut point, and one back from each, which takes two of those
-# that lie before it.
+# Passes of an image: one forward, and one back from each cut point, at twice the cost of the
+# part of the network before it.
 VIEWS = 6
 
 
@@ -85,7 +85,7 @@ class Settings:
 
 
 def choose_images(case: Case) -> Given:
-    """Depend on which images are chosen."""
+    """Return the seed that chooses the images."""
     return {"seed": case.study.analysis.seed}
 
 

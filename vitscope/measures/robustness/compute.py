@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class View(NamedTuple):
-    """The images in batches: as they are, or under one corruption of one severity."""
+    """The images in batches, clean or under one corruption of one severity."""
 
     corruption: str
     severity: int
@@ -32,10 +32,12 @@ def corrupted_views(
     """Yield a view for each severity of a corruption."""
     for severity in corrupted.severities:
         images = corrupted.images(severity)
-        yield View(corrupted.corruption, severity, _batches(images, batch_size, mean, std))
+        yield View(
+            corrupted.corruption, severity, _normalized_batches(images, batch_size, mean, std)
+        )
 
 
-def _batches(
+def _normalized_batches(
     images: npt.NDArray[np.uint8], batch_size: int, mean: Sequence[float], std: Sequence[float]
 ) -> Iterator["Tensor"]:
     for first in range(0, len(images), batch_size):
@@ -45,7 +47,7 @@ def _batches(
 def measure_robustness(given: OnModel, corruptions: Sequence[str], clean: bool) -> pd.DataFrame:
     """Return the scores of a model under some corruptions, and first on clean images if wanted.
 
-    Beside each is of which images the class is found.
+    Each row also tells for every image whether its class is found.
     """
     rows = given.corrupted[0].rows.tolist()
     labels = known_labels(given.images, rows)

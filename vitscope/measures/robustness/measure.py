@@ -73,7 +73,6 @@ Corruption = Literal[
     "pixelate",
     "jpeg_compression",
 ]
-# The data sets on which AlexNet's errors are published.
 WithAlexNet = Literal["cifar10", "cifar100", "imagenet"]
 
 
@@ -108,13 +107,13 @@ class RobustnessSettings:
 
 
 def choose_corruptions(case: Case) -> Given:
-    """Depend on the corruptions of a part; the first has images as they are besides."""
+    """Return the corruptions that a part measures; the first part measures clean images too."""
     corruptions = [case.settings.corruptions[step] for step in case.steps]
     return {"corruptions": corruptions, "clean": case.part == 0}
 
 
 def count_views(case: Case) -> int:
-    """Count a pass for each corruption and severity, and one for images as they are."""
+    """Count passes of the images in a part: one for each corruption and severity, or clean."""
     return len(case.steps) * len(case.settings.severities) + (case.part == 0)
 
 
@@ -151,7 +150,7 @@ CORRUPTION_ERROR_TABLE = Table(
 
 
 def choose_alexnet(case: Case) -> Given:
-    """Depend on the data set whose errors of AlexNet are divided by, if there are any."""
+    """Return the data set whose errors of AlexNet to divide by, None if none are published."""
     said, source = case.settings.alexnet, case.study.dataset_of(case.model).source
     name = source["kind"] if said == "source" else said
     return {"alexnet": name if name in get_args(WithAlexNet) else None}

@@ -3,15 +3,15 @@
 import numpy as np
 import pandas as pd
 
+from vitscope.claims.intervals import RESAMPLED
 from vitscope.corruptions import CLEAN, MEAN, SEVERITIES
-from vitscope.measures.columns import RESAMPLED
 from vitscope.measures.given import Parts
 from vitscope.measures.per_image import spread
 from vitscope.package_data import ALEXNET_ERRORS
 
 
 def merge_robustness(parts: Parts) -> pd.DataFrame:
-    """Return the scores of all parts, below each other."""
+    """Stack the scores of all parts, without the column of single images."""
     return pd.concat(parts.tables, ignore_index=True).drop(columns="right")
 
 
@@ -22,9 +22,9 @@ def alexnet_errors(data: str) -> pd.Series:
 
 
 def wrong_by_image(views: pd.DataFrame) -> pd.DataFrame:
-    """Return in which share of the severities each image, a column, is classified wrongly.
+    """Return the share of severities at which each image is classified wrongly: images in columns.
 
-    There is a row for each corruption, `none` among them, and one for the mean of the others.
+    Rows are corruptions, `none` among them, and the mean of all others.
     """
     wrong = pd.DataFrame(1.0 - np.stack([*views["right"]]))
     shares = wrong.groupby(views["corruption"].to_numpy(), sort=False).mean()
@@ -37,7 +37,7 @@ def corruption_error(
 ) -> pd.DataFrame:
     """Return the error for each corruption, averaged over severities, and the mean of these.
 
-    `alexnet` is the data set whose errors of AlexNet they are divided by, if there is any.
+    `alexnet` is the data set whose errors of AlexNet to divide by, None if none are published.
     """
     wrong = wrong_by_image(views)
     ends = spread(wrong.to_numpy().T, resamples, seed).columns("error")

@@ -14,13 +14,13 @@ _FALL = grows_with_depth(_VALUE, "effective rank of tokens", sign=-1)
 
 
 def _fall(points: Points) -> Found | None:
-    """Find how the rank falls with depth, where all maps are of one size."""
+    """Find how the rank falls with depth; None if maps differ in size or channels."""
     sizes = points.known(_VALUE).frame[["height", "width", "channels"]].drop_duplicates()
     return _FALL.find(points) if len(sizes) < 2 else None
 
 
 def _excess_of_mlps(points: Points) -> Found | None:
-    """Compare changes over MLPs and MSAs whose maps keep their size."""
+    """Compare changes of the rank over MLPs and MSAs, of blocks that keep size and channels."""
     alike = (points.frame["channels"].diff() == 0) & ~points.frame["subsampling"]
     kept = alike.to_numpy()[1:]
     changed = np.diff(points[_VALUE], axis=1)[:, kept]

@@ -17,12 +17,12 @@ from vitscope.measures.per_image import means
 from vitscope.measures.singular_values.measure import FLOOR, IMAGES, TOKENS
 from vitscope.measures.slices import measure_slices
 
-# Of the norm of vectors: where no more is left without their mean, they are all alike.
+# Vectors are all alike if subtracting their mean leaves at most this share of their norm.
 ALIKE = float(np.finfo(np.float32).eps)
 
 
 def most(vectors: int, channels: int) -> int:
-    """Return how many singular values there are: the mean of the vectors takes one away."""
+    """Return the number of singular values, one fewer for `vectors` since their mean is removed."""
     return max(min(vectors - 1, channels), 0)
 
 
@@ -60,7 +60,7 @@ def log_ratios(values: Array) -> Array:
 
 
 def taken(positions: int, channels: int, tokens: int, seed: int) -> Array:
-    """Return which positions of a map are taken: all, or where it is large, some at random."""
+    """Return which positions of a map to use: all, or `tokens` at random if it is large."""
     if min(positions, channels) <= tokens:
         return np.arange(positions)
     return np.sort(np.random.default_rng(seed).permutation(positions)[:tokens])
@@ -69,7 +69,7 @@ def taken(positions: int, channels: int, tokens: int, seed: int) -> Array:
 def spectra_of(maps: Array, chosen: Array) -> Array:
     """Return for each image of (N, C, H, W) its effective rank, log ratios and mean token.
 
-    They stand side by side: (N, 1 + K + C); of a map of one position, that is 0 and the token.
+    They are concatenated, (N, 1 + K + C); for maps of one position, K and the rank are 0.
     """
     images, channels = maps.shape[:2]
     tokens = maps.reshape(images, channels, -1).astype(np.float64)
@@ -79,7 +79,7 @@ def spectra_of(maps: Array, chosen: Array) -> Array:
 
 
 def measure_singular_values(given: OnLatents, tokens: int, seed: int) -> pd.DataFrame:
-    """Return the spectrum of the tokens of every image of a shard, and its pooled vector."""
+    """Return the spectrum of the tokens and the mean token of every image of a shard."""
     latents = given.latents
     shapes = {name: latents.shape(name)[1:] for name in latents.names}
     chosen = {
@@ -105,20 +105,20 @@ def measure_singular_values(given: OnLatents, tokens: int, seed: int) -> pd.Data
 
 
 def merge_singular_values(parts: Parts, resamples: int, seed: int) -> pd.DataFrame:
-    """Return both spectra of a model at each cut point."""
+    """Return the spectra of tokens and of images of a model at each cut point."""
     per_image = pd.concat(parts.tables, ignore_index=True)
-    # In one order, however the images were cut into shards.
+    # The order, and so the rounding of sums, must not depend on the shards.
     ordered = per_image.sort_values(["index", "image"], ignore_index=True)
     ranks = means([ordered], "effective_rank", resamples, seed)
     at = ordered.groupby("index")
-    tokens = ranks.merge(pd.DataFrame(_of_tokens(*each) for each in at), on="index")
-    images = pd.DataFrame(_of_images(*each) for each in at)
+    tokens = ranks.merge(pd.DataFrame(_row_of_tokens(*each) for each in at), on="index")
+    images = pd.DataFrame(_row_of_images(*each) for each in at)
     both = pd.concat([tokens, images], ignore_index=True).sort_values("index", kind="stable")
     return parts.cut_points.merge(both, on="index", validate="one_to_many")
 
 
-def _of_tokens(index: Any, rows: pd.DataFrame) -> dict[str, Any]:
-    """Return the mean spectrum of the tokens of images, of those that have one."""
+def _row_of_tokens(index: Any, rows: pd.DataFrame) -> dict[str, Any]:
+    """Return a row with the mean spectrum of tokens over the images whose rank is not 0."""
     with_spectrum = rows.loc[rows["effective_rank"] > 0, "log_ratios"]
     ratios = np.stack(with_spectrum.to_list()).mean(axis=0) if len(with_spectrum) else []
     vectors, channels = int(rows["tokens"].iloc[0]), len(rows["pooled"].iloc[0])
@@ -131,8 +131,8 @@ def _of_tokens(index: Any, rows: pd.DataFrame) -> dict[str, Any]:
     }
 
 
-def _of_images(index: Any, rows: pd.DataFrame) -> dict[str, Any]:
-    """Return the spectrum of the pooled images."""
+def _row_of_images(index: Any, rows: pd.DataFrame) -> dict[str, Any]:
+    """Return a row with the spectrum of the mean tokens of all images."""
     pooled = np.stack(rows["pooled"].to_list())
     values = singular_values(pooled)
     alone = len(pooled) == 1

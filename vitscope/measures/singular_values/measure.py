@@ -31,7 +31,7 @@ from vitscope.measures.measure import FigureKind, Measure, Merge, bootstrap, own
 from vitscope.settings.section import setting
 
 TOKENS, IMAGES = "tokens", "images"
-# Of the first singular value: what is smaller is what rounding to float32 leaves.
+# Relative to the first singular value: below this is the rounding of float32.
 FLOOR = 1e-6
 
 TABLE = Table(
@@ -85,6 +85,6 @@ SINGULAR_VALUES = Measure(
     settings=Settings,
     arguments=own_settings,
     merge=Merge(bootstrap, at_cut_points=True),
-    # Of a ViT-Ti on images of CIFAR; what takes the time are eigenvalues, not bytes.
+    # Measured for a ViT-Ti on images of CIFAR; computing eigenvalues takes the time.
     seconds_per_gb=9.0,
 )

@@ -17,12 +17,12 @@ from vitscope.networks.building.networks import without_fast_path
 from vitscope.networks.finding.capture import PROVED, JoinReader, refuse_unproven
 from vitscope.networks.finding.cut_points import CUT_POINT, CutPoint, Layout
 
-# From a cut point and a kind of token to a logarithm for each image, (N,).
+# Maps a cut point and a kind of token to the logarithm of the ratio for each image, (N,).
 Logs = dict[tuple[int, str], Array]
 
 
-def _by_kind(layout: Layout, operand: Tensor) -> dict[str, Tensor]:
-    """Return what one side of a sum, which has a layout, has of each kind of token."""
+def _tokens_by_kind(layout: Layout, operand: Tensor) -> dict[str, Tensor]:
+    """Split an operand of a sum into tokens of positions and, if there is one, the class token."""
     if layout.grid is None:
         return {"positions": operand}
     found = {"positions": layout.to_nchw(operand)}
@@ -31,7 +31,7 @@ def _by_kind(layout: Layout, operand: Tensor) -> dict[str, Tensor]:
 
 
 def log_ratios(stream: Tensor, branch: Tensor, images: int) -> Array:
-    """Return the logarithm of the ratio of the norms of each image; NaN where one is zero."""
+    """Return for each image the log of stream norm over branch norm; NaN where one is zero."""
     flat = [each.double().reshape(images, -1) for each in (stream, branch)]
     norms = [torch.linalg.vector_norm(each, dim=1).log() for each in flat]
     ratios = norms[0] - norms[1]
@@ -46,12 +46,12 @@ def read_ratios(
     batches: Iterable[Tensor],
     device: torch.device | None = None,
 ) -> Logs:
-    """Return the logarithms of all images, for every cut point behind a branch."""
+    """Run the network; return the log ratios of all images at every sum of stream and branch."""
     network = network.eval().to(device)
     found: dict[tuple[int, str], list[Array]] = {}
 
     def keep(index: int, stream: Tensor, branch: Tensor) -> None:
-        streams, branches = (_by_kind(layouts[index], each) for each in (stream, branch))
+        streams, branches = (_tokens_by_kind(layouts[index], each) for each in (stream, branch))
         for kind, maps in streams.items():
             found.setdefault((index, kind), []).append(log_ratios(maps, branches[kind], images))
 
@@ -66,7 +66,7 @@ def read_ratios(
 
 
 def ratio_table(logs: Logs, blocks: pd.DataFrame, bootstrap: Mapping[str, int]) -> pd.DataFrame:
-    """Return the geometric mean of each ratio and its interval, a row for each kind of token."""
+    """Return the geometric mean over images and its interval, a row for each key of `logs`."""
     values = np.stack([*logs.values()], axis=1)
     ends = spread_of(np.exp, values, **bootstrap).columns("ratio")
     found = pd.DataFrame([*logs], columns=["index", "tokens"]).assign(

@@ -3,8 +3,8 @@
 import numpy as np
 import pandas as pd
 
+from vitscope.claims.intervals import without_resamples
 from vitscope.files.arrays import Array
-from vitscope.measures.columns import without_resamples
 from vitscope.measures.given import OnLatents, Parts
 from vitscope.measures.per_image import means
 from vitscope.measures.slices import measure_slices
@@ -20,12 +20,12 @@ def token_norms(maps: Array) -> Array:
 
 
 def outliers(norms: Array, threshold: float) -> Array:
-    """Tell of each token whether its norm is above so many times the median of its image."""
+    """Tell for each token whether its norm exceeds `threshold` times the median of its image."""
     return norms > threshold * np.median(norms, axis=1, keepdims=True)
 
 
 def measure_token_norms(given: OnLatents, threshold: float) -> pd.DataFrame:
-    """Return the quantiles of every image of a shard, and where its outliers are."""
+    """Return the quantiles of the norms and the positions of outliers of each image of a shard."""
     latents = given.latents
     norms = measure_slices(given, dict.fromkeys(latents.names, token_norms))
     tables = []
@@ -41,7 +41,7 @@ def measure_token_norms(given: OnLatents, threshold: float) -> pd.DataFrame:
 
 def merge_token_norms(parts: Parts, threshold: float, resamples: int, seed: int) -> pd.DataFrame:
     """Return the norms of a model at each cut point, and how many of its tokens are outliers."""
-    # In one order, however the work was cut: sums follow it.
+    # The order, and so the rounding of sums, must not depend on the shards.
     per_image = pd.concat(parts.tables).sort_values(["index", "image"], ignore_index=True)
     points = parts.cut_points.sort_values("index", ignore_index=True)
     tokens = (points["height"] * points["width"]).set_axis(points["index"])
@@ -58,7 +58,7 @@ def merge_token_norms(parts: Parts, threshold: float, resamples: int, seed: int)
 
 
 def _shares_of(positions: pd.Series, tokens: int) -> list[float]:
-    """Return in which share of the images the token at each position is an outlier."""
+    """Return for each position the share of images whose token there is an outlier."""
     counts = np.zeros(tokens)
     for found in positions:
         counts[np.asarray(found, np.int64)] += 1

@@ -14,27 +14,27 @@ from vitscope.training.trajectory import check_count, polar_by_tensor
 
 
 def measure_learning_curves(given: OnWeights, snapshots: Mapping[str, int]) -> pd.DataFrame:
-    """Return what was recorded after each epoch, and by their names which `snapshots` are of it."""
+    """Return what was recorded after each epoch, and the names of the `snapshots` taken then."""
     if given.history is None:
         raise ValueError("learning curves need the history of a training")
     last = int(given.history["epoch"].max())
     recorded = given.history.set_index("epoch")[[*RECORDED]].astype(float)
-    # Of the moment before all epochs nothing was recorded.
+    # Epoch 0 gets a row of nulls: nothing was recorded before training.
     rows = recorded.reindex(range(last + 1)).rename_axis("epoch").reset_index()
     taken = {**snapshots, END: last}
-    named = pd.Series([_named(taken, epoch) for epoch in rows["epoch"]], dtype=object)
+    named = pd.Series([_snapshots_after(taken, epoch) for epoch in rows["epoch"]], dtype=object)
     return rows.assign(model=given.model, snapshots=named)[list(LEARNING_CURVES_TABLE.columns)]
 
 
-def _named(taken: Mapping[str, int], epoch: int) -> str | None:
-    """Return the names of the snapshots that were taken after so many epochs."""
+def _snapshots_after(taken: Mapping[str, int], epoch: int) -> str | None:
+    """Join the names of the snapshots taken after this epoch; None if there are none."""
     return ", ".join(name for name, after in taken.items() if after == epoch) or None
 
 
 def traced(
     snapshots: Mapping[str, TensorFile], parameters: Iterable[str], warmup: str | None
 ) -> pd.DataFrame:
-    """Return the trajectory through snapshots by their names, from first to last.
+    """Compute the trajectory through snapshots, in their order.
 
     Only the `parameters` of the model count: buffers are not trained.
     """
@@ -45,9 +45,9 @@ def traced(
 
 
 def recorded(history: pd.DataFrame, warmup: str | None, where: str) -> pd.DataFrame:
-    """Return the trajectory that training recorded after each epoch, and its start.
+    """Return the trajectory that training recorded after each epoch, with its start before it.
 
-    `where` is what an error calls the record.
+    Errors call the record `where`.
     """
     if history[["radius", "angle"]].isna().to_numpy().any():
         raise VitscopeError(
@@ -63,7 +63,7 @@ def recorded(history: pd.DataFrame, warmup: str | None, where: str) -> pd.DataFr
 
 
 def _as_table(points: pd.DataFrame, names: Sequence[str], warmup: str | None) -> pd.DataFrame:
-    """Return points in their order as rows of a trajectory table, without model and source."""
+    """Turn points into rows of the table `trajectory`, without model and source."""
     moments = points[["radius", "angle"]].assign(moment=names, order=range(len(points)))
     # The first moment ends no warm-up, even if the recipe has 0 epochs of it.
     return moments.assign(ends_warmup=(moments["moment"] == warmup) & (moments["order"] > 0))
@@ -75,13 +75,13 @@ def measure_trajectory(
     names: Sequence[str] = (),
     network: Mapping[str, Any] | None = None,
 ) -> pd.DataFrame:
-    """Return the trajectory of a model, as recorded or through its snapshots by their `names`."""
+    """Return the trajectory of a model: as recorded, else through its snapshots called `names`."""
     if given.history is not None:
         where = f"The history of {given.model}"
         return recorded(given.history, warmup, where).assign(model=given.model)
     if network is None:
         raise ValueError("a trajectory through snapshots needs the network")
-    # Imported here: what was recorded in training is read without torch.
+    # Imported here, so that a recorded trajectory needs no torch.
     from vitscope.networks.building.networks import parameter_names
 
     snapshots = dict(zip(names, given.snapshots, strict=True))

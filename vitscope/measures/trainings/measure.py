@@ -39,7 +39,7 @@ LEARNING_CURVES_TABLE = Table(
 
 
 def find_snapshots(case: Case) -> Given:
-    """Depend on after which epochs the snapshots were taken, where that is known."""
+    """Return after which epochs snapshots were taken, for those where it is known."""
     study, model = case.study, case.model
     warmup = study.recipe(model).warmup_epochs if study.training is not None else None
     named = {name: epoch_of(name, warmup) for name in study.models[model].snapshots}
@@ -47,7 +47,7 @@ def find_snapshots(case: Case) -> Given:
 
 
 def refuse_without_history(case: Case) -> None:
-    """Refuse a model of whose training there is no record."""
+    """Refuse a model that has no record of its training."""
     if case.study.models[case.model].history is None:
         raise VitscopeError(
             f"{case.study.path}: models.{case.model}.history: found none, allowed: the table that "
@@ -79,12 +79,12 @@ TRAJECTORY_TABLE = Table(
 )
 
 
-# Besides the end: the first weights, and some between.
+# Besides the end: the first weights, and at least one snapshot between.
 LEAST_SNAPSHOTS = 2
 
 
 def find_warmup(case: Case) -> Given:
-    """Depend on when the warm-up ended, and what the weights are of if they are read."""
+    """Return when the warm-up ends; without a history, the snapshots and the network too."""
     study, model = case.study, case.model
     entry = study.models[model]
     if entry.history is None:
@@ -94,7 +94,7 @@ def find_warmup(case: Case) -> Given:
 
 
 def refuse_few_snapshots(case: Case) -> None:
-    """Refuse a model of which nothing is known between its first and its last weights."""
+    """Refuse a model that has no history and fewer than LEAST_SNAPSHOTS snapshots."""
     model = case.study.models[case.model]
     if model.history is None and len(model.snapshots) < LEAST_SNAPSHOTS:
         raise VitscopeError(

@@ -42,7 +42,7 @@ WRAPPERS = (
     "student",
 )
 DEEPEST_NESTING = 4
-# Collect at most the first number of entries of a file for a message; name at most the second.
+# Messages about a file count at most MOST_ENTRIES of its entries, and name at most SHOWN.
 MOST_ENTRIES = 100
 SHOWN = 8
 GIVE = "give the file of a state dict"
@@ -106,7 +106,7 @@ def _in_words(counts: Mapping[str, int]) -> list[str]:
 
 
 def _innermost(loaded: object, key: str) -> dict[str, StateDict]:
-    """Return the innermost state dicts of a file, by their places."""
+    """Look through wrappers for state dicts; return each by the dotted keys that lead to it."""
     found: dict[str, StateDict] = {}
     seen: set[int] = set()
 

@@ -247,7 +247,7 @@ LAYOUTS = (
             (r"\.self_attention\.in_proj_(weight|bias)$", r".attn.qkv.\1"),
             (r"\.self_attention\.out_proj\.", ".attn.proj."),
             (r"\.ln_([12])\.", r".norm\1."),
-            # The first files name them differently from the module that reads them.
+            # The oldest files number the layers of an MLP; the modules that read them give names.
             (r"\.mlp\.(?:0|linear_1)\.", ".mlp.fc1."),
             (r"\.mlp\.(?:3|linear_2)\.", ".mlp.fc2."),
             (r"^encoder\.ln\.", "norm."),
@@ -292,7 +292,7 @@ LAYOUTS = (
         ),
         finish=_with_flat_scales,
     ),
-    # Both use the same names.
+    # The two libraries use the same names.
     WeightLayout(
         name="a ResNet of torchvision or timm",
         network="ResNet",

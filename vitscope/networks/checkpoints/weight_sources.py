@@ -4,20 +4,16 @@ A bundled file and a path are on this machine; a URL, a tag of timm and a reposi
 Face's hub are downloaded; and a function of the user's may return a network with its weights.
 """
 
-import os
 import shutil
 from collections.abc import Mapping
-from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from vitscope.errors import VitscopeError, nearest, not_there, quoted
+from vitscope.errors import VitscopeError, nearest, not_there
 from vitscope.web import lockfile, redact
+from vitscope.web.hub import WEIGHTS, OnHub
 
 PLACES = ("bundled", "path", "url", "timm", "hf", "made")
-HUB = "https://huggingface.co"
-WEIGHTS = "model.safetensors"
 
 
 def file_values(checkpoint: Mapping[str, Any]) -> dict[str, Any]:
@@ -71,46 +67,6 @@ def address(checkpoint: Mapping[str, Any]) -> str:
 
 def _address(place: "str | OnHub") -> str:
     return place if isinstance(place, str) else place.address
-
-
-@dataclass(frozen=True)
-class OnHub:
-    """Names a file in a Hugging Face repository, at the revision behind its `@`."""
-
-    repository: str
-    file: str = WEIGHTS
-
-    @property
-    def address(self) -> str:
-        """Return its web address."""
-        name, _, revision = self.repository.partition("@")
-        return f"{_endpoint()}/{name}/resolve/{revision or 'main'}/{self.file}"
-
-    def fetch(self, label: str) -> Path:
-        """Return the file in Hugging Face's cache, after downloading it if it is missing.
-
-        Use the token, the cache and the offline mode that the user set up for the hub.
-        """
-        # Import here, so that a study that needs nothing of the hub does not wait for it.
-        from huggingface_hub import hf_hub_download
-
-        name, _, revision = self.repository.partition("@")
-        options: dict[str, Any] = {"revision": revision or None, "endpoint": _endpoint()}
-        with suppress(OSError, ValueError):
-            return Path(hf_hub_download(name, self.file, local_files_only=True, **options))
-        try:
-            return Path(hf_hub_download(name, self.file, **options))
-        except (OSError, ValueError) as error:
-            reason = str(error).strip().partition("\n")[0].rstrip(".:")
-            raise VitscopeError(
-                f"{label}: {self.file} of {quoted(self.repository)} cannot be had from the hub "
-                f"({type(error).__name__}: {reason}): correct the name, set HF_TOKEN where the "
-                f"owner asks for one, or try again with a connection."
-            ) from error
-
-
-def _endpoint() -> str:
-    return os.environ.get("HF_ENDPOINT", HUB).rstrip("/")
 
 
 def _locate(checkpoint: Mapping[str, Any]) -> str | OnHub:

@@ -192,7 +192,7 @@ def addends(flow: Dataflow, operation: Operation) -> Addends:
         plain = {0: name != "rsub", 1: name == "rsub" or _is_plain_addition(operation)}
         return Addends({place: plain[place] for place in values if place in plain})
     if name == "_foreach_add":
-        # Both lists have one tensor each.
+        # It adds lists of tensors; here each list has one.
         return Addends({0: True, 1: not operation.kwargs}) if values == [0, 1] else NOTHING
     if name in ("addmm", "baddbmm", "addcmul", "addcdiv"):
         return _of_product(operation, leaves, values)

@@ -132,14 +132,14 @@ class CutPoint:
 
 
 def write_points(points: Sequence[CutPoint]) -> str:
-    """Return cut points as text, which holds each layout once even if many points share it."""
+    """Write cut points as JSON, which holds each layout once even if many points share it."""
     layouts = list(dict.fromkeys(point.layout for point in points))
     rows = [{**asdict(point), "layout": layouts.index(point.layout)} for point in points]
     return json.dumps({"layouts": [asdict(layout) for layout in layouts], "points": rows})
 
 
 def read_points(text: str) -> list[CutPoint]:
-    """Return the cut points of a text."""
+    """Read cut points from the text that `write_points` made."""
 
     listed = json.loads(text)
     layouts = typed(listed["layouts"], list[Layout])

@@ -32,7 +32,7 @@ from vitscope.networks.finding.operations import (
     multiplies,
 )
 
-# Points are named in this form by a study.
+# A study names points in this form.
 Points = Sequence[Mapping[str, Any]]
 
 
@@ -335,7 +335,7 @@ def _refuse_streams(
 
 
 def _name_uncovered(recorded: RecordedPass, cuts: Sequence[Cut]) -> list[str]:
-    """Name the additions of the network that no cut point shows."""
+    """Count the additions that no cut point shows: in branches, and of values that are no maps."""
     joined = {cut.end for cut in cuts}
     lost = [d for d in recorded.dominators if recorded.joins(d) and d not in joined]
     every = recorded.additions(0, recorded.order[-1])

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from vitscope.errors import VitscopeError, quoted
 from vitscope.image_size import ImageSize
 from vitscope.networks.building.family import Family
-from vitscope.networks.checkpoints.weight_sources import OnHub
+from vitscope.web.hub import OnHub
 
 if TYPE_CHECKING:
     from torch import nn

@@ -1,0 +1,52 @@
+"""Files in the repositories of Hugging Face's hub."""
+
+import os
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from vitscope.errors import VitscopeError, quoted
+
+HUB = "https://huggingface.co"
+WEIGHTS = "model.safetensors"
+
+
+@dataclass(frozen=True)
+class OnHub:
+    """Names a file in a Hugging Face repository, at the revision behind its `@`."""
+
+    repository: str
+    file: str = WEIGHTS
+
+    @property
+    def address(self) -> str:
+        """Return its web address."""
+        name, _, revision = self.repository.partition("@")
+        return f"{_endpoint()}/{name}/resolve/{revision or 'main'}/{self.file}"
+
+    def fetch(self, label: str) -> Path:
+        """Return the file in Hugging Face's cache, after downloading it if it is missing.
+
+        Use the token, the cache and the offline mode that the user set up for the hub.
+        """
+        # Import here, so that a study that needs nothing of the hub does not wait for it.
+        from huggingface_hub import hf_hub_download
+
+        name, _, revision = self.repository.partition("@")
+        options: dict[str, Any] = {"revision": revision or None, "endpoint": _endpoint()}
+        with suppress(OSError, ValueError):
+            return Path(hf_hub_download(name, self.file, local_files_only=True, **options))
+        try:
+            return Path(hf_hub_download(name, self.file, **options))
+        except (OSError, ValueError) as error:
+            reason = str(error).strip().partition("\n")[0].rstrip(".:")
+            raise VitscopeError(
+                f"{label}: {self.file} of {quoted(self.repository)} cannot be had from the hub "
+                f"({type(error).__name__}: {reason}): correct the name, set HF_TOKEN where the "
+                f"owner asks for one, or try again with a connection."
+            ) from error
+
+
+def _endpoint() -> str:
+    return os.environ.get("HF_ENDPOINT", HUB).rstrip("/")
