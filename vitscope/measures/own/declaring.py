@@ -29,11 +29,6 @@ from vitscope.networks.building.own_code import OwnCode, check_call, digest_of, 
 FUNCTION = "measure"
 # What `MEASURE` may say: the rest has to be written in vitscope itself.
 SAID = ("needs", "reads_attention", "about_features", "seconds_per_gb")
-# Folders and files of the results of a study.
-TAKEN = frozenset(
-    {"augmented", "blocks", "buildups", "checkpoints", "claims", "agreement", "corrupted", "data"}
-    | {"downloads", "latents", "predictions", "run", "snapshots", "tables", "training"}
-)
 # Seconds for a GB of latents, as long as nothing better is said: an estimate for plans.
 SECONDS_PER_GB = 2.0
 
@@ -43,7 +38,7 @@ def declare_own(name: str, entry: Mapping[str, Any], folder: Path, where: str) -
 
     `where` is what messages call the entry.
     """
-    if name in {*registry.names(), *registry.kinds(), *TAKEN}:
+    if name in {*registry.names(), *registry.kinds(), *registry.TAKEN}:
         raise VitscopeError(
             f"{where}: vitscope has a measure, a kind of figure or a folder of the name "
             f"{quoted(name)}: choose another name."
