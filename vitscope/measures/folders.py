@@ -5,7 +5,6 @@ A package names its folder by an entry point of the group `vitscope.measures`.
 
 import os
 import re
-import sys
 from collections.abc import Callable, Mapping, Set
 from dataclasses import dataclass, replace
 from importlib import import_module
@@ -14,6 +13,7 @@ from pathlib import Path
 
 from vitscope.errors import VitscopeError, quoted
 from vitscope.measures.measure import Measure
+from vitscope.measures.needs import NEEDS, READABLE
 from vitscope.settings.section import schema_of
 
 GROUP = "vitscope.measures"
@@ -56,13 +56,14 @@ def read_installed(find_taken: Callable[[], Set[str]]) -> Installed:
     A package that cannot be read is left out: studies that do without it need not know.
     """
     packages: dict[str, str] = {}
-    places, versions, left_out = {}, {}, ""
+    places: dict[str, list[Path]] = {}
+    versions, left_out = {}, ""
     entries = () if os.environ.get(NO_PACKAGES) else entry_points(group=GROUP)
     # Not without need: it reads all declarations.
     taken = find_taken() if entries else frozenset[str]()
     for entry in sorted(entries, key=lambda each: (each.name, each.value)):
         try:
-            measures = _read(entry.value)
+            place, measures = _read(entry.value)
         except Exception as error:
             why = error if isinstance(error, VitscopeError) else f"{type(error).__name__}: {error}"
             left_out += f" The measures of the package '{entry.value}' are left out: {why}."
@@ -76,23 +77,28 @@ def read_installed(find_taken: Callable[[], Set[str]]) -> Installed:
             )
         taken = taken | named
         packages |= dict.fromkeys(measures, entry.value)
-        top = entry.value.partition(".")[0]
-        places[top] = [Path(place) for place in sys.modules[top].__path__]
+        places.setdefault(entry.value.partition(".")[0], []).append(place)
         if entry.dist:
             versions[entry.dist.name] = entry.dist.version
     return Installed(packages, places, versions, left_out)
 
 
-def _read(package: str) -> dict[str, Measure]:
-    """Return the measures of a package, and fail where studies would fail that do not use it."""
+def _read(package: str) -> tuple[Path, dict[str, Measure]]:
+    """Return where the top package lies, and the measures; fail where any study would fail."""
     file = Path(str(import_module(f"{package}.measure").__file__))
+    inner = package.split(".")[1:]
+    place = file.parents[len(inner)]
+    if place.joinpath(*inner, "measure.py") != file:
+        raise VitscopeError(f"its folders are not named like its modules, but {file.parent}")
     measures = {name: declare(package, name) for name in measures_in(file)}
     if not measures:
         raise VitscopeError("its measure.py has no line `NAME = Measure(`")
     for name, measure in measures.items():
         if measure.table.name != name:
             raise VitscopeError(f"the table of {name} is called {quoted(measure.table.name)}")
-        assert measure.inputs is not None
-        for settings in (measure.settings, *(each.options for each in measure.figures.values())):
-            schema_of(settings) if settings else None
-    return measures
+        if measure.needs not in NEEDS or not {*measure.reads} <= READABLE.keys():
+            raise VitscopeError(f"{name} needs or reads what vitscope.measures.needs has not")
+        options = [each.options for each in measure.figures.values()]
+        for settings in filter(None, [measure.settings, *options]):
+            schema_of(settings)
+    return place, measures
