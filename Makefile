@@ -77,7 +77,7 @@ format: $(VENV)/.installed-dev ## format the code, write the generated parts of 
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 	$(BIN)/snakefmt Snakefile workflow rules
-	$(BIN)/python -m vitscope.manual.pages
+	VITSCOPE_NO_PACKAGES=1 $(BIN)/python -m vitscope.manual.pages
 
 regenerate: $(VENV)/.installed-dev ## make all mini figures, compare tables and pixels with tests
 	$(BIN)/snakemake

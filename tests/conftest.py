@@ -24,6 +24,10 @@ from tests.runs.copies import (
     write_studies,
     write_weights,
 )
+from vitscope.measures.folders import NO_PACKAGES
+
+# Tests are of vitscope, whatever is installed beside it.
+os.environ[NO_PACKAGES] = "1"
 
 # How long an example takes says how busy the machine is.
 hypothesis.settings.register_profile("vitscope", deadline=None)

@@ -19,6 +19,7 @@ import torch
 import yaml
 
 from vitscope.measures import registry
+from vitscope.measures.folders import NO_PACKAGES
 from vitscope.networks.building.family import find_family
 from vitscope.training.history import HISTORY
 from vitscope.training.loop import EVENTS
@@ -178,10 +179,11 @@ def write_studies(folder: Path, weights: dict[str, Path]) -> None:
 
 @dataclass(frozen=True)
 class Workflow:
-    """A copy of the workflow, and where further studies lie."""
+    """A copy of the workflow, where further studies lie, and where installed packages do."""
 
     root: Path
     studies: Path
+    packages: Path | None = None
 
     def start(
         self,
@@ -195,6 +197,8 @@ class Workflow:
         kept = {key: os.environ[key] for key in os.environ if not key.startswith("SNAKEMAKE")}
         # Before everything else: a vitscope that is installed must not stand in for the copy.
         environment = kept | {"PYTHONPATH": str(self.root), "PYTHONDONTWRITEBYTECODE": "1"}
+        if self.packages:
+            environment |= with_packages(self.packages, self.root)
         environment |= extra or {}
         return subprocess.Popen(
             [SNAKEMAKE, *arguments, *config],
@@ -236,6 +240,11 @@ class Workflow:
             for file in files
             if file.is_file()
         }
+
+
+def with_packages(packages: Path, root: Path = REPOSITORY) -> dict[str, str]:
+    """Return the variables with which packages in a folder are installed beside vitscope."""
+    return {"PYTHONPATH": f"{root}{os.pathsep}{packages}", NO_PACKAGES: ""}
 
 
 def write_study(path: Path, change: Callable[[dict[str, Any]], object]) -> None:

@@ -13,6 +13,7 @@ import yaml
 from vitscope import __version__
 from vitscope.files.tensors import TensorFile
 from vitscope.files.whole import sha256_of
+from vitscope.measures import registry
 from vitscope.web import redact
 
 PACKAGES = (
@@ -83,7 +84,10 @@ def run_record(
         "vitscope": __version__,
         "commit": _commit(root),
         "python": platform.python_version(),
-        "packages": {package: _installed(package) for package in PACKAGES},
+        "packages": {
+            **{package: _installed(package) for package in PACKAGES},
+            **registry.installed().versions,
+        },
         "checkpoints": {
             Path(path).stem: {"sha256": sha256_of(path), **TensorFile(path).metadata}
             for path in checkpoints

@@ -1,24 +1,28 @@
-"""The measures of vitscope and of a study, found by name: nothing lists them.
+"""The measures of vitscope, of installed packages and of a study, found by name.
 
 A measure is a constant of `measure.py` in a folder beside this file, as `CKA = Measure(...)`. The
 modules of the folder have what it does, by names: `measure_cka` measures, `merge_cka` merges parts,
 `plot_{kind}` draws a kind of figure, and `CLAIMS_{KIND}` are its claims. Names are searched in the
 text, so that a job imports what it works with and nothing else.
 
-A study may have measures of its own besides, each in a file: `of(study)` knows both.
+Packages may bring such folders. A study may have measures of its own besides, each in a file:
+`of(study)` knows them all.
 """
 
 import re
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, field
 from functools import cache
-from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path
 from pkgutil import resolve_name
 from typing import TYPE_CHECKING
 
 from vitscope.errors import VitscopeError, nearest
+from vitscope.measures.folders import GROUP, Installed, declare, measures_in, read_installed
 from vitscope.measures.measure import FigureKind, Given, Measure
+from vitscope.settings.keys import Analysis
+from vitscope.settings.section import schema_of
 
 if TYPE_CHECKING:
     from vitscope.claims.claim import Evidence
@@ -26,39 +30,67 @@ if TYPE_CHECKING:
 
 
 HERE = Path(__file__).parent
-OWN = "vitscope.measures.own"
-_MEASURE = re.compile(r"^(\w+) = Measure\(", re.MULTILINE)
+OWN = f"{GROUP}.own"
+# Folders and files of the results of a study.
+TAKEN = frozenset(
+    {"augmented", "blocks", "buildups", "checkpoints", "claims", "agreement", "corrupted", "data"}
+    | {"downloads", "latents", "predictions", "run", "snapshots", "tables", "training"}
+)
 _DEFINED = re.compile(r"^(?:def (\w+)\(|((?:\w+ = )+))", re.MULTILINE)
 
 
 @cache
-def _found() -> dict[str, str]:
-    """Return the module that declares each measure."""
-    found = {
-        constant.lower(): f"vitscope.measures.{file.parent.name}.measure"
-        for file in HERE.glob("*/measure.py")
-        for constant in _MEASURE.findall(file.read_text(encoding="utf-8"))
-    }
+def _built_in() -> dict[str, str]:
+    """Return the folder of each measure of vitscope, as a package."""
+    files = HERE.glob("*/measure.py")
+    found = {name: f"{GROUP}.{file.parent.name}" for file in files for name in measures_in(file)}
     return dict(sorted(found.items()))
 
 
-def module(measure: str) -> str:
-    """Return the module that declares a measure."""
+def _taken() -> set[str]:
+    """Return the names that a measure of a package and its kinds of figures cannot have."""
+    measures = [declare(package, name) for name, package in _built_in().items()]
+    kinds = {kind for measure in measures for kind in measure.figures}
+    return {*_built_in(), *kinds, *TAKEN, *schema_of(Analysis)["properties"]}
+
+
+@cache
+def installed() -> Installed:
+    """Return the measures of installed packages."""
+    return read_installed(_taken)
+
+
+@cache
+def _found() -> dict[str, str]:
+    """Return the package that declares each measure."""
+    return _built_in() | {**installed().packages}
+
+
+def package(measure: str) -> str:
+    """Return the package that a measure's folder is."""
     if measure not in _found():
         raise VitscopeError(f"There is no measure '{measure}'.{nearest(measure, _found())}")
     return _found()[measure]
 
 
-def folder(measure: str) -> Path:
-    """Return the folder of a measure."""
-    return HERE / module(measure).split(".")[2]
+def module(measure: str) -> str:
+    """Return the module that declares a measure."""
+    return f"{package(measure)}.measure"
 
 
 @cache
-def _defined(folder: Path) -> dict[str, str]:
+def folder(measure: str) -> Path:
+    """Return the folder of a measure."""
+    spec = find_spec(module(measure))
+    assert spec
+    return Path(str(spec.origin)).parent
+
+
+@cache
+def _defined(package: str, folder: Path) -> dict[str, str]:
     """Return what the modules of a folder define, each name as `module:name`."""
     return {
-        name: f"vitscope.measures.{folder.name}.{file.stem}:{name}"
+        name: f"{package}.{file.stem}:{name}"
         for file in folder.glob("*.py")
         for function, constants in _DEFINED.findall(file.read_text(encoding="utf-8"))
         for name in ([function] if function else constants.split(" = ")[:-1])
@@ -66,16 +98,12 @@ def _defined(folder: Path) -> dict[str, str]:
 
 
 def _find(measure: str, name: str) -> str | None:
-    return _defined(folder(measure)).get(name)
+    return _defined(package(measure), folder(measure)).get(name)
 
 
 @cache
 def _declared(measure: str) -> Measure:
-    found: Measure = getattr(import_module(module(measure)), measure.upper())
-    figures = {
-        kind: replace(figure, measure=measure, name=kind) for kind, figure in found.figures.items()
-    }
-    return replace(found, name=measure, figures=figures)
+    return declare(package(measure), measure)
 
 
 @cache
@@ -93,7 +121,7 @@ class OwnMeasure:
 
 @dataclass(frozen=True)
 class Registry:
-    """Lists all measures, vitscope's and a user's own.
+    """Lists all measures: vitscope's, those of installed packages, and a user's own.
 
     Functions are named as `module:name`, so that `pkgutil.resolve_name` can import them.
     """
@@ -165,21 +193,21 @@ class Registry:
 
 
 def _required(measure: str, name: str) -> str:
-    found = _find(measure, name)
-    assert found, f"{folder(measure)} has no {name}"
-    return found
+    if found := _find(measure, name):
+        return found
+    raise VitscopeError(f"The measure '{measure}' has no {name} in {folder(measure)}: write it.")
 
 
-BUILT_IN = Registry()
-names, declared, kinds = BUILT_IN.names, BUILT_IN.declared, BUILT_IN.kinds
-measuring, merging, drawing = BUILT_IN.measuring, BUILT_IN.merging, BUILT_IN.drawing
-claiming, claims_of = BUILT_IN.claiming, BUILT_IN.claims_of
-columns_of, part_columns_of = BUILT_IN.columns_of, BUILT_IN.part_columns_of
+SHARED = Registry()
+names, declared, kinds = SHARED.names, SHARED.declared, SHARED.kinds
+measuring, merging, drawing = SHARED.measuring, SHARED.merging, SHARED.drawing
+claiming, claims_of = SHARED.claiming, SHARED.claims_of
+columns_of, part_columns_of = SHARED.columns_of, SHARED.part_columns_of
 
 
 def of(study: "Study") -> Registry:
-    """Return vitscope's measures and the study's own."""
-    return Registry(study.own_measures) if study.own_measures else BUILT_IN
+    """Return the measures that all studies share, and the study's own."""
+    return Registry(study.own_measures) if study.own_measures else SHARED
 
 
 _TITLE = re.compile(r"\*\*(.+?)\.\*\*", re.DOTALL)
@@ -189,7 +217,12 @@ _LINK = re.compile(r"`([^`<]+?)\s+<([^`>]+)>`_")
 
 def caption_of(kind: FigureKind) -> str:
     """Return what a figure of this kind shows, and how to read it, in reStructuredText."""
-    return kind.text or (folder(kind.measure) / kind.caption).read_text(encoding="utf-8")
+    if kind.text:
+        return kind.text
+    file = folder(kind.measure) / kind.caption
+    if not file.is_file():
+        raise VitscopeError(f"There is no caption {file}: write it.")
+    return file.read_text(encoding="utf-8")
 
 
 def title_of(kind: FigureKind) -> str:

@@ -1,10 +1,10 @@
 """A digest of the code that a job reaches, so that a workflow knows when to run it again.
 
 It covers the functions, classes and constants that the job's `run` uses, those that these use, and
-so on, in every module of vitscope, and what importing these modules runs. How the values of a job
-are found and what it takes changes no result. The `modules` among the values name the functions
-that are imported by computed names, as `module:name`; a module there counts as a whole, and so does
-one of which a name cannot be followed.
+so on, in every module of vitscope and of the packages that bring measures, and what importing these
+modules runs. How the values of a job are found and what it takes changes no result. The `modules`
+among the values name the functions that are imported by computed names, as `module:name`; a module
+there counts as a whole, and so does one of which a name cannot be followed.
 """
 
 import hashlib
@@ -15,6 +15,7 @@ from pathlib import Path
 from vitscope.files import python_code
 from vitscope.files.python_code import Definition, definitions
 from vitscope.jobs.job import Values, find_job
+from vitscope.measures.registry import installed
 
 PACKAGE = Path(__file__).parents[1]
 # Stand for a name: everything that a module defines, or only what importing it runs.
@@ -53,13 +54,16 @@ def covered(job: str, *modules: str) -> frozenset[tuple[str, str]]:
 
 @cache
 def module_file(name: str) -> Path | None:
-    """Return the file of a module of vitscope, or of a user's own, whose name is its path."""
+    """Return the file of a module of vitscope, or of a package that brings measures.
+
+    The name of a module of a user's own is its path.
+    """
     if name.endswith(".py"):
         return Path(name)
-    parts = name.split(".")
-    return (
-        python_code.module_file(PACKAGE.joinpath(*parts[1:])) if parts[0] == PACKAGE.name else None
-    )
+    top, *parts = name.split(".")
+    places = [PACKAGE] if top == PACKAGE.name else installed().places.get(top, ())
+    files = (python_code.module_file(place.joinpath(*parts)) for place in places)
+    return next(filter(None, files), None)
 
 
 @cache

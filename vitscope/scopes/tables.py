@@ -69,7 +69,7 @@ class Tables:
         if name not in (*registry.names(), *OTHERS, *self.own()):
             raise AttributeError(
                 f"there is no table '{name}'; there are {', '.join(self.available())}."
-                f"{nearest(name, self.available())}"
+                f"{nearest(name, self.available())}{registry.installed().left_out}"
             )
         return self.table(name)
 
@@ -252,7 +252,7 @@ def _kind_of_figure(name: str) -> Any:
     if name not in registry.kinds():
         raise VitscopeError(
             f"There is no kind of figure '{name}'.{nearest(name, registry.kinds())} There are "
-            f"{', '.join(sorted(registry.kinds()))}."
+            f"{', '.join(sorted(registry.kinds()))}.{registry.installed().left_out}"
         )
     return registry.kinds()[name]
 

@@ -53,8 +53,13 @@ def study_schema() -> Schema:
         "additionalProperties": own,
     }
     figure = keys["figures"]["additionalProperties"]["properties"]
-    for kind in registry.kinds().values():
-        figure |= kind.option_keys
+    for name, kind in registry.kinds().items():
+        for key, rules in kind.option_keys.items():
+            if figure.setdefault(key, rules) != rules:
+                raise VitscopeError(
+                    f"The kind of figure '{name}' has the option '{key}', which means something "
+                    f"else in other figures: give it another name."
+                )
     keys["data"]["additionalProperties"]["properties"]["source"] |= _source_schema()
     return schema
 
@@ -106,6 +111,16 @@ def _prepare_archs(study: Study) -> Study:
 
 def load_study(path: Path, results: str = "results") -> Study:
     """Read, check and complete one study; `results` is the folder that the workflow writes to."""
+    try:
+        return _load_study(path, results)
+    except VitscopeError as error:
+        # A name that is unknown may be one of a package's.
+        if left_out := registry.installed().left_out:
+            raise VitscopeError(f"{error}{left_out}") from error
+        raise
+
+
+def _load_study(path: Path, results: str) -> Study:
     settings = load_yaml(path)
     schema = study_schema()
     check(path, settings, schema)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from vitscope.errors import VitscopeError, unknown
 from vitscope.measures.own.declaring import declare_own
-from vitscope.measures.registry import BUILT_IN, Registry
+from vitscope.measures.registry import SHARED, Registry
 from vitscope.settings.keys import Analysis, Figure, Model, Settings
 from vitscope.settings.section import schema_of
 from vitscope.settings.snapshots import END, epoch_of
@@ -54,7 +54,7 @@ def _with_options(figure: Settings) -> Settings:
     return {"models": models, "pairs": [], **figure, "options": options}
 
 
-def look_up_kind(figure: Figure, where: object, key: str, measures: Registry = BUILT_IN) -> Figure:
+def look_up_kind(figure: Figure, where: object, key: str, measures: Registry = SHARED) -> Figure:
     """Refuse an unknown kind or option of a figure; fill in the tables and measures of its kind.
 
     Errors name `where` and `key` as its place.

@@ -29,11 +29,6 @@ from vitscope.networks.building.own_code import OwnCode, check_call, digest_of, 
 FUNCTION = "measure"
 # The fields that `MEASURE` may set; others are for measures in vitscope itself.
 FIELDS = ("needs", "reads_attention", "about_features", "seconds_per_gb")
-# Names of folders and files in the results of a study.
-TAKEN = frozenset(
-    {"augmented", "blocks", "buildups", "checkpoints", "claims", "agreement", "corrupted", "data"}
-    | {"downloads", "latents", "predictions", "run", "snapshots", "tables", "training"}
-)
 # An estimate for plans, in case `MEASURE` has none.
 SECONDS_PER_GB = 2.0
 
@@ -43,7 +38,7 @@ def declare_own(name: str, entry: Mapping[str, Any], folder: Path, where: str) -
 
     Its path is relative to `folder`, the study's; messages call the entry of the study `where`.
     """
-    if name in {*registry.names(), *registry.kinds(), *TAKEN}:
+    if name in {*registry.names(), *registry.kinds(), *registry.TAKEN}:
         raise VitscopeError(
             f"{where}: vitscope has a measure, a kind of figure or a folder of the name "
             f"{quoted(name)}: choose another name."

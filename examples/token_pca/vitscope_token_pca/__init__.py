@@ -1,0 +1,1 @@
+"""A measure of vitscope: tokens by their first principal components, as colours."""

@@ -1,0 +1,70 @@
+"""Tokens by their first three principal components as colours, below the images."""
+
+from collections.abc import Sequence
+
+import numpy as np
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.patches import Patch
+
+from vitscope.drawing.figure import Member, rows_of
+from vitscope.drawing.legends import percent
+from vitscope.drawing.looks import GRAY
+from vitscope.drawing.overlays import draw_picture, groups_of_panels, read_picture
+from vitscope.files.arrays import Array
+
+BACKGROUND = "white"
+
+
+def colours_of(rows: pd.DataFrame) -> list[Array]:
+    """Return a map (H, W, 4) of each image of a model: red, green and blue are the components.
+
+    Each reaches from its smallest to its largest value in the foreground of all images.
+    """
+    maps = [
+        np.reshape(row["components"], (row["height"], row["width"], 3))
+        for _, row in rows.iterrows()
+    ]
+    there = np.concatenate([each[~np.isnan(each[..., 0])] for each in maps])
+    if not len(there):
+        return [np.zeros((*each.shape[:2], 4)) for each in maps]
+    low, high = there.min(axis=0), there.max(axis=0)
+    scaled = [(each - low) / np.maximum(high - low, np.finfo(np.float64).tiny) for each in maps]
+    return [
+        np.dstack([np.nan_to_num(each), np.isfinite(each[..., :1]).astype(float)])
+        for each in scaled
+    ]
+
+
+def _draw_tokens(axes: Axes, colours: Array, row: pd.Series, size: tuple[int, int]) -> None:
+    """Draw the tokens of an image as large as it is, each as the cell that it is."""
+    high, wide = size
+    extent = (-0.5, wide - 0.5, high - 0.5, -0.5)
+    outliers = np.isnan(np.reshape(row["first"], colours.shape[:2]))
+    grey = np.dstack([np.full((*outliers.shape, 3), 0.6), outliers.astype(float)])
+    for layer in (grey, colours):
+        axes.imshow(layer, extent=extent, interpolation="nearest")
+    axes.spines[:].set(visible=True, color=GRAY, linewidth=0.5)
+
+
+def plot_token_pca(table: pd.DataFrame, members: Sequence[Member]) -> Figure:
+    """Draw for each model the images in a row, and below each the colours of its tokens."""
+    shown = [rows_of(table, each.model, ["image"]) for each in members]
+    columns = max(map(len, shown))
+    groups = groups_of_panels(len(members), 2, columns, one_scale=True)
+    titles = []
+    for rows, grid, member in zip(shown, groups.grids, members, strict=True):
+        panels = zip(rows.iterrows(), colours_of(rows), grid.T, strict=False)
+        for (_, row), colours, (above, below) in panels:
+            pixels = read_picture(row["picture"])
+            draw_picture(above, pixels)
+            _draw_tokens(below, colours, row, pixels.shape[:2])
+        explained = percent(float(np.sum(rows["explained"].iloc[0])), ".0f")
+        titles.append(f"{member.label} ({rows['of'].iloc[0]}; {explained} of the variance)")
+    groups.titles(titles)
+    assert groups.strip is not None
+    meanings = {"background": BACKGROUND, "outlier": "0.6"}
+    legend = [Patch(facecolor=it, edgecolor=GRAY, label=name) for name, it in meanings.items()]
+    groups.strip.legend(handles=legend, ncols=2, loc="center", frameon=False)
+    return groups.figure

@@ -1,0 +1,271 @@
+"""Measures of installed packages: in the workflow and in a notebook, as vitscope's own."""
+
+import os
+import shutil
+import subprocess
+import sys
+import textwrap
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.measures.test_registry import HEAVY
+from tests.runs.copies import (
+    REPOSITORY,
+    SETTINGS,
+    Workflow,
+    copy_workflow,
+    edited,
+    with_packages,
+    write_study,
+)
+
+EXAMPLE = REPOSITORY / "examples" / "token_pca"
+FIGURE = "figures/colours/tokens.pdf"
+# A measure of feature maps with settings, a figure by depth, and a claim.
+MEASURE = '''
+from dataclasses import dataclass
+
+from vitscope.files.tables import Table
+from vitscope.measures.columns import mean_columns, per_image_columns
+from vitscope.measures.measure import ByDepth, FigureKind, Measure, mean_over_images, own_settings
+from vitscope.settings.section import setting
+
+
+@dataclass(frozen=True)
+class Settings:
+    """The sizes of values."""
+
+    power: float = setting(1.0, "Of what power the mean is taken.", minimum=1)
+
+
+SIZES = Measure(
+    needs="latents",
+    table=Table("sizes", mean_columns("size", "mean size of values")),
+    part=Table("sizes_per_image", per_image_columns("size", "mean size of values")),
+    figures={
+        "size_by_depth": FigureKind(
+            drawn_by="by_depth",
+            values={"value": "size", "label": "Size", "from_zero": True},
+            options=ByDepth,
+        )
+    },
+    settings=Settings,
+    arguments=own_settings,
+    merge=mean_over_images("size"),
+    seconds_per_gb=1.0,
+)
+'''
+COMPUTE = """
+import numpy as np
+
+from my_measures.sizes.helper import power_mean
+from vitscope.measures.per_image import part_of
+
+
+def measure_sizes(given, power):
+    values = [power_mean(given.latents.mapped(name), power) for name in given.latents.names]
+    return part_of(values, given.first_image, "size")
+"""
+HELPER = """
+import numpy as np
+
+
+def power_mean(maps, power):
+    return (np.abs(maps) ** power).mean(axis=(1, 2, 3)) ** (1 / power)
+"""
+CLAIMS = """
+from vitscope.claims.claim import Claim, Evidence, every_model, in_order
+from vitscope.claims.statistics import grows_with_depth
+
+CLAIMS_SIZE_BY_DEPTH = Evidence(
+    "sizes",
+    (Claim("sizes_grow", "Values grow", "me", every_model, grows_with_depth("size", "size")),),
+    in_order,
+)
+"""
+FILES = {
+    "measure.py": MEASURE,
+    "compute.py": COMPUTE,
+    "helper.py": HELPER,
+    "claims.py": CLAIMS,
+    "caption_size_by_depth.rst": "**Sizes of values.**\nMeans.\n",
+}
+
+
+def write_package(folder: Path, name: str, **files: str) -> None:
+    """Write an installed package whose folder of measures is `my_measures.{name}`."""
+    place = folder / "my_measures" / name
+    place.mkdir(parents=True)
+    for file, text in files.items():
+        (place / file).write_text(text, encoding="utf-8")
+    metadata = folder / f"my_{name}-1.0.dist-info"
+    metadata.mkdir()
+    (metadata / "METADATA").write_text(f"Metadata-Version: 2.1\nName: my-{name}\nVersion: 1.0\n")
+    entry = f"[vitscope.measures]\n{name} = my_measures.{name}\n"
+    (metadata / "entry_points.txt").write_text(entry)
+
+
+def run(packages: Path, code: str) -> str:
+    """Run code where packages are installed; return what it prints."""
+    environment = os.environ | with_packages(packages)
+    command = [sys.executable, "-c", textwrap.dedent(code)]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+@pytest.fixture(scope="module")
+def packages(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder where the example is installed from its source, and another package beside it."""
+    folder = tmp_path_factory.mktemp("packages")
+    shutil.copytree(EXAMPLE, folder / "source")
+    pip = [sys.executable, "-m", "pip", "--disable-pip-version-check", "--quiet", "install"]
+    how = ["--no-deps", "--no-build-isolation", "--target", folder / "site", folder / "source"]
+    subprocess.run([*pip, *how], check=True)
+    write_package(folder / "site", "sizes", **FILES)
+    return folder / "site"
+
+
+@pytest.fixture(scope="module")
+def workflow(
+    packages: Path, weights: dict[str, Path], tmp_path_factory: pytest.TempPathFactory
+) -> Workflow:
+    """A copy of the workflow in which figures of both packages were made."""
+    folder = tmp_path_factory.mktemp("workflow")
+
+    def change(settings: dict[str, Any]) -> None:
+        for name, model in settings["models"].items():
+            model["checkpoint"] = {"path": str(weights[name])}
+        del settings["models"]["resnet"]
+        settings["analysis"] |= {"token_pca": {"images": 3}, "sizes": {"power": 2.0}}
+        settings["figures"] = {
+            "tokens": {"kind": "token_pca", "models": ["vit"]},
+            "sizes": {"kind": "size_by_depth", "models": ["vit"]},
+        }
+
+    (folder / "studies").mkdir()
+    write_study(folder / "studies" / "colours.yaml", change)
+    made = replace(copy_workflow(folder / "copy", folder / "studies"), packages=packages)
+    made.make("--cores", "1", "figures/colours/all")
+    return made
+
+
+def test_workflow_and_notebook_measure_and_draw_the_same(workflow: Workflow) -> None:
+    assert (workflow.root / FIGURE).read_bytes().startswith(b"%PDF")
+    assert workflow.packages
+    printed = run(
+        workflow.packages,
+        f"""
+        from pathlib import Path
+        import pandas as pd
+        from vitscope.studies.loading import load_study
+        from tests.helpers.looking import Made
+
+        study = load_study(Path({str(workflow.studies / "colours.yaml")!r}))
+        made = Made(study, Path({str(workflow.root / "results")!r}))
+        scope = made.looked_at("vit")
+        for table in ("token_pca", "sizes"):
+            ours, theirs = scope.table(table), made.table(table, "vit")
+            pd.testing.assert_frame_equal(ours, theirs, rtol=0, atol=1e-6)
+        assert len(scope.token_pca) == 3
+        assert {{"token_pca", "size_by_depth"}} <= {{*scope.kinds()}}
+        assert len([axes for axes in scope.plot("token_pca").axes if axes.images]) == 6
+        scope.plot("size_by_depth", together=True)
+        print(*scope.claims("size_by_depth")["claim"])
+        """,
+    )
+    assert printed.splitlines()[-1] == "sizes_grow"
+    claims = (workflow.root / "results/colours/claims.md").read_text(encoding="utf-8")
+    assert "Values grow" in claims
+    record = (workflow.root / "results/colours/run.yaml").read_text(encoding="utf-8")
+    assert "vitscope-token-pca: 1.0.0" in record
+
+
+def test_an_edit_of_a_package_reruns_what_it_measures_and_draws(workflow: Workflow) -> None:
+    assert workflow.packages
+    pca, sizes = workflow.packages / "vitscope_token_pca", workflow.packages / "my_measures/sizes"
+    everything = "figures/colours/all"
+    plan = partial(workflow.plan, everything)
+    assert plan().keys() <= {"all_of_study"}
+    with edited(pca / "compute.py", lambda text: text.replace("values**2", "values**3")):
+        assert plan()["measure_model"] == plan()["draw_figure"] == 1
+    with edited(pca / "figure.py", lambda text: text.replace("0.6", "0.7")):
+        assert plan()["draw_figure"] == 1
+        assert "measure_model" not in plan()
+    # A module that the package imports from another of its own.
+    with edited(sizes / "helper.py", lambda text: text.replace("(1 / power)", "(2 / power)")):
+        assert plan()["merge"] == 1
+        assert "measure_model" not in plan()
+    assert plan().keys() <= {"all_of_study"}
+
+
+def test_declarations_of_packages_import_nothing_heavy(packages: Path) -> None:
+    printed = run(
+        packages,
+        f"""
+        import sys
+        from vitscope.studies.loading import study_schema
+        keys = study_schema()["properties"]["analysis"]["properties"]
+        print(keys["token_pca"]["properties"]["images"]["default"], "power" in str(keys["sizes"]))
+        print(*{{*sys.modules}} & {{*{HEAVY}}})
+        """,
+    )
+    assert printed == "4 True\n\n"
+
+
+READ = """
+from pathlib import Path
+from vitscope.errors import VitscopeError
+from vitscope.studies.loading import BUNDLED_STUDIES, load_study
+
+for path in ({study!r}, BUNDLED_STUDIES / "mini.yaml"):
+    try:
+        print(load_study(Path(path)).name)
+    except VitscopeError as error:
+        print(error)
+"""
+
+
+def read_studies(tmp_path: Path, **files: str) -> list[str]:
+    """Read a study with the kind `size_by_depth`, and the default study, with a package."""
+    write_package(tmp_path / "site", "sizes", **(FILES | files))
+    study = tmp_path / "study.yaml"
+    figures = {"sizes": {"kind": "size_by_depth", "models": ["vit"]}}
+    analysis = SETTINGS["analysis"] | {"sizes": {"power": 2.0}}
+    write_study(study, lambda settings: settings.update(figures=figures, analysis=analysis))
+    return run(tmp_path / "site", READ.format(study=str(study))).splitlines()
+
+
+def test_a_package_that_cannot_be_imported_is_named_and_breaks_no_other_study(
+    tmp_path: Path,
+) -> None:
+    ours, mini = read_studies(tmp_path, **{"measure.py": f"import nothing_there\n{MEASURE}"})
+    assert "analysis.sizes: unknown key" in ours
+    assert ours.endswith(
+        " The measures of the package 'my_measures.sizes' are left out: ModuleNotFoundError: No "
+        "module named 'nothing_there'."
+    )
+    assert mini == "mini"
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "taken"),
+    [
+        ("sizes", "fourier", "fourier"),
+        ("size_by_depth", "spectrum", "spectrum"),
+        ("sizes", "blocks", "blocks"),
+        ("sizes", "batch_size", "batch_size"),
+    ],
+)
+def test_a_name_that_is_taken_is_refused(tmp_path: Path, old: str, new: str, taken: str) -> None:
+    text = MEASURE.replace(old.upper(), new.upper()).replace(f'"{old}"', f'"{new}"')
+    refused = (
+        f"The package 'my_measures.sizes' has a measure or a kind of figure of the name "
+        f"'{taken}', which is taken: uninstall it, or set VITSCOPE_NO_PACKAGES=1 to leave packages "
+        f"out."
+    )
+    assert read_studies(tmp_path, **{"measure.py": text}) == [refused, refused]

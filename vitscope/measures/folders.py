@@ -1,0 +1,104 @@
+"""Folders of measures: those of vitscope, and those that installed packages bring.
+
+A package names its folder by an entry point of the group `vitscope.measures`.
+"""
+
+import os
+import re
+from collections.abc import Callable, Mapping, Set
+from dataclasses import dataclass, replace
+from importlib import import_module
+from importlib.metadata import entry_points
+from pathlib import Path
+
+from vitscope.errors import VitscopeError, quoted
+from vitscope.measures.measure import Measure
+from vitscope.measures.needs import NEEDS, READABLE
+from vitscope.settings.section import schema_of
+
+GROUP = "vitscope.measures"
+# Leaves all packages out where it is set, as tests and pages of vitscope do.
+NO_PACKAGES = "VITSCOPE_NO_PACKAGES"
+_MEASURE = re.compile(r"^(\w+) = Measure\(", re.MULTILINE)
+
+
+def measures_in(file: Path) -> list[str]:
+    """Return the names of the measures that a `measure.py` declares, by its text."""
+    return [constant.lower() for constant in _MEASURE.findall(file.read_text(encoding="utf-8"))]
+
+
+def declare(package: str, measure: str) -> Measure:
+    """Return the declaration of a measure, by the package that its folder is."""
+    found: Measure = getattr(import_module(f"{package}.measure"), measure.upper())
+    figures = {
+        kind: replace(figure, measure=measure, name=kind) for kind, figure in found.figures.items()
+    }
+    return replace(found, name=measure, figures=figures)
+
+
+@dataclass(frozen=True)
+class Installed:
+    """The folder of each measure that packages bring, as a package.
+
+    `places` are where the code of these packages lies, by their top names; `versions` are those of
+    what was installed. `left_out` says in sentences which packages were, and why.
+    """
+
+    packages: Mapping[str, str]
+    places: Mapping[str, list[Path]]
+    versions: Mapping[str, str]
+    left_out: str = ""
+
+
+def read_installed(find_taken: Callable[[], Set[str]]) -> Installed:
+    """Read what installed packages declare; their names must not be among those that are taken.
+
+    A package that cannot be read is left out: studies that do without it need not know.
+    """
+    packages: dict[str, str] = {}
+    places: dict[str, list[Path]] = {}
+    versions, left_out = {}, ""
+    entries = () if os.environ.get(NO_PACKAGES) else entry_points(group=GROUP)
+    # Not without need: it reads all declarations.
+    taken = find_taken() if entries else frozenset[str]()
+    for entry in sorted(entries, key=lambda each: (each.name, each.value)):
+        try:
+            place, measures = _read(entry.value)
+        except Exception as error:
+            why = error if isinstance(error, VitscopeError) else f"{type(error).__name__}: {error}"
+            left_out += f" The measures of the package '{entry.value}' are left out: {why}."
+            continue
+        named = {*measures, *(kind for each in measures.values() for kind in each.figures)}
+        for name in sorted(named & taken):
+            raise VitscopeError(
+                f"The package '{entry.value}' has a measure or a kind of figure of the name "
+                f"{quoted(name)}, which is taken: uninstall it, or set {NO_PACKAGES}=1 to leave "
+                f"packages out."
+            )
+        taken = taken | named
+        packages |= dict.fromkeys(measures, entry.value)
+        places.setdefault(entry.value.partition(".")[0], []).append(place)
+        if entry.dist:
+            versions[entry.dist.name] = entry.dist.version
+    return Installed(packages, places, versions, left_out)
+
+
+def _read(package: str) -> tuple[Path, dict[str, Measure]]:
+    """Return where the top package lies, and the measures; fail where any study would fail."""
+    file = Path(str(import_module(f"{package}.measure").__file__))
+    inner = package.split(".")[1:]
+    place = file.parents[len(inner)]
+    if place.joinpath(*inner, "measure.py") != file:
+        raise VitscopeError(f"its folders are not named like its modules, but {file.parent}")
+    measures = {name: declare(package, name) for name in measures_in(file)}
+    if not measures:
+        raise VitscopeError("its measure.py has no line `NAME = Measure(`")
+    for name, measure in measures.items():
+        if measure.table.name != name:
+            raise VitscopeError(f"the table of {name} is called {quoted(measure.table.name)}")
+        if measure.needs not in NEEDS or not {*measure.reads} <= READABLE.keys():
+            raise VitscopeError(f"{name} needs or reads what vitscope.measures.needs has not")
+        options = [each.options for each in measure.figures.values()]
+        for settings in filter(None, [measure.settings, *options]):
+            schema_of(settings)
+    return place, measures
