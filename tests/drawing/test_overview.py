@@ -7,6 +7,7 @@ import pandas as pd
 import pytest
 from matplotlib.figure import Figure
 
+from vitscope.buildup.figure import sketch as sketch_buildup
 from vitscope.drawing.looks import VERDICT_LOOKS, Look
 from vitscope.drawing.overview import plot
 from vitscope.drawing.saving import style
@@ -141,7 +142,9 @@ def test_measured_eigenvalues_are_a_density_that_adds_up_to_one():
 
 def test_steps_of_a_buildup_are_joined_if_they_were_kept():
     steps = pd.read_csv(EXPECTED / "buildup_fig12a.csv").sort_values("step", ignore_index=True)
-    axes = sketch("buildup", steps)
+    axes = Figure().subplots()
+    with style(STYLE):
+        sketch_buildup(axes, steps, Look("black", "o"))
     for kept, line in zip((True, False), axes.lines, strict=True):
         rows = steps[(steps["decision"] != "rejected") == kept]
         np.testing.assert_allclose(line.get_xydata(), np.c_[rows.index, 100 * rows["accuracy"]])

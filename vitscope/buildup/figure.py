@@ -12,7 +12,7 @@ from PIL import Image
 
 from vitscope.buildup.rule import BASELINE, KEPT, REJECTED
 from vitscope.drawing.legends import INTERVAL
-from vitscope.drawing.looks import GRAY, INTERVAL_BAR, REFERENCE, STEP, THIN, depth_color
+from vitscope.drawing.looks import GRAY, INTERVAL_BAR, REFERENCE, STEP, THIN, Look, depth_color
 from vitscope.drawing.panels import make_panels
 from vitscope.errors import VitscopeError
 from vitscope.video.frames import Frame
@@ -80,6 +80,16 @@ def _draw(axes: Axes, steps: pd.DataFrame, title: str, shown: int) -> None:
     names = [f"{stage or 'none'} ({count})" for stage, count in msas]
     axes.set_xticks(steps.index, names, rotation=45, ha="right", rotation_mode="anchor")
     axes.margins(x=0.06, y=0.1)
+
+
+def sketch(axes: Axes, points: pd.DataFrame, look: Look) -> None:
+    """Draw the accuracy of each step that was kept, and hollow those that were rejected, small."""
+    percent = 100 * points["accuracy"].reset_index(drop=True)
+    kept = (points["decision"] != REJECTED).to_numpy()
+    small = {"markersize": 2, "linewidth": THIN}
+    axes.plot(percent.index[kept], percent[kept], **look.curve | small)
+    axes.plot(percent.index[~kept], percent[~kept], **look.hollow | small, linestyle="")
+    axes.set(xlabel="Step", ylabel="Accuracy (%)")
 
 
 def plot(

@@ -184,15 +184,19 @@ def _values_of_overview(study: Study, names: Names) -> Values:
     }
 
 
+_BUILDUP_SKETCH = "vitscope.buildup.figure:sketch"
+
+
 def _values_of_sketch(study: Study, name: str) -> Values:
     if name in study.buildups:
         member = describing.member(study, study.buildups[name].baseline)
         published = {"file": study.buildups[name].published}
-        return {"sketch": "buildup", "members": [member], "published": published}
+        return {"sketch": _BUILDUP_SKETCH, "members": [member], "published": published}
     entry, values = study.figures[name], _values_of_figure(study, {"figure": name})
     kept = ("members", "published", "published_columns", "snapshots")
     columns = columns_of(study, entry.measure)
-    return {"sketch": entry.kind, "columns": columns, **{key: values[key] for key in kept}}
+    sketch = f"vitscope.measures.sketches:sketch_{entry.kind}"
+    return {"sketch": sketch, "columns": columns, **{key: values[key] for key in kept}}
 
 
 def draw_overview(inputs: Files, outputs: Files, values: Values, resources: Resources) -> None:
@@ -220,9 +224,9 @@ def _sketch_of(name: str, values: Values, inputs: Files) -> "Shown":
     from vitscope.files.tables import Table
 
     members = [Member(**{**each, "label": literal(each["label"])}) for each in values["members"]]
-    sketch = resolve_name(f"vitscope.measures.sketches:sketch_{values['sketch']}")
+    sketch = resolve_name(values["sketch"])
     path, published = inputs.get(name), values["published"]
-    if values["sketch"] == "buildup":
+    if values["sketch"] == _BUILDUP_SKETCH:
         (file,) = (each for each in inputs["published"] if Path(each).name == published["file"])
         baseline = members[0].model
         table = BUILDUP.read(path).sort_values("step").assign(model=baseline) if path else None

@@ -9,7 +9,6 @@ import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 
-from vitscope.buildup.rule import REJECTED
 from vitscope.corruptions import MEAN
 from vitscope.drawing.looks import BAND_COLORS, BEHIND_CURVES, RANGE_ALPHA, THIN, ZERO, Look
 from vitscope.measures.fourier.figure import AMPLITUDE, curves_of, ends_of
@@ -121,12 +120,3 @@ def sketch_robustness_by_accuracy(axes: Axes, points: pd.DataFrame, look: Look) 
     _draw(axes, points["accuracy"], points["robustness"], look, markersize=3.2, linestyle="")
     axes.set(xlabel="Accuracy (%)", ylabel="Robustness (%)")
     axes.margins(0.15)
-
-
-def sketch_buildup(axes: Axes, points: pd.DataFrame, look: Look) -> None:
-    """Draw the accuracy of each step that was kept, and hollow those that were rejected."""
-    percent = 100 * points["accuracy"].reset_index(drop=True)
-    kept = (points["decision"] != REJECTED).to_numpy()
-    _draw(axes, percent.index[kept], percent[kept], look)
-    axes.plot(percent.index[~kept], percent[~kept], **look.hollow, linestyle="")
-    axes.set(xlabel="Step", ylabel="Accuracy (%)")
