@@ -39,7 +39,8 @@ _given: ContextVar[Axes | None] = ContextVar("axes that are drawn in", default=N
 class Panel:
     """Where a model is drawn: its axes, its look, its rows of the table, and published points.
 
-    What a panel draws by these functions is in the legend of its figure.
+    `back` are the axes of published points. What a panel draws by these functions is in the legend
+    of its figure.
     """
 
     axes: Axes
@@ -47,6 +48,7 @@ class Panel:
     legend: Legend
     rows: pd.DataFrame
     theirs: Published | None = None
+    back: Axes | None = None
 
     def behind(self, label: str) -> Axes:
         """Return where published points are drawn: on an axis behind if of another model."""
@@ -73,7 +75,7 @@ class Panel:
 
     def draw_curve(self, x: pd.Series, y: pd.Series, **style: Any) -> None:
         """Draw a curve in front, with markers that are whole at the edge of the panel, too."""
-        self.axes.plot(x, y, **(style or self.look.line), clip_on=False, zorder=3)
+        self.axes.plot(x, y, **{"clip_on": False, "zorder": 3, **(style or self.look.line)})
 
     def draw_points(
         self,
@@ -92,12 +94,10 @@ class Panel:
         if label:
             self.legend.add_line(label, style)
 
-    def draw_published(
-        self, axes: Axes, theirs: Published, x: Any, y: Any, measured: str = "measured"
-    ) -> None:
+    def draw_published(self, theirs: Published, x: Any, y: Any, measured: str = "measured") -> None:
         """Draw published points in the axes for them; the legend tells them from measured ones."""
         style = self.look.hollow | DOTTED
-        axes.plot(x, y, **style, clip_on=False, zorder=2.5)
+        (self.back or self.axes).plot(x, y, **style, clip_on=False, zorder=2.5)
         self.legend.add_marker(measured, self.look.line, self.look)
         self.legend.add_line(published_label([theirs]), style, self.look)
 

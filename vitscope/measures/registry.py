@@ -2,8 +2,8 @@
 
 A measure is a constant of `measure.py` in a folder beside this file, as `CKA = Measure(...)`. The
 modules of the folder have what it does, by names: `measure_cka` measures, `merge_cka` merges parts,
-`plot_{kind}` draws a kind of figure, and `CLAIMS_{KIND}` are its claims. Names are searched in the
-text, so that a job imports what it works with and nothing else.
+`plot_{kind}`, a function or a chart, draws a kind of figure, and `CLAIMS_{KIND}` are its claims.
+Names are searched in the text, so that a job imports what it works with and nothing else.
 
 A study may have measures of its own besides, each in a file: `of(study)` knows both.
 """
@@ -132,11 +132,9 @@ class Registry:
         return shared or own
 
     def drawing(self, kind: FigureKind) -> str:
-        """Return the function that draws a kind of figure."""
-        if kind.drawn_by:
-            return f"vitscope.drawing.{kind.drawn_by}:plot"
+        """Return the function or the chart that draws a kind of figure."""
         if kind.measure in self.own:
-            return f"{OWN}.compute:plot"
+            return f"{OWN}.figure:{'plot_by_depth' if 'label' in kind.values else 'plot'}"
         return _required(kind.measure, f"plot_{kind.name}")
 
     def claiming(self, kind: FigureKind) -> str | None:

@@ -12,9 +12,10 @@ from matplotlib.colors import Normalize
 from matplotlib.figure import Figure
 
 from vitscope.claims.points import Published
-from vitscope.drawing import by_head
+from vitscope.drawing.axes import begin_at_zero
+from vitscope.drawing.charts import Across, Chart, Curve, Layer, Rows, Theirs
 from vitscope.drawing.figure import Member, rows_of
-from vitscope.drawing.looks import CROSS, CURVE, QUERY_COLORS
+from vitscope.drawing.looks import CROSS, CURVE, GRAY, HEAD, HEAD_ALPHA, QUERY_COLORS, REFERENCE
 from vitscope.drawing.overlays import (
     Groups,
     draw_map,
@@ -31,6 +32,72 @@ from vitscope.files.arrays import Array
 _FINE = 8
 
 
+def _at_attentions(theirs: pd.DataFrame, rows: pd.DataFrame) -> pd.Series:
+    """Return where published blocks are: at the measured attentions of the same numbers."""
+    depths: pd.Series = rows.drop_duplicates("attention").set_index("attention")["depth"]
+    return theirs["block"].map(depths)
+
+
+def by_head(
+    value: str,
+    label: str,
+    mean: str = "mean of heads",
+    column: str = "",
+    reference: str = "",
+    named: str = "attending to all alike",
+) -> Chart:
+    """Return a chart of the heads of each attention, their mean and its interval.
+
+    `mean` is what the legend calls the mean, and `column` what published points call it.
+    `reference` is a column that is drawn beside the mean, and `named` what the legend calls it.
+    """
+    of_all = {"head": pd.isna}
+    layers: list[Layer] = [
+        Curve(
+            value,
+            "head",
+            {"head": pd.notna},
+            lambda look: {**HEAD, "color": look.color, "alpha": HEAD_ALPHA, "zorder": 2},
+            interval="",
+            in_legend={**HEAD, "color": GRAY},
+        ),
+        Curve(value, mean, of_all, interval=value),
+    ]
+    if reference:
+        style = REFERENCE | {"zorder": 1, "clip_on": True}
+        layers.append(Curve(reference, named, of_all, style, interval=""))
+    if column:
+        layers.append(Theirs(column, label.lower(), "mean of heads", _at_attentions))
+    rows = Rows(label, *layers, where={value: pd.notna}, scale=begin_at_zero)
+    return Chart(rows, across=Across(order=("attention", "head")), bands=None)
+
+
+plot_attention_nmi = by_head("nmi", "Normalized mutual\ninformation", column="attention_nmi")
+plot_attention_low_pass = by_head(
+    "let_through",
+    "High frequencies,\noutput over values",
+    reference="bound",
+    named="bound, mean of heads",
+)
+
+
+def plot_attention_entropy(table: pd.DataFrame, members: Sequence[Member]) -> Figure:
+    """Draw the entropy of each head, and the largest there can be: attention to all keys alike."""
+    chart = by_head("entropy", "Entropy (nats)", reference="largest")
+    return chart(table.assign(largest=np.log(table["keys"])), members=members)
+
+
+_DISTANCE, _COLUMN = "Distance (pixels)", "attention_distance_px"
+_RENORMALIZED = by_head(
+    "distance_renormalized",
+    _DISTANCE,
+    "mean of heads, renormalized",
+    _COLUMN,
+    "distance_uniform",
+)
+_AS_IT_IS = by_head("distance", _DISTANCE, "mean of heads, not renormalized")
+
+
 def plot_attention_distance(
     table: pd.DataFrame,
     members: Sequence[Member],
@@ -44,27 +111,8 @@ def plot_attention_distance(
             "Published distances are renormalized: leave `published` out of the figure, or "
             "`renormalized: false`."
         )
-    return by_head.plot(
-        table,
-        members,
-        published,
-        value="distance_renormalized" if renormalized else "distance",
-        label="Distance (pixels)",
-        mean=f"mean of heads, {'' if renormalized else 'not '}renormalized",
-        column="attention_distance_px",
-        reference="distance_uniform" if renormalized else "",
-    )
-
-
-def plot_attention_entropy(table: pd.DataFrame, members: Sequence[Member]) -> Figure:
-    """Draw the entropy of each head, and the largest there can be: attention to all keys alike."""
-    return by_head.plot(
-        table.assign(largest=np.log(table["keys"])),
-        members,
-        value="entropy",
-        label="Entropy (nats)",
-        reference="largest",
-    )
+    chart = _RENORMALIZED if renormalized else _AS_IT_IS
+    return chart(table, members=members, published=published)
 
 
 @dataclass(frozen=True)

@@ -12,6 +12,7 @@ from matplotlib.ticker import FixedLocator, FuncFormatter, MultipleLocator, Perc
 from vitscope.claims.chance import known_share_interval
 from vitscope.claims.points import Published
 from vitscope.drawing.axes import begin_at_zero, depth_bar, share_scale
+from vitscope.drawing.charts import Bands, Chart, Curve, Rows
 from vitscope.drawing.figure import Member, rows_of
 from vitscope.drawing.looks import (
     DIAGONAL,
@@ -202,19 +203,18 @@ def _label_bands(table: pd.DataFrame) -> dict[str, str]:
     return {band: f"{band}: {ends[band]}" for band in FREQUENCY_BANDS}
 
 
-def _draw_frequency_bands(panel: Panel, labels: dict[str, str]) -> None:
-    for band, style in FREQUENCY_BANDS.items():
-        points = panel.rows[panel.rows["band"] == band].reset_index(drop=True)
-        if band == "low":
-            panel.draw_bands(points)
-        panel.draw_points(points, "share", label=labels[band], **style)
+def _in_percent(*panels: Axes) -> None:
+    for axes in panels:
+        axes.set_ylim(0, 1)
+        axes.yaxis.set_major_formatter(PercentFormatter(1, symbol=" %"))
 
 
 def plot_spectrum(table: pd.DataFrame, members: Sequence[Member]) -> Figure:
     """Draw one panel per model: what share of the variance each band has, by normalized depth."""
-    panels = make_panels(len(members))
-    for panel in panels.of_models(members, table):
-        _draw_frequency_bands(panel, _label_bands(table))
-        panel.axes.set_ylim(0, 1)
-        panel.axes.yaxis.set_major_formatter(PercentFormatter(1, symbol=" %"))
-    return panels.finish("Normalized depth", "Share of the variance")
+    labels = _label_bands(table)
+    shares = (
+        Curve("share", labels[band], {"band": band}, style)
+        for band, style in FREQUENCY_BANDS.items()
+    )
+    rows = Rows("Share of the variance", *shares, scale=_in_percent)
+    return Chart(rows, bands=Bands({"band": "low"}))(table, members=members)
