@@ -18,6 +18,7 @@ from pkgutil import resolve_name
 from typing import TYPE_CHECKING
 
 from vitscope.errors import VitscopeError, nearest
+from vitscope.measures.legends import LEGENDS
 from vitscope.measures.measure import FigureKind, Given, Measure
 
 if TYPE_CHECKING:
@@ -182,12 +183,16 @@ def of(study: "Study") -> Registry:
 
 _TITLE = re.compile(r"\*\*(.+?)\.\*\*", re.DOTALL)
 _LITERAL = re.compile(r"``(.+?)``", re.DOTALL)
+_LEGEND = re.compile(r"\{(\w+)\}")
 _LINK = re.compile(r"`([^`<]+?)\s+<([^`>]+)>`_")
 
 
 def caption_of(kind: FigureKind) -> str:
     """Return what a figure of this kind shows, and how to read it, in reStructuredText."""
-    return kind.text or (folder(kind.measure) / kind.caption).read_text(encoding="utf-8")
+    if kind.text:
+        return kind.text
+    text = (folder(kind.measure) / kind.caption).read_text(encoding="utf-8")
+    return _LEGEND.sub(lambda named: LEGENDS[named[1]], text)
 
 
 def title_of(kind: FigureKind) -> str:
