@@ -177,9 +177,9 @@ Layer = Curve | Shade | Level | Theirs
 class Rows:
     """Panels side by side, one for each model, of the rows of a table that `where` chooses.
 
-    `table` is its number among the tables of the kind. `scale` sets the scale of all their y axes,
-    after all is drawn. What is across is said below the last panels, and below these if
-    `says_across`.
+    `table` is its number among the tables of the kind. Their y axes have `limits`, or `scale` sets
+    the scale of all, after all is drawn. What is across is said below the last panels, and below
+    these if `says_across`.
     """
 
     def __init__(
@@ -188,11 +188,12 @@ class Rows:
         *layers: Layer,
         where: Where | None = None,
         table: int = 0,
+        limits: tuple[float, float] | None = None,
         scale: Callable[..., object] | None = None,
         says_across: bool = False,
     ) -> None:
-        self.label, self.layers, self.where = label, layers, where or {}
-        self.table, self.scale, self.says_across = table, scale, says_across
+        self.label, self.layers, self.where, self.table = label, layers, where or {}, table
+        self.limits, self.scale, self.says_across = limits, scale, says_across
 
 
 @dataclass(frozen=True)
@@ -278,7 +279,9 @@ class Chart:
             for panel in shown:
                 layer.draw(panel, self.across)
         for panel in shown:
-            panel.axes.set_xlim(*self.across.limits)
+            panel.axes.set_xlim(self.across.limits)
+            if rows.limits:
+                panel.axes.set_ylim(rows.limits)
         if rows.scale:
             rows.scale(*dict.fromkeys(axes for each in shown for axes in (each.axes, each.back)))
 

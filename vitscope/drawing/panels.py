@@ -77,23 +77,6 @@ class Panel:
         """Draw a curve in front, with markers that are whole at the edge of the panel, too."""
         self.axes.plot(x, y, **{"clip_on": False, "zorder": 3, **(style or self.look.line)})
 
-    def draw_points(
-        self,
-        points: pd.DataFrame,
-        value: str,
-        x: str = "depth",
-        scale: int = 1,
-        label: str = "",
-        **style: Any,
-    ) -> None:
-        """Draw a column of a table by another as a curve, with its interval if it has one."""
-        if "ci_low" in points:
-            low, high = (scale * points[end] for end in ("ci_low", "ci_high"))
-            self.draw_interval(points[x], low, high, style.get("color"))
-        self.draw_curve(points[x], scale * points[value], **style)
-        if label:
-            self.legend.add_line(label, style)
-
     def draw_published(self, theirs: Published, x: Any, y: Any, measured: str = "measured") -> None:
         """Draw published points in the axes for them; the legend tells them from measured ones."""
         style = self.look.hollow | DOTTED

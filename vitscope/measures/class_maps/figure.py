@@ -72,14 +72,9 @@ def _while_pixels_are(change: str) -> Chart:
         Curve("probability", names[method], {"method": method}, style, times=100)
         for method, style in METHOD_STYLES.items()
     )
-    rows = Rows("Probability (%)", *curves, where={"change": change}, scale=_from_0_to_100)
+    rows = Rows("Probability (%)", *curves, where={"change": change}, limits=(0, 100))
     across = Across("share", f"Pixels {change} (%)", 100, (0, 100), ("share",))
     return Chart(rows, across=across, bands=None)
-
-
-def _from_0_to_100(*panels: Axes) -> None:
-    for axes in panels:
-        axes.set_ylim(0, 100)
 
 
 plot_deletion = _while_pixels_are("deleted")

@@ -10,12 +10,12 @@ from matplotlib.axes import Axes
 from matplotlib.cm import ScalarMappable
 from matplotlib.colors import BoundaryNorm, Colormap
 from matplotlib.figure import Figure
-from matplotlib.ticker import FixedLocator, NullLocator, PercentFormatter
+from matplotlib.ticker import FixedLocator, NullLocator
 
 from vitscope.claims.claim import Evidence
 from vitscope.claims.points import Points
 from vitscope.claims.statistics import HALF, Found
-from vitscope.drawing.axes import begin_at_zero, color_bar
+from vitscope.drawing.axes import begin_at_zero, color_bar, in_percent
 from vitscope.drawing.charts import Chart, Rows, Steps, Theirs
 from vitscope.drawing.figure import Member, rows_of
 from vitscope.drawing.legends import Legend
@@ -148,7 +148,7 @@ def _draw_shares(
     axes.xaxis.set_minor_locator(NullLocator())
     axes.xaxis.set_major_formatter("{x:.0f}")
     axes.set_ylim(-0.04, 1.04)
-    axes.yaxis.set_major_formatter(PercentFormatter(1, symbol=" %"))
+    in_percent(axes)
 
 
 def _draw_share(panel: Panel, epochs: pd.Series, shares: Sequence[Found], kind: str) -> None:

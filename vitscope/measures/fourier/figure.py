@@ -7,12 +7,12 @@ from typing import Any
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.ticker import FixedLocator, FuncFormatter, MultipleLocator, PercentFormatter
+from matplotlib.ticker import FixedLocator, FuncFormatter, MultipleLocator
 
 from vitscope.claims.chance import known_share_interval
 from vitscope.claims.points import Published
-from vitscope.drawing.axes import begin_at_zero, depth_bar, share_scale
-from vitscope.drawing.charts import Bands, Chart, Curve, Rows
+from vitscope.drawing.axes import begin_at_zero, depth_bar, in_percent, share_scale
+from vitscope.drawing.charts import Across, Bands, Chart, Curve, Rows
 from vitscope.drawing.figure import Member, rows_of
 from vitscope.drawing.looks import (
     DIAGONAL,
@@ -166,7 +166,7 @@ def plot_averaging(
     )
     for axes, (table, x, y, below, beside) in zip(panels.axes, drawn, strict=True):
         for panel in replace(panels, axes=[axes]).of_models_together(members, table, [x]):
-            panel.draw_points(panel.rows, y, x, **panel.look.curve)
+            Curve(y).draw(panel, Across(x))
         axes.set(xlabel=below, ylabel=beside, xlim=(0, 1))
     begin_at_zero(panels.axes[0])
     panels.axes[2].plot([0, 1], [0, 1], **DIAGONAL)
@@ -203,12 +203,6 @@ def _label_bands(table: pd.DataFrame) -> dict[str, str]:
     return {band: f"{band}: {ends[band]}" for band in FREQUENCY_BANDS}
 
 
-def _in_percent(*panels: Axes) -> None:
-    for axes in panels:
-        axes.set_ylim(0, 1)
-        axes.yaxis.set_major_formatter(PercentFormatter(1, symbol=" %"))
-
-
 def plot_spectrum(table: pd.DataFrame, members: Sequence[Member]) -> Figure:
     """Draw one panel per model: what share of the variance each band has, by normalized depth."""
     labels = _label_bands(table)
@@ -216,5 +210,5 @@ def plot_spectrum(table: pd.DataFrame, members: Sequence[Member]) -> Figure:
         Curve("share", labels[band], {"band": band}, style)
         for band, style in FREQUENCY_BANDS.items()
     )
-    rows = Rows("Share of the variance", *shares, scale=_in_percent)
+    rows = Rows("Share of the variance", *shares, limits=(0, 1), scale=in_percent)
     return Chart(rows, bands=Bands({"band": "low"}))(table, members=members)

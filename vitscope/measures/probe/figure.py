@@ -22,16 +22,9 @@ _ACCURACIES: tuple[Layer, ...] = (
         for of, label in {MEAN: "mean token", PREFIX: "prefix token", TOKEN: "single token"}.items()
     ),
 )
-
-
-def _from_0_to_1(*panels: Axes) -> None:
-    for axes in panels:
-        axes.set_ylim(0, 1)
-
-
 plot_probe = Chart(
-    Rows("Linear accuracy", *_ACCURACIES, where={"by": LINEAR}, scale=_from_0_to_1),
-    Rows("Neighbours' accuracy", *_ACCURACIES, where={"by": NEIGHBOURS}, scale=_from_0_to_1),
+    Rows("Linear accuracy", *_ACCURACIES, where={"by": LINEAR}, limits=(0, 1)),
+    Rows("Neighbours' accuracy", *_ACCURACIES, where={"by": NEIGHBOURS}, limits=(0, 1)),
     bands=Bands({"of": MEAN}),
 )
 

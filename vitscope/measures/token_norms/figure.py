@@ -7,9 +7,9 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.colors import Normalize
 from matplotlib.figure import Figure
-from matplotlib.ticker import MaxNLocator, PercentFormatter
+from matplotlib.ticker import MaxNLocator
 
-from vitscope.drawing.axes import begin_at_zero, color_bar
+from vitscope.drawing.axes import begin_at_zero, color_bar, in_percent
 from vitscope.drawing.charts import Chart, Curve, Rows, Shade
 from vitscope.drawing.figure import Member
 from vitscope.drawing.legends import percent
@@ -17,11 +17,11 @@ from vitscope.drawing.looks import MAP_COLORS, OF_ALL, QUARTILES_ALPHA, RANGE_AL
 from vitscope.drawing.panels import make_square_panels
 
 
-def _in_percent(*panels: Axes) -> None:
+def _scale_of_outliers(*panels: Axes) -> None:
     for axes in panels:
         # A network without outliers has a scale all the same.
         axes.set_ylim(0, max(0.01, 1.05 * axes.dataLim.y1))
-        axes.yaxis.set_major_formatter(PercentFormatter(1, symbol=" %"))
+    in_percent(*panels)
 
 
 def plot_token_norms(table: pd.DataFrame, members: Sequence[Member]) -> Figure:
@@ -35,7 +35,9 @@ def plot_token_norms(table: pd.DataFrame, members: Sequence[Member]) -> Figure:
             Shade("lowest", "highest", "lowest to highest", RANGE_ALPHA, zorder=0.9),
             scale=begin_at_zero,
         ),
-        Rows(f"Tokens of norm > {threshold:g} × median", Curve("outliers"), scale=_in_percent),
+        Rows(
+            f"Tokens of norm > {threshold:g} × median", Curve("outliers"), scale=_scale_of_outliers
+        ),
     )
     return chart(table, members=members)
 
