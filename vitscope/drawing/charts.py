@@ -6,7 +6,7 @@ order in which the chart lists them.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -16,7 +16,8 @@ from matplotlib.figure import Figure
 from vitscope.claims.points import Points, Published, bands
 from vitscope.claims.statistics import certain_signs
 from vitscope.drawing.figure import Member, rows_of
-from vitscope.drawing.looks import Look
+from vitscope.drawing.legends import published_label
+from vitscope.drawing.looks import DOTTED, Look
 from vitscope.drawing.panels import Panel, make_panels, stack_panels
 from vitscope.errors import VitscopeError
 from vitscope.files.arrays import Array
@@ -26,8 +27,8 @@ OPEN = "hollow: the sign of the change is open"
 Where = Mapping[str, Any]
 
 
-def _choose(rows: pd.DataFrame, where: Where) -> pd.DataFrame:
-    for column, value in where.items():
+def _choose(rows: pd.DataFrame, where: Where | None) -> pd.DataFrame:
+    for column, value in (where or {}).items():
         rows = rows[value(rows[column]) if callable(value) else rows[column] == value]
     return rows
 
@@ -54,7 +55,7 @@ class Curve:
 
     column: str
     label: str = ""
-    where: Where = field(default_factory=dict)
+    where: Where | None = None
     style: Mapping[str, Any] | Callable[[Look], Mapping[str, Any]] = lambda look: look.curve
     interval: str = "ci"
     times: int = 1
@@ -133,8 +134,8 @@ class Level:
     """A line from side to side: at a number, or at the value of a column, where there is one."""
 
     at: str | float
-    label: str
     style: Mapping[str, Any]
+    label: str = ""
 
     def draw(self, panel: Panel, across: Across) -> None:
         """Draw the line."""
@@ -143,10 +144,6 @@ class Level:
             panel.axes.axhline(at, **{"zorder": 1, **self.style})
             if self.label:
                 panel.legend.add_line(self.label, self.style)
-
-
-def _their_depths(theirs: pd.DataFrame, rows: pd.DataFrame) -> pd.Series:
-    return theirs["depth"]
 
 
 @dataclass(frozen=True)
@@ -161,14 +158,16 @@ class Theirs:
     column: str
     name: str
     measured: str = "measured"
-    at: Callable[[pd.DataFrame, pd.DataFrame], pd.Series] = _their_depths
+    at: Callable[[pd.DataFrame, pd.DataFrame], pd.Series] = lambda theirs, rows: theirs["depth"]
 
     def draw(self, panel: Panel, across: Across) -> None:
-        """Draw the points, if the model has any."""
+        """Draw the points, if the model has any; the legend tells them from measured ones."""
         if panel.theirs:
-            points = panel.theirs.points
-            x, y = self.at(points, panel.rows), points[self.column]
-            panel.draw_published(panel.theirs, x, y, self.measured)
+            points, look, style = panel.theirs.points, panel.look, panel.look.hollow | DOTTED
+            x, axes = self.at(points, panel.rows), panel.back or panel.axes
+            axes.plot(x, points[self.column], **style, clip_on=False, zorder=2.5)
+            panel.legend.add_marker(self.measured, look.line, look)
+            panel.legend.add_line(published_label([panel.theirs]), style, look)
 
 
 Layer = Curve | Shade | Level | Theirs
@@ -192,44 +191,30 @@ class Rows:
         scale: Callable[..., object] | None = None,
         says_across: bool = False,
     ) -> None:
-        self.label, self.layers, self.where, self.table = label, layers, where or {}, table
+        self.label, self.layers, self.where, self.table = label, layers, where, table
         self.limits, self.scale, self.says_across = limits, scale, says_across
 
 
-@dataclass(frozen=True)
-class Bands:
-    """Says which rows are the cut points that depth bands lie between.
-
-    They are rows of each panel, or of another table of the kind, by its number.
-    """
-
-    where: Where = field(default_factory=dict)
-    table: int | None = None
-
-    def cut_points(
-        self, panel: Panel, tables: Sequence[pd.DataFrame], member: Member
-    ) -> pd.DataFrame:
-        """Return the cut points of a model."""
-        if self.table is not None:
-            return rows_of(tables[self.table], member.model, ["index"])
-        return _choose(panel.rows, self.where)
-
-
-_BY_DEPTH, _BETWEEN_ROWS = Across(), Bands()
+_BY_DEPTH = Across()
 
 
 class Chart:
-    """A figure of curves, in one row of panels or in several, one over the other."""
+    """A figure of curves, in one row of panels or in several, one over the other.
+
+    The depth bands lie between the cut points that the rows of a panel are, or those of them that
+    `bands_of` chooses, or the rows of the table whose number is `bands_from`.
+    """
 
     def __init__(
-        self, *rows: Rows, across: Across = _BY_DEPTH, bands: Bands | None = _BETWEEN_ROWS
+        self,
+        *rows: Rows,
+        across: Across = _BY_DEPTH,
+        bands: bool = True,
+        bands_of: Where | None = None,
+        bands_from: int | None = None,
     ) -> None:
-        self.rows, self.across, self.bands = rows, across, bands
-
-    @property
-    def shows_published(self) -> bool:
-        """Whether any layer shows published points."""
-        return any(isinstance(layer, Theirs) for rows in self.rows for layer in rows.layers)
+        self.rows, self.across = rows, across
+        self.bands, self.bands_of, self.bands_from = bands, bands_of, bands_from
 
     def __call__(
         self,
@@ -270,11 +255,11 @@ class Chart:
         name = next((each.name for each in rows.layers if isinstance(each, Theirs)), "")
         shown = [replace(panel, back=panel.behind(name)) for panel in shown]
         if self.bands:
-            cut_points = [
-                self.bands.cut_points(panel, tables, member)
-                for panel, member in zip(shown, members, strict=True)
-            ]
-            _draw_bands(shown, cut_points)
+            points = [_choose(panel.rows, self.bands_of) for panel in shown]
+            if self.bands_from is not None:
+                table = tables[self.bands_from]
+                points = [rows_of(table, member.model, ["index"]) for member in members]
+            _draw_bands(shown, points)
         for layer in rows.layers:
             for panel in shown:
                 layer.draw(panel, self.across)

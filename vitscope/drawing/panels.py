@@ -18,7 +18,6 @@ from vitscope.drawing.legends import INTERVAL, Legend, published_label
 from vitscope.drawing.looks import (
     BAND_COLORS,
     BEHIND_CURVES,
-    DOTTED,
     INTERVAL_ALPHA,
     Look,
     look_of,
@@ -76,13 +75,6 @@ class Panel:
     def draw_curve(self, x: pd.Series, y: pd.Series, **style: Any) -> None:
         """Draw a curve in front, with markers that are whole at the edge of the panel, too."""
         self.axes.plot(x, y, **{"clip_on": False, "zorder": 3, **(style or self.look.line)})
-
-    def draw_published(self, theirs: Published, x: Any, y: Any, measured: str = "measured") -> None:
-        """Draw published points in the axes for them; the legend tells them from measured ones."""
-        style = self.look.hollow | DOTTED
-        (self.back or self.axes).plot(x, y, **style, clip_on=False, zorder=2.5)
-        self.legend.add_marker(measured, self.look.line, self.look)
-        self.legend.add_line(published_label([theirs]), style, self.look)
 
     def name_published(self, theirs: Published, measured: str = "measured", **style: Any) -> None:
         """Tell published points, which no line joins, from measured ones in the legend."""

@@ -32,70 +32,62 @@ from vitscope.files.arrays import Array
 _FINE = 8
 
 
+_MEANS = {"head": pd.isna}
+
+
+def by_head(value: str, label: str, *more: Layer, mean: str = "mean of heads") -> Chart:
+    """Return a chart of the heads of each attention, their `mean` and its interval."""
+    heads = Curve(
+        value,
+        "head",
+        {"head": pd.notna},
+        lambda look: {**HEAD, "color": look.color, "alpha": HEAD_ALPHA, "zorder": 2},
+        interval="",
+        in_legend={**HEAD, "color": GRAY},
+    )
+    means = Curve(value, mean, _MEANS, interval=value)
+    rows = Rows(label, heads, means, *more, where={value: pd.notna}, scale=begin_at_zero)
+    return Chart(rows, across=Across(order=("attention", "head")), bands=False)
+
+
+def _beside(column: str, label: str = "attending to all alike") -> Curve:
+    """Return the layer of a column that is drawn beside the mean."""
+    style = REFERENCE | {"zorder": 1, "clip_on": True}
+    return Curve(column, label, _MEANS, style, interval="")
+
+
 def _at_attentions(theirs: pd.DataFrame, rows: pd.DataFrame) -> pd.Series:
     """Return where published blocks are: at the measured attentions of the same numbers."""
-    depths: pd.Series = rows.drop_duplicates("attention").set_index("attention")["depth"]
-    return theirs["block"].map(depths)
+    return theirs["block"].map(rows.drop_duplicates("attention").set_index("attention")["depth"])
 
 
-def by_head(
-    value: str,
-    label: str,
-    mean: str = "mean of heads",
-    column: str = "",
-    reference: str = "",
-    named: str = "attending to all alike",
-) -> Chart:
-    """Return a chart of the heads of each attention, their mean and its interval.
-
-    `mean` is what the legend calls the mean, and `column` what published points call it.
-    `reference` is a column that is drawn beside the mean, and `named` what the legend calls it.
-    """
-    of_all = {"head": pd.isna}
-    layers: list[Layer] = [
-        Curve(
-            value,
-            "head",
-            {"head": pd.notna},
-            lambda look: {**HEAD, "color": look.color, "alpha": HEAD_ALPHA, "zorder": 2},
-            interval="",
-            in_legend={**HEAD, "color": GRAY},
-        ),
-        Curve(value, mean, of_all, interval=value),
-    ]
-    if reference:
-        style = REFERENCE | {"zorder": 1, "clip_on": True}
-        layers.append(Curve(reference, named, of_all, style, interval=""))
-    if column:
-        layers.append(Theirs(column, label.lower(), "mean of heads", _at_attentions))
-    rows = Rows(label, *layers, where={value: pd.notna}, scale=begin_at_zero)
-    return Chart(rows, across=Across(order=("attention", "head")), bands=None)
-
-
-plot_attention_nmi = by_head("nmi", "Normalized mutual\ninformation", column="attention_nmi")
+plot_attention_nmi = by_head(
+    "nmi",
+    "Normalized mutual\ninformation",
+    Theirs("attention_nmi", "normalized mutual\ninformation", "mean of heads", _at_attentions),
+)
 plot_attention_low_pass = by_head(
     "let_through",
     "High frequencies,\noutput over values",
-    reference="bound",
-    named="bound, mean of heads",
+    _beside("bound", "bound, mean of heads"),
 )
 
 
 def plot_attention_entropy(table: pd.DataFrame, members: Sequence[Member]) -> Figure:
     """Draw the entropy of each head, and the largest there can be: attention to all keys alike."""
-    chart = by_head("entropy", "Entropy (nats)", reference="largest")
+    chart = by_head("entropy", "Entropy (nats)", _beside("largest"))
     return chart(table.assign(largest=np.log(table["keys"])), members=members)
 
 
-_DISTANCE, _COLUMN = "Distance (pixels)", "attention_distance_px"
+_DISTANCE = "Distance (pixels)"
 _RENORMALIZED = by_head(
     "distance_renormalized",
     _DISTANCE,
-    "mean of heads, renormalized",
-    _COLUMN,
-    "distance_uniform",
+    _beside("distance_uniform"),
+    Theirs("attention_distance_px", _DISTANCE.lower(), "mean of heads", _at_attentions),
+    mean="mean of heads, renormalized",
 )
-_AS_IT_IS = by_head("distance", _DISTANCE, "mean of heads, not renormalized")
+_AS_IT_IS = by_head("distance", _DISTANCE, mean="mean of heads, not renormalized")
 
 
 def plot_attention_distance(

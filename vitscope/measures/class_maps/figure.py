@@ -74,7 +74,7 @@ def _while_pixels_are(change: str) -> Chart:
     )
     rows = Rows("Probability (%)", *curves, where={"change": change}, limits=(0, 100))
     across = Across("share", f"Pixels {change} (%)", 100, (0, 100), ("share",))
-    return Chart(rows, across=across, bands=None)
+    return Chart(rows, across=across, bands=False)
 
 
 plot_deletion = _while_pixels_are("deleted")

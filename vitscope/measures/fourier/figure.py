@@ -12,7 +12,7 @@ from matplotlib.ticker import FixedLocator, FuncFormatter, MultipleLocator
 from vitscope.claims.chance import known_share_interval
 from vitscope.claims.points import Published
 from vitscope.drawing.axes import begin_at_zero, depth_bar, in_percent, share_scale
-from vitscope.drawing.charts import Across, Bands, Chart, Curve, Rows
+from vitscope.drawing.charts import Across, Chart, Curve, Rows
 from vitscope.drawing.figure import Member, rows_of
 from vitscope.drawing.looks import (
     DIAGONAL,
@@ -211,4 +211,4 @@ def plot_spectrum(table: pd.DataFrame, members: Sequence[Member]) -> Figure:
         for band, style in FREQUENCY_BANDS.items()
     )
     rows = Rows("Share of the variance", *shares, limits=(0, 1), scale=in_percent)
-    return Chart(rows, bands=Bands({"band": "low"}))(table, members=members)
+    return Chart(rows, bands_of={"band": "low"})(table, members=members)

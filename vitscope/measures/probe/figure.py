@@ -2,7 +2,7 @@
 
 from matplotlib.axes import Axes
 
-from vitscope.drawing.charts import Bands, Chart, Curve, Layer, Level, Rows
+from vitscope.drawing.charts import Chart, Curve, Layer, Level, Rows
 from vitscope.drawing.looks import DIAGONAL, HOLLOW_POINTS, PROBE_STYLES, REFERENCE
 from vitscope.measures.probe.measure import (
     LINEAR,
@@ -15,8 +15,8 @@ from vitscope.measures.probe.measure import (
 )
 
 _ACCURACIES: tuple[Layer, ...] = (
-    Level("network", "network itself", DIAGONAL),
-    Level("chance", "most frequent class", REFERENCE),
+    Level("network", DIAGONAL, "network itself"),
+    Level("chance", REFERENCE, "most frequent class"),
     *(
         Curve("accuracy", label, {"of": of}, PROBE_STYLES[label])
         for of, label in {MEAN: "mean token", PREFIX: "prefix token", TOKEN: "single token"}.items()
@@ -25,7 +25,7 @@ _ACCURACIES: tuple[Layer, ...] = (
 plot_probe = Chart(
     Rows("Linear accuracy", *_ACCURACIES, where={"by": LINEAR}, limits=(0, 1)),
     Rows("Neighbours' accuracy", *_ACCURACIES, where={"by": NEIGHBOURS}, limits=(0, 1)),
-    bands=Bands({"of": MEAN}),
+    bands_of={"of": MEAN},
 )
 
 # What is read of few outliers may be far below nothing.
@@ -40,15 +40,11 @@ def _from_lowest_to_1(*panels: Axes) -> None:
 def _read(target: str, label: str) -> list[Curve]:
     """Return what is read from all tokens, and from outliers."""
     style, where = PROBE_STYLES[label], {"target": target}
-    of_outliers = Curve(
-        "r2_outliers",
-        f"{label}, of outliers",
-        where,
-        style | HOLLOW_POINTS,
-        interval="",
-        at_least=_LOWEST,
-    )
-    return [Curve("r2", label, where, style), of_outliers]
+    hollow, named = style | HOLLOW_POINTS, f"{label}, of outliers"
+    return [
+        Curve("r2", label, where, style),
+        Curve("r2_outliers", named, where, hollow, interval="", at_least=_LOWEST),
+    ]
 
 
 plot_probe_tokens = Chart(
@@ -58,5 +54,5 @@ plot_probe_tokens = Chart(
         *_read(PIXELS, "pixels"),
         scale=_from_lowest_to_1,
     ),
-    bands=Bands({"target": PIXELS}),
+    bands_of={"target": PIXELS},
 )

@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
 from vitscope.drawing.axes import begin_at_zero, depth_bar, share_scale
-from vitscope.drawing.charts import Bands, Chart, Curve, Rows
+from vitscope.drawing.charts import Chart, Curve, Rows
 from vitscope.drawing.figure import Member
 from vitscope.drawing.looks import DOTTED, GRAY, THIN, curve_of_depth
 from vitscope.drawing.panels import stack_panels
@@ -64,5 +64,5 @@ plot_effective_rank = Chart(
         ),
         scale=begin_at_zero,
     ),
-    bands=Bands({"of": TOKENS}),
+    bands_of={"of": TOKENS},
 )

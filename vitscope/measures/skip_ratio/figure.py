@@ -3,17 +3,15 @@
 from matplotlib.axes import Axes
 from matplotlib.ticker import LogLocator
 
-from vitscope.drawing.charts import Bands, Chart, Curve, Level, Rows
+from vitscope.drawing.charts import Chart, Curve, Level, Rows
 from vitscope.drawing.looks import HOLLOW_OF_ALL, OF_ALL, ZERO
 
 _DASHED = {"linestyle": "--"}
 
 
 def _share_log_scale(*panels: Axes) -> None:
-    low, high = (
-        min(axes.dataLim.y0 for axes in panels),
-        max(axes.dataLim.y1 for axes in panels),
-    )
+    low = min(axes.dataLim.y0 for axes in panels)
+    high = max(axes.dataLim.y1 for axes in panels)
     for axes in panels:
         axes.set_yscale("log")
         axes.set_ylim(low / 1.2, 1.2 * high)
@@ -33,8 +31,8 @@ plot_skip_ratio = Chart(
             lambda look: look.hollow | _DASHED,
             in_legend=HOLLOW_OF_ALL | _DASHED,
         ),
-        Level(1, "", ZERO | {"zorder": 0.5}),
+        Level(1, ZERO | {"zorder": 0.5}),
         scale=_share_log_scale,
     ),
-    bands=Bands(table=1),
+    bands_from=1,
 )
