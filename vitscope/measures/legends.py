@@ -1,11 +1,11 @@
 """What marks of figures mean: sentences that captions share, put in where one says `{name}`."""
 
+_SHADE = "The shade around a curve is the 95 % interval of a bootstrap over images."
 LEGENDS = {
+    "shade": _SHADE,
     "by_depth": (
-        "Across: normalized depth, from 0, after the stem, to 1, after the last block. The shade "
-        "around a curve is the 95 % interval of a bootstrap over images."
+        f"Across: normalized depth, from 0, after the stem, to 1, after the last block. {_SHADE}"
     ),
-    "shade": "The shade around a curve is the 95 % interval of a bootstrap over images.",
     "band": "A band reaches from the state before a block to the state after it.",
     "bands": (
         "- *Gray band*: a multi-head self-attention (MSA).\n"
@@ -54,3 +54,5 @@ LEGENDS = {
     ),
     "chance": "- *Dashed line*: the accuracy of guessing, one over the number of classes.",
 }
+# What all figures of curves by depth show whose values blocks raise or lower.
+LEGENDS["blocks"] = "\n".join(LEGENDS[name] for name in ("bands", "measured", "open_signs"))

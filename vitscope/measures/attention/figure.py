@@ -28,10 +28,6 @@ from vitscope.drawing.overlays import (
 from vitscope.errors import VitscopeError
 from vitscope.files.arrays import Array
 
-# Each position is cut into this many parts in height and width, so that a line follows its edges.
-_FINE = 8
-
-
 _MEANS = {"head": pd.isna}
 
 
@@ -148,6 +144,10 @@ def mask_of(weights: Array, mass: float) -> Array:
     mask = np.zeros(len(weights), bool)
     mask[order[: int(np.searchsorted(held, mass)) + 1]] = True
     return mask
+
+
+# Each position is cut into this many parts in height and width, so that a line follows its edges.
+_FINE = 8
 
 
 def draw_weights(
