@@ -16,6 +16,7 @@ from tests.helpers.overlays import picture
 from tests.helpers.shown import boxes_of, flaws, legend_labels, legends_of, spans
 from tests.helpers.tiers import some_of
 from vitscope.claims.points import read_published
+from vitscope.drawing.charts import Chart, Theirs
 from vitscope.drawing.figure import Member
 from vitscope.drawing.legends import INTERVAL
 from vitscope.drawing.looks import INTERVAL_ALPHA
@@ -188,7 +189,10 @@ def test_published_points_go_to_the_kinds_that_declare_their_columns(kind):
     declared = kinds()[kind]
     plot = resolve_name(drawing(declared))
     takes = inspect.signature(plot).parameters
-    assert bool(declared.drawn_columns) == ("published" in takes) or declared.drawn_by
+    shows = "published" in takes
+    if isinstance(plot, Chart):
+        shows = any(isinstance(layer, Theirs) for rows in plot.rows for layer in rows.layers)
+    assert bool(declared.drawn_columns) == shows
     assert set(declared.values) <= set(takes)
 
 

@@ -9,6 +9,7 @@ from jinja2 import Environment, StrictUndefined
 from vitscope.drawing.looks import FREQUENCY_BANDS, PROBE_STYLES, SHARE_STYLES
 from vitscope.errors import VitscopeError
 from vitscope.measures import registry
+from vitscope.measures.legends import LEGENDS
 from vitscope.measures.registry import caption_of, in_markdown, kinds, title_of
 
 REPORT = Path(__file__).parents[2] / "report"
@@ -109,6 +110,13 @@ def test_every_caption_names_its_tables_and_the_figures_of_the_paper(kind):
 def test_every_caption_is_of_a_kind():
     files = {*registry.HERE.glob("*/*.rst")}
     assert files == {registry.folder(kind.measure) / kind.caption for kind in kinds().values()}
+
+
+def test_what_captions_share_is_said_once():
+    texts = [" ".join(file.read_text().split()) for file in registry.HERE.glob("*/*.rst")]
+    for name, said in LEGENDS.items():
+        assert any(f"{{{name}}}" in text for text in texts), name
+        assert not any(" ".join(said.split()) in text for text in texts), name
 
 
 def test_a_caption_begins_with_its_title(monkeypatch: pytest.MonkeyPatch) -> None:

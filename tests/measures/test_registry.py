@@ -78,7 +78,7 @@ def test_the_bundled_study_shows_every_room() -> None:
 def test_a_kind_of_figure_is_drawn_by_its_room() -> None:
     """The captions are looked for where they are read."""
     for name, kind in registry.kinds().items():
-        assert inspect.isfunction(resolve_name(registry.drawing(kind))), name
+        assert callable(resolve_name(registry.drawing(kind))), name
         assert kind.tables[0] == kind.measure
 
 

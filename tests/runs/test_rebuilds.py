@@ -68,7 +68,7 @@ def setting(*keys: str, value: Any) -> Callable[[str], str]:
 EDITED_FILES = {
     "vitscope/drawing/style.mplstyle": DRAWN,
     "vitscope/claims/published_points/fig9.csv": DRAWN,
-    "vitscope/drawing/by_depth.py": DRAWN,
+    "vitscope/drawing/charts.py": DRAWN,
     "vitscope/measures/feature_variance/compute.py": MEASURED,
     "vitscope/networks/running/latents.py": EXTRACTED,
     "vitscope/networks/building/families/vit.py": DRAWN | CONVERTED_VIT,

@@ -10,7 +10,7 @@ from matplotlib.collections import QuadMesh
 from matplotlib.colorbar import Colorbar
 from matplotlib.colors import Normalize
 from matplotlib.layout_engine import ConstrainedLayoutEngine
-from matplotlib.ticker import MaxNLocator
+from matplotlib.ticker import MaxNLocator, PercentFormatter
 
 from vitscope.claims.points import Published
 from vitscope.drawing.legends import another_model
@@ -97,6 +97,12 @@ def begin_at_zero(*several: Axes) -> None:
     """Let y axes begin at zero; one that is made logarithmic later begins at what is drawn."""
     for axes in several:
         axes.set_ylim(bottom=0, auto=True)
+
+
+def in_percent(*several: Axes) -> None:
+    """Let y axes of shares have labels in percent."""
+    for axes in several:
+        axes.yaxis.set_major_formatter(PercentFormatter(1, symbol=" %"))
 
 
 def share_zero(axes: Collection[Axes], room: Callable[[float], float]) -> None:

@@ -1,8 +1,8 @@
 """A figure of a study: its members, and how it is drawn from tables.
 
-The function that draws a kind of figure takes the tables of the kind in order and the members, and
-returns a figure. Where the kind shows published curves, it takes these too, and the values that the
-kind declares.
+The function or the chart that draws a kind of figure takes the tables of the kind in order and the
+`members`, and returns a figure. Where the kind shows published curves, it takes these too, as
+`published`, and the values that the kind declares.
 """
 
 from collections.abc import Mapping, Sequence
@@ -74,8 +74,10 @@ def draw(
         # A table of pairs of models has rows of some of them.
         if "other_model" not in table:
             _check_rows(name, table, members)
-    more = () if published is None else (published,)
-    figure: Figure = resolve_name(plot)(*shown.values(), members, *more, **(values or {}))
+    given = {"members": members, **(values or {})}
+    if published is not None:
+        given["published"] = published
+    figure: Figure = resolve_name(plot)(*shown.values(), **given)
     return figure
 
 

@@ -21,8 +21,14 @@ GRAY = "#595959"
 # For marks behind all models: shares, and lines that are white on a dark picture.
 PALE, SHADOW = "#b3b3b3", "#808080"
 
+# What stands in a legend for curves of all models.
+OF_ALL: dict[str, Any] = {"color": GRAY, "marker": "o"}
+
 # Widths of lines, from those between faces to curves that are many.
 THREAD, HAIR, THIN, CURVE = 0.4, 0.5, 0.7, 0.8
+
+HOLLOW_OF_ALL = OF_ALL | {"markerfacecolor": "white", "markeredgecolor": GRAY}
+HOLLOW_OF_ALL["markeredgewidth"] = CURVE
 
 # A line at zero; what a curve or a point is compared with; a moment of training.
 ZERO: dict[str, Any] = {"color": "#a0a0a0", "linewidth": 0.6}

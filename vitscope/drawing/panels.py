@@ -18,7 +18,6 @@ from vitscope.drawing.legends import INTERVAL, Legend, published_label
 from vitscope.drawing.looks import (
     BAND_COLORS,
     BEHIND_CURVES,
-    DOTTED,
     INTERVAL_ALPHA,
     Look,
     look_of,
@@ -39,7 +38,8 @@ _given: ContextVar[Axes | None] = ContextVar("axes that are drawn in", default=N
 class Panel:
     """Where a model is drawn: its axes, its look, its rows of the table, and published points.
 
-    What a panel draws by these functions is in the legend of its figure.
+    `back` are the axes of published points. What a panel draws by these functions is in the legend
+    of its figure.
     """
 
     axes: Axes
@@ -47,6 +47,7 @@ class Panel:
     legend: Legend
     rows: pd.DataFrame
     theirs: Published | None = None
+    back: Axes | None = None
 
     def behind(self, label: str) -> Axes:
         """Return where published points are drawn: on an axis behind if of another model."""
@@ -73,33 +74,7 @@ class Panel:
 
     def draw_curve(self, x: pd.Series, y: pd.Series, **style: Any) -> None:
         """Draw a curve in front, with markers that are whole at the edge of the panel, too."""
-        self.axes.plot(x, y, **(style or self.look.line), clip_on=False, zorder=3)
-
-    def draw_points(
-        self,
-        points: pd.DataFrame,
-        value: str,
-        x: str = "depth",
-        scale: int = 1,
-        label: str = "",
-        **style: Any,
-    ) -> None:
-        """Draw a column of a table by another as a curve, with its interval if it has one."""
-        if "ci_low" in points:
-            low, high = (scale * points[end] for end in ("ci_low", "ci_high"))
-            self.draw_interval(points[x], low, high, style.get("color"))
-        self.draw_curve(points[x], scale * points[value], **style)
-        if label:
-            self.legend.add_line(label, style)
-
-    def draw_published(
-        self, axes: Axes, theirs: Published, x: Any, y: Any, measured: str = "measured"
-    ) -> None:
-        """Draw published points in the axes for them; the legend tells them from measured ones."""
-        style = self.look.hollow | DOTTED
-        axes.plot(x, y, **style, clip_on=False, zorder=2.5)
-        self.legend.add_marker(measured, self.look.line, self.look)
-        self.legend.add_line(published_label([theirs]), style, self.look)
+        self.axes.plot(x, y, **{"clip_on": False, "zorder": 3, **(style or self.look.line)})
 
     def name_published(self, theirs: Published, measured: str = "measured", **style: Any) -> None:
         """Tell published points, which no line joins, from measured ones in the legend."""

@@ -53,12 +53,11 @@ class ByDepth:
 
 @dataclass(frozen=True)
 class FigureKind:
-    """Describes a kind of figure, drawn by a function `plot_{kind}` in the folder of its measure.
+    """Describes a kind of figure, drawn by `plot_{kind}` in the folder of its measure.
 
-    If a kind is `drawn_by` a module of vitscope.drawing, the `plot` of that module draws it.
-    `values` are keywords of the function, and so are `options`: a dataclass of further keys that
-    a figure of this kind may have. `beside` are the tables it needs besides the measure's own.
-    `published` are the columns of published points that it can show; if empty, it shows none.
+    `values` are keywords of that function or chart, and so are `options`: a dataclass of further
+    keys that a figure of this kind may have. `beside` are the tables it needs besides the measure's
+    own. `published` are the columns of published points that it can show; if empty, it shows none.
     With `for_claims`, only claims are compared with these points; with `others`, the points may
     belong to none of its models. With `overview`, the page that shows all of the paper has a sketch
     of it, by `sketch_{kind}` in sketches.py. `snapshots` tells whether a figure of this kind says
@@ -74,7 +73,6 @@ class FigureKind:
     overview: bool = False
     snapshots: bool = False
     by_epoch: bool = False
-    drawn_by: str = ""
     values: Given = field(default_factory=dict)
     options: type | None = None
     measure: str = ""

@@ -2,8 +2,8 @@
 
 A measure is a constant of `measure.py` in a folder beside this file, as `CKA = Measure(...)`. The
 modules of the folder have what it does, by names: `measure_cka` measures, `merge_cka` merges parts,
-`plot_{kind}` draws a kind of figure, and `CLAIMS_{KIND}` are its claims. Names are searched in the
-text, so that a job imports what it works with and nothing else.
+`plot_{kind}`, a function or a chart, draws a kind of figure, and `CLAIMS_{KIND}` are its claims.
+Names are searched in the text, so that a job imports what it works with and nothing else.
 
 Packages may bring such folders. A study may have measures of its own besides, each in a file:
 `of(study)` knows them all.
@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING
 
 from vitscope.errors import VitscopeError, nearest
 from vitscope.measures.folders import GROUP, Installed, declare, measures_in, read_installed
+from vitscope.measures.legends import LEGENDS
 from vitscope.measures.measure import FigureKind, Given, Measure
 from vitscope.settings.keys import Analysis
 from vitscope.settings.section import schema_of
@@ -160,11 +161,9 @@ class Registry:
         return shared or own
 
     def drawing(self, kind: FigureKind) -> str:
-        """Return the function that draws a kind of figure."""
-        if kind.drawn_by:
-            return f"vitscope.drawing.{kind.drawn_by}:plot"
+        """Return the function or the chart that draws a kind of figure."""
         if kind.measure in self.own:
-            return f"{OWN}.compute:plot"
+            return f"{OWN}.figure:{'plot_by_depth' if 'label' in kind.values else 'plot'}"
         return _required(kind.measure, f"plot_{kind.name}")
 
     def claiming(self, kind: FigureKind) -> str | None:
@@ -212,6 +211,7 @@ def of(study: "Study") -> Registry:
 
 _TITLE = re.compile(r"\*\*(.+?)\.\*\*", re.DOTALL)
 _LITERAL = re.compile(r"``(.+?)``", re.DOTALL)
+_LEGEND = re.compile(r"\{(\w+)\}")
 _LINK = re.compile(r"`([^`<]+?)\s+<([^`>]+)>`_")
 
 
@@ -222,7 +222,7 @@ def caption_of(kind: FigureKind) -> str:
     file = folder(kind.measure) / kind.caption
     if not file.is_file():
         raise VitscopeError(f"There is no caption {file}: write it.")
-    return file.read_text(encoding="utf-8")
+    return _LEGEND.sub(lambda named: LEGENDS[named[1]], file.read_text(encoding="utf-8"))
 
 
 def title_of(kind: FigureKind) -> str:

@@ -101,10 +101,10 @@ class Tables:
                     f"{', '.join(known) or 'none'}.{nearest(name, known)}"
                 )
         if kind in self.own():
-            from vitscope.drawing.by_depth import plot
+            from vitscope.measures.own.figure import plot_by_depth
 
-            by_depth = partial(plot, value="value", label=kind, from_zero=False)
-            return draw_in(kind, ax, lambda: by_depth(self.table(kind), self.members))
+            drawn_by_depth = partial(plot_by_depth, self.table(kind), self.members, label=kind)
+            return draw_in(kind, ax, drawn_by_depth)
         tables = {name: self.table(name) for name in _kind_of_figure(kind).tables}
         return drawn(kind, tables, self.members, {}, self._snapshots(kind), ax, options)
 

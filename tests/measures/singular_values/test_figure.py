@@ -51,7 +51,7 @@ def test_ranks_by_depth(values, drawn_from):
     figure = drawn_from("effective_rank", {"singular_values": values}, BOTH)
     for axes, member in zip(figure.axes, BOTH, strict=True):
         rows = values[values["model"] == member.model].sort_values("index")
-        most, images, tokens = axes.lines
+        tokens, images, most = axes.lines
         of_tokens = rows[rows["of"] == "tokens"]
         np.testing.assert_array_equal(tokens.get_xydata(), of_tokens[["depth", "effective_rank"]])
         assert set(images.get_ydata()) == {2.0}

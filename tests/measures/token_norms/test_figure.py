@@ -34,7 +34,7 @@ def test_norms_and_outliers_by_depth(norms, drawn_from):
         for axes, column in ((upper, "median"), (lower, "outliers")):
             (line,) = axes.lines
             np.testing.assert_array_equal(line.get_xydata(), rows[["depth", column]])
-        low, high = upper.collections[0].get_datalim(upper.transData).intervaly
+        low, high = upper.collections[1].get_datalim(upper.transData).intervaly
         assert (low, high) == (rows["lowest"].min(), rows["highest"].max())
 
 

@@ -12,9 +12,10 @@ from matplotlib.colors import Normalize
 from matplotlib.figure import Figure
 
 from vitscope.claims.points import Published
-from vitscope.drawing import by_head
+from vitscope.drawing.axes import begin_at_zero
+from vitscope.drawing.charts import Across, Chart, Curve, Layer, Rows, Theirs
 from vitscope.drawing.figure import Member, rows_of
-from vitscope.drawing.looks import CROSS, CURVE, QUERY_COLORS
+from vitscope.drawing.looks import CROSS, CURVE, GRAY, HEAD, HEAD_ALPHA, QUERY_COLORS, REFERENCE
 from vitscope.drawing.overlays import (
     Groups,
     draw_map,
@@ -27,8 +28,62 @@ from vitscope.drawing.overlays import (
 from vitscope.errors import VitscopeError
 from vitscope.files.arrays import Array
 
-# Each position is cut into this many parts in height and width, so that a line follows its edges.
-_FINE = 8
+_MEANS = {"head": pd.isna}
+
+
+def by_head(value: str, label: str, *more: Layer, mean: str = "mean of heads") -> Chart:
+    """Return a chart of the heads of each attention, their `mean` and its interval."""
+    heads = Curve(
+        value,
+        "head",
+        {"head": pd.notna},
+        lambda look: {**HEAD, "color": look.color, "alpha": HEAD_ALPHA, "zorder": 2},
+        interval="",
+        in_legend={**HEAD, "color": GRAY},
+    )
+    means = Curve(value, mean, _MEANS, interval=value)
+    rows = Rows(label, heads, means, *more, where={value: pd.notna}, scale=begin_at_zero)
+    return Chart(rows, across=Across(order=("attention", "head")), bands=False)
+
+
+def _beside(column: str, label: str = "attending to all alike") -> Curve:
+    """Return the layer of a column that is drawn beside the mean."""
+    style = REFERENCE | {"zorder": 1, "clip_on": True}
+    return Curve(column, label, _MEANS, style, interval="")
+
+
+def _at_attentions(theirs: pd.DataFrame, rows: pd.DataFrame) -> pd.Series:
+    """Return where published blocks are: at the measured attentions of the same numbers."""
+    return theirs["block"].map(rows.drop_duplicates("attention").set_index("attention")["depth"])
+
+
+plot_attention_nmi = by_head(
+    "nmi",
+    "Normalized mutual\ninformation",
+    Theirs("attention_nmi", "normalized mutual\ninformation", "mean of heads", _at_attentions),
+)
+plot_attention_low_pass = by_head(
+    "let_through",
+    "High frequencies,\noutput over values",
+    _beside("bound", "bound, mean of heads"),
+)
+
+
+def plot_attention_entropy(table: pd.DataFrame, members: Sequence[Member]) -> Figure:
+    """Draw the entropy of each head, and the largest there can be: attention to all keys alike."""
+    chart = by_head("entropy", "Entropy (nats)", _beside("largest"))
+    return chart(table.assign(largest=np.log(table["keys"])), members=members)
+
+
+_DISTANCE = "Distance (pixels)"
+_RENORMALIZED = by_head(
+    "distance_renormalized",
+    _DISTANCE,
+    _beside("distance_uniform"),
+    Theirs("attention_distance_px", _DISTANCE.lower(), "mean of heads", _at_attentions),
+    mean="mean of heads, renormalized",
+)
+_AS_IT_IS = by_head("distance", _DISTANCE, mean="mean of heads, not renormalized")
 
 
 def plot_attention_distance(
@@ -44,27 +99,8 @@ def plot_attention_distance(
             "Published distances are renormalized: leave `published` out of the figure, or "
             "`renormalized: false`."
         )
-    return by_head.plot(
-        table,
-        members,
-        published,
-        value="distance_renormalized" if renormalized else "distance",
-        label="Distance (pixels)",
-        mean=f"mean of heads, {'' if renormalized else 'not '}renormalized",
-        column="attention_distance_px",
-        reference="distance_uniform" if renormalized else "",
-    )
-
-
-def plot_attention_entropy(table: pd.DataFrame, members: Sequence[Member]) -> Figure:
-    """Draw the entropy of each head, and the largest there can be: attention to all keys alike."""
-    return by_head.plot(
-        table.assign(largest=np.log(table["keys"])),
-        members,
-        value="entropy",
-        label="Entropy (nats)",
-        reference="largest",
-    )
+    chart = _RENORMALIZED if renormalized else _AS_IT_IS
+    return chart(table, members=members, published=published)
 
 
 @dataclass(frozen=True)
@@ -108,6 +144,10 @@ def mask_of(weights: Array, mass: float) -> Array:
     mask = np.zeros(len(weights), bool)
     mask[order[: int(np.searchsorted(held, mass)) + 1]] = True
     return mask
+
+
+# Each position is cut into this many parts in height and width, so that a line follows its edges.
+_FINE = 8
 
 
 def draw_weights(

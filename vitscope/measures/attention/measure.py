@@ -171,12 +171,6 @@ ATTENTION = Measure(
         "attention_entropy": FigureKind(),
         "attention_nmi": FigureKind(
             published=frozenset({"block", "attention_nmi"}),
-            drawn_by="by_head",
-            values={
-                "value": "nmi",
-                "label": "Normalized mutual\ninformation",
-                "column": "attention_nmi",
-            },
         ),
     },
     arguments=selection,
@@ -228,15 +222,7 @@ ATTENTION_LOW_PASS = Measure(
     table=ATTENTION_LOW_PASS_TABLE,
     question="Where networks look",
     figures={
-        "attention_low_pass": FigureKind(
-            drawn_by="by_head",
-            values={
-                "value": "let_through",
-                "label": "High frequencies,\noutput over values",
-                "reference": "bound",
-                "named": "bound, mean of heads",
-            },
-        ),
+        "attention_low_pass": FigureKind(),
     },
     settings=AttentionLowPassSettings,
     arguments=choose_for_low_pass,

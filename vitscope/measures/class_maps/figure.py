@@ -7,6 +7,7 @@ from matplotlib.axes import Axes
 from matplotlib.colors import Normalize
 from matplotlib.figure import Figure
 
+from vitscope.drawing.charts import Across, Chart, Curve, Rows
 from vitscope.drawing.figure import Member, rows_of
 from vitscope.drawing.looks import METHOD_STYLES
 from vitscope.drawing.overlays import (
@@ -16,7 +17,6 @@ from vitscope.drawing.overlays import (
     name_picture,
     read_picture,
 )
-from vitscope.drawing.panels import make_panels
 
 METHODS = {
     "grad_cam": "Grad-CAM",
@@ -65,30 +65,17 @@ def _draw_maps(
     return drawn
 
 
-def _draw_changes(table: pd.DataFrame, members: Sequence[Member], change: str) -> Figure:
-    """Draw a panel for each model, with a curve for each method, all on one scale."""
-    panels = make_panels(len(members))
-    shown = table[table["change"] == change]
-    shown = shown.assign(percent=100 * shown["share"])
-    methods = [method for method in METHOD_STYLES if method in {*shown["method"]}]
+def _while_pixels_are(change: str) -> Chart:
+    """Return a chart of the probability by the share of the pixels that are changed."""
     names = {**METHODS, "random": "random map"}
-    for method in methods:
-        panels.legend.add_line(names[method], METHOD_STYLES[method])
-    for panel in panels.of_models(members, shown, ["share"]):
-        for method in methods:
-            points = panel.rows[panel.rows["method"] == method]
-            if len(points):
-                style = METHOD_STYLES[method]
-                panel.draw_points(points, "probability", "percent", 100, **style)
-        panel.axes.set(xlim=(0, 100), ylim=(0, 100))
-    return panels.finish(f"Pixels {change} (%)", "Probability (%)")
+    curves = (
+        Curve("probability", names[method], {"method": method}, style, times=100)
+        for method, style in METHOD_STYLES.items()
+    )
+    rows = Rows("Probability (%)", *curves, where={"change": change}, limits=(0, 100))
+    across = Across("share", f"Pixels {change} (%)", 100, (0, 100), ("share",))
+    return Chart(rows, across=across, bands=False)
 
 
-def plot_deletion(table: pd.DataFrame, members: Sequence[Member]) -> Figure:
-    """Draw the probability by the share of the pixels that are deleted."""
-    return _draw_changes(table, members, "deleted")
-
-
-def plot_insertion(table: pd.DataFrame, members: Sequence[Member]) -> Figure:
-    """Draw the probability by the share of the pixels that are inserted."""
-    return _draw_changes(table, members, "inserted")
+plot_deletion = _while_pixels_are("deleted")
+plot_insertion = _while_pixels_are("inserted")

@@ -1,6 +1,6 @@
 """Variance by depth with its share within images, and both by epoch, with what claims count."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from itertools import groupby
 from typing import Any, NamedTuple
 
@@ -10,13 +10,13 @@ from matplotlib.axes import Axes
 from matplotlib.cm import ScalarMappable
 from matplotlib.colors import BoundaryNorm, Colormap
 from matplotlib.figure import Figure
-from matplotlib.ticker import FixedLocator, NullLocator, PercentFormatter
+from matplotlib.ticker import FixedLocator, NullLocator
 
 from vitscope.claims.claim import Evidence
-from vitscope.claims.points import Points, Published
+from vitscope.claims.points import Points
 from vitscope.claims.statistics import HALF, Found
-from vitscope.drawing import by_depth
-from vitscope.drawing.axes import color_bar
+from vitscope.drawing.axes import begin_at_zero, color_bar, in_percent
+from vitscope.drawing.charts import Chart, Rows, Steps, Theirs
 from vitscope.drawing.figure import Member, rows_of
 from vitscope.drawing.legends import Legend
 from vitscope.drawing.looks import PLAIN, SHARE_STYLES, ZERO, depth_colors, look_of
@@ -51,18 +51,14 @@ _OF_SHARE = _Shares("Share of blocks\n(share within images)", CLAIMS_SPATIAL_SHA
 _SCALE: dict[str, Any] = {"value": "symlog", "linthresh": 1, "linscale": 0.5}
 
 
-def plot_variance_and_share(
-    share: pd.DataFrame,
-    variance: pd.DataFrame,
-    members: Sequence[Member],
-    published: Mapping[str, Published] | None = None,
-) -> Figure:
-    """Draw a column per model: its variance by depth, and below its share within images."""
-    upper, lower = stack_panels(len(members), 2)
-    by_depth.draw(upper, variance, members, published, value="variance")
-    upper.label("Normalized depth", "Feature map variance")
-    by_depth.draw(lower, share, members, value="share", from_zero=False)
-    return lower.finish("Normalized depth", "Share within images")
+_VARIANCE, _SHARE = "Feature map variance", "Share within images"
+_OF_BOTH = Theirs("variance", "variance"), Steps("variance")
+plot_feature_variance = Chart(Rows(_VARIANCE, *_OF_BOTH, scale=begin_at_zero))
+plot_spatial_share = Chart(Rows(_SHARE, Steps("share")))
+plot_variance_and_share = Chart(
+    Rows(_VARIANCE, *_OF_BOTH, table=1, scale=begin_at_zero, says_across=True),
+    Rows(_SHARE, Steps("share")),
+)
 
 
 def plot_variance_by_epoch(
@@ -71,13 +67,12 @@ def plot_variance_by_epoch(
     """Draw a column per model: its variance by depth at each epoch, and shares of its blocks."""
     counted = ((_OF_VARIANCE, variance), (_OF_FREQUENCY, fourier))
     # The variance grows by orders of magnitude while a network learns.
-    return _draw_epochs(variance, "variance", "Feature map variance", "log", counted, members)
+    return _draw_epochs(variance, "variance", _VARIANCE, "log", counted, members)
 
 
 def plot_share_by_epoch(share: pd.DataFrame, members: Sequence[Member]) -> Figure:
     """Draw a column per model: its share within images at each epoch, and shares of its blocks."""
-    label = "Share within images"
-    return _draw_epochs(share, "share", label, "linear", ((_OF_SHARE, share),), members)
+    return _draw_epochs(share, "share", _SHARE, "linear", ((_OF_SHARE, share),), members)
 
 
 def _draw_epochs(
@@ -153,7 +148,7 @@ def _draw_shares(
     axes.xaxis.set_minor_locator(NullLocator())
     axes.xaxis.set_major_formatter("{x:.0f}")
     axes.set_ylim(-0.04, 1.04)
-    axes.yaxis.set_major_formatter(PercentFormatter(1, symbol=" %"))
+    in_percent(axes)
 
 
 def _draw_share(panel: Panel, epochs: pd.Series, shares: Sequence[Found], kind: str) -> None:

@@ -59,8 +59,6 @@ FEATURE_VARIANCE = Measure(
         "feature_variance": FigureKind(
             published=BY_DEPTH | {"variance"},
             overview=True,
-            drawn_by="by_depth",
-            values={"value": "variance", "label": "Feature map variance"},
             options=ByDepth,
         ),
         "variance_by_epoch": FigureKind(beside=("fourier",), by_epoch=True),
@@ -90,7 +88,6 @@ SPATIAL_SHARE_PART = Table(
     },
 )
 
-_SHARE_LABEL = "Share within images"
 SPATIAL_SHARE = Measure(
     needs="latents",
     table=SPATIAL_SHARE_TABLE,
@@ -98,8 +95,6 @@ SPATIAL_SHARE = Measure(
     question="What blocks do to feature maps",
     figures={
         "spatial_share": FigureKind(
-            drawn_by="by_depth",
-            values={"value": "share", "label": _SHARE_LABEL, "from_zero": False},
             options=ByDepth,
         ),
         "variance_and_share": FigureKind(

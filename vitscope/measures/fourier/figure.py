@@ -7,11 +7,12 @@ from typing import Any
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.ticker import FixedLocator, FuncFormatter, MultipleLocator, PercentFormatter
+from matplotlib.ticker import FixedLocator, FuncFormatter, MultipleLocator
 
 from vitscope.claims.chance import known_share_interval
 from vitscope.claims.points import Published
-from vitscope.drawing.axes import begin_at_zero, depth_bar, share_scale
+from vitscope.drawing.axes import begin_at_zero, depth_bar, in_percent, share_scale
+from vitscope.drawing.charts import Across, Chart, Curve, Rows
 from vitscope.drawing.figure import Member, rows_of
 from vitscope.drawing.looks import (
     DIAGONAL,
@@ -165,7 +166,7 @@ def plot_averaging(
     )
     for axes, (table, x, y, below, beside) in zip(panels.axes, drawn, strict=True):
         for panel in replace(panels, axes=[axes]).of_models_together(members, table, [x]):
-            panel.draw_points(panel.rows, y, x, **panel.look.curve)
+            Curve(y).draw(panel, Across(x))
         axes.set(xlabel=below, ylabel=beside, xlim=(0, 1))
     begin_at_zero(panels.axes[0])
     panels.axes[2].plot([0, 1], [0, 1], **DIAGONAL)
@@ -202,19 +203,12 @@ def _label_bands(table: pd.DataFrame) -> dict[str, str]:
     return {band: f"{band}: {ends[band]}" for band in FREQUENCY_BANDS}
 
 
-def _draw_frequency_bands(panel: Panel, labels: dict[str, str]) -> None:
-    for band, style in FREQUENCY_BANDS.items():
-        points = panel.rows[panel.rows["band"] == band].reset_index(drop=True)
-        if band == "low":
-            panel.draw_bands(points)
-        panel.draw_points(points, "share", label=labels[band], **style)
-
-
 def plot_spectrum(table: pd.DataFrame, members: Sequence[Member]) -> Figure:
     """Draw one panel per model: what share of the variance each band has, by normalized depth."""
-    panels = make_panels(len(members))
-    for panel in panels.of_models(members, table):
-        _draw_frequency_bands(panel, _label_bands(table))
-        panel.axes.set_ylim(0, 1)
-        panel.axes.yaxis.set_major_formatter(PercentFormatter(1, symbol=" %"))
-    return panels.finish("Normalized depth", "Share of the variance")
+    labels = _label_bands(table)
+    shares = (
+        Curve("share", labels[band], {"band": band}, style)
+        for band, style in FREQUENCY_BANDS.items()
+    )
+    rows = Rows("Share of the variance", *shares, limits=(0, 1), scale=in_percent)
+    return Chart(rows, bands_of={"band": "low"})(table, members=members)

@@ -11,6 +11,7 @@ from matplotlib.offsetbox import AnnotationBbox, OffsetImage
 
 from vitscope.claims.points import Published
 from vitscope.drawing.axes import axes_of_published, share_zero
+from vitscope.drawing.charts import Across, Curve
 from vitscope.drawing.figure import Member
 from vitscope.drawing.legends import published_label
 from vitscope.drawing.looks import DOTTED, THREAD, ZERO, looks_of
@@ -122,10 +123,9 @@ def plot_frequency_noise(
     back = axes_of_published(axes, _LABEL, *published.values())
     back.axhline(0, **ZERO, zorder=0)
     panels.legend.add_models(members)
+    curve = Curve("change", style=lambda look: look.curve | {"clip_on": True})
     for panel in panels.of_models_together(members, table, ["frequency"]):
-        points = panel.rows
-        panel.draw_interval(points["frequency"], points["ci_low"], points["ci_high"])
-        axes.plot(points["frequency"], points["change"], **panel.look.curve, zorder=3)
+        curve.draw(panel, Across("frequency"))
     for member, look in zip(members, looks_of(members), strict=True):
         if theirs := published.get(member.model):
             style = look.hollow | DOTTED

@@ -9,6 +9,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import NullLocator
 
 from vitscope.claims.points import Published
+from vitscope.drawing.charts import Across, Curve
 from vitscope.drawing.figure import Member
 from vitscope.drawing.looks import DOTTED, GRAY, REFERENCE, Look, looks_of
 from vitscope.drawing.panels import Panels, make_panels
@@ -29,7 +30,7 @@ def _draw(
     panels.legend.add_models(members)
     shown = table[table["change"].isin(["none", change])]
     for panel in panels.of_models_together(members, shown, [across]):
-        panel.draw_points(panel.rows, "accuracy", across, 100, **panel.look.curve)
+        Curve("accuracy", times=100).draw(panel, Across(across))
     for chance in sorted({*shown["chance"]}):
         axes.axhline(100 * chance, **REFERENCE, zorder=1)
         panels.legend.add_line("chance", REFERENCE)

@@ -40,12 +40,6 @@ TOKEN_SIMILARITY = Measure(
     question="What becomes of tokens",
     figures={
         "token_similarity": FigureKind(
-            drawn_by="by_depth",
-            values={
-                "value": "similarity",
-                "label": "Cosine similarity of tokens",
-                "from_zero": False,
-            },
             options=ByDepth,
         )
     },
@@ -67,8 +61,6 @@ MEAN_TOKEN = Measure(
     question="What becomes of tokens",
     figures={
         "mean_token": FigureKind(
-            drawn_by="by_depth",
-            values={"value": "share", "label": "Share of the mean token"},
             options=ByDepth,
         )
     },

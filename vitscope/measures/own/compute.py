@@ -1,9 +1,9 @@
-"""Measure and draw with a user's own functions, and read the claims of the file."""
+"""Measure with a user's own functions, and read the claims of the file."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from inspect import signature
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -15,11 +15,6 @@ from vitscope.files.tensors import as_float, checksum
 from vitscope.measures.given import Latents, OnLatents, Parts
 from vitscope.measures.per_image import part_of
 from vitscope.networks.building.own_code import OwnCode, find_code, running, shown
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
-    from vitscope.drawing.figure import Member
 
 
 def measure(
@@ -136,18 +131,3 @@ def read_claims(runs: Mapping[str, str], table: str) -> Evidence:
                 f"vitscope.claims.claim.Claim."
             )
         return Evidence(table, claims, in_order)
-
-
-def plot(
-    table: pd.DataFrame, members: "Sequence[Member]", *, file: str, module: str, code: str
-) -> "Figure":
-    """Draw a figure with `plot` of the file; `code` is the digest of the code that it runs."""
-    from matplotlib.figure import Figure
-
-    with running(find_code(file, module), "plot") as own:
-        figure = own.plot(table, members)
-        if not isinstance(figure, Figure):
-            raise VitscopeError(
-                f"{file}: plot returned a {type(figure).__name__}, allowed: a matplotlib Figure."
-            )
-        return figure

@@ -57,8 +57,7 @@ def declare_own(name: str, entry: Mapping[str, Any], folder: Path, where: str) -
         merge = Merge(lambda case: runs | bootstrap(case), True, function)
     kind = FigureKind(measure=name, text=defined.caption(name), values=runs)
     if "plot" not in defined.names:
-        by_depth = {"value": "value", "label": _label(name), "from_zero": False}
-        kind = replace(kind, drawn_by="by_depth", values=by_depth, options=ByDepth)
+        kind = replace(kind, values={"label": _label(name)}, options=ByDepth)
     if "TABLE" in defined.names and "plot" not in defined.names:
         raise VitscopeError(
             f"{where}: {shown(code.file)} has a `TABLE` and no function `plot` that draws it: add "

@@ -10,9 +10,10 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
 from vitscope.drawing.axes import begin_at_zero, depth_bar, share_scale
+from vitscope.drawing.charts import Chart, Curve, Rows
 from vitscope.drawing.figure import Member
 from vitscope.drawing.looks import DOTTED, GRAY, THIN, curve_of_depth
-from vitscope.drawing.panels import Panel, make_panels, stack_panels
+from vitscope.drawing.panels import stack_panels
 from vitscope.measures.singular_values.measure import FLOOR, IMAGES, TOKENS
 
 _LABELS = {TOKENS: "log(σᵢ / σ₁) of tokens", IMAGES: "log(σᵢ / σ₁) of images"}
@@ -43,28 +44,25 @@ def plot_singular_values(table: pd.DataFrame, members: Sequence[Member]) -> Figu
     return lower.finish("Singular value i", _LABELS[IMAGES])
 
 
-_MOST = {"color": GRAY, **DOTTED}
-
-
-def _draw_rank(panel: Panel, tokens: pd.DataFrame, images: pd.DataFrame) -> None:
-    look = panel.look
-    panel.draw_bands(tokens)
-    panel.axes.plot(tokens["depth"], tokens["most"], **_MOST, zorder=2)
-    panel.axes.plot(
-        images["depth"], images["effective_rank"], **look.hollow, lw=THIN, clip_on=False
-    )
-    panel.legend.add_marker("tokens of an image", look.line, look)
-    panel.legend.add_marker("means of images", look.hollow, look)
-    panel.legend.add_line("largest possible of tokens", _MOST)
-    panel.draw_points(tokens, "effective_rank")
-
-
-def plot_effective_rank(table: pd.DataFrame, members: Sequence[Member]) -> Figure:
-    """Draw one panel per model: the effective rank of tokens and of images by depth."""
-    panels = make_panels(len(members))
-    for panel in panels.of_models(members, table):
-        rows = panel.rows
-        tokens, images = (rows[rows["of"] == of].reset_index(drop=True) for of in (TOKENS, IMAGES))
-        _draw_rank(panel, tokens, images)
-        begin_at_zero(panel.axes)
-    return panels.finish("Normalized depth", "Effective rank")
+plot_effective_rank = Chart(
+    Rows(
+        "Effective rank",
+        Curve("effective_rank", "tokens of an image", {"of": TOKENS}),
+        Curve(
+            "effective_rank",
+            "means of images",
+            {"of": IMAGES},
+            lambda look: look.hollow | {"lw": THIN, "zorder": 2.1},
+            interval="",
+        ),
+        Curve(
+            "most",
+            "largest possible of tokens",
+            {"of": TOKENS},
+            {"color": GRAY, **DOTTED, "zorder": 2, "clip_on": True},
+            interval="",
+        ),
+        scale=begin_at_zero,
+    ),
+    bands_of={"of": TOKENS},
+)

@@ -7,54 +7,39 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.colors import Normalize
 from matplotlib.figure import Figure
-from matplotlib.ticker import MaxNLocator, PercentFormatter
+from matplotlib.ticker import MaxNLocator
 
-from vitscope.drawing.axes import begin_at_zero, color_bar
+from vitscope.drawing.axes import begin_at_zero, color_bar, in_percent
+from vitscope.drawing.charts import Chart, Curve, Rows, Shade
 from vitscope.drawing.figure import Member
 from vitscope.drawing.legends import percent
-from vitscope.drawing.looks import GRAY, MAP_COLORS, QUARTILES_ALPHA, RANGE_ALPHA
-from vitscope.drawing.panels import Panel, make_square_panels, stack_panels
-
-# Columns of the table between which a shade is drawn, and how opaque it is.
-_SHADES = {
-    "quartiles": ("quartile", "third_quartile", QUARTILES_ALPHA),
-    "lowest to highest": ("lowest", "highest", RANGE_ALPHA),
-}
+from vitscope.drawing.looks import MAP_COLORS, OF_ALL, QUARTILES_ALPHA, RANGE_ALPHA
+from vitscope.drawing.panels import make_square_panels
 
 
-def _draw_norms(panel: Panel) -> None:
-    points, color = panel.rows, panel.look.color
-    panel.draw_bands(points)
-    panel.legend.add_line("median", {"color": GRAY, "marker": "o"})
-    for label, (_, _, alpha) in _SHADES.items():
-        panel.legend.add_shade(label, color, alpha)
-    for low, high, alpha in reversed(_SHADES.values()):
-        ends = points[low], points[high]
-        panel.axes.fill_between(points["depth"], *ends, color=color, alpha=alpha, lw=0)
-    panel.draw_curve(points["depth"], points["median"])
-    begin_at_zero(panel.axes)
-
-
-def _draw_outliers(panel: Panel) -> None:
-    points = panel.rows
-    panel.draw_bands(points)
-    panel.draw_points(points, "outliers")
-    # A network without outliers has a scale all the same.
-    highest = float(np.nanmax(points[["outliers", "ci_high"]].to_numpy(np.float64)))
-    panel.axes.set_ylim(0, max(0.01, 1.05 * highest))
-    panel.axes.yaxis.set_major_formatter(PercentFormatter(1, symbol=" %"))
+def _scale_of_outliers(*panels: Axes) -> None:
+    for axes in panels:
+        # A network without outliers has a scale all the same.
+        axes.set_ylim(0, max(0.01, 1.05 * axes.dataLim.y1))
+    in_percent(*panels)
 
 
 def plot_token_norms(table: pd.DataFrame, members: Sequence[Member]) -> Figure:
     """Draw two panels per model: norms by depth, and below the share of outliers."""
-    upper, lower = stack_panels(len(members), 2)
-    for panel in upper.of_models(members, table):
-        _draw_norms(panel)
-    for panel in lower.of_models(members, table):
-        _draw_outliers(panel)
     (threshold,) = table["threshold"].unique()
-    upper.label("", "Norm of a token")
-    return lower.finish("Normalized depth", f"Tokens of norm > {threshold:g} × median")
+    chart = Chart(
+        Rows(
+            "Norm of a token",
+            Curve("median", "median", interval="", in_legend=OF_ALL),
+            Shade("quartile", "third_quartile", "quartiles", QUARTILES_ALPHA),
+            Shade("lowest", "highest", "lowest to highest", RANGE_ALPHA, zorder=0.9),
+            scale=begin_at_zero,
+        ),
+        Rows(
+            f"Tokens of norm > {threshold:g} × median", Curve("outliers"), scale=_scale_of_outliers
+        ),
+    )
+    return chart(table, members=members)
 
 
 # Inches: what the colour bar of a panel takes of the width, and what titles take of the height.

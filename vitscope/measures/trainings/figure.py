@@ -10,9 +10,9 @@ import pandas as pd
 from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
 from matplotlib.projections.polar import PolarAxes
-from matplotlib.ticker import MaxNLocator, PercentFormatter
+from matplotlib.ticker import MaxNLocator
 
-from vitscope.drawing.axes import begin_at_zero
+from vitscope.drawing.axes import begin_at_zero, in_percent
 from vitscope.drawing.figure import Member, rows_of
 from vitscope.drawing.legends import Legend
 from vitscope.drawing.looks import (
@@ -59,7 +59,7 @@ def plot_training(table: pd.DataFrame, members: Sequence[Member]) -> Figure:
             if label != "Loss":
                 begin_at_zero(panel.axes)
             if label == "Accuracy":
-                panel.axes.yaxis.set_major_formatter(PercentFormatter(1, symbol=" %"))
+                in_percent(panel.axes)
         panels.label("", label)
     legend = rows[-1].legend
     legend.add_line("training, on augmented images", {"color": GRAY, **PLAIN})

@@ -1,4 +1,6 @@
-"""The mark after a block is hollow where other images could change whether it raises the value."""
+"""Charts: curves by depth, hollow marks where a sign is open, and models without values."""
+
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -10,14 +12,17 @@ from matplotlib.lines import Line2D
 from tests.helpers.claims import published_variances
 from tests.helpers.drawing import RESNET, VIT
 from tests.helpers.shown import legend_labels, legends_of
-from vitscope.drawing import by_depth
-from vitscope.drawing.saving import style
+from vitscope.drawing.charts import OPEN, Chart, Rows, Steps, Theirs
+from vitscope.drawing.figure import Member
+from vitscope.drawing.saving import save, style
+from vitscope.measures.attention.figure import by_head
 from vitscope.measures.per_image import spread
 from vitscope.package_data import STYLE
 
 # Changes of four blocks, in standard errors of their means over the images.
 SURE, UNSURE = 6.0, 0.5
 STEPS = [SURE, -UNSURE, -SURE, UNSURE]
+CHART = Chart(Rows("Variance", Theirs("variance", "variance"), Steps("variance")))
 
 
 def table(model: str, steps: list[float], images: int = 200) -> pd.DataFrame:
@@ -43,9 +48,7 @@ def table(model: str, steps: list[float], images: int = 200) -> pd.DataFrame:
 
 def draw(rows: pd.DataFrame, *members, theirs=None, together: bool = False) -> Figure:
     with style(STYLE):
-        return by_depth.plot(
-            rows, members, theirs, value="variance", label="Variance", together=together
-        )
+        return CHART(rows, members=members, published=theirs, together=together)
 
 
 def hollow(figure: Figure) -> list[list[float]]:
@@ -68,13 +71,13 @@ def test_marks_after_blocks_of_open_sign_are_hollow(together):
     rows = pd.concat([table("vit", STEPS), table("resnet", [SURE] * 4)])
     figure = draw(rows, VIT, RESNET, together=together)
     assert hollow(figure) == [[0.5, 1.0]]
-    assert legend_labels(figure).count(by_depth.OPEN) == 1
+    assert legend_labels(figure).count(OPEN) == 1
 
 
 def test_where_all_signs_are_certain_the_legend_says_nothing_of_them():
     figure = draw(table("vit", [SURE, -SURE]), VIT)
     assert hollow(figure) == []
-    assert by_depth.OPEN not in legend_labels(figure)
+    assert OPEN not in legend_labels(figure)
 
 
 def test_without_resamples_no_mark_is_hollow():
@@ -98,4 +101,47 @@ def test_what_is_published_is_dotted_and_has_no_part_in_it():
     assert list(dotted.get_xdata()) == [0, 0.5, 1]
     assert hollow(figure) == [[0.5, 1.0]]
     assert entry(figure, "published").get_linestyle() == ":"
-    assert entry(figure, by_depth.OPEN).get_linestyle() == "-"
+    assert entry(figure, OPEN).get_linestyle() == "-"
+
+
+# So many that an empty panel would push the others out of the figure.
+MEMBERS = [Member(name, name, "vit") for name in ("none", "one", "two", "three")]
+
+
+def heads() -> pd.DataFrame:
+    rows = pd.DataFrame({"attention": [0, 0, 1, 1], "head": [0, None] * 2, "depth": [0, 0, 1, 1]})
+    values = {"distance": [3.0, 3.0, 4.0, 4.0], "distance_low": 2.0, "distance_high": 5.0}
+    tables = [rows.assign(model=each.model, **values) for each in MEMBERS]
+    tables[0][[*values]] = np.nan
+    return pd.concat(tables)
+
+
+def points() -> pd.DataFrame:
+    rows = pd.DataFrame({"index": range(3), "depth": [0, 0.5, 1], "kind": ["stem", "msa", "mlp"]})
+    values = {"similarity": [0.1, 0.2, 0.3], "ci_low": 0.0, "ci_high": 0.5}
+    tables = [
+        rows.assign(model=each.model, stage=0, height=4, width=4, **values) for each in MEMBERS
+    ]
+    tables[0][[*values]] = np.nan
+    return pd.concat(tables)
+
+
+@pytest.mark.parametrize(
+    ("table", "chart"),
+    [
+        (heads(), by_head("distance", "Distance")),
+        (points(), Chart(Rows("Similarity", Steps("similarity")))),
+    ],
+)
+def test_a_model_without_values_is_named_in_its_panel(
+    tmp_path: Path, table: pd.DataFrame, chart: Chart
+) -> None:
+    with style(STYLE):
+        figure = chart(table, members=MEMBERS)
+        save(figure, tmp_path / "a.png", "a", {})
+    said = [[text.get_text() for text in axes.texts] for axes in figure.axes]
+    assert said == [["no values"], [], [], []]
+    # All panels are as large.
+    sizes = [axes.get_window_extent().size for axes in figure.axes]
+    np.testing.assert_allclose(sizes, [sizes[1]] * 4, rtol=0.05)
+    assert min(map(min, sizes)) > 50

@@ -1,0 +1,280 @@
+"""Charts: figures of curves by depth, or along another axis, each said by its rows and layers.
+
+A chart is drawn by calling it, as the functions are that draw other kinds of figures: with the
+tables of the kind, in order, and its members. Layers are drawn, and stand in the legend, in the
+order in which the chart lists them.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from matplotlib.figure import Figure
+
+from vitscope.claims.points import Points, Published, bands
+from vitscope.claims.statistics import certain_signs
+from vitscope.drawing.figure import Member, rows_of
+from vitscope.drawing.legends import published_label
+from vitscope.drawing.looks import DOTTED, Look
+from vitscope.drawing.panels import Panel, make_panels, stack_panels
+from vitscope.errors import VitscopeError
+from vitscope.files.arrays import Array
+
+OPEN = "hollow: the sign of the change is open"
+# Columns and their value, or a function that tells of each value whether it is chosen.
+Where = Mapping[str, Any]
+
+
+def _choose(rows: pd.DataFrame, where: Where | None) -> pd.DataFrame:
+    for column, value in (where or {}).items():
+        rows = rows[value(rows[column]) if callable(value) else rows[column] == value]
+    return rows
+
+
+@dataclass(frozen=True)
+class Across:
+    """Says what is across: a column, its label, what it is multiplied with, and where it ends."""
+
+    column: str = "depth"
+    label: str = "Normalized depth"
+    times: int = 1
+    limits: tuple[float, float] = (0, 1)
+    order: tuple[str, ...] = ("index",)
+
+
+@dataclass(frozen=True)
+class Curve:
+    """A column as a curve, of the rows that are chosen by `where`.
+
+    The `style` is that of the model, if it is a function of its look. Where such curves have one
+    entry of the legend for all models, `in_legend` is what stands there. The interval is between
+    the columns `{interval}_low` and `{interval}_high`; there is none where `interval` is empty.
+    """
+
+    column: str
+    label: str = ""
+    where: Where | None = None
+    style: Mapping[str, Any] | Callable[[Look], Mapping[str, Any]] = lambda look: look.curve
+    interval: str = "ci"
+    times: int = 1
+    at_least: float | None = None
+    in_legend: Mapping[str, Any] | None = None
+
+    def draw(self, panel: Panel, across: Across) -> None:
+        """Draw the curve, if the model has any values."""
+        points = _choose(panel.rows, self.where)
+        if points[self.column].isna().all():
+            return
+        style = self.style(panel.look) if callable(self.style) else self.style
+        x, y = across.times * points[across.column], self.times * points[self.column]
+        if self.interval and f"{self.interval}_low" in points:
+            low, high = (self.times * points[f"{self.interval}_{end}"] for end in ("low", "high"))
+            panel.draw_interval(x, low, high, style["color"])
+        panel.draw_curve(x, y.clip(lower=self.at_least), **style)
+        if self.label and callable(self.style) and not self.in_legend:
+            panel.legend.add_marker(self.label, style, panel.look)
+        elif self.label:
+            panel.legend.add_line(self.label, self.in_legend or style)
+
+
+@dataclass(frozen=True)
+class Steps(Curve):
+    """A curve whose mark after a block is hollow where the sign of the change is open.
+
+    There, other images could change whether the block raises the value.
+    """
+
+    def draw(self, panel: Panel, across: Across) -> None:
+        """Draw the curve, and the hollow marks over it."""
+        super().draw(panel, across)
+        chosen = panel.rows[_open_changes(Points(panel.rows)[self.column])]
+        if not chosen.empty:
+            hollow = panel.look.hollow
+            panel.draw_curve(chosen["depth"], chosen[self.column], **hollow, linestyle="")
+            # Its line tells it from what is published, which is hollow and dotted.
+            panel.legend.add_line(OPEN, hollow, panel.look)
+
+
+def _open_changes(values: Array) -> Array:
+    """Tell of each point whether the sign of the change before it is open; False if not resampled.
+
+    `values` are as measured, and resampled.
+    """
+    found = np.zeros(values.shape[1], bool)
+    changes = np.diff(values, axis=1)
+    known = np.isfinite(changes).all(axis=0)
+    if len(changes) > 1 and known.any():
+        found[1:][known] = ~certain_signs(changes[:, known])
+    return found
+
+
+@dataclass(frozen=True)
+class Shade:
+    """A shade between two columns, in the colour of the model."""
+
+    low: str
+    high: str
+    label: str
+    alpha: float
+    zorder: float = 1
+
+    def draw(self, panel: Panel, across: Across) -> None:
+        """Draw the shade."""
+        points, color = panel.rows, panel.look.color
+        ends = points[self.low], points[self.high]
+        look: dict[str, Any] = {"color": color, "alpha": self.alpha, "lw": 0}
+        panel.axes.fill_between(points[across.column], *ends, **look, zorder=self.zorder)
+        panel.legend.add_shade(self.label, color, self.alpha)
+
+
+@dataclass(frozen=True)
+class Level:
+    """A line from side to side: at a number, or at the value of a column, where there is one."""
+
+    at: str | float
+    style: Mapping[str, Any]
+    label: str = ""
+
+    def draw(self, panel: Panel, across: Across) -> None:
+        """Draw the line."""
+        at = panel.rows[self.at].iloc[0] if isinstance(self.at, str) else self.at
+        if pd.notna(at):
+            panel.axes.axhline(at, **{"zorder": 1, **self.style})
+            if self.label:
+                panel.legend.add_line(self.label, self.style)
+
+
+@dataclass(frozen=True)
+class Theirs:
+    """Published points of a column, which is called `name`.
+
+    Those of another model have an axis of their own on the right: only its shape compares.
+    `measured` is what the legend calls the points beside them. `at` returns where they are across,
+    from the published points and the rows of the model.
+    """
+
+    column: str
+    name: str
+    measured: str = "measured"
+    at: Callable[[pd.DataFrame, pd.DataFrame], pd.Series] = lambda theirs, rows: theirs["depth"]
+
+    def draw(self, panel: Panel, across: Across) -> None:
+        """Draw the points, if the model has any; the legend tells them from measured ones."""
+        if panel.theirs:
+            points, look, style = panel.theirs.points, panel.look, panel.look.hollow | DOTTED
+            x, axes = self.at(points, panel.rows), panel.back or panel.axes
+            axes.plot(x, points[self.column], **style, clip_on=False, zorder=2.5)
+            panel.legend.add_marker(self.measured, look.line, look)
+            panel.legend.add_line(published_label([panel.theirs]), style, look)
+
+
+Layer = Curve | Shade | Level | Theirs
+
+
+class Rows:
+    """Panels side by side, one for each model, of the rows of a table that `where` chooses.
+
+    `table` is its number among the tables of the kind. Their y axes have `limits`, or `scale` sets
+    the scale of all, after all is drawn. What is across is said below the last panels, and below
+    these if `says_across`.
+    """
+
+    def __init__(
+        self,
+        label: str,
+        *layers: Layer,
+        where: Where | None = None,
+        table: int = 0,
+        limits: tuple[float, float] | None = None,
+        scale: Callable[..., object] | None = None,
+        says_across: bool = False,
+    ) -> None:
+        self.label, self.layers, self.where, self.table = label, layers, where, table
+        self.limits, self.scale, self.says_across = limits, scale, says_across
+
+
+_BY_DEPTH = Across()
+
+
+class Chart:
+    """A figure of curves, in one row of panels or in several, one over the other.
+
+    The depth bands lie between the cut points that the rows of a panel are, or those of them that
+    `bands_of` chooses, or the rows of the table whose number is `bands_from`.
+    """
+
+    def __init__(
+        self,
+        *rows: Rows,
+        across: Across = _BY_DEPTH,
+        bands: bool = True,
+        bands_of: Where | None = None,
+        bands_from: int | None = None,
+    ) -> None:
+        self.rows, self.across = rows, across
+        self.bands, self.bands_of, self.bands_from = bands, bands_of, bands_from
+
+    def __call__(
+        self,
+        *tables: pd.DataFrame,
+        members: Sequence[Member],
+        published: Mapping[str, Published] | None = None,
+        together: bool = False,
+    ) -> Figure:
+        """Draw a panel for each model in each row, or all models `together` in one."""
+        if together and published:
+            raise VitscopeError(
+                "Published curves stand in panels of their models: leave `published` out of the "
+                "figure, or `together`."
+            )
+        count = 1 if together else len(members)
+        several = len(self.rows) > 1
+        stacked = stack_panels(count, len(self.rows)) if several else [make_panels(count)]
+        for panels, rows in zip(stacked, self.rows, strict=True):
+            table, order = _choose(tables[rows.table], rows.where), self.across.order
+            if together:
+                panels.legend.add_models(members)
+                shown = [*panels.of_models_together(members, table, order)]
+            else:
+                shown = [*panels.of_models(members, table, order, published)]
+            self._draw_row(rows, shown, tables, members)
+            if rows is not self.rows[-1]:
+                panels.label(self.across.label if rows.says_across else "", rows.label)
+        return panels.finish(self.across.label, rows.label)
+
+    def _draw_row(
+        self,
+        rows: Rows,
+        shown: Sequence[Panel],
+        tables: Sequence[pd.DataFrame],
+        members: Sequence[Member],
+    ) -> None:
+        """Draw the bands behind all, then each layer in all panels; then set their scale."""
+        name = next((each.name for each in rows.layers if isinstance(each, Theirs)), "")
+        shown = [replace(panel, back=panel.behind(name)) for panel in shown]
+        if self.bands:
+            points = [_choose(panel.rows, self.bands_of) for panel in shown]
+            if self.bands_from is not None:
+                table = tables[self.bands_from]
+                points = [rows_of(table, member.model, ["index"]) for member in members]
+            _draw_bands(shown, points)
+        for layer in rows.layers:
+            for panel in shown:
+                layer.draw(panel, self.across)
+        for panel in shown:
+            panel.axes.set_xlim(self.across.limits)
+            if rows.limits:
+                panel.axes.set_ylim(rows.limits)
+        if rows.scale:
+            rows.scale(*dict.fromkeys(axes for each in shown for axes in (each.axes, each.back)))
+
+
+def _draw_bands(shown: Sequence[Panel], cut_points: Sequence[pd.DataFrame]) -> None:
+    """Draw the depth bands; of models that share a panel only those that all of them have."""
+    if len({panel.axes for panel in shown}) == len(shown):
+        for panel, points in zip(shown, cut_points, strict=True):
+            panel.draw_bands(points, panel.back)
+    elif all(bands(points) == bands(cut_points[0]) for points in cut_points):
+        shown[0].draw_bands(cut_points[0])

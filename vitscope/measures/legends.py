@@ -1,0 +1,58 @@
+"""What marks of figures mean: sentences that captions share, put in where one says `{name}`."""
+
+_SHADE = "The shade around a curve is the 95 % interval of a bootstrap over images."
+LEGENDS = {
+    "shade": _SHADE,
+    "by_depth": (
+        f"Across: normalized depth, from 0, after the stem, to 1, after the last block. {_SHADE}"
+    ),
+    "band": "A band reaches from the state before a block to the state after it.",
+    "bands": (
+        "- *Gray band*: a multi-head self-attention (MSA).\n"
+        "- *Blue band*: subsampling; the map after the block is smaller than before, or the block "
+        "is a pool."
+    ),
+    "marks": (
+        "- *Gray mark on an axis*: the cut point follows a multi-head self-attention (MSA).\n"
+        "- *Blue mark on an axis*: the cut point follows subsampling; its map is smaller than the "
+        "one before, or the block is a pool.\n"
+        "- *Hatched cell*: undefined, since one of the maps is the same for all images."
+    ),
+    "measured": "- *Filled markers*: measured; colour and marker show the family.",
+    "measured_together": (
+        "- *Filled markers*: measured; colour and marker show the family, shade and line style "
+        "distinguish models of one family."
+    ),
+    "published": (
+        "- *Open markers, dotted*: the published points.\n"
+        "- *Right axis, gray*: the scale of the published points where they belong to another "
+        "model than the measured one; then compare only the shapes."
+    ),
+    "open_signs": (
+        "- *Hollow markers on a curve*: whether the block before raises the value is open: other "
+        "images could change it."
+    ),
+    "norms": (
+        "Where blocks normalize the sum of stream and branch (post-norm networks), a point is read "
+        "after that norm, unless the study says ``norms: before``."
+    ),
+    "mean_of_heads": (
+        "Each small dot is a head; the larger markers are the mean over the heads of one "
+        "attention, and the shade is its 95 % bootstrap interval over images. Across: the "
+        "normalized depth of the cut point after the attention."
+    ),
+    "heads": "*Dots*: heads. *Larger markers*: the mean over heads; the colour shows the family.",
+    "methods": (
+        "- *Circles*: Grad-CAM. *Squares*: gradient rollout. *Triangles*: rollout, which knows of "
+        "no class.\n"
+        "- *Dashed*: a map of random values, at as many positions as Grad-CAM has."
+    ),
+    "blocks_by_epoch": (
+        "- *Gray circles*: the share of MSAs after which the value is lower than before.\n"
+        "- *Ochre triangles*, *green diamonds*: the share of MLPs, and of Convs that do not "
+        "subsample, after which it is higher."
+    ),
+    "chance": "- *Dashed line*: the accuracy of guessing, one over the number of classes.",
+}
+# What all figures of curves by depth show whose values blocks raise or lower.
+LEGENDS["blocks"] = "\n".join(LEGENDS[name] for name in ("bands", "measured", "open_signs"))
