@@ -12,7 +12,16 @@ from PIL import Image
 
 from vitscope.buildup.rule import BASELINE, KEPT, REJECTED
 from vitscope.drawing.legends import INTERVAL
-from vitscope.drawing.looks import GRAY, INTERVAL_BAR, REFERENCE, STEP, THIN, Look, depth_color
+from vitscope.drawing.looks import (
+    GRAY,
+    INTERVAL_BAR,
+    REFERENCE,
+    SKETCHED,
+    STEP,
+    THIN,
+    Look,
+    depth_color,
+)
 from vitscope.drawing.panels import make_panels
 from vitscope.errors import VitscopeError
 from vitscope.video.frames import Frame
@@ -86,9 +95,8 @@ def sketch(axes: Axes, points: pd.DataFrame, look: Look) -> None:
     """Draw the accuracy of each step that was kept, and hollow those that were rejected, small."""
     percent = 100 * points["accuracy"].reset_index(drop=True)
     kept = (points["decision"] != REJECTED).to_numpy()
-    small = {"markersize": 2, "linewidth": THIN}
-    axes.plot(percent.index[kept], percent[kept], **look.curve | small)
-    axes.plot(percent.index[~kept], percent[~kept], **look.hollow | small, linestyle="")
+    axes.plot(percent.index[kept], percent[kept], **look.curve | SKETCHED)
+    axes.plot(percent.index[~kept], percent[~kept], **look.hollow | SKETCHED, linestyle="")
     axes.set(xlabel="Step", ylabel="Accuracy (%)")
 
 

@@ -69,6 +69,8 @@ def draw(
     `published` is None for a kind that shows no published curves. With `snapshots`, of a kind that
     has them, it shows these in this order and no others. `values` are what the kind declares.
     """
+    from vitscope.drawing.panels import write_above
+
     shown = at_snapshots(tables, snapshots)
     for name, table in shown.items():
         # A table of pairs of models has rows of some of them.
@@ -78,7 +80,36 @@ def draw(
     if published is not None:
         given["published"] = published
     figure: Figure = resolve_name(plot)(*shown.values(), **given)
+    write_above(figure, how_many(next(iter(shown.values())), members))
     return figure
+
+
+def how_many(table: "pd.DataFrame", members: Sequence[Member]) -> str:
+    """Return on how many images the rows of models were measured, and in how many batches.
+
+    It is empty for tables that do not say so, as those of single images.
+    """
+    rows = table[table["model"].isin([member.model for member in members])]
+    said = []
+    if "batch" in rows:
+        said.append(_counted(rows.groupby("model")["batch"].nunique(), "batch", "batches"))
+    elif "batches" in rows:
+        said.append(_counted(rows.groupby("model")["batches"].max(), "batch", "batches"))
+    if "images" in rows:
+        of_model = rows.groupby("model")["images"]
+        # A bin of confidence has some of the images.
+        counts = of_model.sum() if "bin" in rows else of_model.max()
+        of_each = " each" if "batch" in rows else ""
+        said.append(_counted(counts, "image", "images") + of_each)
+    return ", ".join(said)
+
+
+def _counted(counts: "pd.Series", one: str, many: str) -> str:
+    """Return a number or a range of numbers of something."""
+    low, high = int(counts.min()), int(counts.max())
+    if low == high:
+        return f"{low:,} {one if low == 1 else many}"
+    return f"{low:,} to {high:,} {many}"
 
 
 def _check_rows(name: str, table: "pd.DataFrame", members: Sequence[Member]) -> None:

@@ -13,7 +13,7 @@ from matplotlib.patches import Patch
 
 from vitscope.claims.points import Published
 from vitscope.drawing.figure import Member
-from vitscope.drawing.looks import BAND_COLORS, BAND_LABELS, looks_of
+from vitscope.drawing.looks import BAND_LABELS, BANDS, looks_of
 from vitscope.settings.snapshots import END
 
 INTERVAL = "95 % interval"
@@ -53,8 +53,8 @@ class Legend:
             self.add_line(member.label, look.curve)
 
     def add_band(self, kind: str, **look: Any) -> None:
-        """Add a kind of depth band."""
-        self.add(BAND_LABELS[kind], Patch(facecolor=BAND_COLORS[kind], **look))
+        """Add a kind of depth band, as it looks behind curves if nothing else is said."""
+        self.add(BAND_LABELS[kind], Patch(**(look or BANDS[kind])))
 
     def entries(self) -> dict[str, Any]:
         """Return what each label stands for: a handle, or several side by side."""

@@ -24,6 +24,9 @@ PALE, SHADOW = "#b3b3b3", "#808080"
 # What stands in a legend for curves of all models.
 OF_ALL: dict[str, Any] = {"color": GRAY, "marker": "o"}
 
+# A curve in a small sketch.
+SKETCHED: dict[str, Any] = {"markersize": 2, "linewidth": 0.7}
+
 # Widths of lines, from those between faces to curves that are many.
 THREAD, HAIR, THIN, CURVE = 0.4, 0.5, 0.7, 0.8
 
@@ -90,10 +93,11 @@ INNER_SQUARE: dict[str, Any] = {"color": "#56b4e9", "linewidth": 0.9, "linestyle
 OUTER_SQUARE = {**INNER_SQUARE, "color": "white", "linestyle": (0, (2.5, 1.5))}
 
 # Bands of frequency, what images are told by (of falling darkness), and verdicts.
+_PURPLE, _BROWN, _OLIVE = "#5e3c99", "#b35806", "#a6a600"
 FREQUENCY_BANDS: dict[str, dict[str, Any]] = {
-    "low": {"color": "#0072b2", "marker": "o"},
-    "middle": {"color": "#009e73", "marker": "s"},
-    "high": {"color": "#d55e00", "marker": "^"},
+    "low": {"color": _PURPLE, "marker": "o"},
+    "middle": {"color": _BROWN, "marker": "s"},
+    "high": {"color": _OLIVE, "marker": "^"},
 }
 CUE_COLORS = {"shape": "#2f4858", "texture": "#e0b050", "neither": "#e8e8e8"}
 
@@ -121,10 +125,14 @@ VERDICT_LOOKS = {
     ),
 }
 
-# Depth bands, and how they look behind a curve; marks of them along an axis are opaque.
-BAND_COLORS = {"msa": "#7f7f7f", "subsampling": "#1f77b4"}
+# Depth bands: opaque as marks along an axis; behind curves as a shade, or hatched, which nobody
+# takes for an interval.
+BAND_COLORS = {"msa": "#7f7f7f", "subsampling": "#a6bddb"}
 BAND_LABELS = {"msa": "MSA", "subsampling": "subsampling"}
-BEHIND_CURVES: dict[str, Any] = {"alpha": 0.18, "lw": 0}
+BANDS: dict[str, dict[str, Any]] = {
+    "msa": {"facecolor": BAND_COLORS["msa"], "alpha": 0.18, "lw": 0},
+    "subsampling": {"facecolor": "none", "edgecolor": PALE, "hatch": "//////", "lw": 0},
+}
 
 # What cut points are: in the colours of depth bands, which leave Convs white, as the paper does.
 KIND_COLORS = {
@@ -145,14 +153,14 @@ SHARE_STYLES: dict[str, dict[str, Any]] = {
     for kind, color, marker in (
         ("msa", BAND_COLORS["msa"], "o"),
         ("mlp", KIND_COLORS["mlp"], "v"),
-        ("conv", "#009e73", "D"),
+        ("conv", _PURPLE, "D"),
     )
 }
 
 # What probes read classes from, and what they read of tokens.
 _READ: list[dict[str, Any]] = [
     {"color": color, "marker": marker, "markersize": 3}
-    for color, marker in (("#0072b2", "o"), ("#d55e00", "s"), ("#009e73", "^"))
+    for color, marker in ((_PURPLE, "o"), (_BROWN, "s"), (_OLIVE, "^"))
 ]
 PROBE_STYLES = dict(zip(("mean token", "prefix token", "single token"), _READ, strict=True))
 PROBE_STYLES |= dict(zip(("position", "pixels"), _READ, strict=False))
@@ -211,17 +219,18 @@ class Look:
         return self.line | self.stroke
 
 
-# ResNet and ViT look as in the paper. Two architectures share no marker, so that none needs colour.
+# ResNet and ViT look as in the paper; the others have the colours of Okabe and Ito, which the
+# colour blind tell apart. Two architectures share no marker, so that none needs colour.
 _LOOKS = {
     "resnet": Look("#1f77b4", "D"),
     "timm_resnet": Look("#1f77b4", "D"),
     "preresnet": Look("#1f77b4", "D"),
     "vit": Look("#d62728", "o"),
-    "pit": Look("#c27800", "^", 1.15),
-    "swin": Look("#00866b", "s"),
-    "alternet": Look("#7b4fa3", "P", 1.4),
-    "mixer": Look("#4d4d4d", "v", 1.15),
-    "convnext": Look("#0f9bd0", "X", 1.3),
+    "pit": Look("#e69f00", "^", 1.15),
+    "swin": Look("#009e73", "s"),
+    "alternet": Look("#cc79a7", "P", 1.4),
+    "mixer": Look("#3a3a3a", "v", 1.15),
+    "convnext": Look("#56b4e9", "X", 1.3),
 }
 _OTHER_LOOKS = (
     Look("#8c564b", "p"),
@@ -230,9 +239,9 @@ _OTHER_LOOKS = (
     Look("#3d5a80", ">", 1.15),
 )
 
-# What tells models of one look from each other: the share of white in the colour, of black if below
-# 0, and the dashes. None of these is dotted: published curves are.
-_SHADES = (0, 0.35, -0.4, 0.6, -0.7, 0.18)
+# What tells models of one look from each other: a sequence of so many shades, from a share of black
+# (below 0) to one of white, and the dashes. None of these is dotted: published curves are.
+_MOST_SHADES, _DARKEST, _LIGHTEST = 6, -0.6, 0.6
 _DASHES: tuple[Any, ...] = (
     "-",
     (0, (4, 1.4)),
@@ -252,12 +261,13 @@ def look_of(member: Member) -> Look:
     return _LOOKS.get(member.family) or _OTHER_LOOKS[number % len(_OTHER_LOOKS)]
 
 
-def _variant(look: Look, nth: int) -> Look:
+def _variant(look: Look, nth: int, count: int) -> Look:
+    """Return the look of the nth of `count` models; two or three begin with the look as it is."""
     # Where the shades begin again, they go with other dashes and markers than before.
-    turn, share = nth + nth // len(_SHADES), _SHADES[nth % len(_SHADES)]
-    red, green, blue = (
-        part + abs(share) * (float(share > 0) - part) for part in to_rgb(look.color)
-    )
+    turn, count = nth + nth // _MOST_SHADES, min(count, _MOST_SHADES)
+    shares = np.linspace(0 if count <= 3 else _DARKEST, _LIGHTEST if count > 1 else 0, count)
+    share = float(shares[nth % count])
+    red, green, blue = (part + abs(share) * ((share > 0) - part) for part in to_rgb(look.color))
     return replace(
         look,
         color=to_hex((red, green, blue)),
@@ -271,11 +281,11 @@ def looks_of(members: Sequence[Member]) -> list[Look]:
 
     36 lines of one look differ, 12 markers, and 6 colours.
     """
-    seen: Counter[Look] = Counter()
+    counts, seen = Counter(map(look_of, members)), Counter[Look]()
     looks = []
     for member in members:
         look = look_of(member)
-        looks.append(_variant(look, seen[look]))
+        looks.append(_variant(look, seen[look], counts[look]))
         seen[look] += 1
     return looks
 

@@ -10,14 +10,15 @@ from typing import Any
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.layout_engine import ConstrainedLayoutEngine
 
 from vitscope.claims.points import Published, bands
 from vitscope.drawing.axes import axes_of_published, has_axis_behind, say_if_empty, ticks
 from vitscope.drawing.figure import Member, rows_of
 from vitscope.drawing.legends import INTERVAL, Legend, published_label
 from vitscope.drawing.looks import (
-    BAND_COLORS,
-    BEHIND_CURVES,
+    BANDS,
+    GRAY,
     INTERVAL_ALPHA,
     Look,
     look_of,
@@ -31,6 +32,7 @@ _WIDTHS = {1: 3.25, 2: 5.5, 3: 7.0, 4: 7.0}
 _ROW_HEIGHT = 1.8
 _LEGEND_HEIGHT = 0.2
 _ROWS_AXES_HEIGHT, _HEIGHT_WITH_STRIP = 0.75, 2.3
+_NOTE_HEIGHT = 0.11
 _given: ContextVar[Axes | None] = ContextVar("axes that are drawn in", default=None)
 
 
@@ -57,10 +59,8 @@ class Panel:
         """Shade the depth bands between the cut points of a model, behind everything else."""
         for band in bands(points):
             axes = self.axes if behind is None else behind
-            axes.axvspan(
-                band.start, band.end, color=BAND_COLORS[band.kind], **BEHIND_CURVES, zorder=0
-            )
-            self.legend.add_band(band.kind, **BEHIND_CURVES)
+            axes.axvspan(band.start, band.end, **BANDS[band.kind], zorder=0)
+            self.legend.add_band(band.kind)
         self.axes.set_xlim(0, 1)
 
     def draw_interval(
@@ -275,3 +275,18 @@ def _first(grid: Array, count: int) -> list[Axes]:
     for used in axes[:count]:
         used.yaxis.set_major_locator(ticks())
     return axes[:count]
+
+
+def write_above(figure: Figure, note: str) -> None:
+    """Write a note at the upper right of a figure, which grows for it.
+
+    A figure of somebody else, in whose axes it is drawn, stays as it is.
+    """
+    layout = figure.get_layout_engine()
+    if not note or _given.get() is not None or not isinstance(layout, ConstrainedLayoutEngine):
+        return
+    height = figure.get_figheight()
+    figure.set_figheight(height + _NOTE_HEIGHT)
+    layout.set(rect=(0, 0, 1, height / (height + _NOTE_HEIGHT)))
+    written = figure.text(1, 1, note, ha="right", va="top", color=GRAY, fontsize="x-small")
+    written.set_in_layout(False)

@@ -69,7 +69,7 @@ def draw_maps(panels: Panels, maps: Sequence[SimilarityMap], label: str) -> None
     color_bar(panels.axes, cells, label)
     points = [points for each in maps for points in each.points()]
     for kind in {kind for each in points for kind, at in _marked(each).items() if at.any()}:
-        panels.legend.add_band(kind, lw=0)
+        panels.legend.add_band(kind, facecolor=BAND_COLORS[kind], lw=0)
     if any(np.isnan(each.values).any() for each in maps):
         panels.legend.add("undefined", Patch(**UNDEFINED))
     panels.legend.draw(panels.figure, None if panels.whole else panels.axes[0])

@@ -14,7 +14,7 @@ from matplotlib.text import Annotation
 
 from vitscope.claims.counting import distinct
 from vitscope.drawing.legends import moment
-from vitscope.drawing.looks import GRAY, VERDICT_LOOKS
+from vitscope.drawing.looks import GRAY, THREAD, VERDICT_LOOKS
 
 # What is published is of one network each.
 _OF_PUBLISHED = {"yes": "yes, in this network", "no": "no, in this network"}
@@ -51,7 +51,7 @@ def plot(claims: pd.DataFrame, labels: Mapping[str, str]) -> Figure:
     below += LINE + _AROUND
     named = once.assign(first=once.groupby("statement")["figure"].transform("first"))
     for name, of_figure in named.groupby("first", sort=False):
-        axes.plot([_FIGURE, _RIGHT], [below, below], color=GRAY, lw=0.3)
+        axes.plot([_FIGURE, _RIGHT], [below, below], color=GRAY, lw=THREAD)
         below += _AROUND
         lines = wrap(str(name).replace("_", " "), _LETTERS_OF_NAME)
         write(axes, _FIGURE, below, "\n".join(lines))

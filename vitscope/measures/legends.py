@@ -9,13 +9,13 @@ LEGENDS = {
     "band": "A band reaches from the state before a block to the state after it.",
     "bands": (
         "- *Gray band*: a multi-head self-attention (MSA).\n"
-        "- *Blue band*: subsampling; the map after the block is smaller than before, or the block "
-        "is a pool."
+        "- *Hatched band*: subsampling; the map after the block is smaller than before, or the "
+        "block is a pool."
     ),
     "marks": (
         "- *Gray mark on an axis*: the cut point follows a multi-head self-attention (MSA).\n"
-        "- *Blue mark on an axis*: the cut point follows subsampling; its map is smaller than the "
-        "one before, or the block is a pool.\n"
+        "- *Light blue mark on an axis*: the cut point follows subsampling; its map is smaller "
+        "than the one before, or the block is a pool.\n"
         "- *Hatched cell*: undefined, since one of the maps is the same for all images."
     ),
     "measured": "- *Filled markers*: measured; colour and marker show the family.",
@@ -49,7 +49,7 @@ LEGENDS = {
     ),
     "blocks_by_epoch": (
         "- *Gray circles*: the share of MSAs after which the value is lower than before.\n"
-        "- *Ochre triangles*, *green diamonds*: the share of MLPs, and of Convs that do not "
+        "- *Ochre triangles*, *purple diamonds*: the share of MLPs, and of Convs that do not "
         "subsample, after which it is higher."
     ),
     "chance": "- *Dashed line*: the accuracy of guessing, one over the number of classes.",

@@ -10,22 +10,20 @@ import pandas as pd
 from matplotlib.axes import Axes
 
 from vitscope.corruptions import MEAN
-from vitscope.drawing.looks import BAND_COLORS, BEHIND_CURVES, RANGE_ALPHA, THIN, ZERO, Look
+from vitscope.drawing.looks import BANDS, RANGE_ALPHA, SKETCHED, THIN, ZERO, Look
 from vitscope.measures.fourier.figure import AMPLITUDE, curves_of, ends_of
 from vitscope.measures.hessian.figure import density_per_decade
 
-_SIZE = 2
-
 
 def _draw(axes: Axes, x: Any, y: Any, look: Look, **style: Any) -> None:
-    axes.plot(x, y, **look.curve | {"markersize": _SIZE, "linewidth": THIN} | style)
+    axes.plot(x, y, **look.curve | SKETCHED | style)
 
 
 def _draw_by_depth(axes: Axes, points: pd.DataFrame, value: str, label: str, look: Look) -> None:
     """Draw a column by depth, with a band where an MSA is."""
     depth = points["depth"].to_numpy()
     for place in np.flatnonzero(points["kind"] == "msa"):
-        axes.axvspan(*depth[[place - 1, place]], color=BAND_COLORS["msa"], **BEHIND_CURVES)
+        axes.axvspan(*depth[[place - 1, place]], **BANDS["msa"])
     _draw(axes, depth, points[value], look)
     axes.set(xlabel="Normalized depth", ylabel=label, xlim=(-0.02, 1.02))
 
@@ -65,7 +63,7 @@ def sketch_frequency_noise(axes: Axes, points: pd.DataFrame, look: Look) -> None
 def sketch_fit(axes: Axes, points: pd.DataFrame, look: Look) -> None:
     """Draw the training loss by the test error."""
     value = points.set_index("metric")["value"]
-    _draw(axes, [value["error_percent"]], [value["nll_train"]], look, markersize=3.2)
+    _draw(axes, [value["error_percent"]], [value["nll_train"]], look)
     axes.set(xlabel="Test error (%)", ylabel="Training NLL")
     axes.margins(0.15)
 
@@ -101,7 +99,7 @@ def sketch_lesion(axes: Axes, points: pd.DataFrame, look: Look) -> None:
     depth = (np.arange(len(units)) + 0.5) / len(units)
     for place in np.flatnonzero(units["kind"] == "msa"):
         ends = place / len(units), (place + 1) / len(units)
-        axes.axvspan(*ends, color=BAND_COLORS["msa"], **BEHIND_CURVES)
+        axes.axvspan(*ends, **BANDS["msa"])
     axes.axhline(0, **ZERO, zorder=0)
     _draw(axes, depth, units["change"], look, linestyle="")
     axes.set(xlabel="Units in order", ylabel="Δ accuracy (pp)")
@@ -117,6 +115,6 @@ def sketch_robustness_by_accuracy(axes: Axes, points: pd.DataFrame, look: Look) 
                 "robustness": 100 * (1 - mean["error"]),
             }
         )
-    _draw(axes, points["accuracy"], points["robustness"], look, markersize=3.2, linestyle="")
+    _draw(axes, points["accuracy"], points["robustness"], look, linestyle="")
     axes.set(xlabel="Accuracy (%)", ylabel="Robustness (%)")
     axes.margins(0.15)
