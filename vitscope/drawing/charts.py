@@ -251,7 +251,7 @@ class Chart:
         tables: Sequence[pd.DataFrame],
         members: Sequence[Member],
     ) -> None:
-        """Draw the bands behind all, then each layer in all panels; then set their scale."""
+        """Draw the bands behind all, then the layers, whatever models have; then set the scale."""
         name = next((each.name for each in rows.layers if isinstance(each, Theirs)), "")
         shown = [replace(panel, back=panel.behind(name)) for panel in shown]
         if self.bands:
@@ -261,9 +261,11 @@ class Chart:
                 points = [rows_of(table, member.model, ["index"]) for member in members]
             _draw_bands(shown, points)
         for layer in rows.layers:
-            for panel in shown:
-                layer.draw(panel, self.across)
+            if not isinstance(layer, Theirs):
+                shown[0].legend.expect(layer.label)
         for panel in shown:
+            for layer in rows.layers:
+                layer.draw(panel, self.across)
             panel.axes.set_xlim(self.across.limits)
             if rows.limits:
                 panel.axes.set_ylim(rows.limits)

@@ -31,6 +31,10 @@ class Legend:
     def __init__(self) -> None:
         self._entries: dict[str, dict[Hashable, Artist]] = {}
 
+    def expect(self, label: str) -> None:
+        """Keep a place for an entry that may be added later."""
+        self._entries.setdefault(label, {})
+
     def add(self, label: str, handle: Artist, look: Hashable = None) -> None:
         """Add an entry, or to one that is there another look, which stands beside the others."""
         self._entries.setdefault(label, {}).setdefault(look, handle)
@@ -59,9 +63,9 @@ class Legend:
     def entries(self) -> dict[str, Any]:
         """Return what each label stands for: a handle, or several side by side."""
         last = (INTERVAL, *BAND_LABELS.values())
-        labels = [label for label in self._entries if label not in last]
-        labels += [label for label in last if label in self._entries]
-        return {label: tuple(self._entries[label].values()) for label in labels}
+        added = {label: tuple(looks.values()) for label, looks in self._entries.items() if looks}
+        labels = [label for label in added if label not in last]
+        return {label: added[label] for label in (*labels, *last) if label in added}
 
     def draw(self, figure: Figure | SubFigure, inside: Axes | None = None) -> None:
         """Draw one legend for all panels below them, in as few rows as it has room in.

@@ -63,8 +63,8 @@ def test_what_tokens_know_by_depth(table, drawn_from) -> None:
     assert resnet.get_ylim()[0] == -0.2
     # What is far below nothing stands at the lower edge.
     np.testing.assert_array_equal(
-        resnet.lines[1].get_ydata(), np.maximum(np.arange(17) / 16 - 0.6, -0.2)
+        resnet.lines[2].get_ydata(), np.maximum(np.arange(17) / 16 - 0.6, -0.2)
     )
-    assert resnet.lines[1].get_linestyle() == "None"
+    assert resnet.lines[2].get_linestyle() == "None"
     rows = both[(both["model"] == VIT.model) & (both["target"] == "pixels")].sort_values("index")
     np.testing.assert_array_equal(curves(vit)["s"], rows[["depth", "r2"]])

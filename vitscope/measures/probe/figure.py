@@ -37,21 +37,27 @@ def _from_lowest_to_1(*panels: Axes) -> None:
         axes.set_ylim(max(_LOWEST, min(0, axes.get_ylim()[0])), 1)
 
 
-def _read(target: str, label: str) -> list[Curve]:
-    """Return what is read from all tokens, and from outliers."""
-    style, where = PROBE_STYLES[label], {"target": target}
-    hollow, named = style | HOLLOW_POINTS, f"{label}, of outliers"
-    return [
-        Curve("r2", label, where, style),
-        Curve("r2_outliers", named, where, hollow, interval="", at_least=_LOWEST),
-    ]
+_TARGETS = {POSITION: "position", PIXELS: "pixels"}
 
 
 plot_probe_tokens = Chart(
     Rows(
         "Share that is read (R²)",
-        *_read(POSITION, "position"),
-        *_read(PIXELS, "pixels"),
+        *(
+            Curve("r2", label, {"target": target}, PROBE_STYLES[label])
+            for target, label in _TARGETS.items()
+        ),
+        *(
+            Curve(
+                "r2_outliers",
+                f"{label}, of outliers",
+                {"target": target},
+                PROBE_STYLES[label] | HOLLOW_POINTS,
+                interval="",
+                at_least=_LOWEST,
+            )
+            for target, label in _TARGETS.items()
+        ),
         scale=_from_lowest_to_1,
     ),
     bands_of={"target": PIXELS},
