@@ -179,7 +179,7 @@ def test_workflow_and_notebook_measure_and_draw_the_same(workflow: Workflow) -> 
         """,
     )
     assert printed.splitlines()[-1] == "Values grow"
-    claims = (workflow.root / "results/colours/claims.md").read_text(encoding="utf-8")
+    claims = (workflow.root / "results/colours/tables/claims.md").read_text(encoding="utf-8")
     assert "Values grow" in claims
     record = (workflow.root / "results/colours/run.yaml").read_text(encoding="utf-8")
     assert "vitscope-token-pca: 1.0.0" in record
