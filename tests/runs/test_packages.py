@@ -178,8 +178,8 @@ def test_workflow_and_notebook_measure_and_draw_the_same(workflow: Workflow) -> 
         print(*scope.claims("size_by_depth")["claim"])
         """,
     )
-    assert printed.splitlines()[-1] == "sizes_grow"
-    claims = (workflow.root / "results/colours/claims.md").read_text(encoding="utf-8")
+    assert printed.splitlines()[-1] == "Values grow"
+    claims = (workflow.root / "results/colours/tables/claims.md").read_text(encoding="utf-8")
     assert "Values grow" in claims
     record = (workflow.root / "results/colours/run.yaml").read_text(encoding="utf-8")
     assert "vitscope-token-pca: 1.0.0" in record
