@@ -4,7 +4,7 @@
 rule count_claims:
     input:
         unpack(tables_of_study),
-        cut_points=all_models(rules.list_blocks.output.blocks),
+        cut_points=all_models(rules.convert_checkpoint.output.blocks),
         published=published_of_study,
     output:
         claims="<results>/{study}/tables/claims.parquet",

@@ -185,18 +185,20 @@ def measure_of(wildcards):
     return registry.of(study_of(wildcards)).declared(wildcards.measure)
 
 
-def path_made(job, names, wildcards):
+def path_made(made, names, wildcards):
     """The file that a job makes: of a snapshot, and of what models share, by another rule."""
     # Latents that are not kept are measured by the job that has them in memory.
-    made = rules.extract_kept_latents if job == "extract_latents" else getattr(rules, job)
+    kept = made.job == "extract_latents"
+    maker = rules.extract_kept_latents if kept else getattr(rules, made.job)
     if names.get("snapshot", END) != END:
-        made = rules.convert_snapshot
+        maker = rules.convert_snapshot
     elif "alike" in names:
         # One draw for all models that it fits.
-        made, study = rules.augment_alike, study_of(wildcards)
+        maker, study = rules.augment_alike, study_of(wildcards)
         first = exit_on_user_error(first_with_same_images, study, names["model"])
         names = {**names, "model": first}
-    return path_of(made.output[0], wildcards, **names)
+    output = getattr(maker.output, made.output) if made.output else maker.output[0]
+    return path_of(output, wildcards, **names)
 
 
 def inputs_of_measure(wildcards):
@@ -209,7 +211,7 @@ def inputs_of_measure(wildcards):
             continue
         names = exit_on_user_error(each.names, case)
         asked = names if isinstance(names, list) else [names]
-        paths = [path_made(each.job, one, wildcards) for one in asked]
+        paths = [path_made(each, one, wildcards) for one in asked]
         found[name] = paths if isinstance(names, list) else paths[0]
     return {name: path for name, path in found.items() if path}
 
@@ -237,7 +239,7 @@ def to_merge(wildcards):
     for prefix, model in by_prefix(wildcards.model).items():
         found[f"{prefix}parts"] = parts_of(wildcards, model)
         if measure_of(wildcards).merge.at_cut_points:
-            blocks = path_of(rules.list_blocks.output.blocks, wildcards, model=model)
+            blocks = path_of(rules.convert_checkpoint.output.blocks, wildcards, model=model)
             found[f"{prefix}blocks"] = blocks
     return found
 

@@ -8,7 +8,7 @@ they are in memory, all measures in one pass, and written for an export alone.
 rule extract_latents:
     input:
         checkpoint=rules.convert_checkpoint.output.checkpoint,
-        blocks=rules.list_blocks.output.blocks,
+        blocks=rules.convert_checkpoint.output.blocks,
         images=split_for(lambda study: study.analysis.split),
     output:
         latents=temp("<results>/{study}/latents/{model}/not_kept/{part}.safetensors"),
@@ -43,7 +43,7 @@ rule measure_pass:
     """One pass of a shard for all measures of feature maps: a file with the part of each."""
     input:
         checkpoint=rules.convert_checkpoint.output.checkpoint,
-        blocks=rules.list_blocks.output.blocks,
+        blocks=rules.convert_checkpoint.output.blocks,
         images=split_for(lambda study: study.analysis.split),
     output:
         parts="<results>/{study}/passes/{model}/{part}.parquet",
@@ -69,7 +69,7 @@ rule export_latents:
     """On demand, all latents of a model as one file for other programs."""
     input:
         latents=shards_of_latents,
-        blocks=rules.list_blocks.output.blocks,
+        blocks=rules.convert_checkpoint.output.blocks,
         images=split_for(lambda study: study.analysis.split),
     output:
         latents="<results>/{study}/latents/{model}.{container}",

@@ -4,7 +4,7 @@
 rule introduce_study:
     input:
         claims=rules.count_claims.output.claims,
-        cut_points=all_models(rules.list_blocks.output.blocks),
+        cut_points=all_models(rules.convert_checkpoint.output.blocks),
         style=STYLE,
     output:
         page=report(

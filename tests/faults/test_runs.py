@@ -17,12 +17,12 @@ pytestmark = pytest.mark.others
 YEAR = 365 * 24 * 3600
 
 
-WRITTEN = '    BLOCKS.write(blocks.table, outputs["blocks"], blocks.metadata())\n'
+WRITTEN = '        BLOCKS.write(blocks.table, outputs["blocks"], blocks.metadata())\n'
 
 
 def asleep(workflow: Workflow, seconds: int = 600) -> AbstractContextManager[None]:
     """Let jobs that list blocks sleep when they have written these."""
-    slept = f"{WRITTEN}    import time\n\n    time.sleep({seconds})\n"
+    slept = f"{WRITTEN}        import time\n\n        time.sleep({seconds})\n"
     return edited(
         workflow.root / "vitscope/jobs/networks.py", lambda text: text.replace(WRITTEN, slept)
     )
@@ -48,7 +48,7 @@ def test_a_run_refuses_a_second_one_and_ends_with_its_jobs(tmp_path: Path, studi
     assert "Traceback" not in output
     with pytest.raises(ProcessLookupError):
         os.killpg(run.pid, 0)
-    assert workflow.plan(table) == {"list_blocks": 1}
+    assert workflow.plan(table) == {"convert_checkpoint": 1}
     workflow.make("--cores", "1", table)
 
 
@@ -80,7 +80,7 @@ def test_a_run_that_gets_sigterm_lets_its_jobs_end(tmp_path: Path, studies: Path
         run.communicate(timeout=60)
         assert run.returncode != 0
         # What was at work is made, and the other not.
-        assert workflow.plan(*tables) == {"list_blocks": 1}
+        assert workflow.plan(*tables) == {"convert_checkpoint": 1}
 
 
 def wait_for(there: Callable[[], bool]) -> None:

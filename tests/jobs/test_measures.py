@@ -62,7 +62,7 @@ class Runs:
         self.study, self.folder = study, folder
         network, _ = mini(MODEL)
         self.inputs = {"checkpoint": network, "images": split, "blocks": folder / "blocks.parquet"}
-        self.run("list_blocks", {"network": network}, {"blocks": str(self.inputs["blocks"])})
+        self.run("convert_checkpoint", {"network": network}, {"blocks": str(self.inputs["blocks"])})
 
     def run(self, job: str, inputs: Any, outputs: Any, **names: str) -> None:
         work = find_job(job)
@@ -362,7 +362,7 @@ def test_a_network_of_noise_is_refused(tmp_path: Path) -> None:
         values = work.values(study, {"model": "net", **names})
         work.run(inputs, {output: str(tmp_path / output)}, values, Resources())
 
-    run("list_blocks", "blocks")
+    run("convert_checkpoint", "blocks")
     first = {"part": "0"}
     for job, output, names in (
         ("measure_pass", "parts", first),

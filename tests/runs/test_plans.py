@@ -22,7 +22,6 @@ def test_a_whole_study(frozen: Workflow) -> None:
         # And one moment of the ViT by its weights alone, whose maps nothing asks for.
         "convert_checkpoint": models,
         "convert_snapshot": 1,
-        "list_blocks": models,
         "extract_kept_latents": models,
         # Of the test images, and of those in conflict.
         "predict": 2 * 2,
@@ -61,7 +60,6 @@ def test_a_figure_and_videos(frozen: Workflow) -> None:
     targets = ["figures/variance.svg", "figures/walk.webp", *videos]
     rules = (
         "convert_checkpoint",
-        "list_blocks",
         "extract_kept_latents",
         "measure_latents",
         "merge",
@@ -74,7 +72,7 @@ def test_a_figure_and_videos(frozen: Workflow) -> None:
 
 
 def test_a_figure_from_the_published_checkpoints(fresh: Workflow) -> None:
-    rules = ("fetch_checkpoint", "convert_checkpoint", "list_blocks", "merge")
+    rules = ("fetch_checkpoint", "convert_checkpoint", "merge")
     shards = {"measure_pass": 8}
     assert fresh.plan("figures/paper/fig9.pdf") == dict.fromkeys(rules, 2) | shards | {
         "fetch_archive": 1,

@@ -27,7 +27,6 @@ MEASURED = MERGED | {"measure_latents": 2 * 2, "measure_pass": 1}
 EXTRACTED = MEASURED | {"extract_kept_latents": 2 * 2}
 CONVERTED_VIT = {
     "convert_checkpoint": 1 + 1,
-    "list_blocks": 1 + 1,
     "extract_kept_latents": 2,
     "measure_latents": 2,
     "measure_pass": 1,
@@ -73,7 +72,7 @@ EDITED_FILES = {
     "vitscope/networks/running/latents.py": EXTRACTED,
     "vitscope/networks/building/families/vit.py": DRAWN | CONVERTED_VIT,
     "vitscope/data/sources/shapes32.py": EXTRACTED | {"build_split": 2},
-    "vitscope/errors.py": EXTRACTED | {"build_split": 2, "convert_checkpoint": 3, "list_blocks": 3},
+    "vitscope/errors.py": EXTRACTED | {"build_split": 2, "convert_checkpoint": 3},
     "config/studies/mini.yaml": {},
 }
 WITH_EVERY_CHANGE = (
@@ -101,10 +100,10 @@ def test_an_edit_of_the_work_of_a_job(finished: Workflow, work: str) -> None:
 
 def test_a_block_table_that_is_made_again(finished: Workflow) -> None:
     """With it, all that it says the memory and time of: predictions and losses too."""
-    with edited(finished.root / "vitscope/jobs/networks.py", in_work("write_blocks")):
+    with edited(finished.root / "vitscope/jobs/networks.py", in_work("find_blocks")):
         table, loss = f"results/{TINY}/tables/reliability.parquet", "landscape/vit.parquet"
         assert planned(finished, table, f"results/{TINY}/{loss}") == {
-            "list_blocks": 1,
+            "convert_checkpoint": 1,
             "predict": 1,
             "measure_predictions": 1,
             "tabulate": 1,
@@ -119,7 +118,7 @@ EDITED_SETTINGS = {
     MEAN: (
         [0.4, 0.4, 0.4],
         DRAWN
-        | {"convert_checkpoint": 1, "list_blocks": 1, "extract_kept_latents": 2}
+        | {"convert_checkpoint": 1, "extract_kept_latents": 2}
         | {"measure_latents": 2, "merge": 1},
         None,
     ),

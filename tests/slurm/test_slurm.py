@@ -29,7 +29,7 @@ LARGE = "results/large/feature_variance/vit.parquet"
 TRAINED = "results/long/training/vit/epoch_80.safetensors"
 SHARDS = 4
 # What comes before the shards of a model: one job each.
-BEFORE = {"rule_build_split": 1, "rule_convert_checkpoint": 1, "rule_list_blocks": 1}
+BEFORE = {"rule_build_split": 1, "rule_convert_checkpoint": 1}
 BEFORE_SHARDS = (
     "results/sharded/blocks/vit.parquet",
     "results/sharded/checkpoints/vit.safetensors",
@@ -91,7 +91,6 @@ def test_the_tables_are_those_of_one_machine(slurm, made, tmp_path):
     assert Counter(kinds.values()) == {
         "rule_build_split": 2,
         "rule_convert_checkpoint": 2,
-        "rule_list_blocks": 2,
         "rule_augment_images": 1,
         "rule_measure_loss": 2,
         "shard": 2 * 2,

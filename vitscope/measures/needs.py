@@ -42,12 +42,14 @@ class Made:
     """Describes what a job makes for a measure of a model.
 
     `about` are the names that it is made for, taken from the case. What is made for `each` of
-    several things, such as the snapshots of a training, is a list.
+    several things, such as the snapshots of a training, is a list. It is the first output of the
+    job, unless `output` names another.
     """
 
     job: str
     about: tuple[str, ...] = ("model",)
     each: str = ""
+    output: str = ""
 
     def names(self, case: "Case") -> About | list[About]:
         """Return what the job is about, as a list if it makes something for each of several."""
@@ -66,9 +68,10 @@ class Named:
 
 Input = Made | Named
 
-CHECKPOINT, BLOCKS = Made("convert_checkpoint"), Made("list_blocks")
+CHECKPOINT = Made("convert_checkpoint")
+BLOCKS = Made("convert_checkpoint", output="blocks")
 IMAGES = Made("build_split", ("dataset", "split"))
-PREDICTIONS = Made("predict", ("model", "split"))
+PREDICTIONS = Made("predict", ("model", "split"), output="predictions")
 # What else a measure may read, by the names in its `reads`.
 READABLE = {
     "blocks": BLOCKS,
