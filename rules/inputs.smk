@@ -139,12 +139,12 @@ def keeps(study):
     return keeps_latents(STUDIES[study], ALL_STUDIES.keep_latents_gb, COUNTED)
 
 
-def shards_of_latents(wildcards):
+def shards_of_latents(wildcards, model=None):
     """The latents of a model, shard by shard."""
-    study = study_of(wildcards)
+    study, model = study_of(wildcards), model or wildcards.model
     made = rules.extract_kept_latents if keeps(study.name) else rules.extract_latents
-    shards = range(study.shards(wildcards.model))
-    return [path_of(made.output.latents, wildcards, part=part) for part in shards]
+    shards = range(study.shards(model))
+    return paths_of(made.output.latents, study=study.name, model=model, part=shards)
 
 
 # Corruptions
@@ -180,6 +180,12 @@ def measures_that(**declared):
     return one_of(name for name, each in known.items() if wanted <= each.items())
 
 
+def measures_in_parts(of_latents):
+    """A wildcard constraint: measures whose parts are of latents, or all others in parts."""
+    parts = {m.name: measure_of_parts(m).needs for m in all_measures() if m.in_parts}
+    return one_of(name for name, needs in parts.items() if of_latents == (needs == "latents"))
+
+
 def measure_of(wildcards):
     """The declaration of the measure of a path."""
     return registry.of(study_of(wildcards)).declared(wildcards.measure)
@@ -187,15 +193,13 @@ def measure_of(wildcards):
 
 def path_made(made, names, wildcards):
     """The file that a job makes: of a snapshot, and of what models share, by another rule."""
-    # Latents that are not kept are measured by the job that has them in memory.
-    kept = made.job == "extract_latents"
-    maker = rules.extract_kept_latents if kept else getattr(rules, made.job)
+    maker = getattr(rules, made.job)
     if names.get("snapshot", END) != END:
         maker = rules.convert_snapshot
-    elif "alike" in names:
+    elif made.job == "augment_images":
         # One draw for all models that it fits.
-        maker, study = rules.augment_alike, study_of(wildcards)
-        first = exit_on_user_error(first_with_same_images, study, names["model"])
+        maker = rules.augment_alike if "alike" in names else rules.augment_images
+        first = exit_on_user_error(first_with_same_images, study_of(wildcards), names)
         names = {**names, "model": first}
     output = getattr(maker.output, made.output) if made.output else maker.output[0]
     return path_of(output, wildcards, **names)
@@ -224,20 +228,28 @@ def parts_of(wildcards, model):
     if measured.need.of_training:
         snapshots = measured.snapshots(study, model)
         return paths_of(rules.measure_loss.output.part, snapshot=snapshots, part=parts, **place)
-    if measured.needs == "latents" and not keeps(study.name):
+    if measured.needs == "latents":
         return paths_of(rules.measure_pass.output.parts, study=study.name, model=model, part=parts)
     path = "<results>/{study}/{measure}/{model}/{part}.parquet"
     return collect(path, part=parts, **place)
 
 
+def job_of_latents(wildcards):
+    """The job that measures latents that are kept, or merges what passes have measured."""
+    return "measure_latents" if keeps(study_of(wildcards).name) else "merge"
+
+
 def to_merge(wildcards):
-    """The parts that a table is merged from, of each model that it is of.
+    """The parts that a table is merged from, of each model that it is of, or the latents.
 
     And where parts are merged at cut points, the block table.
     """
-    found = {}
+    found, of_latents = {}, measure_of_parts(measure_of(wildcards)).needs == "latents"
     for prefix, model in by_prefix(wildcards.model).items():
-        found[f"{prefix}parts"] = parts_of(wildcards, model)
+        if of_latents and keeps(study_of(wildcards).name):
+            found[f"{prefix}latents"] = shards_of_latents(wildcards, model)
+        else:
+            found[f"{prefix}parts"] = parts_of(wildcards, model)
         if measure_of(wildcards).merge.at_cut_points:
             blocks = path_of(rules.convert_checkpoint.output.blocks, wildcards, model=model)
             found[f"{prefix}blocks"] = blocks

@@ -133,9 +133,9 @@ def test_bytes_are_those_of_the_settings(frozen: Study) -> None:
     assert written(latents, "extract_latents") == 256 * 25 * 64 * 48 * 4
     split = Request(frozen, {"dataset": "shapes32", "split": "test"})
     assert written(split, "build_split") == 2000 * 3 * 32**2
-    # Two severities of 200 images.
-    corrupted = replace(split, names={"dataset": "shapes32", "corruption": "fog"}, images=2000)
-    assert written(corrupted, "corrupt_images") == 2 * 200 * 3 * 32**2
+    # Fifteen corruptions, and two severities of 200 images.
+    corrupted = replace(split, names={"dataset": "shapes32", "part": "0"}, images=2000)
+    assert written(corrupted, "corrupt_images") == 15 * 2 * 200 * 3 * 32**2
     assert written(Request(frozen, {"table": "fit"}), "tabulate") is None
 
 

@@ -59,17 +59,11 @@ def _passes_of_measure(request: Request) -> Work | None:
     return case.measure.work(case.study, case.model, case.part, request.images, points)
 
 
-def _seconds_of_latents(request: Request) -> float:
-    rate = case_of(request.study, request.names).measure.seconds_per_gb
-    return rate * latents_bytes(request) / 1e9 if request.network else 0
-
-
 def _takes_of_measure(study: Study, names: Names) -> Takes:
     need = registry.of(study).declared(names["measure"]).need
     return Takes(
         torch=need.torch,
         work=_passes_of_measure if need.runs else None,
-        seconds=_seconds_of_latents if "latents" in need.inputs else None,
         loads=need.loads,
     )
 
@@ -82,18 +76,28 @@ def _batches_of_measure(names: Names, values: Values) -> str | None:
 
 def measure(inputs: Files, outputs: Files, values: Values, resources: Resources) -> None:
     """Open what the measure takes, measure it, and write a table or a part of one."""
-    from vitscope.files.tables import Table, add_warnings
+    from vitscope.files.tables import Table
+
+    measured, origin = _measured(inputs, values, resources)
+    (output,) = outputs.values()
+    Table(**values["columns"]).write(measured, output, origin)
+
+
+def _measured(
+    inputs: Files, values: Values, resources: Resources
+) -> "tuple[pd.DataFrame, dict[str, str]]":
+    """Return a measurement, and what it is made from."""
+    from vitscope.files.tables import add_warnings
 
     compute, opens = map(resolve_name, values["modules"][:2])
     opened = opens(inputs, values, resources)
     measured = call(compute, opened.given, values=values["settings"])
-    table, (output,) = Table(**values["columns"]), outputs.values()
+    columns = values["columns"]["columns"]
     if opened.rows is not None:
-        measured = name_images(measured, table.columns, opened.rows, values["first_image"])
-    for key in opened.named.keys() & table.columns.keys():
+        measured = name_images(measured, columns, opened.rows, values["first_image"])
+    for key in opened.named.keys() & columns.keys():
         measured = measured.assign(**{key: opened.named[key]})
-    origin = add_warnings(opened.origin, getattr(opened.given, "warnings", ()))
-    table.write(measured, output, origin)
+    return measured, add_warnings(opened.origin, getattr(opened.given, "warnings", ()))
 
 
 MEASURE = Job(
@@ -226,7 +230,7 @@ MEASURE_PASS = Job(
 )
 
 
-# Merge parts to a table
+# Merge parts to a table, measured before or, where latents are kept, now
 
 
 def measure_of_parts(measure: Measure) -> Measure:
@@ -245,8 +249,30 @@ def _values_of_merge(study: Study, names: Names) -> Values:
         "columns": measures.columns_of(measure.name),
         "measured": measured,
         "part_columns": measures.part_columns_of(measured),
+        "merge": merging,
         "modules": [merging] if merging else [],
     }
+
+
+def _values_of_latents(study: Study, names: Names) -> Values:
+    """Return how the latents of each model are measured, and how the parts are merged."""
+    merging = _values_of_merge(study, names)
+    measuring = {
+        prefix: _values_of_measure(study, {"measure": merging["measured"], "model": model})
+        for prefix, model in merging["models"].items()
+    }
+    return {
+        **merging,
+        "measuring": measuring,
+        "shard_size": study.analysis.shard_size,
+        "modules": [*merging["modules"], *measuring[""]["modules"]],
+    }
+
+
+def _seconds_of_latents(request: Request) -> float:
+    measure = registry.of(request.study).declared(request.names["measure"])
+    rate = measure_of_parts(measure).seconds_per_gb
+    return rate * latents_bytes(request) / 1e9 if request.network else 0
 
 
 def merge_parts(inputs: Files, outputs: Files, values: Values, resources: Resources) -> None:
@@ -256,15 +282,14 @@ def merge_parts(inputs: Files, outputs: Files, values: Values, resources: Resour
     """
     import pandas as pd
 
-    from vitscope.files.tables import OF, Table, add_warnings, check_of, read_part, read_warnings
+    from vitscope.files.tables import OF, Table, add_warnings, check_of, read_warnings
     from vitscope.measures.given import Parts
     from vitscope.networks.finding.cut_points import BLOCKS, CUT_POINT
 
-    columns, origin = Table(**values["part_columns"]), dict[str, str]()
+    origin = dict[str, str]()
 
     def read(prefix: str, model: str) -> Iterator[pd.DataFrame]:
-        for path in inputs[f"{prefix}parts"]:
-            table, facts = read_part(columns, path, values["measured"])
+        for path, table, facts in _parts(inputs, values, resources, prefix):
             check_of(path, facts.get(OF), model)
             # Parts may come from several snapshots, and each says from which.
             origin.update({f"{prefix}{key}": value for key, value in facts.items()})
@@ -277,8 +302,8 @@ def merge_parts(inputs: Files, outputs: Files, values: Values, resources: Resour
         for name in cut_points.get("model", pd.Series()).unique():
             check_of(str(blocks), name, model)
         measured.append(Parts(model, read(prefix, model), cut_points))
-    if values["modules"]:
-        (merge,) = map(resolve_name, values["modules"])
+    if values["merge"]:
+        merge = resolve_name(values["merge"])
         table = call(merge, *measured, values=values["settings"])
     else:
         (parts,) = measured
@@ -288,4 +313,26 @@ def merge_parts(inputs: Files, outputs: Files, values: Values, resources: Resour
     Table(**values["columns"]).write(table, outputs["table"], origin)
 
 
+def _parts(
+    inputs: Files, values: Values, resources: Resources, prefix: str
+) -> "Iterator[tuple[str, pd.DataFrame, dict[str, str]]]":
+    """Yield the parts of a model, with their files and metadata; shards of latents are measured."""
+    from vitscope.files.tables import Table, read_part
+
+    columns = Table(**values["part_columns"])
+    for path in inputs.get(f"{prefix}parts", ()):
+        yield path, *read_part(columns, path, values["measured"])
+    for number, path in enumerate(inputs.get(f"{prefix}latents", ())):
+        shard = values["measuring"][prefix] | {"first_image": number * values["shard_size"]}
+        part = columns.to_bytes(*_measured({"latents": path}, shard, resources))
+        # Read again, so that its values have the types of a part that was written.
+        yield path, *columns.read_with_facts(path, part)
+
+
 MERGE = Job(run=merge_parts, values=_values_of_merge)
+MEASURE_LATENTS = Job(
+    run=merge_parts,
+    values=_values_of_latents,
+    takes=Takes(seconds=_seconds_of_latents),
+    batches=_batches_of_measure,
+)

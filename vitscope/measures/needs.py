@@ -23,7 +23,6 @@ OF_CASE: "dict[str, Callable[[Case], Any]]" = {
     "snapshots": lambda case: _moments(case.study.models[case.model]),
     "dataset": lambda case: case.study.models[case.model].data,
     "split": lambda case: case.measure.split(case.study),
-    "corruptions": lambda case: case.measure.arguments(case)["corruptions"],
     "alike": lambda case: "yes",
     "network": lambda case: case.study.network(case.model),
     "device": lambda case: case.study.device,
@@ -76,7 +75,7 @@ PREDICTIONS = Made("predict", ("model", "split"), output="predictions")
 READABLE = {
     "blocks": BLOCKS,
     "predictions": PREDICTIONS,
-    "corrupted": Made("corrupt_images", ("dataset",), each="corruption"),
+    "corrupted": Made("corrupt_images", ("dataset", "part")),
     "alike": Made("augment_images", ("model", "alike")),
 }
 

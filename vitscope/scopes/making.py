@@ -222,7 +222,9 @@ class Maker:
                 case = case_of(self.study, names)
                 with _scratch() as own:
                     inputs = {
-                        name: self._made(made, made.names(case), own if made.each else shared)
+                        name: self._made(
+                            made, made.names(case), own if "part" in made.about else shared
+                        )
                         for name, made in measure.inputs.items()
                         if isinstance(made, Made)
                     }
@@ -240,7 +242,7 @@ class Maker:
         if made.job in here:
             return here[made.job]
         path = folder / f"{'-'.join([made.job, *names.values()])}.safetensors"
-        if not path.is_file():
+        if not path.exists():
             self._run(made.job, {"images": self.images}, {"images": path}, names)
         return path
 
