@@ -5,7 +5,7 @@ import os
 from contextlib import suppress
 from dataclasses import asdict, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from vitscope.buildup import rule
 from vitscope.errors import VitscopeError, unknown
