@@ -137,18 +137,17 @@ PLAN = os.environ.get("VITSCOPE_PLAN")
 def of_job(name, **constants):
     """What the result of a job depends on: its values, and the code that it reaches.
 
-    `name` may be a function of the wildcards; `constants` are names beside those that they give.
+    `constants` are names beside those that the wildcards give.
     """
-    find_name = name if callable(name) else lambda wildcards: name
 
     @functools.lru_cache(maxsize=1)
-    def ask(name, study, names):
+    def ask(study, names):
         found = find_job(name).values(STUDIES[study], dict(names) | constants)
         return found, code.code_digest(name, found)
 
     def answer(wildcards):
         names = tuple(sorted(names_of(wildcards).items()))
-        return exit_on_user_error(ask, find_name(wildcards), study_of(wildcards).name, names)
+        return exit_on_user_error(ask, study_of(wildcards).name, names)
 
     # Snakemake compares what functions of wildcards return, and forgets what else they take.
     def values(wildcards):
@@ -158,12 +157,10 @@ def of_job(name, **constants):
         return answer(wildcards)[1]
 
     def planned(wildcards, output):
-        note_planned_job(find_name(wildcards), wildcards, output)
+        note_planned_job(name, wildcards, output)
         return ""
 
-    return {"job": find_name, "values": values, "code": digest} | (
-        {"planned": planned} if PLAN else {}
-    )
+    return {"job": name, "values": values, "code": digest} | ({"planned": planned} if PLAN else {})
 
 
 def note_planned_job(name, wildcards, output):
@@ -175,8 +172,7 @@ def note_planned_job(name, wildcards, output):
 
 def request_of(name, wildcards, input, **constants):
     """A job, with what its inputs say of how much there is to do."""
-    job = find_job(name(wildcards) if callable(name) else name)
-    names = names_of(wildcards) | constants
+    job, names = find_job(name), names_of(wildcards) | constants
     request = costs.request_of(study_of(wildcards), names)
     return job, exit_on_user_error(costs.with_inputs, job, request, dict(input.items()))
 

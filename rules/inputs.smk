@@ -176,14 +176,12 @@ def all_measures():
 def measures_that(**declared):
     """A wildcard constraint: measures that declare this or need it; as a whole if nothing else."""
     wanted = {"in_parts": False, **declared}.items()
-    known = {m.name: {**vars(m.need), **vars(m), "in_parts": m.in_parts} for m in all_measures()}
+    found = {"in_parts": lambda m: m.in_parts, "parts_need": lambda m: measure_of_parts(m).needs}
+    known = {
+        m.name: {**vars(m.need), **vars(m), **{key: find(m) for key, find in found.items()}}
+        for m in all_measures()
+    }
     return one_of(name for name, each in known.items() if wanted <= each.items())
-
-
-def measures_in_parts(of_latents):
-    """A wildcard constraint: measures whose parts are of latents, or all others in parts."""
-    parts = {m.name: measure_of_parts(m).needs for m in all_measures() if m.in_parts}
-    return one_of(name for name, needs in parts.items() if of_latents == (needs == "latents"))
 
 
 def measure_of(wildcards):
@@ -196,6 +194,8 @@ def path_made(made, names, wildcards):
     maker = getattr(rules, made.job)
     if names.get("snapshot", END) != END:
         maker = rules.convert_snapshot
+    elif made.job == "extract_latents" and keeps(study_of(wildcards).name):
+        maker = rules.extract_kept_latents
     elif made.job == "augment_images":
         # One draw for all models that it fits.
         maker = rules.augment_alike if "alike" in names else rules.augment_images
@@ -232,11 +232,6 @@ def parts_of(wildcards, model):
         return paths_of(rules.measure_pass.output.parts, study=study.name, model=model, part=parts)
     path = "<results>/{study}/{measure}/{model}/{part}.parquet"
     return collect(path, part=parts, **place)
-
-
-def job_of_latents(wildcards):
-    """The job that measures latents that are kept, or merges what passes have measured."""
-    return "measure_latents" if keeps(study_of(wildcards).name) else "merge"
 
 
 def to_merge(wildcards):

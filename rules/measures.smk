@@ -69,7 +69,7 @@ rule merge:
     benchmark:
         "<benchmarks>/{study}/{measure}/{model}.tsv"
     wildcard_constraints:
-        measure=measures_in_parts(of_latents=False),
+        measure=measures_that(in_parts=True, of_pairs=False),
     localrule: True
     conda:
         "../envs/base.yaml"
@@ -93,14 +93,33 @@ use rule merge as measure_predictions with:
         "Measuring {wildcards.measure} of {wildcards.model}"
 
 
+ruleorder: measure_latents > merge
+
+
 use rule merge as measure_latents with:
-    """Measure the latents of a model, or of a pair, and merge the parts; passes have measured."""
+    """Measure the latents of a model or a pair, shard by shard, or merge what passes measured."""
     wildcard_constraints:
-        measure=measures_in_parts(of_latents=True),
+        measure=measures_that(in_parts=True, parts_need="latents"),
         model=one_of(names_in("models") | named_by(Study.pairs)),
     resources:
-        **requests_of(job_of_latents),
-    params:
-        **of_job(job_of_latents),
+        **requests_of("merge"),
     message:
         "Measuring {wildcards.measure} of {wildcards.model}"
+
+
+use rule merge as measure_shard with:
+    """On demand, a part of one: the shard of a model, with a row for each image."""
+    input:
+        unpack(inputs_of_measure),
+    output:
+        part="<results>/{study}/{measure}/{model}/{part}.parquet",
+    log:
+        "<logs>/{study}/{measure}/{model}/{part}.log",
+    benchmark:
+        "<benchmarks>/{study}/{measure}/{model}/{part}.tsv"
+    wildcard_constraints:
+        measure=measures_that(needs="latents", in_parts=True),
+    params:
+        **of_job("measure"),
+    message:
+        "Measuring {wildcards.measure} of {wildcards.model}, shard {wildcards.part}"

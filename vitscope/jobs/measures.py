@@ -241,38 +241,37 @@ def measure_of_parts(measure: Measure) -> Measure:
 def _values_of_merge(study: Study, names: Names) -> Values:
     measures = registry.of(study)
     measure = measures.declared(names["measure"])
-    measured = measure_of_parts(measure).name
+    measured, models = measure_of_parts(measure), by_prefix(names["model"])
     merging = measures.merging(measure.name)
+    # Shards of latents that are kept are measured by the job that merges them.
+    shards = {
+        prefix: _values_of_measure(study, {"measure": measured.name, "model": model})
+        for prefix, model in models.items()
+        if measured.needs == "latents"
+    }
+    modules = sum((shard["modules"] for shard in shards.values()), [merging] if merging else [])
     return {
-        "models": by_prefix(names["model"]),
+        "models": models,
         "settings": measure.merging(study, names["model"]),
         "columns": measures.columns_of(measure.name),
-        "measured": measured,
-        "part_columns": measures.part_columns_of(measured),
+        "measured": measured.name,
+        "part_columns": measures.part_columns_of(measured.name),
         "merge": merging,
-        "modules": [merging] if merging else [],
-    }
-
-
-def _values_of_latents(study: Study, names: Names) -> Values:
-    """Return how the latents of each model are measured, and how the parts are merged."""
-    merging = _values_of_merge(study, names)
-    measuring = {
-        prefix: _values_of_measure(study, {"measure": merging["measured"], "model": model})
-        for prefix, model in merging["models"].items()
-    }
-    return {
-        **merging,
-        "measuring": measuring,
+        "shards": shards,
         "shard_size": study.analysis.shard_size,
-        "modules": [*merging["modules"], *measuring[""]["modules"]],
+        "modules": modules,
     }
 
 
-def _seconds_of_latents(request: Request) -> float:
-    measure = registry.of(request.study).declared(request.names["measure"])
-    rate = measure_of_parts(measure).seconds_per_gb
-    return rate * latents_bytes(request) / 1e9 if request.network else 0
+def _takes_of_merge(study: Study, names: Names) -> Takes:
+    measured = measure_of_parts(registry.of(study).declared(names["measure"]))
+    # Where it depends on their size whether latents are kept, measuring them takes no time.
+    kept = study.analysis.keep_latents is True and measured.needs == "latents"
+
+    def seconds(request: Request) -> float:
+        return measured.seconds_per_gb * latents_bytes(request) / 1e9 if request.network else 0
+
+    return Takes(seconds=seconds) if kept else Takes()
 
 
 def merge_parts(inputs: Files, outputs: Files, values: Values, resources: Resources) -> None:
@@ -323,16 +322,15 @@ def _parts(
     for path in inputs.get(f"{prefix}parts", ()):
         yield path, *read_part(columns, path, values["measured"])
     for number, path in enumerate(inputs.get(f"{prefix}latents", ())):
-        shard = values["measuring"][prefix] | {"first_image": number * values["shard_size"]}
+        shard = values["shards"][prefix] | {"first_image": number * values["shard_size"]}
         part = columns.to_bytes(*_measured({"latents": path}, shard, resources))
         # Read again, so that its values have the types of a part that was written.
         yield path, *columns.read_with_facts(path, part)
 
 
-MERGE = Job(run=merge_parts, values=_values_of_merge)
-MEASURE_LATENTS = Job(
+MERGE = Job(
     run=merge_parts,
-    values=_values_of_latents,
-    takes=Takes(seconds=_seconds_of_latents),
+    values=_values_of_merge,
+    takes=_takes_of_merge,
     batches=_batches_of_measure,
 )
