@@ -175,10 +175,11 @@ def all_measures():
 
 def measures_that(**declared):
     """A wildcard constraint: measures that declare this or need it; as a whole if nothing else."""
-    wanted = {"in_parts": False, **declared}.items()
-    found = {"in_parts": lambda m: m.in_parts, "parts_need": lambda m: measure_of_parts(m).needs}
+    wanted = {"in_parts": False, "of_latents": False, **declared}.items()
     known = {
-        m.name: {**vars(m.need), **vars(m), **{key: find(m) for key, find in found.items()}}
+        m.name: vars(m.need)
+        | vars(m)
+        | {"in_parts": m.in_parts, "of_latents": measure_of_parts(m).needs == "latents"}
         for m in all_measures()
     }
     return one_of(name for name, each in known.items() if wanted <= each.items())
@@ -414,7 +415,5 @@ def all_of(study, folder):
         *collect("{folder}/{video}.webp", folder=folder, video=sorted(STUDIES[study].videos)),
         *paths_of(rules.tabulate.output.table, study=study, table=STUDIES[study].tables()),
         *paths_of(rules.count_claims.output.claims, study=study),
-        *paths_of(rules.draw_claims.output.pdf, study=study),
         *paths_of(rules.record_run.output.record, study=study),
-        *paths_of(rules.introduce_study.output.page, study=study),
     ]

@@ -69,7 +69,7 @@ rule merge:
     benchmark:
         "<benchmarks>/{study}/{measure}/{model}.tsv"
     wildcard_constraints:
-        measure=measures_that(in_parts=True, of_pairs=False),
+        measure=measures_that(in_parts=True),
     localrule: True
     conda:
         "../envs/base.yaml"
@@ -93,13 +93,10 @@ use rule merge as measure_predictions with:
         "Measuring {wildcards.measure} of {wildcards.model}"
 
 
-ruleorder: measure_latents > merge
-
-
 use rule merge as measure_latents with:
     """Measure the latents of a model or a pair, shard by shard, or merge what passes measured."""
     wildcard_constraints:
-        measure=measures_that(in_parts=True, parts_need="latents"),
+        measure=measures_that(in_parts=True, of_latents=True),
         model=one_of(names_in("models") | named_by(Study.pairs)),
     resources:
         **requests_of("merge"),
@@ -118,7 +115,7 @@ use rule merge as measure_shard with:
     benchmark:
         "<benchmarks>/{study}/{measure}/{model}/{part}.tsv"
     wildcard_constraints:
-        measure=measures_that(needs="latents", in_parts=True),
+        measure=measures_that(needs="latents", in_parts=True, of_latents=True),
     params:
         **of_job("measure"),
     message:

@@ -86,7 +86,7 @@ class Table:
         return self.read_with_facts(path)[0]
 
     def read_with_facts(
-        self, path: Path | str, data: "pa.Buffer | bytes | None" = None
+        self, path: Path | str, data: "pa.Buffer | None" = None
     ) -> "tuple[pd.DataFrame, dict[str, str]]":
         """Read the table and its metadata; the file may be in memory as `data`."""
         with _open(path, data) as file:
@@ -182,7 +182,7 @@ def _seal_holds(data: memoryview) -> bool | None:
 
 
 @contextmanager
-def _open(path: Path | str, data: "pa.Buffer | bytes | None" = None) -> "Iterator[pq.ParquetFile]":
+def _open(path: Path | str, data: "pa.Buffer | None" = None) -> "Iterator[pq.ParquetFile]":
     """Open a table after reading all of it and checking its seal."""
     import pyarrow as pa
     import pyarrow.parquet as pq

@@ -117,23 +117,16 @@ def _values_of_corrupted(study: Study, names: Names) -> Values:
     return corruptions_of(study, names) | {"seed": study.analysis.seed}
 
 
-def _images_corrupted(request: Request) -> int | None:
+def _images_corrupted(request: Request, uncounted: int | None = None) -> int | None:
     """Return how many corrupted images the job makes, if that is known."""
-    known = [
-        count
-        for count in (corruptions_of(request.study, request.names)["images"], request.images)
-        if count is not None
-    ]
-    return min(known) * _views(request) if known else None
-
-
-def _views(request: Request) -> int:
     wanted = corruptions_of(request.study, request.names)
-    return len(wanted["corruptions"]) * len(wanted["severities"])
+    known = [count for count in (wanted["images"], request.images) if count is not None]
+    images = min(known, default=uncounted)
+    return images and images * len(wanted["corruptions"]) * len(wanted["severities"])
 
 
 def _seconds_to_corrupt(request: Request) -> float:
-    images = _images_corrupted(request) or UNCOUNTED_IMAGES * _views(request)
+    images = _images_corrupted(request, UNCOUNTED_IMAGES) or 0
     return images * request.dataset.pixels / 1e6 * SECONDS_TO_CORRUPT
 
 

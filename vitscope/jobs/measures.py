@@ -76,28 +76,18 @@ def _batches_of_measure(names: Names, values: Values) -> str | None:
 
 def measure(inputs: Files, outputs: Files, values: Values, resources: Resources) -> None:
     """Open what the measure takes, measure it, and write a table or a part of one."""
-    from vitscope.files.tables import Table
-
-    measured, origin = _measured(inputs, values, resources)
-    (output,) = outputs.values()
-    Table(**values["columns"]).write(measured, output, origin)
-
-
-def _measured(
-    inputs: Files, values: Values, resources: Resources
-) -> "tuple[pd.DataFrame, dict[str, str]]":
-    """Return a measurement, and what it is made from."""
-    from vitscope.files.tables import add_warnings
+    from vitscope.files.tables import Table, add_warnings
 
     compute, opens = map(resolve_name, values["modules"][:2])
     opened = opens(inputs, values, resources)
     measured = call(compute, opened.given, values=values["settings"])
-    columns = values["columns"]["columns"]
+    table, (output,) = Table(**values["columns"]), outputs.values()
     if opened.rows is not None:
-        measured = name_images(measured, columns, opened.rows, values["first_image"])
-    for key in opened.named.keys() & columns.keys():
+        measured = name_images(measured, table.columns, opened.rows, values["first_image"])
+    for key in opened.named.keys() & table.columns.keys():
         measured = measured.assign(**{key: opened.named[key]})
-    return measured, add_warnings(opened.origin, getattr(opened.given, "warnings", ()))
+    origin = add_warnings(opened.origin, getattr(opened.given, "warnings", ()))
+    table.write(measured, output, origin)
 
 
 MEASURE = Job(
@@ -316,16 +306,19 @@ def _parts(
     inputs: Files, values: Values, resources: Resources, prefix: str
 ) -> "Iterator[tuple[str, pd.DataFrame, dict[str, str]]]":
     """Yield the parts of a model, with their files and metadata; shards of latents are measured."""
+    from tempfile import TemporaryDirectory
+
     from vitscope.files.tables import Table, read_part
 
-    columns = Table(**values["part_columns"])
+    columns, name = Table(**values["part_columns"]), values["measured"]
     for path in inputs.get(f"{prefix}parts", ()):
-        yield path, *read_part(columns, path, values["measured"])
-    for number, path in enumerate(inputs.get(f"{prefix}latents", ())):
-        shard = values["shards"][prefix] | {"first_image": number * values["shard_size"]}
-        part = columns.to_bytes(*_measured({"latents": path}, shard, resources))
-        # Read again, so that its values have the types of a part that was written.
-        yield path, *columns.read_with_facts(path, part)
+        yield path, *read_part(columns, path, name)
+    with TemporaryDirectory() as folder:
+        part = f"{folder}/part.parquet"
+        for number, path in enumerate(inputs.get(f"{prefix}latents", ())):
+            shard = values["shards"][prefix] | {"first_image": number * values["shard_size"]}
+            measure({"latents": path}, {"part": part}, shard, resources)
+            yield path, *read_part(columns, part, name)
 
 
 MERGE = Job(
