@@ -104,7 +104,7 @@ def test_results_that_a_wrong_clock_has_dated(victim: Workflow, years: int) -> N
     dated(folders, time.time() + years * YEAR)
     assert victim.plan(*SOME, default=TINY) == {}
     with edited(victim.root / "vitscope/jobs/measures.py", in_work("merge_parts")):
-        assert victim.plan(*SOME, default=TINY)["merge"] > 0
+        assert victim.plan(*SOME, default=TINY)["measure_latents"] > 0
 
 
 @pytest.mark.nightly
@@ -113,8 +113,8 @@ def test_a_clock_that_jumps_back_in_a_run(victim: Workflow) -> None:
     before = victim.digests("results", "figures")
     data = victim.root / "results" / TINY / "data"
     dated((data,), time.time() + YEAR)
-    shard = victim.root / "results" / TINY / "feature_variance/vit/0.parquet"
-    merged = shard.parent.with_suffix(".parquet")
+    shard = victim.root / "results" / TINY / "latents/vit/0.safetensors"
+    merged = victim.root / "results" / TINY / "feature_variance/vit.parquet"
     shard.unlink()
     merged.unlink()
     # By name: Snakemake leaves out what no target needs any more.

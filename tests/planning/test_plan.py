@@ -283,4 +283,4 @@ def test_every_study_is_planned_whole(name: str, tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
     assert done.stdout.startswith(f"Plan of {name}: ")
     jobs = {line.split()[0] for line in done.stdout.splitlines()[2:] if line[:1].islower()}
-    assert {"draw_figure", "draw_claims", "count_claims", "record_run"} <= jobs
+    assert {"draw_figure", "count_claims", "record_run"} <= jobs

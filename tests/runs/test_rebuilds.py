@@ -21,16 +21,15 @@ from tests.runs.copies import (
 
 # Of one figure under two names, with two models in two shards, and of one model in one shard.
 DRAWN = {"draw_figure": 2}
-MERGED = DRAWN | {"merge": 2 + 1}
+MERGED = DRAWN | {"measure_latents": 2 + 1}
 # Latents that were kept are measured again as they are; for those that were not there is a pass.
-MEASURED = MERGED | {"measure_latents": 2 * 2, "measure_pass": 1}
+MEASURED = MERGED | {"measure_pass": 1}
 EXTRACTED = MEASURED | {"extract_kept_latents": 2 * 2}
 CONVERTED_VIT = {
     "convert_checkpoint": 1 + 1,
     "extract_kept_latents": 2,
-    "measure_latents": 2,
+    "measure_latents": 1 + 1,
     "measure_pass": 1,
-    "merge": 1 + 1,
 }
 # What is said of the whole study.
 OF_THE_STUDY = (f"results/{TINY}/tables/claims.parquet", f"results/{TINY}/run.yaml")
@@ -117,20 +116,18 @@ MEAN, WORDS = ("models", "vit", "mean"), ("description",)
 EDITED_SETTINGS = {
     MEAN: (
         [0.4, 0.4, 0.4],
-        DRAWN
-        | {"convert_checkpoint": 1, "extract_kept_latents": 2}
-        | {"measure_latents": 2, "merge": 1},
+        DRAWN | {"convert_checkpoint": 1, "extract_kept_latents": 2} | {"measure_latents": 1},
         None,
     ),
-    WORDS: ("other words", None, RECORDED),
+    WORDS: ("other words", None, CLAIMED),
     ("title",): ("another title", None, CLAIMED),
     ("models", "vit", "label"): ("Another", DRAWN, CLAIMED),
     # Claims compare models whose recipes differ in one thing.
     ("training", "epochs"): (3, {}, CLAIMED),
-    ("analysis", "bootstrap"): ({"seed": 1}, DRAWN | {"merge": 2}, None),
+    ("analysis", "bootstrap"): ({"seed": 1}, DRAWN | {"measure_latents": 2}, None),
     ("analysis", "images"): (
         12,
-        DRAWN | {"extract_kept_latents": 4, "measure_latents": 4, "merge": 2},
+        DRAWN | {"extract_kept_latents": 4, "measure_latents": 2},
         None,
     ),
 }
@@ -150,8 +147,8 @@ def curves(model: str) -> Callable[[str], str]:
     return setting("figures", "fig2a", value={"kind": "fourier_curves", "models": [model]})
 
 
-KEPT = {"measure_latents": 2, "merge": 1, "draw_figure": 1}
-IN_A_PASS = {"measure_pass": 1, "merge": 1}
+KEPT = {"measure_latents": 1, "draw_figure": 1}
+IN_A_PASS = {"measure_pass": 1, "measure_latents": 1}
 ADDED = {
     # Latents that were kept are measured; otherwise there is a pass.
     "figures/tiny/fig2a.pdf": (curves("resnet"), KEPT),

@@ -94,8 +94,8 @@ def count_claims(inputs: Files, outputs: Files, values: Values, resources: Resou
     write_text(outputs["page"], as_html(*page))
     write_text(outputs["latex"], as_latex(title, found))
     _draw(CLAIMS.read(outputs["claims"]), outputs, values, inputs["style"])
-    of_claims, page = {**inputs, "claims": outputs["claims"]}, {"page": outputs["introduction"]}
-    introduce_study(of_claims, page, values["introduction"], resources)
+    given = {**inputs, "claims": outputs["claims"]}
+    introduce_study(given, {"page": outputs["introduction"]}, values["introduction"], resources)
 
 
 COUNT_CLAIMS = Job(run=count_claims, values=_values_of_claims)
