@@ -240,13 +240,12 @@ def to_merge(wildcards):
 
     And where parts are merged at cut points, the block table.
     """
-    found, of_latents = {}, measure_of_parts(measure_of(wildcards)).needs == "latents"
+    measure, found = measure_of(wildcards), {}
+    of_latents = measure_of_parts(measure).needs == "latents" and keeps(study_of(wildcards).name)
+    what, find = ("latents", shards_of_latents) if of_latents else ("parts", parts_of)
     for prefix, model in by_prefix(wildcards.model).items():
-        if of_latents and keeps(study_of(wildcards).name):
-            found[f"{prefix}latents"] = shards_of_latents(wildcards, model)
-        else:
-            found[f"{prefix}parts"] = parts_of(wildcards, model)
-        if measure_of(wildcards).merge.at_cut_points:
+        found[f"{prefix}{what}"] = find(wildcards, model)
+        if measure.merge.at_cut_points:
             blocks = path_of(rules.convert_checkpoint.output.blocks, wildcards, model=model)
             found[f"{prefix}blocks"] = blocks
     return found
