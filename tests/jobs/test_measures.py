@@ -209,7 +209,7 @@ def merging_of(measure: str) -> dict[str, Any]:
         "columns": registry.columns_of(measure),
         "measured": measure,
         "part_columns": registry.part_columns_of(measure),
-        "modules": [registry.merging(measure)],
+        "merge": registry.merging(measure),
     }
 
 

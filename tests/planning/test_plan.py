@@ -163,7 +163,7 @@ NAMES = {
 @pytest.mark.parametrize("name", [name for name, rule in rules().items() if rule.part("benchmark")])
 def test_records_are_looked_for_where_the_rule_writes_them(name: str) -> None:
     rule = rules()[name]
-    place = "figures" if "<figures>/" in rule.part("output") else "results"
+    place = re.findall(r"<(figures|results)>/", rule.part("output"))[0]
     first, *_ = rule.paths("output", **NAMES)
     (written_to,) = rule.paths("benchmark", **NAMES)
     names = {"format": "format"} if "{format}" in rule.part("output") else {}
