@@ -46,7 +46,6 @@ wildcard_constraints:
 include: "rules/data.smk"
 include: "rules/training.smk"
 include: "rules/checkpoints.smk"
-include: "rules/blocks.smk"
 include: "rules/latents.smk"
 include: "rules/predictions.smk"
 include: "rules/corruptions.smk"

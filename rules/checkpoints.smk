@@ -1,4 +1,7 @@
-"""Checkpoints and snapshots: downloaded if necessary, verified, converted once."""
+"""Checkpoints and snapshots: downloaded if necessary, verified, converted once.
+
+With a checkpoint come the blocks of its network: the ordered cut points and the costs between them.
+"""
 
 
 rule fetch_checkpoint:
@@ -25,6 +28,7 @@ rule convert_checkpoint:
         source=file_to_convert("fetch_checkpoint", "checkpoint"),
     output:
         checkpoint="<results>/{study}/checkpoints/{model}.safetensors",
+        blocks="<results>/{study}/blocks/{model}.parquet",
     log:
         "<logs>/{study}/checkpoints/{model}.log",
     benchmark:
@@ -37,7 +41,7 @@ rule convert_checkpoint:
     params:
         **of_job("convert_checkpoint"),
     message:
-        "Converting the checkpoint of {wildcards.model}"
+        "Converting the checkpoint of {wildcards.model}, and listing its cut points"
     script:
         "../scripts/run_job.py"
 

@@ -4,8 +4,9 @@
 rule count_claims:
     input:
         unpack(tables_of_study),
-        cut_points=all_models(rules.list_blocks.output.blocks),
+        cut_points=all_models(rules.convert_checkpoint.output.blocks),
         published=published_of_study,
+        style=STYLE,
     output:
         claims="<results>/{study}/tables/claims.parquet",
         agreement="<results>/{study}/tables/agreement.parquet",
@@ -17,26 +18,11 @@ rule count_claims:
             category="Claims and provenance",
             labels={"result": "Claims of the paper", "study": "{study}"},
         ),
-    log:
-        "<logs>/{study}/tables/claims.log",
-    benchmark:
-        "<benchmarks>/{study}/tables/claims.tsv"
-    localrule: True
-    conda:
-        "../envs/base.yaml"
-    params:
-        **of_job("count_claims"),
-    message:
-        "Counting the claims of {wildcards.study}"
-    script:
-        "../scripts/run_job.py"
-
-
-rule draw_claims:
-    input:
-        claims=rules.count_claims.output.claims,
-        style=STYLE,
-    output:
+        introduction=report(
+            "<results>/{study}/introduction.html",
+            category="Claims and provenance",
+            labels={"result": "The study", "study": "{study}"},
+        ),
         pdf="<figures>/{study}/claims.pdf",
         png="<figures>/{study}/claims.png",
         svg=report(
@@ -46,13 +32,15 @@ rule draw_claims:
             labels={"result": "Verdicts", "study": "{study}"},
         ),
     log:
-        "<logs>/figures/{study}/claims.log",
+        "<logs>/{study}/tables/claims.log",
+    benchmark:
+        "<benchmarks>/{study}/tables/claims.tsv"
     localrule: True
     conda:
         "../envs/figures.yaml"
     params:
-        **of_job("draw_claims"),
+        **of_job("count_claims"),
     message:
-        "Drawing the claims of {wildcards.study}"
+        "Counting the claims of {wildcards.study}"
     script:
         "../scripts/run_job.py"

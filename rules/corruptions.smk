@@ -15,13 +15,11 @@ rule corrupt_images:
         # What the severities mean; the library reads it.
         parameters=from_here(package_data.CORRUPTION_PARAMETERS),
     output:
-        images=temp("<results>/{study}/corrupted/{dataset}/{corruption}.safetensors"),
+        images=temp(directory("<results>/{study}/corrupted/{dataset}/{part}")),
     log:
-        "<logs>/{study}/corrupted/{dataset}/{corruption}.log",
+        "<logs>/{study}/corrupted/{dataset}/{part}.log",
     benchmark:
-        "<benchmarks>/{study}/corrupted/{dataset}/{corruption}.tsv"
-    wildcard_constraints:
-        corruption=r"\w+",
+        "<benchmarks>/{study}/corrupted/{dataset}/{part}.tsv"
     conda:
         "../envs/base.yaml"
     resources:
@@ -29,6 +27,6 @@ rule corrupt_images:
     params:
         **of_job("corrupt_images"),
     message:
-        "Corrupting the images of {wildcards.dataset}: {wildcards.corruption}"
+        "Corrupting the images of {wildcards.dataset}, part {wildcards.part}"
     script:
         "../scripts/run_job.py"

@@ -60,8 +60,8 @@ rule export_figure:
 
 
 rule draw_blocks:
+    """On demand, the cut points of a network, whose weights need not exist yet."""
     input:
-        blocks=lambda wildcards: path_of(rules.list_blocks.output.blocks, wildcards),
         style=STYLE,
     output:
         pdf="<figures>/{folder}blocks_{model}.pdf",
@@ -71,9 +71,10 @@ rule draw_blocks:
         "<logs>/figures/{folder}blocks_{model}.log",
     wildcard_constraints:
         folder=one_of({"", *(f"{study}/" for study in STUDIES)}),
-    localrule: True
     conda:
-        "../envs/figures.yaml"
+        "../envs/videos.yaml"
+    resources:
+        **requests_of("draw_blocks"),
     params:
         **of_job("draw_blocks"),
     message:
@@ -133,7 +134,7 @@ rule draw_network:
     """On demand, a page of a network: its blocks, values by depth, and verdicts."""
     input:
         unpack(tables_of_page),
-        blocks=lambda wildcards: path_of(rules.list_blocks.output.blocks, wildcards),
+        blocks=lambda wildcards: path_of(rules.convert_checkpoint.output.blocks, wildcards),
         style=STYLE,
     output:
         pdf="<figures>/{study}/network_{model}.pdf",

@@ -139,12 +139,12 @@ def keeps(study):
     return keeps_latents(STUDIES[study], ALL_STUDIES.keep_latents_gb, COUNTED)
 
 
-def shards_of_latents(wildcards):
+def shards_of_latents(wildcards, model=None):
     """The latents of a model, shard by shard."""
-    study = study_of(wildcards)
+    study, model = study_of(wildcards), model or wildcards.model
     made = rules.extract_kept_latents if keeps(study.name) else rules.extract_latents
-    shards = range(study.shards(wildcards.model))
-    return [path_of(made.output.latents, wildcards, part=part) for part in shards]
+    shards = range(study.shards(model))
+    return paths_of(made.output.latents, study=study.name, model=model, part=shards)
 
 
 # Corruptions
@@ -175,8 +175,13 @@ def all_measures():
 
 def measures_that(**declared):
     """A wildcard constraint: measures that declare this or need it; as a whole if nothing else."""
-    wanted = {"in_parts": False, **declared}.items()
-    known = {m.name: {**vars(m.need), **vars(m), "in_parts": m.in_parts} for m in all_measures()}
+    wanted = {"in_parts": False, "of_latents": False, **declared}.items()
+    known = {
+        m.name: vars(m.need)
+        | vars(m)
+        | {"in_parts": m.in_parts, "of_latents": measure_of_parts(m).needs == "latents"}
+        for m in all_measures()
+    }
     return one_of(name for name, each in known.items() if wanted <= each.items())
 
 
@@ -185,18 +190,20 @@ def measure_of(wildcards):
     return registry.of(study_of(wildcards)).declared(wildcards.measure)
 
 
-def path_made(job, names, wildcards):
+def path_made(made, names, wildcards):
     """The file that a job makes: of a snapshot, and of what models share, by another rule."""
-    # Latents that are not kept are measured by the job that has them in memory.
-    made = rules.extract_kept_latents if job == "extract_latents" else getattr(rules, job)
+    maker = getattr(rules, made.job)
     if names.get("snapshot", END) != END:
-        made = rules.convert_snapshot
-    elif "alike" in names:
+        maker = rules.convert_snapshot
+    elif made.job == "extract_latents" and keeps(study_of(wildcards).name):
+        maker = rules.extract_kept_latents
+    elif made.job == "augment_images":
         # One draw for all models that it fits.
-        made, study = rules.augment_alike, study_of(wildcards)
-        first = exit_on_user_error(first_with_same_images, study, names["model"])
+        maker = rules.augment_alike if "alike" in names else rules.augment_images
+        first = exit_on_user_error(first_with_same_images, study_of(wildcards), names)
         names = {**names, "model": first}
-    return path_of(made.output[0], wildcards, **names)
+    output = getattr(maker.output, made.output) if made.output else maker.output[0]
+    return path_of(output, wildcards, **names)
 
 
 def inputs_of_measure(wildcards):
@@ -209,7 +216,7 @@ def inputs_of_measure(wildcards):
             continue
         names = exit_on_user_error(each.names, case)
         asked = names if isinstance(names, list) else [names]
-        paths = [path_made(each.job, one, wildcards) for one in asked]
+        paths = [path_made(each, one, wildcards) for one in asked]
         found[name] = paths if isinstance(names, list) else paths[0]
     return {name: path for name, path in found.items() if path}
 
@@ -222,22 +229,24 @@ def parts_of(wildcards, model):
     if measured.need.of_training:
         snapshots = measured.snapshots(study, model)
         return paths_of(rules.measure_loss.output.part, snapshot=snapshots, part=parts, **place)
-    if measured.needs == "latents" and not keeps(study.name):
+    if measured.needs == "latents":
         return paths_of(rules.measure_pass.output.parts, study=study.name, model=model, part=parts)
     path = "<results>/{study}/{measure}/{model}/{part}.parquet"
     return collect(path, part=parts, **place)
 
 
 def to_merge(wildcards):
-    """The parts that a table is merged from, of each model that it is of.
+    """The parts that a table is merged from, of each model that it is of, or the latents.
 
     And where parts are merged at cut points, the block table.
     """
-    found = {}
+    measure, found = measure_of(wildcards), {}
+    of_latents = measure_of_parts(measure).needs == "latents" and keeps(study_of(wildcards).name)
+    what, find = ("latents", shards_of_latents) if of_latents else ("parts", parts_of)
     for prefix, model in by_prefix(wildcards.model).items():
-        found[f"{prefix}parts"] = parts_of(wildcards, model)
-        if measure_of(wildcards).merge.at_cut_points:
-            blocks = path_of(rules.list_blocks.output.blocks, wildcards, model=model)
+        found[f"{prefix}{what}"] = find(wildcards, model)
+        if measure.merge.at_cut_points:
+            blocks = path_of(rules.convert_checkpoint.output.blocks, wildcards, model=model)
             found[f"{prefix}blocks"] = blocks
     return found
 
@@ -427,8 +436,6 @@ def all_of(study, folder):
         *collect("{folder}/{video}.webp", folder=folder, video=sorted(STUDIES[study].videos)),
         *paths_of(rules.tabulate.output.table, study=study, table=STUDIES[study].tables()),
         *paths_of(rules.count_claims.output.claims, study=study),
-        *paths_of(rules.draw_claims.output.pdf, study=study),
         *collect(rules.draw_overview.output.pdf, study={study} & STUDIES_WITH_OVERVIEW),
         *paths_of(rules.record_run.output.record, study=study),
-        *paths_of(rules.introduce_study.output.page, study=study),
     ]

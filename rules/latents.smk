@@ -8,7 +8,7 @@ they are in memory, all measures in one pass, and written for an export alone.
 rule extract_latents:
     input:
         checkpoint=rules.convert_checkpoint.output.checkpoint,
-        blocks=rules.list_blocks.output.blocks,
+        blocks=rules.convert_checkpoint.output.blocks,
         images=split_for(lambda study: study.analysis.split),
     output:
         latents=temp("<results>/{study}/latents/{model}/not_kept/{part}.safetensors"),
@@ -39,21 +39,14 @@ use rule extract_latents as extract_kept_latents with:
         "<benchmarks>/{study}/latents/{model}/{part}.tsv"
 
 
-rule measure_pass:
+use rule extract_latents as measure_pass with:
     """One pass of a shard for all measures of feature maps: a file with the part of each."""
-    input:
-        checkpoint=rules.convert_checkpoint.output.checkpoint,
-        blocks=rules.list_blocks.output.blocks,
-        images=split_for(lambda study: study.analysis.split),
     output:
         parts="<results>/{study}/passes/{model}/{part}.parquet",
     log:
         "<logs>/{study}/passes/{model}/{part}.log",
     benchmark:
         "<benchmarks>/{study}/passes/{model}/{part}.tsv"
-    conda:
-        "../envs/torch.yaml"
-    threads: 1
     resources:
         **requests_of("measure_pass"),
         gpu=gpu_of,
@@ -61,15 +54,13 @@ rule measure_pass:
         **of_job("measure_pass"),
     message:
         "Measuring the feature maps of {wildcards.model}, shard {wildcards.part}"
-    script:
-        "../scripts/run_job.py"
 
 
 rule export_latents:
     """On demand, all latents of a model as one file for other programs."""
     input:
         latents=shards_of_latents,
-        blocks=rules.list_blocks.output.blocks,
+        blocks=rules.convert_checkpoint.output.blocks,
         images=split_for(lambda study: study.analysis.split),
     output:
         latents="<results>/{study}/latents/{model}.{container}",

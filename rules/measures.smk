@@ -7,29 +7,6 @@ the name of the pair, such as `resnet+vit`, in place of the name of a model.
 """
 
 
-rule measure_latents:
-    input:
-        unpack(inputs_of_measure),
-    output:
-        part="<results>/{study}/{measure}/{model}/{part}.parquet",
-    log:
-        "<logs>/{study}/{measure}/{model}/{part}.log",
-    benchmark:
-        "<benchmarks>/{study}/{measure}/{model}/{part}.tsv"
-    wildcard_constraints:
-        measure=measures_that(needs="latents", in_parts=True),
-    conda:
-        "../envs/base.yaml"
-    resources:
-        **requests_of("measure"),
-    params:
-        **of_job("measure"),
-    message:
-        "Measuring {wildcards.measure} of {wildcards.model}, shard {wildcards.part}"
-    script:
-        "../scripts/run_job.py"
-
-
 rule measure_model:
     input:
         unpack(inputs_of_measure),
@@ -92,7 +69,7 @@ rule merge:
     benchmark:
         "<benchmarks>/{study}/{measure}/{model}.tsv"
     wildcard_constraints:
-        measure=measures_that(in_parts=True, of_pairs=False),
+        measure=measures_that(in_parts=True),
     localrule: True
     conda:
         "../envs/base.yaml"
@@ -116,8 +93,30 @@ use rule merge as measure_predictions with:
         "Measuring {wildcards.measure} of {wildcards.model}"
 
 
-use rule merge as merge_pair with:
+use rule merge as measure_latents with:
+    """Measure the latents of a model or a pair, shard by shard, or merge what passes measured."""
     wildcard_constraints:
-        measure=measures_that(in_parts=True, of_pairs=True),
-        model=one_of(named_by(Study.pairs)),
-    localrule: True
+        measure=measures_that(in_parts=True, of_latents=True),
+        model=one_of(names_in("models") | named_by(Study.pairs)),
+    resources:
+        **requests_of("merge"),
+    message:
+        "Measuring {wildcards.measure} of {wildcards.model}"
+
+
+use rule merge as measure_shard with:
+    """On demand, a part of one: the shard of a model, with a row for each image."""
+    input:
+        unpack(inputs_of_measure),
+    output:
+        part="<results>/{study}/{measure}/{model}/{part}.parquet",
+    log:
+        "<logs>/{study}/{measure}/{model}/{part}.log",
+    benchmark:
+        "<benchmarks>/{study}/{measure}/{model}/{part}.tsv"
+    wildcard_constraints:
+        measure=measures_that(needs="latents", in_parts=True, of_latents=True),
+    params:
+        **of_job("measure"),
+    message:
+        "Measuring {wildcards.measure} of {wildcards.model}, shard {wildcards.part}"

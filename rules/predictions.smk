@@ -4,7 +4,7 @@
 rule predict:
     input:
         checkpoint=rules.convert_checkpoint.output.checkpoint,
-        blocks=rules.list_blocks.output.blocks,
+        blocks=rules.convert_checkpoint.output.blocks,
         images=lambda wildcards: split_for(wildcards.split)(wildcards),
     output:
         predictions="<results>/{study}/predictions/{model}/{split}.parquet",

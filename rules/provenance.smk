@@ -1,30 +1,6 @@
 """Provenance: the resolved study, digests, versions, commit and seeds of a run."""
 
 
-rule introduce_study:
-    input:
-        claims=rules.count_claims.output.claims,
-        cut_points=all_models(rules.list_blocks.output.blocks),
-        style=STYLE,
-    output:
-        page=report(
-            "<results>/{study}/introduction.html",
-            category="Claims and provenance",
-            labels={"result": "The study", "study": "{study}"},
-        ),
-    log:
-        "<logs>/{study}/introduction.log",
-    localrule: True
-    conda:
-        "../envs/figures.yaml"
-    params:
-        **of_job("introduce_study"),
-    message:
-        "Introducing {wildcards.study}"
-    script:
-        "../scripts/run_job.py"
-
-
 rule record_run:
     input:
         unpack(tables_of_study),

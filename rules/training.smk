@@ -53,7 +53,7 @@ rule take_snapshot:
 
 
 rule augment_images:
-    """Draw images once by the training recipe of a model, for all measures of its loss."""
+    """Draw images once by a training recipe, for all measures of the loss of models that share it."""
     input:
         images=split_for(lambda study: study.analysis.augmented.split),
     output:
@@ -69,7 +69,7 @@ rule augment_images:
     params:
         **of_job("augment_images"),
     message:
-        "Augmenting training images for {wildcards.model}"
+        "Augmenting training images for {wildcards.model} and models with its recipe"
     script:
         "../scripts/run_job.py"
 

@@ -17,7 +17,7 @@ use rule fetch_image as fetch_video with:
 rule draw_video:
     input:
         checkpoint=of_model(rules.convert_checkpoint.output.checkpoint),
-        blocks=of_model(rules.list_blocks.output.blocks),
+        blocks=of_model(rules.convert_checkpoint.output.blocks),
         source=source_of_video,
     output:
         video=report(

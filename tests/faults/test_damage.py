@@ -69,9 +69,9 @@ KINDS: dict[str, tuple[str, list[Callable[[Path], object]]]] = {
     "augmented images": ("alike.safetensors", [lambda path: Augmented(path).rows(0, 4)]),
     "corrupted images": ("fog.safetensors", [corrupted_images]),
     "block table": ("blocks/vit.parquet", [partial(read_both, "blocks")]),
-    "table of a shard": (
-        "feature_variance/vit/0.parquet",
-        [partial(read_both, "variance_per_image")],
+    "table of a model": (
+        "feature_variance/vit.parquet",
+        [partial(read_both, "feature_variance")],
     ),
 }
 
@@ -168,10 +168,10 @@ def test_a_run_names_what_is_damaged_and_makes_it_again(victim: Workflow) -> Non
 
 
 @pytest.mark.nightly
-def test_a_part_of_another_model_in_its_place_is_refused(victim: Workflow) -> None:
-    folder = victim.root / "results" / TINY / "feature_variance"
-    part, table = folder / "vit" / "0.parquet", folder / "vit.parquet"
-    part.write_bytes((folder / "resnet" / "0.parquet").read_bytes())
+def test_a_shard_of_another_model_in_its_place_is_refused(victim: Workflow) -> None:
+    folder = victim.root / "results" / TINY / "latents"
+    part, table = folder / "vit" / "0.safetensors", folder.parent / "feature_variance/vit.parquet"
+    part.write_bytes((folder / "resnet" / "0.safetensors").read_bytes())
     table.unlink()
     name = table.relative_to(victim.root)
     code, output = victim.run(str(name), "--rerun-triggers", "mtime", default=TINY)

@@ -17,12 +17,12 @@ pytestmark = pytest.mark.others
 YEAR = 365 * 24 * 3600
 
 
-WRITTEN = '    BLOCKS.write(blocks.table, outputs["blocks"], blocks.metadata())\n'
+WRITTEN = '        BLOCKS.write(blocks.table, outputs["blocks"], blocks.metadata())\n'
 
 
 def asleep(workflow: Workflow, seconds: int = 600) -> AbstractContextManager[None]:
     """Let jobs that list blocks sleep when they have written these."""
-    slept = f"{WRITTEN}    import time\n\n    time.sleep({seconds})\n"
+    slept = f"{WRITTEN}        import time\n\n        time.sleep({seconds})\n"
     return edited(
         workflow.root / "vitscope/jobs/networks.py", lambda text: text.replace(WRITTEN, slept)
     )
@@ -48,7 +48,7 @@ def test_a_run_refuses_a_second_one_and_ends_with_its_jobs(tmp_path: Path, studi
     assert "Traceback" not in output
     with pytest.raises(ProcessLookupError):
         os.killpg(run.pid, 0)
-    assert workflow.plan(table) == {"list_blocks": 1}
+    assert workflow.plan(table) == {"convert_checkpoint": 1}
     workflow.make("--cores", "1", table)
 
 
@@ -80,7 +80,7 @@ def test_a_run_that_gets_sigterm_lets_its_jobs_end(tmp_path: Path, studies: Path
         run.communicate(timeout=60)
         assert run.returncode != 0
         # What was at work is made, and the other not.
-        assert workflow.plan(*tables) == {"list_blocks": 1}
+        assert workflow.plan(*tables) == {"convert_checkpoint": 1}
 
 
 def wait_for(there: Callable[[], bool]) -> None:
@@ -104,7 +104,7 @@ def test_results_that_a_wrong_clock_has_dated(victim: Workflow, years: int) -> N
     dated(folders, time.time() + years * YEAR)
     assert victim.plan(*SOME, default=TINY) == {}
     with edited(victim.root / "vitscope/jobs/measures.py", in_work("merge_parts")):
-        assert victim.plan(*SOME, default=TINY)["merge"] > 0
+        assert victim.plan(*SOME, default=TINY)["measure_latents"] > 0
 
 
 @pytest.mark.nightly
@@ -113,8 +113,8 @@ def test_a_clock_that_jumps_back_in_a_run(victim: Workflow) -> None:
     before = victim.digests("results", "figures")
     data = victim.root / "results" / TINY / "data"
     dated((data,), time.time() + YEAR)
-    shard = victim.root / "results" / TINY / "feature_variance/vit/0.parquet"
-    merged = shard.parent.with_suffix(".parquet")
+    shard = victim.root / "results" / TINY / "latents/vit/0.safetensors"
+    merged = victim.root / "results" / TINY / "feature_variance/vit.parquet"
     shard.unlink()
     merged.unlink()
     # By name: Snakemake leaves out what no target needs any more.

@@ -72,7 +72,7 @@ def _choices(name: str) -> list[dict[str, str]]:
         return [{"figure": "feature_variance"}]
     if name in ("build_split", "fetch_archive", "fetch_file"):
         return [{"dataset": kind, "split": "test"} for kind in opening.names()]
-    others = {"video": "vit", "buildup": "fig12a", "split": "test", "corruption": "fog"}
+    others = {"video": "vit", "buildup": "fig12a", "split": "test"}
     others |= {"container": "npz"}
     if name == "train_model":
         return [{"model": "vit"}, {"buildup": "fig12a"}]

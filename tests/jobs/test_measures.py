@@ -1,7 +1,6 @@
 """What jobs measure of a network: in one pass as from latents, by parts that are merged."""
 
 import re
-from collections.abc import Iterator
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
@@ -17,6 +16,7 @@ from tests.helpers.networks import mini
 from vitscope.data.building import build
 from vitscope.data.split import Split, select
 from vitscope.errors import VitscopeError
+from vitscope.files.pairs import pair_name
 from vitscope.files.tables import OF, Table, read_metadata, read_part, write_parts
 from vitscope.files.tensors import TensorFile
 from vitscope.jobs.job import Resources, find_job
@@ -62,7 +62,7 @@ class Runs:
         self.study, self.folder = study, folder
         network, _ = mini(MODEL)
         self.inputs = {"checkpoint": network, "images": split, "blocks": folder / "blocks.parquet"}
-        self.run("list_blocks", {"network": network}, {"blocks": str(self.inputs["blocks"])})
+        self.run("convert_checkpoint", {"network": network}, {"blocks": str(self.inputs["blocks"])})
 
     def run(self, job: str, inputs: Any, outputs: Any, **names: str) -> None:
         work = find_job(job)
@@ -74,36 +74,41 @@ class Runs:
         passes = [self.folder / f"pass-{number}.parquet" for number in range(2)]
         for number, path in enumerate(passes):
             self.run("measure_pass", self.inputs, {"parts": path}, part=str(number))
-        return dict(self._merged(dict.fromkeys(self.measures, passes)))
+        return self._merged({name: {"parts": passes} for name in self.measures})
 
     def of_latents(self) -> dict[str, pd.DataFrame]:
-        """Return the same from latents that are written and read again."""
-        parts: dict[str, list[Path]] = {name: [] for name in self.measures}
-        for number in range(2):
-            latents = self.folder / f"{number}.safetensors"
+        """Return the same from latents that are written, which the job that merges measures."""
+        shards = [self.folder / f"{number}.safetensors" for number in range(2)]
+        for number, latents in enumerate(shards):
             self.run("extract_latents", self.inputs, {"latents": latents}, part=str(number))
-            for name, paths in parts.items():
-                paths.append(self.folder / f"{name}-{number}.parquet")
-                place = {"part": str(number), "measure": name}
-                self.run("measure", {"latents": latents}, {"part": paths[-1]}, **place)
-        return dict(self._merged(parts))
+        return self._merged({name: {"latents": shards} for name in self.measures})
+
+    def of_parts(self) -> dict[str, pd.DataFrame]:
+        """Return the same from parts of their own, which are measured of these latents."""
+        parts: dict[str, dict[str, list[Path]]] = {name: {"parts": []} for name in self.measures}
+        for number in range(2):
+            latents = {"latents": self.folder / f"{number}.safetensors"}
+            for name, found in parts.items():
+                found["parts"].append(self.folder / f"{name}-{number}.parquet")
+                part = {"part": found["parts"][-1]}
+                self.run("measure", latents, part, part=str(number), measure=name)
+        return self._merged(parts)
 
     @property
     def measures(self) -> list[str]:
         return [measure.name for measure in measures_of_pass(self.study, MODEL)]
 
-    def _merged(self, parts: dict[str, list[Path]]) -> Iterator[tuple[str, pd.DataFrame]]:
-        for name, paths in parts.items():
-            inputs, path = {"parts": paths, "blocks": self.inputs["blocks"]}, self.folder / "table"
+    def _merged(self, given: dict[str, dict[str, list[Path]]]) -> dict[str, pd.DataFrame]:
+        """Merge each measure; one of pairs of the network with itself."""
+        found, path = {}, self.folder / "table"
+        for name, files in given.items():
+            inputs, model = {**files, "blocks": self.inputs["blocks"]}, MODEL
             if registry.declared(name).of_pairs:
-                part = Table(**registry.part_columns_of(name))
-                yield (
-                    name,
-                    pd.concat([read_part(part, p, name)[0] for p in paths], ignore_index=True),
-                )
-            else:
-                self.run("merge", inputs, {"table": path}, measure=name)
-                yield name, Table(**registry.columns_of(name)).read(path)
+                inputs |= {f"other_{key}": each for key, each in inputs.items()}
+                model = pair_name([MODEL, MODEL])
+            self.run("merge", inputs, {"table": path}, measure=name, model=model)
+            found[name] = Table(**registry.columns_of(name)).read(path)
+        return found
 
 
 # Batches that fit into those of CKA, that are larger, and that fit only into a whole shard.
@@ -119,10 +124,11 @@ def test_a_pass_measures_what_latents_do(
     split: Split, tmp_path: Path, batch: int, of_cka: int, dtype: str
 ) -> None:
     runs = Runs(study_with(batch, of_cka, dtype), split, tmp_path)
-    ours, theirs = runs.in_a_pass(), runs.of_latents()
+    ours, theirs, apart = runs.in_a_pass(), runs.of_latents(), runs.of_parts()
     assert {"feature_variance", "fourier", "cka", "cka_between", "spatial_share"} <= {*ours}
     for name, table in theirs.items():
         pd.testing.assert_frame_equal(ours[name], table, check_exact=True)
+        pd.testing.assert_frame_equal(apart[name], table, check_exact=True)
 
 
 def test_parts_name_images_by_their_rows_in_the_split(split: Split, tmp_path: Path) -> None:
@@ -203,7 +209,7 @@ def merging_of(measure: str) -> dict[str, Any]:
         "columns": registry.columns_of(measure),
         "measured": measure,
         "part_columns": registry.part_columns_of(measure),
-        "modules": [registry.merging(measure)],
+        "merge": registry.merging(measure),
     }
 
 
@@ -308,7 +314,7 @@ def test_a_merge_reads_the_rows_of_its_measure_once(tmp_path: Path, several: boo
     else:
         path.write_bytes(own)
     columns = {"columns": asdict(part), "part_columns": asdict(part)}
-    values = {"models": {"": "vit"}, "settings": {}, "measured": "own", "modules": [], **columns}
+    values = {"models": {"": "vit"}, "settings": {}, "measured": "own", "merge": None, **columns}
 
     def merge() -> None:
         merge_parts({"parts": [path]}, {"table": tmp_path / "table"}, values, Resources())
@@ -362,7 +368,7 @@ def test_a_network_of_noise_is_refused(tmp_path: Path) -> None:
         values = work.values(study, {"model": "net", **names})
         work.run(inputs, {output: str(tmp_path / output)}, values, Resources())
 
-    run("list_blocks", "blocks")
+    run("convert_checkpoint", "blocks")
     first = {"part": "0"}
     for job, output, names in (
         ("measure_pass", "parts", first),

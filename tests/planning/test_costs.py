@@ -221,7 +221,7 @@ def imagenet(images: int | None) -> Study:
     return replace(PAPER, data={"imagenet": replace(data, splits={"test": selection})})
 
 
-PIXELS = {"dataset": "imagenet", "split": "test", "corruption": "glass_blur"}
+PIXELS = {"dataset": "imagenet", "split": "test", "part": "0"}
 
 
 def test_all_images_of_imagenet_have_the_time_to_be_corrupted() -> None:

@@ -22,25 +22,24 @@ def test_a_whole_study(frozen: Workflow) -> None:
         # And one moment of the ViT by its weights alone, whose maps nothing asks for.
         "convert_checkpoint": models,
         "convert_snapshot": 1,
-        "list_blocks": models,
         "extract_kept_latents": models,
         # Of the test images, and of those in conflict.
         "predict": 2 * 2,
-        # Fifteen corruptions, in one job of measuring.
-        "corrupt_images": 15,
+        # Fifteen corruptions, in one job that makes them and one of measuring.
+        "corrupt_images": 1,
         "measure_model_part": 1,
         "augment_images": 1,
-        # Variance of all, amplitudes of the ViT at three moments, and CKA between two models.
-        "measure_latents": models + 3 + 2,
+        # Variance of all, amplitudes of the ViT at three moments, and CKA between two models: each
+        # job merges the shards that it measures.
+        "measure_latents": models + 3 + 1,
         # Three tables of two models.
         "measure_predictions": 3 * 2,
         # Of a model, of a network without images, and of weights in training.
         "measure_model": 3,
         # A landscape, and two moments of a Hessian.
         "measure_loss": 1 + 2,
-        # Variance and amplitudes, a landscape, two Hessians, and corruptions.
-        "merge": models + 3 + 1 + 2 + 1,
-        "merge_pair": 1,
+        # A landscape, two Hessians, and corruptions.
+        "merge": 1 + 2 + 1,
         "tabulate": 14,
         # What follows the first decision is known when it has been made.
         "decide_step": 1,
@@ -49,9 +48,7 @@ def test_a_whole_study(frozen: Workflow) -> None:
         "draw_figure": 12,
         "draw_video": 1,
         "count_claims": 1,
-        "draw_claims": 1,
         "record_run": 1,
-        "introduce_study": 1,
         "all": 1,
     }
 
@@ -61,10 +58,8 @@ def test_a_figure_and_videos(frozen: Workflow) -> None:
     targets = ["figures/variance.svg", "figures/walk.webp", *videos]
     rules = (
         "convert_checkpoint",
-        "list_blocks",
         "extract_kept_latents",
         "measure_latents",
-        "merge",
     )
     assert frozen.plan(*targets, default="frozen") == dict.fromkeys(rules, 2) | {
         "build_split": 1,
@@ -74,7 +69,7 @@ def test_a_figure_and_videos(frozen: Workflow) -> None:
 
 
 def test_a_figure_from_the_published_checkpoints(fresh: Workflow) -> None:
-    rules = ("fetch_checkpoint", "convert_checkpoint", "list_blocks", "merge")
+    rules = ("fetch_checkpoint", "convert_checkpoint", "measure_latents")
     shards = {"measure_pass": 8}
     assert fresh.plan("figures/paper/fig9.pdf") == dict.fromkeys(rules, 2) | shards | {
         "fetch_archive": 1,

@@ -21,17 +21,15 @@ from tests.runs.copies import (
 
 # Of one figure under two names, with two models in two shards, and of one model in one shard.
 DRAWN = {"draw_figure": 2}
-MERGED = DRAWN | {"merge": 2 + 1}
+MERGED = DRAWN | {"measure_latents": 2 + 1}
 # Latents that were kept are measured again as they are; for those that were not there is a pass.
-MEASURED = MERGED | {"measure_latents": 2 * 2, "measure_pass": 1}
+MEASURED = MERGED | {"measure_pass": 1}
 EXTRACTED = MEASURED | {"extract_kept_latents": 2 * 2}
 CONVERTED_VIT = {
     "convert_checkpoint": 1 + 1,
-    "list_blocks": 1 + 1,
     "extract_kept_latents": 2,
-    "measure_latents": 2,
+    "measure_latents": 1 + 1,
     "measure_pass": 1,
-    "merge": 1 + 1,
 }
 # What is said of the whole study.
 OF_THE_STUDY = (f"results/{TINY}/tables/claims.parquet", f"results/{TINY}/run.yaml")
@@ -73,7 +71,7 @@ EDITED_FILES = {
     "vitscope/networks/running/latents.py": EXTRACTED,
     "vitscope/networks/building/families/vit.py": DRAWN | CONVERTED_VIT,
     "vitscope/data/sources/shapes32.py": EXTRACTED | {"build_split": 2},
-    "vitscope/errors.py": EXTRACTED | {"build_split": 2, "convert_checkpoint": 3, "list_blocks": 3},
+    "vitscope/errors.py": EXTRACTED | {"build_split": 2, "convert_checkpoint": 3},
     "config/studies/mini.yaml": {},
 }
 WITH_EVERY_CHANGE = (
@@ -101,10 +99,10 @@ def test_an_edit_of_the_work_of_a_job(finished: Workflow, work: str) -> None:
 
 def test_a_block_table_that_is_made_again(finished: Workflow) -> None:
     """With it, all that it says the memory and time of: predictions and losses too."""
-    with edited(finished.root / "vitscope/jobs/networks.py", in_work("write_blocks")):
+    with edited(finished.root / "vitscope/jobs/networks.py", in_work("find_blocks")):
         table, loss = f"results/{TINY}/tables/reliability.parquet", "landscape/vit.parquet"
         assert planned(finished, table, f"results/{TINY}/{loss}") == {
-            "list_blocks": 1,
+            "convert_checkpoint": 1,
             "predict": 1,
             "measure_predictions": 1,
             "tabulate": 1,
@@ -118,20 +116,18 @@ MEAN, WORDS = ("models", "vit", "mean"), ("description",)
 EDITED_SETTINGS = {
     MEAN: (
         [0.4, 0.4, 0.4],
-        DRAWN
-        | {"convert_checkpoint": 1, "list_blocks": 1, "extract_kept_latents": 2}
-        | {"measure_latents": 2, "merge": 1},
+        DRAWN | {"convert_checkpoint": 1, "extract_kept_latents": 2} | {"measure_latents": 1},
         None,
     ),
-    WORDS: ("other words", None, RECORDED),
+    WORDS: ("other words", None, CLAIMED),
     ("title",): ("another title", None, CLAIMED),
     ("models", "vit", "label"): ("Another", DRAWN, CLAIMED),
     # Claims compare models whose recipes differ in one thing.
     ("training", "epochs"): (3, {}, CLAIMED),
-    ("analysis", "bootstrap"): ({"seed": 1}, DRAWN | {"merge": 2}, None),
+    ("analysis", "bootstrap"): ({"seed": 1}, DRAWN | {"measure_latents": 2}, None),
     ("analysis", "images"): (
         12,
-        DRAWN | {"extract_kept_latents": 4, "measure_latents": 4, "merge": 2},
+        DRAWN | {"extract_kept_latents": 4, "measure_latents": 2},
         None,
     ),
 }
@@ -151,8 +147,8 @@ def curves(model: str) -> Callable[[str], str]:
     return setting("figures", "fig2a", value={"kind": "fourier_curves", "models": [model]})
 
 
-KEPT = {"measure_latents": 2, "merge": 1, "draw_figure": 1}
-IN_A_PASS = {"measure_pass": 1, "merge": 1}
+KEPT = {"measure_latents": 1, "draw_figure": 1}
+IN_A_PASS = {"measure_pass": 1, "measure_latents": 1}
 ADDED = {
     # Latents that were kept are measured; otherwise there is a pass.
     "figures/tiny/fig2a.pdf": (curves("resnet"), KEPT),

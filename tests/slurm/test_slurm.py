@@ -27,9 +27,9 @@ TARGETS = ("figures/fig9.pdf", *(f"results/{TINY}/{table}/vit.parquet" for table
 SHARDED = "results/sharded/feature_variance/vit.parquet"
 LARGE = "results/large/feature_variance/vit.parquet"
 TRAINED = "results/long/training/vit/epoch_80.safetensors"
-SHARDS = 4
+SHARDS, SHARD = 4, "rule_extract_kept_latents"
 # What comes before the shards of a model: one job each.
-BEFORE = {"rule_build_split": 1, "rule_convert_checkpoint": 1, "rule_list_blocks": 1}
+BEFORE = {"rule_build_split": 1, "rule_convert_checkpoint": 1}
 BEFORE_SHARDS = (
     "results/sharded/blocks/vit.parquet",
     "results/sharded/checkpoints/vit.safetensors",
@@ -38,9 +38,9 @@ BEFORE_SHARDS = (
 
 
 def submitted(output):
-    """Return what each job of Slurm is, a rule or a shard: the folder of its log is named by it."""
+    """Return which rule each job of Slurm is of: the folder of its log is named by it."""
     found = re.findall(r"submitted with SLURM jobid (\d+) \(log: \S*slurm_logs/(\w+)/", output)
-    return {job: "shard" if "group_shard" in kind else kind for job, kind in found}
+    return dict(found)
 
 
 def states(jobs):
@@ -86,21 +86,20 @@ def test_the_tables_are_those_of_one_machine(slurm, made, tmp_path):
     assert states(jobs) == {"COMPLETED": len(jobs)}
     kinds = submitted(output)
     assert kinds.keys() == {job.number for job in jobs}
-    # Of the short jobs without torch and of those that need the network, none was sent to a
-    # node; of each of two models there are two shards.
+    # Of the short jobs and of those that need the network, none was sent to a node; of each of two
+    # models there are two shards.
     assert Counter(kinds.values()) == {
         "rule_build_split": 2,
         "rule_convert_checkpoint": 2,
-        "rule_list_blocks": 2,
         "rule_augment_images": 1,
         "rule_measure_loss": 2,
-        "shard": 2 * 2,
+        "rule_extract_kept_latents": 2 * 2,
+        # One table of the ResNet and four of the ViT.
+        "rule_measure_latents": 1 + 4,
     }
     assert {job.node for job in jobs} == {"n1", "n2"}
     assert all(set(job.asked) == {"cpu", "mem", "node", "billing"} for job in jobs)
-    of_shards = [job.asked["cpu"] for job in jobs if kinds[job.number] == "shard"]
-    assert sorted(of_shards) == ["1", "1", "2", "2"]
-    assert {job.asked["cpu"] for job in jobs if kinds[job.number] != "shard"} == {"1"}
+    assert {job.asked["cpu"] for job in jobs} == {"1"}
     assert all(300 < int(job.asked["mem"].removesuffix("M")) < 3000 for job in jobs)
 
 
@@ -126,7 +125,7 @@ def test_a_cancelled_job_and_a_dead_node(slurm, local, remote):
     # What had ended stayed: each job ended well once.
     kinds = submitted(output)
     ended = Counter(kinds[job.number] for job in jobs if job.state == "COMPLETED")
-    assert ended == {**BEFORE, "shard": SHARDS}
+    assert ended == {**BEFORE, SHARD: SHARDS, "rule_measure_latents": 1}
 
 
 @pytest.mark.nightly
@@ -147,7 +146,7 @@ def test_a_killed_run_goes_on(slurm, local, remote):
 
     left = kill_at_work()
     wait_for(lambda: not slurm.ask("squeue", "-h"), "the jobs that were left did not end")
-    made = list((remote.root / "results/sharded/feature_variance/vit").glob("*.parquet"))
+    made = list((remote.root / "results/sharded/latents/vit").glob("*.safetensors"))
     assert len(made) == 2
     times = {file: file.stat().st_mtime_ns for file in made}
 
@@ -162,8 +161,8 @@ def test_a_killed_run_goes_on(slurm, local, remote):
     here = [job for job in slurm.finished() if job.folder == str(remote.root)]
     jobs = [job for job in here if job.number not in earlier]
     assert {job.number for job in jobs if job.state == "CANCELLED"} == left.keys()
-    # Each shard once.
-    assert states(jobs) == {"CANCELLED": 2, "COMPLETED": SHARDS}
+    # Each shard once, and what is measured of all.
+    assert states(jobs) == {"CANCELLED": 2, "COMPLETED": SHARDS + 1}
 
 
 @pytest.mark.nightly
@@ -174,11 +173,11 @@ def test_a_job_over_its_memory_gets_more(slurm, local, remote):
     assert remote.digests("results/large") == local.digests("results/large")
     jobs = slurm.finished()[before:]
     kinds = submitted(output)
-    shard = [job for job in jobs if kinds[job.number] == "shard"]
+    shard = [job for job in jobs if kinds[job.number] == SHARD]
     assert [job.state for job in shard] == ["FAILED", "COMPLETED"]
     first, second = (int(job.asked["mem"].removesuffix("M")) for job in shard)
     assert second == pytest.approx(2 * first, abs=1)
-    assert states(jobs) == {"FAILED": 1, "COMPLETED": len(BEFORE) + 1}
+    assert states(jobs) == {"FAILED": 1, "COMPLETED": len(BEFORE) + 2}
 
 
 @pytest.mark.nightly

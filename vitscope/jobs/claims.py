@@ -1,4 +1,4 @@
-"""Jobs of claims: count those that the figures of a study are about, and draw the verdicts."""
+"""The job of claims: count those that figures are about, draw them, and introduce the study."""
 
 from dataclasses import asdict
 from pkgutil import resolve_name
@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from vitscope.jobs import describing
 from vitscope.jobs.job import Files, Job, Names, Resources, Study, Values
+from vitscope.jobs.reporting import introduce_study, values_of_introduction
 from vitscope.measures import registry
 from vitscope.networks.building.family import complete
 
@@ -44,6 +45,7 @@ def _values_of_claims(study: Study, names: Names) -> Values:
         "columns": {name: measures.columns_of(name) for name in sorted(tables)},
         "traits_of": {name: traits_of(study, name) for name in study.models_of()},
         "labels": describing.labels(study),
+        "introduction": values_of_introduction(study),
         "repeats": study.repeats(),
         "modules": sorted({figure["claims"] for figure in figures.values()}),
     }
@@ -58,7 +60,7 @@ def traits_of(study: Study, model: str) -> Values:
 
 
 def count_claims(inputs: Files, outputs: Files, values: Values, resources: Resources) -> None:
-    """Write claims and agreements as tables, and both together as a page."""
+    """Write claims and agreements as tables, both together as a page, and draw the verdicts."""
     from vitscope.claims.counting import add_recipes, joined, trainings
     from vitscope.claims.report import introduction, list_warnings, sections
     from vitscope.claims.tables import AGREEMENT, CLAIMS
@@ -82,7 +84,7 @@ def count_claims(inputs: Files, outputs: Files, values: Values, resources: Resou
     measured = [
         path
         for name, given in inputs.items()
-        if name != "published"
+        if name not in ("published", "style")
         for path in ([given] if isinstance(given, str) else given)
     ]
     title = f"Claims of the paper: {values['study']}"
@@ -91,6 +93,9 @@ def count_claims(inputs: Files, outputs: Files, values: Values, resources: Resou
     write_text(outputs["text"], as_markdown(*page))
     write_text(outputs["page"], as_html(*page))
     write_text(outputs["latex"], as_latex(title, found))
+    _draw(CLAIMS.read(outputs["claims"]), outputs, values, inputs["style"])
+    given = {**inputs, "claims": outputs["claims"]}
+    introduce_study(given, {"page": outputs["introduction"]}, values["introduction"], resources)
 
 
 COUNT_CLAIMS = Job(run=count_claims, values=_values_of_claims)
@@ -138,23 +143,13 @@ def _count_of_figure(
     )
 
 
-def draw_claims(inputs: Files, outputs: Files, values: Values, resources: Resources) -> None:
-    from vitscope.claims.tables import CLAIMS
+def _draw(claims: "pd.DataFrame", outputs: Files, values: Values, style_file: str) -> None:
     from vitscope.drawing.figure import literal
     from vitscope.drawing.saving import save, style
     from vitscope.drawing.verdicts import plot
 
     labels = {model: literal(label) for model, label in values["labels"].items()}
-    with style(inputs["style"]):
-        figure = plot(CLAIMS.read(inputs["claims"]), labels)
-        for path in outputs.values():
-            save(figure, path, "claims", {"Study": values["study"]})
-
-
-DRAW_CLAIMS = Job(
-    run=draw_claims,
-    values=lambda study, names: {
-        "study": describing.title(study),
-        "labels": describing.labels(study),
-    },
-)
+    with style(style_file):
+        figure = plot(claims, labels)
+        for ending in ("pdf", "png", "svg"):
+            save(figure, outputs[ending], "claims", {"Study": values["study"]})

@@ -107,32 +107,26 @@ BUILD_SPLIT = Job(
 SECONDS_TO_CORRUPT = 0.6
 
 
-def corruptions_of(study: Study) -> Values:
-    """Return which images to corrupt, and how severely."""
+def corruptions_of(study: Study, names: Names) -> Values:
+    """Return which images a part corrupts, by what and how severely."""
     (measure,) = (m for m in map(registry.declared, registry.names()) if "corrupted" in m.reads)
-    return measure.corrupted(study)
+    return measure.corrupted(study, int(names["part"]))
 
 
 def _values_of_corrupted(study: Study, names: Names) -> Values:
-    wanted = corruptions_of(study)
-    return {
-        "corruption": names["corruption"],
-        "images": wanted["images"],
-        "severities": wanted["severities"],
-        "seed": study.analysis.seed,
-    }
+    return corruptions_of(study, names) | {"seed": study.analysis.seed}
 
 
-def _images_corrupted(request: Request) -> int | None:
+def _images_corrupted(request: Request, uncounted: int | None = None) -> int | None:
     """Return how many corrupted images the job makes, if that is known."""
-    wanted = corruptions_of(request.study)
+    wanted = corruptions_of(request.study, request.names)
     known = [count for count in (wanted["images"], request.images) if count is not None]
-    return min(known) * len(wanted["severities"]) if known else None
+    images = min(known, default=uncounted)
+    return images and images * len(wanted["corruptions"]) * len(wanted["severities"])
 
 
 def _seconds_to_corrupt(request: Request) -> float:
-    severities = len(corruptions_of(request.study)["severities"])
-    images = _images_corrupted(request) or UNCOUNTED_IMAGES * severities
+    images = _images_corrupted(request, UNCOUNTED_IMAGES) or 0
     return images * request.dataset.pixels / 1e6 * SECONDS_TO_CORRUPT
 
 
@@ -142,19 +136,22 @@ def _bytes_of_corrupted(request: Request) -> int | None:
 
 
 def corrupt_images(inputs: Files, outputs: Files, values: Values, resources: Resources) -> None:
-    """Write the corrupted images, copied from the official ones if these are at hand."""
+    """Write a file for each corruption, copied from the official images if these are at hand."""
     from vitscope.corruptions.corrupted import build
     from vitscope.jobs.opening import open_images
 
-    build(
-        open_images(inputs["images"]),
-        values["images"],
-        values["corruption"],
-        values["severities"],
-        values["seed"],
-        outputs["images"],
-        Path(inputs["official"]) if inputs.get("official") else None,
-    )
+    images, folder = open_images(inputs["images"]), Path(outputs["images"])
+    folder.mkdir(exist_ok=True)
+    for corruption in values["corruptions"]:
+        build(
+            images,
+            values["images"],
+            corruption,
+            values["severities"],
+            values["seed"],
+            folder / f"{corruption}.safetensors",
+            Path(inputs["official"]) if inputs.get("official") else None,
+        )
 
 
 CORRUPT_IMAGES = Job(

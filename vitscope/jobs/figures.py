@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING
 from vitscope.files.pairs import by_prefix, split_prefix
 from vitscope.jobs import describing
 from vitscope.jobs.claims import traits_of
-from vitscope.jobs.job import Files, Job, Names, Resources, Study, Values
+from vitscope.jobs.job import Files, Job, Names, Resources, Study, Takes, Values
+from vitscope.jobs.networks import find_blocks, values_of_blocks
 from vitscope.jobs.tables import columns_of
 from vitscope.measures import registry
 from vitscope.measures.registry import caption_of
@@ -144,11 +145,9 @@ def draw_blocks(inputs: Files, outputs: Files, values: Values, resources: Resour
     from vitscope.drawing.figure import literal
     from vitscope.drawing.network import plot
     from vitscope.drawing.saving import save, style
-    from vitscope.networks.finding.cut_points import BLOCKS
 
-    blocks = BLOCKS.read(inputs["blocks"])
     with style(inputs["style"]):
-        figure = plot(blocks, literal(values["label"]))
+        figure = plot(find_blocks(values).table, literal(values["label"]))
         for path in outputs.values():
             save(figure, path, f"blocks of {values['model']}", {"Study": values["study"]})
 
@@ -156,10 +155,11 @@ def draw_blocks(inputs: Files, outputs: Files, values: Values, resources: Resour
 DRAW_BLOCKS = Job(
     run=draw_blocks,
     values=lambda study, names: {
+        **values_of_blocks(study, names),
         "study": describing.title(study),
-        "model": names["model"],
         "label": study.models[names["model"]].label,
     },
+    takes=Takes(torch=True),
 )
 
 

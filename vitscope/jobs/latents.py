@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
+from vitscope.files.pairs import by_prefix
 from vitscope.jobs.job import Files, Job, Names, Request, Resources, Study, Takes, Values
 from vitscope.jobs.networks import with_network
 from vitscope.measures.measure import Work
@@ -29,8 +30,11 @@ def _values_of_shard(study: Study, names: Names) -> Values:
 
 
 def _images_of_shard(request: Request) -> int:
-    size, part = request.study.analysis.shard_size, int(request.names["part"])
-    return min(size, request.study.images(request.names["model"]) - part * size)
+    """Return the images of a shard; without a part, of all shards of one model or a pair."""
+    study, names = request.study, request.names
+    images = sum(map(study.images, by_prefix(names["model"]).values()))
+    size = study.analysis.shard_size
+    return min(size, images - int(names["part"]) * size) if "part" in names else images
 
 
 def work_of_shard(request: Request, holds: int = 0) -> Work:
@@ -39,7 +43,7 @@ def work_of_shard(request: Request, holds: int = 0) -> Work:
 
 
 def latents_bytes(request: Request) -> int:
-    """Return the bytes of the latents of a shard."""
+    """Return the bytes of the latents of a shard, or of all."""
     if request.network is None:
         raise ValueError("the bytes of latents are known by the block table")
     dtype = request.study.analysis.latents_dtype

@@ -59,17 +59,11 @@ def _passes_of_measure(request: Request) -> Work | None:
     return case.measure.work(case.study, case.model, case.part, request.images, points)
 
 
-def _seconds_of_latents(request: Request) -> float:
-    rate = case_of(request.study, request.names).measure.seconds_per_gb
-    return rate * latents_bytes(request) / 1e9 if request.network else 0
-
-
 def _takes_of_measure(study: Study, names: Names) -> Takes:
     need = registry.of(study).declared(names["measure"]).need
     return Takes(
         torch=need.torch,
         work=_passes_of_measure if need.runs else None,
-        seconds=_seconds_of_latents if "latents" in need.inputs else None,
         loads=need.loads,
     )
 
@@ -226,7 +220,7 @@ MEASURE_PASS = Job(
 )
 
 
-# Merge parts to a table
+# Merge parts to a table, measured before or, where latents are kept, now
 
 
 def measure_of_parts(measure: Measure) -> Measure:
@@ -237,16 +231,37 @@ def measure_of_parts(measure: Measure) -> Measure:
 def _values_of_merge(study: Study, names: Names) -> Values:
     measures = registry.of(study)
     measure = measures.declared(names["measure"])
-    measured = measure_of_parts(measure).name
+    measured, models = measure_of_parts(measure), by_prefix(names["model"])
     merging = measures.merging(measure.name)
+    # Shards of latents that are kept are measured by the job that merges them.
+    shards = {
+        prefix: _values_of_measure(study, {"measure": measured.name, "model": model})
+        for prefix, model in models.items()
+        if measured.needs == "latents"
+    }
+    modules = sum((shard["modules"] for shard in shards.values()), [merging] if merging else [])
     return {
-        "models": by_prefix(names["model"]),
+        "models": models,
         "settings": measure.merging(study, names["model"]),
         "columns": measures.columns_of(measure.name),
-        "measured": measured,
-        "part_columns": measures.part_columns_of(measured),
-        "modules": [merging] if merging else [],
+        "measured": measured.name,
+        "part_columns": measures.part_columns_of(measured.name),
+        "merge": merging,
+        "shards": shards,
+        "shard_size": study.analysis.shard_size,
+        "modules": modules,
     }
+
+
+def _takes_of_merge(study: Study, names: Names) -> Takes:
+    measured = measure_of_parts(registry.of(study).declared(names["measure"]))
+    # Where it depends on their size whether latents are kept, measuring them takes no time.
+    kept = study.analysis.keep_latents is True and measured.needs == "latents"
+
+    def seconds(request: Request) -> float:
+        return measured.seconds_per_gb * latents_bytes(request) / 1e9 if request.network else 0
+
+    return Takes(seconds=seconds) if kept else Takes()
 
 
 def merge_parts(inputs: Files, outputs: Files, values: Values, resources: Resources) -> None:
@@ -256,15 +271,14 @@ def merge_parts(inputs: Files, outputs: Files, values: Values, resources: Resour
     """
     import pandas as pd
 
-    from vitscope.files.tables import OF, Table, add_warnings, check_of, read_part, read_warnings
+    from vitscope.files.tables import OF, Table, add_warnings, check_of, read_warnings
     from vitscope.measures.given import Parts
     from vitscope.networks.finding.cut_points import BLOCKS, CUT_POINT
 
-    columns, origin = Table(**values["part_columns"]), dict[str, str]()
+    origin = dict[str, str]()
 
     def read(prefix: str, model: str) -> Iterator[pd.DataFrame]:
-        for path in inputs[f"{prefix}parts"]:
-            table, facts = read_part(columns, path, values["measured"])
+        for path, table, facts in _parts(inputs, values, resources, prefix):
             check_of(path, facts.get(OF), model)
             # Parts may come from several snapshots, and each says from which.
             origin.update({f"{prefix}{key}": value for key, value in facts.items()})
@@ -277,8 +291,8 @@ def merge_parts(inputs: Files, outputs: Files, values: Values, resources: Resour
         for name in cut_points.get("model", pd.Series()).unique():
             check_of(str(blocks), name, model)
         measured.append(Parts(model, read(prefix, model), cut_points))
-    if values["modules"]:
-        (merge,) = map(resolve_name, values["modules"])
+    if values["merge"]:
+        merge = resolve_name(values["merge"])
         table = call(merge, *measured, values=values["settings"])
     else:
         (parts,) = measured
@@ -288,4 +302,28 @@ def merge_parts(inputs: Files, outputs: Files, values: Values, resources: Resour
     Table(**values["columns"]).write(table, outputs["table"], origin)
 
 
-MERGE = Job(run=merge_parts, values=_values_of_merge)
+def _parts(
+    inputs: Files, values: Values, resources: Resources, prefix: str
+) -> "Iterator[tuple[str, pd.DataFrame, dict[str, str]]]":
+    """Yield the parts of a model, with their files and metadata; shards of latents are measured."""
+    from tempfile import TemporaryDirectory
+
+    from vitscope.files.tables import Table, read_part
+
+    columns, name = Table(**values["part_columns"]), values["measured"]
+    for path in inputs.get(f"{prefix}parts", ()):
+        yield path, *read_part(columns, path, name)
+    with TemporaryDirectory() as folder:
+        part = f"{folder}/part.parquet"
+        for number, path in enumerate(inputs.get(f"{prefix}latents", ())):
+            shard = values["shards"][prefix] | {"first_image": number * values["shard_size"]}
+            measure({"latents": path}, {"part": part}, shard, resources)
+            yield path, *read_part(columns, part, name)
+
+
+MERGE = Job(
+    run=merge_parts,
+    values=_values_of_merge,
+    takes=_takes_of_merge,
+    batches=_batches_of_measure,
+)

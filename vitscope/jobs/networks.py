@@ -1,9 +1,15 @@
 """Jobs of networks: download and convert their weights, list their cut points."""
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from vitscope.jobs.job import Files, Job, Names, Resources, Study, Takes, Values
 from vitscope.networks.building.family import module_of
+
+if TYPE_CHECKING:
+    from torch import nn
+
+    from vitscope.networks.finding.blocks import Blocks
 
 
 def with_network(study: Study, model: str) -> Values:
@@ -44,12 +50,32 @@ FETCH_CHECKPOINT = Job(run=fetch_checkpoint, values=_address_of_checkpoint)
 
 
 def convert_checkpoint(inputs: Files, outputs: Files, values: Values, resources: Resources) -> None:
-    """Convert the checkpoint, or take the weights that the network is built with."""
+    """Write the blocks of a network, its converted weights, or both."""
+    if "blocks" in outputs:
+        from vitscope.networks.finding.cut_points import BLOCKS
+
+        blocks = find_blocks(values, inputs.get("network"))
+        BLOCKS.write(blocks.table, outputs["blocks"], blocks.metadata())
+    if "checkpoint" in outputs:
+        _convert(inputs, Path(outputs["checkpoint"]), values, resources)
+
+
+def find_blocks(values: Values, network: "nn.Module | None" = None) -> "Blocks":
+    """List the cut points of a network, which needs no weights."""
+    from vitscope.networks.building.networks import empty_network
+    from vitscope.networks.finding.blocks import list_blocks
+
+    settings = values["network"]
+    built = empty_network(settings) if network is None else network
+    return list_blocks(values["model"], built, settings, **values["read_at"])
+
+
+def _convert(inputs: Files, target: Path, values: Values, resources: Resources) -> None:
+    """Convert the weights of a file, or take those that the network is built with."""
     from vitscope.networks.checkpoints import weight_sources
     from vitscope.networks.checkpoints.conversion import convert, convert_made
 
-    entry, label = values["checkpoint"], resources.label
-    network, target = values["network"], Path(outputs["checkpoint"])
+    entry, network, label = values["checkpoint"], values["network"], resources.label
     origin = weight_sources.describe_source(entry)
     if "made" in entry:
         convert_made(network, target, label=label, origin=origin)
@@ -67,34 +93,18 @@ def convert_checkpoint(inputs: Files, outputs: Files, values: Values, resources:
     )
 
 
+def values_of_blocks(study: Study, names: Names) -> Values:
+    """Return what a network's cut points depend on."""
+    model = names["model"]
+    read_at = study.models[model].read_at()
+    return {**with_network(study, model), "model": model, "read_at": read_at}
+
+
 CONVERT_CHECKPOINT = Job(
     run=convert_checkpoint,
     values=lambda study, names: {
-        **with_network(study, names["model"]),
+        **values_of_blocks(study, names),
         "checkpoint": checkpoint_entry(study, names),
     },
     takes=Takes(torch=True, loads=("source",)),
-)
-
-
-def write_blocks(inputs: Files, outputs: Files, values: Values, resources: Resources) -> None:
-    """List the cut points of the network, which needs no weights."""
-    from vitscope.networks.building.networks import empty_network
-    from vitscope.networks.finding.blocks import list_blocks
-    from vitscope.networks.finding.cut_points import BLOCKS
-
-    settings = values["network"]
-    network = inputs["network"] if "network" in inputs else empty_network(settings)
-    blocks = list_blocks(values["model"], network, settings, **values["read_at"])
-    BLOCKS.write(blocks.table, outputs["blocks"], blocks.metadata())
-
-
-LIST_BLOCKS = Job(
-    run=write_blocks,
-    values=lambda study, names: {
-        **with_network(study, names["model"]),
-        "model": names["model"],
-        "read_at": study.models[names["model"]].read_at(),
-    },
-    takes=Takes(torch=True),
 )

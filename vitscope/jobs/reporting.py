@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from vitscope.jobs import describing
-from vitscope.jobs.job import Files, Job, Names, Resources, Study, Values
+from vitscope.jobs.job import Files, Job, Resources, Study, Values
 from vitscope.measures import registry
 from vitscope.package_data import ROOT
 
@@ -47,7 +47,7 @@ RECORD_RUN = Job(
 )
 
 
-def _values_of_introduction(study: Study, names: Names) -> Values:
+def values_of_introduction(study: Study) -> Values:
     data = sorted({study.models[name].data for name in study.models_of()})
     return {
         "study": describing.title(study),
@@ -75,9 +75,6 @@ def introduce_study(inputs: Files, outputs: Files, values: Values, resources: Re
     ]
     pictures = _draw_networks(_networks_alike(blocks, values["labels"]), inputs["style"])
     write_text(outputs["page"], as_fragment(values["study"], paragraphs, pictures))
-
-
-INTRODUCE_STUDY = Job(run=introduce_study, values=_values_of_introduction)
 
 
 def _networks_alike(blocks: "pd.DataFrame", labels: Mapping[str, str]) -> "dict[str, pd.DataFrame]":

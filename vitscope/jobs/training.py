@@ -2,12 +2,13 @@
 
 import json
 import os
+from contextlib import suppress
 from dataclasses import asdict, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from vitscope.buildup import rule
-from vitscope.errors import unknown
+from vitscope.errors import VitscopeError, unknown
 from vitscope.jobs.job import Files, Job, Names, Request, Resources, Study, Takes, Values
 from vitscope.jobs.networks import with_network
 from vitscope.measures import registry
@@ -186,16 +187,6 @@ def _recipe_of_model(study: Study, model: str) -> Values:
     return asdict(study.recipe(model))
 
 
-def first_with_same_images(study: Study, model: str) -> str:
-    """Return the model whose drawn images this one shares: the first that they fit."""
-
-    def fitting(name: str) -> tuple[Any, ...]:
-        entry, seen = study.models[name], images_seen(study, name)
-        return entry.data, entry.mean, entry.std, *seen.values()
-
-    return next(name for name in study.models if fitting(name) == fitting(model))
-
-
 def _shared_augmentation(study: Study, model: str) -> Values:
     own = augmentation(study, model)
     shared = asdict(study.training) if study.training and study.loss is None else own
@@ -219,6 +210,20 @@ def _values_of_augmented(study: Study, names: Names) -> Values:
         "recipe": recipe_of(study, names["model"]),
         "drawing": {"images": images, "seed": seed, "clean": study.clean},
     }
+
+
+def first_with_same_images(study: Study, names: Names) -> str:
+    """Return the model whose drawn images this one shares: the first for which they are the same.
+
+    What cannot be trained shares none.
+    """
+    data, drawn = study.models[names["model"]].data, _values_of_augmented(study, names)
+    for name in study.models:
+        if study.models[name].data == data:
+            with suppress(VitscopeError):
+                if _values_of_augmented(study, {**names, "model": name}) == drawn:
+                    return name
+    raise AssertionError("a model shares at least its own images")
 
 
 def _seconds_to_augment(request: Request) -> float:

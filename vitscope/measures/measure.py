@@ -396,10 +396,12 @@ class Measure:
         images: int | None = _read_section(study, self.predictions_of or self._section).images
         return images
 
-    def corrupted(self, study: "Study") -> Given:
-        """Return which corrupted images exist, for a measure of them."""
+    def corrupted(self, study: "Study", part: int) -> Given:
+        """Return which corrupted images exist for a part, for a measure of them."""
         settings = self.read_settings(study)
-        return {"images": settings.images, "severities": settings.severities}
+        corruptions = self.arguments(Case(self, study, "", part))["corruptions"]
+        wanted = {"images": settings.images, "severities": settings.severities}
+        return wanted | {"corruptions": corruptions}
 
     def drawn_alike(self, study: "Study") -> int:
         """Return how many images are augmented alike for all models, for a measure of them."""

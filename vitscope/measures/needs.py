@@ -23,7 +23,6 @@ OF_CASE: "dict[str, Callable[[Case], Any]]" = {
     "snapshots": lambda case: _snapshots_to_read(case.study.models[case.model]),
     "dataset": lambda case: case.study.models[case.model].data,
     "split": lambda case: case.measure.split(case.study),
-    "corruptions": lambda case: case.measure.arguments(case)["corruptions"],
     "alike": lambda case: "yes",
     "network": lambda case: case.study.network(case.model),
     "device": lambda case: case.study.device,
@@ -42,12 +41,14 @@ class Made:
     """Describes an input of a measure that a job makes.
 
     `about` are the wildcards of the job, taken from the case. With `each`, the input is a list: one
-    for each of several things, such as the snapshots of a training.
+    for each of several things, such as the snapshots of a training. It is the first output of the
+    job, unless `output` names another.
     """
 
     job: str
     about: tuple[str, ...] = ("model",)
     each: str = ""
+    output: str = ""
 
     def names(self, case: "Case") -> About | list[About]:
         """Return the wildcards of the job; with `each`, a list of them."""
@@ -66,14 +67,15 @@ class Named:
 
 Input = Made | Named
 
-CHECKPOINT, BLOCKS = Made("convert_checkpoint"), Made("list_blocks")
+CHECKPOINT = Made("convert_checkpoint")
+BLOCKS = Made("convert_checkpoint", output="blocks")
 IMAGES = Made("build_split", ("dataset", "split"))
-PREDICTIONS = Made("predict", ("model", "split"))
+PREDICTIONS = Made("predict", ("model", "split"), output="predictions")
 # What else a measure may read, by the names in its `reads`.
 READABLE = {
     "blocks": BLOCKS,
     "predictions": PREDICTIONS,
-    "corrupted": Made("corrupt_images", ("dataset",), each="corruption"),
+    "corrupted": Made("corrupt_images", ("dataset", "part")),
     "alike": Made("augment_images", ("model", "alike")),
 }
 

@@ -120,7 +120,7 @@ def _cost(
     request = _request(job, study, planned.names)
     takes, model = job.takes_of(request), request.names.get("model")
     # The size of latents depends on the network, too.
-    if model and (takes.work or "part" in planned.names):
+    if model in study.models and (takes.work or takes.seconds or takes.writes):
         request = replace(request, network=costs.count_network(study, model))
     doing = costs.work(job, request)
     found, source = known, "earlier runs"

@@ -59,8 +59,7 @@ def bar(network: nn.Module, what: str, total: float | None) -> Iterator[None]:
             hook.remove()
 
 
-# Jobs that make tables, and the images that all models of a study share.
-TABLES = {"list_blocks": "blocks", "predict": "predictions"}
+# The images that all models of a study share.
 ALIKE = READABLE["alike"]
 # A folder whose files are in memory, if the system has it; and how many bytes may go there.
 IN_MEMORY, MOST_IN_MEMORY = Path("/dev/shm"), 1 << 30
@@ -91,7 +90,7 @@ class Maker:
         if not path.is_file():
             if table == "blocks":
                 with self._lent() as network:
-                    self._run("list_blocks", {"network": network}, {"blocks": str(path)})
+                    self._run("convert_checkpoint", {"network": network}, {"blocks": str(path)})
             elif table == "predictions":
                 self._predict(path)
             elif registry.declared(table).in_parts:
@@ -223,7 +222,9 @@ class Maker:
                 case = case_of(self.study, names)
                 with _scratch() as own:
                     inputs = {
-                        name: self._made(made.job, made.names(case), own if made.each else shared)
+                        name: self._made(
+                            made, made.names(case), own if "part" in made.about else shared
+                        )
                         for name, made in measure.inputs.items()
                         if isinstance(made, Made)
                     }
@@ -231,18 +232,18 @@ class Maker:
                     with self._running(measure.name, total) if runs else self._lent():
                         self._run("measure", inputs, {"table": path}, names)
 
-    def _made(self, job: str, names: Names | Sequence[Names], folder: Path) -> Any:
+    def _made(self, made: Made, names: Names | Sequence[Names], folder: Path) -> Any:
         """Return what a job makes, and make it if needed; for several `names`, return a list."""
         if not isinstance(names, Mapping):
-            return [self._made(job, each, folder) for each in names]
+            return [self._made(made, each, folder) for each in names]
+        if made.output:
+            return self.make(made.output)
         here = {"convert_checkpoint": self._network, "build_split": self.images}
-        if job in here:
-            return here[job]
-        if job in TABLES:
-            return self.make(TABLES[job])
-        path = folder / f"{'-'.join([job, *names.values()])}.safetensors"
-        if not path.is_file():
-            self._run(job, {"images": self.images}, {"images": path}, names)
+        if made.job in here:
+            return here[made.job]
+        path = folder / f"{'-'.join([made.job, *names.values()])}.safetensors"
+        if not path.exists():
+            self._run(made.job, {"images": self.images}, {"images": path}, names)
         return path
 
     def latents(self) -> Iterator[tuple[int, Path]]:

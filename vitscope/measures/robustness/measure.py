@@ -95,8 +95,8 @@ class RobustnessSettings:
     )
     corruptions_per_job: int = setting(
         1,
-        "How many corruptions one job measures; results do not depend on it. One per job runs "
-        "them in parallel on a cluster, but with small models most of a job is its start.",
+        "How many corruptions a job makes or measures; results do not depend on it. One per job "
+        "runs them in parallel on a cluster, but with small models most of a job is its start.",
         minimum=1,
     )
     alexnet: Literal["source", WithAlexNet] = setting(
