@@ -239,9 +239,10 @@ _OTHER_LOOKS = (
     Look("#3d5a80", ">", 1.15),
 )
 
-# What tells models of one look from each other: a sequence of so many shades, from a share of black
-# (below 0) to one of white, and the dashes. None of these is dotted: published curves are.
-_MOST_SHADES, _DARKEST, _LIGHTEST = 6, -0.6, 0.6
+# What tells models of one look from each other: a sequence of so many shades, over so much of the
+# way from black to white, where a dark colour only gets lighter; and the dashes. None of these is
+# dotted: published curves are.
+_MOST_SHADES, _RANGE, _DARK = 6, 0.85, 0.3
 _DASHES: tuple[Any, ...] = (
     "-",
     (0, (4, 1.4)),
@@ -262,10 +263,15 @@ def look_of(member: Member) -> Look:
 
 
 def _variant(look: Look, nth: int, count: int) -> Look:
-    """Return the look of the nth of `count` models; two or three begin with the look as it is."""
+    """Return the look of the nth of `count` models; two or three begin with the look as it is.
+
+    A share below 0 is of black, one above of white.
+    """
     # Where the shades begin again, they go with other dashes and markers than before.
     turn, count = nth + nth // _MOST_SHADES, min(count, _MOST_SHADES)
-    shares = np.linspace(0 if count <= 3 else _DARKEST, _LIGHTEST if count > 1 else 0, count)
+    light = float(np.mean(to_rgb(look.color)))
+    darkest = 0 if count <= 3 or light < _DARK else -_RANGE * light
+    shares = np.linspace(darkest, _RANGE * (1 - light) if count > 1 else 0, count)
     share = float(shares[nth % count])
     red, green, blue = (part + abs(share) * ((share > 0) - part) for part in to_rgb(look.color))
     return replace(

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 
 from vitscope.files.pairs import by_prefix, split_prefix
 from vitscope.jobs import describing
-from vitscope.jobs.claims import traits_of
 from vitscope.jobs.job import Files, Job, Names, Resources, Study, Takes, Values
 from vitscope.jobs.networks import find_blocks, values_of_blocks
 from vitscope.jobs.tables import columns_of
@@ -263,7 +262,6 @@ def _values_of_page(study: Study, names: Names) -> Values:
     return {
         "study": describing.title(study),
         "member": describing.member(study, names["model"]),
-        "traits": traits_of(study, names["model"]),
         "kinds": {
             name: {
                 "tables": {table: columns_of(study, table) for table in kind.tables},
@@ -298,8 +296,7 @@ def draw_network(inputs: Files, outputs: Files, values: Values, resources: Resou
         if kind["claims"]:
             evidence = resolve_name(kind["claims"])
             whole = tables | {"blocks": blocks}
-            traits = {member.model: values["traits"]}
-            counted.append(count_claims(drawn, evidence, whole, [member.model], {}, traits))
+            counted.append(count_claims(drawn, evidence, whole, [member.model], {}, {}))
     claims = add_recipes(joined(CLAIMS, counted), {})
     with style(inputs["style"]):
         figure = plot(member.label, blocks, panels, claims)

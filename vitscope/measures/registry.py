@@ -22,7 +22,6 @@ from vitscope.errors import VitscopeError, nearest
 from vitscope.measures.folders import GROUP, Installed, declare, measures_in, read_installed
 from vitscope.measures.legends import LEGENDS
 from vitscope.measures.measure import FigureKind, Given, Measure
-from vitscope.settings.keys import Analysis
 from vitscope.settings.section import schema_of
 
 if TYPE_CHECKING:
@@ -52,7 +51,9 @@ def _taken() -> set[str]:
     """Return the names that a measure of a package and its kinds of figures cannot have."""
     measures = [declare(package, name) for name, package in _built_in().items()]
     kinds = {kind for measure in measures for kind in measure.figures}
-    return {*_built_in(), *kinds, *TAKEN, *schema_of(Analysis)["properties"]}
+    # By name, not to make every job depend on the keys of a study.
+    analysis = resolve_name("vitscope.settings.keys:Analysis")
+    return {*_built_in(), *kinds, *TAKEN, *schema_of(analysis)["properties"]}
 
 
 @cache
