@@ -436,6 +436,6 @@ def all_of(study, folder):
         *collect("{folder}/{video}.webp", folder=folder, video=sorted(STUDIES[study].videos)),
         *paths_of(rules.tabulate.output.table, study=study, table=STUDIES[study].tables()),
         *paths_of(rules.count_claims.output.claims, study=study),
-        *collect(rules.draw_overview.output.pdf, study={study} & STUDIES_WITH_OVERVIEW),
+        *paths_of(rules.draw_overview.output.pdf, study=sorted({study} & STUDIES_WITH_OVERVIEW)),
         *paths_of(rules.record_run.output.record, study=study),
     ]

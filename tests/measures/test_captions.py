@@ -33,9 +33,9 @@ def rendered(name: str, **snakemake: object) -> str:
 
 
 WORDS = {
-    "#0072b2": "blue",
-    "#009e73": "green",
-    "#d55e00": "vermilion",
+    "#5e3c99": "purple",
+    "#b35806": "brown",
+    "#a6a600": "olive",
     "#c9a227": "ochre",
     "#7f7f7f": "gray",
 }

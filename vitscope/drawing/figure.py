@@ -100,16 +100,18 @@ def how_many(table: "pd.DataFrame", members: Sequence[Member]) -> str:
         # A bin of confidence has some of the images.
         counts = of_model.sum() if "bin" in rows else of_model.max()
         of_each = " each" if "batch" in rows else ""
-        said.append(_counted(counts, "image", "images") + of_each)
-    return ", ".join(said)
+        said.append(_counted(counts, "image", "images", of_each))
+    return ", ".join(filter(None, said))
 
 
-def _counted(counts: "pd.Series", one: str, many: str) -> str:
-    """Return a number or a range of numbers of something."""
-    low, high = int(counts.min()), int(counts.max())
-    if low == high:
-        return f"{low:,} {one if low == 1 else many}"
-    return f"{low:,} to {high:,} {many}"
+def _counted(counts: "pd.Series", one: str, many: str, after: str = "") -> str:
+    """Return a number or a range of numbers of something; nothing if none is known."""
+    known = counts.dropna().astype(int)
+    if known.empty:
+        return ""
+    low, high = known.min(), known.max()
+    number = f"{low:,}" if low == high else f"{low:,} to {high:,}"
+    return f"{number} {one if high == 1 else many}{after}"
 
 
 def _check_rows(name: str, table: "pd.DataFrame", members: Sequence[Member]) -> None:

@@ -233,11 +233,12 @@ def _values_of_merge(study: Study, names: Names) -> Values:
     measure = measures.declared(names["measure"])
     measured, models = measure_of_parts(measure), by_prefix(names["model"])
     merging = measures.merging(measure.name)
-    # Shards of latents that are kept are measured by the job that merges them.
+    # Shards of latents that are kept are measured by the job that merges them. In a notebook, the
+    # second network of a pair is of another study, and has its parts.
     shards = {
         prefix: _values_of_measure(study, {"measure": measured.name, "model": model})
         for prefix, model in models.items()
-        if measured.needs == "latents"
+        if measured.needs == "latents" and model in study.models
     }
     modules = sum((shard["modules"] for shard in shards.values()), [merging] if merging else [])
     return {
