@@ -116,6 +116,8 @@ use rule merge as measure_shard with:
         "<benchmarks>/{study}/{measure}/{model}/{part}.tsv"
     wildcard_constraints:
         measure=measures_that(needs="latents", in_parts=True, of_latents=True),
+    resources:
+        **requests_of("measure"),
     params:
         **of_job("measure"),
     message:

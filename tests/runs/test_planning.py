@@ -118,9 +118,8 @@ def test_the_bytes_are_those_of_the_files(finished: Workflow) -> None:
 def test_examples_of_the_slurm_profile_are_accepted(fresh: Workflow) -> None:
     profile = fresh.root / "profiles" / "slurm" / "profile.yaml"
     example = re.compile(r"^( *)# ( *[\w-]+:( .*)?)$", re.MULTILINE)
-    assert len(example.findall(profile.read_text(encoding="utf-8"))) >= 11
+    assert len(example.findall(profile.read_text(encoding="utf-8"))) == 10
     with edited(profile, lambda text: example.sub(r"\1\2", text)):
-        # Values that rules of a group do not share would end even a dry run.
         plan = fresh.make("-n", "--workflow-profile", "profiles/slurm", WHOLE)
     assert "measure_pass" in plan
 

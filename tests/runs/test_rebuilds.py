@@ -99,7 +99,7 @@ def test_an_edit_of_the_work_of_a_job(finished: Workflow, work: str) -> None:
 
 def test_a_block_table_that_is_made_again(finished: Workflow) -> None:
     """With it, all that it says the memory and time of: predictions and losses too."""
-    with edited(finished.root / "vitscope/jobs/networks.py", in_work("find_blocks")):
+    with edited(finished.root / "vitscope/jobs/networks.py", in_work("convert_checkpoint")):
         table, loss = f"results/{TINY}/tables/reliability.parquet", "landscape/vit.parquet"
         assert planned(finished, table, f"results/{TINY}/{loss}") == {
             "convert_checkpoint": 1,
