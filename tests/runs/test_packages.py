@@ -46,13 +46,7 @@ SIZES = Measure(
     needs="latents",
     table=Table("sizes", mean_columns("size", "mean size of values")),
     part=Table("sizes_per_image", per_image_columns("size", "mean size of values")),
-    figures={
-        "size_by_depth": FigureKind(
-            drawn_by="by_depth",
-            values={"value": "size", "label": "Size", "from_zero": True},
-            options=ByDepth,
-        )
-    },
+    figures={"size_by_depth": FigureKind(options=ByDepth)},
     settings=Settings,
     arguments=own_settings,
     merge=mean_over_images("size"),
@@ -77,6 +71,12 @@ import numpy as np
 def power_mean(maps, power):
     return (np.abs(maps) ** power).mean(axis=(1, 2, 3)) ** (1 / power)
 """
+FIGURE_BY_DEPTH = """
+from vitscope.drawing.axes import begin_at_zero
+from vitscope.drawing.charts import Chart, Rows, Steps
+
+plot_size_by_depth = Chart(Rows("Size", Steps("size"), scale=begin_at_zero))
+"""
 CLAIMS = """
 from vitscope.claims.claim import Claim, Evidence, every_model, in_order
 from vitscope.claims.statistics import grows_with_depth
@@ -91,6 +91,7 @@ FILES = {
     "measure.py": MEASURE,
     "compute.py": COMPUTE,
     "helper.py": HELPER,
+    "figure.py": FIGURE_BY_DEPTH,
     "claims.py": CLAIMS,
     "caption_size_by_depth.rst": "**Sizes of values.**\nMeans.\n",
 }
