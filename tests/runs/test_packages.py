@@ -199,7 +199,7 @@ def test_an_edit_of_a_package_reruns_what_it_measures_and_draws(workflow: Workfl
         assert "measure_model" not in plan()
     # A module that the package imports from another of its own.
     with edited(sizes / "helper.py", lambda text: text.replace("(1 / power)", "(2 / power)")):
-        assert plan()["merge"] == 1
+        assert plan()["measure_latents"] == 1
         assert "measure_model" not in plan()
     assert plan().keys() <= {"all_of_study"}
 
