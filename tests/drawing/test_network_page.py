@@ -5,7 +5,8 @@ import pytest
 
 import vitscope
 from vitscope.drawing.looks import VERDICT_LOOKS
-from vitscope.jobs.figures import OF_ANY, kinds_of_page
+from vitscope.jobs.figures import KINDS_OF_PAGE, kinds_of_page
+from vitscope.measures.registry import kinds
 from vitscope.studies.loading import BUNDLED_STUDIES, load_study
 
 
@@ -61,7 +62,7 @@ def test_verdicts_are_those_of_the_claims(scope, page):
         said = f"{row['statement']} ({row['measured_count']:.0f} of {row['measured_total']:.0f})"
         assert said in texts
     marks = {f"{look.mark} " for look in VERDICT_LOOKS.values()}
-    known = scope.counted(*OF_ANY, "lesion", "skip_ratio", "attention_distance", "mean_token")
+    known = scope.counted(*KINDS_OF_PAGE)
     assert sum(text in marks for text in texts) >= known["holds"].notna().sum()
 
 
@@ -81,5 +82,15 @@ def test_a_network_without_a_classifier_has_a_page():
 
 def test_a_page_has_what_the_study_shows_of_the_network():
     mini = load_study(BUNDLED_STUDIES / "mini.yaml")
-    assert kinds_of_page(mini, "cnn") == [*OF_ANY]
+    assert kinds_of_page(mini, "cnn") == []
+    assert kinds_of_page(mini, "vit_global") == ["feature_variance"]
     assert {"lesion", "mean_token", "attention_distance"} <= {*kinds_of_page(mini, "swin")}
+
+
+@pytest.mark.parametrize("name", ["mini", "cifar100", "paper", "probing"])
+def test_a_page_asks_for_nothing_that_no_figure_measures(name):
+    study = load_study(BUNDLED_STUDIES / f"{name}.yaml")
+    for model in study.own_models:
+        for kind in kinds_of_page(study, model):
+            for table in kinds()[kind].tables:
+                assert table == "blocks" or model in study.models_of(table), (model, kind)

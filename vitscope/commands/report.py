@@ -35,19 +35,11 @@ def run(arguments: Namespace) -> None:
 
 
 def _pages(asked: Asked) -> list[str]:
-    """Return the pages of the networks whose feature maps a figure of the study shows."""
-    from vitscope.measures import registry
+    """Return the pages of the networks of which there is something to show."""
+    from vitscope.jobs.figures import kinds_of_page
     from vitscope.studies.loading import find_studies
 
     studies = find_studies(asked.settings, "config/config.yaml")
     study = studies[asked.study or studies.default]
-    measures = registry.of(study)
-    shown = {
-        model: None
-        for figure in study.figures.values()
-        if measures.declared(figure.measure).needs == "latents"
-        for model in figure.models
-        if model in study.own_models
-    }
-    folder = f"{asked.folders['figures']}/{study.name}"
-    return [f"{folder}/network_{model}.svg" for model in shown]
+    shown = [model for model in study.own_models if kinds_of_page(study, model)]
+    return [f"{asked.folders['figures']}/{study.name}/network_{model}.svg" for model in shown]

@@ -242,18 +242,22 @@ def _sketch_of(name: str, values: Values, inputs: Files) -> "Shown":
 DRAW_OVERVIEW = Job(run=draw_overview, values=_values_of_overview)
 
 
-# The kinds of figures on the page of a network: those that any network has, and others that are
-# there if a figure of the study shows the network so.
-OF_ANY = ("feature_variance", "spatial_share", "fourier_depth")
-OF_SOME = ("lesion", "skip_ratio", "attention_distance", "mean_token", "effective_rank")
+# The kinds of figures on the page of a network, where they are measured.
+KINDS_OF_PAGE = (
+    *("feature_variance", "spatial_share", "fourier_depth", "lesion", "skip_ratio"),
+    *("attention_distance", "mean_token", "effective_rank"),
+)
 
 
 def kinds_of_page(study: Study, model: str) -> list[str]:
-    """Return the kinds of figures on the page of a network."""
+    """Return the kinds of figures on the page of a network: what figures of the study measure.
+
+    Nothing else can be measured of it: only figures say what a pass measures.
+    """
     shown = [each for each in study.figures.values() if model in each.models]
     measured = {measure for figure in shown for measure in figure.measures}
     kinds = registry.of(study).kinds()
-    return [*OF_ANY, *(kind for kind in OF_SOME if kinds[kind].measure in measured)]
+    return [kind for kind in KINDS_OF_PAGE if kinds[kind].measure in measured]
 
 
 def _values_of_page(study: Study, names: Names) -> Values:

@@ -112,10 +112,10 @@ class Tables:
         """Draw a page of the first network: its blocks, what is measured by depth, and verdicts."""
         from vitscope.drawing.network_page import plot
         from vitscope.drawing.saving import style
-        from vitscope.jobs.figures import OF_ANY, OF_SOME
+        from vitscope.jobs.figures import KINDS_OF_PAGE
 
         there, member = self.kinds(), self.members[0]
-        kinds = [kind for kind in (*OF_ANY, *OF_SOME) if kind in there]
+        kinds = [kind for kind in KINDS_OF_PAGE if kind in there]
         blocks, claims = self.table("blocks"), self.counted(*kinds)
         draw = [partial(self._draw_first, kind) for kind in kinds]
         of_first = claims["model"] == member.model
