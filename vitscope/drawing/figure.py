@@ -40,6 +40,11 @@ def literal(text: str) -> str:
     return text.replace("$", r"\$")
 
 
+def as_shown(member: Mapping[str, Any]) -> Member:
+    """Return a member of a figure, whose label is shown as it is."""
+    return Member(**{**member, "label": literal(member["label"])})
+
+
 def rows_of(
     table: "pd.DataFrame", model: str, order: Sequence[str] = (), snapshot: str = ""
 ) -> "pd.DataFrame":

@@ -13,23 +13,24 @@ from matplotlib.patches import Patch
 from vitscope.drawing.legends import Legend
 from vitscope.drawing.looks import GRAY, KIND_COLORS, KIND_EDGE, VERDICT_LOOKS
 from vitscope.drawing.network import LABELS, kinds_of
-from vitscope.drawing.panels import drawing_in
-from vitscope.drawing.verdicts import LINE, Mark, flow, write
+from vitscope.drawing.verdicts import Mark, Said, height_of, write_claims
 
-# Inches: the page, the strip of blocks, a panel, labels at the edges, between claims.
-_WIDTH, _STRIP, _PANEL, _EDGES, _BETWEEN = 5.5, 0.16, 0.95, 0.7, 0.02
-# Claims stand in two columns of so many letters; letters of a label in a line, and their points.
-_COLUMNS, _LETTERS, _LETTERS_OF_LABEL, _SMALL = 2, 50, 16, 6.5
+# Inches: the page, the strip of blocks, a panel, labels at the edges, and from the edge of panels
+# to the claims, which stand in two columns.
+_WIDTH, _STRIP, _PANEL, _EDGES, _LEFT = 5.5, 0.16, 0.95, 0.7, -0.4
+# Letters of a claim in a line, and of a label; points of labels.
+_LETTERS, _LETTERS_OF_LABEL, _SMALL = 50, 16, 6.5
 
-# Draws a kind of figure of the network.
-Draw = Callable[[], Any]
+# Draws a kind of figure of the network in axes.
+Draw = Callable[[Axes], object]
 
 
 def plot(label: str, blocks: pd.DataFrame, panels: Sequence[Draw], claims: pd.DataFrame) -> Figure:
     """Draw the strip of the blocks, a panel for each kind of figure, and the verdicts."""
-    lines = [LINE * len(each) + _BETWEEN for _, each in _verdicts(claims)]
-    text = max(sum(lines) / _COLUMNS + 2 * LINE, LINE)
-    rows = [_STRIP, *[_PANEL] * len(panels), text]
+    found = _verdicts(claims)
+    half = -(-len(found) // 2)
+    columns = found[:half], found[half:]
+    rows = [_STRIP, *[_PANEL] * len(panels), max(map(height_of, columns))]
     figure = Figure(figsize=(_WIDTH, sum(rows) + _EDGES))
     strip, *below, verdicts = figure.subplots(len(rows), 1, height_ratios=rows)
     points = blocks.sort_values("index", ignore_index=True)
@@ -37,22 +38,22 @@ def plot(label: str, blocks: pd.DataFrame, panels: Sequence[Draw], claims: pd.Da
     _draw_strip(strip, points, legend)
     strip.set_title(label)
     for axes, draw in zip(below, panels, strict=True):
-        with drawing_in(axes):
-            draw()
+        draw(axes)
         axes.set_title("")
         axes.set_ylabel(fill(axes.get_ylabel(), _LETTERS_OF_LABEL), fontsize=_SMALL)
         axes.sharex(strip)
         if axes is not below[-1]:
             axes.set_xlabel("")
             axes.tick_params(labelbottom=False)
-        if found := axes.get_legend():
-            for text, handle in zip(found.get_texts(), found.legend_handles, strict=True):
+        if own := axes.get_legend():
+            for text, handle in zip(own.get_texts(), own.legend_handles, strict=True):
                 legend.add(text.get_text(), handle)
-            found.remove()
+            own.remove()
     figure.align_ylabels()
     legend.draw(figure)
     verdicts.set_axis_off()
-    _write_verdicts(verdicts, claims)
+    for side, column in enumerate(columns):
+        write_claims(verdicts, column, _LEFT + side * _WIDTH / 2)
     return figure
 
 
@@ -68,10 +69,10 @@ def _draw_strip(axes: Axes, points: pd.DataFrame, legend: Legend) -> None:
     axes.set_ylabel("blocks", rotation=0, ha="right", va="center", color=GRAY)
 
 
-def _verdicts(claims: pd.DataFrame) -> list[tuple[Mapping[Any, Any], list[str]]]:
+def _verdicts(claims: pd.DataFrame) -> list[Said]:
     known = claims[claims["holds"].isin([*VERDICT_LOOKS])]
     return [
-        (row, wrap(f"{row['statement']}{_counted(row)}", _LETTERS))
+        ([Mark(row["holds"], "")], wrap(f"{row['statement']}{_counted(row)}", _LETTERS))
         for row in known.to_dict("records")
     ]
 
@@ -81,16 +82,3 @@ def _counted(row: Mapping[Any, Any]) -> str:
     if pd.isna(row["measured_total"]):
         return ""
     return f" ({row['measured_count']:.0f} of {row['measured_total']:.0f})"
-
-
-def _write_verdicts(axes: Axes, claims: pd.DataFrame) -> None:
-    found = _verdicts(claims)
-    each = -(-len(found) // _COLUMNS)
-    for column in range(_COLUMNS):
-        left, below = column * _WIDTH / _COLUMNS - 0.4, LINE
-        for row, lines in found[column * each : (column + 1) * each]:
-            flow(axes, [Mark(row["holds"], "")], below, left)
-            write(axes, left + 0.14, below, "\n".join(lines))
-            below += LINE * len(lines) + _BETWEEN
-    for text in axes.texts:
-        text.set_in_layout(False)

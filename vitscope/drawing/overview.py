@@ -15,17 +15,17 @@ from vitscope.drawing.axes import ticks
 from vitscope.drawing.figure import Member, rows_of
 from vitscope.drawing.legends import Legend
 from vitscope.drawing.looks import VERDICT_LOOKS, Look, looks_of
-from vitscope.drawing.verdicts import LINE, Mark, flow, write
+from vitscope.drawing.verdicts import Mark, Said, height_of, write_claims
 
 # Draws the points of one model, measured or published.
 Sketch = Callable[[Axes, pd.DataFrame, Look], None]
 
-# Figures side by side; inches of the page, a panel, its labels, the legend, between claims, and
-# from the edge of a panel to its claims.
+# Figures side by side; inches of the page, a panel, its labels, the legend, and from the edge of a
+# panel to its claims.
 _ACROSS = 4
-_WIDTH, _PANEL, _LABELS, _LEGEND, _BETWEEN, _LEFT = 5.5, 0.8, 0.24, 0.3, 0.03, -0.2
-# Points; letters of a claim in a line, as many as a mark takes of it, and inches that it takes.
-_SMALL, _LETTERS, _LETTERS_OF_MARK, _MARK = 6, 28, 4, 0.18
+_WIDTH, _PANEL, _LABELS, _LEGEND, _LEFT = 5.5, 0.8, 0.24, 0.3, -0.2
+# Points; letters of a claim in a line, and as many as a mark takes of it.
+_SMALL, _LETTERS, _LETTERS_OF_MARK = 6, 28, 4
 
 
 class Shown(NamedTuple):
@@ -42,7 +42,7 @@ def plot(figures: Sequence[Shown], claims: pd.DataFrame | None) -> Figure:
     """Draw a column for each figure; `claims` are None where nothing is measured."""
     bands = [figures[at : at + _ACROSS] for at in range(0, len(figures), _ACROSS)]
     said = [[_verdicts(each.name, claims) for each in band] for band in bands]
-    texts = [max(map(_height, band)) for band in said]
+    texts = [max(map(height_of, band)) for band in said]
     panels = 1 + (claims is not None)
     rows = [height for text in texts for height in (*[_PANEL] * panels, text)]
     figure = Figure(figsize=(_WIDTH, sum(rows) + _LABELS * panels * len(bands) + _LEGEND))
@@ -55,7 +55,7 @@ def plot(figures: Sequence[Shown], claims: pd.DataFrame | None) -> Figure:
             _draw(axes, shown, legend, column)
             text = figure.add_subplot(grid[first + panels, column])
             text.set_axis_off()
-            _write(text, verdicts)
+            write_claims(text, verdicts, _LEFT)
     legend.draw(figure)
     return figure
 
@@ -79,12 +79,12 @@ def _draw(panels: Sequence[Axes], shown: Shown, legend: Legend, column: int) -> 
         upper.set_xlabel("")
 
 
-def _verdicts(name: str, claims: pd.DataFrame | None) -> list[tuple[list[Mark], list[str]]]:
+def _verdicts(name: str, claims: pd.DataFrame | None) -> list[Said]:
     """Return the verdicts of a figure on each claim, with how many, and the lines of the claim."""
     if claims is None:
         return []
     of_figure = claims[claims["figure"] == name]
-    found = []
+    found: list[Said] = []
     for statement, rows in of_figure.groupby("statement", sort=False):
         counts = rows["holds"].value_counts()
         marks = [
@@ -94,18 +94,3 @@ def _verdicts(name: str, claims: pd.DataFrame | None) -> list[tuple[list[Mark], 
         ]
         found.append((marks, wrap(str(statement), _LETTERS - _LETTERS_OF_MARK * len(marks))))
     return found
-
-
-def _height(verdicts: list[tuple[list[Mark], list[str]]]) -> float:
-    return LINE + sum(LINE * len(lines) + _BETWEEN for _, lines in verdicts)
-
-
-def _write(axes: Axes, verdicts: list[tuple[list[Mark], list[str]]]) -> None:
-    below = 0.0
-    for marks, lines in verdicts:
-        flow(axes, marks, below, _LEFT, _WIDTH)
-        write(axes, _LEFT + _MARK * len(marks), below, "\n".join(lines))
-        below += LINE * len(lines) + _BETWEEN
-    # Else panels would shrink for the longest line.
-    for text in axes.texts:
-        text.set_in_layout(False)

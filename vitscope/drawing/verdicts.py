@@ -3,7 +3,7 @@
 A model is named in the mark and the colour of its verdict, two models as a pair.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from textwrap import wrap
 from typing import Any, NamedTuple
 
@@ -27,11 +27,19 @@ LINE, _AROUND, _BETWEEN = 0.1, 0.015, 0.06
 _LETTERS, _LETTERS_OF_NAME = 66, 15
 
 
+# Inches that a mark takes of a line, and between claims that have no rows of their own.
+_MARK, _BETWEEN_CLAIMS = 0.18, 0.03
+
+
 class Mark(NamedTuple):
     """A verdict and on what, or a word between verdicts."""
 
     verdict: str | None
     name: str
+
+
+# The marks of a claim, and its lines.
+Said = tuple[Sequence[Mark], Sequence[str]]
 
 
 def plot(claims: pd.DataFrame, labels: Mapping[str, str]) -> Figure:
@@ -115,8 +123,22 @@ def flow(
     return top + (line + 1) * LINE
 
 
+def write_claims(axes: Axes, found: Sequence[Said], left: float) -> None:
+    """Write claims below each other at the top of axes, each behind its marks."""
+    below = 0.0
+    for marks, lines in found:
+        flow(axes, marks, below, left)
+        write(axes, left + _MARK * len(marks), below, "\n".join(lines))
+        below += LINE * len(lines) + _BETWEEN_CLAIMS
+
+
+def height_of(found: Sequence[Said]) -> float:
+    """Return how many inches claims take, with a line below them."""
+    return LINE + sum(LINE * len(lines) + _BETWEEN_CLAIMS for _, lines in found)
+
+
 def write(axes: Axes, x: float, y: float, text: str, **look: Any) -> Annotation:
-    """Write text at inches from the left and the top of axes."""
+    """Write text at inches from the left and the top of axes, which do not shrink for it."""
     return axes.annotate(
         text,
         (0, 1),
@@ -125,5 +147,6 @@ def write(axes: Axes, x: float, y: float, text: str, **look: Any) -> Annotation:
         textcoords="offset points",
         va="top",
         linespacing=1,
+        in_layout=False,
         **{"fontsize": _SIZE} | look,
     )

@@ -93,7 +93,7 @@ def count_claims(inputs: Files, outputs: Files, values: Values, resources: Resou
     write_text(outputs["text"], as_markdown(*page))
     write_text(outputs["page"], as_html(*page))
     write_text(outputs["latex"], as_latex(title, found))
-    _draw(CLAIMS.read(outputs["claims"]), outputs, values, inputs["style"])
+    _draw(claims, outputs, values, inputs["style"])
     given = {**inputs, "claims": outputs["claims"]}
     introduce_study(given, {"page": outputs["introduction"]}, values["introduction"], resources)
 

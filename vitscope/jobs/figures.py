@@ -1,6 +1,7 @@
 """Jobs of figures: draw one from its tables, write its points as CSV, draw the cut points."""
 
 import re
+from collections.abc import Callable
 from dataclasses import asdict
 from functools import partial
 from pathlib import Path
@@ -17,6 +18,7 @@ from vitscope.measures.registry import caption_of
 
 if TYPE_CHECKING:
     import pandas as pd
+    from matplotlib.axes import Axes
 
     from vitscope.claims.points import Published
     from vitscope.drawing.overview import Shown
@@ -60,13 +62,11 @@ def _values_of_figure(study: Study, names: Names) -> Values:
 
 
 def draw_figure(inputs: Files, outputs: Files, values: Values, resources: Resources) -> None:
-    from vitscope.drawing.figure import Member, draw, literal
+    from vitscope.drawing.figure import as_shown, draw
     from vitscope.drawing.saving import save, style
 
     tables, published = read_points(inputs, values)
-    members = [
-        Member(**{**member, "label": literal(member["label"])}) for member in values["members"]
-    ]
+    members = [as_shown(member) for member in values["members"]]
     (plot,) = values["modules"]
     made_from = values["facts"] | _digests(inputs, values)
     with style(inputs["style"]):
@@ -214,15 +214,14 @@ def draw_overview(inputs: Files, outputs: Files, values: Values, resources: Reso
 
 def _sketch_of(name: str, values: Values, inputs: Files) -> "Shown":
     """Return a figure of the overview, with its table if it is measured."""
-
     from vitscope.buildup.figure import read_steps
     from vitscope.buildup.table import BUILDUP
     from vitscope.claims.points import at_snapshots, read_published_of
-    from vitscope.drawing.figure import Member, literal
+    from vitscope.drawing.figure import as_shown
     from vitscope.drawing.overview import Shown
     from vitscope.files.tables import Table
 
-    members = [Member(**{**each, "label": literal(each["label"])}) for each in values["members"]]
+    members = [as_shown(each) for each in values["members"]]
     sketch = resolve_name(values["sketch"])
     path, published = inputs.get(name), values["published"]
     if values["sketch"] == _BUILDUP_SKETCH:
@@ -283,20 +282,26 @@ def draw_network(inputs: Files, outputs: Files, values: Values, resources: Resou
     """Draw the page of a network: its blocks, what is measured by depth, and verdicts."""
     from vitscope.claims.counting import add_recipes, count_claims, joined
     from vitscope.claims.tables import CLAIMS
-    from vitscope.drawing.figure import Member, draw, literal
+    from vitscope.drawing.figure import as_shown, draw
     from vitscope.drawing.network_page import plot
+    from vitscope.drawing.panels import drawing_in
     from vitscope.drawing.saving import save, style
     from vitscope.files.tables import Table
     from vitscope.networks.finding.cut_points import BLOCKS
 
-    member = Member(**{**values["member"], "label": literal(values["member"]["label"])})
+    def drawn_in(panel: Callable[[], object], axes: "Axes") -> None:
+        with drawing_in(axes):
+            panel()
+
+    member = as_shown(values["member"])
     blocks = BLOCKS.read(inputs["blocks"])
     panels, counted = [], []
     for (drawn, kind), function in zip(values["kinds"].items(), values["modules"], strict=True):
         columns = kind["tables"]
         tables = {name: Table(**each).read(inputs[name]) for name, each in columns.items()}
         published: dict[str, Published] | None = {} if kind["published"] else None
-        panels.append(partial(draw, function, tables, [member], published, (), kind["values"]))
+        panel = partial(draw, function, tables, [member], published, (), kind["values"])
+        panels.append(partial(drawn_in, panel))
         if kind["claims"]:
             evidence = resolve_name(kind["claims"])
             whole = tables | {"blocks": blocks}

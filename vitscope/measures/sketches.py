@@ -12,7 +12,7 @@ from matplotlib.axes import Axes
 from vitscope.corruptions import MEAN
 from vitscope.drawing.looks import BANDS, RANGE_ALPHA, SKETCHED, THIN, ZERO, Look
 from vitscope.measures.fourier.figure import AMPLITUDE, curves_of, ends_of
-from vitscope.measures.hessian.figure import density_per_decade
+from vitscope.measures.hessian.figure import density_per_decade, published_per_decade
 
 
 def _draw(axes: Axes, x: Any, y: Any, look: Look, **style: Any) -> None:
@@ -74,16 +74,13 @@ sketch_fit_by_window = sketch_fit
 def sketch_hessian(axes: Axes, points: pd.DataFrame, look: Look) -> None:
     """Draw the density of eigenvalues per decade, from the most negative one to the largest."""
     if "density" in points:
-        at = points["eigenvalue"].to_numpy()
-        density = points["density"].to_numpy() * np.abs(at) * np.log(10)
+        at, density = published_per_decade(points)
     else:
-        reach = np.geomspace(0.1, 2 * points["eigenvalue"].abs().max(), 200)
-        both = [-reach[::-1], reach]
         found = points["eigenvalue"].to_numpy()
-        at, density = (
-            np.concatenate(each)
-            for each in (both, [density_per_decade(found, one) for one in both])
-        )
+        reach = np.geomspace(0.1, 2 * np.abs(found).max(), 200)
+        sides = -reach[::-1], reach
+        at = np.concatenate(sides)
+        density = np.concatenate([density_per_decade(found, side) for side in sides])
     axes.fill_between(at, density, color=look.color, alpha=RANGE_ALPHA, lw=0)
     axes.plot(at, density, color=look.color, lw=THIN)
     axes.set_xscale("symlog", linthresh=1)

@@ -19,7 +19,7 @@ from vitscope.claims.counting import add_recipes, count_claims, joined
 from vitscope.claims.points import Published, at_snapshots, read_published_of
 from vitscope.claims.report import findings
 from vitscope.claims.tables import CLAIMS
-from vitscope.drawing.figure import Member, literal
+from vitscope.drawing.figure import Member, as_shown
 from vitscope.errors import VitscopeError, nearest
 from vitscope.jobs import describing
 from vitscope.jobs.tables import find_table
@@ -127,15 +127,10 @@ class Tables:
         _show_in_notebooks()
         return figure
 
-    def _draw_first(self, kind: str) -> None:
-        """Draw a kind of figure of the first network in the axes that a page gives."""
-        from vitscope.drawing.figure import draw
-
-        shown = _kind_of_figure(kind)
-        tables = {name: self.table(name) for name in shown.tables}
-        curves: dict[str, Published] | None = {} if shown.drawn_columns else None
-        function, first = registry.drawing(shown), self.members[:1]
-        draw(function, tables, first, curves, self._snapshots(kind), shown.values)
+    def _draw_first(self, kind: str, ax: "Axes") -> None:
+        """Draw a kind of figure of the first network in axes."""
+        tables = {name: self.table(name) for name in _kind_of_figure(kind).tables}
+        drawn(kind, tables, self.members[:1], {}, self._snapshots(kind), ax, {})
 
     def claims(self, *kinds: str) -> pd.DataFrame:
         """Return what the paper claims, what was measured, and whether the claim holds.
@@ -289,8 +284,8 @@ class Made(Tables):
         self.study = study
         self._folder = folder
         self.members = [
-            Member(**(describing.member(study, name) | {"label": literal(model.label)}))
-            for name, model in study.models.items()
+            as_shown(describing.member(study, name))
+            for name in study.models
             if name in study.models_of()
         ]
 

@@ -69,13 +69,17 @@ def density_per_decade(eigenvalues: Array, at: Array) -> Array:
     return density
 
 
-def _curve_of(published: Published, panel: str) -> tuple[Array, Array]:
-    """Return the published density of one sign per decade, like ours."""
-    points = published.points
-    points = points[points["panel"] == panel]
-    points = points[np.sign(points["eigenvalue"]) == _SIGNS[panel]]
+def published_per_decade(points: pd.DataFrame) -> tuple[Array, Array]:
+    """Return published eigenvalues and their density per decade, like ours."""
     at = points["eigenvalue"].to_numpy()
     return at, points["density"].to_numpy() * np.abs(at) * np.log(10)
+
+
+def _curve_of(published: Published, panel: str) -> tuple[Array, Array]:
+    """Return the published density of one sign per decade."""
+    points = published.points
+    points = points[points["panel"] == panel]
+    return published_per_decade(points[np.sign(points["eigenvalue"]) == _SIGNS[panel]])
 
 
 def _magnitudes(
