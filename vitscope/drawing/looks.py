@@ -4,7 +4,7 @@ Sizes and widths are in points. What all figures share stands in `style.mplstyle
 """
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 from zlib import crc32
@@ -309,15 +309,3 @@ def depth_color(depth: float) -> str:
 def curve_of_depth(depth: float) -> dict[str, Any]:
     """Return the look of a curve that is of one cut point among many."""
     return {"color": depth_color(depth), "linewidth": CURVE}
-
-
-def points_of_depth(look: Look, depths: Iterable[float], hollow: bool) -> dict[str, Any]:
-    """Return the look of points in the colours of their depths, as arguments of `scatter`."""
-    colors = [depth_color(each) for each in depths]
-    return {
-        "s": look.line["markersize"] ** 2,
-        "marker": look.marker,
-        "facecolors": "white" if hollow else colors,
-        "edgecolors": colors,
-        "linewidths": _EDGE if hollow else 0,
-    }

@@ -10,7 +10,7 @@ from matplotlib.axes import Axes
 from matplotlib.cm import ScalarMappable
 from matplotlib.colors import BoundaryNorm, Colormap
 from matplotlib.figure import Figure
-from matplotlib.ticker import FixedLocator, NullLocator
+from matplotlib.ticker import FixedLocator, LogFormatter, NullLocator
 
 from vitscope.claims.claim import Evidence
 from vitscope.claims.points import Points
@@ -44,9 +44,9 @@ class _Shares(NamedTuple):
     value: str
 
 
-_OF_VARIANCE = _Shares("Share of blocks\n(variance)", CLAIMS_FEATURE_VARIANCE, "variance")
-_OF_FREQUENCY = _Shares("Share of blocks\n(high frequencies)", CLAIMS_FOURIER, "high_frequency")
-_OF_SHARE = _Shares("Share of blocks\n(share within images)", CLAIMS_SPATIAL_SHARE, "share")
+_OF_VARIANCE = _Shares("Blocks that do so:\nvariance", CLAIMS_FEATURE_VARIANCE, "variance")
+_OF_FREQUENCY = _Shares("Blocks that do so:\nhigh frequencies", CLAIMS_FOURIER, "high_frequency")
+_OF_SHARE = _Shares("Blocks that do so:\nshare within images", CLAIMS_SPATIAL_SHARE, "share")
 # Epochs lie far apart at the end of a training and close together at its start, with an epoch 0.
 _SCALE: dict[str, Any] = {"value": "symlog", "linthresh": 1, "linscale": 0.5}
 
@@ -91,6 +91,10 @@ def _draw_epochs(
         axes.set_title(_model_of(moments[0]))
         _draw_curves(axes, curves, value, moments, legend)
         axes.set_yscale(scale)
+        if scale == "log":
+            # 0.2 and 0.4 where a whole decade would have powers of ten alone.
+            axes.yaxis.set_minor_formatter(LogFormatter(minor_thresholds=(2, 0.5)))
+            axes.yaxis.set_major_formatter(LogFormatter())
         _epoch_bar(axes, moments)
     upper.label("Normalized depth", label)
     for panels, (shares, table) in zip(lower, counted, strict=True):

@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any
 
 import pandas as pd
 from matplotlib.axes import Axes
@@ -12,25 +11,19 @@ from matplotlib.ticker import FixedLocator, FuncFormatter, MultipleLocator
 from vitscope.claims.chance import known_share_interval
 from vitscope.claims.points import Published
 from vitscope.drawing.axes import begin_at_zero, depth_bar, in_percent, share_scale
-from vitscope.drawing.charts import Across, Chart, Curve, Rows
+from vitscope.drawing.charts import Across, Chart, Curve, Rows, Theirs
 from vitscope.drawing.figure import Member, rows_of
 from vitscope.drawing.looks import (
     DIAGONAL,
     FREQUENCY_BANDS,
-    GRAY,
-    THIN,
-    Look,
     curve_of_depth,
-    depth_color,
-    points_of_depth,
 )
-from vitscope.drawing.panels import Panel, make_panels, stack_panels
+from vitscope.drawing.panels import make_panels, stack_panels
 
 AMPLITUDE = "Δ log amplitude"
 COMPONENT = "Δ log amplitude at 1.0π"
-
-# The colour of marks that stand for all depths.
-_MIDDLE = depth_color(0.5)
+_COMPONENT = Curve("delta_log_amplitude")
+_BY_DEPTH = Chart(Rows(COMPONENT, Theirs("delta_log_amplitude", AMPLITUDE), _COMPONENT))
 
 
 def curves_of(table: pd.DataFrame) -> tuple[pd.DataFrame, list[str]]:
@@ -54,42 +47,12 @@ def draw_curves(axes: Axes, curves: pd.DataFrame) -> None:
         if len(curve) > 1:
             style = curve_of_depth(curve["depth"].iloc[0])
             axes.plot(curve["frequency"], curve["delta_log_amplitude"], **style)
-    _say_if_empty(axes)
+    if not axes.lines:
+        axes.text(0.5, 0.5, "undefined for these maps", ha="center", transform=axes.transAxes)
     axes.set_xlim(0, 1)
     axes.xaxis.set_major_locator(FixedLocator([0, 0.5, 1]))
     axes.xaxis.set_minor_locator(MultipleLocator(0.1))
     axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:.1f}π"))
-
-
-def draw_ends(panel: Panel) -> None:
-    """Draw the values at 1.0 pi by depth, their interval, the bands, and published values.
-
-    Published values of another model get their own axis.
-    """
-    ends, look, theirs = ends_of(panel.rows), panel.look, panel.theirs
-    back = panel.behind(AMPLITUDE)
-    panel.draw_bands(ends, back)
-    if theirs:
-        _draw_points(back, theirs.points, look, published=True)
-        panel.name_published(theirs, color=_MIDDLE)
-    if ends["delta_log_amplitude"].notna().any():
-        panel.draw_interval(ends["depth"], ends["ci_low"], ends["ci_high"], _MIDDLE)
-        _draw_points(panel.axes, ends, look, published=False)
-    _say_if_empty(panel.axes)
-
-
-def _draw_points(axes: Axes, points: pd.DataFrame, look: Look, published: bool) -> None:
-    depth, value = points["depth"], points["delta_log_amplitude"]
-    below = 2.4 if published else 2.8
-    line: dict[str, Any] = {"color": GRAY, "linewidth": THIN, "linestyle": "-:"[published]}
-    axes.plot(depth, value, **line, clip_on=False, zorder=below)
-    style = points_of_depth(look, depth, hollow=published)
-    axes.scatter(depth, value, **style, clip_on=False, zorder=below + 0.1)
-
-
-def _say_if_empty(axes: Axes) -> None:
-    if not axes.lines:
-        axes.text(0.5, 0.5, "undefined for these maps", ha="center", transform=axes.transAxes)
 
 
 def plot_fourier(table: pd.DataFrame, members: Sequence[Member]) -> Figure:
@@ -97,8 +60,10 @@ def plot_fourier(table: pd.DataFrame, members: Sequence[Member]) -> Figure:
     upper, lower = stack_panels(len(members), 2)
     for panel in upper.of_models(members, *curves_of(table)):
         draw_curves(panel.axes, panel.rows)
-    for panel in lower.of_models(members, *curves_of(table)):
-        draw_ends(panel)
+    ends = ends_of_each(table, members)
+    for panel in lower.of_models(members, ends, ["index"]):
+        panel.draw_bands(panel.rows)
+        _COMPONENT.draw(panel, Across())
     share_scale(upper.axes)
     depth_bar(upper.axes)
     upper.label("Frequency", AMPLITUDE)
@@ -141,10 +106,8 @@ def plot_fourier_depth(
 
     Published values of another model have an axis of their own on the right: only shapes compare.
     """
-    panels = make_panels(len(members))
-    for panel in panels.of_models(members, *curves_of(table), published):
-        draw_ends(panel)
-    return panels.finish("Normalized depth", COMPONENT)
+    ends = ends_of_each(table, members)
+    return _BY_DEPTH(ends, members=members, published=published)
 
 
 def plot_averaging(
