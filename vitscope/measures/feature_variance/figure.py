@@ -10,7 +10,7 @@ from matplotlib.axes import Axes
 from matplotlib.cm import ScalarMappable
 from matplotlib.colors import BoundaryNorm, Colormap
 from matplotlib.figure import Figure
-from matplotlib.ticker import FixedLocator, LogFormatter, NullLocator
+from matplotlib.ticker import FixedLocator, LogLocator, NullFormatter, NullLocator
 
 from vitscope.claims.claim import Evidence
 from vitscope.claims.points import Points
@@ -92,9 +92,7 @@ def _draw_epochs(
         _draw_curves(axes, curves, value, moments, legend)
         axes.set_yscale(scale)
         if scale == "log":
-            # 0.2 and 0.4 where a whole decade would have powers of ten alone.
-            axes.yaxis.set_minor_formatter(LogFormatter(minor_thresholds=(2, 0.5)))
-            axes.yaxis.set_major_formatter(LogFormatter())
+            _label_decades(axes)
         _epoch_bar(axes, moments)
     upper.label("Normalized depth", label)
     for panels, (shares, table) in zip(lower, counted, strict=True):
@@ -104,6 +102,14 @@ def _draw_epochs(
             _draw_shares(panel, shares, rows, [float(member.epoch or 0) for member in moments])
         panels.label("", shares.label)
     return lower[-1].finish("Epoch", shares.label)
+
+
+def _label_decades(axes: Axes) -> None:
+    """Label a logarithmic axis with plain numbers: within two decades, 2 and 5 of each as well."""
+    low, high = axes.get_ylim()
+    axes.yaxis.set_major_formatter("{x:g}")
+    axes.yaxis.set_minor_formatter("{x:g}" if high < 100 * low else NullFormatter())
+    axes.yaxis.set_minor_locator(LogLocator(subs=(2, 5)))
 
 
 def _model_of(member: Member) -> str:

@@ -12,7 +12,7 @@ from matplotlib.figure import Figure
 from matplotlib.projections.polar import PolarAxes
 from matplotlib.ticker import MaxNLocator
 
-from vitscope.drawing.axes import begin_at_zero, in_percent
+from vitscope.drawing.axes import begin_at_zero, in_percent, share_scale
 from vitscope.drawing.figure import Member, rows_of
 from vitscope.drawing.legends import Legend
 from vitscope.drawing.looks import (
@@ -60,6 +60,8 @@ def plot_training(table: pd.DataFrame, members: Sequence[Member]) -> Figure:
                 begin_at_zero(panel.axes)
             if label == "Accuracy":
                 in_percent(panel.axes)
+        if label == "Loss":
+            share_scale(panels.axes)
         panels.label("", label)
     legend = rows[-1].legend
     legend.add_line("training, on augmented images", {"color": GRAY, **PLAIN})
