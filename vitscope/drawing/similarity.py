@@ -62,8 +62,8 @@ def draw_maps(panels: Panels, maps: Sequence[SimilarityMap], label: str) -> None
 
     Panels must have their titles and labels already.
     """
-    # The colours begin at 0, or at the tenth below every value.
-    lowest = min(floor(10 * float(np.nanmin(each.values, initial=0))) / 10 for each in maps)
+    # The colours begin at 0, or at the tenth below every value but for 0.02.
+    lowest = min(floor(10 * (np.nanmin(each.values, initial=0) + 0.02)) / 10 for each in maps)
     for axes, each in zip(panels.axes, maps, strict=True):
         cells = _draw_map(panels.figure, axes, each, lowest)
     color_bar(panels.axes, cells, label)

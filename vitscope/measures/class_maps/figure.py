@@ -72,7 +72,7 @@ def _while_pixels_are(change: str) -> Chart:
         Curve("probability", names[method], {"method": method}, style, times=100)
         for method, style in METHOD_STYLES.items()
     )
-    rows = Rows("Probability (%)", *curves, where={"change": change}, limits=(0, 100))
+    rows = Rows("Probability of the class (%)", *curves, where={"change": change}, limits=(0, 100))
     across = Across("share", f"Pixels {change} (%)", 100, (0, 100), ("share",))
     return Chart(rows, across=across, bands=False)
 

@@ -67,7 +67,9 @@ def plot_position_products(table: pd.DataFrame, members: Sequence[Member]) -> Fi
     panels = make_square_panels(len(members), across * _BAR_AND_LABELS, _TITLE_HEIGHT)
     for panel in panels.of_models(members, table, ["row", "column"]):
         products = np.stack([np.asarray(each, np.float64) for each in panel.rows["products"]])
-        cells = panel.axes.imshow(products, cmap=POSITION_COLORS, interpolation="nearest")
+        largest = float(np.abs(products).max()) or 1.0
+        scale = TwoSlopeNorm(0, -largest, largest)
+        cells = panel.axes.imshow(products, cmap=SIGNED_COLORS, norm=scale, interpolation="nearest")
         panel.axes.xaxis.set_major_locator(MaxNLocator(5, integer=True))
         panel.axes.yaxis.set_major_locator(MaxNLocator(5, integer=True))
         options = {"shrink": 0.9, "ticks": MaxNLocator(4)}

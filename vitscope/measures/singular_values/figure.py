@@ -16,7 +16,7 @@ from vitscope.drawing.looks import DOTTED, GRAY, THIN, curve_of_depth
 from vitscope.drawing.panels import stack_panels
 from vitscope.measures.singular_values.measure import FLOOR, IMAGES, TOKENS
 
-_LABELS = {TOKENS: "log(σᵢ / σ₁) of tokens", IMAGES: "log(σᵢ / σ₁) of images"}
+_LABELS = {TOKENS: "ln(σᵢ / σ₁) of tokens", IMAGES: "ln(σᵢ / σ₁) of images"}
 
 
 def _draw_spectra(axes: Axes, points: pd.DataFrame) -> None:
