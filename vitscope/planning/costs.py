@@ -170,12 +170,12 @@ def megabytes(job: Job, request: Request) -> int:
     return ceil(least + held / 1e6)
 
 
-# The file, in the folder of a run.
+# The file that remembers the bytes of latents, in the folder of a run.
 COUNTED = Path(".snakemake/vitscope-latents.json")
 
 
 def keeps_latents(study: Study, most_gb: float, counted: Path) -> bool:
-    """Tell whether a study keeps its latents; `counted` is the file of what was counted before."""
+    """Tell whether a study keeps its latents; `counted` is the file of earlier counts."""
     keep = study.analysis.keep_latents
     if keep != "auto":
         return bool(keep)

@@ -130,7 +130,7 @@ def _result(target: str, parts: tuple[str, ...], studies: StudyFiles) -> None:
 
 
 def check_names(study: Study, names: Mapping[str, str]) -> None:
-    """Refuse names in a file's path that the study lacks, though the rules allow them."""
+    """Refuse names in a path that the study lacks: rules allow the names of all studies."""
     shown = [*study.figures, *study.buildups, *study.videos]
     known: dict[str, tuple[str, Iterable[str]]] = {
         "figure": ("figures, buildups and videos", shown),
