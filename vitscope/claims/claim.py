@@ -174,7 +174,7 @@ _INDIFFERENT = ("training.seed", "training.trajectory", "training.snapshot")
 def alike_but_for(
     *keys: str, when: Callable[[Any, Any], bool]
 ) -> Callable[[Models], list[Subject]]:
-    """Return a function that pairs models with MSAs that differ in no settings but these.
+    """Return a function that pairs each model that has MSAs with models that differ only in `keys`.
 
     `when` takes the first of these settings from both models (None if a model lacks it), and tells
     whether the two are a pair in this order.

@@ -30,7 +30,7 @@ def _values_of_shard(study: Study, names: Names) -> Values:
 
 
 def _images_of_shard(request: Request) -> int:
-    """Return how many images a shard has; without a part, how many all shards of the models have."""
+    """Return how many images a shard has, or without a part, all shards of the models."""
     study, names = request.study, request.names
     images = sum(map(study.images, by_prefix(names["model"]).values()))
     size = study.analysis.shard_size

@@ -168,9 +168,9 @@ def _seconds_of_pass(request: Request) -> float:
 
 
 def measure_pass(inputs: Files, outputs: Files, values: Values, resources: Resources) -> None:
-    """Run a shard of images through a network once, and write the part of each measure of its maps.
+    """Run a shard of images through a network once, with all measures of its feature maps.
 
-    It measures the maps while they are in memory, and writes all parts to one file.
+    It measures the maps while they are in memory, and writes a part for each measure to one file.
     """
     import pandas as pd
 

@@ -40,7 +40,7 @@ COPIES_OF_WEIGHTS = 4
 # memory; docs/cluster.md has the measurements.
 PEAKS_OF_PASS = 2.0
 # Bytes for each byte that the network computes in a pass: lesions keep some of it, the backward
-# pass for a gradient needs more, and the two of a Hessian product need most.
+# pass for a gradient needs more, and the two backward passes of a Hessian product need most.
 SHARE_KEPT = {"pass": 0.0, "units": 0.1, "gradient": 1.5, "product": 5.0}
 
 # Multiply-adds in a second, in float32: of a core of the machine in docs/scale.md; of a GPU, half

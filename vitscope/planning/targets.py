@@ -38,7 +38,7 @@ def exported(study: Study) -> list[str]:
 
 
 def _formats(study: Study, name: str) -> tuple[str, ...]:
-    """Return the formats of a figure, a video or a build-up, which has those of both."""
+    """Return the formats of a figure or a video; a build-up has those of both."""
     if name in study.videos:
         return VIDEO_FORMATS
     return (*FORMATS, POINTS, *(VIDEO_FORMATS if name in study.buildups else ()))
