@@ -59,7 +59,7 @@ def read_steps(path: Path | str) -> pd.DataFrame:
     return pd.DataFrame(steps)
 
 
-# Stages have the colours of depths.
+# Their colours are those of depths, from the first stage to the last.
 _STAGES = 4
 
 

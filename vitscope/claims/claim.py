@@ -210,7 +210,7 @@ def pretrained_by(what: str) -> Callable[[Models], list[Subject]]:
     return named_in(f"pretraining.{what}")
 
 
-# Closes claims that compare an averaging model with the model whose weights it averages.
+# Text for claims that compare a model with the one whose weights it averages.
 AVERAGED = (
     'Not in the paper: its authors find in "Blurs Behave Like Ensembles" (2022) that blurs and '
     "ensembles {}. `averages` of a model names the one of which it averages, which the second "

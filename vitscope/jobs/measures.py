@@ -234,8 +234,8 @@ def _values_of_merge(study: Study, names: Names) -> Values:
     measure = measures.declared(names["measure"])
     measured, models = measure_of_parts(measure), by_prefix(names["model"])
     merging = measures.merging(measure.name)
-    # The job that merges also measures kept latents. It needs no settings for a network of another
-    # study, which a notebook may compare: that one brings its parts.
+    # If latents are kept, this job measures them before it merges. In a notebook, the second model
+    # of a pair may be of another study, which has measured its parts already.
     shards = {
         prefix: _values_of_measure(study, {"measure": measured.name, "model": model})
         for prefix, model in models.items()

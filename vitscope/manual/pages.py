@@ -33,7 +33,7 @@ PICTURES = "../tests/pixels/expected"
 # The claims of the default study, as the tests expect them.
 CLAIMS_OF_MINI = ROOT / "tests" / "expected" / "claims.csv"
 GENERATED = re.compile(r"(<!-- generated: (.+?) -->\n).*?(<!-- end -->)", re.DOTALL)
-# How a schema's bounds read behind its type.
+# How to write a schema's bounds after its type.
 BOUNDS = {
     "minimum": "from {}",
     "exclusiveMinimum": "above {}",

@@ -31,7 +31,7 @@ from vitscope.training.recipe import Recipe, training_rows
 Batch = tuple[Tensor, Tensor]
 # The number of an epoch and of a step in it, both counted from 0.
 Step = tuple[int, int]
-# Ends the key of the random numbers with which a device does the second half of augmentation.
+# Added to the key of random numbers, after the step, for the half of augmentation on a device.
 SECOND_HALF = 1
 # A device may still have this many steps to do when it gets the next batch.
 UNDER_WAY = 2
@@ -42,8 +42,8 @@ CLEAN_BATCH = 256
 def seeded(*key: int) -> Iterator[None]:
     """Seed every generator that training draws from, and restore their states afterwards.
 
-    The key is a seed, perhaps followed by an epoch and a step: each step has its own random
-    numbers, whatever was drawn before.
+    The key is a seed, perhaps followed by what to draw, such as an epoch and a step: each has its
+    own random numbers, whatever was drawn before.
     """
     python, legacy = random.getstate(), np.random.get_state()  # noqa: NPY002
     # A process that augments was forked, and must not touch a GPU.

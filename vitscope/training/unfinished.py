@@ -97,7 +97,8 @@ class Unfinished:
     def finish(self) -> None:
         """Write snapshots and history to their final places.
 
-        The folder then takes little room. If these files are lost, a later run soon rewrites them.
+        The folder then takes little room. If these files are lost, a later run soon rewrites them
+        from it.
         """
         self.keep_snapshots()
         if self.moments is not None:
