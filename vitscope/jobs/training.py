@@ -80,7 +80,7 @@ def train_model(inputs: Files, outputs: Files, values: Values, resources: Resour
         std=std,
         made_of={"network": json.dumps(network, sort_keys=True)},
         say=resources.say_of_it,
-        # If the run is killed before it notes the outputs, the next one takes them from this folder.
+        # If the run is killed before it notes the outputs, the next run restores them from here.
         keep_unfinished=True,
         # Beside the trainings of the study, so that all of them can use it.
         compiler_cache=None if own_cache else place.parent / COMPILED,
