@@ -5,7 +5,7 @@ from snakemake.utils import min_version
 from vitscope import package_data
 
 min_version("9.20")
-# Where the disk is full, a sentence says so, and not a traceback for each line of Snakemake's log.
+# On a full disk, do not print a traceback for each line of Snakemake's log.
 logging.raiseExceptions = False
 
 
@@ -72,7 +72,7 @@ onerror:
     say_last(*why_jobs_failed(log))
 
 
-# Here, since Snakemake takes no default target from a file that is included.
+# Define this here: Snakemake takes no default target from an included file.
 rule all:
     default_target: True
     input:

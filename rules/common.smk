@@ -32,7 +32,6 @@ def from_here(path):
     return local(os.path.relpath(path))
 
 
-# How figures look.
 STYLE = from_here(package_data.STYLE)
 ROOT = Path(from_here(package_data.ROOT))
 FOLDERS = {name: name for name in ("figures", "results")} | config.get("pathvars", {})
@@ -54,8 +53,8 @@ def exit_on_user_error(function, *arguments):
     try:
         return function(*arguments)
     except VitscopeError as error:
-        # Snakemake adds a traceback to errors of its own kind and none to this. What is wrong while
-        # it plans jobs it puts among much else.
+        # Exit, since Snakemake prints a traceback with its own errors. Print the sentence last,
+        # since an error while Snakemake plans jobs would be lost among much other output.
         say_last(f"vitscope: {error}")
         sys.exit(1)
 
@@ -74,7 +73,7 @@ def readable(names):
 exit_on_user_error(ALL_STUDIES.__getitem__, DEFAULT)
 STUDIES = dict(readable(ALL_STUDIES))
 
-# What modules define and import is found once, and again where their sources have changed.
+# Remember what modules define and import; parse only sources that have changed.
 python_code.remember(Path(".snakemake/vitscope-definitions.json"))
 
 
@@ -107,7 +106,7 @@ def shown_in(section):
     return one_of(found | set(getattr(STUDIES[DEFAULT], section)))
 
 
-# Wildcards whose value may have the folder of its study before it, as in `mini/fig9`.
+# Values of these wildcards may begin with the folder of their study, as in `mini/fig9`.
 SHOWN = ("figure", "video", "buildup", "folder")
 
 
@@ -134,7 +133,7 @@ def names_of(wildcards):
     return names | {key: names[key].rpartition("/")[2] for key in SHOWN if key in names}
 
 
-# Where `vitscope plan` wants to read which jobs there are.
+# The file in which `vitscope plan` looks for the jobs, if it asks for them.
 PLAN = os.environ.get("VITSCOPE_PLAN")
 
 
@@ -153,7 +152,8 @@ def of_job(name, **constants):
         names = tuple(sorted(names_of(wildcards).items()))
         return exit_on_user_error(ask, study_of(wildcards).name, names)
 
-    # Snakemake compares what functions of wildcards return, and forgets what else they take.
+    # Snakemake compares results of functions that take only wildcards. It ignores `planned`, which
+    # also takes `output`.
     def values(wildcards):
         return answer(wildcards)[0]
 

@@ -12,7 +12,7 @@ rule corrupt_images:
             split=study_of(wildcards).analysis.split,
         ),
         official=official_corrupted,
-        # What the severities mean; the library reads it.
+        # This file defines the severities; the library reads it itself.
         parameters=from_here(package_data.CORRUPTION_PARAMETERS),
     output:
         images=temp(directory("<results>/{study}/corrupted/{dataset}/{part}")),

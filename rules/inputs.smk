@@ -43,7 +43,7 @@ def source_files(wildcards):
     if source["kind"] == "url":
         return [path_of(rules.fetch_image.output.file, wildcards)]
     if PLAN and not there_already(source, wildcards.split):
-        # A plan may be made before there are images; it says so.
+        # A plan may be made before the images exist, and then says so.
         return []
     where = f"{study.path}: data.{wildcards.dataset}.source"
     return list(
@@ -198,7 +198,7 @@ def path_made(made, names, wildcards):
     elif made.job == "extract_latents" and keeps(study_of(wildcards).name):
         maker = rules.extract_kept_latents
     elif made.job == "augment_images":
-        # One draw for all models that it fits.
+        # Models that draw the same images share one file.
         maker = rules.augment_alike if "alike" in names else rules.augment_images
         first = exit_on_user_error(first_with_same_images, study_of(wildcards), names)
         names = {**names, "model": first}
@@ -383,7 +383,7 @@ def steps_of(study, buildup, weights):
     for step in count():
         names = {"study": study, "buildup": buildup, "weights": weights, "step": step}
         decided = checkpoints.decide_step.get(**names).output.tried
-        # Opened by Snakemake, which first brings what is in a storage.
+        # Let Snakemake open it: if the file is in a storage, Snakemake fetches it first.
         with decided.open():
             if exit_on_user_error(read_proposal, decided).network is None:
                 return range(step)

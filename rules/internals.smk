@@ -6,13 +6,13 @@ tests/runs (test_failures, test_refusals, test_storage) fail where one breaks.
 
 from shutil import which
 
-# Within what Snakemake's log says of a job that failed; the log may be in a storage.
+# Finds the log of a failed job in Snakemake's own log; the job's log may be in a storage.
 LOG_OF_JOB = re.compile(
     r"^ +log: (?:\w+://)?(.+?)(?: \(send to storage\))? \(check log file", re.MULTILINE
 )
 
-# 1. `workflow.configfiles` (#2323): of keys that are there twice Snakemake takes the last without a
-# word, and the files that a user gave are known here alone; of a module, another's.
+# 1. `workflow.configfiles` (#2323): Snakemake silently takes the last of repeated keys, so read the
+# user's files again, which only this names. In a module, it names another workflow's files: skip.
 if Path(workflow.basedir).is_relative_to(package_data.ROOT):
     for configfile_path in workflow.configfiles:
         exit_on_user_error(load_yaml, Path(from_here(configfile_path)))

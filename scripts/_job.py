@@ -29,7 +29,7 @@ gc.set_threshold(100_000, 20, 50)
 
 
 class _Tee(TextIOBase):
-    """Write to the terminal and to the log file; `heard` is called with each text."""
+    """Writes to the terminal and to the log file, and calls `heard` each time."""
 
     def __init__(self, *streams: TextIO, heard: Callable[[], None]) -> None:
         self._streams, self._heard = streams, heard
@@ -64,7 +64,7 @@ def keep_memory() -> None:
 
 
 def _lock(log: TextIO) -> None:
-    """Wait for a job that outlived its run, which was killed: it writes the same files."""
+    """Wait while a job of an earlier, killed run still writes the same files."""
     try:
         fcntl.flock(log, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
@@ -84,9 +84,9 @@ def _gpus_here() -> list[str]:
 
 
 def _take_gpu() -> None:
-    """Leave this job one GPU of several, one that the fewest other jobs have taken.
+    """Choose one of several GPUs for this job, one that the fewest other jobs have taken.
 
-    A lock marks the choice as long as this process lives, however it ends.
+    A lock marks the choice. The system releases it when this process ends, even if it is killed.
     """
     gpus = _gpus_here()
     if len(gpus) < 2:
@@ -130,9 +130,9 @@ def _memory_errors() -> tuple[type[BaseException], ...]:
 
 
 def _fail(log: TextIO, sentence: str | None) -> NoReturn:
-    """End with a sentence in the log, as its last line, which the run tells at its end."""
+    """Write a sentence as the last line of the log, which the run repeats at its end, and exit."""
     sentence = sentence or f"nothing is known of this failure but {log.name}."
-    # The error class makes any text one line.
+    # VitscopeError puts any text on one line.
     print(f"vitscope: {VitscopeError(sentence)}", file=log)
     sys.exit(1)
 
@@ -146,7 +146,7 @@ def _label(wildcards) -> str:
 
 def _run(snakemake, job: str, label: str, work: AtWork) -> None:
     given = dict(snakemake.params.items())
-    # A rule may add values that only it knows: paths.
+    # A rule may add values that only it knows, such as paths.
     values = given.pop("values") | {key: given[key] for key in given.keys() - {"job", "code"}}
     resources = Resources(
         threads=snakemake.threads,
@@ -155,9 +155,9 @@ def _run(snakemake, job: str, label: str, work: AtWork) -> None:
         lock=snakemake.resources.get("lock", ""),
     )
     inputs, outputs = dict(snakemake.input.items()), dict(snakemake.output.items())
-    # Libraries read these when they are imported, which is when a job needs them.
+    # Set these first: libraries read them when the job imports them.
     os.environ |= dict.fromkeys(("OMP_NUM_THREADS", "MKL_NUM_THREADS"), str(snakemake.threads))
-    # Large tensors are new memory, which in pages of 4 kB takes up to half of a pass.
+    # Large tensors get new memory: in pages of 4 kB, this takes up to half the time of a pass.
     os.environ.setdefault("THP_MEM_ALLOC_ENABLE", "1")
     if job in _PASSES:
         keep_memory()

@@ -9,7 +9,7 @@ from types import UnionType
 from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
 T = TypeVar("T")
-# The plain values that a type is made from, where they are not of that type themselves.
+# The types of plain values that settings may hold for a float or a tuple.
 MADE_FROM: dict[Any, Any] = {float: (int, float), tuple: (list, tuple)}
 
 

@@ -34,9 +34,9 @@ _DPI = 160
 
 
 def read_steps(path: Path | str) -> pd.DataFrame:
-    """Return the published steps with these columns of the table of a build-up.
+    """Return the published steps, with columns of the same names as a build-up's table.
 
-    In the file, a stage begins with the best network so far, which is not a step.
+    In the file, each stage begins with the best network so far. That row is no step: leave it out.
     """
     try:
         points = pd.read_csv(path)
@@ -59,7 +59,7 @@ def read_steps(path: Path | str) -> pd.DataFrame:
     return pd.DataFrame(steps)
 
 
-# Stages have the colours of depths.
+# Their colours are those of depths, from the first stage to the last.
 _STAGES = 4
 
 
@@ -69,7 +69,7 @@ def _color(stage: str) -> str:
 
 
 def _draw(axes: Axes, steps: pd.DataFrame, title: str, shown: int) -> None:
-    """Draw the first steps from left to right, joining those that were kept; leave room for all."""
+    """Draw the first `shown` steps, joining those that were kept; leave room for all steps."""
     percents, stages = 100 * steps["accuracy"], steps["stage"].fillna("")
     kept = steps["decision"] != REJECTED
     axes.axhline(percents.iloc[0], **REFERENCE, zorder=0)
@@ -92,7 +92,7 @@ def _draw(axes: Axes, steps: pd.DataFrame, title: str, shown: int) -> None:
 
 
 def sketch(axes: Axes, points: pd.DataFrame, look: Look) -> None:
-    """Draw the accuracy of each step that was kept, and hollow those that were rejected, small."""
+    """Draw the accuracy of each step in a small panel: a hollow marker means rejected."""
     percent = 100 * points["accuracy"].reset_index(drop=True)
     kept = (points["decision"] != REJECTED).to_numpy()
     axes.plot(percent.index[kept], percent[kept], **look.curve | SKETCHED)
@@ -107,7 +107,7 @@ def plot(
     *,
     shown: int | None = None,
 ) -> Figure:
-    """Draw the steps of a build-up, and beside them the published steps; the first few, or all."""
+    """Draw the first `shown` steps of a build-up, or all, and beside them the published steps."""
     panels = make_panels(1 if published is None else 2)
     panels.resize(width=3.6 if published is None else 7.0, height=2.6)
     steps = table.sort_values("step", ignore_index=True)

@@ -119,7 +119,7 @@ def _choose_next(plan: Plan, at: Candidate, best: Candidate, failures: int) -> C
     stage = last if at.stage is None else at.stage
     if failures < plan.patience and at.attention[stage] < plan.room(stage):
         return _add_one(at.attention, stage)
-    # An earlier stage leaves out MSAs that failed in a later one.
+    # Go on from the best network, without the MSAs that failed in a later stage.
     earlier = (each for each in range(stage - 1, -1, -1) if plan.room(each) > 0)
     found = next(earlier, None)
     return None if found is None else _add_one(best.attention, found)

@@ -100,7 +100,7 @@ def label_digests(metadata: Mapping[str, str]) -> dict[str, str]:
 
 
 def refuse_missing(network: Mapping[str, Any], where: str, weights: Path | None = None) -> NoReturn:
-    """Refuse to go on without a network's weights; `weights` belong to another network."""
+    """Refuse to go on without a network's weights; the file `weights` holds another network's."""
     found = "" if weights is None else f" ({weights} are of another)"
     raise VitscopeError(
         f"{where}: there are no weights of the network that is tried next, with "

@@ -132,7 +132,7 @@ def _score_of_line(wanted: Lines) -> _Score:
 
 
 def _changes(lines: Lines) -> Array:
-    """Return how steep a curve is from point to point, or how each curve differs from the last.
+    """Return a curve's slopes from point to point, or each curve's difference from the one before.
 
     Curves over frequency look alike at all cut points: what a block changes shows in the difference
     of two curves. Changes are shares of the range of all values, and equal where a curve is

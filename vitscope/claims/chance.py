@@ -8,9 +8,9 @@ import numpy as np
 from vitscope.claims.intervals import CONFIDENCE, TAILS
 from vitscope.files.arrays import Array
 
-# Tells whether a value of a network or of a recipe is above a number, or whether chance decides.
+# Whether a value of a network or a recipe is above a number; "open" if chance may decide.
 Says = Literal["yes", "no", "open"]
-# A verdict on a value without an interval says so: how much of it is chance is unknown.
+# Without an interval it is unknown how much of a value is chance: the verdict says so.
 OfNetwork = Literal[Says, "yes, without an interval", "no, without an interval"]
 Interval = tuple[float, float]
 

@@ -174,7 +174,7 @@ _INDIFFERENT = ("training.seed", "training.trajectory", "training.snapshot")
 def alike_but_for(
     *keys: str, when: Callable[[Any, Any], bool]
 ) -> Callable[[Models], list[Subject]]:
-    """Return a function that pairs models with MSAs that differ in no settings but these.
+    """Return a function that pairs each model that has MSAs with models that differ only in `keys`.
 
     `when` takes the first of these settings from both models (None if a model lacks it), and tells
     whether the two are a pair in this order.
@@ -210,7 +210,7 @@ def pretrained_by(what: str) -> Callable[[Models], list[Subject]]:
     return named_in(f"pretraining.{what}")
 
 
-# Closes claims that compare an averaging model with the model whose weights it averages.
+# Text for claims that compare a model with the one whose weights it averages.
 AVERAGED = (
     'Not in the paper: its authors find in "Blurs Behave Like Ensembles" (2022) that blurs and '
     "ensembles {}. `averages` of a model names the one of which it averages, which the second "

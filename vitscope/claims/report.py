@@ -208,7 +208,7 @@ def _agreement_of(agreement: pd.DataFrame, labels: Mapping[str, str]) -> Section
 
 
 def _beside(row: Mapping[Hashable, Any], score: str, form: str, unit: str = "") -> str:
-    """Return a score, and in parentheses the scores of a line and of another network."""
+    """Return a score, and in parentheses those of a straight line and of another network."""
 
     def text(column: str) -> str:
         known = pd.notna(row.get(column))

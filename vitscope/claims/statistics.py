@@ -69,7 +69,7 @@ class Found:
         return resampled_interval(self.values[1:]) if len(self.values) > 1 else None
 
     def chance(self, above: float) -> float:
-        """Return the two-sided probability of the other side of a number; NaN if untested."""
+        """Return the two-sided p-value of the value against a number, `above`; NaN if untested."""
         if self.exact or self.interval is None:
             return np.nan
         if self.batches is not None:
@@ -309,7 +309,7 @@ def difference(ours: Array | None, theirs: Array | None, sign: int = 1) -> Found
 
 
 def paired(ours: Array, theirs: Array) -> tuple[Array, Array]:
-    """Return the values of two models in the same resamples; as measured if one has none."""
+    """Return two models' values in the same resamples; if one has none, only as measured."""
     if 1 in (len(ours), len(theirs)):
         return ours[:1], theirs[:1]
     if len(ours) != len(theirs):
@@ -318,7 +318,7 @@ def paired(ours: Array, theirs: Array) -> tuple[Array, Array]:
 
 
 def lower_at_cut_points(value: str, what: str) -> Statistic:
-    """Count the cut points at which the first model is lower; both must have as many cut points."""
+    """Count the cut points at which the first model is lower; both must have equally many."""
 
     def margins(ours: Points, theirs: Points) -> Array | None:
         if len(ours) != len(theirs):
@@ -331,7 +331,7 @@ def lower_at_cut_points(value: str, what: str) -> Statistic:
 
 
 def excess(pairs: Points, value: str, alike: str) -> Found | None:
-    """Find by how much pairs that are `alike` exceed other pairs at the same distance in a value.
+    """Find how much larger a value is in `alike` pairs than in others at the same distance.
 
     Cut points near each other are similar anyway, so only pairs at equal distances are compared.
     """

@@ -38,8 +38,9 @@ _PYTHON = """\
     family: python
     arch: {{file: {file}, make: {make}}}
     checkpoint: {checkpoint}"""
-# Images that nobody has said anything of get values from -2 to 2; a first figure takes this many.
+# By default, scale pixels to values from -2 to 2.
 _MEAN, _STD = [0.5, 0.5, 0.5], [0.25, 0.25, 0.25]
+# A first figure takes at most this many images.
 _MOST = 100
 _SUFFIXES = (".jpeg", ".jpg", ".png", ".webp", ".bmp", ".tif", ".tiff")
 
@@ -106,7 +107,7 @@ def _look_at(images: Path) -> tuple[str, int, int]:
 
 
 def _of_timm(network: str) -> dict[str, Any]:
-    """Return what timm says of the images that a network is trained on, and the model."""
+    """Return side, mean and deviation of a network's images by timm, and the model's entry."""
     from vitscope.networks.building.timm_import import import_timm
 
     timm = import_timm()

@@ -106,7 +106,7 @@ def list_jobs(asked: Asked, *targets: str) -> "list[Planned]":
 
 
 def _describe_job(asked: Asked, output: Path, job: str, study: str, names: "Names") -> "Planned":
-    """Return a job by its first output; the path of its run's record mirrors it."""
+    """Return the job of a first output; the path of its run's record mirrors the output's."""
     from vitscope.planning.plan import Planned
 
     records, figures = Path(asked.folders["benchmarks"]), Path(asked.folders["figures"])

@@ -35,7 +35,7 @@ def run(arguments: Namespace) -> None:
 
 
 def _pages(asked: Asked) -> list[str]:
-    """Return the pages of the networks of which there is something to show."""
+    """Return the pages of the networks that have anything to show."""
     from vitscope.jobs.figures import kinds_of_page
     from vitscope.studies.loading import find_studies
 

@@ -82,7 +82,7 @@ def snakemake(asked: Asked, *arguments: str, **options: Any) -> subprocess.Compl
     # Give the full path: Snakemake would also take a user's folder `default`.
     command += ["--workflow-profile", str(ROOT / "profiles" / "default"), *arguments]
     if asked.study:
-        # As JSON, which is YAML: whatever is in the path, Snakemake reads it as text.
+        # Write JSON, which is YAML too, so that Snakemake reads any path as text.
         command += ["--config", f"studies_dir={json.dumps(asked.settings.get('studies_dir', []))}"]
     # Leave Ctrl-C to Snakemake, which ends its jobs and would die if this process ended.
     signal.signal(signal.SIGINT, lambda *_: None)

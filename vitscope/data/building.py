@@ -29,7 +29,7 @@ COVER = "cover"
 ROWS_PER_WRITE = 256
 NO_DIGEST = "0" * 64
 IMAGENET_CLASSES = 1000
-# The metadata key for the settings that read images which are not stored, and these settings.
+# The metadata key for how to read images that are not stored, and the settings in it.
 UNSTORED = "unstored"
 READ_BY = ("source", "image_size", "resize", "interpolation")
 
@@ -83,7 +83,7 @@ def build(
 
 
 def numbers_of(count: int, extra: tuple[str, ...] = ()) -> dict[str, tuple[str, tuple[int, ...]]]:
-    """Return the type and shape of each tensor in the file that holds a number per image."""
+    """Return the type and shape of each tensor that holds one number per image, by name."""
     return dict.fromkeys(("labels", "index", "sums", *extra), ("I64", (count,)))
 
 
@@ -111,7 +111,7 @@ def write_split(
 
 
 def _outputs(where: str, source: Source, dataset: Mapping[str, Any]) -> list[list[int]] | None:
-    """Return the network outputs of each class, for a source whose classes hold several outputs."""
+    """Return which network outputs belong to each class, if a class of the source has several."""
     outputs: list[list[int]] | None = getattr(source, "outputs", None)
     if outputs is None or dataset["classes"] in (None, IMAGENET_CLASSES):
         return outputs if dataset["classes"] else None
@@ -181,7 +181,7 @@ def _labels(where: str, found: list[int], classes: Numbering) -> Integers:
 
 
 def preprocess(image: Image.Image, dataset: Mapping[str, Any], where: str) -> npt.NDArray[np.uint8]:
-    """Resize an image, cut out the centre, and return (C, H, W), as torchvision."""
+    """Resize an image, cut out the centre as torchvision does, and return (C, H, W)."""
     image = image.convert(MODES[dataset.get("channels", 3)])
     size, resize = dataset["image_size"], dataset["resize"]
     if resize is not None:
@@ -199,7 +199,7 @@ def preprocess(image: Image.Image, dataset: Mapping[str, Any], where: str) -> np
 
 
 def _resized(there: tuple[int, int], resize: Any, size: ImageSize) -> tuple[int, int]:
-    """Return the width and height to which to resize an image that is now as large as `there`.
+    """Return the new width and height of an image whose width and height are now `there`.
 
     If `resize` is a height and a width, use these; otherwise keep the proportions and just cover
     `resize`, or the final size.

@@ -28,7 +28,7 @@ UNKNOWN_LABEL = -1
 DIGEST = "data_sha256"
 # The metadata key for each class's network outputs, if a class may have several.
 OUTPUTS = "outputs"
-# The metadata key of latents for the rows of their images.
+# The metadata key under which a file of latents keeps the rows of its images in their split.
 ROWS = "rows"
 
 

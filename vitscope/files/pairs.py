@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 
-# No model name contains it.
+# Joins the names of a pair of models; no name of a model contains it.
 BETWEEN = "+"
 # Prefixes of files and facts of the first model and of the second.
 PREFIXES = ("", "other_")

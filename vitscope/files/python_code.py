@@ -20,7 +20,7 @@ from typing import Any
 from vitscope.errors import VitscopeError
 from vitscope.files.whole import write_text
 
-# What was found in sources, by their digests: parsing is most of the cost of a digest.
+# What was found in each source, by its digest, so that no source is parsed twice: this is slow.
 _found: dict[str, list[Any]] = {}
 # A name in use, and the attribute taken from it, or nothing: `np.mean` is ("np", "mean").
 Use = tuple[str, str]

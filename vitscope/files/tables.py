@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 from vitscope.errors import VitscopeError
 from vitscope.files.whole import atomic_path
 
-# Modules that declare tables are imported before anything is read or written.
+# Import these only to read or write: many modules declare tables and do neither.
 if TYPE_CHECKING:
     import pandas as pd
     import pyarrow as pa

@@ -19,7 +19,7 @@ DISGUISES = {
 _NO_TEXT = re.compile(rb"[\0-\x08\x0e-\x1f]")
 # PNM pictures whose values are written in digits.
 _PICTURE = re.compile(rb"P[1-3]\s")
-# The memory in bytes that any file may take, and the multiple of its size on top.
+# A file may take this many bytes of memory, and on top this many times its size.
 LEAST = 512 << 20
 TIMES = 4
 T = TypeVar("T")

@@ -9,7 +9,7 @@ from vitscope.measures import registry
 
 
 def _address_of_archive(study: Study, names: Names) -> Values:
-    # Only these two: users of one cache share what they download from the same address.
+    # Return only what identifies the download, so that users of a shared cache share it.
     source = study.data[names["dataset"]].source
     return {"archive": declared(source["kind"]).archive, "source": source}
 
@@ -26,7 +26,7 @@ FETCH_ARCHIVE = Job(run=fetch_archive, values=_address_of_archive)
 
 def _address_of_file(study: Study, names: Names) -> Values:
     entry = study.videos[names["video"]] if "video" in names else study.data[names["dataset"]]
-    # Only these two: users of one cache share what they download from the same address.
+    # Return only what identifies the download, so that users of a shared cache share it.
     return {key: entry.source[key] for key in ("url", "sha256") if key in entry.source}
 
 

@@ -76,7 +76,7 @@ def weights(model: "Model") -> dict[str, str]:
 
 
 def norms(model: "Model") -> dict[str, str]:
-    """Note that a model is read before the norms of sums, if the study says so."""
+    """Note it if the study reads a model's sums of stream and branch before their norms."""
     if model.norms == "after":
         return {}
     return {f"Cut points of {model.label}": "before the norms of sums of stream and branch"}

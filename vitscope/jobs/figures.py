@@ -199,7 +199,7 @@ def _values_of_sketch(study: Study, name: str) -> Values:
 
 
 def draw_overview(inputs: Files, outputs: Files, values: Values, resources: Resources) -> None:
-    """Draw the published points of figures and, where they are measured, these and verdicts."""
+    """Draw figures with published points; add our points and verdicts if they are measured."""
     from vitscope.claims.tables import CLAIMS
     from vitscope.drawing.overview import plot
     from vitscope.drawing.saving import save, style
@@ -241,7 +241,7 @@ def _sketch_of(name: str, values: Values, inputs: Files) -> "Shown":
 DRAW_OVERVIEW = Job(run=draw_overview, values=_values_of_overview)
 
 
-# The kinds of figures on the page of a network, where they are measured.
+# The kinds of figures that the page of a network may show.
 KINDS_OF_PAGE = (
     *("feature_variance", "spatial_share", "fourier_depth", "lesion", "skip_ratio"),
     *("attention_distance", "mean_token", "effective_rank"),
@@ -249,9 +249,9 @@ KINDS_OF_PAGE = (
 
 
 def kinds_of_page(study: Study, model: str) -> list[str]:
-    """Return the kinds of figures on the page of a network: what figures of the study measure.
+    """Return the kinds of figures on a network's page: those that the study's figures measure.
 
-    Nothing else can be measured of it: only figures say what a pass measures.
+    No other measure has a table, since a pass measures only what a figure needs.
     """
     shown = [each for each in study.figures.values() if model in each.models]
     measured = {measure for figure in shown for measure in figure.measures}

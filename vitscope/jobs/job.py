@@ -26,7 +26,7 @@ else:
 Names = Mapping[str, str]
 # Plain values that a job's result depends on: when they change, the job runs again.
 Values = dict[str, Any]
-# Paths, or lists of paths, by name. In memory, an input may be the content itself.
+# Paths, or lists of paths, by name. In a notebook, an input may be the object in place of a path.
 Files = Mapping[str, Any]
 
 HERE = Path(__file__).parent
@@ -79,8 +79,8 @@ class Takes:
 
     `work` counts passes of images through a network, `seconds` the time for the rest, and `writes`
     the bytes of large files. `split` is where its images are from, if it is not the split that is
-    measured; `loads` are the inputs that it holds whole in memory. `builds` tells that the network
-    is counted where no block table states its cost.
+    measured; `loads` are the inputs that it holds whole in memory. `builds` says to
+    build the network and count its cost if no block table states it.
     """
 
     torch: bool = False
@@ -96,7 +96,7 @@ class Takes:
 
 @dataclass(frozen=True)
 class Job:
-    """A kind of work, which `run` does, from paths to paths.
+    """A kind of work: `run` does it, and reads and writes files by their paths.
 
     `values` list under `modules` the modules that it imports by computed names, which its source
     does not show; `batches` is the setting that says how many images are in memory at once.

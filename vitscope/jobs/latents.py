@@ -30,7 +30,7 @@ def _values_of_shard(study: Study, names: Names) -> Values:
 
 
 def _images_of_shard(request: Request) -> int:
-    """Return the images of a shard; without a part, of all shards of one model or a pair."""
+    """Return how many images a shard has, or without a part, all shards of the models."""
     study, names = request.study, request.names
     images = sum(map(study.images, by_prefix(names["model"]).values()))
     size = study.analysis.shard_size
@@ -43,7 +43,7 @@ def work_of_shard(request: Request, holds: int = 0) -> Work:
 
 
 def latents_bytes(request: Request) -> int:
-    """Return the bytes of the latents of a shard, or of all."""
+    """Return the bytes of a shard's latents, or without a part those of all shards."""
     if request.network is None:
         raise ValueError("the bytes of latents are known by the block table")
     dtype = request.study.analysis.latents_dtype

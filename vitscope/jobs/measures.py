@@ -98,9 +98,10 @@ MEASURE = Job(
 def name_images(
     table: "pd.DataFrame", columns: "Columns", rows: Sequence[int], first: int
 ) -> "pd.DataFrame":
-    """Return a part in which images have their rows in the split as names, as in predictions.
+    """Return a part that names images by their rows in the split, as predictions do.
 
-    While it is measured, an image goes by its position; `first` is that of the first row here.
+    Measures name an image by its position among all that are measured; `first` is the position
+    of the first of `rows`.
     """
     if "image" not in columns or columns["image"][1] != OF_IMAGE["image"][1]:
         return table
@@ -121,7 +122,7 @@ def measures_of_pass(study: Study, model: str) -> list[Measure]:
 def measured_in_pass(study: Study, names: Names, measures: Iterable[Measure]) -> Values:
     """Return how each measure measures, and how many images all of them take at once.
 
-    Measures with batch sizes of their own get whole batches, or all images of the shard.
+    That number is a multiple of every measure's batch size, or else all images of the shard.
     """
     found = {
         each.name: how_to_measure(case_of(study, {**names, "measure": each.name}))
@@ -167,9 +168,9 @@ def _seconds_of_pass(request: Request) -> float:
 
 
 def measure_pass(inputs: Files, outputs: Files, values: Values, resources: Resources) -> None:
-    """Run a shard of images through a network once, and write the part of each measure of its maps.
+    """Run a shard of images through a network once, with all measures of its feature maps.
 
-    It measures the maps while they are in memory, and writes all parts to one file.
+    It measures the maps while they are in memory, and writes a part for each measure to one file.
     """
     import pandas as pd
 
@@ -220,7 +221,7 @@ MEASURE_PASS = Job(
 )
 
 
-# Merge parts to a table, measured before or, where latents are kept, now
+# Merge parts to a table; if latents are kept, measure the parts here first
 
 
 def measure_of_parts(measure: Measure) -> Measure:
@@ -233,8 +234,8 @@ def _values_of_merge(study: Study, names: Names) -> Values:
     measure = measures.declared(names["measure"])
     measured, models = measure_of_parts(measure), by_prefix(names["model"])
     merging = measures.merging(measure.name)
-    # Shards of latents that are kept are measured by the job that merges them. In a notebook, the
-    # second network of a pair is of another study, and has its parts.
+    # If latents are kept, this job measures them before it merges. In a notebook, the second model
+    # of a pair may be of another study, which has measured its parts already.
     shards = {
         prefix: _values_of_measure(study, {"measure": measured.name, "model": model})
         for prefix, model in models.items()
@@ -256,7 +257,7 @@ def _values_of_merge(study: Study, names: Names) -> Values:
 
 def _takes_of_merge(study: Study, names: Names) -> Takes:
     measured = measure_of_parts(registry.of(study).declared(names["measure"]))
-    # Where it depends on their size whether latents are kept, measuring them takes no time.
+    # With `keep_latents: auto`, only their size tells whether latents are kept: count no time.
     kept = study.analysis.keep_latents is True and measured.needs == "latents"
 
     def seconds(request: Request) -> float:
@@ -306,7 +307,7 @@ def merge_parts(inputs: Files, outputs: Files, values: Values, resources: Resour
 def _parts(
     inputs: Files, values: Values, resources: Resources, prefix: str
 ) -> "Iterator[tuple[str, pd.DataFrame, dict[str, str]]]":
-    """Yield the parts of a model, with their files and metadata; shards of latents are measured."""
+    """Yield a model's parts with their files and metadata; measure shards of latents first."""
     from tempfile import TemporaryDirectory
 
     from vitscope.files.tables import Table, read_part

@@ -29,7 +29,7 @@ def _address_of_checkpoint(study: Study, names: Names) -> Values:
     # Imported here: it imports yaml, which other jobs with a network do not need.
     from vitscope.networks.checkpoints import weight_sources
 
-    # Only this: users of one cache share what they download from the same address.
+    # Return only what identifies the download, so that users of a shared cache share it.
     return {"checkpoint": weight_sources.file_values(checkpoint_entry(study, names))}
 
 

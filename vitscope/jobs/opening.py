@@ -28,8 +28,8 @@ def open_network(
 ) -> "nn.Module":
     """Return the network with the weights of a converted checkpoint, or the given network.
 
-    If it opens the network, it calls `counted` with the number of images of each batch, and if
-    it is to be `proved_on` a device, it refuses a network two of whose passes differ.
+    A network from a checkpoint calls `counted` with the number of images of each batch. It is
+    refused if two passes of it differ on the device `proved_on`.
     """
     if not isinstance(checkpoint, str):
         in_memory: nn.Module = checkpoint
@@ -182,7 +182,7 @@ def open_weights(inputs: Files, values: Values, resources: Resources) -> Opened:
 def _open_running(
     inputs: Files, values: Values, resources: Resources, counted: bool = True
 ) -> "tuple[nn.Module, torch.device]":
-    """Open a network to run on a device; the first part proves that its passes repeat."""
+    """Open a network to run on a device; the first part checks that two passes give the same."""
     device = open_device(values["device"])
     count, proved_on = resources.count if counted else None, None if values["part"] else device
     return open_network(inputs["checkpoint"], values["network"], count, proved_on), device

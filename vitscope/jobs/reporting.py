@@ -78,7 +78,7 @@ def introduce_study(inputs: Files, outputs: Files, values: Values, resources: Re
 
 
 def _networks_alike(blocks: "pd.DataFrame", labels: Mapping[str, str]) -> "dict[str, pd.DataFrame]":
-    """Return the cut points of networks, joining those that share them under all their labels."""
+    """Return each different list of cut points, under the labels of all networks that have it."""
     found: dict[str, tuple[list[str], pd.DataFrame]] = {}
     for model, rows in blocks.groupby("model", sort=False):
         points = rows.drop(columns="model").to_json()

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 # Forward and backward count as three passes; sharpness-aware minimization does both twice.
 PASSES, PASSES_UPHILL = 3, 6
-# Megabytes of the process that augments, with what it shares with the one that trains.
+# Megabytes of the process that augments, with memory that it shares with the one that trains.
 AUGMENTING_MB = 520
 # The folder where torch.compile caches what it compiled.
 COMPILED = ".compiled"
@@ -49,7 +49,7 @@ def _passes_of_training(request: Request) -> Work | None:
     uphill = recipe.sam is not None
     views = recipe.epochs * (PASSES_UPHILL if uphill else PASSES)
     work = passes(views, recipe.images, request.images, recipe.batch_size, "gradient")
-    # It keeps a copy of the weights from which it goes uphill.
+    # Sharpness-aware minimization keeps a copy of the weights while it goes uphill.
     return work and replace(work, vectors=int(uphill))
 
 
@@ -80,7 +80,7 @@ def train_model(inputs: Files, outputs: Files, values: Values, resources: Resour
         std=std,
         made_of={"network": json.dumps(network, sort_keys=True)},
         say=resources.say_of_it,
-        # Otherwise a run that is killed now would lose the rest.
+        # If the run is killed before it notes the outputs, the next run restores them from here.
         keep_unfinished=True,
         # Beside the trainings of the study, so that all of them can use it.
         compiler_cache=None if own_cache else place.parent / COMPILED,
@@ -213,9 +213,9 @@ def _values_of_augmented(study: Study, names: Names) -> Values:
 
 
 def first_with_same_images(study: Study, names: Names) -> str:
-    """Return the model whose drawn images this one shares: the first for which they are the same.
+    """Return the study's first model that draws the same images as this one, to share its file.
 
-    What cannot be trained shares none.
+    Skip models that cannot be trained.
     """
     data, drawn = study.models[names["model"]].data, _values_of_augmented(study, names)
     for name in study.models:

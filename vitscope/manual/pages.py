@@ -28,12 +28,12 @@ PAGES = (
     *(ROOT / "docs" / f"{page}.md" for page in ("claims", "figures", "paper", "tables")),
     *sorted((ROOT / "docs" / "figures").glob("*.md")),
 )
-# The figures of the default study, from `docs/`.
+# The pictures of figures of the default study, seen from `docs/`.
 PICTURES = "../tests/pixels/expected"
-# Its claims, as the tests expect them.
+# The claims of the default study, as the tests expect them.
 CLAIMS_OF_MINI = ROOT / "tests" / "expected" / "claims.csv"
 GENERATED = re.compile(r"(<!-- generated: (.+?) -->\n).*?(<!-- end -->)", re.DOTALL)
-# How a schema's bounds read behind its type.
+# How to write a schema's bounds after its type.
 BOUNDS = {
     "minimum": "from {}",
     "exclusiveMinimum": "above {}",

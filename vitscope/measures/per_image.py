@@ -15,9 +15,10 @@ RESAMPLES_AT_ONCE = 64
 
 
 class Spread(NamedTuple):
-    """Holds the intervals of columns over images and their values in the resamples kept.
+    """Holds 95 % intervals of several columns of a table, by resampling images.
 
-    The bounds are (columns), the resamples (kept, columns).
+    `low` and `high` have a value for each column. `resampled`, (kept, columns), are the values in
+    the resamples that a table keeps.
     """
 
     low: Array

@@ -18,9 +18,9 @@ from vitscope.jobs.job import Values, find_job
 from vitscope.measures.registry import installed
 
 PACKAGE = Path(__file__).parents[1]
-# Stand for a name: everything that a module defines, or only what importing it runs.
+# In place of a name: everything that a module defines, or only what importing it runs.
 ALL, LOADED = "*", ""
-# A module, a name in it, and the attribute taken from that name if it is a module itself.
+# A module, a name in it, and, if that name is a module too, the attribute taken from it.
 Name = tuple[str, str, str]
 
 
@@ -56,7 +56,7 @@ def covered(job: str, *modules: str) -> frozenset[tuple[str, str]]:
 def module_file(name: str) -> Path | None:
     """Return the file of a module of vitscope, or of a package that brings measures.
 
-    The name of a module of a user's own is its path.
+    A user's own module has its path as its name.
     """
     if name.endswith(".py"):
         return Path(name)
@@ -141,7 +141,7 @@ def _needed(module: str, name: str, taken: str) -> Iterator[Name]:
 
 
 def _chosen(module: str, name: str) -> list[Definition]:
-    """Return a name's definitions, always with the statements that run without a name."""
+    """Return the definitions of a name, of ALL names, or those that LOADED stands for."""
     if name == ALL:
         return _definitions(module)
     if name == LOADED:

@@ -40,7 +40,7 @@ COPIES_OF_WEIGHTS = 4
 # memory; docs/cluster.md has the measurements.
 PEAKS_OF_PASS = 2.0
 # Bytes for each byte that the network computes in a pass: lesions keep some of it, the backward
-# pass for a gradient needs more, and the two of a Hessian product need most.
+# pass for a gradient needs more, and the two backward passes of a Hessian product need most.
 SHARE_KEPT = {"pass": 0.0, "units": 0.1, "gradient": 1.5, "product": 5.0}
 
 # Multiply-adds in a second, in float32: of a core of the machine in docs/scale.md; of a GPU, half
@@ -170,12 +170,12 @@ def megabytes(job: Job, request: Request) -> int:
     return ceil(least + held / 1e6)
 
 
-# The file, in the folder of a run.
+# The file that remembers the bytes of latents, in the folder of a run.
 COUNTED = Path(".snakemake/vitscope-latents.json")
 
 
 def keeps_latents(study: Study, most_gb: float, counted: Path) -> bool:
-    """Tell whether a study keeps its latents; `counted` is the file of what was counted before."""
+    """Tell whether a study keeps its latents; `counted` is the file of earlier counts."""
     keep = study.analysis.keep_latents
     if keep != "auto":
         return bool(keep)

@@ -38,7 +38,7 @@ def exported(study: Study) -> list[str]:
 
 
 def _formats(study: Study, name: str) -> tuple[str, ...]:
-    """Return the formats of a figure, a video or a build-up, which has those of both."""
+    """Return the formats of a figure or a video; a build-up has those of both."""
     if name in study.videos:
         return VIDEO_FORMATS
     return (*FORMATS, POINTS, *(VIDEO_FORMATS if name in study.buildups else ()))
@@ -130,7 +130,7 @@ def _result(target: str, parts: tuple[str, ...], studies: StudyFiles) -> None:
 
 
 def check_names(study: Study, names: Mapping[str, str]) -> None:
-    """Refuse names in a file's path that the study lacks, though the rules allow them."""
+    """Refuse names in a path that the study lacks: rules allow the names of all studies."""
     shown = [*study.figures, *study.buildups, *study.videos]
     known: dict[str, tuple[str, Iterable[str]]] = {
         "figure": ("figures, buildups and videos", shown),

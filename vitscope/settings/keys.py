@@ -20,7 +20,7 @@ Channels = tuple[float, ...]
 # Rules for text: `$` alone would let a line end pass.
 NAME: Settings = {
     "type": "string",
-    # Snakemake takes a name that ends in one part twenty times for the work of an endless rule.
+    # If a name ends in twenty repeats of one part, Snakemake suspects a rule that never ends.
     "pattern": r"^(?!.*(.{1,3})\1{19}$)[A-Za-z0-9][A-Za-z0-9_-]*$(?!\n)",
     "maxLength": 64,
     "title": "letters, digits, '-' and '_', the first a letter or a digit, and no end that repeats",
@@ -602,9 +602,9 @@ class Figure:
     """A figure: its kind, its models, and what else it shows.
 
     `pairs` are the pairs of models that it shows, if its kind is of pairs, `options` the keys that
-    its kind has besides. The fields without a
-    sentence are looked up when the study is loaded: the measure of the kind, the tables that the
-    figure is drawn from, the measures among them, and whether it shows moments of training.
+    its kind has besides. The fields without a sentence are looked up when the study is loaded: the
+    measure of the kind, the tables that the figure is drawn from, the measures among them, and
+    whether it shows moments of training.
     """
 
     EITHER = ("models", "pairs")

@@ -71,7 +71,7 @@ def result_settings(settings: Any) -> dict[str, Any]:
 def schema_of(section: type) -> Schema:
     """Return the JSON schema of a dataclass, whose docstring says what it is about.
 
-    It leaves out fields that are not declared as keys. Exactly one of the keys `EITHER` is given.
+    It leaves out fields that are not declared as keys. A file must give just one key of `EITHER`.
     """
     types = get_type_hints(section)
     keys = [each for each in fields(section) if each.metadata]

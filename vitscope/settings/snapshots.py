@@ -8,9 +8,9 @@ from typing import Any
 INIT, WARMUP = "init", "warmup"
 # The last snapshot is the checkpoint of its model.
 END = "end"
-# The folder, beside the snapshots above, of those after the epochs that a recipe lists.
+# The folder of snapshots after the epochs that a recipe lists; it is beside the other snapshots.
 EPOCHS = "epochs"
-# The training's table, and the folder with what it needs to resume, are beside them, too.
+# Beside them, too: a training's table, and the folder with what it needs to resume.
 HISTORY_FILE, UNFINISHED = "history.parquet", "unfinished"
 
 

@@ -87,7 +87,7 @@ class Study:
 
     @property
     def own_models(self) -> list[str]:
-        """The names of the models that the study lists, without models of single snapshots."""
+        """The names of the models that the study lists, without those added for snapshots."""
         return [name for name in self.models if AT not in name]
 
     def repeats(self) -> list[list[str]]:

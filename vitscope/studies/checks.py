@@ -88,7 +88,7 @@ def _check_files(study: Study) -> None:
 
 
 def _check_made(where: str, key: str, entry: Settings, model: Model) -> None:
-    """Refuse `made` where no function of the user's makes the weights."""
+    """Refuse `made` unless a function of the user's makes the weights; refuse keys for a file."""
     if model.family != "python" or key != "checkpoint":
         raise VitscopeError(
             f"{where}.made: only the `checkpoint` of a model of the family python can be made by "
@@ -340,7 +340,7 @@ def _check_weights(study: Study, key: str, entry: BuildUp) -> None:
 
 
 def _check_training(study: Study, results: str) -> None:
-    """Refuse models that cannot be trained, whose files the workflow itself writes."""
+    """Refuse models that this workflow should train, as their paths say, but cannot."""
     files = [entry for model in study.models.values() for entry in model.files().values()]
     for name in study.models:
         folder = f"{results}/{study.name}/training/{name}/"

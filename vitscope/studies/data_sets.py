@@ -113,7 +113,7 @@ def _check_split(study: Study, name: str, split: str) -> None:
 
 
 def _check_stored(study: Study, name: str, split: str) -> None:
-    """Refuse to leave images where they are, unless networks are trained on their files."""
+    """Refuse not to store images, except those of a folder that networks are only trained on."""
     dataset, of_training = study.data[name], TRAINING_SPLITS[0]
     trained_on = split == of_training != study.analysis.split
     if not dataset.splits[split].stored and (dataset.source["kind"] != "folder" or not trained_on):

@@ -100,7 +100,7 @@ def _check_models(path: Path, settings: Settings) -> None:
 
 
 def _prepare_archs(study: Study) -> Study:
-    """Check `arch` of models beyond its schema, and return the study with what jobs take of it."""
+    """Check `arch` of models beyond its schema; return the study with `arch` as jobs take it."""
     models = {}
     for name, model in study.models.items():
         where = f"{study.path}: models.{name}.arch"
@@ -114,7 +114,7 @@ def load_study(path: Path, results: str = "results") -> Study:
     try:
         return _load_study(path, results)
     except VitscopeError as error:
-        # A name that is unknown may be one of a package's.
+        # An unknown name may belong to a package whose measures are left out.
         if left_out := registry.installed().left_out:
             raise VitscopeError(f"{error}{left_out}") from error
         raise
@@ -134,7 +134,7 @@ def _load_study(path: Path, results: str) -> Study:
 
 
 def _study_files(where: str, place: Path) -> list[Path]:
-    """Return the studies of a folder, or the one that is a file."""
+    """Return the files of the studies in a folder; `place` may also be a single file."""
     if place.is_file():
         return [place]
     if not place.is_dir():

@@ -31,7 +31,7 @@ from vitscope.training.recipe import Recipe, training_rows
 Batch = tuple[Tensor, Tensor]
 # The number of an epoch and of a step in it, both counted from 0.
 Step = tuple[int, int]
-# Follows the step in the key of random numbers, where a device does the second half.
+# Added to the key of random numbers, after the step, for the half of augmentation on a device.
 SECOND_HALF = 1
 # A device may still have this many steps to do when it gets the next batch.
 UNDER_WAY = 2
@@ -42,8 +42,8 @@ CLEAN_BATCH = 256
 def seeded(*key: int) -> Iterator[None]:
     """Seed every generator that training draws from, and restore their states afterwards.
 
-    The key is a seed, perhaps with what to draw, such as an epoch and a step: earlier draws
-    need not be repeated.
+    The key is a seed, perhaps followed by what to draw, such as an epoch and a step: each has its
+    own random numbers, whatever was drawn before.
     """
     python, legacy = random.getstate(), np.random.get_state()  # noqa: NPY002
     # A process that augments was forked, and must not touch a GPU.
@@ -97,7 +97,7 @@ class Batches:
     def _begin(self, epoch: int, step: int) -> Batch:
         first = step * self._batch_size
         chosen = self._order(epoch)[first : first + self._batch_size]
-        # Cropping takes whole images.
+        # To crop, take whole images before they are resized.
         images: Images = (
             self._split.pictures(chosen)
             if self._crops
@@ -150,7 +150,10 @@ class Batches:
 
 
 class _Steps(Dataset[Batch | VitscopeError]):
-    """Batches by step, or the error as a value: one raised in another process loses its form."""
+    """Gives the batch of a step, or an error as a value.
+
+    If a worker process raised the error, it would arrive as one of another form.
+    """
 
     def __init__(self, draw: Callable[[int, int], Batch]) -> None:
         self._draw = draw

@@ -33,8 +33,8 @@ PLACES = ("*/training/*", "*/buildups/*/trained/*")
 def remove_unfinished(results: Path) -> None:
     """Remove the resume files of trainings whose results are complete.
 
-    Call it at the end of a run. A job must not remove them itself: a run that is killed before it
-    has noted the job runs it again, and a cluster may end a job after its work is done.
+    Call it at the end of a run. A job must not remove them itself: if the job or its run is killed
+    after the work and before Snakemake notes it, the next run repeats the job from these files.
     """
     for place in PLACES:
         for folder in results.glob(f"{place}/{UNFINISHED}"):

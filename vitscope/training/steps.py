@@ -91,9 +91,9 @@ def differentiate(
 
 
 class Steps:
-    """Takes the steps of one training, in a block of `own_stream`; on a GPU it records them.
+    """Takes the steps of one training; on a GPU it records a step and replays it.
 
-    All batches must have the shape of the first.
+    Use it in a block of `own_stream`. All batches must have the shape of the first.
     """
 
     def __init__(

@@ -30,7 +30,7 @@ def polar(moments: Sequence[Array]) -> pd.DataFrame:
 
 
 def polar_by_tensor(count: int, tensors: Iterable[Sequence[Array]]) -> pd.DataFrame:
-    """Return what `polar` does from flat tensors one by one, each at all `count` moments."""
+    """Do as `polar` does, but take one flat tensor at a time, with its values at all moments."""
     check_count(count)
     # d_t . d_t and d_t . d_0 at every moment.
     squares, products = np.zeros(count), np.zeros(count)

@@ -97,7 +97,8 @@ class Unfinished:
     def finish(self) -> None:
         """Write snapshots and history to their final places.
 
-        The folder then takes little room; a later run rewrites these files from it at once if lost.
+        The folder then takes little room. If these files are lost, a later run soon rewrites them
+        from it.
         """
         self.keep_snapshots()
         if self.moments is not None:

@@ -40,7 +40,7 @@ _INPUT = ("-protocol_whitelist", "file,pipe", "-format_whitelist", _FORMATS)
 # Pixels may be wider than high.
 _SQUARE = "scale=iw*sar:ih,setsar=1,format=rgb24"
 _HEADER = re.compile(rb"YUV4MPEG2 W(\d+) H(\d+) F(\d+):(\d+) ")
-# More frames a second than this are the clock of a file that has no rate.
+# A higher rate than this is the clock of a file without a rate: use the usual rate instead.
 _FASTEST, _USUAL = Fraction(240), Fraction(30)
 # The rate for frames of different durations, each repeated as often as needed.
 _RATE_OF_CHANGING = Fraction(50)

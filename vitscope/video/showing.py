@@ -203,7 +203,7 @@ class HeadsView:
 
 
 class RolloutView:
-    """The rollout of all attention over its largest value, alone and over the picture."""
+    """Attention rollout, divided by its largest value, alone and over the picture."""
 
     panels = ("rollout", "over the video")
     lies_over = True

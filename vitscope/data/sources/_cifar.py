@@ -52,7 +52,7 @@ Layouts = Mapping[str, FileLayout]
 
 
 def read_binary(members: list[bytes], label_bytes: int) -> Content:
-    """Read batches in which each image follows its label, the last of `label_bytes` bytes."""
+    """Read batches of images, each behind `label_bytes` bytes, the last of which is its label."""
     names, *batches = members
     parts = []
     for batch in batches:

@@ -16,7 +16,7 @@ from vitscope.drawing.panels import Panel, make_panels
 _LABEL = "Δ accuracy (pp)"
 # Free space above the highest point, as a share of the range from zero to the lowest point.
 _ROOM = 0.06
-# Marks a point that the published figure cuts off, and that only its line tells.
+# Marks a point beyond the range of the published figure, read from the slope of its line.
 _OFF_SCALE = "extrapolated_offscale"
 _OFF_SCALE_MARKER = 7  # A caret that points down.
 

@@ -16,7 +16,7 @@ from vitscope.drawing.panels import Panels, make_panels
 
 # Inches.
 _HEIGHT = 2.4
-# Of published networks, one after another.
+# The markers of published networks, in their order.
 _MARKERS = "osD^v<>"
 
 

@@ -16,7 +16,7 @@ from vitscope.files.arrays import Array
 _TILE, _GAP = 48, 6
 # Inches: the width of a panel, its largest, and what its title takes of the height.
 _WIDTHS, _TEXT_HEIGHT = {1: 3.4, 2: 6.0, 3: 7.0}, 0.42
-# Of the width of a panel, what is between two.
+# The space between two panels, as a share of their width.
 _SPACE = 0.05
 
 

@@ -18,7 +18,7 @@ from vitscope.files.arrays import Array
 
 # Tiles along a side at most; of more positions, some are left out evenly.
 _MOST = 14
-# Of the side of a tile, the gap between two.
+# The gap between two tiles, as a share of their side.
 _GAP = 0.12
 # Numbers along a side at most.
 _MOST_LABELS = 8

@@ -63,8 +63,8 @@ TABLE = Table(
 )
 
 
-# Passes of an image: one forward, and one back from each cut point, at twice the cost of the
-# part of the network before it.
+# The cost of an image in forward passes: one forward, and a pass back from each cut point, which
+# costs twice as much as the part of the network before it.
 VIEWS = 6
 
 

@@ -97,7 +97,7 @@ def _files_in(folder: Path) -> list[str]:
     try:
         return [path.name for path in folder.glob("*.py") if path.is_file()]
     except OSError:
-        # The file cannot be read, or has a name that no folder has.
+        # The folder cannot be read, or its name is not valid here.
         return []
 
 

@@ -145,8 +145,7 @@ _HUGGING_FACE_VIT: tuple[tuple[str, New], ...] = (
     (r"^(?:cls_)?classifier\.", "head."),
     (r"^distillation_classifier\.", "head_dist."),
 )
-# Leave out what learns to fill in images, and what follows the class token: timm's networks have no
-# such parts.
+# Leave out the mask token and the pooler, which timm's networks do not have.
 _NOT_LOOKED_AT = r"(?:^|\.)(?:embeddings\.mask_token$|pooler\.)"
 _SWIN_BUFFERS = r"\.(?:relative_position_index|relative_coords_table|attn_mask)$"
 _PATCHES = r"(?:^|\.)embeddings\.patch_embeddings\."

@@ -41,7 +41,7 @@ def pattern(module: str) -> str:
 
 
 def factors_of(operation: Operation) -> list[Value]:
-    """Return the values that a product multiplies, which come after any value that it adds."""
+    """Return the values that a product multiplies, without the one that `addmm` adds first."""
     first = 1 if operation.name in ("addmm", "baddbmm") else 0
     return [arg for arg in operation.args[first : first + 2] if isinstance(arg, Value)]
 
@@ -334,7 +334,7 @@ class Ways:
         return Way(stream, tuple(sums), unchanged, direct and self._direct(sums))
 
     def _arriving(self, stream: int, end: int) -> set[int]:
-        """Return the operations up to one at which a stream arrives as something that they add."""
+        """Return the sums, up to `end`, that have the stream or an earlier such sum as a part."""
         arriving: set[int] = set()
         for index in range(stream + 1, end + 1):
             parts, leaves = self.addends(index), taken(self.flow.operations[index])
@@ -368,7 +368,7 @@ class Ways:
                 yield from self.parts(leaves[place], origin)
 
     def parts(self, value: Value, origin: int) -> Iterator[Value]:
-        """Yield the parts that a value is the sum of, behind an operation."""
+        """Yield the parts whose sum is a value; split only sums after the operation `origin`."""
         waiting, seen = [value], {value}
         while waiting:
             value = waiting.pop()

@@ -355,7 +355,7 @@ def on_shapes(
     except Exception:
         if any(tensor.is_meta for tensor in model.parameters()):
             raise
-        # Tensors that are no parameters stay in place, and their values may decide what runs.
+        # Shapes are not enough if values decide what runs, or for tensors that are no parameters.
         _refuse_choices(model, network)
         return make(model, blank_images(model, network))
 
@@ -445,7 +445,7 @@ def record_with_values(model: nn.Module, network: Mapping[str, Any]) -> Dataflow
     except VitscopeError:
         raise
     except Exception:
-        # Tensors that are no parameters stay in place, and their values may decide what runs.
+        # Shapes are not enough if values decide what runs, or for tensors that are no parameters.
         first = next(chain(model.parameters(), model.buffers()), torch.zeros(0))
         with sdpa_kernel(SDPBackend.MATH):
             return record(model, blank_images(model, network, first.device))

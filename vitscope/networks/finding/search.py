@@ -198,7 +198,7 @@ class _Namer:
         return point
 
     def _passage(self, index: int, block: str) -> Passage | None:
-        """Return where a module takes or returns a value, preferably the block's own output."""
+        """Return a place where a module takes or returns a value; best is the output of `block`."""
         flow = self._pass.flow
         passages = [
             passage

@@ -121,11 +121,12 @@ def gate_of(kind: str | None, channels: int) -> nn.Module:
 
 
 def sees(rows: int, columns: int, window: int, prefix: int) -> Tensor:
-    """Tell which tokens each query sees, (queries, keys), on a grid behind `prefix` other tokens.
+    """Return which keys each query sees, as (queries, keys).
 
-    A window with an odd side has its query in the middle. One with an even side reaches one
-    position farther down and to the right, like the kernel of a convolution with `same` padding.
-    The edges of the grid cut it off. Tokens without a position see all, and all see them.
+    The tokens are `prefix` tokens without a position, which see all and are seen by all, and then
+    those of a grid. A window with an odd side has its query in the middle. One with an even side
+    reaches one position farther down and to the right, like the kernel of a convolution with
+    `same` padding. The edges of the grid cut windows off.
     """
     before = (window - 1) // 2
     row, column = torch.cartesian_prod(torch.arange(rows), torch.arange(columns)).T
