@@ -18,7 +18,7 @@ STAGES = (
     "downloads",
     "checkpoints",
     "latents/vit",
-    "feature_variance/vit",
+    "feature_variance",
     "tables",
 )
 
