@@ -1,0 +1,108 @@
+"""scenes32: generated images without a subject, for 100 classes that show everywhere in a picture.
+
+A class is a texture as nature has them: noise whose power falls with frequency as that of
+photographs does, with a direction, a scale and colours of its own. Each patch tells a little of the
+class, and only all of them tell it: what an object is to shapes32, the mean is here. Every image
+depends on the seed, the split and its index alone.
+"""
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from PIL import Image
+
+from vitscope.data.source import Sample, no_such_split
+from vitscope.files.arrays import Array
+
+SOURCE: dict[str, Any] = {
+    "meaning": "generated textures of a hundred classes, with splits `train` and `test`",
+    "keys": {
+        "seed": {
+            "type": "integer",
+            "minimum": 0,
+            "default": 0,
+            "description": "Seed of a generated data set.",
+        }
+    },
+}
+
+SIZE = 32
+SIZES = {"train": 50_000, "test": 10_000}
+COUNT = 100
+CLASSES = tuple(f"scene {number}" for number in range(COUNT))
+
+DOWN, ACROSS = np.fft.fftfreq(SIZE)[:, None], np.fft.rfftfreq(SIZE)
+FREQUENCY = np.maximum(np.hypot(DOWN, ACROSS), 1 / SIZE)
+DIRECTION = np.arctan2(DOWN, ACROSS)
+# How lightness, warmth and greenness make red, green and blue.
+COLORS = np.array([[1, 0.25, 0.12], [1, -0.02, -0.2], [1, -0.25, 0.12]])
+# From one side of the picture to the other.
+SLOPE = np.linspace(-0.5, 0.5, SIZE)
+
+
+def _draw_classes() -> tuple[Array, Array, Array]:
+    """Draw for each class the amplitude of each frequency, its colours and its tone.
+
+    They are the same whatever the seed: other seeds draw other images of the same classes.
+    """
+    draw = np.random.default_rng(1)
+
+    def each(low: float, high: float) -> Array:
+        return draw.uniform(low, high, COUNT)[:, None, None]
+
+    steepness, lean, angle = each(1.4, 1.8), each(0.1, 0.5), each(0, np.pi)
+    scale, strength = np.exp(each(np.log(1 / 16), np.log(1 / 4))), each(0, 0.7)
+    band = 1 + strength * np.exp(-((np.log(FREQUENCY / scale) / 0.35) ** 2))
+    directed = np.sqrt(1 + lean * np.cos(2 * (DIRECTION - angle)))
+    weight = 0.14 * np.array([0.2, 1, 1])[:, None]
+    colors = COLORS @ (np.eye(3) + draw.standard_normal((COUNT, 3, 3)) * weight)
+    return FREQUENCY**-steepness * directed * band, colors, draw.normal(0, 0.015, (COUNT, 3))
+
+
+AMPLITUDES, MIXES, TONES = _draw_classes()
+
+
+def draw(split: str, index: int, seed: int) -> tuple[npt.NDArray[np.uint8], int]:
+    """Draw an image, (32, 32, 3), and its class: textured noise, light, and film grain."""
+    random = np.random.default_rng((seed, list(SIZES).index(split), index))
+    label = int(random.integers(COUNT))
+    spectrum = np.fft.rfft2(random.standard_normal((3, SIZE, SIZE))) * AMPLITUDES[label]
+    field = np.fft.irfft2(spectrum, s=(SIZE, SIZE))
+    field -= field.mean((1, 2), keepdims=True)
+    image = np.einsum("ij,jhw->hwi", MIXES[label], field / field.std()) * random.uniform(0.08, 0.22)
+    image += 0.48 + TONES[label] + random.normal(0, 0.1) + random.normal(0, 0.04, 3)
+    # Let light fall off across the image.
+    light, down, across = random.uniform(0, 0.4), *random.normal(0, 0.25, 2)
+    image += light * (down * SLOPE[:, None] + across * SLOPE)[..., None]
+    image += random.uniform(0.005, 0.03) * random.standard_normal(image.shape)
+    return np.rint(255 * np.clip(image, 0, 1)).astype(np.uint8), label
+
+
+def open_split(source: Mapping[str, Any], split: str, file: Path | None) -> "Scenes32":
+    """Open a split, whose images are drawn one by one."""
+    return Scenes32(split, source.get("seed", 0))
+
+
+class Scenes32:
+    """The data set as a source, which draws images on demand."""
+
+    extra = ()
+
+    def __init__(self, split: str, seed: int) -> None:
+        if split not in SIZES:
+            raise no_such_split("scenes32", split, SIZES)
+        self._split, self._seed = split, seed
+        self.classes = list(CLASSES)
+        self.provenance = {"source": "scenes32", "source_seed": str(seed)}
+
+    def __len__(self) -> int:
+        return SIZES[self._split]
+
+    def samples(self, indices: npt.NDArray[np.int64]) -> Iterator[Sample]:
+        """Yield images with their labels."""
+        for index in indices:
+            pixels, label = draw(self._split, int(index), self._seed)
+            yield Sample(Image.fromarray(pixels), label)
