@@ -2,11 +2,13 @@
 
 from typing import Any
 
+import numpy as np
 import safetensors.torch
 
-from vitscope.data.sources import shapes32
+from vitscope.data.opening import open_source
 from vitscope.data.split import select
 from vitscope.errors import VitscopeError, nearest
+from vitscope.files.arrays import Array
 from vitscope.files.strict_yaml import load_yaml
 from vitscope.networks.building.networks import empty_network, fill
 from vitscope.package_data import BUNDLED_MODELS
@@ -23,9 +25,10 @@ def bundled(name: str, images: int | None = None) -> dict[str, Any]:
     and `convnext`; `resnet_6` and `vit_6`, trained on 6 % of the images, `resnet_25` and `vit_25`;
     and smaller ViTs: `vit_3x3`, `vit_5x5` and `vit_8x8` with local attention, `vit_global`,
     `vit_gap` without a class token, and `vit_global_1` and `vit_global_2`, trained with other
-    seeds; `cnn` and `cnn_with_msas`, from the build-up of AlterNet. The images are the 256 images
-    of the generated data set shapes32 that this study measures, so that `look(**bundled("vit"))`
-    has the numbers of the workflow; `images` sets another number, up to 2000.
+    seeds; `cnn` and `cnn_with_msas`, from the build-up of AlterNet; `vit_scenes`, trained on
+    images without a subject. The images are the 256 generated images that this study measures, so
+    that `look(**bundled("vit"))` has the numbers of the workflow; `images` sets another number, up
+    to 2000.
     """
     study = _mini_study()
     if name not in study.models:
@@ -35,7 +38,7 @@ def bundled(name: str, images: int | None = None) -> dict[str, Any]:
         )
     network = study.network(name)
     weights = safetensors.torch.load_file(BUNDLED_MODELS / f"{name}.safetensors")
-    pixels, labels = _draw_images(study, name, images)
+    pixels, labels, classes = _draw_images(study, name, images)
     model = fill(empty_network(network), weights)
     # `look` reads it; as a key of the result it would keep callers from giving a name themselves.
     vars(model)["bundled_as"] = name
@@ -45,7 +48,7 @@ def bundled(name: str, images: int | None = None) -> dict[str, Any]:
         "labels": labels,
         "mean": network["mean"],
         "std": network["std"],
-        "class_names": list(shapes32.CLASSES),
+        "class_names": classes,
     }
 
 
@@ -57,13 +60,15 @@ def _mini_study() -> Study:
     return build_study(file.stem, file, settings)
 
 
-def _draw_images(study: Study, name: str, wanted: int | None) -> tuple[Any, Any]:
-    """Draw the images that jobs of the study would measure, and return their classes with them."""
+def _draw_images(study: Study, name: str, wanted: int | None) -> tuple[Array, Array, list[str]]:
+    """Draw the images that jobs of the study would measure; return their labels and all classes."""
     data, split = study.dataset_of(name), study.analysis.split
     there = data.splits[split].images
     count = study.analysis.images if wanted is None else wanted
     if there is None or not 1 <= count <= there:
         raise VitscopeError(f"`images` is {count}, allowed: from 1 to {there}.")
     rows = select(there, count, study.analysis.seed)
-    drawn = shapes32.draw(split, rows, data.source["seed"])
-    return drawn.pixels.transpose(0, 3, 1, 2), drawn.labels
+    opened = open_source(data.source, split)
+    samples = [*opened.samples(rows)]
+    pixels = np.stack([np.asarray(sample.image) for sample in samples]).transpose(0, 3, 1, 2)
+    return pixels, np.array([sample.label for sample in samples]), opened.classes
