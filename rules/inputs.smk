@@ -312,6 +312,12 @@ def tables_of_page(wildcards):
     return {table: path.format(table=table, **names) for table in sorted(tables - {"blocks"})}
 
 
+def tables_of_curves_shown(wildcards):
+    """The tables of all models of which a page shows curves by depth, by their names."""
+    tables = tables_of_curves(study_of(wildcards))
+    return {table: path_of(rules.tabulate.output.table, wildcards, table=table) for table in tables}
+
+
 def published_of_shown(wildcards):
     """The published points that a figure shows, or the figure of a build-up, if any."""
     study, names = study_of(wildcards), names_of(wildcards)
