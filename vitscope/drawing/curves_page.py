@@ -18,7 +18,8 @@ _TEXT = (
     "depth. Each scale is that of the models that are shown."
 )
 _STYLE = """\
-svg.curves { width: 100%; touch-action: none; font-size: 11px; }
+body { padding: 0 1em; }
+svg.curves { width: 100%; touch-action: pan-y; font-size: 11px; }
 .curves text { fill: #595959; text-anchor: middle; }
 .curves path { stroke: #e4e4e4; }
 .curves polygon { stroke: none; opacity: .18; }
