@@ -346,7 +346,7 @@ def labels_of_shown(wildcards):
         title = title_of(registry.of(study).kinds()[study.figures[name].kind])
     else:
         title = {"video": "Attention over a video", "buildup": "How AlterNet is built up"}[key]
-    labels = {"result": name, "shows": " ".join(title.split()), "study": study.name}
+    labels = {"result": name, "shows": title, "study": study.name}
     return labels | ({"format": wildcards.format} if key == "video" else {})
 
 
