@@ -13,6 +13,7 @@ from vitscope import package_data
 from vitscope.errors import VitscopeError
 from vitscope.files import python_code
 from vitscope.files.strict_yaml import load_yaml
+from vitscope.jobs.curves import tables_of_curves
 from vitscope.jobs.figures import figures_of_overview, kinds_of_page
 from vitscope.jobs.job import find_job
 from vitscope.measures import registry
@@ -93,6 +94,7 @@ def names_in(section):
 
 
 STUDIES_WITH_OVERVIEW = {name for name in STUDIES if figures_of_overview(STUDIES[name])}
+STUDIES_WITH_CURVES = {name for name in STUDIES if tables_of_curves(STUDIES[name])}
 
 
 def shown_in(section):

@@ -156,3 +156,29 @@ rule draw_network:
         "Drawing the page of {wildcards.model}"
     script:
         "../scripts/run_job.py"
+
+
+rule show_curves:
+    """On demand, a page of curves by depth that can be pointed at."""
+    input:
+        unpack(tables_of_curves_shown),
+    output:
+        page=report(
+            "<results>/{study}/curves.html",
+            caption="../report/curves.rst",
+            category="Networks",
+            labels={"result": "Curves by depth", "study": "{study}"},
+        ),
+    log:
+        "<logs>/{study}/curves.log",
+    wildcard_constraints:
+        study=one_of(STUDIES_WITH_CURVES),
+    localrule: True
+    conda:
+        "../envs/figures.yaml"
+    params:
+        **of_job("show_curves"),
+    message:
+        "Showing the curves of {wildcards.study}"
+    script:
+        "../scripts/run_job.py"

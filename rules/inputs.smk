@@ -312,6 +312,12 @@ def tables_of_page(wildcards):
     return {table: path.format(table=table, **names) for table in sorted(tables - {"blocks"})}
 
 
+def tables_of_curves_shown(wildcards):
+    """The tables of all models of which a page shows curves by depth, by their names."""
+    tables = tables_of_curves(study_of(wildcards))
+    return {table: path_of(rules.tabulate.output.table, wildcards, table=table) for table in tables}
+
+
 def published_of_shown(wildcards):
     """The published points that a figure shows, or the figure of a build-up, if any."""
     study, names = study_of(wildcards), names_of(wildcards)
@@ -340,7 +346,7 @@ def labels_of_shown(wildcards):
         title = title_of(registry.of(study).kinds()[study.figures[name].kind])
     else:
         title = {"video": "Attention over a video", "buildup": "How AlterNet is built up"}[key]
-    labels = {"result": name, "shows": " ".join(title.split()), "study": study.name}
+    labels = {"result": name, "shows": title, "study": study.name}
     return labels | ({"format": wildcards.format} if key == "video" else {})
 
 

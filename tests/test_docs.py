@@ -123,16 +123,34 @@ def test_parts_are_written_anew_and_rows_tell_value_default_and_meaning() -> Non
 
 def test_the_manual_shows_every_kind_of_figure_above_its_caption() -> None:
     pages = {path.name: path.read_text() for path in (ROOT / "docs" / "figures").glob("*.md")}
-    shown = r"^## (\w+)\n\n!\[`\w+` of the study mini\]\(\S+\.png\)\n\n\*\*[A-Z]"
+    shown = r"^## (\w+)\n\n!\[([^\]]{9,})\]\(\S+\.png\)\n\n\*\*([^*]+)\.\*\*"
     kinds = {name: re.findall(shown, page, re.MULTILINE) for name, page in pages.items()}
-    assert sorted(each for page in kinds.values() for each in page) == sorted(registry.kinds())
+    found = [each for page in kinds.values() for each in page]
+    assert sorted(kind for kind, _, _ in found) == sorted(registry.kinds())
+    # The text in place of the picture is the title of its caption.
+    assert all(text == " ".join(title.split()) for _, text, title in found)
     gallery = (ROOT / "docs" / "figures.md").read_text()
     assert re.findall(r"\]\(figures/(\S+\.md)#(\w+)\)", gallery) == [
         (f"{re.sub(' ', '-', question.lower())}.md", kind)
         for question in QUESTIONS
-        for kind in kinds[f"{re.sub(' ', '-', question.lower())}.md"]
+        for kind, _, _ in kinds[f"{re.sub(' ', '-', question.lower())}.md"]
     ]
     assert not [page for page in pages.values() if "``" in page or "`_" in page]
+
+
+def test_every_picture_of_a_page_has_a_text_in_its_place() -> None:
+    pages = [ROOT / "README.md", *ROOT.glob("docs/**/*.md"), *ROOT.glob("notebooks/*.md")]
+    texts = [
+        (page.name, markdown or html)
+        for page in pages
+        for markdown, html in re.findall(
+            r'!\[(.*?)\]\(|<img .*?alt="(.*?)"', page.read_text(encoding="utf-8")
+        )
+    ]
+    assert len(texts) > 2 * len(registry.kinds())
+    assert [page for page, text in texts if len(text) < 9] == []
+    shown = sum(page.read_text(encoding="utf-8").count("<img ") for page in pages)
+    assert shown == sum(page.read_text(encoding="utf-8").count(' alt="') for page in pages)
 
 
 def test_the_example_of_a_study_is_one(tmp_path: Path) -> None:

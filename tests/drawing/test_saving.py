@@ -105,6 +105,14 @@ def test_an_svg_keeps_text_and_says_what_made_it(saved):
     assert work.findtext("{*}creator//{*}title") == f"vitscope {__version__}"
 
 
+def test_who_does_not_see_an_svg_is_told_what_it_shows(figure, tmp_path):
+    with style(STYLE):
+        save(figure, tmp_path / "a.svg", "A & B", FACTS, "Values <0 & more.")
+    root = ElementTree.parse(tmp_path / "a.svg").getroot()
+    assert [child.tag.rpartition("}")[2] for child in root][:2] == ["title", "desc"]
+    assert [child.text for child in root][:2] == ["A & B", "Values <0 & more."]
+
+
 def test_a_png_says_what_made_it(saved):
     with Image.open(saved("png")) as image:
         entries = image.info

@@ -151,7 +151,7 @@ def test_a_study_is_introduced(tmp_path: Path) -> None:
     assert "Of 3 tested rows 0 may be decided by chance." in said
     pictures = re.findall(r'<img alt="(.*?)" src="data:image/svg\+xml;base64,(.*?)">', page)
     assert [label for label, _ in pictures] == [
-        "ViT, ViT (6 %)",
-        "Other (read after the norms of sums)",
+        "Blocks of ViT, ViT (6 %), and their multiply-adds",
+        "Blocks of Other (read after the norms of sums), and their multiply-adds",
     ]
     assert all("Multiply-adds" in b64decode(svg).decode() for _, svg in pictures)

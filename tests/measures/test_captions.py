@@ -10,7 +10,7 @@ from vitscope.drawing.looks import FREQUENCY_BANDS, PROBE_STYLES, SHARE_STYLES
 from vitscope.errors import VitscopeError
 from vitscope.measures import registry
 from vitscope.measures.legends import LEGENDS
-from vitscope.measures.registry import caption_of, in_markdown, kinds, title_of
+from vitscope.measures.registry import caption_of, in_markdown, kinds, sentence_of, title_of
 
 REPORT = Path(__file__).parents[2] / "report"
 LINKS = "\n\n.. _Workflow: javascript:show_panel('workflow')\n.. _Statistics: javascript:x\n"
@@ -117,6 +117,20 @@ def test_what_captions_share_is_said_once():
     for name, said in LEGENDS.items():
         assert any(f"{{{name}}}" in text for text in texts), name
         assert not any(" ".join(said.split()) in text for text in texts), name
+
+
+def test_the_sentence_behind_the_title_has_no_marks():
+    assert sentence_of(kinds()["attention_low_pass"]) == (
+        "When the mean of all tokens is taken from each, what is left are their high frequencies."
+    )
+    assert sentence_of(kinds()["spatial_share"]).endswith(
+        "as in Fig. 9, over their variance over "
+        "space and images together, each a mean over channels."
+    )
+    for kind in kinds().values():
+        assert 20 < len(sentence_of(kind)) < 400
+        assert not re.search(r"[*`{}\n]", sentence_of(kind)), kind.name
+        assert sentence_of(kind) in re.sub(r"[*`]", "", " ".join(caption_of(kind).split()))
 
 
 def test_a_caption_begins_with_its_title(monkeypatch: pytest.MonkeyPatch) -> None:

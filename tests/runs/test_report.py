@@ -4,11 +4,14 @@ import re
 from html.parser import HTMLParser
 from pathlib import Path
 
+import pandas as pd
 import pytest
 from snakemake.report import html_reporter
 
 from tests.runs.browser import visit
 from tests.runs.copies import MARKED_UP, TINY, Workflow
+
+CURVES = f"results/{TINY}/curves.html"
 
 # What each link of the first page leads to, one after another from the first page.
 FOLLOW_LINKS = """
@@ -54,17 +57,43 @@ READ_FRONT = """
   return [front.innerText, heads, pictures.map((e) => e.alt), fetched, top];
 """
 READ_PAGE = """
-  await click(named("Claims and provenance"));
+  await click(named("%s"));
   await click(inRow("%s", 0));
   const frame = await until(() => document.querySelector("iframe"));
   return await (await fetch(frame.src)).text();
+"""
+# What a reader sees who points beside a point, walks on by keys, and switches models.
+POINT = """
+  const svg = document.querySelector("svg.curves"), note = document.querySelector("#note");
+  const count = (tag) => svg.querySelectorAll(tag).length;
+  const press = (key) => svg.dispatchEvent(new KeyboardEvent("keydown", {key}));
+  const move = (clientX, clientY) =>
+    svg.dispatchEvent(new PointerEvent("pointermove", {clientX, clientY}));
+  const seen = {before: note.hidden, models: count("g")};
+  const {x, y, right, bottom} = svg.querySelectorAll("circle")[2].getBoundingClientRect();
+  move((x + right) / 2 + 3, (y + bottom) / 2 - 3);
+  const box = note.getBoundingClientRect();
+  seen.said = note.textContent;
+  seen.inside = !note.hidden && box.left >= 0 && box.right <= innerWidth && box.top > bottom;
+  press("ArrowRight");
+  seen.next = note.textContent;
+  move(0, 0);
+  seen.away = note.hidden;
+  document.querySelectorAll("#models input")[1].click();
+  seen.alone = [count("g"), note.hidden];
+  document.querySelector("button").click();
+  seen.switched = [count("g"), svg.querySelector("circle").ariaLabel];
+  seen.fetched = performance.getEntriesByType("resource").length;
+  return seen;
 """
 
 
 @pytest.fixture(scope="module")
 def report(finished: Workflow) -> Path:
-    """The report of the study that tests of runs share."""
-    finished.make("--cores", "1", "--report", "report.html", default=TINY)
+    """The report of the study that tests of runs share, with curves that can be pointed at."""
+    targets = ("all", CURVES)
+    finished.make("--cores", "1", *targets, default=TINY)
+    finished.make(*targets, "--report", "report.html", default=TINY)
     return finished.root / "report.html"
 
 
@@ -99,7 +128,14 @@ def test_the_front_page_shows_the_study(report: Path) -> None:
     assert "Images: shapes32, 10 classes." in text
     assert re.search(r"Of \d+ claims [1-9]", text)
     # Each network, the pages of the study, and each figure by what its caption is called.
-    assert {"ResNet", "ViT", "Verdicts", "Feature map variance by depth"} < {*pictures}
+    assert {
+        "Blocks of ResNet, and their multiply-adds",
+        "Blocks of ViT, and their multiply-adds",
+        "Paper against measured. The figures of the paper that have published points, beside what "
+        "this study measures",
+        "Feature map variance by depth",
+    } < {*pictures}
+    assert all(len(alt) > 9 for alt in pictures)
     assert [name for name in fetched if name.startswith("http")] == []
 
 
@@ -116,7 +152,7 @@ def test_every_link_of_the_front_page_leads_somewhere(report: Path) -> None:
         if name == "fig9":
             assert shown["picture"]
             assert shown["caption"]
-        if name == "Claims of the paper":
+        if name in ("Claims of the paper", "Curves by depth"):
             assert shown["page"]
 
 
@@ -131,8 +167,37 @@ def test_the_caption_is_read(report: Path) -> None:
 
 
 def test_claims_and_the_record_are_read(report: Path) -> None:
-    claims = visit(report, READ_PAGE % "Claims of the paper")
+    claims = visit(report, READ_PAGE % ("Claims and provenance", "Claims of the paper"))
     assert "<td>MSAs reduce the feature map variance</td>" in claims
-    record = visit(report, READ_PAGE % "Record of the run")
+    record = visit(report, READ_PAGE % ("Claims and provenance", "Record of the run"))
     assert "packages:" in record
     assert "name: tiny" in record
+
+
+def test_curves_are_pointed_at_and_models_switched(report: Path) -> None:
+    page = report.parent / CURVES
+    assert visit(report, READ_PAGE % ("Networks", "Curves by depth")) == page.read_text(
+        encoding="utf-8"
+    )
+    rows = pd.read_parquet(report.parent / f"results/{TINY}/tables/feature_variance.parquet")
+    of_resnet = rows[rows["model"] == "resnet"].sort_values("index", ignore_index=True)
+
+    def said(index: int) -> str:
+        row = of_resnet.loc[index]
+        value, *ends = (f"{row[key]:.4g}" for key in ("variance", "ci_low", "ci_high"))
+        return f"ResNet, {row['name']} ({row['kind']}): {value} ({ends[0]} to {ends[1]})"
+
+    seen = visit(page, POINT)
+    assert seen == {
+        "before": True,
+        "models": 2,
+        "said": said(2),
+        "inside": True,
+        "next": said(3),
+        "away": True,
+        "alone": [1, True],
+        # The other model, which alone is on when all are switched.
+        "switched": [1, seen["switched"][1]],
+        "fetched": 0,
+    }
+    assert seen["switched"][1].startswith("ViT, ")

@@ -16,6 +16,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
+from IPython.core.interactiveshell import InteractiveShell
 from torch import Tensor, nn
 
 import vitscope
@@ -33,10 +34,26 @@ def scope() -> Scope:
 def test_it_shows_where_it_reads(scope: Scope) -> None:
     page = scope._repr_html_()
     assert page.count("<svg") == 1
+    assert "<title>Blocks of mine, and their multiply-adds</title>" in page
     for name in scope.blocks["name"]:
         assert f"<td>{name}</td>" in page
     assert "feature_variance" in repr(scope)
     assert "feature_variance" in dir(scope)
+
+
+def test_a_notebook_is_told_what_a_figure_shows(scope: Scope) -> None:
+    shell = InteractiveShell.instance()
+    try:
+        shown = {
+            "Feature map variance by depth": scope.plot("feature_variance"),
+            "What is measured of mine by depth, and verdicts": scope.overview(),
+        }
+        for text, figure in shown.items():
+            data, about = shell.display_formatter.format(figure)
+            assert data["image/png"].startswith(b"\x89PNG")
+            assert about["image/png"] == {"alt": text}
+    finally:
+        InteractiveShell.clear_instance()
 
 
 def test_drawn_in_axes_that_are_given(scope: Scope) -> None:

@@ -35,11 +35,16 @@ def run(arguments: Namespace) -> None:
 
 
 def _pages(asked: Asked) -> list[str]:
-    """Return the pages of the networks that have anything to show."""
+    """Return the pages of the networks, and of curves, where there is something to show."""
+    from vitscope.jobs.curves import tables_of_curves
     from vitscope.jobs.figures import kinds_of_page
     from vitscope.studies.loading import find_studies
 
     studies = find_studies(asked.settings, "config/config.yaml")
     study = studies[asked.study or studies.default]
     shown = [model for model in study.own_models if kinds_of_page(study, model)]
-    return [f"{asked.folders['figures']}/{study.name}/network_{model}.svg" for model in shown]
+    curves = [f"{asked.folders['results']}/{study.name}/curves.html"]
+    return [
+        *(f"{asked.folders['figures']}/{study.name}/network_{model}.svg" for model in shown),
+        *(curves if tables_of_curves(study) else []),
+    ]

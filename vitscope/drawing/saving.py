@@ -3,6 +3,7 @@
 import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from html import escape
 from io import BytesIO
 from pathlib import Path
 from typing import Any
@@ -53,8 +54,12 @@ def _lay_out(figure: Figure) -> None:
         figure.set_dpi(shown)
 
 
-def save(figure: Figure, path: Path | str, title: str, facts: Mapping[str, str]) -> None:
+def save(
+    figure: Figure, path: Path | str, title: str, facts: Mapping[str, str], shows: str = ""
+) -> None:
     """Save a figure as pdf, svg or png, and in it what it was made from; within `style`.
+
+    Readers who do not see an SVG are told its title, and what it `shows`.
 
     The same figure gives the same bytes: neither a date nor a path goes into the file.
     """
@@ -75,5 +80,9 @@ def save(figure: Figure, path: Path | str, title: str, facts: Mapping[str, str])
                 f"Cannot save {path}: its panels and their text do not fit into {width:g}x"
                 f"{height:g} inches: draw fewer models in it, or give them shorter labels."
             ) from error
+    content = drawn.getvalue()
+    if suffix == "svg" and shows:
+        described = f"</title>\n <desc>{escape(shows)}</desc>".encode()
+        content = content.replace(b"</title>", described, 1)
     with atomic_path(path) as partial:
-        partial.write_bytes(drawn.getvalue())
+        partial.write_bytes(content)

@@ -60,7 +60,7 @@ def as_html(title: str, text: str, sections: Iterable[Section]) -> str:
         blocks.append(f"<h2>{escape(section.heading)}</h2>")
         blocks.append(f"<p>{escape(section.text)}</p>" if section.text else "")
         blocks.append(f"<table>\n<thead><tr>{head}</tr></thead>\n<tbody>\n{body}\n</tbody></table>")
-    return _page(title, "\n".join(block for block in blocks if block))
+    return page(title, "\n".join(block for block in blocks if block))
 
 
 def as_latex(title: str, sections: Iterable[Section]) -> str:
@@ -99,10 +99,11 @@ def as_fragment(title: str, paragraphs: Iterable[str], pictures: Mapping[str, by
 
 def text_as_html(title: str, text: str) -> str:
     """Return a text, with its line breaks, as a page that needs no other file."""
-    return _page(title, f"<pre>{escape(text)}</pre>")
+    return page(title, f"<pre>{escape(text)}</pre>")
 
 
-def _page(title: str, body: str) -> str:
+def page(title: str, body: str) -> str:
+    """Return a page of its own with a title above its body, which is HTML."""
     head = f'<meta charset="utf-8">\n<title>{escape(title)}</title>\n<style>\n{_STYLE}</style>'
     return (
         f'<!DOCTYPE html>\n<html lang="en">\n<head>\n{head}\n</head>\n'

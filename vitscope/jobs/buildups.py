@@ -163,7 +163,7 @@ def draw_buildup(inputs: Files, outputs: Files, values: Values, resources: Resou
             return
         figure = plot(table, label, *published)
         for path in outputs.values():
-            save(figure, path, values["name"], facts)
+            save(figure, path, f"How AlterNet is built up ({values['name']})", facts)
 
 
 DRAW_BUILDUP = Job(

@@ -152,4 +152,9 @@ def _draw(claims: "pd.DataFrame", outputs: Files, values: Values, style_file: st
     with style(style_file):
         figure = plot(claims, labels)
         for ending in ("pdf", "png", "svg"):
-            save(figure, outputs[ending], "claims", {"Study": values["study"]})
+            save(
+                figure,
+                outputs[ending],
+                "Verdicts on claims of the paper",
+                {"Study": values["study"]},
+            )

@@ -14,7 +14,7 @@ from vitscope.jobs.job import Files, Job, Names, Resources, Study, Takes, Values
 from vitscope.jobs.networks import find_blocks, values_of_blocks
 from vitscope.jobs.tables import columns_of
 from vitscope.measures import registry
-from vitscope.measures.registry import caption_of
+from vitscope.measures.registry import caption_of, sentence_of, title_of
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -56,6 +56,8 @@ def _values_of_figure(study: Study, names: Names) -> Values:
         "snapshots": entry.shown_snapshots(),
         "facts": facts_of_figure(study, name),
         "caption": caption_of(kind),
+        "title": title_of(kind),
+        "shows": sentence_of(kind),
         "values": kind.values | entry.options,
         "modules": [measures.drawing(kind)],
     }
@@ -79,7 +81,8 @@ def draw_figure(inputs: Files, outputs: Files, values: Values, resources: Resour
             values["values"],
         )
         for path in outputs.values():
-            save(figure, path, values["name"], made_from)
+            title = f"{values['title']} ({values['name']})"
+            save(figure, path, title, made_from, values["shows"])
 
 
 DRAW_FIGURE = Job(run=draw_figure, values=_values_of_figure)
@@ -148,7 +151,7 @@ def draw_blocks(inputs: Files, outputs: Files, values: Values, resources: Resour
     with style(inputs["style"]):
         figure = plot(find_blocks(values).table, literal(values["label"]))
         for path in outputs.values():
-            save(figure, path, f"blocks of {values['model']}", {"Study": values["study"]})
+            save(figure, path, f"Blocks of {values['model']}", {"Study": values["study"]})
 
 
 DRAW_BLOCKS = Job(
@@ -209,7 +212,7 @@ def draw_overview(inputs: Files, outputs: Files, values: Values, resources: Reso
     with style(inputs["style"]):
         figure = plot(shown, claims)
         for path in outputs.values():
-            save(figure, path, "overview", {"Study": values["study"]})
+            save(figure, path, "Paper against measured", {"Study": values["study"]})
 
 
 def _sketch_of(name: str, values: Values, inputs: Files) -> "Shown":
@@ -310,7 +313,7 @@ def draw_network(inputs: Files, outputs: Files, values: Values, resources: Resou
     with style(inputs["style"]):
         figure = plot(member.label, blocks, panels, claims)
         for path in outputs.values():
-            save(figure, path, f"network {member.model}", {"Study": values["study"]})
+            save(figure, path, f"The network {member.model} by depth", {"Study": values["study"]})
 
 
 DRAW_NETWORK = Job(run=draw_network, values=_values_of_page)

@@ -92,7 +92,7 @@ def _sides_of_norms(rows: "pd.DataFrame") -> str:
 
 
 def _draw_networks(networks: "Mapping[str, pd.DataFrame]", style_file: str) -> dict[str, bytes]:
-    """Draw each network as a row of its cut points, as SVG."""
+    """Draw each network as a row of its cut points, as SVG, by what it shows."""
     from tempfile import TemporaryDirectory
 
     from vitscope.drawing.figure import literal
@@ -103,6 +103,7 @@ def _draw_networks(networks: "Mapping[str, pd.DataFrame]", style_file: str) -> d
     with style(style_file), TemporaryDirectory() as folder:
         file = Path(folder) / "network.svg"
         for label, blocks in networks.items():
-            save(plot(blocks, literal(label)), file, label, {})
-            drawn[label] = file.read_bytes()
+            title = f"Blocks of {label}, and their multiply-adds"
+            save(plot(blocks, literal(label)), file, title, {})
+            drawn[title] = file.read_bytes()
     return drawn

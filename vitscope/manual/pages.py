@@ -8,6 +8,7 @@ import json
 import re
 from collections.abc import Iterable, Iterator
 from functools import cache
+from html import escape
 from importlib.util import find_spec
 from pathlib import Path
 from typing import NamedTuple, get_args
@@ -118,8 +119,11 @@ def _show_question(question: str) -> str:
     lines = []
     for kind in _kinds_about(question):
         names = _default_figures()[kind]
-        picture = f'<img src="{PICTURES}/test_figure_{names[0]}.png" width="240" alt="">'
-        title, figures = registry.title_of(registry.kinds()[kind]), "`, `".join(names)
+        declared, figures = registry.kinds()[kind], "`, `".join(names)
+        title, shows = registry.title_of(declared), escape(registry.sentence_of(declared))
+        file = f"{PICTURES}/test_figure_{names[0]}.png"
+        # The title stands beside it.
+        picture = f'<img src="{file}" width="240" alt="{shows}">'
         lines.append(f"- [{picture} {title}]({page}#{kind}): `{figures}`\n")
     return f"\n### [{question}]({page})\n\n{''.join(lines)}" if lines else ""
 
@@ -134,7 +138,8 @@ def _show_answers(question: str) -> str:
 def _show_kind(kind: str) -> str:
     name, declared = _default_figures()[kind][0], registry.kinds()[kind]
     return (
-        f"## {kind}\n\n![`{name}` of the study mini](../{PICTURES}/test_figure_{name}.png)\n\n"
+        f"## {kind}\n\n"
+        f"![{registry.title_of(declared)}](../{PICTURES}/test_figure_{name}.png)\n\n"
         + registry.in_markdown(registry.caption_of(declared))
     )
 

@@ -211,6 +211,8 @@ def of(study: "Study") -> Registry:
 
 
 _TITLE = re.compile(r"\*\*(.+?)\.\*\*", re.DOTALL)
+# Not where an abbreviation stands, as in Fig. 9 and Fig. D.1.
+_SENTENCE_ENDS = re.compile(r"(?<=\.) (?=[A-Z][\w-]*[ :,])")
 _LITERAL = re.compile(r"``(.+?)``", re.DOTALL)
 _LEGEND = re.compile(r"\{(\w+)\}")
 _LINK = re.compile(r"`([^`<]+?)\s+<([^`>]+)>`_")
@@ -235,7 +237,14 @@ def title_of(kind: FigureKind) -> str:
             f"The caption {kind.measure}/{kind.caption} begins with '{caption[:20]}', allowed: a "
             f"title, as **Title.**"
         )
-    return title[1]
+    return " ".join(title[1].split())
+
+
+def sentence_of(kind: FigureKind) -> str:
+    """Return the sentence of a caption that follows its title, without marks; "" if none does."""
+    paragraph = _TITLE.sub("", caption_of(kind), count=1).strip().partition("\n\n")[0]
+    text = " ".join(paragraph.replace("``", "").replace("*", "").split())
+    return _SENTENCE_ENDS.split(text)[0]
 
 
 def in_markdown(text: str) -> str:

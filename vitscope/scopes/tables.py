@@ -124,6 +124,7 @@ class Tables:
                 member.label, blocks[blocks["model"] == member.model], draw, claims[of_first]
             )
         figure.set_dpi(DOTS_PER_INCH)
+        figure.set_label(f"What is measured of {member.model} by depth, and verdicts")
         _show_in_notebooks()
         return figure
 
@@ -178,7 +179,8 @@ class Tables:
         drawn = BytesIO()
         with style(STYLE):
             figure = plot(blocks[blocks["model"] == member.model], member.label)
-            figure.savefig(drawn, format="svg", metadata={"Date": None})
+            about = {"Date": None, "Title": f"Blocks of {member.label}, and their multiply-adds"}
+            figure.savefig(drawn, format="svg", metadata=about)
         return drawn.getvalue().decode()
 
     def _repr_html_(self) -> str:
@@ -234,6 +236,8 @@ def draw_in(kind: str, ax: "Axes | None", plot: "Callable[[], Figure]") -> "Figu
         figure = plot()
     if ax is None:
         figure.set_dpi(DOTS_PER_INCH)
+        known = registry.kinds().get(kind)
+        figure.set_label(registry.title_of(known) if known else kind)
         _show_in_notebooks()
     elif figure is not ax.figure.figure:
         raise VitscopeError(
@@ -268,10 +272,11 @@ def _show_in_notebooks() -> None:
         pictures.for_type(Figure, _render_png)
 
 
-def _render_png(figure: "Figure") -> bytes:
+def _render_png(figure: "Figure") -> tuple[bytes, dict[str, str]]:
+    """Return the picture, and what a page shows in its place."""
     drawn = BytesIO()
     figure.savefig(drawn, format="png", dpi=figure.dpi, bbox_inches="tight")
-    return drawn.getvalue()
+    return drawn.getvalue(), {"alt": str(figure.get_label())}
 
 
 RECORD = "run.yaml"

@@ -1,0 +1,119 @@
+"""The page of curves by depth has the points of the figures, and says what the tables say."""
+
+import json
+import re
+from html.parser import HTMLParser
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import vitscope
+from vitscope.drawing.curves_page import as_page
+from vitscope.drawing.figure import Member
+from vitscope.jobs.curves import CURVES, show_curves, tables_of_curves
+from vitscope.jobs.figures import KINDS_OF_PAGE
+from vitscope.jobs.job import Resources
+from vitscope.jobs.tables import find_table
+from vitscope.measures.registry import columns_of, kinds
+from vitscope.studies.loading import BUNDLED_STUDIES, load_study
+
+MEMBER = {"model": "vit", "label": "ViT", "family": "vit"}
+
+
+def data_of(page: str) -> Any:
+    return json.loads(page.partition('id="data">')[2].partition("</script>")[0])
+
+
+@pytest.fixture(scope="module")
+def scope() -> vitscope.Scope:
+    bundled = vitscope.bundled("vit")
+    few = {key: bundled[key][:24] for key in ("images", "labels")}
+    return vitscope.look(**bundled | few)
+
+
+@pytest.fixture(scope="module")
+def tables(scope: vitscope.Scope) -> dict[str, pd.DataFrame]:
+    return {name: scope.table(name).assign(model="vit") for name in CURVES}
+
+
+@pytest.fixture(scope="module")
+def curves(
+    tables: dict[str, pd.DataFrame], tmp_path_factory: pytest.TempPathFactory
+) -> dict[str, list[dict[str, Any]]]:
+    """The points of each table on the page that the job writes."""
+    folder = tmp_path_factory.mktemp("curves")
+    for name, table in tables.items():
+        find_table(name).write(table, folder / name)
+    inputs = {name: folder / name for name in tables}
+    columns = {name: columns_of(name) for name in tables}
+    values = {"title": "a study", "members": [MEMBER], "columns": columns}
+    show_curves(inputs, {"page": folder / "page.html"}, values, Resources())
+    found = data_of((folder / "page.html").read_text(encoding="utf-8"))["curves"]
+    return dict(zip(CURVES, (each["vit"] for each in found), strict=True))
+
+
+@pytest.mark.parametrize(("table", "kind"), [*zip(CURVES, KINDS_OF_PAGE, strict=True)])
+def test_points_are_those_of_the_figure(
+    scope: vitscope.Scope, curves: dict[str, list[dict[str, Any]]], table: str, kind: str
+) -> None:
+    assert table in kinds()[kind].tables
+    found = np.array([(point["depth"], point["value"]) for point in curves[table]])
+    # The figure of lesions has each in the middle of its block.
+    axes = [1] if kind == "lesion" else [0, 1]
+    lines = [np.array(line.get_xydata()) for line in scope.plot(kind).axes[0].lines]
+    assert any(
+        line.shape == found.shape and np.allclose(line[:, axes], found[:, axes], rtol=1e-12)
+        for line in lines
+    )
+
+
+def test_blocks_values_and_intervals_are_said(
+    tables: dict[str, pd.DataFrame], curves: dict[str, list[dict[str, Any]]]
+) -> None:
+    rows = tables["feature_variance"].sort_values("index").to_dict("records")
+    for row, point in zip(rows, curves["feature_variance"], strict=True):
+        said = re.fullmatch(r"ViT, (\S+) \((\w+)\): (\S+) \((\S+) to (\S+)\)", point["said"])
+        assert said
+        assert said[1] == row["name"]
+        assert said[2].lower() == row["kind"]
+        numbers = [float(each) for each in said.groups()[2:]]
+        np.testing.assert_allclose(
+            numbers, [row[key] for key in ("variance", "ci_low", "ci_high")], rtol=5e-4
+        )
+        assert point["msa"] == (row["kind"] == "msa")
+
+
+def test_what_has_no_value_has_no_point_and_no_text_is_an_element() -> None:
+    table = pd.DataFrame({"model": "a", "index": [1, 0, 2], "depth": [0.5, 0, 1], "kind": "mlp"})
+    table = table.assign(name="</script><b>", value=[1, 2, None], low=[None, 1.5, None], high=2.5)
+    members = [Member("a", "<img src=x>", "vit"), Member("b", "B", "vit")]
+    page = as_page("<i>", members, {"<u>": table})
+    (curve,) = data_of(page)["curves"]
+    assert [(point["value"], point["low"]) for point in curve["a"]] == [(2, 1.5), (1, None)]
+    assert curve["a"][1]["said"] == "<img src=x>, </script><b> (MLP): 1"
+    assert "b" not in curve
+    found = Elements()
+    found.feed(page)
+    assert not {"img", "b", "i", "u"} & {*found.names}
+    assert found.names.count("script") == 2
+
+
+class Elements(HTMLParser):
+    """The names of the elements of a page."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.names: list[str] = []
+
+    def handle_starttag(self, tag: str, attrs: object) -> None:
+        self.names.append(tag)
+
+
+def test_a_study_without_curves_by_depth_has_no_page() -> None:
+    studies = {
+        name: load_study(BUNDLED_STUDIES / f"{name}.yaml") for name in ("mini", "shape_bias")
+    }
+    assert tables_of_curves(studies["mini"]) == [*CURVES]
+    assert tables_of_curves(studies["shape_bias"]) == []

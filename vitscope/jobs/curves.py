@@ -1,0 +1,79 @@
+"""The job of curves by depth: a page on which they can be pointed at."""
+
+from dataclasses import dataclass
+
+from vitscope.jobs import describing
+from vitscope.jobs.job import Files, Job, Names, Resources, Study, Values
+from vitscope.jobs.tables import columns_of
+
+
+@dataclass(frozen=True)
+class Curve:
+    """A column of a table, of the rows that `where` chooses, and the prefix of its interval."""
+
+    label: str
+    column: str
+    where: str = ""
+    interval: str = "ci"
+
+
+# By the table of each: what the page of a network shows, as numbers.
+CURVES = {
+    "feature_variance": Curve("Feature map variance", "variance"),
+    "spatial_share": Curve("Share of the variance within images", "share"),
+    "fourier": Curve(
+        "Δ log amplitude at 1.0π",
+        "delta_log_amplitude",
+        "measure == 'diagonal' and frequency == 1",
+    ),
+    "lesion": Curve("Δ accuracy without the block (percentage points)", "change"),
+    "skip_ratio": Curve(
+        "Norm of shortcut / branch, of positions", "ratio", "tokens == 'positions'"
+    ),
+    "attention": Curve(
+        "Attention distance (pixels), renormalized, mean of heads",
+        "distance_renormalized",
+        "head.isna()",
+        "distance_renormalized",
+    ),
+    "mean_token": Curve("Share of the mean token", "share"),
+    "singular_values": Curve("Effective rank of tokens", "effective_rank", "of == 'tokens'"),
+}
+
+
+def tables_of_curves(study: Study) -> list[str]:
+    """Return the tables of which the page shows curves: those that figures of the study need."""
+    return [table for table in CURVES if table in study.tables()]
+
+
+def _values_of_curves(study: Study, names: Names) -> Values:
+    tables = tables_of_curves(study)
+    shown = {model for table in tables for model in study.models_of(table)}
+    return {
+        "title": f"Curves by depth: {describing.title(study)}",
+        "members": [describing.member(study, name) for name in study.models if name in shown],
+        "columns": {table: columns_of(study, table) for table in tables},
+    }
+
+
+def show_curves(inputs: Files, outputs: Files, values: Values, resources: Resources) -> None:
+    """Write the page from the tables that figures are drawn from."""
+    from vitscope.drawing.curves_page import as_page
+    from vitscope.drawing.figure import Member
+    from vitscope.files.tables import Table
+    from vitscope.files.whole import write_text
+
+    curves = {}
+    for name, columns in values["columns"].items():
+        curve, table = CURVES[name], Table(**columns).read(inputs[name])
+        rows = table.query(curve.where, engine="python") if curve.where else table
+        ends = {end: rows[f"{curve.interval}_{end}"] for end in ("low", "high")}
+        # The table of attention alone does not say what its blocks are.
+        curves[curve.label] = rows.assign(
+            value=rows[curve.column], kind=rows.get("kind", "msa"), **ends
+        )
+    members = [Member(**member) for member in values["members"]]
+    write_text(outputs["page"], as_page(values["title"], members, curves))
+
+
+SHOW_CURVES = Job(run=show_curves, values=_values_of_curves)
