@@ -78,7 +78,7 @@ def locate(arch: Mapping[str, Any], folder: Path, where: str) -> OwnCode:
     """Find the module that `arch` names; a file is relative to `folder`, the study's."""
     if "file" not in arch:
         return _module(arch["module"], folder, f"{where}.module")
-    file = _absolute(_join(folder, arch["file"]))
+    file = _absolute(join(folder, arch["file"]))
     there = _files_in(file.parent)
     if file.name not in there:
         raise VitscopeError(
@@ -101,7 +101,8 @@ def _files_in(folder: Path) -> list[str]:
         return []
 
 
-def _join(folder: Path, file: str) -> Path:
+def join(folder: Path, file: str) -> Path:
+    """Return a path that a study names, which may be relative to `folder` or begin with `~`."""
     # Do not look up another user's home: such a file is refused as missing.
     return folder / (Path(file).expanduser() if file.startswith("~/") else file)
 
@@ -120,7 +121,7 @@ def prepare(arch: Mapping[str, Any], folder: Path, where: str) -> dict[str, Any]
     code = digest_of(own, where)
     check_call(own, arch["make"], keywords(arch), where, f"{where}.make")
     # Keep the path as the study gives it: what lies in a folder that moves stays the same.
-    said = _join(folder, arch["file"]) if "file" in arch else _below(folder, own.file)
+    said = join(folder, arch["file"]) if "file" in arch else _below(folder, own.file)
     return {**arch, "file": str(said), "module": own.module, "code": code}
 
 

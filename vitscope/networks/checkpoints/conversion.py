@@ -22,6 +22,7 @@ from vitscope.networks.checkpoints.translation import (
     check_names,
     classifier_names,
     find_layout,
+    is_of_hugging_face,
     suits,
     translate,
 )
@@ -112,6 +113,7 @@ def convert(
     model = empty_network(network)
     place, translated = _choose(foreign, network, model)
     where = f"{label}: {source}"
+    _check_library(place, network, model, where)
     _tell(place, foreign, translated, where)
     fitted = _fit(place, foreign, translated, network, model, where)
     metadata = _about(network, model, label, origin, foreign.sha256)
@@ -158,6 +160,16 @@ def _choose(foreign: Foreign, network: Network, model: nn.Module) -> tuple[Place
         if found[-1][1].fits:
             return found[-1]
     return found[0]
+
+
+def _check_library(place: Place, network: Network, model: nn.Module, where: str) -> None:
+    """Refuse weights of a network of Hugging Face for one that transformers does not build."""
+    family, own = network["family"], model.state_dict()
+    if family != "hf" and is_of_hugging_face(place.weights) and not is_of_hugging_face(own):
+        raise VitscopeError(
+            f"{where} has the names of a network of Hugging Face, which no model of the family "
+            f"{quoted(family)} has: use `family: hf`, with a `repository` or a `folder` as `arch`."
+        )
 
 
 def _tell(place: Place, foreign: Foreign, translated: Translated, where: str) -> None:

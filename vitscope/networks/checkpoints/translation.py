@@ -72,34 +72,15 @@ class WeightLayout:
         return self.finish(kept)
 
 
+def is_of_hugging_face(names: Iterable[str]) -> bool:
+    """Tell whether names are those of a vision network of transformers."""
+    return any(re.search(r"(?:^|\.)embeddings\.patch_embeddings\.", name) for name in names)
+
+
 def find_layout(names: Iterable[str]) -> WeightLayout | None:
     """Return the layout that names belong to, if it is known."""
     names = list(names)
     return next((layout for layout in LAYOUTS if layout.fits(names)), None)
-
-
-def fuse(weights: StateDict, parts: tuple[str, ...], whole: str) -> StateDict:
-    """Stack weights that timm keeps as one, such as queries, keys and values."""
-    first = re.compile(rf"^(.*\.){parts[0]}\.(weight|bias)$")
-    found = dict(weights)
-    for match in filter(None, map(first.match, weights)):
-        names = [f"{match[1]}{part}.{match[2]}" for part in parts]
-        if all(name in found for name in names):
-            found[f"{match[1]}{whole}.{match[2]}"] = torch.cat([found.pop(n) for n in names])
-    return found
-
-
-def _with_fused_attention(weights: StateDict) -> StateDict:
-    return fuse(weights, ("q", "k", "v"), "qkv")
-
-
-def _as_dinov2(weights: StateDict) -> StateDict:
-    """Fuse what timm fuses; with registers, add the class token's position to the class token."""
-    found = fuse(_with_fused_attention(weights), ("gate", "up"), "fc1")
-    if found.keys() >= {"reg_token", "cls_token", "pos_embed"}:
-        found["cls_token"] = found["cls_token"] + found["pos_embed"][:, :1]
-        found["pos_embed"] = found["pos_embed"][:, 1:]
-    return found
 
 
 def _with_flat_scales(weights: StateDict) -> StateDict:
@@ -120,117 +101,9 @@ def _next_stage(match: re.Match[str]) -> str:
     return f"{match[1]}{int(match[2]) + 1}{match[3]}"
 
 
-# Transformers 5 names layers differently in memory than in the files that it writes and reads.
-_HUGGING_FACE: tuple[tuple[str, New], ...] = (
-    (r"\.attention\.(?:attention|self)\.(q)uery\.", r".attn.\1."),
-    (r"\.attention\.(?:attention|self)\.(k)ey\.", r".attn.\1."),
-    (r"\.attention\.(?:attention|self)\.(v)alue\.", r".attn.\1."),
-    (r"\.attention\.([qkv])_proj\.", r".attn.\1."),
-    (r"\.attention\.(?:output\.dense|o_proj)\.", ".attn.proj."),
-    (r"\.intermediate\.dense\.", ".mlp.fc1."),
-    (r"\.output\.dense\.", ".mlp.fc2."),
-    (r"\.layernorm_before\.", ".norm1."),
-    (r"\.layernorm_after\.", ".norm2."),
-)
-_HUGGING_FACE_VIT: tuple[tuple[str, New], ...] = (
-    (r"^(?:vit|deit|dinov2(?:_with_registers)?)\.", ""),
-    (r"^embeddings\.cls_token$", "cls_token"),
-    (r"^embeddings\.distillation_token$", "dist_token"),
-    (r"^embeddings\.register_tokens$", "reg_token"),
-    (r"^embeddings\.position_embeddings$", "pos_embed"),
-    (r"^embeddings\.patch_embeddings\.projection\.", "patch_embed.proj."),
-    (r"^(?:encoder\.layer|layers)\.(\d+)\.", r"blocks.\1."),
-    *_HUGGING_FACE,
-    (r"^layernorm\.", "norm."),
-    (r"^(?:cls_)?classifier\.", "head."),
-    (r"^distillation_classifier\.", "head_dist."),
-)
-# Leave out the mask token and the pooler, which timm's networks do not have.
-_NOT_LOOKED_AT = r"(?:^|\.)(?:embeddings\.mask_token$|pooler\.)"
 _SWIN_BUFFERS = r"\.(?:relative_position_index|relative_coords_table|attn_mask)$"
-_PATCHES = r"(?:^|\.)embeddings\.patch_embeddings\."
 
 LAYOUTS = (
-    WeightLayout(
-        name="Hugging Face's DINOv2",
-        network="VisionTransformer",
-        marks=(_PATCHES + r"projection\.weight$", r"\.layer_scale1\.lambda1$"),
-        without=_NOT_LOOKED_AT,
-        renamed=(
-            *_HUGGING_FACE_VIT,
-            (r"\.layer_scale([12])\.lambda1$", r".ls\1.gamma"),
-            (r"\.mlp\.weights_in\.", ".mlp.fc1."),
-            (r"\.mlp\.(gate|up)_proj\.", r".mlp.\1."),
-            (r"\.mlp\.(?:weights_out|down_proj)\.", ".mlp.fc2."),
-        ),
-        finish=_as_dinov2,
-    ),
-    WeightLayout(
-        name="Hugging Face's DeiT",
-        network="VisionTransformer",
-        marks=(_PATCHES + r"projection\.weight$", r"(?:^|\.)embeddings\.distillation_token$"),
-        without=_NOT_LOOKED_AT,
-        renamed=_HUGGING_FACE_VIT,
-        finish=_with_fused_attention,
-    ),
-    WeightLayout(
-        name="Hugging Face's ViT",
-        network="VisionTransformer",
-        marks=(
-            _PATCHES + r"projection\.weight$",
-            r"(?:^|\.)embeddings\.position_embeddings$",
-            r"(?:layer|layers)\.0\.layernorm_before\.weight$",
-        ),
-        without=_NOT_LOOKED_AT,
-        renamed=_HUGGING_FACE_VIT,
-        finish=_with_fused_attention,
-    ),
-    WeightLayout(
-        name="Hugging Face's Swin",
-        network="SwinTransformer",
-        marks=(
-            _PATCHES + r"projection\.weight$",
-            r"(?:^|\.)encoder\.layers\.0\.blocks\.0\.layernorm_before\.weight$",
-        ),
-        without=rf"{_NOT_LOOKED_AT}|{_SWIN_BUFFERS}",
-        renamed=(
-            (r"^swin\.", ""),
-            (r"^embeddings\.patch_embeddings\.projection\.", "patch_embed.proj."),
-            (r"^embeddings\.norm\.", "patch_embed.norm."),
-            (
-                r"\.attention\.(?:self|relative_position_bias)\.(relative_position_bias_table)$",
-                r".attn.\1",
-            ),
-            *_HUGGING_FACE,
-            (r"^encoder\.(layers\.)(\d+)(\.downsample\.)", _next_stage),
-            (r"^encoder\.layers\.", "layers."),
-            (r"^layernorm\.", "norm."),
-            (r"^classifier\.", "head.fc."),
-        ),
-        finish=_with_fused_attention,
-    ),
-    WeightLayout(
-        name="Hugging Face's ConvNeXt",
-        network="ConvNeXt",
-        marks=(
-            _PATCHES + r"weight$",
-            r"(?:^|\.)encoder\.stages\.0\.layers\.0\.dwconv\.weight$",
-            r"\.layer_scale_parameter$",
-        ),
-        renamed=(
-            (r"^convnext\.", ""),
-            (r"^embeddings\.patch_embeddings\.", "stem.0."),
-            (r"^embeddings\.layernorm\.", "stem.1."),
-            (r"^layernorm\.", "head.norm."),
-            (r"^classifier\.", "head.fc."),
-            (r"^encoder\.stages\.(\d+)\.downsampling_layer\.", r"stages.\1.downsample."),
-            (r"^encoder\.stages\.(\d+)\.layers\.(\d+)\.", r"stages.\1.blocks.\2."),
-            (r"\.layer_scale_parameter$", ".gamma"),
-            (r"\.dwconv\.", ".conv_dw."),
-            (r"\.layernorm\.", ".norm."),
-            (r"\.pwconv(\d)\.", r".mlp.fc\1."),
-        ),
-    ),
     WeightLayout(
         name="torchvision's ViT",
         network="VisionTransformer",

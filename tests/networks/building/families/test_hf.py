@@ -1,4 +1,4 @@
-"""Networks of Hugging Face's hub: built, filled and read as transformers itself has them."""
+"""Networks of Hugging Face: built, filled and read as transformers itself has them."""
 
 import json
 from collections.abc import Iterator
@@ -14,12 +14,13 @@ from tests.helpers.hub import Hub, running_hub
 from vitscope.errors import VitscopeError
 from vitscope.networks.attention.finding import find_attention
 from vitscope.networks.attention.reading import unlike
-from vitscope.networks.building.family import prepare
+from vitscope.networks.building.family import arch_schema, prepare
 from vitscope.networks.building.networks import drawn_network
 from vitscope.networks.building.timm_import import declare
 from vitscope.networks.checkpoints.conversion import convert, load_model
 from vitscope.networks.finding.blocks import list_blocks
 from vitscope.networks.finding.capture import prove
+from vitscope.settings.section import check
 
 declare()
 transformers = pytest.importorskip("transformers")
@@ -71,11 +72,16 @@ def upload(hub: Hub, folder: Path) -> None:
         hub.put(NAME, file.name, file.read_bytes())
 
 
-def described(classes: int | None = CLASSES) -> dict[str, Any]:
-    arch = prepare("hf", {"repository": NAME}, Path(), "my.yaml: models.m.arch")
+WHERE = "my.yaml: models.m.arch"
+
+
+def described(
+    classes: int | None = CLASSES, family: str = "hf", study: Path = Path(), **arch: Any
+) -> dict[str, Any]:
+    """Describe a model of a study; one of the family hf is of the repository if it has no arch."""
     return {
-        "family": "hf",
-        "arch": arch,
+        "family": family,
+        "arch": prepare(family, arch or {"repository": NAME}, study, WHERE),
         "classes": classes,
         "image_size": SIZE,
         "mean": [0.5] * 3,
@@ -102,6 +108,105 @@ def test_a_published_network_is_read_with_its_weights(kind: str, hub: Hub, tmp_p
     assert len(found.attentions) == NETWORKS[kind][1].count("msa")
     assert not found.refused
     assert unlike(ours, found.attentions, images) == []
+
+
+@pytest.mark.parametrize("kind", NETWORKS)
+def test_a_network_in_a_folder_gives_the_same_logits(kind: str, tmp_path: Path) -> None:
+    theirs = published(kind, tmp_path / "theirs")
+    network, target = described(study=tmp_path, folder="theirs"), tmp_path / "ours"
+    convert(tmp_path / "theirs/model.safetensors", network, target, label="m", origin="folder")
+    images = torch.randn(2, 3, SIZE, SIZE, generator=torch.Generator().manual_seed(1))
+    with torch.inference_mode():
+        assert torch.equal(load_model(target, network)(images), theirs(images).logits)
+
+
+def test_a_folder_is_relative_absolute_or_below_home(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    published("vit", tmp_path / "study/theirs")
+    config = json.loads((tmp_path / "study/theirs/config.json").read_bytes())
+    monkeypatch.setenv("HOME", str(tmp_path))
+    for folder in ("theirs", str(tmp_path / "study/theirs"), "~/study/theirs"):
+        found = described(study=tmp_path / "study", folder=folder)["arch"]
+        assert found == {"folder": folder, "config": config}
+
+
+@pytest.mark.parametrize(
+    ("config", "reason"),
+    [
+        (None, r"\S+/theirs/config\.json cannot be read \(No such file or directory\): give a fol"),
+        (b"{", r"config\.json of 'theirs' is no JSON"),
+        (b"\xff", r"config\.json of 'theirs' is no JSON"),
+        (b"{}", r"names no model_type: choose the folder of a network of transformers"),
+    ],
+)
+def test_a_folder_of_no_network_is_refused(
+    config: bytes | None, reason: str, tmp_path: Path
+) -> None:
+    (tmp_path / "theirs").mkdir()
+    if config is not None:
+        (tmp_path / "theirs/config.json").write_bytes(config)
+    with pytest.raises(VitscopeError, match=rf"^my\.yaml: models\.m\.arch\.folder: .*{reason}"):
+        described(study=tmp_path, folder="theirs")
+
+
+@pytest.mark.parametrize(
+    ("arch", "found"),
+    [
+        ({}, "none of these keys"),
+        ({"repository": NAME, "folder": "a"}, "'repository' and 'folder'"),
+    ],
+)
+def test_a_network_has_a_repository_or_a_folder(arch: dict[str, str], found: str) -> None:
+    with pytest.raises(VitscopeError) as caught:
+        check("my.yaml", arch, arch_schema("hf"), within=("arch",))
+    allowed = "allowed: exactly one of 'repository' or 'folder'"
+    assert str(caught.value) == f"my.yaml: arch: found {found}, {allowed}."
+
+
+OTHERS = {
+    "vit": {"patch_size": 8, "embed_dim": 16, "depth": 2, "num_heads": 2},
+    "swin": {
+        "patch_size": 4,
+        "embed_dim": 8,
+        "depths": [1, 2],
+        "num_heads": [2, 4],
+        "window_size": 4,
+    },
+    "convnext": {"name": "convnext_atto"},
+    "timm": {"name": "vit_tiny_patch16_224"},
+    "resnet": {"depth": 18},
+}
+
+
+@pytest.mark.parametrize("kind", NETWORKS)
+def test_other_families_do_not_take_its_weights(
+    kind: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    weights = published(kind, tmp_path).state_dict()
+    torch.save({f"model.{name}": tensor for name, tensor in weights.items()}, tmp_path / "a.pth")
+    capsys.readouterr()
+    for file in (tmp_path / "model.safetensors", tmp_path / "a.pth"):
+        for family, arch in OTHERS.items():
+            network = described(family=family, **arch)
+            with pytest.raises(VitscopeError) as caught:
+                convert(file, network, tmp_path / "ours", label="m", origin="folder")
+            assert str(caught.value) == (
+                f"m: {file} has the names of a network of Hugging Face, which no model of the "
+                f"family '{family}' has: use `family: hf`, with a `repository` or a `folder` as "
+                f"`arch`."
+            )
+    assert capsys.readouterr().out == ""
+
+
+def test_weights_of_another_network_of_transformers_do_not_fit(tmp_path: Path) -> None:
+    published("vit", tmp_path / "vit")
+    published("swin", tmp_path / "swin")
+    network = described(study=tmp_path, folder="swin")
+    with pytest.raises(VitscopeError, match="does not fit the model"):
+        convert(
+            tmp_path / "vit/model.safetensors", network, tmp_path / "ours", label="m", origin=""
+        )
 
 
 def test_features_take_no_classifier(hub: Hub, tmp_path: Path) -> None:
@@ -134,8 +239,7 @@ def test_the_configuration_is_fetched_once(hub: Hub) -> None:
 
 def test_a_revision_is_another_network(hub: Hub) -> None:
     hub.put(NAME, "config.json", b'{"model_type": "vit"}', "v2")
-    arch = prepare("hf", {"repository": f"{NAME}@v2"}, Path(), "arch")
-    assert arch["config"] == {"model_type": "vit"}
+    assert described(repository=f"{NAME}@v2")["arch"]["config"] == {"model_type": "vit"}
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,7 @@
-"""A network of Hugging Face's hub, by its repository.
+"""A network of Hugging Face, by its repository on the hub or by a folder.
 
-Transformers (`pip install vitscope[hf]`) builds it from the repository's `config.json`, which is
-fetched when the study is read. Code that lies in a repository is never run.
+Transformers (`pip install vitscope[hf]`) builds it from the `config.json` that lies there, which is
+fetched when the study is read. Code that lies there is never run.
 """
 
 import json
@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from vitscope.errors import VitscopeError, quoted
 from vitscope.image_size import ImageSize
 from vitscope.networks.building.family import Family
+from vitscope.networks.building.own_code import join, shown
 from vitscope.web.hub import OnHub
 
 if TYPE_CHECKING:
@@ -27,29 +28,44 @@ ARCH = {
             "pattern": r"^[\w-][\w.-]*/[\w-][\w.-]*(@[\w-][\w./-]*)?$(?!\n)",
             "title": "owner/name or owner/name@revision",
         },
+        "folder": {
+            "description": (
+                "A folder that `save_pretrained` wrote, relative to the study, absolute, or below "
+                "`~`."
+            ),
+            "type": "string",
+            "minLength": 1,
+        },
     },
-    "required": ["repository"],
+    "oneOf": [{"required": ["repository"]}, {"required": ["folder"]}],
 }
-# Ignore the type of the weights in the file, which are measured in float32, and code in the
-# repository.
+# Ignore the type of the weights in the file, which are measured in float32, and code beside it.
 UNUSED = ("dtype", "torch_dtype", "auto_map")
 PREPARED_BY = "vitscope.networks.building.families.hf"
 
 
 def prepare(arch: Mapping[str, Any], folder: Path, where: str) -> dict[str, Any]:
-    """Return `arch` with the repository's configuration, so that jobs do not download it."""
-    file = OnHub(arch["repository"], "config.json").fetch(f"{where}.repository")
+    """Return `arch` with its network's configuration, so that jobs need no other file."""
+    key = "folder" if "folder" in arch else "repository"
+    name, where = f"config.json of {quoted(arch[key])}", f"{where}.{key}"
+    if key == "folder":
+        file = join(folder, arch["folder"]) / "config.json"
+    else:
+        file = OnHub(arch["repository"], "config.json").fetch(where)
     try:
         config = json.loads(file.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise VitscopeError(
+            f"{where}: {shown(file)} cannot be read ({error.strerror}): give a folder that "
+            f"save_pretrained wrote, relative to the study or absolute."
+        ) from error
     except ValueError as error:
         raise VitscopeError(
-            f"{where}.repository: config.json of {quoted(arch['repository'])} is no JSON "
-            f"({error}): choose another revision."
+            f"{where}: {name} is no JSON ({error}): give one that transformers wrote."
         ) from error
     if not isinstance(config, dict) or "model_type" not in config:
         raise VitscopeError(
-            f"{where}.repository: config.json of {quoted(arch['repository'])} names no model_type: "
-            f"choose the repository of a network of transformers."
+            f"{where}: {name} names no model_type: choose the {key} of a network of transformers."
         )
     return {**arch, "config": config}
 
