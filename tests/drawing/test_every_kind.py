@@ -119,7 +119,8 @@ def table_of(name: str) -> pd.DataFrame:
         sizes = rows["height"] * rows["width"]
         maps = [np.linspace(0.5, 1, count) for count in sizes]
         named = {"class_name": "Greater Swiss Mountain dog", "confidence": 1.0}
-        rows = rows.assign(**{MAPS[name]: maps}, picture=picture(0), **named)
+        shares = {"on_subject": 1.0, "subject": 1.0, "whole": picture(0)}
+        rows = rows.assign(**{MAPS[name]: maps}, picture=picture(0), **named, **shares)
     return rows
 
 

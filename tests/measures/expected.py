@@ -10,7 +10,9 @@ TABLES: dict[str, Expected | None] = {
         1e-4,
         without=("weights", "picture"),
     ),
-    "attention_rollout": Expected(["model", "image"], 1e-4, without=("rollout", "picture")),
+    "attention_rollout": Expected(
+        ["model", "image"], 1e-4, without=("rollout", "picture", "whole")
+    ),
     "cka": Expected(["model", "index", "other_index"], 1e-3, 1e-4, without=("cka_without",)),
     "cka_between": Expected(["model", "other_model", "index", "other_index"], 1e-3, 1e-4),
     "class_maps": Expected(["model", "image", "method"], 1e-4, without=("values", "picture")),
