@@ -337,9 +337,7 @@ def test_the_whole_of_images_that_are_cut(tmp_path: Path) -> None:
     for stored in (True, False):
         splits = {"test": {"images": None, "seed": None, "stored": stored}}
         for resize, sizes in {36: [(45, 36), (36, 48), (36, 36)], None: [None] * 3}.items():
-            split = built(
-                tmp_path / "split", source, classes=None, resize=resize, splits=splits
-            )
+            split = built(tmp_path / "split", source, classes=None, resize=resize, splits=splits)
             wholes = [split.whole(row) for row in range(3)]
             assert [None if each is None else each.shape[:2] for each in wholes] == sizes
             for row, whole in enumerate(wholes):

@@ -28,9 +28,9 @@ from vitscope.errors import VitscopeError
 from vitscope.measures.attention.maps import (
     Maps,
     Rollout,
+    _on_subject,
     maps_of,
     measure_attention_maps,
-    _on_subject,
     measure_attention_rollout,
     without_lowest,
 )
@@ -479,7 +479,9 @@ def test_the_share_of_a_rollout_that_is_on_the_subject(masked: Split) -> None:
     assert abs(second["on_subject"] - second["subject"]) > 1e-4
 
 
-def test_an_even_rollout_has_on_the_subject_what_the_subject_has_of_the_image(masked: Split) -> None:
+def test_an_even_rollout_has_on_the_subject_what_the_subject_has_of_the_image(
+    masked: Split,
+) -> None:
     """Without weights, every query attends to all keys alike."""
     network = small_vit()
     with torch.no_grad():

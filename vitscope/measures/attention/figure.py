@@ -272,7 +272,6 @@ def _draw_whole(axes: Axes, pixels: npt.NDArray[np.uint8], size: tuple[int, int]
     shown = 170 + pixels // 3
     shown[middle] = pixels[middle]
     draw_picture(axes, shown)
-    axes.set_title("whole", fontsize="small", pad=2)
 
 
 def plot_attention_rollout(
@@ -309,6 +308,8 @@ def plot_attention_rollout(
                 if pd.notna(image[share]):
                     said.append(f"{100 * image[share]:.0f} % {_SHARES[share]}")
                 axes.set_title("\n".join(said), fontsize="small", pad=2)
+        if cut:
+            grid[0, 0].set_title("whole", fontsize="small", pad=2)
     firsts = [images.iloc[0] for images in shown]
     groups.titles(
         [
