@@ -87,6 +87,12 @@ def table_of(name: str) -> pd.DataFrame:
         return pd.DataFrame(
             {"snapshot": "end", "batch": 0, "probe": 0, "node": nodes, "weight": 1 / 8}
         )
+    if name == "loss_terms":
+        conditions = pd.MultiIndex.from_product([(False, True)] * 2, names=["clean", "l2"])
+        nodes = pd.DataFrame({"of": "spectrum", "x": np.linspace(-10, 300, 8), "value": 1 / 8})
+        steps = pd.DataFrame({"of": "slice", "x": [-0.5, 0, 0.5], "value": [3.0, 1, 3]})
+        points = pd.concat([steps, nodes]).assign(batch=0, weight_decay=0.05)
+        return conditions.to_frame(index=False).merge(points, how="cross")
     if name == "reliability":
         low = np.linspace(0, 0.9, 10)
         bins = {"low": low, "high": low + 0.1, "confidence": low + 0.05, "accuracy": low}

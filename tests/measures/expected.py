@@ -38,6 +38,7 @@ TABLES: dict[str, Expected | None] = {
     ),
     # The nodes inside a spectrum depend on the last digits of each product: its figure is compared.
     "hessian_density": None,
+    "loss_terms": None,
     # Of 128 images: two; far from the trained weights the NLL is large, and the rest is not.
     "landscape": Expected(["model", "direction", "x", "y"], 5e-3, 0.016),
     "learning_curves": Expected(["model", "epoch"], 1e-12),

@@ -32,7 +32,7 @@ def _scale_eigenvalues(axes: Axes, linear: float, largest: float) -> None:
     powers = 10.0 ** np.arange(ceil(log10(linear)) + 1, log10(largest), 2)
     axes.set(yscale="log")
     axes.set_xscale("symlog", linthresh=linear)
-    axes.set_xticks([*-powers[::-1], 0, *powers])
+    axes.set(xticks=[*-powers[::-1], 0, *powers], xlim=(-2 * largest, 2 * largest))
     axes.axvline(0, **ZERO, zorder=0.5)
 
 
@@ -58,5 +58,5 @@ def plot_loss_terms(table: pd.DataFrame, members: Sequence[Member]) -> Figure:
     for axes in lower.axes:
         # What the term adds is as wide as half of the part that is linear.
         _scale_eigenvalues(axes, table["weight_decay"].max(), largest)
-    upper.label("Steps along a random direction", "Change of the loss")
+    upper.label("Random direction", "Change of the loss")
     return lower.finish("Eigenvalue of the Hessian", "Share of eigenvalues")
