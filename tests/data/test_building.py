@@ -329,3 +329,19 @@ def test_the_recipe_for_imagenet_trains_on_ten_images(folder: Path, tmp_path: Pa
     history = train(model, split, split, short, 0, tmp_path / "trained", **quiet)
     assert [row["epoch"] for row in history] == [1, 2]
     assert history[1]["loss"] < history[0]["loss"]
+
+
+def test_the_whole_of_images_that_are_cut(tmp_path: Path) -> None:
+    """The middle of the whole is the image; of images that nothing resizes it is not kept."""
+    source = pictures(tmp_path / "images", (40, 50), (60, 45), (64, 64))
+    for stored in (True, False):
+        splits = {"test": {"images": None, "seed": None, "stored": stored}}
+        for resize, sizes in {36: [(45, 36), (36, 48), (36, 36)], None: [None] * 3}.items():
+            split = built(tmp_path / "split", source, classes=None, resize=resize, splits=splits)
+            wholes = [split.whole(row) for row in range(3)]
+            assert [None if each is None else each.shape[:2] for each in wholes] == sizes
+            for row, whole in enumerate(wholes):
+                if whole is not None:
+                    top, left = (round((side - 32) / 2) for side in whole.shape[:2])
+                    cut = whole[top : top + 32, left : left + 32]
+                    np.testing.assert_array_equal(cut, split.images([row])[0].transpose(1, 2, 0))

@@ -87,6 +87,12 @@ def table_of(name: str) -> pd.DataFrame:
         return pd.DataFrame(
             {"snapshot": "end", "batch": 0, "probe": 0, "node": nodes, "weight": 1 / 8}
         )
+    if name == "loss_terms":
+        conditions = pd.MultiIndex.from_product([(False, True)] * 2, names=["clean", "l2"])
+        nodes = pd.DataFrame({"of": "spectrum", "x": np.linspace(-10, 300, 8), "value": 1 / 8})
+        steps = pd.DataFrame({"of": "slice", "x": [-0.5, 0, 0.5], "value": [3.0, 1, 3]})
+        points = pd.concat([steps, nodes]).assign(batch=0, weight_decay=0.05)
+        return conditions.to_frame(index=False).merge(points, how="cross")
     if name == "reliability":
         low = np.linspace(0, 0.9, 10)
         bins = {"low": low, "high": low + 0.1, "confidence": low + 0.05, "accuracy": low}
@@ -119,7 +125,8 @@ def table_of(name: str) -> pd.DataFrame:
         sizes = rows["height"] * rows["width"]
         maps = [np.linspace(0.5, 1, count) for count in sizes]
         named = {"class_name": "Greater Swiss Mountain dog", "confidence": 1.0}
-        rows = rows.assign(**{MAPS[name]: maps}, picture=picture(0), **named)
+        shares = {"on_subject": 1.0, "subject": 1.0, "whole": picture(0)}
+        rows = rows.assign(**{MAPS[name]: maps}, picture=picture(0), **named, **shares)
     return rows
 
 

@@ -23,8 +23,13 @@ def pixels_of(image: int, grey: bool = False) -> npt.NDArray[np.uint8]:
 
 def picture(image: int, grey: bool = False) -> bytes:
     """Return that image as a table holds it."""
+    return as_png(pixels_of(image, grey))
+
+
+def as_png(pixels: npt.NDArray[np.uint8]) -> bytes:
+    """Return pixels (H, W, C) as a PNG file."""
     written = io.BytesIO()
-    as_picture(pixels_of(image, grey)).save(written, "PNG")
+    as_picture(pixels).save(written, "PNG")
     return written.getvalue()
 
 

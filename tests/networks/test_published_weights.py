@@ -407,7 +407,7 @@ def test_attention_is_that_of_onnx_runtime(packages: Packages, tmp_path: Path) -
             assert table.loc[where, name] == pytest.approx(expected, rel=2e-4), (where, name)
 
     shown = {"shown": 3, "images": 3, "seed": None}
-    rollout = measure_rollout(given, "mean", shown)
+    rollout = measure_rollout(given, "mean", 0.0, shown)
     assert set(rollout["of"]) == {"class token"}
     for image, values in zip(rows, rollout["rollout"], strict=True):
         expected = rollout_by_hand(seen.attention[:, image])

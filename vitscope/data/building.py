@@ -3,6 +3,7 @@
 import json
 from collections.abc import Iterable, Iterator, Mapping
 from hashlib import sha256
+from itertools import chain
 from pathlib import Path
 from typing import Any, cast
 
@@ -27,6 +28,8 @@ INTERPOLATIONS = {"bilinear": Image.Resampling.BILINEAR, "bicubic": Image.Resamp
 # The value of `resize` for images that are to cover their final size.
 COVER = "cover"
 ROWS_PER_WRITE = 256
+# Keep so many whole images, the first, beside what networks see of them.
+WHOLES = 16
 NO_DIGEST = "0" * 64
 IMAGENET_CLASSES = 1000
 # The metadata key for how to read images that are not stored, and the settings in it.
@@ -66,6 +69,11 @@ def build(
         images = {"images": ("U8", (len(rows), *shape)), **numbers_of(len(rows), source.extra)}
         masks = {"masks": ("U8", (len(rows), *shape[1:]))} if _has_masks(source) else {}
         tensors, written = images | masks, _written(where, source, rows, dataset, classes)
+        if wholes := _wholes(source, rows[:WHOLES], dataset):
+            sizes = np.array([each.shape[:2] for each in wholes])
+            flat = np.concatenate([each.ravel() for each in wholes])
+            tensors |= {"whole_sizes": ("I64", sizes.shape), "wholes": ("U8", flat.shape)}
+            written = chain(written, [("whole_sizes", 0, sizes), ("wholes", 0, flat)])
     else:
         made_by = {key: dataset[key] for key in READ_BY}
         metadata[UNSTORED] = json.dumps({**made_by, "split": split, "channels": shape[0]})
@@ -140,6 +148,17 @@ def _mask(
     return mask
 
 
+def _wholes(
+    source: Source, rows: Integers, dataset: Mapping[str, Any]
+) -> list[npt.NDArray[np.uint8]]:
+    """Return images before they are cut; none if nothing is cut, or nothing bounds their size."""
+    if dataset["resize"] is None:
+        return []
+    size = height_and_width(dataset["image_size"])
+    found = [as_pixels(_uncut(each.image, dataset)) for each in source.samples(rows)]
+    return found if any(each.shape[:2] != size for each in found) else []
+
+
 def _written(
     where: str, source: Source, rows: Integers, dataset: Mapping[str, Any], classes: Numbering
 ) -> Iterator[tuple[str, int, npt.NDArray[Any]]]:
@@ -182,11 +201,7 @@ def _labels(where: str, found: list[int], classes: Numbering) -> Integers:
 
 def preprocess(image: Image.Image, dataset: Mapping[str, Any], where: str) -> npt.NDArray[np.uint8]:
     """Resize an image, cut out the centre as torchvision does, and return (C, H, W)."""
-    image = image.convert(MODES[dataset.get("channels", 3)])
-    size, resize = dataset["image_size"], dataset["resize"]
-    if resize is not None:
-        resized = _resized(image.size, resize, size)
-        image = image.resize(resized, INTERPOLATIONS[dataset["interpolation"]])
+    image, size = _uncut(image, dataset), dataset["image_size"]
     height, width = height_and_width(size)
     if image.width < width or image.height < height:
         raise VitscopeError(
@@ -196,6 +211,15 @@ def preprocess(image: Image.Image, dataset: Mapping[str, Any], where: str) -> np
     left, top = round((image.width - width) / 2), round((image.height - height) / 2)
     pixels = as_pixels(image.crop((left, top, left + width, top + height)))
     return np.ascontiguousarray(pixels.transpose(2, 0, 1))
+
+
+def _uncut(image: Image.Image, dataset: Mapping[str, Any]) -> Image.Image:
+    """Return an image in its channels and in the size that is then cut."""
+    image = image.convert(MODES[dataset.get("channels", 3)])
+    if dataset["resize"] is None:
+        return image
+    resized = _resized(image.size, dataset["resize"], dataset["image_size"])
+    return image.resize(resized, INTERPOLATIONS[dataset["interpolation"]])
 
 
 def _resized(there: tuple[int, int], resize: Any, size: ImageSize) -> tuple[int, int]:
@@ -244,6 +268,11 @@ class UnstoredSplit(Split):
         """Return whole images, each (H, W, C)."""
         mode = MODES[self._dataset["channels"]]
         return [as_pixels(each.convert(mode)) for each in self._whole(rows)]
+
+    def whole(self, row: int) -> npt.NDArray[np.uint8] | None:
+        """Return an image before it was cut, (H, W, C); None if it was not, or not resized."""
+        found = _wholes(self._source, self._index[[row]], self._dataset)
+        return found[0] if found else None
 
     def _whole(self, rows: Rows) -> Iterator[Image.Image]:
         return (sample.image for sample in self._source.samples(self._index[rows]))

@@ -110,6 +110,14 @@ class Split:
         pixels = self._file.array("masks")[row]
         return pixels / 255 if pixels.any() else None
 
+    def whole(self, row: int) -> npt.NDArray[np.uint8] | None:
+        """Return an image before it was cut, (H, W, C); None if that was not kept."""
+        if "wholes" not in self._file.names or row >= len(sizes := self.column("whole_sizes")):
+            return None
+        channels, ends = self.shape[0], sizes.prod(1).cumsum()[:row]
+        flat: npt.NDArray[np.uint8] = self._file.array("wholes").reshape(-1, channels)
+        return np.split(flat, ends)[-1][: sizes[row].prod()].reshape(*sizes[row], channels)
+
     @property
     def metadata(self) -> dict[str, str]:
         """Facts about where the images come from."""

@@ -149,7 +149,8 @@ def open_loss(inputs: Files, values: Values, resources: Resources) -> Opened:
 
     images, points = Augmented(inputs["images"]), read_cut_points(inputs["blocks"])
     network, device = _open_running(inputs, values, resources, counted=False)
-    found = given.OnLoss(network, images, device, points, resources.say_of_it)
+    drawn_from = open_images(inputs["drawn_from"]) if "drawn_from" in inputs else None
+    found = given.OnLoss(network, images, device, points, resources.say_of_it, drawn_from)
     snapshot = values["snapshot"]
     what = "checkpoint" if snapshot == END else f"snapshot {snapshot}"
     of_network = origin_of(inputs["checkpoint"])

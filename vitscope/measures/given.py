@@ -105,6 +105,8 @@ class OnLoss:
     cut_points: "Sequence[CutPoint]" = ()
     # Reports progress, a line at a time.
     say: "Say" = print
+    # The training images before they were augmented.
+    drawn_from: "Split | None" = None
 
 
 @dataclass(frozen=True)

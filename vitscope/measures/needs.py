@@ -77,6 +77,7 @@ READABLE = {
     "predictions": PREDICTIONS,
     "corrupted": Made("corrupt_images", ("dataset", "part")),
     "alike": Made("augment_images", ("model", "alike")),
+    "drawn_from": IMAGES,
 }
 
 

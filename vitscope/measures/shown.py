@@ -35,6 +35,12 @@ def images_shown(given: OnModel, shown: int, images: int, seed: int | None) -> I
         yield Shown(row, _png(_as_8_bit(image)), taken)
 
 
+def whole_picture(given: OnModel, row: int) -> bytes | None:
+    """Return the picture of an image as it was before it was cut; None if that is not kept."""
+    pixels = given.images.whole(row)
+    return None if pixels is None else _png(pixels)
+
+
 def name_class(given: OnModel, returned: Any, of_class: int | None = None) -> dict[str, Any]:
     """Return the name and the probability of the class that a network predicts, or of `of_class`.
 

@@ -307,8 +307,9 @@ class Point:
 class Pretraining:
     """How a model was pretrained and others were not, for the claims that compare them."""
 
-    by: Literal["more_images", "distillation", "self_supervision"] = required(
-        "On a larger data set first, by a convolutional teacher, or without labels."
+    by: Literal["more_images", "distillation", "self_supervision", "augmentation"] = required(
+        "On a larger data set first, by a convolutional teacher, without labels, or with stronger "
+        "augmentation."
     )
     unlike: list[str] = required("The models that were not, and are else alike.", minItems=1)
 

@@ -255,7 +255,7 @@ def augment_images(
     metadata = {"data_sha256": split.digest, "seed": str(seed), "clean": str(clean)}
     with TensorWriter(path, tensors, metadata) as writer:
         if clean:
-            drawn = _clean(split, rows, images, seed, mean, std)
+            drawn = clean_batches(split, rows, images, seed, mean, std)
         else:
             # Draw as in training, epoch after epoch, without end.
             batches = Batches(split, recipe, seed, mean, std)
@@ -269,7 +269,7 @@ def augment_images(
             first += taken
 
 
-def _clean(
+def clean_batches(
     split: Split,
     rows: npt.NDArray[np.int64],
     images: int,
@@ -277,6 +277,7 @@ def _clean(
     mean: list[float],
     std: list[float],
 ) -> Iterator[tuple[Tensor, Tensor]]:
+    """Yield the images of some rows that a seed chooses, unchanged, with one-hot targets."""
     if images > len(rows):
         raise VitscopeError(
             f"The study asks for the loss of {images} images as they are, and there are "

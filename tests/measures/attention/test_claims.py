@@ -264,6 +264,35 @@ LOOKING = {
 EXAMPLES |= PASSING | LOOKING
 
 
+def rolled_out(model: str, shares: Sequence[float | None]) -> pd.DataFrame:
+    """Return the rollouts of images, a quarter of which is their subject."""
+    numbered = {"model": model, "image": range(len(shares)), "on_subject": shares}
+    return pd.DataFrame(numbered).assign(subject=0.25)
+
+
+EXAMPLES["attention_rollout"] = {
+    "attention_rollout": rolled_out("vit", [0.2, 0.3, 0.7, None]),
+    "blocks": blocks("vit"),
+}
+
+
+def test_rollouts_on_the_subject() -> None:
+    """The fourth image has no mask."""
+    table = pd.concat(
+        [rolled_out("vit", [0.2, 0.3, 0.7, None]), rolled_out("swin", [0.1, 0.2, 0.3, None])]
+    )
+    tables = {"attention_rollout": table, "blocks": blocks("vit")}
+    traits, models = {"vit": {"pretraining.augmentation": ["swin"]}}, ["vit", "swin"]
+    found = count("attention_rollout", tables, models, traits_of=traits)
+    alone, against = found[found["model"] == "vit"].to_dict("records")
+    assert (alone["measured_count"], alone["measured_total"]) == (2, 3)
+    assert against["measured_value"] == pytest.approx(0.4 - 0.2)
+    unknown = {**tables, "attention_rollout": table.assign(on_subject=np.nan)}
+    found = count("attention_rollout", unknown, models, traits_of=traits)
+    assert found["measured_value"].isna().tolist() == [True]
+    assert count("attention_rollout", unknown, models).empty
+
+
 def test_heads_on_the_subject() -> None:
     table = pd.concat(
         [looking_heads("vit", [0.2, 0.3, 0.7, 0.8]), looking_heads("swin", [0.1, 0.2, 0.3, 0.4])]

@@ -8,7 +8,7 @@ from matplotlib.figure import Figure
 from torch.nn.functional import interpolate
 
 from tests.helpers.drawing import SWIN, VIT
-from tests.helpers.overlays import bars_of, grey_of, groups_of, picture, pixels_of
+from tests.helpers.overlays import as_png, bars_of, grey_of, groups_of, picture, pixels_of
 from tests.helpers.shown import flaws
 from vitscope.measures.attention.figure import clipped
 
@@ -30,7 +30,10 @@ def table() -> pd.DataFrame:
                     "height": height,
                     "width": width,
                     "rollout": values / values.max(),
+                    "on_subject": None,
+                    "subject": None,
                     "picture": picture(image),
+                    "whole": None,
                     "class_name": "$1 toucan" if model == "vit" else None,
                     "confidence": 0.984 if model == "vit" else None,
                 }
@@ -132,3 +135,25 @@ def test_a_grey_image_is_shown_grey(table, laid_out):
     figure = laid_out("attention_rollout", {"attention_rollout": grey}, (VIT,))
     (image,) = groups_of(figure)[0][1][0].images
     assert image.get_array().ndim == 2
+
+
+def test_the_whole_picture_and_the_shares_of_the_subject(table, laid_out):
+    """One of four images is cut from a larger one, and has a mask."""
+    row = (table["model"] == "vit") & (table["image"] == 2)
+    pixels = np.random.default_rng(0).integers(0, 256, (8, 14, 3), np.uint8)
+    table.loc[row, ["on_subject", "subject", "whole"]] = [0.344, 0.208, as_png(pixels)]
+    figure = laid_out("attention_rollout", {"attention_rollout": table}, (VIT, SWIN))
+    (_, vit), (_, swin) = groups_of(figure)
+    assert [axes.get_title() for axes in vit[:4]] == [
+        "whole",
+        r"\$1 toucan, 98 %",
+        "rollout\n34 % on subject",
+        "over the image\n21 % of the area",
+    ]
+    assert [axes.get_title() for axes in swin[1:4]] == ["", "rollout", "over the image"]
+    assert [len(axes.images) for axes in vit] == [1, 1, 1, 2, 0, 1, 1, 2]
+    drawn = vit[0].images[0].get_array()
+    np.testing.assert_array_equal(drawn[:, 3:11], pixels[:, 3:11])
+    rest = np.delete(drawn, np.s_[3:11], axis=1)
+    np.testing.assert_array_equal(rest, 170 + np.delete(pixels, np.s_[3:11], axis=1) // 3)
+    assert not flaws(figure)

@@ -28,6 +28,7 @@ from vitscope.errors import VitscopeError
 from vitscope.measures.attention.maps import (
     Maps,
     Rollout,
+    _on_subject,
     maps_of,
     measure_attention_maps,
     measure_attention_rollout,
@@ -441,7 +442,8 @@ def test_what_the_network_takes_an_image_for(few_images: Split) -> None:
     assert table[["class_name", "confidence"]].isna().all(axis=None)
 
 
-def test_the_share_of_a_map_that_is_on_the_subject(tmp_path: Path) -> None:
+@pytest.fixture
+def masked(tmp_path: Path) -> Split:
     """The second of two images has a mask: its left half and the upper quarter of the right."""
     rng = np.random.default_rng(0)
     for name in ("a", "b"):
@@ -450,14 +452,64 @@ def test_the_share_of_a_map_that_is_on_the_subject(tmp_path: Path) -> None:
     mask = np.zeros((32, 32), np.uint8)
     mask[:, :16] = mask[:8] = 255
     Image.fromarray(mask).save(tmp_path / "b.mask.png")
-    folder = built(tmp_path / "split", {"kind": "folder", "path": str(tmp_path)}, classes=None)
-    assert len(folder) == 2
-    table = measure_attention_maps(
-        on_model(small_vit(), folder), DEFAULTS, {"shown": 2, "images": 2, "seed": None}
-    )
+    return built(tmp_path / "split", {"kind": "folder", "path": str(tmp_path)}, classes=None)
+
+
+BOTH = {"shown": 2, "images": 2, "seed": None}
+
+
+def test_the_share_of_a_map_that_is_on_the_subject(masked: Split) -> None:
+    table = measure_attention_maps(on_model(small_vit(), masked), DEFAULTS, BOTH)
     assert table.loc[table["image"] == 0, ["on_subject", "subject"]].isna().all(axis=None)
     for row in table[table["image"] == 1].itertuples():
         weights = np.reshape(row.weights, (8, 8))
         on = weights[:, :4].sum() + weights[:2, 4:].sum()
         assert row.on_subject == pytest.approx(on / weights.sum(), rel=1e-6)
         assert row.subject == pytest.approx(0.5 + 0.125)
+
+
+def test_the_share_of_a_rollout_that_is_on_the_subject(masked: Split) -> None:
+    table = measure_attention_rollout(on_model(small_vit(), masked), "mean", 0.0, BOTH)
+    assert table.loc[0, ["on_subject", "subject"]].isna().all()
+    second = table.loc[1]
+    values = np.reshape(second["rollout"], (8, 8))
+    on = values[:, :4].sum() + values[:2, 4:].sum()
+    assert second["on_subject"] == pytest.approx(on / values.sum(), rel=1e-12)
+    assert second["subject"] == 0.5 + 0.125
+    assert abs(second["on_subject"] - second["subject"]) > 1e-4
+
+
+def test_an_even_rollout_has_on_the_subject_what_the_subject_has_of_the_image(
+    masked: Split,
+) -> None:
+    """Without weights, every query attends to all keys alike."""
+    network = small_vit()
+    with torch.no_grad():
+        for block in network.blocks:
+            block.attn.qkv.weight.zero_()
+            block.attn.qkv.bias.zero_()
+    _, row = measure_attention_rollout(on_model(network, masked), "mean", 0.0, BOTH).to_dict(
+        "records"
+    )
+    assert np.ptp(row["rollout"]) < 1e-6
+    assert row["on_subject"] == pytest.approx(row["subject"], rel=1e-6)
+    # Nothing of the map is left to be anywhere.
+    assert _on_subject(np.zeros(64), (8, 8), masked.mask(1))["on_subject"] is None
+
+
+def test_an_image_that_was_cut_has_its_whole_picture(tmp_path: Path, few_images: Split) -> None:
+    pixels = np.random.default_rng(0).integers(0, 256, (32, 48, 3), np.uint8)
+    Image.fromarray(pixels).save(tmp_path / "a.png")
+    source = {"kind": "folder", "path": str(tmp_path)}
+    split = built(tmp_path / "split", source, classes=None, resize=32)
+    one = {"shown": 1, "images": 1, "seed": None}
+    (row,) = measure_attention_rollout(on_model(small_vit(), split), "mean", 0.0, one).to_dict(
+        "records"
+    )
+    whole, picture = (
+        np.asarray(Image.open(io.BytesIO(row[each]))) for each in ("whole", "picture")
+    )
+    np.testing.assert_array_equal(whole, pixels)
+    np.testing.assert_array_equal(picture, pixels[:, 8:40])
+    uncut = measure_attention_rollout(on_model(small_vit(), few_images), "mean", 0.0, one)
+    assert uncut["whole"].tolist() == [None]

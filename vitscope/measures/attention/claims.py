@@ -229,9 +229,8 @@ CLAIMS_ATTENTION_DISTANCE = Evidence("attention", _ABOUT_DISTANCE, _in_order, _p
 CLAIMS_ATTENTION_NMI = Evidence("attention", _ABOUT_INFORMATION, _in_order, _published)
 
 
-_SUBJECT = (
-    "Images beside which a mask of their subject lies count, and the heads that the figure shows."
-)
+_MASKED = "Images beside which a mask of their subject lies count"
+_SUBJECT = f"{_MASKED}, and the heads that the figure shows."
 
 
 def _of_subjects(rows: pd.DataFrame, _: pd.DataFrame) -> pd.DataFrame:
@@ -240,8 +239,19 @@ def _of_subjects(rows: pd.DataFrame, _: pd.DataFrame) -> pd.DataFrame:
     return heads.sort_values(["image", "head"], ignore_index=True)
 
 
-def _on_subject(heads: Points) -> Array | None:
-    return heads["on_subject"].mean(axis=1) if len(heads) else None
+def _rollouts_of_subjects(rows: pd.DataFrame, _: pd.DataFrame) -> pd.DataFrame:
+    """Keep the rollouts of images whose subject a mask shows."""
+    return rows[rows["on_subject"].notna()].sort_values("image", ignore_index=True)
+
+
+def _over_even(maps: Points) -> Array:
+    """Subtract from what each map has on the subject what an even map has there."""
+    found: Array = maps["on_subject"] - maps["subject"]
+    return found
+
+
+def _on_subject(maps: Points) -> Array | None:
+    return maps["on_subject"].mean(axis=1) if len(maps) else None
 
 
 def _more_on_subject(ours: Points, theirs: Points) -> Found | None:
@@ -260,7 +270,7 @@ CLAIMS_ATTENTION_HEADS = Evidence(
                 "share of heads",
                 "A head is in favour if a larger share of its map is on the subject than of an "
                 f"even map, which is the share of the subject in the image. {_SUBJECT}",
-                lambda heads: heads["on_subject"] - heads["subject"],
+                _over_even,
             ),
             "Not in the paper: Caron et al. 2021 find that the heads of the last block of a "
             "ViT that was trained by DINO show the objects of an image.",
@@ -282,6 +292,41 @@ CLAIMS_ATTENTION_HEADS = Evidence(
         ),
     ),
     _of_subjects,
+)
+
+
+CLAIMS_ATTENTION_ROLLOUT = Evidence(
+    "attention_rollout",
+    (
+        Claim(
+            "rollout_looks_at_the_subject",
+            "Rollout looks at the subject",
+            "Gosthipaty and Paul 2022",
+            attending,
+            share(
+                "share of images",
+                "An image is in favour if a larger share of its rollout is on the subject than of "
+                f"an even one, which is the share of the subject in the image. {_MASKED}.",
+                _over_even,
+            ),
+            f"{_PROBING} the rollout of a ViT on the salient parts of an image.",
+        ),
+        Claim(
+            "augmentation_rolls_out_on_the_subject",
+            "Augmentation makes rollout look at the subject more",
+            "Gosthipaty and Paul 2022",
+            pretrained_by("augmentation"),
+            Statistic(
+                "difference of shares",
+                "The value is the mean share of a rollout that is on the subject, over images, of "
+                f"the first model minus that of the second. {_MASKED}. `pretraining` of a model "
+                "says which models are compared.",
+                _more_on_subject,
+            ),
+            f"{_PROBING} that DeiT has the best rollout, likely due to its augmentation.",
+        ),
+    ),
+    _rollouts_of_subjects,
 )
 
 

@@ -261,18 +261,38 @@ def clipped(rollout: npt.ArrayLike, clip: float) -> Array:
     return np.minimum(values / top, 1)
 
 
+_OVER = ("over the image", "image × rollout")
+_SHARES = {"on_subject": "on subject", "subject": "of the area"}
+
+
+def _draw_whole(axes: Axes, pixels: npt.NDArray[np.uint8], size: tuple[int, int]) -> None:
+    """Draw an image before its middle, of `size` pixels, was cut out, and the rest pale."""
+    top, left = (round((whole - cut) / 2) for whole, cut in zip(pixels.shape, size, strict=False))
+    middle = np.s_[top : top + size[0], left : left + size[1]]
+    shown = 170 + pixels // 3
+    shown[middle] = pixels[middle]
+    draw_picture(axes, shown)
+
+
 def plot_attention_rollout(
     table: pd.DataFrame, members: Sequence[Member], *, product: bool = False, clip: float = _CLIP
 ) -> Figure:
-    """Draw for each model a row for each image: image, rollout, and both, or their product."""
+    """Draw for each model a row for each image: image, rollout, and both, or their product.
+
+    Where images were cut, the first panel shows the whole, what was cut away pale.
+    """
     shown = [rows_of(table, each.model, ["image"]) for each in members]
     rows = max(map(len, shown))
-    text = int(table["class_name"].notna().any())
-    groups = groups_of_panels(len(members), rows, 3, text, one_scale=True)
+    cut, masked = (int(table[each].notna().any()) for each in ("whole", "on_subject"))
+    text = masked + (masked or int(table["class_name"].notna().any()))
+    groups = groups_of_panels(len(members), rows, cut + 3, text, one_scale=True)
     for images, grid in zip(shown, groups.grids, strict=True):
-        for (_, image), (left, middle, right) in zip(images.iterrows(), grid, strict=False):
+        for (_, image), panels in zip(images.iterrows(), grid, strict=False):
+            left, middle, right = panels[cut:]
             pixels = read_picture(image["picture"])
             place = (image["height"], image["width"])
+            if cut and pd.notna(image["whole"]):
+                _draw_whole(panels[0], read_picture(image["whole"]), pixels.shape[:2])
             draw_picture(left, pixels)
             name_picture(left, image, groups.side)
             values = clipped(image["rollout"], clip)
@@ -281,12 +301,15 @@ def plot_attention_rollout(
                 draw_product(right, values, place, pixels)
             else:
                 draw_map(right, values, place, _SCALE, pixels.shape[:2], pixels)
-        for axes, head in zip(
-            grid[0, 1:],
-            ("rollout", "image × rollout" if product else "over the image"),
-            strict=True,
-        ):
-            axes.set_title(head, fontsize="small", pad=2)
+            heads = {"on_subject": "rollout", "subject": _OVER[product]}
+            first = image.name == images.index[0]
+            for axes, (share, head) in zip((middle, right), heads.items(), strict=True):
+                said = [head] * first
+                if pd.notna(image[share]):
+                    said.append(f"{100 * image[share]:.0f} % {_SHARES[share]}")
+                axes.set_title("\n".join(said), fontsize="small", pad=2)
+        if cut:
+            grid[0, 0].set_title("whole", fontsize="small", pad=2)
     firsts = [images.iloc[0] for images in shown]
     groups.titles(
         [

@@ -16,7 +16,7 @@ from vitscope.files.arrays import Array
 from vitscope.image_size import ImageSize, height_and_width
 from vitscope.measures.attending import Tokens, attention_of, over_heads, pooling, tokens_of, whole
 from vitscope.measures.given import OnModel
-from vitscope.measures.shown import images_shown, name_class
+from vitscope.measures.shown import images_shown, name_class, whole_picture
 from vitscope.networks.attention.reading import Attention, Weights, attending
 
 
@@ -143,7 +143,9 @@ def measure_attention_rollout(
                 "height": height,
                 "width": width,
                 "rollout": values.double().tolist(),
+                **_on_subject(values.double().numpy(), (height, width), given.images.mask(row)),
                 "picture": picture,
+                "whole": whole_picture(given, row),
                 **name_class(given, returned),
             }
         )
@@ -169,20 +171,25 @@ def measure_attention_maps(
         shown, returned = maps_of(network, maps, image)
         facts |= name_class(given, returned)
         mask = given.images.mask(row)
-        found.extend({**facts, **each, **_on_subject(each, mask)} for each in shown)
+        for each in shown:
+            weights, grid = np.asarray(each["weights"]), (each["height"], each["width"])
+            found.append({**facts, **each, **_on_subject(weights, grid, mask)})
     return pd.DataFrame(found).assign(mass=shows["mass"])
 
 
-def _on_subject(shown: Mapping[str, Any], mask: Array | None) -> dict[str, float | None]:
+def _on_subject(
+    weights: Array, grid: tuple[int, int], mask: Array | None
+) -> dict[str, float | None]:
     """Return the share of the subject in a map and in the image; null if no mask shows it."""
     if mask is None:
         return {"on_subject": None, "subject": None}
     plane = Image.fromarray(mask.astype(np.float32))
     # Average the mask over each position.
-    covered = np.asarray(plane.resize((shown["width"], shown["height"]), Image.Resampling.BOX))
-    weights = np.asarray(shown["weights"])
+    covered = np.asarray(plane.resize(grid[::-1], Image.Resampling.BOX))
+    total = weights.sum()
     return {
-        "on_subject": float(weights @ covered.ravel() / weights.sum()),
+        # A map of nothing is nowhere.
+        "on_subject": float(weights @ covered.ravel() / total) if total else None,
         "subject": float(covered.mean()),
     }
 

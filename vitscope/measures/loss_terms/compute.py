@@ -1,0 +1,93 @@
+"""The loss along a direction and the spectrum of its Hessian, each with a term and without."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import torch
+from torch import Tensor, nn
+from torch.nn.functional import cross_entropy
+
+from vitscope.measures.given import OnLoss
+from vitscope.measures.hessian.lanczos import quadrature
+from vitscope.measures.hessian.operator import CHECKED, of_model, require_deterministic
+from vitscope.measures.landscape.compute import plane
+from vitscope.networks.running.device import own_stream
+from vitscope.progress import Progress
+from vitscope.training.batches import clean_batches
+from vitscope.training.recipe import training_rows
+from vitscope.training.steps import decays, trained_parameters
+
+# Whether the loss has the L2 term, what is measured, and a point of it.
+Row = tuple[bool, str, float, float]
+
+
+def squares(network: nn.Module) -> float:
+    """Return the sum of squares of the parameters that decay in training."""
+    decaying = (each for name, each in trained_parameters(network).items() if decays(name, each))
+    return sum(float(each.detach().double().square().sum()) for each in decaying)
+
+
+def slices(
+    network: nn.Module,
+    images: Tensor,
+    targets: Tensor,
+    decay: float,
+    seed: int,
+    at: Sequence[float],
+) -> Iterator[Row]:
+    """Yield the loss at steps along the first direction of a seed."""
+    with plane(network, seed) as move:
+        for x in at:
+            move(x, 0)
+            with torch.inference_mode():
+                nll = float(cross_entropy(network(images).double(), targets.double()))
+            for l2 in (False, True):
+                yield l2, "slice", x, nll + l2 * decay / 2 * squares(network)
+
+
+def spectra(
+    network: nn.Module, images: Tensor, targets: Tensor, decay: float, batch: int, steps: int
+) -> Iterator[Row]:
+    """Yield the nodes and weights of the spectra of the Hessian."""
+    for l2 in (False, True):
+        hessian = of_model(network, images, targets, l2 * decay)
+        for node, weight in zip(*quadrature(hessian, hessian.start(batch), steps), strict=True):
+            yield l2, "spectrum", node, weight
+
+
+def measure_loss_terms(
+    given: OnLoss,
+    batches: Sequence[int],
+    batch_size: int,
+    weight_decay: float,
+    points: int,
+    radius: float,
+    seed: int,
+    steps: int,
+    drawing: Mapping[str, Any],
+) -> pd.DataFrame:
+    """Return the slice and the spectrum for each batch, on augmented images and on clean ones."""
+    split, network, how = given.drawn_from, given.network.eval().to(given.device), dict(drawing)
+    assert split, "clean images are those that were augmented"
+    rows, most = training_rows(split, how.pop("recipe")), (batches[-1] + 1) * batch_size
+    clean = [
+        *map(torch.cat, zip(*clean_batches(split, rows, len(given.images), **how), strict=True))
+    ]
+    drawn = {False: given.images.rows(0, most), True: (clean[0][:most], clean[1][:most])}
+    at = np.linspace(-radius, radius, points).tolist()
+    progress, tables = Progress(2 * len(batches), "batches", given.say), []
+    with own_stream(given.device):
+        first = [each[:CHECKED].to(given.device) for each in drawn[False]]
+        require_deterministic(lambda: of_model(network, first[0], first[1], weight_decay))
+        for batch in batches:
+            chosen = slice(batch * batch_size, (batch + 1) * batch_size)
+            for is_clean, pair in drawn.items():
+                images, targets = (each[chosen].to(given.device) for each in pair)
+                on = network, images, targets, weight_decay
+                found = [*slices(*on, seed, at), *spectra(*on, batch, steps)]
+                table = pd.DataFrame(found, columns=["l2", "of", "x", "value"])
+                tables.append(table.assign(batch=batch, clean=is_clean))
+                progress.advance()
+    return pd.concat(tables, ignore_index=True).assign(weight_decay=weight_decay)

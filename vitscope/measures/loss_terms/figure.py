@@ -1,0 +1,62 @@
+"""What is seen of a loss without its L2 term, and on clean images: slices, and below spectra."""
+
+from collections.abc import Sequence
+from math import ceil, log10
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from vitscope.drawing.figure import Member, rows_of
+from vitscope.drawing.looks import DASHED, GRAY, PLAIN, ZERO, look_of
+from vitscope.drawing.panels import stack_panels
+
+_TITLES = {False: "on augmented images", True: "on clean images"}
+_LINES: dict[bool, dict[str, Any]] = {True: PLAIN, False: DASHED}
+_NODE: dict[str, Any] = {"marker": "o", "markersize": 3.5, "markeredgewidth": 0.8}
+# Those without L2 are open and in front, so that both show where the term changes nothing.
+_NODES = {True: {**_NODE, "zorder": 2}, False: {**_NODE, "mfc": "none", "zorder": 3}}
+
+
+def _change(rows: pd.DataFrame) -> pd.Series:
+    """Return the mean change of the loss from the middle of the slice, by steps."""
+    means: pd.Series = rows.groupby("x")["value"].mean()
+    change: pd.Series = means - means.iloc[len(means) // 2]
+    return change
+
+
+def _scale_eigenvalues(axes: Axes, linear: float, largest: float) -> None:
+    """Scale an axis by magnitude but near zero, and label every other power of ten beyond."""
+    powers = 10.0 ** np.arange(ceil(log10(linear)) + 1, log10(largest), 2)
+    axes.set(yscale="log")
+    axes.set_xscale("symlog", linthresh=linear)
+    axes.set(xticks=[*-powers[::-1], 0, *powers], xlim=(-2 * largest, 2 * largest))
+    axes.axvline(0, **ZERO, zorder=0.5)
+
+
+def plot_loss_terms(table: pd.DataFrame, members: Sequence[Member]) -> Figure:
+    """Draw two panels per model and row, of augmented and of clean images, with L2 and without."""
+    upper, lower = stack_panels(2 * len(members), 2)
+    shown = [(member, clean) for member in members for clean in _TITLES]
+    for above, below, (member, clean) in zip(upper.axes, lower.axes, shown, strict=True):
+        rows, color = rows_of(table, member.model), look_of(member).color
+        for l2, line in _LINES.items():
+            own = rows[(rows["clean"] == clean) & (rows["l2"] == l2)]
+            change, nodes = _change(own[own["of"] == "slice"]), own[own["of"] == "spectrum"]
+            above.plot(change.index, change, color=color, **line)
+            share = nodes["value"] / nodes["batch"].nunique()
+            below.plot(nodes["x"], share, color=color, linestyle="", **_NODES[l2])
+            said = "with L2" if l2 else "without L2"
+            upper.legend.add_line(said, {"color": GRAY, **line, **_NODES[l2]})
+        above.set_title(f"{member.label}\n{_TITLES[clean]}")
+        above.sharey(upper.axes[0])
+        below.sharex(lower.axes[0])
+        below.sharey(lower.axes[0])
+    largest = table.loc[table["of"] == "spectrum", "x"].abs().max()
+    for axes in lower.axes:
+        # What the term adds is as wide as half of the part that is linear.
+        _scale_eigenvalues(axes, table["weight_decay"].max(), largest)
+    upper.label("Random direction", "Change of the loss")
+    return lower.finish("Eigenvalue of the Hessian", "Share of eigenvalues")
