@@ -209,7 +209,7 @@ def test_a_model_that_was_not_measured_is_refused(kind):
 def test_a_figure_fits_a_page_and_nothing_of_it_overlaps(kind, count):
     for compared in [(), tuple(range(count))] if kind in PUBLISHED else [()]:
         figure = draw(kind, count, compared)
-        assert figure.get_figwidth() <= 7
+        assert figure.get_figwidth() <= 5.5
         assert flaws(figure) == []
         assert len(boxes_of(figure)) >= count
 

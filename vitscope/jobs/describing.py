@@ -49,6 +49,13 @@ def member(study: Study, name: str) -> Values:
     }
 
 
+def style(study: Study, page: bool = False) -> Values:
+    """Return how the figures of a study look; a page has its own width and sizes of text."""
+    own = study.style
+    fitting = {} if page else {"width": own.width, "font_size": own.font_size}
+    return {**fitting, "font": own.font, "palette": own.palette}
+
+
 def data(study: Study, name: str) -> str:
     """Describe a data set in a few words."""
     entry = study.data[name]

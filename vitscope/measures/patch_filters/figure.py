@@ -10,12 +10,13 @@ from matplotlib.figure import Figure
 
 from vitscope.drawing.figure import Member, rows_of
 from vitscope.drawing.legends import percent
+from vitscope.drawing.panels import columns_of, width_of
 from vitscope.files.arrays import Array
 
 # Pixels of a picture: of a tile at least, and of the gap between two.
 _TILE, _GAP = 48, 6
-# Inches: the width of a panel, its largest, and what its title takes of the height.
-_WIDTHS, _TEXT_HEIGHT = {1: 3.4, 2: 6.0, 3: 7.0}, 0.42
+# Inches: what the title of a panel takes of the height.
+_TEXT_HEIGHT = 0.42
 # Of the width of a panel, what is between two.
 _SPACE = 0.05
 
@@ -55,9 +56,9 @@ def draw_tiles(
     filters = [rows_of(shown, member.model, ["number"]) for member in members]
     titles = [title(*each) for each in zip(members, filters, strict=True)]
     count = len(members)
-    across = 2 if count == 4 else min(count, 3)
+    across = columns_of(count)
     down = ceil(count / across)
-    width = _WIDTHS[across]
+    width = width_of(count)
     tiles = [pictures(rows) for rows in filters]
     pages = [tiled(each, _columns(len(each))) for each in tiles]
     highest = [

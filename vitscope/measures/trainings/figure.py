@@ -29,7 +29,7 @@ from vitscope.drawing.looks import (
     Look,
     looks_of,
 )
-from vitscope.drawing.panels import Panel, stack_panels
+from vitscope.drawing.panels import Panel, stack_panels, width_of
 
 # From top to bottom: the label, and columns of the table.
 _ROWS = {
@@ -68,8 +68,7 @@ def plot_training(table: pd.DataFrame, members: Sequence[Member]) -> Figure:
     return rows[-1].finish("Epoch", "Learning rate")
 
 
-# Inches: one panel in a column, by how far the trajectories turn.
-_WIDTH = 3.25
+# Inches, by how far the trajectories turn.
 _FIGURE_HEIGHTS = {90: 3.4, 180: 2.3}
 _RADII = {90: (0.25, 0.5, 0.75, 1.0), 180: (0.5, 1.0)}
 # Markers darken and grow from the first moment to the last.
@@ -124,7 +123,7 @@ def _frame(axes: PolarAxes, table: pd.DataFrame) -> int:
 def plot_trajectory(table: pd.DataFrame, members: Sequence[Member]) -> Figure:
     """Draw the ways of all models from the first weights to the last in one panel."""
     shown = {member.model: rows_of(table, member.model, ["order"]) for member in members}
-    figure = Figure(figsize=(_WIDTH, _FIGURE_HEIGHTS[90]), layout="compressed")
+    figure = Figure(figsize=(width_of(1), _FIGURE_HEIGHTS[90]), layout="compressed")
     axes = cast(PolarAxes, figure.add_subplot(projection="polar"))
     legend = Legend()
     for member, look in zip(members, looks_of(members), strict=True):
