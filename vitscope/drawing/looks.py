@@ -258,7 +258,7 @@ _DASHES: tuple[Any, ...] = (
 _DEPTH_COLORS = matplotlib.colormaps["plasma"](np.linspace(0, 0.76, 256))
 
 
-_palette: ContextVar[Mapping[str, str]] = ContextVar("colours of families", default={})
+_palette: ContextVar[Mapping[str, str]] = ContextVar("colours of families")
 
 
 @contextmanager
@@ -277,7 +277,7 @@ def look_of(member: Member) -> Look:
     """Return the look of the family of a model; one that is not known here has one by its name."""
     number = crc32(member.family.encode()) + member.nth
     look = _LOOKS.get(member.family) or _OTHER_LOOKS[number % len(_OTHER_LOOKS)]
-    return replace(look, color=_palette.get().get(member.family, look.color))
+    return replace(look, color=_palette.get({}).get(member.family, look.color))
 
 
 def _variant(look: Look, nth: int, count: int) -> Look:

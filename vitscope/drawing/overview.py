@@ -21,8 +21,8 @@ from vitscope.drawing.verdicts import Mark, Said, height_of, write_claims
 # Draws the points of one model, measured or published.
 Sketch = Callable[[Axes, pd.DataFrame, Look], None]
 
-# Inches: a figure beside others, the height of a panel, its labels, the legend, and from the edge of
-# a panel to its claims.
+# Inches: a figure beside others, the height of a panel, its labels, the legend, and from the edge
+# of a panel to its claims.
 _COLUMN, _PANEL, _LABELS, _LEGEND, _LEFT = 1.375, 0.8, 0.24, 0.3, -0.2
 # Points; letters of a claim in an inch, and as many as a mark takes of a line.
 _SMALL, _LETTERS, _LETTERS_OF_MARK = 6, 20.4, 4

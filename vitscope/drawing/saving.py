@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from io import BytesIO
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import matplotlib.style
 from matplotlib.axis import Axis
@@ -19,13 +19,14 @@ from vitscope.drawing.looks import palette
 from vitscope.errors import VitscopeError, nearest
 from vitscope.files.whole import atomic_path
 
-
 # Points: no text of a figure is smaller; and how large is what has raised numbers in it, which
 # matplotlib draws at 0.7 of its size.
 SMALLEST = 5.0
 _WITH_RAISED = SMALLEST / 0.7
-_SIZES = ("font.size", "figure.labelsize", "legend.fontsize")
-_SIZES += ("axes.titlesize", "axes.labelsize", "xtick.labelsize", "ytick.labelsize")
+_SIZES = (
+    *("font.size", "figure.labelsize", "legend.fontsize"),
+    *("axes.titlesize", "axes.labelsize", "xtick.labelsize", "ytick.labelsize"),
+)
 
 
 @contextmanager
@@ -38,14 +39,14 @@ def style(path: Path | str, own: Mapping[str, Any] | None = None) -> Iterator[No
         raise VitscopeError(
             f"There is no style file {path}: restore vitscope/drawing/style.mplstyle."
         )
-    own, rules = own or {}, matplotlib.rcParams
+    own, rules = own or {}, cast("dict[str, Any]", matplotlib.rcParams)
     with matplotlib.style.context(str(path), after_reset=True), palette(own.get("palette", {})):
         if "width" in own:
             rules["figure.figsize"] = own["width"], rules["figure.figsize"][1]
         if "font_size" in own:
             times = own["font_size"] / rules["font.size"]
             rules.update({name: max(SMALLEST, times * rules[name]) for name in _SIZES})
-        if (font := own.get("font")) not in (None, *rules["font.sans-serif"]):
+        if "font" in own and (font := own["font"]) not in rules["font.sans-serif"]:
             check_font("style.font", font)
             rules["font.sans-serif"] = [font, *rules["font.sans-serif"]]
             rules |= {"mathtext.fontset": "custom", "mathtext.rm": font}

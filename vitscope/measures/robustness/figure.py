@@ -88,11 +88,9 @@ def _mark_groups(axes: Axes, shown: Sequence[str]) -> None:
 
 
 def _panels(rows: int) -> Panels:
-    """Return a panel for each score, one above the other, and beside or below them one for errors."""
-    high, columns = (
-        max(_LEAST_HEIGHT, rows * _ROW_HEIGHT + _REST_HEIGHT),
-        columns_of(2, _LEAST_WIDTH),
-    )
+    """Return a panel for each score, one above the other, and one for errors beside or below."""
+    columns = columns_of(2, _LEAST_WIDTH)
+    high = max(_LEAST_HEIGHT, rows * _ROW_HEIGHT + _REST_HEIGHT)
     if columns > 1:
         figure = Figure(figsize=(page_width(), high))
         parts = figure.add_gridspec(1, 2, width_ratios=(1, 1.5))
