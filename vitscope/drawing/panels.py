@@ -6,7 +6,7 @@ from contextvars import ContextVar
 from dataclasses import dataclass, field
 from math import ceil
 from textwrap import fill
-from typing import Any
+from typing import Any, Literal
 
 import matplotlib
 import pandas as pd
@@ -31,13 +31,17 @@ from vitscope.files.arrays import Array
 
 # Inches: a figure of one panel, and a panel beside others at least, also one that is square.
 _ONE, _LEAST, LEAST_SQUARE = 3.25, 1.6, 1.8
-# Letters of a title and of a label in an inch of the width of a panel with its labels.
-_LETTERS = 13
+# Letters of a title and of a label in an inch of the width of a panel with its labels; of a title
+# that has a note beside it, and what that, and labels to the left, take of the width.
+_LETTERS, _LETTERS_OF_TITLE, _AROUND_TITLE = 13, 16, 1.1
 _ROW_HEIGHT = 1.8
 _LEGEND_HEIGHT = 0.2
 _ROWS_AXES_HEIGHT, _HEIGHT_WITH_STRIP = 0.75, 2.3
 _NOTE_HEIGHT = 0.11
 _given: ContextVar[Axes | None] = ContextVar("axes that are drawn in", default=None)
+# Whether panels of one quantity have one scale.
+Scales = Literal["shared", "own"]
+_scales: ContextVar[Scales | None] = ContextVar("what is said of scales")
 
 
 def page_width() -> float:
@@ -139,20 +143,22 @@ class Panels:
         for member, look in zip(members, looks_of(members), strict=True):
             yield Panel(self.axes[0], look, self.legend, rows_of(table, member.model, order))
 
-    def finish(self, x: str, y: str) -> Figure:
+    def finish(self, x: str, y: str, scales: Scales = "own") -> Figure:
         """Label the axes and draw the legend; return the figure."""
-        self.label(x, y)
+        self.label(x, y, scales)
         self.legend.draw(self.figure, None if self.whole else self.axes[0])
         return self.figure
 
-    def label(self, x: str, y: str) -> None:
-        """Label the x axis below each column and the y axis left of each row.
+    def label(self, x: str, y: str, scales: Scales = "own") -> None:
+        """Label the x axis below each column and the y axis left of each row, and set scales.
 
         A panel has its own label where the label of an axis behind stands to the left. What is
-        drawn in panels is drawn before: one without values says so.
+        drawn in panels is drawn before: one without values says so. Panels share a scale or not as
+        the figure is asked for, or else as `scales` says of this quantity.
         """
         for axes in self.axes:
             say_if_empty(axes)
+        shared = self._set_scales(_scales.get(None) or scales)
         labelled = set()
         for position, axes in enumerate(self.axes):
             if axes not in self.figure.axes:
@@ -162,9 +168,32 @@ class Panels:
             row, column = divmod(position, self.columns)
             if row not in labelled or (column and has_axis_behind(self.axes[position - 1])):
                 axes.set_ylabel(y)
-            labelled.add(row)
+            elif shared:
+                axes.tick_params(axis="y", which="both", labelleft=False)
+            if len(axes.get_yticks()):
+                labelled.add(row)
         if self.whole:
             self.figure.align_ylabels()
+
+    def _set_scales(self, scales: Scales) -> bool:
+        """Give panels with values one scale, or let them say that they have their own."""
+        shown = [axes for axes in self.axes if axes in self.figure.axes and len(axes.get_yticks())]
+        lows, highs = zip(*(axes.get_ylim() for axes in shown), strict=True) if shown else ((), ())
+        if len({*zip(lows, highs, strict=True)}) < 2:
+            return len(shown) > 1
+        for axes in shown:
+            if scales == "shared":
+                axes.set_ylim(min(lows), max(highs))
+            else:
+                self._say_own_scale(axes)
+        return scales == "shared"
+
+    def _say_own_scale(self, axes: Axes) -> None:
+        title = axes.get_title()
+        room = self.figure.get_figwidth() / self.columns - _AROUND_TITLE
+        if len(title.rpartition("\n")[2]) > _LETTERS_OF_TITLE * room:
+            axes.set_title(f"{title}\n")
+        axes.set_title("own scale", loc="right", fontsize="x-small", color=GRAY)
 
     def in_lines(self, text: str) -> str:
         """Break a title or a label into lines that are no longer than a panel is wide."""
@@ -195,6 +224,16 @@ def drawing_in(axes: Axes | None) -> Iterator[None]:
         yield
     finally:
         _given.reset(token)
+
+
+@contextmanager
+def scaled(scales: Scales | None) -> Iterator[None]:
+    """Let panels of one quantity share their scale or not; None leaves it to each quantity."""
+    token = _scales.set(scales)
+    try:
+        yield
+    finally:
+        _scales.reset(token)
 
 
 def find_given_axes(count: int) -> Axes | None:

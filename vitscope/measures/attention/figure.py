@@ -42,7 +42,8 @@ def by_head(value: str, label: str, *more: Layer, mean: str = "mean of heads") -
         in_legend={**HEAD, "color": GRAY},
     )
     means = Curve(value, mean, _MEANS, interval=value)
-    rows = Rows(label, heads, means, *more, where={value: pd.notna}, scale=begin_at_zero)
+    layers, where = (heads, means, *more), {value: pd.notna}
+    rows = Rows(label, *layers, where=where, scale=begin_at_zero, scales="shared")
     return Chart(rows, across=Across(order=("attention", "head")), bands=False)
 
 

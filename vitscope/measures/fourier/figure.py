@@ -99,9 +99,8 @@ def plot_fourier(table: pd.DataFrame, members: Sequence[Member]) -> Figure:
         draw_curves(panel.axes, panel.rows)
     for panel in lower.of_models(members, *curves_of(table)):
         draw_ends(panel)
-    share_scale(upper.axes)
     depth_bar(upper.axes)
-    upper.label("Frequency", AMPLITUDE)
+    upper.label("Frequency", AMPLITUDE, "shared")
     return lower.finish("Normalized depth", COMPONENT)
 
 

@@ -34,9 +34,13 @@ def plot_token_norms(table: pd.DataFrame, members: Sequence[Member]) -> Figure:
             Shade("quartile", "third_quartile", "quartiles", QUARTILES_ALPHA),
             Shade("lowest", "highest", "lowest to highest", RANGE_ALPHA, zorder=0.9),
             scale=begin_at_zero,
+            scales="shared",
         ),
         Rows(
-            f"Tokens of norm > {threshold:g} × median", Curve("outliers"), scale=_scale_of_outliers
+            f"Tokens of norm > {threshold:g} × median",
+            Curve("outliers"),
+            scale=_scale_of_outliers,
+            scales="shared",
         ),
     )
     return chart(table, members=members)

@@ -60,12 +60,12 @@ def plot_training(table: pd.DataFrame, members: Sequence[Member]) -> Figure:
                 begin_at_zero(panel.axes)
             if label == "Accuracy":
                 in_percent(panel.axes)
-        panels.label("", label)
+        panels.label("", label, "shared")
     legend = rows[-1].legend
     legend.add_line("training, on augmented images", {"color": GRAY, **PLAIN})
     legend.add_line("test", {"color": GRAY, **DASHED})
     legend.add_line("snapshot", MOMENT)
-    return rows[-1].finish("Epoch", "Learning rate")
+    return rows[-1].finish("Epoch", "Learning rate", "shared")
 
 
 # Inches, by how far the trajectories turn.
