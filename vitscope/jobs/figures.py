@@ -63,13 +63,15 @@ def _values_of_figure(study: Study, names: Names) -> Values:
 
 
 def draw_figure(inputs: Files, outputs: Files, values: Values, resources: Resources) -> None:
-    from vitscope.drawing.figure import as_shown, draw
+    from vitscope.drawing.figure import as_shown, draw, measured_on
     from vitscope.drawing.saving import save, style
 
     tables, published = read_points(inputs, values)
     members = [as_shown(member) for member in values["members"]]
     (plot,) = values["modules"]
-    made_from = values["facts"] | _digests(inputs, values)
+    images = measured_on(tables, members, values["snapshots"])
+    how_many = {describing.MEASURED_ON: images} if images else {}
+    made_from = values["facts"] | how_many | _digests(inputs, values)
     with style(inputs["style"], values["style"]):
         figure = draw(
             plot,
