@@ -32,8 +32,9 @@ from vitscope.files.arrays import Array
 # Inches: a figure of one panel, and a panel beside others at least, also one that is square.
 _ONE, _LEAST, LEAST_SQUARE = 3.25, 1.6, 1.8
 # Letters of a title and of a label in an inch of the width of a panel with its labels; of a title
-# that has a note beside it, and what that, and labels to the left, take of the width.
-_LETTERS, _LETTERS_OF_TITLE, _AROUND_TITLE = 13, 16, 1.1
+# that has a note beside it; and inches of the width that such notes, and labels to the left, take,
+# a colour bar, and an axis behind.
+_LETTERS, _LETTERS_OF_TITLE, _AROUND_TITLE, _BAR, _BEHIND = 13, 16, 1.1, 0.7, 0.5
 _ROW_HEIGHT = 1.8
 _LEGEND_HEIGHT = 0.2
 _ROWS_AXES_HEIGHT, _HEIGHT_WITH_STRIP = 0.75, 2.3
@@ -143,22 +144,22 @@ class Panels:
         for member, look in zip(members, looks_of(members), strict=True):
             yield Panel(self.axes[0], look, self.legend, rows_of(table, member.model, order))
 
-    def finish(self, x: str, y: str, scales: Scales = "own") -> Figure:
+    def finish(self, x: str, y: str, scales: Scales | None = None) -> Figure:
         """Label the axes and draw the legend; return the figure."""
         self.label(x, y, scales)
         self.legend.draw(self.figure, None if self.whole else self.axes[0])
         return self.figure
 
-    def label(self, x: str, y: str, scales: Scales = "own") -> None:
+    def label(self, x: str, y: str, scales: Scales | None = None) -> None:
         """Label the x axis below each column and the y axis left of each row, and set scales.
 
         A panel has its own label where the label of an axis behind stands to the left. What is
-        drawn in panels is drawn before: one without values says so. Panels share a scale or not as
-        the figure is asked for, or else as `scales` says of this quantity.
+        drawn in panels is drawn before: one without values says so. Panels of one quantity, for
+        which `scales` says what is usual, share a scale or not as the figure is asked for.
         """
         for axes in self.axes:
             say_if_empty(axes)
-        shared = self._set_scales(_scales.get(None) or scales)
+        shared = scales is not None and self._set_scales(_scales.get(None) or scales)
         labelled = set()
         for position, axes in enumerate(self.axes):
             if axes not in self.figure.axes:
@@ -181,19 +182,23 @@ class Panels:
         lows, highs = zip(*(axes.get_ylim() for axes in shown), strict=True) if shown else ((), ())
         if len({*zip(lows, highs, strict=True)}) < 2:
             return len(shown) > 1
+        if scales == "own":
+            self._say_own_scales(shown)
+            return False
         for axes in shown:
-            if scales == "shared":
-                axes.set_ylim(min(lows), max(highs))
-            else:
-                self._say_own_scale(axes)
-        return scales == "shared"
+            axes.set_ylim(min(lows), max(highs))
+        return True
 
-    def _say_own_scale(self, axes: Axes) -> None:
-        title = axes.get_title()
-        room = self.figure.get_figwidth() / self.columns - _AROUND_TITLE
-        if len(title.rpartition("\n")[2]) > _LETTERS_OF_TITLE * room:
-            axes.set_title(f"{title}\n")
-        axes.set_title("own scale", loc="right", fontsize="x-small", color=GRAY)
+    def _say_own_scales(self, shown: Sequence[Axes]) -> None:
+        """Write above panels that each has its own scale, below their titles if these are long."""
+        bars = [axes for axes in self.figure.axes if axes.get_label() == "<colorbar>"]
+        room = (self.figure.get_figwidth() - _BAR * bool(bars)) / self.columns - _AROUND_TITLE
+        room -= _BEHIND * any(map(has_axis_behind, shown))
+        longest = max(len(axes.get_title().rpartition("\n")[2]) for axes in shown)
+        for axes in shown:
+            if longest > max(0, _LETTERS_OF_TITLE * room):
+                axes.set_title(f"{axes.get_title()}\n")
+            axes.set_title("own scale", loc="right", fontsize="x-small", color=GRAY)
 
     def in_lines(self, text: str) -> str:
         """Break a title or a label into lines that are no longer than a panel is wide."""

@@ -101,7 +101,7 @@ def plot_fourier(table: pd.DataFrame, members: Sequence[Member]) -> Figure:
         draw_ends(panel)
     depth_bar(upper.axes)
     upper.label("Frequency", AMPLITUDE, "shared")
-    return lower.finish("Normalized depth", COMPONENT)
+    return lower.finish("Normalized depth", COMPONENT, "own")
 
 
 def plot_fourier_curves(
@@ -129,7 +129,7 @@ def plot_fourier_curves(
         drawn.append(axes)
     depth_bar(drawn)
     for row in rows:
-        row.label("Frequency", AMPLITUDE)
+        row.label("Frequency", AMPLITUDE, "own")
     return rows[0].figure
 
 
@@ -143,7 +143,7 @@ def plot_fourier_depth(
     panels = make_panels(len(members))
     for panel in panels.of_models(members, *curves_of(table), published):
         draw_ends(panel)
-    return panels.finish("Normalized depth", COMPONENT)
+    return panels.finish("Normalized depth", COMPONENT, "own")
 
 
 def plot_averaging(

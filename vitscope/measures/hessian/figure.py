@@ -292,7 +292,7 @@ def plot_hessian_density(table: pd.DataFrame, members: Sequence[Member]) -> Figu
             title = panels.in_lines(f"{member.label}, {moment(snapshot)}")
             axes.set_title(f"{title}\nfrom {low} to {high}")
         last = panels is rows[-1]
-        panels.label("Eigenvalue of the Hessian" if last else "", "Share of eigenvalues")
+        panels.label("Eigenvalue of the Hessian" if last else "", "Share of eigenvalues", "own")
     lines = len(snapshots) * ceil(len(members) / rows[0].columns)
     rows[0].resize(height=1.85 * lines + 0.2)
     return rows[0].figure
@@ -371,9 +371,9 @@ def plot_curvature(table: pd.DataFrame, blocks: pd.DataFrame, members: Sequence[
             below.axes.axhline(0, **ZERO, zorder=0.5)
             if len(snapshots) > 1:
                 above.axes.set_title(upper.in_lines(f"{member.label}, {moment(snapshot)}"))
-        upper.label("", _LARGEST)
-        lower.label("", _MEAN)
-    return panels[-1].finish("Normalized depth", _MEAN)
+        upper.label("", _LARGEST, "own")
+        lower.label("", _MEAN, "own")
+    return panels[-1].finish("Normalized depth", _MEAN, "own")
 
 
 def plot_curvature_by_layer(table: pd.DataFrame, members: Sequence[Member]) -> Figure:

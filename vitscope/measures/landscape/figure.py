@@ -292,6 +292,7 @@ def plot_landscape_slices(table: pd.DataFrame, members: Sequence[Member]) -> Fig
             axes.plot(changes.index, changes["nll"], **look.hollow, **DOTTED, zorder=2.5)
             axes.plot(changes.index, changes["loss"], **look.curve, zorder=3)
         axes.set_title(f"{name} direction")
+        axes.xaxis.set_major_locator(MaxNLocator(4, steps=[1, 2, 5, 10]))
     _show_up_to(panels, read_landscapes(table, members).cut)
     panels.legend.add_models(members)
     for look in looks:

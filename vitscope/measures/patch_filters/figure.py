@@ -15,8 +15,8 @@ from vitscope.files.arrays import Array
 
 # Pixels of a picture: of a tile at least, and of the gap between two.
 _TILE, _GAP = 48, 6
-# Inches: what the title of a panel takes of the height.
-_TEXT_HEIGHT = 0.42
+# Inches: what a line of the title of a panel takes of the height, and what is around all.
+_LINE, _AROUND = 0.13, 0.16
 # Of the width of a panel, what is between two.
 _SPACE = 0.05
 
@@ -65,7 +65,8 @@ def draw_tiles(
         max(page.shape[0] / page.shape[1] for page in pages[first : first + across])
         for first in range(0, count, across)
     ]
-    height = sum(width / across * each + _TEXT_HEIGHT for each in highest)
+    lines = 1 + max(text.count("\n") for text in titles)
+    height = sum(width / across * each + _LINE * lines + _AROUND for each in highest)
     figure = Figure(figsize=(width, height))
     figure.set_layout_engine("constrained", wspace=_SPACE)
     grid = figure.subplots(down, across, squeeze=False, height_ratios=highest)
@@ -108,7 +109,7 @@ def _title_of_components(member: Member, rows: pd.DataFrame) -> str:
     if shown == count:
         return f"{member.label}\nall {count} components"
     share = percent(rows["share"].sum(), ".1f")
-    return f"{member.label}\nfirst {shown} of {count}: {share} of the variance"
+    return f"{member.label}\nfirst {shown} of {count}:\n{share} of the variance"
 
 
 def plot_patch_components(table: pd.DataFrame, members: Sequence[Member]) -> Figure:
