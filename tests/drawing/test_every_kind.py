@@ -209,9 +209,10 @@ def test_a_model_that_was_not_measured_is_refused(kind):
 PAGES = [(5.5, 2), (3.25, 3), (6.875, 3), *((5.5, count) for count in (1, 3, 4, 6))]
 
 
-@pytest.mark.parametrize(("width", "count"), some_of(PAGES, *PAGES[:2]))
+@pytest.mark.parametrize("page", some_of(PAGES, *PAGES[:2]), ids=str)
 @pytest.mark.parametrize("kind", kinds())
-def test_a_figure_fits_a_page_and_nothing_of_it_overlaps_or_is_too_small(kind, width, count):
+def test_a_figure_fits_a_page_and_nothing_of_it_overlaps_or_is_too_small(kind, page):
+    width, count = page
     for compared in [(), tuple(range(count))] if kind in PUBLISHED else [()]:
         figure = draw(kind, count, compared, width)
         assert figure.get_figwidth() <= width

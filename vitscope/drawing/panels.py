@@ -35,6 +35,10 @@ _ONE, _LEAST, LEAST_SQUARE = 3.25, 1.6, 1.8
 # that has a note beside it; and inches of the width that such notes, and labels to the left, take,
 # a colour bar, and an axis behind.
 _LETTERS, _LETTERS_OF_TITLE, _AROUND_TITLE, _BAR, _BEHIND = 13, 16, 1.1, 0.7, 0.5
+# A note above the right corner of a panel, and points from the panel to a title over it.
+_NOTE: dict[str, Any] = {"xytext": (0, 2), "textcoords": "offset points", "ha": "right"}
+_NOTE |= {"xycoords": "axes fraction", "fontsize": "x-small", "color": GRAY}
+_OVER_NOTE = 9
 _ROW_HEIGHT = 1.8
 _LEGEND_HEIGHT = 0.2
 _ROWS_AXES_HEIGHT, _HEIGHT_WITH_STRIP = 0.75, 2.3
@@ -197,8 +201,8 @@ class Panels:
         longest = max(len(axes.get_title().rpartition("\n")[2]) for axes in shown)
         for axes in shown:
             if longest > max(0, _LETTERS_OF_TITLE * room):
-                axes.set_title(f"{axes.get_title()}\n")
-            axes.set_title("own scale", loc="right", fontsize="x-small", color=GRAY)
+                axes.set_title(axes.get_title(), pad=_OVER_NOTE)
+            axes.annotate("own scale", (1, 1), **_NOTE)
 
     def in_lines(self, text: str) -> str:
         """Break a title or a label into lines that are no longer than a panel is wide."""

@@ -373,7 +373,7 @@ def plot_curvature(table: pd.DataFrame, blocks: pd.DataFrame, members: Sequence[
                 above.axes.set_title(upper.in_lines(f"{member.label}, {moment(snapshot)}"))
         upper.label("", _LARGEST, "own")
         lower.label("", _MEAN, "own")
-    return panels[-1].finish("Normalized depth", _MEAN, "own")
+    return panels[-1].finish("Normalized depth", _MEAN)
 
 
 def plot_curvature_by_layer(table: pd.DataFrame, members: Sequence[Member]) -> Figure:

@@ -65,7 +65,7 @@ def plot_training(table: pd.DataFrame, members: Sequence[Member]) -> Figure:
     legend.add_line("training, on augmented images", {"color": GRAY, **PLAIN})
     legend.add_line("test", {"color": GRAY, **DASHED})
     legend.add_line("snapshot", MOMENT)
-    return rows[-1].finish("Epoch", "Learning rate", "shared")
+    return rows[-1].finish("Epoch", "Learning rate")
 
 
 # Inches, by how far the trajectories turn.
