@@ -27,14 +27,7 @@ from dataclasses import dataclass
 
 from vitscope.files.tables import Table
 from vitscope.measures.columns import AT_CUT_POINT, OF_IMAGE, interval_columns, resampled_column
-from vitscope.measures.measure import (
-    FigureKind,
-    Measure,
-    Merge,
-    Multiples,
-    bootstrap,
-    own_settings,
-)
+from vitscope.measures.measure import FigureKind, Measure, Merge, Multiples, bootstrap, own_settings
 from vitscope.settings.section import setting
 
 TOKENS, IMAGES = "tokens", "images"

@@ -21,13 +21,7 @@ otherwise at a snapshot with the name `warmup`.
 
 from vitscope.errors import VitscopeError, listed
 from vitscope.files.tables import Table
-from vitscope.measures.measure import (
-    Case,
-    FigureKind,
-    Given,
-    Measure,
-    Multiples,
-)
+from vitscope.measures.measure import Case, FigureKind, Given, Measure, Multiples
 from vitscope.settings.snapshots import epoch_of
 from vitscope.training.history import HISTORY
 
