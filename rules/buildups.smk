@@ -110,12 +110,34 @@ use rule draw_figure as draw_buildup with:
     benchmark:
         "<benchmarks>/figures/{buildup}.tsv"
     wildcard_constraints:
-        buildup=shown_in("buildups"),
+        buildup=shown_in("buildups", *ALL_FORMATS),
     localrule: True
     params:
         **of_job("draw_buildup"),
     message:
         "Drawing {wildcards.buildup}"
+
+
+use rule draw_buildup as draw_buildup_once with:
+    """One format of its figure, for studies that do not ask for all of them."""
+    output:
+        file=report(
+            "<figures>/{buildup}.{format}",
+            caption="../report/buildup.rst",
+            category="Figures",
+            subcategory="How networks are built",
+            labels=labels_of_shown,
+        ),
+    log:
+        "<logs>/figures/{buildup}_{format}.log",
+    benchmark:
+        "<benchmarks>/figures/{buildup}_{format}.tsv"
+    wildcard_constraints:
+        buildup=shown_in("buildups", *SOME_FORMATS),
+        format=one_of(targets.FORMATS),
+    localrule: True
+    message:
+        "Drawing {wildcards.buildup} as {wildcards.format}"
 
 
 use rule draw_buildup as animate_buildup with:

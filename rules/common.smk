@@ -14,6 +14,7 @@ from vitscope.errors import VitscopeError
 from vitscope.files import python_code
 from vitscope.files.strict_yaml import load_yaml
 from vitscope.jobs.curves import tables_of_curves
+from vitscope.jobs import describing
 from vitscope.jobs.figures import figures_of_overview, kinds_of_page
 from vitscope.jobs.job import find_job
 from vitscope.measures import registry
@@ -97,15 +98,29 @@ STUDIES_WITH_OVERVIEW = {name for name in STUDIES if figures_of_overview(STUDIES
 STUDIES_WITH_CURVES = {name for name in STUDIES if tables_of_curves(STUDIES[name])}
 
 
-def shown_in(section):
+def shown_in(section, *formats):
     """A constraint: what a section of a study names, behind the folder of the study.
 
-    What is in no such folder is of the default study.
+    What is in no such folder is of the default study. With numbers of `formats`, it is what studies
+    have that ask for so many.
     """
-    found = {
-        f"{name}/{each}" for name, study in STUDIES.items() for each in getattr(study, section)
+    asking = {
+        name: getattr(study, section)
+        for name, study in STUDIES.items()
+        if not formats or len(study.style.formats) in formats
     }
-    return one_of(found | set(getattr(STUDIES[DEFAULT], section)))
+    found = {f"{name}/{each}" for name, shown in asking.items() for each in shown}
+    return one_of(found | set(asking.get(DEFAULT, ())))
+
+
+# Studies that ask for all formats of a figure have them drawn at once, others one by one.
+ALL_FORMATS = (len(targets.FORMATS),)
+SOME_FORMATS = range(1, len(targets.FORMATS))
+
+
+def measured_on(wildcards, output):
+    """What a figure says of how many images it shows, which its caption reads when it is there."""
+    return describing.MeasuredOn(next((path for path in output if path.endswith(".svg")), None))
 
 
 # Values of these wildcards may begin with the folder of their study, as in `mini/fig9`.

@@ -1,4 +1,4 @@
-"""Figures: from tables and the style file alone; each in all formats at once.
+"""Figures: from tables and the style alone; each in all formats at once, if the study says no other.
 
 `figures/mini/fig9.pdf` is a figure of that study, `figures/fig9.pdf` one of the default study: the
 wildcard `figure` has the folder of its study before it, or none.
@@ -25,16 +25,39 @@ rule draw_figure:
     benchmark:
         "<benchmarks>/figures/{figure}.tsv"
     wildcard_constraints:
-        figure=shown_in("figures"),
+        figure=shown_in("figures", *ALL_FORMATS),
     localrule: True
     conda:
         "../envs/figures.yaml"
     params:
         **of_job("draw_figure"),
+        measured=measured_on,
     message:
         "Drawing {wildcards.figure}"
     script:
         "../scripts/run_job.py"
+
+
+use rule draw_figure as draw_figure_once with:
+    """One format of a figure, for studies that do not ask for all of them."""
+    output:
+        file=report(
+            "<figures>/{figure}.{format}",
+            caption="../report/figure.rst",
+            category="Figures",
+            subcategory=question_of,
+            labels=labels_of_shown,
+        ),
+    log:
+        "<logs>/figures/{figure}_{format}.log",
+    benchmark:
+        "<benchmarks>/figures/{figure}_{format}.tsv"
+    wildcard_constraints:
+        figure=shown_in("figures", *SOME_FORMATS),
+        format=one_of(targets.FORMATS),
+    localrule: True
+    message:
+        "Drawing {wildcards.figure} as {wildcards.format}"
 
 
 rule export_figure:

@@ -347,7 +347,7 @@ def labels_of_shown(wildcards):
     else:
         title = {"video": "Attention over a video", "buildup": "How AlterNet is built up"}[key]
     labels = {"result": name, "shows": title, "study": study.name}
-    return labels | ({"format": wildcards.format} if key == "video" else {})
+    return labels | ({"format": wildcards.format} if hasattr(wildcards, "format") else {})
 
 
 def question_of(wildcards):
@@ -435,10 +435,11 @@ def weights_for_studies(wildcards, input):
 
 
 def all_of(study, folder):
-    """Every figure of a study in every format, below a folder, its videos and tables, its record."""
+    """Every figure of a study in its formats, below a folder, its videos and tables, its record."""
     shown = sorted([*STUDIES[study].figures, *STUDIES[study].buildups])
+    formats = STUDIES[study].style.formats
     return [
-        *collect("{folder}/{figure}.{format}", folder=folder, figure=shown, format=targets.FORMATS),
+        *collect("{folder}/{figure}.{format}", folder=folder, figure=shown, format=formats),
         *collect("{folder}/{video}.webp", folder=folder, video=sorted(STUDIES[study].videos)),
         *paths_of(rules.tabulate.output.table, study=study, table=STUDIES[study].tables()),
         *paths_of(rules.count_claims.output.claims, study=study),

@@ -13,14 +13,14 @@ from matplotlib.colors import to_hex
 
 from tests.helpers.drawing import draw_kind
 from tests.helpers.overlays import picture
-from tests.helpers.shown import boxes_of, flaws, legend_labels, legends_of, spans
+from tests.helpers.shown import boxes_of, flaws, legend_labels, legends_of, sizes_of, spans
 from tests.helpers.tiers import some_of
 from vitscope.claims.points import read_published
 from vitscope.drawing.charts import Chart, Theirs
 from vitscope.drawing.figure import Member
 from vitscope.drawing.legends import INTERVAL
 from vitscope.drawing.looks import INTERVAL_ALPHA
-from vitscope.drawing.saving import style
+from vitscope.drawing.saving import enlarge_small, style
 from vitscope.errors import VitscopeError
 from vitscope.measures.registry import drawing, kinds
 from vitscope.package_data import PUBLISHED_POINTS, STYLE
@@ -137,7 +137,7 @@ def rows_of(name: str, model: str) -> pd.DataFrame:
 
 
 @cache
-def draw(kind, count=6, compared=()):
+def draw(kind, count=6, compared=(), width=5.5):
     """A figure of the first members, some of them compared with published points.
 
     It is drawn and laid out once for all tests of it: these look at it and change nothing.
@@ -152,8 +152,9 @@ def draw(kind, count=6, compared=()):
         path = PUBLISHED_POINTS / file
         names = {MEMBERS[i].model: series for i in compared}
         published = read_published(path, kinds()[kind].published, names)
-    with style(STYLE):
+    with style(STYLE, {"width": width}):
         figure = draw_kind(kind, tables, members, published)
+        enlarge_small(figure)
         figure.draw_without_rendering()
     return figure
 
@@ -211,14 +212,21 @@ def test_a_model_that_was_not_measured_is_refused(kind):
         draw_kind(kind, tables, [Member("other", "Other", "vit", 0)], {})
 
 
-@pytest.mark.parametrize("count", some_of((1, 2, 3, 4, 6), 2))
+# The width of the page, and how many models stand on it.
+PAGES = [(5.5, 2), (3.25, 3), (6.875, 3), *((5.5, count) for count in (1, 3, 4, 6))]
+
+
+@pytest.mark.parametrize("page", some_of(PAGES, *PAGES[:2]), ids=str)
 @pytest.mark.parametrize("kind", kinds())
-def test_a_figure_fits_a_page_and_nothing_of_it_overlaps(kind, count):
+def test_a_figure_fits_a_page_and_nothing_of_it_overlaps_or_is_too_small(kind, page):
+    width, count = page
     for compared in [(), tuple(range(count))] if kind in PUBLISHED else [()]:
-        figure = draw(kind, count, compared)
-        assert figure.get_figwidth() <= 7
+        figure = draw(kind, count, compared, width)
+        assert figure.get_figwidth() <= width
         assert flaws(figure) == []
         assert len(boxes_of(figure)) >= count
+        # In points, with room for rounding: raised numbers have 0.7 of the size of their line.
+        assert min(sizes_of(figure)) > 4.999
 
 
 @pytest.mark.parametrize("kind", sorted({*kinds()} - PICTURES))

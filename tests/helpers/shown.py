@@ -8,6 +8,7 @@ from matplotlib.axes import Axes
 from matplotlib.axis import Axis
 from matplotlib.figure import Figure
 from matplotlib.legend import Legend
+from matplotlib.mathtext import MathTextParser
 from matplotlib.patches import Rectangle
 from matplotlib.text import Text
 from matplotlib.transforms import Bbox
@@ -37,6 +38,19 @@ def boxes_of(figure: Figure) -> list[Box]:
     """Return all texts that can be seen, and where."""
     texts = [text for text in _texts(figure) if text.get_visible() and text.get_text()]
     return [(text.get_text(), text.get_window_extent()) for text in texts]
+
+
+def sizes_of(figure: Figure) -> Iterator[float]:
+    """Yield the size of each glyph that can be seen, in points, as matplotlib sets it."""
+    parser = MathTextParser("path")
+    for text in _texts(figure):
+        if text.get_visible() and text.get_text():
+            said, is_math = text._preprocess_math(text.get_text())
+            size = text.get_fontsize()
+            yield size
+            if is_math:
+                glyphs = parser.parse(said, 72, text.get_fontproperties()).glyphs
+                yield from (each[1] for each in glyphs)
 
 
 def _texts(figure: Figure) -> Iterator[Text]:

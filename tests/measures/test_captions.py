@@ -5,12 +5,16 @@ from types import SimpleNamespace
 import pytest
 from docutils.core import publish_parts
 from jinja2 import Environment, StrictUndefined
+from matplotlib.figure import Figure
 
 from vitscope.drawing.looks import FREQUENCY_BANDS, PROBE_STYLES, SHARE_STYLES
+from vitscope.drawing.saving import save, style
 from vitscope.errors import VitscopeError
+from vitscope.jobs.describing import MEASURED_ON, MeasuredOn
 from vitscope.measures import registry
 from vitscope.measures.legends import LEGENDS
 from vitscope.measures.registry import caption_of, in_markdown, kinds, sentence_of, title_of
+from vitscope.package_data import STYLE
 
 REPORT = Path(__file__).parents[2] / "report"
 LINKS = "\n\n.. _Workflow: javascript:show_panel('workflow')\n.. _Statistics: javascript:x\n"
@@ -52,8 +56,8 @@ STYLES = {
 @pytest.mark.parametrize("kind", STYLES)
 def test_a_caption_calls_colours_and_markers_what_they_are(kind: str) -> None:
     said = caption_of(kinds()[kind]).lower()
-    for style in STYLES[kind].values():
-        assert f"{WORDS[style['color']]} {MARKS[style['marker']]}" in said
+    for look in STYLES[kind].values():
+        assert f"{WORDS[look['color']]} {MARKS[look['marker']]}" in said
     assert not re.search(r"\bred\b", said)
 
 
@@ -74,13 +78,24 @@ def test_a_caption_says_what_is_shown(kind: str, shown: str) -> None:
 
 
 def given(**values: object) -> SimpleNamespace:
-    """Return the parameters of a rule: the values of its job."""
-    return SimpleNamespace(values=values)
+    """Return the parameters of a rule: the values of its job, and what its figure says."""
+    return SimpleNamespace(values=values, measured=MeasuredOn(None))
 
 
 def caption(published: object) -> str:
     params = given(members=MEMBERS, facts=FACTS, published=published, caption=TEXT)
     return rendered("figure.rst", params=params)
+
+
+def test_a_caption_says_on_how_many_images_as_the_file_does(tmp_path: Path) -> None:
+    svg = tmp_path / "a.svg"
+    with style(STYLE):
+        save(Figure(), svg, "a", {"Data": "x; y", MEASURED_ON: "4 batches, 1,000 images"})
+    params = given(members=MEMBERS, facts=FACTS, published=None, caption=TEXT)
+    params.measured = MeasuredOn(str(svg))
+    html = " ".join(rendered("figure.rst", params=params).split())
+    assert "<p><strong>Measured on</strong> 4 batches, 1,000 images.</p>" in html
+    assert "Measured on" not in caption(None)
 
 
 @pytest.mark.parametrize("kind", kinds())

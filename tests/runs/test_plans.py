@@ -1,5 +1,7 @@
 """How many jobs of each rule a study takes, counted by hand on one that never changes."""
 
+from pathlib import Path
+
 import pytest
 import yaml
 
@@ -66,6 +68,21 @@ def test_a_figure_and_videos(frozen: Workflow) -> None:
         "draw_figure": 1,
         "draw_video": 1 + len(videos),
     }
+
+
+def test_a_study_that_asks_for_one_format(frozen: Workflow, tmp_path: Path) -> None:
+    settings = yaml.safe_load(FROZEN.read_text(encoding="utf-8")) | {"style": {"formats": ["pdf"]}}
+    (tmp_path / "frozen.yaml").write_text(yaml.safe_dump(settings))
+    study = Workflow(frozen.root, tmp_path / "frozen.yaml")
+    jobs = study.plan(default="frozen")
+    assert {name: count for name, count in jobs.items() if name.startswith("draw_")} == {
+        "draw_buildup_once": 1,
+        "draw_figure_once": 12,
+        "draw_video": 1,
+    }
+    # Each file that is asked for by name is one job more.
+    named = [f"figures/variance.{suffix}" for suffix in ("svg", "png")]
+    assert study.plan(*named, default="frozen")["draw_figure_once"] == 2
 
 
 def test_a_figure_from_the_published_checkpoints(fresh: Workflow) -> None:

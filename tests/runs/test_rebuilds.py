@@ -112,7 +112,7 @@ def test_a_block_table_that_is_made_again(finished: Workflow) -> None:
 
 
 # What is shown of the study, and what is said of all of it.
-MEAN, WORDS = ("models", "vit", "mean"), ("description",)
+MEAN, WORDS, STYLE = ("models", "vit", "mean"), ("description",), ("style",)
 EDITED_SETTINGS = {
     MEAN: (
         [0.4, 0.4, 0.4],
@@ -122,6 +122,7 @@ EDITED_SETTINGS = {
     WORDS: ("other words", None, CLAIMED),
     ("title",): ("another title", None, CLAIMED),
     ("models", "vit", "label"): ("Another", DRAWN, CLAIMED),
+    STYLE: ({"width": 3.25, "font_size": 8, "palette": {"vit": "#123456"}}, DRAWN, {}),
     # Claims compare models whose recipes differ in one thing.
     ("training", "epochs"): (3, {}, CLAIMED),
     ("analysis", "bootstrap"): ({"seed": 1}, DRAWN | {"measure_latents": 2}, None),
@@ -133,7 +134,7 @@ EDITED_SETTINGS = {
 }
 
 
-@pytest.mark.parametrize("keys", some_of(EDITED_SETTINGS, MEAN, WORDS))
+@pytest.mark.parametrize("keys", some_of(EDITED_SETTINGS, MEAN, WORDS, STYLE))
 def test_an_edit_of_a_study(finished: Workflow, keys: tuple[str, ...]) -> None:
     value, shown, said = EDITED_SETTINGS[keys]
     with edited(finished.studies / "tiny.yaml", setting(*keys, value=value)):

@@ -61,6 +61,8 @@ def read_steps(path: Path | str) -> pd.DataFrame:
 
 # Their colours are those of depths, from the first stage to the last.
 _STAGES = 4
+# Inches of a panel at least: steps stand side by side.
+_LEAST = 2.5
 
 
 def _color(stage: str) -> str:
@@ -108,8 +110,8 @@ def plot(
     shown: int | None = None,
 ) -> Figure:
     """Draw the first `shown` steps of a build-up, or all, and beside them the published steps."""
-    panels = make_panels(1 if published is None else 2)
-    panels.resize(width=3.6 if published is None else 7.0, height=2.6)
+    panels = make_panels(1 if published is None else 2, least=_LEAST)
+    panels.resize(height=2.6 * len(panels.axes) / panels.columns)
     steps = table.sort_values("step", ignore_index=True)
     _draw(panels.axes[0], steps, f"from {label}, measured", shown or len(steps))
     if published is not None:

@@ -18,7 +18,7 @@ from vitscope.claims.statistics import certain_signs
 from vitscope.drawing.figure import Member, rows_of
 from vitscope.drawing.legends import published_label
 from vitscope.drawing.looks import DOTTED, Look
-from vitscope.drawing.panels import Panel, make_panels, stack_panels
+from vitscope.drawing.panels import Panel, Scales, make_panels, stack_panels
 from vitscope.errors import VitscopeError
 from vitscope.files.arrays import Array
 
@@ -177,8 +177,8 @@ class Rows:
     """Panels side by side, one for each model, of the rows of a table that `where` chooses.
 
     `table` is its number among the tables of the kind. Their y axes have `limits`, or `scale` sets
-    the scale of all, after all is drawn. What is across is said below the last panels, and below
-    these if `says_across`.
+    the scale of all, after all is drawn. Where values of models compare, `scales` are shared. What
+    is across is said below the last panels, and below these if `says_across`.
     """
 
     def __init__(
@@ -189,10 +189,12 @@ class Rows:
         table: int = 0,
         limits: tuple[float, float] | None = None,
         scale: Callable[..., object] | None = None,
+        scales: Scales = "own",
         says_across: bool = False,
     ) -> None:
         self.label, self.layers, self.where, self.table = label, layers, where, table
-        self.limits, self.scale, self.says_across = limits, scale, says_across
+        self.limits, self.scale, self.scales = limits, scale, scales
+        self.says_across = says_across
 
 
 _BY_DEPTH = Across()
@@ -241,8 +243,9 @@ class Chart:
                 shown = [*panels.of_models(members, table, order, published)]
             self._draw_row(rows, shown, tables, members)
             if rows is not self.rows[-1]:
-                panels.label(self.across.label if rows.says_across else "", rows.label)
-        return panels.finish(self.across.label, rows.label)
+                across = self.across.label if rows.says_across else ""
+                panels.label(across, rows.label, rows.scales)
+        return panels.finish(self.across.label, rows.label, rows.scales)
 
     def _draw_row(
         self,

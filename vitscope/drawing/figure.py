@@ -74,19 +74,26 @@ def draw(
     `published` is None for a kind that shows no published curves. With `snapshots`, of a kind that
     has them, it shows these in this order and no others. `values` are what the kind declares.
     """
-    from vitscope.drawing.panels import write_above
+    from vitscope.drawing.panels import scaled, write_above
 
-    shown = at_snapshots(tables, snapshots)
+    shown, given = at_snapshots(tables, snapshots), {**(values or {}), "members": members}
     for name, table in shown.items():
         # A table of pairs of models has rows of some of them.
         if "other_model" not in table:
             _check_rows(name, table, members)
-    given = {"members": members, **(values or {})}
     if published is not None:
         given["published"] = published
-    figure: Figure = resolve_name(plot)(*shown.values(), **given)
-    write_above(figure, how_many(next(iter(shown.values())), members))
+    with scaled(given.pop("scales", None)):
+        figure: Figure = resolve_name(plot)(*shown.values(), **given)
+    write_above(figure, measured_on(tables, members, snapshots))
     return figure
+
+
+def measured_on(
+    tables: Mapping[str, "pd.DataFrame"], members: Sequence[Member], snapshots: Sequence[str]
+) -> str:
+    """Return on how many images a figure was measured, as it stands above it."""
+    return how_many(next(iter(at_snapshots(tables, snapshots).values())), members)
 
 
 def how_many(table: "pd.DataFrame", members: Sequence[Member]) -> str:

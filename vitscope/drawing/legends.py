@@ -2,6 +2,7 @@
 
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from math import ceil
+from textwrap import fill
 from typing import Any
 
 from matplotlib.artist import Artist
@@ -20,6 +21,8 @@ INTERVAL = "95 % interval"
 _MOMENTS = {"init": "before training", "warmup": "end of warm-up", END: "end of training"}
 # A figure has room for this many rows of a legend; each further one makes it taller (inches).
 _ROWS, _ROW_HEIGHT = 2, 0.2
+# Letters of an entry in an inch of the figure.
+_LETTERS = 17
 
 
 class Legend:
@@ -73,7 +76,8 @@ class Legend:
         Where these are many, the figure grows, not to take from its panels. In axes of another
         figure the legend stands among what is drawn.
         """
-        entries = self.entries()
+        letters = int(_LETTERS * figure.figure.get_figwidth())
+        entries = {fill(label, letters): handles for label, handles in self.entries().items()}
         handler = {tuple: HandlerTuple(ndivide=None, pad=0)}
         if not entries:
             return

@@ -4,7 +4,9 @@ Sizes and widths are in points. What all figures share stands in `style.mplstyle
 """
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 from zlib import crc32
@@ -256,10 +258,26 @@ _DASHES: tuple[Any, ...] = (
 _DEPTH_COLORS = matplotlib.colormaps["plasma"](np.linspace(0, 0.76, 256))
 
 
+_palette: ContextVar[Mapping[str, str]] = ContextVar("colours of families")
+
+
+@contextmanager
+def palette(colors: Mapping[str, str]) -> Iterator[None]:
+    """Let families have these colours in place of their own."""
+    # A ResNet with an AlterNet's blocks is a ResNet all the same.
+    preresnet = {"preresnet": colors["resnet"]} if "resnet" in colors else {}
+    token = _palette.set({**preresnet, **colors})
+    try:
+        yield
+    finally:
+        _palette.reset(token)
+
+
 def look_of(member: Member) -> Look:
     """Return the look of the family of a model; one that is not known here has one by its name."""
     number = crc32(member.family.encode()) + member.nth
-    return _LOOKS.get(member.family) or _OTHER_LOOKS[number % len(_OTHER_LOOKS)]
+    look = _LOOKS.get(member.family) or _OTHER_LOOKS[number % len(_OTHER_LOOKS)]
+    return replace(look, color=_palette.get({}).get(member.family, look.color))
 
 
 def _variant(look: Look, nth: int, count: int) -> Look:

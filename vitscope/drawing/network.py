@@ -1,6 +1,7 @@
 """A network as the row of its cut points: what each is, how large, and what it computes."""
 
 from itertools import groupby
+from math import ceil
 
 import pandas as pd
 from matplotlib.axes import Axes
@@ -11,15 +12,16 @@ from matplotlib.transforms import offset_copy
 from vitscope.claims.points import subsamples
 from vitscope.drawing.axes import begin_at_zero
 from vitscope.drawing.looks import BAND_LABELS, GRAY, KIND_COLORS, KIND_EDGE, KIND_MARK, THREAD
+from vitscope.drawing.panels import page_width, width_of
 
-# Inches: what one cut point takes, and all of them at least and at most.
-_STEP, _LEAST, _MOST = 0.16, 3.25, 7.0
+# Inches: what one cut point takes.
+_STEP = 0.16
 # Without names, and of each letter of the longest.
 _HEIGHT, _LETTER = 2.3, 0.05
 # Points below the axes: the middle of the mark of a kind, and where names begin.
 _MARK_AT, _NAMES_AT = 4.5, 9
-# Among more cut points than this, only every second, third, ... has its name.
-_NAMES = 44
+# Inches between two names at least: of more cut points, only every second, third, ... has one.
+_BETWEEN = 0.14
 # What the legend calls each kind, in its order.
 LABELS = {
     "stem": "stem",
@@ -35,7 +37,7 @@ LABELS = {
 def plot(blocks: pd.DataFrame, label: str) -> Figure:
     """Draw the multiply-adds that lead to each cut point, its kind, its stage and its size."""
     points = blocks.sort_values("index").reset_index(drop=True)
-    width = min(max(_LEAST, _STEP * len(points) + 1), _MOST)
+    width = min(max(width_of(1), _STEP * len(points) + 1), page_width())
     height = _HEIGHT + _LETTER * points["name"].str.len().max()
     figure = Figure(figsize=(width, height))
     bars = figure.add_subplot()
@@ -49,7 +51,7 @@ def plot(blocks: pd.DataFrame, label: str) -> Figure:
         bars.plot(place, 0, **KIND_MARK, color=color, transform=below)
     begin_at_zero(bars)
     bars.set_ylabel("Multiply-adds of an image (millions)")
-    every = -(-len(points) // _NAMES)
+    every = ceil(_BETWEEN * len(points) / (width - 1))
     shown = points.iloc[::every]
     bars.set_xticks(shown.index, shown["name"], rotation=90, fontsize="small")
     bars.tick_params(axis="x", length=0, pad=_NAMES_AT)

@@ -26,20 +26,19 @@ from PIL import Image
 from vitscope.drawing.axes import color_bar
 from vitscope.drawing.figure import literal
 from vitscope.drawing.looks import GRAY, MAP_COLORS, MOST_OPAQUE
-from vitscope.drawing.panels import find_given_axes
+from vitscope.drawing.panels import find_given_axes, page_width
 from vitscope.errors import VitscopeError
 from vitscope.files.arrays import Array
 from vitscope.files.images import as_picture, as_pixels
 
-# Inches: the width of a page, the title above a group, its colour bar, and the largest panel.
-_WIDTH, _TITLE, _BAR, _LARGEST = 7.0, 0.28, 0.5, 1.5
+# Inches: the title above a group, its colour bar, the largest panel, and the least panel and the
+# least group with another group beside it.
+_TITLE, _BAR, _LARGEST, _LEAST, _LEAST_GROUP = 0.28, 0.5, 1.5, 0.4, 2.5
 # Inches: the least of a colour bar with a label, a letter of it, a character above a picture, and a
 # line of text above a row of panels.
 _LABELLED, _LETTER, _CHARACTER, _LINE = 0.8, 0.065, 0.045, 0.12
 # Inches of a colour bar below all groups, with its numbers and its label; and where it is in them.
 _STRIP, _BAR_BELOW = 0.5, (0.3, 0.7, 0.4, 0.2)
-# With this many columns of panels there is room for another group.
-MOST_BESIDE = 5
 
 
 def read_picture(picture: bytes) -> npt.NDArray[np.uint8]:
@@ -101,9 +100,10 @@ def groups_of_panels(
     """
     if find_given_axes(groups * rows * columns) is not None:
         raise VitscopeError("This figure is laid out as a whole: leave ax out.")
-    beside = 2 if groups > 1 and columns <= MOST_BESIDE else 1
     bar, below = (0, _STRIP) if one_scale else (_BAR, 0)
-    side = min(_WIDTH / beside - bar, _LARGEST * columns) / columns
+    page = page_width()
+    beside = 2 if groups > 1 and page / 2 >= max(_LEAST_GROUP, _LEAST * columns + bar) else 1
+    side = min(page / beside - bar, _LARGEST * columns) / columns
     down = ceil(groups / beside)
     high = rows * (side + lines * _LINE) + _TITLE
     figure = Figure(figsize=(beside * (side * columns + bar), down * high + below))

@@ -15,17 +15,17 @@ from vitscope.drawing.axes import ticks
 from vitscope.drawing.figure import Member, rows_of
 from vitscope.drawing.legends import Legend
 from vitscope.drawing.looks import VERDICT_LOOKS, Look, looks_of
+from vitscope.drawing.panels import page_width
 from vitscope.drawing.verdicts import Mark, Said, height_of, write_claims
 
 # Draws the points of one model, measured or published.
 Sketch = Callable[[Axes, pd.DataFrame, Look], None]
 
-# Figures side by side; inches of the page, a panel, its labels, the legend, and from the edge of a
-# panel to its claims.
-_ACROSS = 4
-_WIDTH, _PANEL, _LABELS, _LEGEND, _LEFT = 5.5, 0.8, 0.24, 0.3, -0.2
-# Points; letters of a claim in a line, and as many as a mark takes of it.
-_SMALL, _LETTERS, _LETTERS_OF_MARK = 6, 28, 4
+# Inches: a figure beside others, the height of a panel, its labels, the legend, and from the edge
+# of a panel to its claims.
+_COLUMN, _PANEL, _LABELS, _LEGEND, _LEFT = 1.375, 0.8, 0.24, 0.3, -0.2
+# Points; letters of a claim in an inch, and as many as a mark takes of a line.
+_SMALL, _LETTERS, _LETTERS_OF_MARK = 6, 20.4, 4
 
 
 class Shown(NamedTuple):
@@ -40,13 +40,16 @@ class Shown(NamedTuple):
 
 def plot(figures: Sequence[Shown], claims: pd.DataFrame | None) -> Figure:
     """Draw a column for each figure; `claims` are None where nothing is measured."""
-    bands = [figures[at : at + _ACROSS] for at in range(0, len(figures), _ACROSS)]
-    said = [[_verdicts(each.name, claims) for each in band] for band in bands]
+    across = max(1, int(page_width() / _COLUMN))
+    letters = int(_LETTERS * page_width() / across)
+    bands = [figures[at : at + across] for at in range(0, len(figures), across)]
+    said = [[_verdicts(each.name, claims, letters) for each in band] for band in bands]
     texts = [max(map(height_of, band)) for band in said]
     panels = 1 + (claims is not None)
     rows = [height for text in texts for height in (*[_PANEL] * panels, text)]
-    figure = Figure(figsize=(_WIDTH, sum(rows) + _LABELS * panels * len(bands) + _LEGEND))
-    grid = figure.add_gridspec(len(rows), _ACROSS, height_ratios=rows)
+    height = sum(rows) + _LABELS * panels * len(bands) + _LEGEND
+    figure = Figure(figsize=(page_width(), height))
+    grid = figure.add_gridspec(len(rows), across, height_ratios=rows)
     legend = Legend()
     for place, (band, found) in enumerate(zip(bands, said, strict=True)):
         for column, (shown, verdicts) in enumerate(zip(band, found, strict=True)):
@@ -79,7 +82,7 @@ def _draw(panels: Sequence[Axes], shown: Shown, legend: Legend, column: int) -> 
         upper.set_xlabel("")
 
 
-def _verdicts(name: str, claims: pd.DataFrame | None) -> list[Said]:
+def _verdicts(name: str, claims: pd.DataFrame | None, letters: int) -> list[Said]:
     """Return the verdicts of a figure on each claim, with how many, and the lines of the claim."""
     if claims is None:
         return []
@@ -92,5 +95,5 @@ def _verdicts(name: str, claims: pd.DataFrame | None) -> list[Said]:
             for said in VERDICT_LOOKS
             if said in counts
         ]
-        found.append((marks, wrap(str(statement), _LETTERS - _LETTERS_OF_MARK * len(marks))))
+        found.append((marks, wrap(str(statement), letters - _LETTERS_OF_MARK * len(marks))))
     return found

@@ -5,8 +5,10 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from math import ceil
-from typing import Any
+from textwrap import fill
+from typing import Any, Literal
 
+import matplotlib
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
@@ -27,13 +29,40 @@ from vitscope.drawing.looks import (
 from vitscope.errors import VitscopeError
 from vitscope.files.arrays import Array
 
-# Inches: one panel fills a column, two the text width of the paper, three or four a full page.
-_WIDTHS = {1: 3.25, 2: 5.5, 3: 7.0, 4: 7.0}
+# Inches: a figure of one panel, and a panel beside others at least, also one that is square.
+_ONE, _LEAST, LEAST_SQUARE = 3.25, 1.6, 1.8
+# Letters of a title and of a label in an inch of the width of a panel with its labels; of a title
+# that has a note beside it; and inches of the width that such notes, and labels to the left, take,
+# a colour bar, and an axis behind.
+_LETTERS, _LETTERS_OF_TITLE, _AROUND_TITLE, _BAR, _BEHIND = 13, 16, 1.1, 0.7, 0.5
+# A note above the right corner of a panel, and points from the panel to a title over it.
+_NOTE: dict[str, Any] = {"xytext": (0, 2), "textcoords": "offset points", "ha": "right"}
+_NOTE |= {"xycoords": "axes fraction", "fontsize": "x-small", "color": GRAY}
+_OVER_NOTE = 9
 _ROW_HEIGHT = 1.8
 _LEGEND_HEIGHT = 0.2
 _ROWS_AXES_HEIGHT, _HEIGHT_WITH_STRIP = 0.75, 2.3
 _NOTE_HEIGHT = 0.11
 _given: ContextVar[Axes | None] = ContextVar("axes that are drawn in", default=None)
+# Whether panels of one quantity have one scale.
+Scales = Literal["shared", "own"]
+_scales: ContextVar[Scales | None] = ContextVar("what is said of scales")
+
+
+def page_width() -> float:
+    """Return the width of a figure that fills the page, in inches, as the style has it."""
+    return float(matplotlib.rcParams["figure.figsize"][0])
+
+
+def width_of(count: int) -> float:
+    """Return the width of a figure of so many panels."""
+    return min(_ONE, page_width()) if count == 1 else page_width()
+
+
+def columns_of(count: int, least: float = _LEAST) -> int:
+    """Return how many panels stand side by side: as many as the page has room for, in even rows."""
+    most = max(1, int(page_width() / least))
+    return ceil(count / ceil(count / most))
 
 
 @dataclass(frozen=True)
@@ -107,7 +136,7 @@ class Panels:
         """Yield the panel of each model, with its title and with its rows of the table."""
         for axes, member in zip(self.axes, members, strict=True):
             if self.titled:
-                axes.set_title(member.label)
+                axes.set_title(self.in_lines(member.label))
             rows, look = rows_of(table, member.model, order), look_of(member)
             theirs = (published or {}).get(member.model)
             yield Panel(axes, look, self.legend, rows, theirs)
@@ -119,32 +148,66 @@ class Panels:
         for member, look in zip(members, looks_of(members), strict=True):
             yield Panel(self.axes[0], look, self.legend, rows_of(table, member.model, order))
 
-    def finish(self, x: str, y: str) -> Figure:
+    def finish(self, x: str, y: str, scales: Scales | None = None) -> Figure:
         """Label the axes and draw the legend; return the figure."""
-        self.label(x, y)
+        self.label(x, y, scales)
         self.legend.draw(self.figure, None if self.whole else self.axes[0])
         return self.figure
 
-    def label(self, x: str, y: str) -> None:
-        """Label the x axis below each column and the y axis left of each row.
+    def label(self, x: str, y: str, scales: Scales | None = None) -> None:
+        """Label the x axis below each column and the y axis left of each row, and set scales.
 
         A panel has its own label where the label of an axis behind stands to the left. What is
-        drawn in panels is drawn before: one without values says so.
+        drawn in panels is drawn before: one without values says so. Panels of one quantity, for
+        which `scales` says what is usual, share a scale or not as the figure is asked for.
         """
         for axes in self.axes:
             say_if_empty(axes)
+        shared = scales is not None and self._set_scales(_scales.get(None) or scales)
         labelled = set()
         for position, axes in enumerate(self.axes):
             if axes not in self.figure.axes:
                 continue
             if position + self.columns >= len(self.axes):
-                axes.set_xlabel(x)
+                axes.set_xlabel(self.in_lines(x))
             row, column = divmod(position, self.columns)
             if row not in labelled or (column and has_axis_behind(self.axes[position - 1])):
                 axes.set_ylabel(y)
-            labelled.add(row)
+            elif shared:
+                axes.tick_params(axis="y", which="both", labelleft=False)
+            if len(axes.get_yticks()):
+                labelled.add(row)
         if self.whole:
             self.figure.align_ylabels()
+
+    def _set_scales(self, scales: Scales) -> bool:
+        """Give panels with values one scale, or let them say that they have their own."""
+        shown = [axes for axes in self.axes if axes in self.figure.axes and len(axes.get_yticks())]
+        lows, highs = zip(*(axes.get_ylim() for axes in shown), strict=True) if shown else ((), ())
+        if len({*zip(lows, highs, strict=True)}) < 2:
+            return len(shown) > 1
+        if scales == "own":
+            self._say_own_scales(shown)
+            return False
+        for axes in shown:
+            axes.set_ylim(min(lows), max(highs))
+        return True
+
+    def _say_own_scales(self, shown: Sequence[Axes]) -> None:
+        """Write above panels that each has its own scale, below their titles if these are long."""
+        bars = [axes for axes in self.figure.axes if axes.get_label() == "<colorbar>"]
+        room = (self.figure.get_figwidth() - _BAR * bool(bars)) / self.columns - _AROUND_TITLE
+        room -= _BEHIND * any(map(has_axis_behind, shown))
+        longest = max(len(axes.get_title().rpartition("\n")[2]) for axes in shown)
+        for axes in shown:
+            if longest > max(0, _LETTERS_OF_TITLE * room):
+                axes.set_title(axes.get_title(), pad=_OVER_NOTE)
+            axes.annotate("own scale", (1, 1), **_NOTE)
+
+    def in_lines(self, text: str) -> str:
+        """Break a title or a label into lines that are no longer than a panel is wide."""
+        inches = self.figure.get_figwidth() / self.columns if self.whole else _ONE
+        return fill(text, int(_LETTERS * inches), break_long_words=False)
 
     def add_note(self, note: str) -> None:
         """Write a note above all panels, if there is one."""
@@ -172,6 +235,16 @@ def drawing_in(axes: Axes | None) -> Iterator[None]:
         _given.reset(token)
 
 
+@contextmanager
+def scaled(scales: Scales | None) -> Iterator[None]:
+    """Let panels of one quantity share their scale or not; None leaves it to each quantity."""
+    token = _scales.set(scales)
+    try:
+        yield
+    finally:
+        _scales.reset(token)
+
+
 def find_given_axes(count: int) -> Axes | None:
     """Return the axes that a figure of so many panels is to be drawn in, if any are given."""
     axes = _given.get()
@@ -183,15 +256,15 @@ def find_given_axes(count: int) -> Axes | None:
     return axes
 
 
-def make_panels(count: int) -> Panels:
-    """Return a figure with `count` panels, at most three side by side."""
+def make_panels(count: int, least: float = _LEAST) -> Panels:
+    """Return a figure with `count` panels, each at least so many inches wide."""
     axes = find_given_axes(count)
     if axes is not None:
         axes.yaxis.set_major_locator(ticks())
         return Panels(axes.figure.figure, [axes], 1, whole=False)
-    columns = 2 if count == 4 else min(count, 3)
+    columns = columns_of(count, least)
     rows = ceil(count / columns)
-    figure = Figure(figsize=(_WIDTHS[columns], rows * _ROW_HEIGHT + _LEGEND_HEIGHT))
+    figure = Figure(figsize=(width_of(count), rows * _ROW_HEIGHT + _LEGEND_HEIGHT))
     grid = figure.subplots(rows, columns, squeeze=False)
     return Panels(figure, _first(grid, count), columns)
 
@@ -199,14 +272,14 @@ def make_panels(count: int) -> Panels:
 def stack_panels(count: int, rows: int) -> list[Panels]:
     """Return `rows` kinds of panels, one over the other, `count` of each in one figure.
 
-    At most four stand side by side; further ones follow below, again all kinds of them.
+    Those for which the page has no room follow below, again all kinds of them.
     """
     if find_given_axes(count * rows):
         return [make_panels(1)]
-    groups = ceil(count / 4)
-    columns = ceil(count / groups)
+    columns = columns_of(count)
+    groups = ceil(count / columns)
     height = groups * rows * _ROW_HEIGHT + _LEGEND_HEIGHT
-    figure = Figure(figsize=(_WIDTHS[columns], height))
+    figure = Figure(figsize=(width_of(count), height))
     grid = figure.subplots(groups * rows, columns, squeeze=False).reshape(groups, rows, columns)
     legend = Legend()
     return [
@@ -239,25 +312,28 @@ def make_row_panels(
     In inches: the height of a row, and what is needed above the panels.
     """
     panels = make_panels(count)
-    panels.figure.set_figheight(_ROWS_AXES_HEIGHT + row_height * len(labels) + above)
-    for axes in panels.axes:
+    height = _ROWS_AXES_HEIGHT + row_height * len(labels) + above
+    panels.figure.set_figheight(height * ceil(count / panels.columns))
+    for position, axes in enumerate(panels.axes):
         axes.set_yticks(range(len(labels)), labels)
         axes.set_ylim(len(labels) - 0.4, -0.6)
-        axes.tick_params(axis="y", length=0)
-    for axes in panels.axes[1:]:
-        axes.tick_params(labelleft=False)
+        axes.tick_params(axis="y", length=0, labelleft=position % panels.columns == 0)
     return panels
 
 
 def make_square_panels(
-    count: int, bar_width: float, text_height: float, above: float = 0
+    count: int,
+    bar_width: float,
+    text_height: float,
+    above: float = 0,
+    least: float = LEAST_SQUARE,
 ) -> Panels:
     """Return panels in a figure that is as high as squares need it.
 
     All in inches: what a colour bar takes of the width, and what text takes of the height, around
-    each panel and above all of them.
+    each panel and above all of them; and the least width of a panel with its labels.
     """
-    square = make_panels(count)
+    square = make_panels(count, least)
     if not square.whole:
         return square
     side = (square.figure.get_figwidth() - bar_width) / square.columns

@@ -6,25 +6,62 @@ from contextlib import contextmanager
 from html import escape
 from io import BytesIO
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import matplotlib.style
+from matplotlib.axis import Axis
 from matplotlib.figure import Figure
+from matplotlib.font_manager import fontManager
+from matplotlib.text import Text
+from matplotlib.ticker import LogFormatterMathtext
 
 from vitscope import __version__
-from vitscope.errors import VitscopeError
+from vitscope.drawing.looks import palette
+from vitscope.errors import VitscopeError, nearest
 from vitscope.files.whole import atomic_path
+
+# Points: no text of a figure is smaller; and how large is what has raised numbers in it, which
+# matplotlib draws at 0.7 of its size.
+SMALLEST = 5.0
+_WITH_RAISED = SMALLEST / 0.7
+_SIZES = (
+    *("font.size", "figure.labelsize", "legend.fontsize"),
+    *("axes.titlesize", "axes.labelsize", "xtick.labelsize", "ytick.labelsize"),
+)
 
 
 @contextmanager
-def style(path: Path | str) -> Iterator[None]:
-    """Draw and save with the style file, whatever matplotlib's settings on this machine are."""
+def style(path: Path | str, own: Mapping[str, Any] | None = None) -> Iterator[None]:
+    """Draw and save with the style file, whatever matplotlib's settings on this machine are.
+
+    `own` are the keys of a study's `style`, or some of them.
+    """
     if not Path(path).is_file():
         raise VitscopeError(
             f"There is no style file {path}: restore vitscope/drawing/style.mplstyle."
         )
-    with matplotlib.style.context(str(path), after_reset=True):
+    own, rules = own or {}, cast("dict[str, Any]", matplotlib.rcParams)
+    with matplotlib.style.context(str(path), after_reset=True), palette(own.get("palette", {})):
+        if "width" in own:
+            rules["figure.figsize"] = own["width"], rules["figure.figsize"][1]
+        if "font_size" in own:
+            times = own["font_size"] / rules["font.size"]
+            rules.update({name: max(SMALLEST, times * rules[name]) for name in _SIZES})
+        if "font" in own and (font := own["font"]) not in rules["font.sans-serif"]:
+            check_font("style.font", font)
+            rules["font.sans-serif"] = [font, *rules["font.sans-serif"]]
+            rules |= {"mathtext.fontset": "custom", "mathtext.rm": font}
         yield
+
+
+def check_font(where: str, name: str) -> None:
+    """Refuse a family of fonts that matplotlib does not know."""
+    known = {font.name for font in fontManager.ttflist}
+    if name not in known:
+        raise VitscopeError(
+            f"{where}: found '{name}', allowed: a family of fonts that matplotlib finds on this "
+            f"machine.{nearest(name, known)}"
+        )
 
 
 # Readers show these keys and none that one makes up: of all facts, and of the date, left out.
@@ -44,8 +81,19 @@ def _metadata(suffix: str, title: str, facts: Mapping[str, str]) -> dict[str, An
     return {"Title": title, **entries, "Software": maker}
 
 
+def enlarge_small(figure: Figure) -> None:
+    """Let no text be too small to read, nor the powers of ten along an axis."""
+    for axis in figure.findobj(Axis):
+        size = axis.get_tick_params().get("labelsize", 0)
+        if isinstance(axis.get_major_formatter(), LogFormatterMathtext):
+            axis.set_tick_params(labelsize=max(size, _WITH_RAISED))
+    for text in figure.findobj(Text):
+        text.set_fontsize(max(text.get_fontsize(), SMALLEST))
+
+
 def _lay_out(figure: Figure) -> None:
     """Lay a figure out once for all formats, as the finest needs it: letters have whole dots."""
+    enlarge_small(figure)
     if figure.get_layout_engine() is not None:
         shown = figure.dpi
         figure.set_dpi(matplotlib.rcParams["savefig.dpi"])

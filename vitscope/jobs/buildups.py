@@ -154,7 +154,7 @@ def draw_buildup(inputs: Files, outputs: Files, values: Values, resources: Resou
     facts = values["facts"] | label_digests(read_metadata(inputs["table"]))
     published = [read_steps(path) for path in inputs["published"]]
     table, label = BUILDUP.read(inputs["table"]), literal(values["label"])
-    with style(inputs["style"]):
+    with style(inputs["style"], values["style"]):
         if "video" in outputs:
             path, about = Path(outputs["video"]), describe(values["name"], facts)
             frames, kind = animate(table, label, *published), format_of(path)
@@ -171,6 +171,7 @@ DRAW_BUILDUP = Job(
     values=lambda study, names: {
         "name": names["buildup"],
         "facts": _facts_of_buildup(study, names["buildup"]),
+        "style": describing.style(study),
         "label": study.models[study.buildups[names["buildup"]].baseline].label,
     },
 )

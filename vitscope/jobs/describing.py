@@ -1,5 +1,8 @@
 """What figures, videos and pages say of what they are made from."""
 
+import re
+from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from vitscope.data.class_numbers import list_classes
@@ -47,6 +50,29 @@ def member(study: Study, name: str) -> Values:
         "epoch": entry.epoch,
         "nth": distinct.index(entry.arch) if entry.family in _ANY else 0,
     }
+
+
+def style(study: Study, page: bool = False) -> Values:
+    """Return how the figures of a study look; a page has its own width and sizes of text."""
+    own = study.style
+    fitting = {} if page else {"width": own.width, "font_size": own.font_size}
+    return {**fitting, "font": own.font, "palette": own.palette}
+
+
+# How the metadata of a figure call the images that it was measured on.
+MEASURED_ON = "Measured on"
+
+
+@dataclass(frozen=True)
+class MeasuredOn:
+    """Reads from a figure how many images it was measured on, when it is shown."""
+
+    svg: str | None
+
+    def __str__(self) -> str:
+        said = Path(self.svg).read_text(encoding="utf-8") if self.svg else ""
+        found = re.search(rf"{MEASURED_ON}: ([^;<]+)", said)
+        return found[1] if found else ""
 
 
 def data(study: Study, name: str) -> str:

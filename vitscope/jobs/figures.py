@@ -59,19 +59,22 @@ def _values_of_figure(study: Study, names: Names) -> Values:
         "title": title_of(kind),
         "shows": sentence_of(kind),
         "values": kind.values | entry.options,
+        "style": describing.style(study),
         "modules": [measures.drawing(kind)],
     }
 
 
 def draw_figure(inputs: Files, outputs: Files, values: Values, resources: Resources) -> None:
-    from vitscope.drawing.figure import as_shown, draw
+    from vitscope.drawing.figure import as_shown, draw, measured_on
     from vitscope.drawing.saving import save, style
 
     tables, published = read_points(inputs, values)
     members = [as_shown(member) for member in values["members"]]
     (plot,) = values["modules"]
-    made_from = values["facts"] | _digests(inputs, values)
-    with style(inputs["style"]):
+    images = measured_on(tables, members, values["snapshots"])
+    how_many = {describing.MEASURED_ON: images} if images else {}
+    made_from = values["facts"] | how_many | _digests(inputs, values)
+    with style(inputs["style"], values["style"]):
         figure = draw(
             plot,
             tables,
@@ -148,7 +151,7 @@ def draw_blocks(inputs: Files, outputs: Files, values: Values, resources: Resour
     from vitscope.drawing.network import plot
     from vitscope.drawing.saving import save, style
 
-    with style(inputs["style"]):
+    with style(inputs["style"], values["style"]):
         figure = plot(find_blocks(values).table, literal(values["label"]))
         for path in outputs.values():
             save(figure, path, f"Blocks of {values['model']}", {"Study": values["study"]})
@@ -160,6 +163,7 @@ DRAW_BLOCKS = Job(
         **values_of_blocks(study, names),
         "study": describing.title(study),
         "label": study.models[names["model"]].label,
+        "style": describing.style(study),
     },
     takes=Takes(torch=True),
 )
@@ -182,6 +186,7 @@ def _in_order(name: str) -> list[tuple[int, str]]:
 def _values_of_overview(study: Study, names: Names) -> Values:
     return {
         "study": describing.title(study),
+        "style": describing.style(study),
         "figures": {name: _values_of_sketch(study, name) for name in figures_of_overview(study)},
     }
 
@@ -209,7 +214,7 @@ def draw_overview(inputs: Files, outputs: Files, values: Values, resources: Reso
 
     shown = [_sketch_of(name, each, inputs) for name, each in values["figures"].items()]
     claims = CLAIMS.read(inputs["claims"]) if "claims" in inputs else None
-    with style(inputs["style"]):
+    with style(inputs["style"], values["style"]):
         figure = plot(shown, claims)
         for path in outputs.values():
             save(figure, path, "Paper against measured", {"Study": values["study"]})
@@ -267,6 +272,7 @@ def _values_of_page(study: Study, names: Names) -> Values:
     kinds = {name: measures.kinds()[name] for name in kinds_of_page(study, names["model"])}
     return {
         "study": describing.title(study),
+        "style": describing.style(study, page=True),
         "member": describing.member(study, names["model"]),
         "kinds": {
             name: {
@@ -310,7 +316,7 @@ def draw_network(inputs: Files, outputs: Files, values: Values, resources: Resou
             whole = tables | {"blocks": blocks}
             counted.append(count_claims(drawn, evidence, whole, [member.model], {}, {}))
     claims = add_recipes(joined(CLAIMS, counted), {})
-    with style(inputs["style"]):
+    with style(inputs["style"], values["style"]):
         figure = plot(member.label, blocks, panels, claims)
         for path in outputs.values():
             save(figure, path, f"The network {member.model} by depth", {"Study": values["study"]})

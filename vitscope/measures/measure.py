@@ -41,7 +41,18 @@ BY_DEPTH = frozenset({"index", "normalized_depth", "kind", "subsampling"})
 
 
 @dataclass(frozen=True)
-class ByDepth:
+class Multiples:
+    """Says how panels of one quantity are drawn, one for each model."""
+
+    scales: Literal["shared", "own"] | None = optional(
+        "For kinds with a panel for each model: whether panels of one quantity share the scale of "
+        "their y axes. If left out, they do where values of models compare, and not where these "
+        "may differ by orders of magnitude. A panel with a scale of its own says so."
+    )
+
+
+@dataclass(frozen=True)
+class ByDepth(Multiples):
     """Says how a value by depth is drawn."""
 
     together: bool | None = optional(

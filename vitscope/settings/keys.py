@@ -567,6 +567,45 @@ class Loss:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Style:
+    """How figures look, for the page that they are printed on.
+
+    A change draws figures anew, and measures nothing. What is a page itself keeps its width and its
+    sizes of text: the verdicts, and the page of a network.
+    """
+
+    width: float = setting(
+        5.5,
+        "Inches that a figure is wide at most, and its panels flow to: 3.25 is one column, 5.5 the "
+        "text of ICLR and NeurIPS, 6.75 of ICML, 6.875 of CVPR. A figure of one panel has 3.25.",
+        minimum=3,
+        maximum=12,
+    )
+    font_size: float = setting(
+        7.0,
+        "Points of text, with which titles, labels and ticks grow; nothing is below 5.",
+        minimum=5,
+        maximum=10,
+    )
+    font: str = setting("DejaVu Sans", "A family of fonts of this machine.", minLength=1)
+    palette: dict[str, str] = setting(
+        {},
+        "The colour of families, such as `{vit: '#d62728'}`, in place of vitscope's.",
+        additionalProperties={
+            "type": "string",
+            "pattern": r"^#[0-9a-fA-F]{6}$(?!\n)",
+            "title": "a colour as '#1f77b4'",
+        },
+    )
+    formats: list[Literal["pdf", "svg", "png"]] = setting(
+        ["pdf", "svg", "png"],
+        "The files of each figure that are made if none is named; the others are made on demand.",
+        minItems=1,
+        uniqueItems=True,
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
 class Published:
     """Points of the published figure, drawn over the measured ones."""
 

@@ -19,6 +19,7 @@ from vitscope.settings.keys import (
     Model,
     Recipe,
     Settings,
+    Style,
     Video,
 )
 from vitscope.settings.section import optional, required, setting
@@ -58,6 +59,7 @@ class Study:
     analysis: Analysis = setting({})
     training: Recipe | None = optional()
     loss: Loss | None = optional()
+    style: Style = setting({})
     figures: dict[str, Figure] = required(
         "The figures, by name; `figures/{study}/{name}.pdf` is the target of each.",
         minProperties=1,

@@ -14,9 +14,10 @@ from vitscope.buildup.rule import BASELINES, FAMILY, stage_name
 from vitscope.errors import VitscopeError, listed, nearest, quoted, unknown, wrong
 from vitscope.image_size import height_and_width
 from vitscope.measures import registry
-from vitscope.networks.building.family import arch_schema
+from vitscope.networks.building.family import arch_schema, family_names
 from vitscope.package_data import PUBLISHED_POINTS, ROOT
-from vitscope.settings.keys import BuildUp, Figure, Model, Published, Settings
+from vitscope.settings.keys import BuildUp, Figure, Model, Published, Settings, Style
+from vitscope.settings.section import schema_of
 from vitscope.settings.snapshots import END
 from vitscope.settings.study import PAGES_OF_STUDY, TRAINING_SPLITS, Study
 from vitscope.studies.data_sets import check_data
@@ -51,6 +52,7 @@ def check_study(study: Study, results: str) -> None:
             raise unknown(study.path, f"videos.{name}.model", video.model, study.own_models)
         check_view(f"{study.path}: videos.{name}", asdict(video))
     _check_buildups(study)
+    _check_style(study)
     check_data(study)
     for measure in registry.names():
         registry.declared(measure).check(study)
@@ -64,6 +66,18 @@ def _check_names(study: Study) -> None:
             pages = ", ".join(PAGES_OF_STUDY)
             allowed = f"any name but {pages}, which are pages of the whole study."
             raise wrong(study.path, section, name, allowed)
+
+
+def _check_style(study: Study) -> None:
+    """Refuse a font that this machine lacks, and colours of families that there are not."""
+    for family in study.style.palette:
+        if family not in family_names():
+            raise unknown(study.path, "style.palette", family, family_names())
+    # Matplotlib comes with its own, and takes its time to find others.
+    if study.style.font != schema_of(Style)["properties"]["font"]["default"]:
+        from vitscope.drawing.saving import check_font
+
+        check_font(f"{study.path}: style.font", study.style.font)
 
 
 def _check_files(study: Study) -> None:

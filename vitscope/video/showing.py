@@ -24,7 +24,7 @@ from torch import Tensor, nn
 from vitscope.data.building import preprocess
 from vitscope.data.split import normalize
 from vitscope.drawing.looks import GRAY, MAP_COLORS, OVERLAY_ALPHA
-from vitscope.drawing.overlays import MOST_BESIDE, smooth
+from vitscope.drawing.overlays import smooth
 from vitscope.errors import VitscopeError
 from vitscope.files.images import as_picture
 from vitscope.files.whole import atomic_path
@@ -43,6 +43,8 @@ Map = npt.NDArray[np.float64]
 _LEAST_SIDE = 160
 # Text and the space between panels, as shares of a panel's shorter side; the bar, of its width.
 _TEXT, _GAP, _BAR_WIDTH = 0.07, 0.04, 0.7
+# So many maps stand side by side at most.
+_MOST_BESIDE = 5
 _SMALLEST_TEXT = 12
 _PAPER, _INK = "white", "black"
 
@@ -71,7 +73,7 @@ class Sheet:
         text_size = max(_SMALLEST_TEXT, round(_TEXT * side))
         self._font = ImageFont.truetype(font, text_size)
         self._line = sum(self._font.getmetrics())
-        rows = ceil(len(panels) / MOST_BESIDE)
+        rows = ceil(len(panels) / _MOST_BESIDE)
         self._columns = ceil(len(panels) / rows)
         width = self._columns * (self.panel[0] + self._gap) + self._gap
         height = self.corner(rows * self._columns)[1] + self._gap

@@ -15,6 +15,7 @@ from tests.helpers.studies import mini_with
 from vitscope.claims.points import Points
 from vitscope.drawing.figure import Member
 from vitscope.errors import VitscopeError
+from vitscope.jobs.describing import MeasuredOn
 from vitscope.jobs.job import Resources, find_job
 from vitscope.measures import registry
 from vitscope.measures.given import OnLatents, Parts
@@ -289,3 +290,6 @@ def test_jobs_measure_merge_and_draw_it(tmp_path: Path) -> None:
     work.run(inputs, {"svg": drawn}, values, Resources())
     assert values["caption"].startswith("**Kurtosis of feature maps.**")
     assert "Normalized depth" in drawn.read_text(encoding="utf-8")
+    # What stands above the panels is in the metadata, too, and from there in the caption.
+    assert ">7 images<" in drawn.read_text(encoding="utf-8")
+    assert str(MeasuredOn(str(drawn))) == "7 images"

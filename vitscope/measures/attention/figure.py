@@ -25,6 +25,7 @@ from vitscope.drawing.overlays import (
     name_picture,
     read_picture,
 )
+from vitscope.drawing.panels import page_width
 from vitscope.errors import VitscopeError
 from vitscope.files.arrays import Array
 
@@ -42,7 +43,8 @@ def by_head(value: str, label: str, *more: Layer, mean: str = "mean of heads") -
         in_legend={**HEAD, "color": GRAY},
     )
     means = Curve(value, mean, _MEANS, interval=value)
-    rows = Rows(label, heads, means, *more, where={value: pd.notna}, scale=begin_at_zero)
+    layers, where = (heads, means, *more), {value: pd.notna}
+    rows = Rows(label, *layers, where=where, scale=begin_at_zero, scales="shared")
     return Chart(rows, across=Across(order=("attention", "head")), bands=False)
 
 
@@ -177,8 +179,8 @@ def _draw_line(axes: Axes, mask: Array, size: tuple[int, int], side: float) -> N
     axes.contour(across, down, large, [0.5], colors="white", linewidths=width)
 
 
-# At most this many heads stand side by side.
-_BESIDE = 8
+# Inches: the least of a map of a head, beside others.
+_LEAST = 0.6
 
 
 def plot_attention_heads(
@@ -189,7 +191,7 @@ def plot_attention_heads(
     shown = [rows_of(heads, each.model, ["image", "head"]) for each in members]
     images = max(rows["image"].nunique() for rows in shown)
     most = max(rows["head"].nunique() for rows in shown)
-    lines = ceil(most / _BESIDE)
+    lines = ceil(most / (int(page_width() / _LEAST) - 1))
     columns = 1 + ceil(most / lines)
     text = 1 + int(heads["class_name"].notna().any())
     groups = groups_of_panels(len(members), images * lines, columns, text)

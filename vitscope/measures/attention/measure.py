@@ -75,6 +75,7 @@ from vitscope.measures.measure import (
     Given,
     Measure,
     Merge,
+    Multiples,
     bootstrap,
     images_to_show,
     own_settings,
@@ -147,7 +148,7 @@ READING = 1.5
 
 
 @dataclass(frozen=True)
-class AttentionOptions:
+class AttentionOptions(Multiples):
     """How distances are drawn."""
 
     renormalized: bool | None = optional(
@@ -168,9 +169,9 @@ ATTENTION = Measure(
             published=frozenset({"block", "attention_distance_px"}),
             options=AttentionOptions,
         ),
-        "attention_entropy": FigureKind(),
+        "attention_entropy": FigureKind(options=Multiples),
         "attention_nmi": FigureKind(
-            published=frozenset({"block", "attention_nmi"}),
+            published=frozenset({"block", "attention_nmi"}), options=Multiples
         ),
     },
     arguments=selection,
@@ -222,7 +223,7 @@ ATTENTION_LOW_PASS = Measure(
     table=ATTENTION_LOW_PASS_TABLE,
     question="Where networks look",
     figures={
-        "attention_low_pass": FigureKind(),
+        "attention_low_pass": FigureKind(options=Multiples),
     },
     settings=AttentionLowPassSettings,
     arguments=choose_for_low_pass,

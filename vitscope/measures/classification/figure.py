@@ -98,8 +98,8 @@ def plot_fit(
     return panels.figure
 
 
-# The characters that fit side by side below a panel. Longer names are turned and add height.
-_CHARACTERS, _INCHES_PER_CHARACTER = 30, 0.055
+# The characters that fit side by side below an inch. Longer names are turned and add height.
+_CHARACTERS, _INCHES_PER_CHARACTER = 10, 0.055
 
 
 def _draw_points(axes: Axes, rows: pd.DataFrame, members: Sequence[Member]) -> None:
@@ -128,7 +128,8 @@ def _draw_published_points(
 
 def _name_models(panels: Panels, members: Sequence[Member]) -> None:
     """Write the names of models below panels, in lines, or turned if one is too long."""
-    room = max(1, _CHARACTERS // len(members))
+    inches = panels.figure.get_figwidth() / panels.columns
+    room = max(1, int(_CHARACTERS * inches / len(members)))
     words = [word for member in members for word in member.label.split()]
     longest = max(map(len, words), default=1)
     turned = longest > room
@@ -156,7 +157,7 @@ def plot_fit_by_window(
     Published points of other models have axes of their own on the right.
     """
     rows = [rows_of(table, member.model).set_index("metric") for member in members]
-    panels = make_panels(len(LABELS))
+    panels = make_panels(len(LABELS), least=2.2)
     for axes, (metric, label) in zip(panels.axes, LABELS.items(), strict=True):
         _draw_points(axes, pd.DataFrame([each.loc[metric] for each in rows]), members)
         axes.set_ylabel(label)

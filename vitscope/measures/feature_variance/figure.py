@@ -54,10 +54,11 @@ _SCALE: dict[str, Any] = {"value": "symlog", "linthresh": 1, "linscale": 0.5}
 _VARIANCE, _SHARE = "Feature map variance", "Share within images"
 _OF_BOTH = Theirs("variance", "variance"), Steps("variance")
 plot_feature_variance = Chart(Rows(_VARIANCE, *_OF_BOTH, scale=begin_at_zero))
-plot_spatial_share = Chart(Rows(_SHARE, Steps("share")))
+_OF_SHARES = Rows(_SHARE, Steps("share"), scales="shared")
+plot_spatial_share = Chart(_OF_SHARES)
 plot_variance_and_share = Chart(
     Rows(_VARIANCE, *_OF_BOTH, table=1, scale=begin_at_zero, says_across=True),
-    Rows(_SHARE, Steps("share")),
+    _OF_SHARES,
 )
 
 
@@ -94,7 +95,7 @@ def _draw_epochs(
         if scale == "log":
             _label_decades(axes)
         _epoch_bar(axes, moments)
-    upper.label("Normalized depth", label)
+    upper.label("Normalized depth", label, "own" if scale == "log" else "shared")
     for panels, (shares, table) in zip(lower, counted, strict=True):
         for axes, moments in zip(panels.axes, models, strict=True):
             rows = [rows_of(table, member.model) for member in moments]

@@ -37,6 +37,7 @@ from vitscope.measures.measure import (
     FigureKind,
     Measure,
     Merge,
+    Multiples,
     bootstrap,
     mean_over_images,
 )
@@ -61,7 +62,7 @@ FEATURE_VARIANCE = Measure(
             overview=True,
             options=ByDepth,
         ),
-        "variance_by_epoch": FigureKind(beside=("fourier",), by_epoch=True),
+        "variance_by_epoch": FigureKind(beside=("fourier",), by_epoch=True, options=Multiples),
     },
     merge=mean_over_images("variance"),
     seconds_per_gb=0.4,
@@ -98,9 +99,11 @@ SPATIAL_SHARE = Measure(
             options=ByDepth,
         ),
         "variance_and_share": FigureKind(
-            beside=("feature_variance",), published=BY_DEPTH | {"variance"}
+            beside=("feature_variance",),
+            published=BY_DEPTH | {"variance"},
+            options=Multiples,
         ),
-        "share_by_epoch": FigureKind(by_epoch=True),
+        "share_by_epoch": FigureKind(by_epoch=True, options=Multiples),
     },
     merge=Merge(bootstrap, at_cut_points=True),
     seconds_per_gb=0.8,

@@ -64,10 +64,9 @@ def plot_fourier(table: pd.DataFrame, members: Sequence[Member]) -> Figure:
     for panel in lower.of_models(members, ends, ["index"]):
         panel.draw_bands(panel.rows)
         _COMPONENT.draw(panel, Across())
-    share_scale(upper.axes)
     depth_bar(upper.axes)
-    upper.label("Frequency", AMPLITUDE)
-    return lower.finish("Normalized depth", COMPONENT)
+    upper.label("Frequency", AMPLITUDE, "shared")
+    return lower.finish("Normalized depth", COMPONENT, "own")
 
 
 def plot_fourier_curves(
@@ -95,7 +94,7 @@ def plot_fourier_curves(
         drawn.append(axes)
     depth_bar(drawn)
     for row in rows:
-        row.label("Frequency", AMPLITUDE)
+        row.label("Frequency", AMPLITUDE, "own")
     return rows[0].figure
 
 

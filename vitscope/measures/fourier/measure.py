@@ -47,6 +47,7 @@ from vitscope.measures.measure import (
     Given,
     Measure,
     Merge,
+    Multiples,
     bootstrap,
     own_settings,
     together,
@@ -108,9 +109,11 @@ FOURIER = Measure(
     part=FOURIER_PART,
     question="What blocks do to feature maps",
     figures={
-        "fourier": FigureKind(),
+        "fourier": FigureKind(options=Multiples),
         "fourier_curves": FigureKind(published=COMPONENT | {"index", "frequency"}, overview=True),
-        "fourier_depth": FigureKind(published=COMPONENT | BY_DEPTH, overview=True),
+        "fourier_depth": FigureKind(
+            published=COMPONENT | BY_DEPTH, overview=True, options=Multiples
+        ),
         "averaging": FigureKind(beside=("feature_variance", "reliability")),
     },
     settings=FourierSettings,

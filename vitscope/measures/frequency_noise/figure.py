@@ -15,14 +15,14 @@ from vitscope.drawing.charts import Across, Curve
 from vitscope.drawing.figure import Member
 from vitscope.drawing.legends import published_label
 from vitscope.drawing.looks import DOTTED, THREAD, ZERO, looks_of
-from vitscope.drawing.panels import make_panels
+from vitscope.drawing.panels import make_panels, page_width
 from vitscope.files.arrays import Array
 from vitscope.measures.frequency_noise.compute import half_plane, noises, ring, signs
 
 _LABEL = "Δ accuracy (pp)"
 
 # In inches. Longer labels, by the sum of their characters, give the legend the wider figure.
-_HEIGHT, _WIDE = 2.75, 5.5
+_HEIGHT = 2.75
 _MANY = 25
 # In points: the pictures above the panel and the space between them, and by how much a panel is
 # narrower than its figure.
@@ -118,7 +118,7 @@ def plot_frequency_noise(
     """
     panels = make_panels(1)
     many = sum(len(member.label) for member in members) >= _MANY
-    panels.resize(_WIDE if many else None, _HEIGHT)
+    panels.resize(page_width() if many else None, _HEIGHT)
     (axes,) = panels.axes
     back = axes_of_published(axes, _LABEL, *published.values())
     back.axhline(0, **ZERO, zorder=0)

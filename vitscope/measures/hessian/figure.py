@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from math import ceil, floor, log10
+from textwrap import fill
 
 import numpy as np
 import pandas as pd
@@ -32,7 +33,7 @@ from vitscope.drawing.looks import (
     look_of,
     looks_of,
 )
-from vitscope.drawing.panels import Panel, make_row_panels, stack_panels
+from vitscope.drawing.panels import Panel, make_row_panels, page_width, stack_panels
 from vitscope.files.arrays import Array
 from vitscope.measures.per_image import spread
 
@@ -47,7 +48,9 @@ _SIGNS = {"negative": -1, "positive": 1}
 _WIDTHS = (1.0, 1.35)
 # In inches, as in other figures of two panels: the width; the heights of a moment's title and
 # labels, of each model in it, and of the legend.
-_WIDTH, _PART_HEIGHT, _MODEL_HEIGHT, _LEGEND_HEIGHT = 5.5, 0.5, 0.68, 0.2
+_PART_HEIGHT, _MODEL_HEIGHT, _LEGEND_HEIGHT = 0.5, 0.68, 0.2
+# Letters of a label in an inch of the page, with two panels side by side.
+_LETTERS = 7
 # Magnitudes between these are written out, not as powers of ten.
 _PLAIN = (0.01, 10_000)
 
@@ -201,7 +204,7 @@ def plot_hessian(
     ranges = {panel: _range(shown, published, panel) for panel in _SIGNS}
     height = _PART_HEIGHT + _MODEL_HEIGHT * len(members)
     below = _LEGEND_HEIGHT * bool(published)
-    figure = Figure(figsize=(_WIDTH, height * len(snapshots) + below))
+    figure = Figure(figsize=(page_width(), height * len(snapshots) + below))
     parts = figure.subfigures(len(snapshots), 1, squeeze=False)[:, 0]
     drawn = []
     for part, snapshot in zip(parts, snapshots, strict=True):
@@ -215,7 +218,8 @@ def plot_hessian(
             _draw_model(pair, member, rows, published.get(member.model), ranges)
         drawn += grid.ravel().tolist()
     for axes, panel in zip(drawn[-2:], ranges, strict=True):
-        axes.set_xlabel(f"Hessian max eigenvalue ({panel})")
+        label = f"Hessian max eigenvalue ({panel})"
+        axes.set_xlabel(fill(label, int(_LETTERS * page_width())))
     highest = max(axes.dataLim.y1 for axes in drawn)
     for axes in drawn:
         axes.set_ylim(0, 1.05 * highest)
@@ -285,9 +289,10 @@ def plot_hessian_density(table: pd.DataFrame, members: Sequence[Member]) -> Figu
             own = rows_of(table, member.model, snapshot=snapshot)
             _draw_whole_density(axes, own, look_of(member).color)
             low, high = (minus(f"{own['node'].agg(end):.4g}") for end in ("min", "max"))
-            axes.set_title(f"{member.label}, {moment(snapshot)}\nfrom {low} to {high}")
+            title = panels.in_lines(f"{member.label}, {moment(snapshot)}")
+            axes.set_title(f"{title}\nfrom {low} to {high}")
         last = panels is rows[-1]
-        panels.label("Eigenvalue of the Hessian" if last else "", "Share of eigenvalues")
+        panels.label("Eigenvalue of the Hessian" if last else "", "Share of eigenvalues", "own")
     lines = len(snapshots) * ceil(len(members) / rows[0].columns)
     rows[0].resize(height=1.85 * lines + 0.2)
     return rows[0].figure
@@ -365,9 +370,9 @@ def plot_curvature(table: pd.DataFrame, blocks: pd.DataFrame, members: Sequence[
                 _draw_blocks(panel, depth, {name: drawn[name] for name in names})
             below.axes.axhline(0, **ZERO, zorder=0.5)
             if len(snapshots) > 1:
-                above.axes.set_title(f"{member.label}, {moment(snapshot)}")
-        upper.label("", _LARGEST)
-        lower.label("", _MEAN)
+                above.axes.set_title(upper.in_lines(f"{member.label}, {moment(snapshot)}"))
+        upper.label("", _LARGEST, "own")
+        lower.label("", _MEAN, "own")
     return panels[-1].finish("Normalized depth", _MEAN)
 
 

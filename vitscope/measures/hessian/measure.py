@@ -73,7 +73,16 @@ from typing import Any
 
 from vitscope.errors import VitscopeError
 from vitscope.files.tables import Columns, Table
-from vitscope.measures.measure import Case, FigureKind, Given, Measure, Work, only, together
+from vitscope.measures.measure import (
+    Case,
+    FigureKind,
+    Given,
+    Measure,
+    Multiples,
+    Work,
+    only,
+    together,
+)
 from vitscope.settings.section import setting
 
 OF_BATCH: Columns = {
@@ -257,7 +266,7 @@ CURVATURE = Measure(
     reads=("blocks",),
     question="How networks train",
     figures={
-        "curvature": FigureKind(beside=("blocks",), snapshots=True),
+        "curvature": FigureKind(beside=("blocks",), snapshots=True, options=Multiples),
         "curvature_by_layer": FigureKind(snapshots=True),
     },
     settings=CurvatureSettings,

@@ -25,7 +25,14 @@ from vitscope.drawing.axes import color_bar
 from vitscope.drawing.figure import Member
 from vitscope.drawing.legends import percent
 from vitscope.drawing.looks import CENTRE, DOTTED, LOSS_COLORS, THREAD, UNDEFINED, looks_of
-from vitscope.drawing.panels import Panels, make_panels, make_square_panels
+from vitscope.drawing.panels import (
+    LEAST_SQUARE,
+    Panels,
+    columns_of,
+    make_panels,
+    make_square_panels,
+    page_width,
+)
 from vitscope.errors import VitscopeError
 from vitscope.files.arrays import Array
 
@@ -122,7 +129,7 @@ _BOX = (4 / 0.8, 4 / 0.8, 3 / 22 * 42)
 _ZOOM = 1.25
 
 # In inches. The drawing fills its space, since no axes need any.
-_WIDTH, _WIDEST, _SHAPE, _TITLE = 2.4, 7.0, 2.1 / 2.4, 0.3
+_WIDTH, _SHAPE, _TITLE = 2.4, 2.1 / 2.4, 0.3
 _BAR_SPACE, _BAR_WIDTH, _BAR_HEIGHT = 0.75, 0.09, 1.3
 # The lower corners of the box are empty, so surfaces sink by this much.
 _SINK = 0.12
@@ -130,9 +137,9 @@ _SINK = 0.12
 
 def _panels(count: int, note: bool) -> Panels:
     """Return a figure with space for each surface, for the bar, and for a note on top."""
-    columns = 2 if count == 4 else min(count, 3)
+    columns = columns_of(count, LEAST_SQUARE)
     rows = ceil(count / columns)
-    wide = min(_WIDTH, (_WIDEST - _BAR_SPACE) / columns)
+    wide = min(_WIDTH, (page_width() - _BAR_SPACE) / columns)
     high = _SHAPE * wide
     width = columns * wide + _BAR_SPACE
     height = rows * (_TITLE + high) + note * _TITLE
@@ -285,6 +292,7 @@ def plot_landscape_slices(table: pd.DataFrame, members: Sequence[Member]) -> Fig
             axes.plot(changes.index, changes["nll"], **look.hollow, **DOTTED, zorder=2.5)
             axes.plot(changes.index, changes["loss"], **look.curve, zorder=3)
         axes.set_title(f"{name} direction")
+        axes.xaxis.set_major_locator(MaxNLocator(4, steps=[1, 2, 5, 10]))
     _show_up_to(panels, read_landscapes(table, members).cut)
     panels.legend.add_models(members)
     for look in looks:

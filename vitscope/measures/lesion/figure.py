@@ -71,6 +71,7 @@ def plot_lesion(
     """
     panels = make_panels(len(members))
     models = panels.of_models(members, table, published=published)
+    drawn = set[Axes]()
     for panel, member in zip(models, members, strict=True):
         points = rows_of(blocks, member.model, ["index"])
         back = panel.behind(_LABEL)
@@ -79,5 +80,7 @@ def plot_lesion(
         if panel.theirs:
             _draw_published(panel, panel.theirs, back)
         _draw_measured(panel, _middles(panel.rows, points))
-        share_zero({panel.axes, back}, lambda above: above + _ROOM)
-    return panels.finish("Normalized depth", _LABEL)
+        drawn |= {panel.axes, back}
+    # All zeros at one height, so that panels of one scale keep theirs beside published points.
+    share_zero(drawn, lambda above: above + _ROOM)
+    return panels.finish("Normalized depth", _LABEL, "shared")

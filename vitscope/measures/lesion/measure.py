@@ -15,6 +15,7 @@ from vitscope.measures.measure import (
     Case,
     FigureKind,
     Measure,
+    Multiples,
     bootstrap,
     images_to_classify,
     named,
@@ -53,6 +54,7 @@ LESION = Measure(
             beside=("blocks",),
             published=frozenset({"index", "normalized_depth", "kind", "change"}),
             overview=True,
+            options=Multiples,
         )
     },
     settings=Settings,

@@ -10,12 +10,13 @@ from matplotlib.figure import Figure
 
 from vitscope.drawing.figure import Member, rows_of
 from vitscope.drawing.legends import percent
+from vitscope.drawing.panels import columns_of, width_of
 from vitscope.files.arrays import Array
 
 # Pixels of a picture: of a tile at least, and of the gap between two.
 _TILE, _GAP = 48, 6
-# Inches: the width of a panel, its largest, and what its title takes of the height.
-_WIDTHS, _TEXT_HEIGHT = {1: 3.4, 2: 6.0, 3: 7.0}, 0.42
+# Inches: what a line of the title of a panel takes of the height, and what is around all.
+_LINE, _AROUND = 0.13, 0.16
 # The space between two panels, as a share of their width.
 _SPACE = 0.05
 
@@ -55,16 +56,17 @@ def draw_tiles(
     filters = [rows_of(shown, member.model, ["number"]) for member in members]
     titles = [title(*each) for each in zip(members, filters, strict=True)]
     count = len(members)
-    across = 2 if count == 4 else min(count, 3)
+    across = columns_of(count)
     down = ceil(count / across)
-    width = _WIDTHS[across]
+    width = width_of(count)
     tiles = [pictures(rows) for rows in filters]
     pages = [tiled(each, _columns(len(each))) for each in tiles]
     highest = [
         max(page.shape[0] / page.shape[1] for page in pages[first : first + across])
         for first in range(0, count, across)
     ]
-    height = sum(width / across * each + _TEXT_HEIGHT for each in highest)
+    lines = 1 + max(text.count("\n") for text in titles)
+    height = sum(width / across * each + _LINE * lines + _AROUND for each in highest)
     figure = Figure(figsize=(width, height))
     figure.set_layout_engine("constrained", wspace=_SPACE)
     grid = figure.subplots(down, across, squeeze=False, height_ratios=highest)
@@ -107,7 +109,7 @@ def _title_of_components(member: Member, rows: pd.DataFrame) -> str:
     if shown == count:
         return f"{member.label}\nall {count} components"
     share = percent(rows["share"].sum(), ".1f")
-    return f"{member.label}\nfirst {shown} of {count}: {share} of the variance"
+    return f"{member.label}\nfirst {shown} of {count}:\n{share} of the variance"
 
 
 def plot_patch_components(table: pd.DataFrame, members: Sequence[Member]) -> Figure:

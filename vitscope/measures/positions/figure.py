@@ -13,7 +13,13 @@ from matplotlib.ticker import MaxNLocator
 from vitscope.drawing.axes import color_bar
 from vitscope.drawing.figure import Member, rows_of
 from vitscope.drawing.looks import POSITION_COLORS, SIGNED_COLORS
-from vitscope.drawing.panels import make_square_panels
+from vitscope.drawing.panels import (
+    LEAST_SQUARE,
+    columns_of,
+    make_square_panels,
+    page_width,
+    width_of,
+)
 from vitscope.files.arrays import Array
 
 # Tiles along a side at most; of more positions, some are left out evenly.
@@ -63,7 +69,7 @@ def plot_position_similarity(table: pd.DataFrame, members: Sequence[Member]) -> 
 
 def plot_position_products(table: pd.DataFrame, members: Sequence[Member]) -> Figure:
     """Draw a panel per model: all positions across and down, row by row; each has its own scale."""
-    across = 2 if len(members) == 4 else min(len(members), 3)
+    across = columns_of(len(members), LEAST_SQUARE)
     panels = make_square_panels(len(members), across * _BAR_AND_LABELS, _TITLE_HEIGHT)
     for panel in panels.of_models(members, table, ["row", "column"]):
         products = np.stack([np.asarray(each, np.float64) for each in panel.rows["products"]])
@@ -77,10 +83,10 @@ def plot_position_products(table: pd.DataFrame, members: Sequence[Member]) -> Fi
     return panels.finish("Position, row by row", "Position, row by row")
 
 
-# Inches: the side of a tile at most, the width of all, the least height of a panel, what bars and
-# labels take of the width, and a title and its labels of the height; the width of a bar, and the
-# height of the label below all.
-_TILE, _WIDTH, _LEAST, _BAR_WIDTH, _TEXT_HEIGHT = 0.5, 7.0, 0.9, 1.3, 0.5
+# Inches: the side of a tile at most, the least height of a panel, what bars and labels take of the
+# width, and a title and its labels of the height; the width of a bar, and the height of the label
+# below all.
+_TILE, _LEAST, _BAR_WIDTH, _TEXT_HEIGHT = 0.5, 0.9, 1.3, 0.5
 _BAR, _LABEL_HEIGHT = 0.1, 0.15
 
 
@@ -110,9 +116,9 @@ def plot_position_bias(table: pd.DataFrame, members: Sequence[Member]) -> Figure
     """Draw a panel per model, one below the other: layers across, heads down, on one scale each."""
     rows = [rows_of(table, member.model, ["layer", "head"]) for member in members]
     layers = [int(each["layer"].max()) + 1 for each in rows]
-    tile = min(_TILE, (_WIDTH - _BAR_WIDTH) / max(layers))
+    tile = min(_TILE, (page_width() - _BAR_WIDTH) / max(layers))
     heights = [max(_LEAST, tile * (_heads(each).max() + 1)) + _TEXT_HEIGHT for each in rows]
-    width = max(3.25, tile * max(layers) + _BAR_WIDTH)
+    width = max(width_of(1), tile * max(layers) + _BAR_WIDTH)
     figure = Figure(figsize=(width, sum(heights) + _LABEL_HEIGHT))
     grid = figure.subplots(len(members), 1, squeeze=False, height_ratios=heights)[:, 0]
     for axes, each, member, height in zip(grid, rows, members, heights, strict=True):

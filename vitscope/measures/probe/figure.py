@@ -59,6 +59,7 @@ plot_probe_tokens = Chart(
             for target, label in _TARGETS.items()
         ),
         scale=_from_lowest_to_1,
+        scales="shared",
     ),
     bands_of={"target": PIXELS},
 )

@@ -1,6 +1,7 @@
 """Effective receptive fields: a row of maps for each model, one for each cut point."""
 
 from collections.abc import Sequence
+from math import ceil
 
 import numpy as np
 import pandas as pd
@@ -14,14 +15,15 @@ from vitscope.drawing.axes import color_bar
 from vitscope.drawing.figure import Member, rows_of
 from vitscope.drawing.legends import Legend, percent
 from vitscope.drawing.looks import INNER_SQUARE, MAP_COLORS, OUTER_SQUARE, SHADOW
+from vitscope.drawing.panels import page_width
 
 _LABEL = "log₁₀(1 + G), over its largest"
 # The squares that are drawn, by their share of all contributions.
 _HALF = 50
 _SQUARES = {_HALF: INNER_SQUARE, 99: OUTER_SQUARE}
 # Inches: what the colour bar and the names of models take of the width, what the titles of a map
-# take of the height, and the largest side of a map.
-_AROUND, _TEXT_HEIGHT, _LEGEND_HEIGHT, _LARGEST = 1.35, 0.32, 0.25, 1.6
+# take of the height, and the largest and the least side of a map.
+_AROUND, _TEXT_HEIGHT, _LEGEND_HEIGHT, _LARGEST, _LEAST = 1.35, 0.32, 0.25, 1.6, 0.64
 
 
 def _draw(axes: Axes, row: pd.Series) -> None:
@@ -45,15 +47,21 @@ def _draw(axes: Axes, row: pd.Series) -> None:
 
 
 def plot_receptive_field(table: pd.DataFrame, members: Sequence[Member]) -> Figure:
-    """Draw a row of maps per model, in the order of depth, each scaled to its largest value."""
+    """Draw the maps of each model, in the order of depth, each scaled to its largest value.
+
+    They stand in one row, or in as many as the page needs for them.
+    """
     points = [rows_of(table, member.model, ["index"]) for member in members]
-    columns = max(map(len, points))
-    width = min(7, columns * _LARGEST + _AROUND)
+    most = max(map(len, points))
+    lines = ceil(_LEAST * most / (page_width() - _AROUND))
+    columns = ceil(most / lines)
+    width = min(page_width(), columns * _LARGEST + _AROUND)
     side = (width - _AROUND) / columns
-    height = len(members) * (side + _TEXT_HEIGHT) + _LEGEND_HEIGHT
+    height = len(members) * lines * (side + _TEXT_HEIGHT) + _LEGEND_HEIGHT
     figure = Figure(figsize=(width, height), layout="compressed")
-    grid = figure.subplots(len(members), columns, squeeze=False)
-    for axes_of, rows, member in zip(grid, points, members, strict=True):
+    grid = figure.subplots(len(members) * lines, columns, squeeze=False)
+    parts = grid.reshape(len(members), -1)
+    for axes_of, rows, member in zip(parts, points, members, strict=True):
         for axes, row in zip(axes_of, rows.to_dict("records"), strict=False):
             _draw(axes, pd.Series(row))
         for unused in axes_of[len(rows) :]:
@@ -62,8 +70,8 @@ def plot_receptive_field(table: pd.DataFrame, members: Sequence[Member]) -> Figu
     drawn = [axes for axes in grid.ravel() if axes in figure.axes]
     colors = ScalarMappable(Normalize(0, 1), MAP_COLORS)
     # As high as three rows at most.
-    high = min(3, len(members))
-    shape = {"shrink": high / len(members), "aspect": 10 * high, "pad": 0.02}
+    high = min(3, len(grid))
+    shape = {"shrink": high / len(grid), "aspect": 10 * high, "pad": 0.02}
     color_bar(drawn, colors, _LABEL, **shape)
     legend = Legend()
     for share, look in _SQUARES.items():

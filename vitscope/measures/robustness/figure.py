@@ -24,12 +24,12 @@ from vitscope.drawing.looks import (
     Look,
     looks_of,
 )
-from vitscope.drawing.panels import Panels, make_panels
+from vitscope.drawing.panels import Panels, columns_of, make_panels, page_width
 
 # What is drawn by severity: the column, its label and its scale.
 SCORES = (("accuracy", "Accuracy (%)", 100), ("nll", "NLL", 1), ("ece", "ECE (%)", 100))
 # Inches.
-_WIDTH, _ROW_HEIGHT, _REST_HEIGHT, _LEAST_HEIGHT = 7.0, 0.165, 0.75, 3.0
+_ROW_HEIGHT, _REST_HEIGHT, _LEAST_HEIGHT, _LEAST_WIDTH = 0.165, 0.75, 3.0, 2.5
 
 
 def _draw_scores(axes: Sequence[Axes], rows: pd.DataFrame, look: Look) -> None:
@@ -88,16 +88,22 @@ def _mark_groups(axes: Axes, shown: Sequence[str]) -> None:
 
 
 def _panels(rows: int) -> Panels:
-    """Return a panel for each score, one above the other, and beside them one for errors."""
-    height = max(_LEAST_HEIGHT, rows * _ROW_HEIGHT + _REST_HEIGHT)
-    figure = Figure(figsize=(_WIDTH, height))
-    grid = figure.add_gridspec(len(SCORES), 2, width_ratios=(1, 1.5))
+    """Return a panel for each score, one above the other, and one for errors beside or below."""
+    columns = columns_of(2, _LEAST_WIDTH)
+    high = max(_LEAST_HEIGHT, rows * _ROW_HEIGHT + _REST_HEIGHT)
+    if columns > 1:
+        figure = Figure(figsize=(page_width(), high))
+        parts = figure.add_gridspec(1, 2, width_ratios=(1, 1.5))
+    else:
+        figure = Figure(figsize=(page_width(), _LEAST_HEIGHT + high))
+        parts = figure.add_gridspec(2, 1, height_ratios=(_LEAST_HEIGHT, high))
+    grid = parts[0].subgridspec(len(SCORES), 1)
     left = [figure.add_subplot(grid[row, 0]) for row in range(len(SCORES))]
     for axes in left[1:]:
         axes.sharex(left[0])
     for axes in left[:-1]:
         axes.tick_params(labelbottom=False)
-    return Panels(figure, [*left, figure.add_subplot(grid[:, 1])], 2)
+    return Panels(figure, [*left, figure.add_subplot(parts[1])], columns)
 
 
 def plot_robustness(

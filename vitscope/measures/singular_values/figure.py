@@ -9,7 +9,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
-from vitscope.drawing.axes import begin_at_zero, depth_bar, share_scale
+from vitscope.drawing.axes import begin_at_zero, depth_bar
 from vitscope.drawing.charts import Chart, Curve, Rows
 from vitscope.drawing.figure import Member
 from vitscope.drawing.looks import DOTTED, GRAY, THIN, curve_of_depth
@@ -32,16 +32,15 @@ def _draw_spectra(axes: Axes, points: pd.DataFrame) -> None:
 def plot_singular_values(table: pd.DataFrame, members: Sequence[Member]) -> Figure:
     """Draw two panels per model: the spectra of its tokens, and below of its images.
 
-    All panels side by side have one scale. Curves end where singular values are round-off.
+    Curves end where singular values are round-off.
     """
     upper, lower = stack_panels(len(members), 2)
     for panels, of in ((upper, TOKENS), (lower, IMAGES)):
         for panel in panels.of_models(members, table[table["of"] == of]):
             _draw_spectra(panel.axes, panel.rows)
-        share_scale(panels.axes)
     depth_bar([*upper.axes, *lower.axes])
-    upper.label("", _LABELS[TOKENS])
-    return lower.finish("Singular value i", _LABELS[IMAGES])
+    upper.label("", _LABELS[TOKENS], "shared")
+    return lower.finish("Singular value i", _LABELS[IMAGES], "shared")
 
 
 plot_effective_rank = Chart(

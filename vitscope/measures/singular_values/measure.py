@@ -27,7 +27,7 @@ from dataclasses import dataclass
 
 from vitscope.files.tables import Table
 from vitscope.measures.columns import AT_CUT_POINT, OF_IMAGE, interval_columns, resampled_column
-from vitscope.measures.measure import FigureKind, Measure, Merge, bootstrap, own_settings
+from vitscope.measures.measure import FigureKind, Measure, Merge, Multiples, bootstrap, own_settings
 from vitscope.settings.section import setting
 
 TOKENS, IMAGES = "tokens", "images"
@@ -81,7 +81,7 @@ SINGULAR_VALUES = Measure(
     table=TABLE,
     part=PART,
     question="What becomes of tokens",
-    figures={"singular_values": FigureKind(), "effective_rank": FigureKind()},
+    figures={kind: FigureKind(options=Multiples) for kind in ("singular_values", "effective_rank")},
     settings=Settings,
     arguments=own_settings,
     merge=Merge(bootstrap, at_cut_points=True),

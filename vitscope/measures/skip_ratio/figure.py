@@ -9,12 +9,10 @@ from vitscope.drawing.looks import HOLLOW_OF_ALL, OF_ALL, ZERO
 _DASHED = {"linestyle": "--"}
 
 
-def _share_log_scale(*panels: Axes) -> None:
-    low = min(axes.dataLim.y0 for axes in panels)
-    high = max(axes.dataLim.y1 for axes in panels)
+def _log_scale(*panels: Axes) -> None:
     for axes in panels:
         axes.set_yscale("log")
-        axes.set_ylim(low / 1.2, 1.2 * high)
+        axes.set_ylim(axes.dataLim.y0 / 1.2, 1.2 * axes.dataLim.y1)
         axes.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
         axes.yaxis.set_major_formatter("{x:g}")
         axes.minorticks_off()
@@ -32,7 +30,8 @@ plot_skip_ratio = Chart(
             in_legend=HOLLOW_OF_ALL | _DASHED,
         ),
         Level(1, ZERO | {"zorder": 0.5}),
-        scale=_share_log_scale,
+        scale=_log_scale,
+        scales="shared",
     ),
     bands_from=1,
 )

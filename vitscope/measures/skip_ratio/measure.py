@@ -16,6 +16,7 @@ from vitscope.measures.columns import interval_columns, resampled_column
 from vitscope.measures.measure import (
     FigureKind,
     Measure,
+    Multiples,
     bootstrap,
     images_to_show,
     named,
@@ -50,7 +51,7 @@ SKIP_RATIO = Measure(
     needs="model",
     table=TABLE,
     question="How networks are built",
-    figures={"skip_ratio": FigureKind(beside=("blocks",))},
+    figures={"skip_ratio": FigureKind(beside=("blocks",), options=Multiples)},
     settings=Settings,
     arguments=named(chosen=images_to_show, bootstrap=bootstrap),
     takes=passes_of(),

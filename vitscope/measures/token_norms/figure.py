@@ -14,7 +14,7 @@ from vitscope.drawing.charts import Chart, Curve, Rows, Shade
 from vitscope.drawing.figure import Member
 from vitscope.drawing.legends import percent
 from vitscope.drawing.looks import MAP_COLORS, OF_ALL, QUARTILES_ALPHA, RANGE_ALPHA
-from vitscope.drawing.panels import make_square_panels
+from vitscope.drawing.panels import columns_of, make_square_panels
 
 
 def _scale_of_outliers(*panels: Axes) -> None:
@@ -34,16 +34,21 @@ def plot_token_norms(table: pd.DataFrame, members: Sequence[Member]) -> Figure:
             Shade("quartile", "third_quartile", "quartiles", QUARTILES_ALPHA),
             Shade("lowest", "highest", "lowest to highest", RANGE_ALPHA, zorder=0.9),
             scale=begin_at_zero,
+            scales="shared",
         ),
         Rows(
-            f"Tokens of norm > {threshold:g} × median", Curve("outliers"), scale=_scale_of_outliers
+            f"Tokens of norm > {threshold:g} × median",
+            Curve("outliers"),
+            scale=_scale_of_outliers,
+            scales="shared",
         ),
     )
     return chart(table, members=members)
 
 
-# Inches: what the colour bar of a panel takes of the width, and what titles take of the height.
-_BAR_WIDTH, _TEXT_HEIGHT = 0.6, 0.35
+# Inches: what the colour bar of a panel takes of the width, what titles take of the height, and the
+# least width of a panel with both.
+_BAR_WIDTH, _TEXT_HEIGHT, _LEAST = 0.6, 0.35, 2.25
 _THERE = "Images with an outlier there"
 
 
@@ -52,8 +57,8 @@ def plot_token_outliers(table: pd.DataFrame, members: Sequence[Member]) -> Figur
 
     Each has a scale of its own: outliers of one model may be a hundred times as many as another's.
     """
-    across = 2 if len(members) == 4 else min(len(members), 3)
-    panels = make_square_panels(len(members), across * _BAR_WIDTH, _TEXT_HEIGHT)
+    across = columns_of(len(members), _LEAST)
+    panels = make_square_panels(len(members), across * _BAR_WIDTH, _TEXT_HEIGHT, least=_LEAST)
     for panel, member in zip(panels.of_models(members, table), members, strict=True):
         row = panel.rows.iloc[int(panel.rows["outliers"].argmax())]
         panel.axes.set(xticks=[], yticks=[])

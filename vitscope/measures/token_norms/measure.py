@@ -17,7 +17,15 @@ from dataclasses import dataclass
 
 from vitscope.files.tables import Columns, Table
 from vitscope.measures.columns import AT_CUT_POINT, OF_IMAGE, interval_columns
-from vitscope.measures.measure import FigureKind, Measure, Merge, bootstrap, own_settings, together
+from vitscope.measures.measure import (
+    FigureKind,
+    Measure,
+    Merge,
+    Multiples,
+    bootstrap,
+    own_settings,
+    together,
+)
 from vitscope.settings.section import setting
 
 QUANTILES = {"lowest": 0.0, "quartile": 0.25, "median": 0.5, "third_quartile": 0.75, "highest": 1.0}
@@ -74,7 +82,7 @@ TOKEN_NORMS = Measure(
     table=TABLE,
     part=PART,
     question="What becomes of tokens",
-    figures={"token_norms": FigureKind(), "token_outliers": FigureKind()},
+    figures={"token_norms": FigureKind(options=Multiples), "token_outliers": FigureKind()},
     settings=Settings,
     arguments=own_settings,
     merge=Merge(together(own_settings, bootstrap), at_cut_points=True),

@@ -12,7 +12,7 @@ from matplotlib.figure import Figure
 from matplotlib.projections.polar import PolarAxes
 from matplotlib.ticker import MaxNLocator
 
-from vitscope.drawing.axes import begin_at_zero, in_percent, share_scale
+from vitscope.drawing.axes import begin_at_zero, in_percent
 from vitscope.drawing.figure import Member, rows_of
 from vitscope.drawing.legends import Legend
 from vitscope.drawing.looks import (
@@ -29,7 +29,7 @@ from vitscope.drawing.looks import (
     Look,
     looks_of,
 )
-from vitscope.drawing.panels import Panel, stack_panels
+from vitscope.drawing.panels import Panel, stack_panels, width_of
 
 # From top to bottom: the label, and columns of the table.
 _ROWS = {
@@ -60,9 +60,7 @@ def plot_training(table: pd.DataFrame, members: Sequence[Member]) -> Figure:
                 begin_at_zero(panel.axes)
             if label == "Accuracy":
                 in_percent(panel.axes)
-        if label == "Loss":
-            share_scale(panels.axes)
-        panels.label("", label)
+        panels.label("", label, "shared")
     legend = rows[-1].legend
     legend.add_line("training, on augmented images", {"color": GRAY, **PLAIN})
     legend.add_line("test", {"color": GRAY, **DASHED})
@@ -70,8 +68,7 @@ def plot_training(table: pd.DataFrame, members: Sequence[Member]) -> Figure:
     return rows[-1].finish("Epoch", "Learning rate")
 
 
-# Inches: one panel in a column, by how far the trajectories turn.
-_WIDTH = 3.25
+# Inches, by how far the trajectories turn.
 _FIGURE_HEIGHTS = {90: 3.4, 180: 2.3}
 _RADII = {90: (0.25, 0.5, 0.75, 1.0), 180: (0.5, 1.0)}
 # Markers darken and grow from the first moment to the last.
@@ -126,7 +123,7 @@ def _frame(axes: PolarAxes, table: pd.DataFrame) -> int:
 def plot_trajectory(table: pd.DataFrame, members: Sequence[Member]) -> Figure:
     """Draw the ways of all models from the first weights to the last in one panel."""
     shown = {member.model: rows_of(table, member.model, ["order"]) for member in members}
-    figure = Figure(figsize=(_WIDTH, _FIGURE_HEIGHTS[90]), layout="compressed")
+    figure = Figure(figsize=(width_of(1), _FIGURE_HEIGHTS[90]), layout="compressed")
     axes = cast(PolarAxes, figure.add_subplot(projection="polar"))
     legend = Legend()
     for member, look in zip(members, looks_of(members), strict=True):

@@ -21,7 +21,7 @@ otherwise at a snapshot with the name `warmup`.
 
 from vitscope.errors import VitscopeError, listed
 from vitscope.files.tables import Table
-from vitscope.measures.measure import Case, FigureKind, Given, Measure
+from vitscope.measures.measure import Case, FigureKind, Given, Measure, Multiples
 from vitscope.settings.snapshots import epoch_of
 from vitscope.training.history import HISTORY
 
@@ -59,7 +59,7 @@ LEARNING_CURVES = Measure(
     needs="weights",
     table=LEARNING_CURVES_TABLE,
     question="How networks train",
-    figures={"training": FigureKind()},
+    figures={"training": FigureKind(options=Multiples)},
     arguments=find_snapshots,
     refuse=refuse_without_history,
 )
