@@ -137,7 +137,7 @@ def rows_of(name: str, model: str) -> pd.DataFrame:
 
 
 @cache
-def draw(kind, count=6, compared=(), width=5.5):
+def draw(kind, count=6, compared=(), width=5.5, font_size=7):
     """A figure of the first members, some of them compared with published points.
 
     It is drawn and laid out once for all tests of it: these look at it and change nothing.
@@ -152,7 +152,7 @@ def draw(kind, count=6, compared=(), width=5.5):
         path = PUBLISHED_POINTS / file
         names = {MEMBERS[i].model: series for i in compared}
         published = read_published(path, kinds()[kind].published, names)
-    with style(STYLE, {"width": width}):
+    with style(STYLE, {"width": width, "font_size": font_size}):
         figure = draw_kind(kind, tables, members, published)
         enlarge_small(figure)
         figure.draw_without_rendering()
@@ -212,16 +212,17 @@ def test_a_model_that_was_not_measured_is_refused(kind):
         draw_kind(kind, tables, [Member("other", "Other", "vit", 0)], {})
 
 
-# The width of the page, and how many models stand on it.
-PAGES = [(5.5, 2), (3.25, 3), (6.875, 3), *((5.5, count) for count in (1, 3, 4, 6))]
+# How many models stand on the page, its width, and the points of its text.
+PAGES = [(2, 5.5, 7), (3, 3.25, 7), (3, 6.875, 7), (2, 5.5, 9), (2, 5.5, 5)]
+PAGES += [(count, 5.5, 7) for count in (1, 3, 4, 6)]
 
 
 @pytest.mark.parametrize("page", some_of(PAGES, *PAGES[:2]), ids=str)
 @pytest.mark.parametrize("kind", kinds())
 def test_a_figure_fits_a_page_and_nothing_of_it_overlaps_or_is_too_small(kind, page):
-    width, count = page
+    count, width, font_size = page
     for compared in [(), tuple(range(count))] if kind in PUBLISHED else [()]:
-        figure = draw(kind, count, compared, width)
+        figure = draw(kind, count, compared, width, font_size)
         assert figure.get_figwidth() <= width
         assert flaws(figure) == []
         assert len(boxes_of(figure)) >= count

@@ -17,7 +17,7 @@ from vitscope.drawing.legends import another_model
 from vitscope.drawing.looks import GRAY, INTERVAL_WIDTH, depth_colors
 
 # The space between panels with axes behind them, as a share of the figure's width.
-_SPACE_BEHIND = 0.04
+_SPACE_BEHIND = 0.05
 
 
 def ticks() -> MaxNLocator:

@@ -14,7 +14,7 @@ from matplotlib.patches import Patch
 
 from vitscope.claims.points import Published
 from vitscope.drawing.figure import Member
-from vitscope.drawing.looks import BAND_LABELS, BANDS, looks_of
+from vitscope.drawing.looks import BAND_LABELS, BANDS, looks_of, text_scale
 from vitscope.settings.snapshots import END
 
 INTERVAL = "95 % interval"
@@ -76,7 +76,7 @@ class Legend:
         Where these are many, the figure grows, not to take from its panels. In axes of another
         figure the legend stands among what is drawn.
         """
-        letters = int(_LETTERS * figure.figure.get_figwidth())
+        letters = int(_LETTERS * figure.figure.get_figwidth() / text_scale())
         entries = {fill(label, letters): handles for label, handles in self.entries().items()}
         handler = {tuple: HandlerTuple(ndivide=None, pad=0)}
         if not entries:

@@ -314,6 +314,15 @@ def looks_of(members: Sequence[Member]) -> list[Look]:
     return looks
 
 
+# Points of text, if a study says nothing.
+_USUAL = 7
+
+
+def text_scale() -> float:
+    """Return how large text is, over the usual size, for which lengths of lines are said."""
+    return float(matplotlib.rcParams["font.size"] / _USUAL)
+
+
 def depth_colors() -> Colormap:
     """Return the colours from the first cut point to the last."""
     return LinearSegmentedColormap.from_list("depth", _DEPTH_COLORS)

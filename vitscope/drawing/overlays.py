@@ -25,7 +25,7 @@ from PIL import Image
 
 from vitscope.drawing.axes import color_bar
 from vitscope.drawing.figure import literal
-from vitscope.drawing.looks import GRAY, MAP_COLORS, MOST_OPAQUE
+from vitscope.drawing.looks import GRAY, MAP_COLORS, MOST_OPAQUE, text_scale
 from vitscope.drawing.panels import find_given_axes, page_width
 from vitscope.errors import VitscopeError
 from vitscope.files.arrays import Array
@@ -74,7 +74,7 @@ class Groups:
             colors = ScalarMappable(scale, MAP_COLORS)
             inches = len(grid) * self.side
             high = inches >= _LABELLED
-            said = fill(label, int(inches / _LETTER)) if high else ""
+            said = fill(label, int(inches / _LETTER / text_scale())) if high else ""
             shape = {"aspect": 12 * len(grid), "pad": 0.01}
             bar = color_bar(axes, colors, said, **shape)
             bar.locator = MaxNLocator(nbins=4 if high else 2)
@@ -100,12 +100,13 @@ def groups_of_panels(
     """
     if find_given_axes(groups * rows * columns) is not None:
         raise VitscopeError("This figure is laid out as a whole: leave ax out.")
-    bar, below = (0, _STRIP) if one_scale else (_BAR, 0)
-    page = page_width()
-    beside = 2 if groups > 1 and page / 2 >= max(_LEAST_GROUP, _LEAST * columns + bar) else 1
+    page, text = page_width(), text_scale()
+    bar, below = (0, text * _STRIP) if one_scale else (text * _BAR, 0)
+    room = page / 2 >= max(text * _LEAST_GROUP, _LEAST * columns + bar)
+    beside = 2 if groups > 1 and room else 1
     side = min(page / beside - bar, _LARGEST * columns) / columns
     down = ceil(groups / beside)
-    high = rows * (side + lines * _LINE) + _TITLE
+    high = rows * (side + lines * text * _LINE) + text * _TITLE
     figure = Figure(figsize=(beside * (side * columns + bar), down * high + below))
     heights = [high] * down + [below] * one_scale
     grid = figure.add_gridspec(len(heights), beside, height_ratios=heights)
@@ -140,7 +141,8 @@ def name_picture(axes: Axes, row: pd.Series, side: float) -> None:
     `side` is the size of the panel in inches: what is longer is cut, or has two lines.
     """
     if pd.notna(row["class_name"]):
-        fit, name, share = int(side / _CHARACTER), row["class_name"], 100 * row["confidence"]
+        fit = int(side / _CHARACTER / text_scale())
+        name, share = row["class_name"], 100 * row["confidence"]
         short = name if len(name) <= fit else f"{name[: fit - 3].rstrip()}..."
         said = f"{share:.0f} %"
         between = ", " if len(f"{short}, {said}") < fit else "\n"

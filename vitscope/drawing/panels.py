@@ -25,6 +25,7 @@ from vitscope.drawing.looks import (
     Look,
     look_of,
     looks_of,
+    text_scale,
 )
 from vitscope.errors import VitscopeError
 from vitscope.files.arrays import Array
@@ -61,7 +62,7 @@ def width_of(count: int) -> float:
 
 def columns_of(count: int, least: float = _LEAST) -> int:
     """Return how many panels stand side by side: as many as the page has room for, in even rows."""
-    most = max(1, int(page_width() / least))
+    most = max(1, int(page_width() / least / text_scale()))
     return ceil(count / ceil(count / most))
 
 
@@ -197,7 +198,7 @@ class Panels:
         """Write above panels that each has its own scale, below their titles if these are long."""
         bars = [axes for axes in self.figure.axes if axes.get_label() == "<colorbar>"]
         room = (self.figure.get_figwidth() - _BAR * bool(bars)) / self.columns - _AROUND_TITLE
-        room -= _BEHIND * any(map(has_axis_behind, shown))
+        room = room / text_scale() - _BEHIND * any(map(has_axis_behind, shown))
         longest = max(len(axes.get_title().rpartition("\n")[2]) for axes in shown)
         for axes in shown:
             if longest > max(0, _LETTERS_OF_TITLE * room):
@@ -207,7 +208,7 @@ class Panels:
     def in_lines(self, text: str) -> str:
         """Break a title or a label into lines that are no longer than a panel is wide."""
         inches = self.figure.get_figwidth() / self.columns if self.whole else _ONE
-        return fill(text, int(_LETTERS * inches), break_long_words=False)
+        return fill(text, int(_LETTERS * inches / text_scale()), break_long_words=False)
 
     def add_note(self, note: str) -> None:
         """Write a note above all panels, if there is one."""
@@ -264,7 +265,7 @@ def make_panels(count: int, least: float = _LEAST) -> Panels:
         return Panels(axes.figure.figure, [axes], 1, whole=False)
     columns = columns_of(count, least)
     rows = ceil(count / columns)
-    figure = Figure(figsize=(width_of(count), rows * _ROW_HEIGHT + _LEGEND_HEIGHT))
+    figure = Figure(figsize=(width_of(count), rows * _ROW_HEIGHT * text_scale() + _LEGEND_HEIGHT))
     grid = figure.subplots(rows, columns, squeeze=False)
     return Panels(figure, _first(grid, count), columns)
 
@@ -278,7 +279,7 @@ def stack_panels(count: int, rows: int) -> list[Panels]:
         return [make_panels(1)]
     columns = columns_of(count)
     groups = ceil(count / columns)
-    height = groups * rows * _ROW_HEIGHT + _LEGEND_HEIGHT
+    height = groups * rows * _ROW_HEIGHT * text_scale() + _LEGEND_HEIGHT
     figure = Figure(figsize=(width_of(count), height))
     grid = figure.subplots(groups * rows, columns, squeeze=False).reshape(groups, rows, columns)
     legend = Legend()
@@ -293,7 +294,7 @@ def make_panels_with_strips(count: int) -> tuple[Panels, Panels]:
     diagrams = make_panels(count)
     figure, columns = diagrams.figure, diagrams.columns
     rows = ceil(count / columns)
-    figure.set_figheight(rows * _HEIGHT_WITH_STRIP + _LEGEND_HEIGHT)
+    figure.set_figheight(rows * _HEIGHT_WITH_STRIP * text_scale() + _LEGEND_HEIGHT)
     grid = figure.add_gridspec(2 * rows, columns, height_ratios=(3, 1) * rows)
     below = []
     for position, axes in enumerate(diagrams.axes):
@@ -312,7 +313,7 @@ def make_row_panels(
     In inches: the height of a row, and what is needed above the panels.
     """
     panels = make_panels(count)
-    height = _ROWS_AXES_HEIGHT + row_height * len(labels) + above
+    height = (_ROWS_AXES_HEIGHT + row_height * len(labels) + above) * text_scale()
     panels.figure.set_figheight(height * ceil(count / panels.columns))
     for position, axes in enumerate(panels.axes):
         axes.set_yticks(range(len(labels)), labels)
@@ -337,7 +338,7 @@ def make_square_panels(
     if not square.whole:
         return square
     side = (square.figure.get_figwidth() - bar_width) / square.columns
-    height = ceil(count / square.columns) * (side + text_height) + _LEGEND_HEIGHT
+    height = ceil(count / square.columns) * (side + text_height * text_scale()) + _LEGEND_HEIGHT
     square.figure.set_figheight(height + above)
     square.figure.set_layout_engine("compressed")
     return square

@@ -28,6 +28,11 @@ _SIZES = (
     *("font.size", "figure.labelsize", "legend.fontsize"),
     *("axes.titlesize", "axes.labelsize", "xtick.labelsize", "ytick.labelsize"),
 )
+# What keeps labels of ticks from touching in a corner.
+_TICKS = (
+    *("xtick.major.pad", "ytick.major.pad"),
+    *("xtick.major.size", "ytick.major.size"),
+)
 
 
 @contextmanager
@@ -47,6 +52,7 @@ def style(path: Path | str, own: Mapping[str, Any] | None = None) -> Iterator[No
         if "font_size" in own:
             times = own["font_size"] / rules["font.size"]
             rules.update({name: max(SMALLEST, times * rules[name]) for name in _SIZES})
+            rules.update({name: times * rules[name] for name in _TICKS})
         if "font" in own and (font := own["font"]) not in rules["font.sans-serif"]:
             check_font("style.font", font)
             rules["font.sans-serif"] = [font, *rules["font.sans-serif"]]

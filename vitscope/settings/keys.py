@@ -585,7 +585,7 @@ class Style:
         7.0,
         "Points of text, with which titles, labels and ticks grow; nothing is below 5.",
         minimum=5,
-        maximum=10,
+        maximum=9,
     )
     font: str = setting("DejaVu Sans", "A family of fonts of this machine.", minLength=1)
     palette: dict[str, str] = setting(

@@ -34,6 +34,7 @@ from vitscope.drawing.looks import (
     TICK,
     Look,
     look_of,
+    text_scale,
 )
 from vitscope.drawing.panels import (
     Panel,
@@ -129,7 +130,7 @@ def _draw_published_points(
 def _name_models(panels: Panels, members: Sequence[Member]) -> None:
     """Write the names of models below panels, in lines, or turned if one is too long."""
     inches = panels.figure.get_figwidth() / panels.columns
-    room = max(1, int(_CHARACTERS * inches / len(members)))
+    room = max(1, int(_CHARACTERS * inches / len(members) / text_scale()))
     words = [word for member in members for word in member.label.split()]
     longest = max(map(len, words), default=1)
     turned = longest > room
@@ -239,7 +240,7 @@ def plot_reliability(
     for panel, member in zip(diagrams.of_models(members, table, ()), members, strict=True):
         scores = rows_of(classification, member.model).iloc[0]
         _draw_diagram(panel)
-        panel.axes.set_title(member.label, pad=_TITLE_PAD)
+        panel.axes.set_title(member.label, pad=_TITLE_PAD * text_scale())
         _write_above(panel.axes, _in_words(scores))
     for panel in histograms.of_models(members, table, ()):
         _draw_histogram(panel)

@@ -32,6 +32,7 @@ from vitscope.drawing.looks import (
     ZERO,
     look_of,
     looks_of,
+    text_scale,
 )
 from vitscope.drawing.panels import Panel, make_row_panels, page_width, stack_panels
 from vitscope.files.arrays import Array
@@ -202,7 +203,7 @@ def plot_hessian(
     snapshots = list(dict.fromkeys(table["snapshot"]))
     shown = table[table["model"].isin([member.model for member in members])]
     ranges = {panel: _range(shown, published, panel) for panel in _SIGNS}
-    height = _PART_HEIGHT + _MODEL_HEIGHT * len(members)
+    height = (_PART_HEIGHT + _MODEL_HEIGHT * len(members)) * text_scale()
     below = _LEGEND_HEIGHT * bool(published)
     figure = Figure(figsize=(page_width(), height * len(snapshots) + below))
     parts = figure.subfigures(len(snapshots), 1, squeeze=False)[:, 0]
@@ -219,7 +220,7 @@ def plot_hessian(
         drawn += grid.ravel().tolist()
     for axes, panel in zip(drawn[-2:], ranges, strict=True):
         label = f"Hessian max eigenvalue ({panel})"
-        axes.set_xlabel(fill(label, int(_LETTERS * page_width())))
+        axes.set_xlabel(fill(label, int(_LETTERS * page_width() / text_scale())))
     highest = max(axes.dataLim.y1 for axes in drawn)
     for axes in drawn:
         axes.set_ylim(0, 1.05 * highest)

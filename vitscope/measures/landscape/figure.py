@@ -24,7 +24,15 @@ from mpl_toolkits.mplot3d.axes3d import Axes3D
 from vitscope.drawing.axes import color_bar
 from vitscope.drawing.figure import Member
 from vitscope.drawing.legends import percent
-from vitscope.drawing.looks import CENTRE, DOTTED, LOSS_COLORS, THREAD, UNDEFINED, looks_of
+from vitscope.drawing.looks import (
+    CENTRE,
+    DOTTED,
+    LOSS_COLORS,
+    THREAD,
+    UNDEFINED,
+    looks_of,
+    text_scale,
+)
 from vitscope.drawing.panels import (
     LEAST_SQUARE,
     Panels,
@@ -139,9 +147,9 @@ def _panels(count: int, note: bool) -> Panels:
     """Return a figure with space for each surface, for the bar, and for a note on top."""
     columns = columns_of(count, LEAST_SQUARE)
     rows = ceil(count / columns)
-    wide = min(_WIDTH, (page_width() - _BAR_SPACE) / columns)
+    wide = min(_WIDTH, (page_width() - _BAR_SPACE * text_scale()) / columns)
     high = _SHAPE * wide
-    width = columns * wide + _BAR_SPACE
+    width = columns * wide + _BAR_SPACE * text_scale()
     height = rows * (_TITLE + high) + note * _TITLE
     figure = Figure(figsize=(width, height))
     figure.set_layout_engine("none")
@@ -157,10 +165,9 @@ def _panels(count: int, note: bool) -> Panels:
 def _draw_bar(figure: Figure, colors: ScalarMappable, title: str) -> None:
     """Draw the scale of the loss beside the surfaces."""
     width, height = figure.get_size_inches()
-    left, bottom = width - _BAR_SPACE + 0.1, (height - _BAR_HEIGHT) / 2
-    axes = figure.add_axes(
-        (left / width, bottom / height, _BAR_WIDTH / width, _BAR_HEIGHT / height)
-    )
+    high = _BAR_HEIGHT * text_scale()
+    left, bottom = width - _BAR_SPACE * text_scale() + 0.1, (height - high) / 2
+    axes = figure.add_axes((left / width, bottom / height, _BAR_WIDTH / width, high / height))
     color_bar([axes], colors, LABEL, cax=axes, ticks=MaxNLocator(5))
     axes.set_title(title, fontsize=matplotlib.rcParams["ytick.labelsize"], loc="left")
 

@@ -14,7 +14,7 @@ from matplotlib.patches import Rectangle
 from vitscope.drawing.axes import color_bar
 from vitscope.drawing.figure import Member, rows_of
 from vitscope.drawing.legends import Legend, percent
-from vitscope.drawing.looks import INNER_SQUARE, MAP_COLORS, OUTER_SQUARE, SHADOW
+from vitscope.drawing.looks import INNER_SQUARE, MAP_COLORS, OUTER_SQUARE, SHADOW, text_scale
 from vitscope.drawing.panels import page_width
 
 _LABEL = "log₁₀(1 + G), over its largest"
@@ -42,7 +42,7 @@ def _draw(axes: Axes, row: pd.Series) -> None:
     where = "stem" if row["kind"] == "stem" else f"depth {row['depth']:.2f}"
     area = row["area_50"]
     axes.set_title(
-        where if pd.isna(area) else f"{where}\nhalf in {percent(area, '.1f')}", fontsize=6
+        where if pd.isna(area) else f"{where}\nhalf in {percent(area, '.1f')}", fontsize="small"
     )
 
 
@@ -53,11 +53,11 @@ def plot_receptive_field(table: pd.DataFrame, members: Sequence[Member]) -> Figu
     """
     points = [rows_of(table, member.model, ["index"]) for member in members]
     most = max(map(len, points))
-    lines = ceil(_LEAST * most / (page_width() - _AROUND))
+    lines = ceil(text_scale() * _LEAST * most / (page_width() - _AROUND))
     columns = ceil(most / lines)
     width = min(page_width(), columns * _LARGEST + _AROUND)
     side = (width - _AROUND) / columns
-    height = len(members) * lines * (side + _TEXT_HEIGHT) + _LEGEND_HEIGHT
+    height = len(members) * lines * (side + _TEXT_HEIGHT * text_scale()) + _LEGEND_HEIGHT
     figure = Figure(figsize=(width, height), layout="compressed")
     grid = figure.subplots(len(members) * lines, columns, squeeze=False)
     parts = grid.reshape(len(members), -1)
@@ -66,7 +66,7 @@ def plot_receptive_field(table: pd.DataFrame, members: Sequence[Member]) -> Figu
             _draw(axes, pd.Series(row))
         for unused in axes_of[len(rows) :]:
             unused.remove()
-        axes_of[0].set_ylabel(member.label, fontsize=8)
+        axes_of[0].set_ylabel(member.label, fontsize="large")
     drawn = [axes for axes in grid.ravel() if axes in figure.axes]
     colors = ScalarMappable(Normalize(0, 1), MAP_COLORS)
     # As high as three rows at most.

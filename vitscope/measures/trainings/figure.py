@@ -28,6 +28,7 @@ from vitscope.drawing.looks import (
     START,
     Look,
     looks_of,
+    text_scale,
 )
 from vitscope.drawing.panels import Panel, stack_panels, width_of
 
@@ -113,7 +114,8 @@ def _frame(axes: PolarAxes, table: pd.DataFrame) -> int:
     farthest = max(1.0, table["radius"].max())
     axes.set_rmax(farthest)
     axes.set_rgrids(_RADII[degrees])
-    axes.annotate("Distance to the last weights", (0, farthest / 2), (0, -17), **_LABEL)
+    below = -17 * text_scale()
+    axes.annotate("Distance to the last weights", (0, farthest / 2), (0, below), **_LABEL)
     axes.annotate("Angle", (np.pi / 4, farthest), (9, 9), rotation=-45, **_LABEL)
     axes.grid(**GRID)
     axes.spines["polar"].set(**GRID)
