@@ -242,8 +242,8 @@ def test_the_axes_of_a_figure_say_what_they_show(kind):
 @pytest.mark.parametrize(
     ("kind", "word"),
     [
-        ("variance_by_epoch", "Share of blocks\n(high frequencies)"),
-        ("share_by_epoch", "Share of blocks\n(share within images)"),
+        ("variance_by_epoch", "Blocks that do so:\nhigh frequencies"),
+        ("share_by_epoch", "Blocks that do so:\nshare within images"),
         ("shape_texture", "Share of images decided by"),
         ("effective_rank", "largest possible of tokens"),
         ("effective_rank", "means of images"),

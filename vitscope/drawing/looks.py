@@ -65,6 +65,7 @@ HATCHED: dict[str, Any] = {"facecolor": "none", "linewidth": HAIR, "hatch": "///
 # axis, at the foot of a panel, an interval in a legend, and a step of a build-up.
 HEAD: dict[str, Any] = {"marker": "o", "markersize": 2.2, "markeredgewidth": 0, "linestyle": ""}
 HEAD_ALPHA = 0.55
+NODE: dict[str, Any] = {"marker": "o", "markersize": 3.5, "markeredgewidth": 0.8}
 TICK: dict[str, Any] = {"marker": "|", "markersize": 5, "markeredgewidth": 0.8, "linestyle": ""}
 TICK["alpha"] = 0.55
 FOOT_MARK: dict[str, Any] = {**TICK, "markersize": 3, "markeredgewidth": HAIR, "alpha": 1}

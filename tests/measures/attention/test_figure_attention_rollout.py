@@ -67,7 +67,7 @@ def test_images_rollouts_and_both(table, laid_out):
 def test_what_an_image_is_taken_for_stands_above_it(table, laid_out):
     figure: Figure = laid_out("attention_rollout", {"attention_rollout": table}, (VIT, SWIN))
     (_, vit), (_, swin) = groups_of(figure)
-    named, heads = r"\$1 toucan, 98 %", ["rollout", "over the image"]
+    named, heads = r"\$1 toucan" "\n98 %", ["rollout", "over the image"]
     assert [axes.get_title() for axes in vit] == [named, *heads, named, "", ""]
     assert [axes.get_title() for axes in swin] == ["", *heads, "", "", ""]
     long = table.assign(class_name="Appenzeller mountain dog of the Alps", confidence=1.0)
@@ -146,9 +146,9 @@ def test_the_whole_picture_and_the_shares_of_the_subject(table, laid_out):
     (_, vit), (_, swin) = groups_of(figure)
     assert [axes.get_title() for axes in vit[:4]] == [
         "whole",
-        r"\$1 toucan, 98 %",
-        "rollout\n34 % on subject",
-        "over the image\n21 % of the area",
+        r"\$1 toucan" "\n98 %",
+        "rollout\n34 % on mask",
+        "over the image\n21 % of area",
     ]
     assert [axes.get_title() for axes in swin[1:4]] == ["", "rollout", "over the image"]
     assert [len(axes.images) for axes in vit] == [1, 1, 1, 2, 0, 1, 1, 2]

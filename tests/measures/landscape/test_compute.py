@@ -440,7 +440,10 @@ def test_other_pairs_of_directions_have_the_points_that_claims_are_about(small: 
             "key 'training'.",
         ),
         (
-            {"data": {"shapes32": mini()["data"]["shapes32"] | {"splits": {"test": {}}}}},
+            {
+                "data": mini()["data"]
+                | {"shapes32": mini()["data"]["shapes32"] | {"splits": {"test": {}}}}
+            },
             "analysis.augmented.split, for models.resnet on data.shapes32 in figures.plane: found "
             "'train', allowed: test.",
         ),

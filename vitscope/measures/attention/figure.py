@@ -264,7 +264,7 @@ def clipped(rollout: npt.ArrayLike, clip: float) -> Array:
 
 
 _OVER = ("over the image", "image × rollout")
-_SHARES = {"on_subject": "on subject", "subject": "of the area"}
+_SHARES = {"on_subject": "on mask", "subject": "of area"}
 
 
 def _draw_whole(axes: Axes, pixels: npt.NDArray[np.uint8], size: tuple[int, int]) -> None:

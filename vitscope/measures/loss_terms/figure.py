@@ -10,14 +10,15 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from vitscope.drawing.figure import Member, rows_of
-from vitscope.drawing.looks import DASHED, GRAY, PLAIN, ZERO, look_of
+from vitscope.drawing.looks import DASHED, GRAY, NODE, PLAIN, ZERO, look_of
 from vitscope.drawing.panels import stack_panels
 
 _TITLES = {False: "on augmented images", True: "on clean images"}
+# Inches of a panel that has room for several powers of ten on either side of zero.
+_WIDE = 2.0
 _LINES: dict[bool, dict[str, Any]] = {True: PLAIN, False: DASHED}
-_NODE: dict[str, Any] = {"marker": "o", "markersize": 3.5, "markeredgewidth": 0.8}
 # Those without L2 are open and in front, so that both show where the term changes nothing.
-_NODES = {True: {**_NODE, "zorder": 2}, False: {**_NODE, "mfc": "none", "zorder": 3}}
+_NODES = {True: {**NODE, "zorder": 2}, False: {**NODE, "mfc": "none", "zorder": 3}}
 
 
 def _change(rows: pd.DataFrame) -> pd.Series:
@@ -27,9 +28,9 @@ def _change(rows: pd.DataFrame) -> pd.Series:
     return change
 
 
-def _scale_eigenvalues(axes: Axes, linear: float, largest: float) -> None:
-    """Scale an axis by magnitude but near zero, and label every other power of ten beyond."""
-    powers = 10.0 ** np.arange(ceil(log10(linear)) + 1, log10(largest), 2)
+def _scale_eigenvalues(axes: Axes, linear: float, largest: float, wide: bool) -> None:
+    """Scale an axis by magnitude but near zero; label every other power of ten, or the last."""
+    powers = 10.0 ** np.arange(ceil(log10(linear)) + 1, log10(largest), 2)[0 if wide else -1 :]
     axes.set(yscale="log")
     axes.set_xscale("symlog", linthresh=linear)
     axes.set(xticks=[*-powers[::-1], 0, *powers], xlim=(-2 * largest, 2 * largest))
@@ -57,6 +58,7 @@ def plot_loss_terms(table: pd.DataFrame, members: Sequence[Member]) -> Figure:
     largest = table.loc[table["of"] == "spectrum", "x"].abs().max()
     for axes in lower.axes:
         # What the term adds is as wide as half of the part that is linear.
-        _scale_eigenvalues(axes, table["weight_decay"].max(), largest)
+        wide = lower.figure.get_figwidth() / lower.columns > _WIDE
+        _scale_eigenvalues(axes, table["weight_decay"].max(), largest, wide)
     upper.label("Random direction", "Change of the loss")
     return lower.finish("Eigenvalue of the Hessian", "Share of eigenvalues")
