@@ -67,7 +67,7 @@ def test_images_rollouts_and_both(table, laid_out):
 def test_what_an_image_is_taken_for_stands_above_it(table, laid_out):
     figure: Figure = laid_out("attention_rollout", {"attention_rollout": table}, (VIT, SWIN))
     (_, vit), (_, swin) = groups_of(figure)
-    named, heads = r"\$1 toucan" "\n98 %", ["rollout", "over the image"]
+    named, heads = r"\$1 toucan, 98 %", ["rollout", "over the image"]
     assert [axes.get_title() for axes in vit] == [named, *heads, named, "", ""]
     assert [axes.get_title() for axes in swin] == ["", *heads, "", "", ""]
     long = table.assign(class_name="Appenzeller mountain dog of the Alps", confidence=1.0)
