@@ -69,7 +69,7 @@ def test_every_filter_is_shown_in_its_place(table, drawn_from):
 def test_components_say_how_much_they_have(table, drawn_from):
     figure = drawn_from("patch_components", {"patch_filters": table}, MEMBERS[:2])
     assert [axes.get_title() for axes in figure.axes] == [
-        "VIT\nfirst 28 of 191: 84.0 % of the variance",
+        "VIT\nfirst 28 of 191:\n84.0 % of the variance",
         "RESNET\nall 7 components",
     ]
 
