@@ -122,7 +122,8 @@ EDITED_SETTINGS = {
     WORDS: ("other words", None, CLAIMED),
     ("title",): ("another title", None, CLAIMED),
     ("models", "vit", "label"): ("Another", DRAWN, CLAIMED),
-    STYLE: ({"width": 3.25, "font_size": 8, "palette": {"vit": "#123456"}}, DRAWN, {}),
+    # The record of the run says it; nothing is measured, and no claim counted.
+    STYLE: ({"width": 3.25, "font_size": 8, "palette": {"vit": "#123456"}}, DRAWN, RECORDED),
     # Claims compare models whose recipes differ in one thing.
     ("training", "epochs"): (3, {}, CLAIMED),
     ("analysis", "bootstrap"): ({"seed": 1}, DRAWN | {"measure_latents": 2}, None),

@@ -36,7 +36,7 @@ from vitscope.files.images import as_picture, as_pixels
 _TITLE, _BAR, _LARGEST, _LEAST, _LEAST_GROUP = 0.28, 0.5, 1.5, 0.4, 2.5
 # Inches: the least of a colour bar with a label, a letter of it, a character above a picture, and a
 # line of text above a row of panels.
-_LABELLED, _LETTER, _CHARACTER, _LINE = 0.8, 0.065, 0.045, 0.12
+_LABELLED, _LETTER, _CHARACTER, _LINE = 0.6, 0.065, 0.045, 0.12
 # Inches of a colour bar below all groups, with its numbers and its label; and where it is in them.
 _STRIP, _BAR_BELOW = 0.5, (0.3, 0.7, 0.4, 0.2)
 

@@ -9,6 +9,7 @@ from textwrap import fill
 from typing import Any, Literal
 
 import matplotlib
+import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
@@ -183,7 +184,8 @@ class Panels:
 
     def _set_scales(self, scales: Scales) -> bool:
         """Give panels with values one scale, or let them say that they have their own."""
-        shown = [axes for axes in self.axes if axes in self.figure.axes and len(axes.get_yticks())]
+        there = [axes for axes in self.axes if axes in self.figure.axes and len(axes.get_yticks())]
+        shown = [axes for axes in there if np.isfinite(axes.dataLim.intervaly).all()]
         lows, highs = zip(*(axes.get_ylim() for axes in shown), strict=True) if shown else ((), ())
         if len({*zip(lows, highs, strict=True)}) < 2:
             return len(shown) > 1
