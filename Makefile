@@ -97,7 +97,7 @@ notebooks: $(VENV)/.installed-dev ## run the notebooks, write what they show
 site: $(VENV)/.installed-dev ## make the documentation as a site: site/index.html
 	$(BIN)/sphinx-build --quiet --fail-on-warning --keep-going --fresh-env --write-all -c docs . site
 
-train-mini: $(VENV)/.installed ## train the bundled models again (about 50 minutes on two cores)
+train-mini: $(VENV)/.installed ## train the bundled models again (about an hour on two cores)
 	$(BIN)/snakemake train_mini
 	$(BIN)/snakemake train_mini_buildup
 
