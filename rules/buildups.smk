@@ -129,9 +129,9 @@ use rule draw_buildup as draw_buildup_once with:
             labels=labels_of_shown,
         ),
     log:
-        "<logs>/figures/{buildup}_{format}.log",
+        "<logs>/figures/{buildup}.{format}.log",
     benchmark:
-        "<benchmarks>/figures/{buildup}_{format}.tsv"
+        "<benchmarks>/figures/{buildup}.{format}.tsv"
     wildcard_constraints:
         buildup=shown_in("buildups", *SOME_FORMATS),
         format=one_of(targets.FORMATS),

@@ -49,9 +49,9 @@ use rule draw_figure as draw_figure_once with:
             labels=labels_of_shown,
         ),
     log:
-        "<logs>/figures/{figure}_{format}.log",
+        "<logs>/figures/{figure}.{format}.log",
     benchmark:
-        "<benchmarks>/figures/{figure}_{format}.tsv"
+        "<benchmarks>/figures/{figure}.{format}.tsv"
     wildcard_constraints:
         figure=shown_in("figures", *SOME_FORMATS),
         format=one_of(targets.FORMATS),

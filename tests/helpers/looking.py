@@ -17,8 +17,8 @@ from vitscope.settings.study import Study
 
 # Measures of a training, or of images that show two classes: they take a study.
 OF_A_STUDY = ("fit", "shape_texture", "trajectory", "learning_curves")
-# Measures of what some networks have and others have not.
-OF_SOME_NETWORKS = ("position_bias", "position_similarity")
+# Measures of what some networks, or their trainings, have and others have not.
+OF_SOME_NETWORKS = ("position_bias", "position_similarity", "loss_terms")
 
 
 def in_memory(*, attends: bool = True) -> list[str]:

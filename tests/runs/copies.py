@@ -144,6 +144,7 @@ def add_figures(settings: dict[str, Any], weights: dict[str, Path], kinds: Itera
         "landscape": {"points": 3, "rows_per_job": 2, "precision": "float32"},
         "curvature": {"batches": 1, "batch_size": 8},
         "hessian": {"batches": 2, "batch_size": 8, "batches_per_job": 1, "top": 1},
+        "loss_terms": {"batches": 2, "batch_size": 8, "points": 3, "steps": 5},
     }
     settings["videos"] = {
         "walk": {"model": "vit", "source": {"generated": "shapes32"}, "frames": 3, "lossless": True}
