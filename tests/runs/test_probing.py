@@ -18,6 +18,7 @@ import yaml
 from PIL import Image
 from torch import Tensor
 
+from tests.helpers.hub import Hub, running_hub
 from tests.helpers.web import Site, running_site, whole
 from tests.runs.copies import REPOSITORY, copy_workflow
 from vitscope.networks.building.family import find_family
@@ -70,30 +71,31 @@ def serve_pictures(site: Site, study: dict[str, Any]) -> None:
         each["source"] = {"url": site.at("/horse", whole(video.getvalue()))}
 
 
-def serve(site: Site, study: dict[str, Any]) -> None:
-    """Serve all checkpoints, those of timm's hub at the paths that they have there."""
+def serve(site: Site, hub: Hub, study: dict[str, Any]) -> None:
+    """Serve all checkpoints, those of timm from a hub."""
     serve_pictures(site, study)
     for seed, model in enumerate(study["models"].values()):
         checkpoint = model["checkpoint"]
         if "timm" in checkpoint:
             path = urlsplit(weight_sources.address(checkpoint)).path
-            site.at(path, whole(safetensors.torch.save(weights(model, seed))))
+            hub.files[path] = safetensors.torch.save(weights(model, seed))
         else:
             path = urlsplit(checkpoint["url"]).path
             checkpoint["url"] = site.at(path, whole(moco(weights(model, seed))))
 
 
 @pytest.mark.nightly
-def test_every_network_is_probed(tmp_path: Path) -> None:
+def test_every_network_is_probed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "studies").mkdir()
     workflow = copy_workflow(tmp_path / "copy", tmp_path / "studies")
-    with running_site() as site:
+    cache = tmp_path / "hub"
+    with running_site() as site, running_hub(cache, monkeypatch) as hub:
         study = dict(STUDY)
-        serve(site, study)
+        serve(site, hub, study)
         path = tmp_path / "studies/probed.yaml"
         path.write_text(yaml.safe_dump(study, sort_keys=False), encoding="utf-8")
-        endpoint = {"HF_ENDPOINT": site.root}
-        run = workflow.start("--cores", "2", "figures/probed/all", extra=endpoint)
+        of_hub = {"HF_ENDPOINT": hub.root, "HF_HUB_CACHE": str(cache), "HF_HUB_DISABLE_XET": "1"}
+        run = workflow.start("--cores", "2", "figures/probed/all", extra=of_hub)
         assert run.wait(timeout=3600) == 0
     for figure in study["figures"]:
         assert (workflow.root / "figures/probed" / f"{figure}.pdf").is_file()
