@@ -146,7 +146,7 @@ def test_verdicts_that_chance_may_have_decided_are_counted():
     again = claims.assign(figure="other")
     untested = comparison(claim="exact")
     counted = pd.concat([claims, again, untested])
-    assert "Of 60 tested rows 3 may be decided by chance." in introduction(counted)
+    assert "Chance may have decided 3 of 60 tested rows." in introduction(counted)
 
 
 def test_a_claim_that_several_figures_show_counts_once():
@@ -156,7 +156,7 @@ def test_a_claim_that_several_figures_show_counts_once():
     assert section.rows == [("ViT-Ti", "1"), ("all", "1")]
     assert report.summary(claims.iloc[:0], {}) == []
     counted = report.count_in_words(again)
-    assert counted.startswith("Of 1 claims 1 hold and 0 fail without an interval. Of 0 tested rows")
+    assert counted.startswith("1 claims: 1 hold and 0 fail without an interval. Chance may have")
 
 
 def test_the_snapshot_is_named():

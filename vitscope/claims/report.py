@@ -76,7 +76,7 @@ def introduction(claims: pd.DataFrame) -> str:
 def chance_in_words(claims: pd.DataFrame) -> str:
     """Say in a sentence how many verdicts chance may have decided."""
     tested = int(distinct(claims)["p"].notna().sum())
-    return f"Of {tested} tested rows {DOUBTED * tested:.0f} may be decided by chance."
+    return f"Chance may have decided {DOUBTED * tested:.0f} of {tested} tested rows."
 
 
 def _number_of(row: Mapping[Hashable, Any], value: float) -> str:
@@ -173,7 +173,7 @@ def count_in_words(claims: pd.DataFrame) -> str:
     ]
     if found.get("open", 0):
         said.append(f"{found['open']} are open")
-    return f"Of {found.sum()} claims {', '.join(said)}. {chance_in_words(claims)}"
+    return f"{found.sum()} claims: {', '.join(said)}. {chance_in_words(claims)}"
 
 
 def tally(verdicts: pd.Series) -> dict[str, int]:

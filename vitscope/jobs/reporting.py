@@ -52,7 +52,7 @@ def values_of_introduction(study: Study) -> Values:
     return {
         "study": describing.title(study),
         "description": study.description,
-        "data": ", ".join(describing.data(study, name) for name in data),
+        "data": "; ".join(describing.data(study, name) for name in data),
         "labels": describing.labels(study),
     }
 

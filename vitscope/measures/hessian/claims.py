@@ -127,8 +127,8 @@ def _proved_negative(points: Points) -> Found | None:
 
 _HAS_NEGATIVE = Statistic(
     "share of eigenvalues",
-    "Of the largest eigenvalues by magnitude of every batch, those are in favour that are below "
-    "zero by more than their residual: a single one proves the claim. A no says that there is none "
+    "An eigenvalue, of the largest ones by magnitude of every batch, is in favour if it is below "
+    "zero by more than its residual: a single one proves the claim. A no says that there is none "
     "among these, and nothing of smaller ones.",
     _proved_negative,
     percent=True,
