@@ -142,9 +142,9 @@ def on(side: Side) -> tuple[torch.device, int]:
 
 def latents_of(study: Study, split: Split, name: str, side: Side, path: Path) -> TensorFile:
     model, (device, size) = trained(study, name), on(side)
-    blocks, _, points, _ = mini_blocks(name)
-    shapes = list(blocks[["channels", "height", "width"]].itertuples(index=False, name=None))
-    extract(model, points, shapes, batches(study, split, size), IMAGES, path, device=device)
+    found = mini_blocks(name)
+    shapes = list(found.table[["channels", "height", "width"]].itertuples(index=False, name=None))
+    extract(model, found.points, shapes, batches(study, split, size), IMAGES, path, device=device)
     return TensorFile(path)
 
 

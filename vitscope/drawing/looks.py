@@ -320,8 +320,11 @@ _USUAL = 7
 
 
 def text_scale() -> float:
-    """Return how large text is, over the usual size, for which lengths of lines are said."""
-    return float(matplotlib.rcParams["font.size"] / _USUAL)
+    """Return how large text is, over the usual size, for which lengths of lines are said.
+
+    Text that is small as it is does not get smaller with the rest.
+    """
+    return max(float(matplotlib.rcParams["font.size"] / _USUAL), 0.86)
 
 
 def depth_colors() -> Colormap:

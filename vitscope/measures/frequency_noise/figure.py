@@ -14,7 +14,7 @@ from vitscope.drawing.axes import axes_of_published, share_zero
 from vitscope.drawing.charts import Across, Curve
 from vitscope.drawing.figure import Member
 from vitscope.drawing.legends import published_label
-from vitscope.drawing.looks import DOTTED, THREAD, ZERO, looks_of
+from vitscope.drawing.looks import DOTTED, THREAD, ZERO, looks_of, text_scale
 from vitscope.drawing.panels import make_panels, page_width
 from vitscope.files.arrays import Array
 from vitscope.measures.frequency_noise.compute import half_plane, noises, ring, signs
@@ -102,8 +102,8 @@ def _draw_frequencies(axes: Axes, points: pd.DataFrame, inches: float) -> None:
     span = frequencies[-1] - frequencies[0] or 1
     axes.set_xlim(frequencies[0] - _MARGIN * span, frequencies[-1] + _MARGIN * span)
     longest = max(len(_in_words(frequency)) for frequency in frequencies)
-    needed = max(_PICTURE + _GAP, _CHARACTER * longest)
-    room = 72 * inches - _BESIDE
+    needed = max(_PICTURE + _GAP, _CHARACTER * text_scale() * longest)
+    room = 72 * inches - _BESIDE * text_scale()
     shown = _apart(frequencies, needed / room * (1 + 2 * _MARGIN) * span)
     axes.set_xticks(shown, map(_in_words, shown))
     _draw_strips(axes, points, shown)

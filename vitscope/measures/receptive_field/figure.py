@@ -72,7 +72,9 @@ def plot_receptive_field(table: pd.DataFrame, members: Sequence[Member]) -> Figu
     # As high as three rows at most.
     high = min(3, len(grid))
     shape = {"shrink": high / len(grid), "aspect": 10 * high, "pad": 0.02}
-    color_bar(drawn, colors, _LABEL, **shape)
+    # Maps of one network are too low for the label in one line.
+    label = _LABEL if len(members) > 1 else _LABEL.replace(", ", ",\n")
+    color_bar(drawn, colors, label, **shape)
     legend = Legend()
     for share, look in _SQUARES.items():
         # White on a map is gray on a page.
