@@ -99,20 +99,21 @@ def loaded(study: Study, model: str, folder: Path):
 
 
 @pytest.fixture(scope="module")
-def test_split(tmp_path_factory: pytest.TempPathFactory) -> Split:
-    path = tmp_path_factory.mktemp("data") / "test.safetensors"
-    build("shapes32", asdict(MINI.data["shapes32"]), "test", path)
-    return Split(path)
+def test_splits(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Split]:
+    folder = tmp_path_factory.mktemp("data")
+    for name, settings in MINI.data.items():
+        build(name, asdict(settings), "test", folder / name)
+    return {name: Split(folder / name) for name in MINI.data}
 
 
 @pytest.mark.nightly
 @pytest.mark.parametrize("model", [model for study, model in MODELS if study == "mini"])
 def test_models_of_mini_are_small_and_find_the_class(
-    test_split: Split, tmp_path: Path, model: str
+    test_splits: dict[str, Split], tmp_path: Path, model: str
 ) -> None:
     entry, network = MINI.models[model], loaded(MINI, model, tmp_path)
     assert sum(parameter.numel() for parameter in network.parameters()) <= 500_000
-    found = evaluate(network, test_split, entry.mean, entry.std)["test_accuracy"]
+    found = evaluate(network, test_splits[entry.data], entry.mean, entry.std)["test_accuracy"]
     # On 6 % of the images a ViT learns, and less than on all of them.
     low, high = (0.50, 0.80) if model == "vit_6" else (0.70, 0.97)
     assert low <= found <= high
