@@ -126,7 +126,7 @@ def test_the_front_page_shows_the_study(report: Path) -> None:
     assert heads[0] == "tiny (tiny, networks that were never trained)"
     assert {"What blocks do to feature maps", "How networks are built"} < {*heads}
     assert "Images: shapes32, 10 classes." in text
-    assert re.search(r"Of \d+ claims [1-9]", text)
+    assert re.search(r"\d+ claims: [1-9]", text)
     # Each network, the pages of the study, and each figure by what its caption is called.
     assert {
         "Blocks of ResNet, and their multiply-adds",
