@@ -35,7 +35,9 @@ def test_two_clean_runs_on_one_core_and_on_two_give_the_same_bytes(alone, every_
     assert {Path(path).suffix for path in figures} == {".pdf", ".svg", ".png"}
     of_default = every_kind.digests("figures")
     for path, digest in figures.items():
-        assert of_default[path.replace(f"{EVERYTHING}/", "")] == digest
+        # Pages of a study have its folder before them in the default study, too.
+        short = path.replace(f"{EVERYTHING}/", "")
+        assert of_default[short if short in of_default else path] == digest
 
 
 @pytest.mark.nightly
