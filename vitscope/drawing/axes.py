@@ -14,7 +14,7 @@ from matplotlib.ticker import MaxNLocator, PercentFormatter
 
 from vitscope.claims.points import Published
 from vitscope.drawing.legends import another_model
-from vitscope.drawing.looks import GRAY, INTERVAL_WIDTH, depth_colors
+from vitscope.drawing.looks import GRAY, INTERVAL_WIDTH, depth_colors, text_scale
 
 # The space between panels with axes behind them, as a share of the figure's width.
 _SPACE_BEHIND = 0.05
@@ -49,6 +49,8 @@ def axis_above(axes: Axes) -> Axes:
     axes.set_zorder(behind.get_zorder() + 1)
     axes.patch.set_visible(False)
     behind.xaxis.label.set_color(GRAY)
+    # Larger text needs more room between the label and the numbers below it.
+    behind.xaxis.labelpad = 2 + 12 * (text_scale() - 1)
     behind.tick_params(axis="x", colors=GRAY)
     behind.spines["top"].set(visible=True, color=GRAY)
     return behind

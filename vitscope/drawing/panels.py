@@ -107,10 +107,10 @@ class Panel:
         """Draw a curve in front, with markers that are whole at the edge of the panel, too."""
         self.axes.plot(x, y, **{"clip_on": False, "zorder": 3, **(style or self.look.line)})
 
-    def name_published(self, theirs: Published, measured: str = "measured", **style: Any) -> None:
+    def name_published(self, theirs: Published) -> None:
         """Tell published points, which no line joins, from measured ones in the legend."""
-        self.legend.add_marker(measured, self.look.line | style, self.look)
-        self.legend.add_marker(published_label([theirs]), self.look.hollow | style, self.look)
+        self.legend.add_marker("measured", self.look.line, self.look)
+        self.legend.add_marker(published_label([theirs]), self.look.hollow, self.look)
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,8 @@ import numpy as np
 import numpy.typing as npt
 from PIL import Image
 
-from vitscope.data.source import Sample, no_such_split
+from vitscope.data.source import Sample
+from vitscope.data.sources._generated import Generated
 from vitscope.files.arrays import Array
 
 SOURCE: dict[str, Any] = {
@@ -86,20 +87,10 @@ def open_split(source: Mapping[str, Any], split: str, file: Path | None) -> "Sce
     return Scenes32(split, source.get("seed", 0))
 
 
-class Scenes32:
+class Scenes32(Generated):
     """The data set as a source, which draws images on demand."""
 
-    extra = ()
-
-    def __init__(self, split: str, seed: int) -> None:
-        if split not in SIZES:
-            raise no_such_split("scenes32", split, SIZES)
-        self._split, self._seed = split, seed
-        self.classes = list(CLASSES)
-        self.provenance = {"source": "scenes32", "source_seed": str(seed)}
-
-    def __len__(self) -> int:
-        return SIZES[self._split]
+    name, sizes, class_names = "scenes32", SIZES, CLASSES
 
     def samples(self, indices: npt.NDArray[np.int64]) -> Iterator[Sample]:
         """Yield images with their labels."""

@@ -15,7 +15,8 @@ import numpy as np
 import numpy.typing as npt
 from PIL import Image
 
-from vitscope.data.source import Sample, no_such_split
+from vitscope.data.source import Sample
+from vitscope.data.sources._generated import Generated
 
 SOURCE: dict[str, Any] = {
     "meaning": "generated images of ten classes, with splits `train`, `test` and `conflict`",
@@ -289,20 +290,11 @@ def open_split(source: Mapping[str, Any], split: str, file: Path | None) -> "Sha
     return Shapes32(split, source.get("seed", 0))
 
 
-class Shapes32:
+class Shapes32(Generated):
     """The data set as a source, which draws images on demand."""
 
+    name, sizes, class_names = "shapes32", SIZES, CLASSES
     extra = ("shape", "texture")
-
-    def __init__(self, split: str, seed: int) -> None:
-        if split not in SIZES:
-            raise no_such_split("shapes32", split, SIZES)
-        self._split, self._seed = split, seed
-        self.classes = list(CLASSES)
-        self.provenance = {"source": "shapes32", "source_seed": str(seed)}
-
-    def __len__(self) -> int:
-        return SIZES[self._split]
 
     def samples(self, indices: Integers) -> Iterator[Sample]:
         """Yield images with their labels, shapes and textures."""

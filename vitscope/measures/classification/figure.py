@@ -92,9 +92,7 @@ def plot_fit(
         axes.set_xlabel(label)
         axes.margins(x=0.08)
         if above:
-            # Larger text needs more room between the label and the numbers below it.
-            pad = 2 + 12 * (text_scale() - 1)
-            back.set_xlabel(f"Published {label[0].lower()}{label[1:]}", labelpad=pad)
+            back.set_xlabel(f"Published {label[0].lower()}{label[1:]}")
             back.margins(x=0.08)
     add_entries(panels.legend, published, "upper axes")
     panels.legend.draw(panels.figure)

@@ -22,8 +22,8 @@ from vitscope.drawing.panels import make_panels, stack_panels
 
 AMPLITUDE = "Δ log amplitude"
 COMPONENT = "Δ log amplitude at 1.0π"
-_COMPONENT = Curve("delta_log_amplitude")
-_BY_DEPTH = Chart(Rows(COMPONENT, Theirs("delta_log_amplitude", AMPLITUDE), _COMPONENT))
+_ENDS = Curve("delta_log_amplitude")
+_BY_DEPTH = Chart(Rows(COMPONENT, Theirs("delta_log_amplitude", AMPLITUDE), _ENDS))
 
 
 def curves_of(table: pd.DataFrame) -> tuple[pd.DataFrame, list[str]]:
@@ -63,7 +63,7 @@ def plot_fourier(table: pd.DataFrame, members: Sequence[Member]) -> Figure:
     ends = ends_of_each(table, members)
     for panel in lower.of_models(members, ends, ["index"]):
         panel.draw_bands(panel.rows)
-        _COMPONENT.draw(panel, Across())
+        _ENDS.draw(panel, Across())
     depth_bar(upper.axes)
     upper.label("Frequency", AMPLITUDE, "shared")
     return lower.finish("Normalized depth", COMPONENT, "own")

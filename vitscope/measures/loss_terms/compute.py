@@ -43,8 +43,8 @@ def slices(
             move(x, 0)
             with torch.inference_mode():
                 nll = float(cross_entropy(network(images).double(), targets.double()))
-            for l2 in (False, True):
-                yield l2, "slice", x, nll + l2 * decay / 2 * squares(network)
+            yield False, "slice", x, nll
+            yield True, "slice", x, nll + decay / 2 * squares(network)
 
 
 def spectra(

@@ -1,0 +1,28 @@
+"""What data sets have in common whose images are drawn on demand."""
+
+from collections.abc import Mapping, Sequence
+from typing import ClassVar
+
+from vitscope.data.source import no_such_split
+
+
+class Generated:
+    """One split of a generated data set; each image depends on seed, split and index alone.
+
+    A data set has a name, splits by their `sizes`, and the names of its classes.
+    """
+
+    name: ClassVar[str]
+    sizes: ClassVar[Mapping[str, int]]
+    class_names: ClassVar[Sequence[str]]
+    extra: tuple[str, ...] = ()
+
+    def __init__(self, split: str, seed: int) -> None:
+        if split not in self.sizes:
+            raise no_such_split(self.name, split, self.sizes)
+        self._split, self._seed = split, seed
+        self.classes = list(self.class_names)
+        self.provenance = {"source": self.name, "source_seed": str(seed)}
+
+    def __len__(self) -> int:
+        return self.sizes[self._split]
