@@ -50,7 +50,7 @@ def axis_above(axes: Axes) -> Axes:
     axes.patch.set_visible(False)
     behind.xaxis.label.set_color(GRAY)
     # Larger text needs more room between the label and the numbers below it.
-    behind.xaxis.labelpad = 2 + 12 * (text_scale() - 1)
+    behind.xaxis.labelpad = 2 + 12 * max(0, text_scale() - 1)
     behind.tick_params(axis="x", colors=GRAY)
     behind.spines["top"].set(visible=True, color=GRAY)
     return behind
