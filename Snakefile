@@ -90,7 +90,7 @@ rule all_of_study:
 
 
 rule refuse_study:
-    """What is wrong with a study that cannot be read, where a file of it is asked for."""
+    """Say what is wrong with a study that cannot be read, where a file of it is asked for."""
     input:
         lambda wildcards: exit_on_user_error(ALL_STUDIES.__getitem__, wildcards.unreadable),
     output:

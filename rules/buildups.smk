@@ -44,7 +44,7 @@ use rule train_model as train_step with:
         "Training what step {wildcards.step} of {wildcards.buildup} tries"
 
 
-rule measure_step:
+use rule predict as measure_step with:
     input:
         tried=rules.decide_step.output.tried,
         weights=weights_of_step,
@@ -55,9 +55,6 @@ rule measure_step:
         "<logs>/{study}/buildups/{buildup}/{weights}/step_{step}/measure.log",
     benchmark:
         "<benchmarks>/{study}/buildups/{buildup}/{weights}/step_{step}/result.tsv"
-    conda:
-        "../envs/torch.yaml"
-    threads: 1
     resources:
         **requests_of("measure_step"),
         gpu=gpu_of,
@@ -65,8 +62,6 @@ rule measure_step:
         **of_job("measure_step"),
     message:
         "Measuring what step {wildcards.step} of {wildcards.buildup} tries"
-    script:
-        "../scripts/run_job.py"
 
 
 rule tabulate_buildup:
@@ -93,18 +88,12 @@ rule tabulate_buildup:
 use rule draw_figure as draw_buildup with:
     input:
         table=lambda wildcards: path_of(rules.tabulate_buildup.output.table, wildcards),
-        published=published_of_shown,
+        published=published_points,
         style=STYLE,
     output:
         pdf="<figures>/{buildup}.pdf",
         png="<figures>/{buildup}.png",
-        svg=report(
-            "<figures>/{buildup}.svg",
-            caption="../report/buildup.rst",
-            category="Figures",
-            subcategory="How networks are built",
-            labels=labels_of_shown,
-        ),
+        svg=in_report("<figures>/{buildup}.svg", "buildup", "How networks are built"),
     log:
         "<logs>/figures/{buildup}.log",
     benchmark:
@@ -119,15 +108,9 @@ use rule draw_figure as draw_buildup with:
 
 
 use rule draw_buildup as draw_buildup_once with:
-    """One format of its figure, for studies that do not ask for all of them."""
+    """Draw one format of its figure, for studies that do not ask for all of them."""
     output:
-        file=report(
-            "<figures>/{buildup}.{format}",
-            caption="../report/buildup.rst",
-            category="Figures",
-            subcategory="How networks are built",
-            labels=labels_of_shown,
-        ),
+        file=in_report("<figures>/{buildup}.{format}", "buildup", "How networks are built"),
     log:
         "<logs>/figures/{buildup}.{format}.log",
     benchmark:
@@ -141,7 +124,7 @@ use rule draw_buildup as draw_buildup_once with:
 
 
 use rule draw_buildup as animate_buildup with:
-    """On demand, its figure step by step, as a video."""
+    """Draw its figure step by step, as a video, on demand."""
     output:
         video="<figures>/{buildup}.{format}",
     log:
@@ -156,7 +139,7 @@ use rule draw_buildup as animate_buildup with:
 
 
 use rule export_table as export_buildup with:
-    """On demand, the points of its figure as CSV: its table."""
+    """Write the points of its figure as CSV, on demand: its table."""
     input:
         table=lambda wildcards: path_of(rules.tabulate_buildup.output.table, wildcards),
     output:
@@ -173,7 +156,7 @@ use rule export_table as export_buildup with:
 use rule train_mini as train_mini_buildup with:
     """Train every network of the bundled build-up again, and replace the weights."""
     input:
-        trained=trained_steps("mini", "fig12a"),
+        trained=trained_steps,
     output:
         done="<results>/mini/buildups/fig12a/bundled_again",
     log:

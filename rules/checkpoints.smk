@@ -4,7 +4,7 @@ With a checkpoint come the blocks of its network: the ordered cut points and the
 """
 
 
-rule fetch_checkpoint:
+use rule fetch_image as fetch_checkpoint with:
     output:
         checkpoint="<results>/{study}/downloads/{model}.checkpoint",
     log:
@@ -13,14 +13,10 @@ rule fetch_checkpoint:
     localrule: True
     conda:
         "../envs/torch.yaml"
-    resources:
-        lock=lock_of,
     params:
         **of_job("fetch_checkpoint"),
     message:
         "Downloading the checkpoint of {wildcards.model}"
-    script:
-        "../scripts/run_job.py"
 
 
 rule convert_checkpoint:

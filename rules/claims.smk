@@ -3,9 +3,9 @@
 
 rule count_claims:
     input:
-        unpack(tables_of_study),
+        unpack(joined_tables(Study.tables)),
         cut_points=all_models(rules.convert_checkpoint.output.blocks),
-        published=published_of_study,
+        published=published_points,
         style=STYLE,
     output:
         claims="<results>/{study}/tables/claims.parquet",

@@ -27,7 +27,7 @@ from vitscope.training.history import remove_unfinished
 
 
 def from_here(path):
-    """A path as seen from here, so that a folder of results that moves is still up to date.
+    """Return a path as seen from here, so that results stay up to date where their folder moves.
 
     What vitscope brings is on this machine wherever the results are stored.
     """
@@ -65,32 +65,29 @@ ALL_STUDIES = exit_on_user_error(find_studies, config, "config/config.yaml or --
 DEFAULT = ALL_STUDIES.default
 
 
-def readable(names):
-    """The studies that can be read; what is wrong with another is said where a file of it is."""
-    for name in names:
-        with suppress(VitscopeError):
-            yield name, ALL_STUDIES[name]
-
-
 exit_on_user_error(ALL_STUDIES.__getitem__, DEFAULT)
-STUDIES = dict(readable(ALL_STUDIES))
+# The studies that can be read; what is wrong with another is said where a file of it is asked for.
+STUDIES = {}
+for study_name in ALL_STUDIES:
+    with suppress(VitscopeError):
+        STUDIES[study_name] = ALL_STUDIES[study_name]
 
 # Remember what modules define and import; parse only sources that have changed.
 python_code.remember(Path(".snakemake/vitscope-definitions.json"))
 
 
 def one_of(names):
-    """A wildcard constraint that matches these names and nothing else."""
+    """Return a wildcard constraint that matches these names and nothing else."""
     return "|".join(re.escape(name) for name in sorted(names)) or "(?!)"
 
 
 def named_by(find):
-    """The names that a function finds in any study."""
+    """Return the names that a function finds in any study."""
     return {name for study in STUDIES.values() for name in find(study)}
 
 
 def names_in(section):
-    """The names that any study uses in a section."""
+    """Return the names that any study uses in a section."""
     return named_by(lambda study: getattr(study, section))
 
 
@@ -99,10 +96,10 @@ STUDIES_WITH_CURVES = {name for name in STUDIES if tables_of_curves(STUDIES[name
 
 
 def shown_in(section, *formats):
-    """A constraint: what a section of a study names, behind the folder of the study.
+    """Return a constraint: what a section of a study names, behind the folder of the study.
 
-    What is in no such folder is of the default study. With numbers of `formats`, it is what studies
-    have that ask for so many.
+    What is in no such folder is of the default study. `formats` takes only studies that ask for one
+    of these numbers of formats.
     """
     asking = {
         name: getattr(study, section)
@@ -119,7 +116,7 @@ SOME_FORMATS = range(1, len(targets.FORMATS))
 
 
 def measured_on(wildcards, output):
-    """What a figure says of how many images it shows, which its caption reads when it is there."""
+    """Return what a figure says of how many images it shows; its caption reads it from the file."""
     return describing.MeasuredOn(next((path for path in output if path.endswith(".svg")), None))
 
 
@@ -128,9 +125,9 @@ SHOWN = ("figure", "video", "buildup", "folder")
 
 
 def study_of(wildcards):
-    """The study of a path; a path that names none belongs to the default study.
+    """Return the study of a path; a path that names none belongs to the default study.
 
-    What matches a wildcard some study has, and perhaps not this one.
+    Refuse a name that matches a wildcard, since another study has it, and that this one lacks.
     """
     folders = [wildcards.get(key, "").rpartition("/")[0] for key in SHOWN]
     name = wildcards.get("study") or "".join(folders) or DEFAULT
@@ -145,7 +142,7 @@ def check_names(study, names):
 
 
 def names_of(wildcards):
-    """What a job is about, without its study."""
+    """Return what a job is about, without its study."""
     names = {key: value for key, value in wildcards.items() if key != "study"}
     return names | {key: names[key].rpartition("/")[2] for key in SHOWN if key in names}
 
@@ -155,7 +152,7 @@ PLAN = os.environ.get("VITSCOPE_PLAN")
 
 
 def of_job(name, **constants):
-    """What the result of a job depends on: its values, and the code that it reaches.
+    """Return what the result of a job depends on: its values, and the code that it reaches.
 
     `constants` are names beside those that the wildcards give.
     """
@@ -178,28 +175,23 @@ def of_job(name, **constants):
         return answer(wildcards)[1]
 
     def planned(wildcards, output):
-        note_planned_job(name, wildcards, output)
+        job = [str(output[0]), name, study_of(wildcards).name, names_of(wildcards)]
+        with open(PLAN, "a", encoding="utf-8") as plan:
+            print(json.dumps(job), file=plan)
         return ""
 
     return {"job": name, "values": values, "code": digest} | ({"planned": planned} if PLAN else {})
 
 
-def note_planned_job(name, wildcards, output):
-    """Tell a plan which job makes a file, and of what."""
-    study, names = study_of(wildcards).name, names_of(wildcards)
-    with open(PLAN, "a", encoding="utf-8") as plan:
-        print(json.dumps([str(output[0]), name, study, names]), file=plan)
-
-
 def request_of(name, wildcards, input, **constants):
-    """A job, with what its inputs say of how much there is to do."""
+    """Return a job, with what its inputs say of how much there is to do."""
     job, names = find_job(name), names_of(wildcards) | constants
     request = costs.request_of(study_of(wildcards), names)
     return job, exit_on_user_error(costs.with_inputs, job, request, dict(input.items()))
 
 
 def requests_of(name, most=float("inf"), **constants):
-    """What a job asks of a cluster: memory and time, as vitscope/planning/costs.py has them.
+    """Return what a job asks of a cluster: memory and time, as vitscope/planning/costs.py says.
 
     Each request doubles at every further attempt, the memory at most to `most` times as much: a
     training doubles it once, since where time is short it has many attempts. On one machine they
@@ -219,10 +211,10 @@ def requests_of(name, most=float("inf"), **constants):
 
 
 def gpu_of(wildcards):
-    """One GPU where the study demands it; `device: auto` takes what there is and asks for none."""
+    """Ask for a GPU where the study demands one; `device: auto` takes what there is."""
     return int(study_of(wildcards).device == "cuda")
 
 
 def lock_of(wildcards):
-    """The lock file of a study. No parameter: users of a cache share what they download."""
+    """Return the lock file of a study: no parameter, so that users of a cache share downloads."""
     return str(study_of(wildcards).lock_path)

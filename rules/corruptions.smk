@@ -1,6 +1,6 @@
-"""Corrupted images: many times as large as the originals, and quickly made again.
+"""Corrupted images exist only until all models have been measured on them.
 
-So they exist only until all models have been measured on them.
+They are many times as large as the originals, and quickly made again.
 """
 
 

@@ -18,23 +18,19 @@ rule fetch_archive:
         "../scripts/run_job.py"
 
 
-rule fetch_image:
+use rule fetch_archive as fetch_image with:
     output:
         file="<results>/{study}/downloads/{dataset}.image",
     log:
         "<logs>/{study}/downloads/{dataset}.image.log",
     cache: "omit-software"
     localrule: True
-    conda:
-        "../envs/base.yaml"
     resources:
         lock=lock_of,
     params:
         **of_job("fetch_file"),
     message:
         "Downloading the image of {wildcards.dataset}"
-    script:
-        "../scripts/run_job.py"
 
 
 rule build_split:

@@ -8,18 +8,12 @@ wildcard `figure` has the folder of its study before it, or none.
 rule draw_figure:
     input:
         unpack(tables_of_figure),
-        published=published_of_shown,
+        published=published_points,
         style=STYLE,
     output:
         pdf="<figures>/{figure}.pdf",
         png="<figures>/{figure}.png",
-        svg=report(
-            "<figures>/{figure}.svg",
-            caption="../report/figure.rst",
-            category="Figures",
-            subcategory=question_of,
-            labels=labels_of_shown,
-        ),
+        svg=in_report("<figures>/{figure}.svg", "figure", question_of),
     log:
         "<logs>/figures/{figure}.log",
     benchmark:
@@ -39,15 +33,9 @@ rule draw_figure:
 
 
 use rule draw_figure as draw_figure_once with:
-    """One format of a figure, for studies that do not ask for all of them."""
+    """Draw one format of a figure, for studies that do not ask for all of them."""
     output:
-        file=report(
-            "<figures>/{figure}.{format}",
-            caption="../report/figure.rst",
-            category="Figures",
-            subcategory=question_of,
-            labels=labels_of_shown,
-        ),
+        file=in_report("<figures>/{figure}.{format}", "figure", question_of),
     log:
         "<logs>/figures/{figure}.{format}.log",
     benchmark:
@@ -61,10 +49,10 @@ use rule draw_figure as draw_figure_once with:
 
 
 rule export_figure:
-    """On demand, the points of a figure as CSV."""
+    """Write the points of a figure as CSV, on demand."""
     input:
         unpack(tables_of_figure),
-        published=published_of_shown,
+        published=published_points,
     output:
         csv="<figures>/{figure}.csv",
     log:
@@ -83,7 +71,7 @@ rule export_figure:
 
 
 rule draw_blocks:
-    """On demand, the cut points of a network, whose weights need not exist yet."""
+    """Draw the cut points of a network, on demand; its weights need not exist yet."""
     input:
         style=STYLE,
     output:
@@ -106,55 +94,8 @@ rule draw_blocks:
         "../scripts/run_job.py"
 
 
-rule draw_overview:
-    """The figures of the paper on one page: published, measured, and the verdicts on claims."""
-    input:
-        unpack(tables_of_overview),
-        claims=rules.count_claims.output.claims,
-        published=published_of_study,
-        style=STYLE,
-    output:
-        pdf="<figures>/{study}/overview.pdf",
-        png="<figures>/{study}/overview.png",
-        svg=report(
-            "<figures>/{study}/overview.svg",
-            caption="../report/overview.rst",
-            category="Overview",
-            labels={"result": "Paper against measured", "study": "{study}"},
-        ),
-    log:
-        "<logs>/figures/{study}/overview.log",
-    wildcard_constraints:
-        study=one_of(STUDIES_WITH_OVERVIEW),
-    localrule: True
-    conda:
-        "../envs/figures.yaml"
-    params:
-        **of_job("draw_overview"),
-    message:
-        "Drawing the overview of {wildcards.study}"
-    script:
-        "../scripts/run_job.py"
-
-
-use rule draw_overview as draw_published with:
-    """On demand, the published points of the overview alone: nothing is measured for it."""
-    input:
-        published=published_of_study,
-        style=STYLE,
-    output:
-        pdf="<figures>/{study}/published.pdf",
-        png="<figures>/{study}/published.png",
-        svg="<figures>/{study}/published.svg",
-    log:
-        "<logs>/figures/{study}/published.log",
-    localrule: True
-    message:
-        "Drawing the published points of {wildcards.study}"
-
-
 rule draw_network:
-    """On demand, a page of a network: its blocks, values by depth, and verdicts."""
+    """Draw a page of a network, on demand: its blocks, values by depth, and verdicts."""
     input:
         unpack(tables_of_page),
         blocks=lambda wildcards: path_of(rules.convert_checkpoint.output.blocks, wildcards),
@@ -181,10 +122,53 @@ rule draw_network:
         "../scripts/run_job.py"
 
 
-rule show_curves:
-    """On demand, a page of curves by depth that can be pointed at."""
+use rule draw_network as draw_overview with:
+    """Draw the figures of the paper on one page: published, measured, and the verdicts on claims."""
     input:
-        unpack(tables_of_curves_shown),
+        unpack(tables_of_overview),
+        claims=rules.count_claims.output.claims,
+        published=published_points,
+        style=STYLE,
+    output:
+        pdf="<figures>/{study}/overview.pdf",
+        png="<figures>/{study}/overview.png",
+        svg=report(
+            "<figures>/{study}/overview.svg",
+            caption="../report/overview.rst",
+            category="Overview",
+            labels={"result": "Paper against measured", "study": "{study}"},
+        ),
+    log:
+        "<logs>/figures/{study}/overview.log",
+    wildcard_constraints:
+        study=one_of(STUDIES_WITH_OVERVIEW),
+    localrule: True
+    params:
+        **of_job("draw_overview"),
+    message:
+        "Drawing the overview of {wildcards.study}"
+
+
+use rule draw_overview as draw_published with:
+    """Draw the published points of the overview alone, on demand: nothing is measured for it."""
+    input:
+        published=published_points,
+        style=STYLE,
+    output:
+        pdf="<figures>/{study}/published.pdf",
+        png="<figures>/{study}/published.png",
+        svg="<figures>/{study}/published.svg",
+    log:
+        "<logs>/figures/{study}/published.log",
+    localrule: True
+    message:
+        "Drawing the published points of {wildcards.study}"
+
+
+use rule draw_network as show_curves with:
+    """Write a page of curves by depth that can be pointed at, on demand."""
+    input:
+        unpack(joined_tables(tables_of_curves)),
     output:
         page=report(
             "<results>/{study}/curves.html",
@@ -197,11 +181,7 @@ rule show_curves:
     wildcard_constraints:
         study=one_of(STUDIES_WITH_CURVES),
     localrule: True
-    conda:
-        "../envs/figures.yaml"
     params:
         **of_job("show_curves"),
     message:
         "Showing the curves of {wildcards.study}"
-    script:
-        "../scripts/run_job.py"

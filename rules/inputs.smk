@@ -19,12 +19,12 @@ from vitscope.planning.costs import COUNTED, keeps_latents
 
 
 def paths_of(output, **names):
-    """The outputs of a rule, for each of these names."""
+    """Return the outputs of a rule, for each of these names."""
     return collect(without_storage(output), **names)
 
 
 def path_of(output, wildcards, **names):
-    """The output of a rule, for the study of a path."""
+    """Return the output of a rule, for the study of a path."""
     found = {**names_of(wildcards), "study": study_of(wildcards).name, **names}
     return without_storage(output).format(**found)
 
@@ -33,36 +33,33 @@ def path_of(output, wildcards, **names):
 
 
 def source_files(wildcards):
-    """The files that a split is made from."""
+    """Return the files that a split is made from."""
     study = study_of(wildcards)
     source = study.data[wildcards.dataset].source
     if archive_needed(source):
-        return paths_of(
-            rules.fetch_archive.output.archive, study=study.name, dataset=wildcards.dataset
-        )
+        return [path_of(rules.fetch_archive.output.archive, wildcards)]
     if source["kind"] == "url":
         return [path_of(rules.fetch_image.output.file, wildcards)]
     if PLAN and not there_already(source, wildcards.split):
         # A plan may be made before the images exist, and then says so.
         return []
     where = f"{study.path}: data.{wildcards.dataset}.source"
-    return list(
-        map(local, exit_on_user_error(local_files, where, source, wildcards.split, study.path))
-    )
+    there = exit_on_user_error(local_files, where, source, wildcards.split, study.path)
+    return [local(file) for file in there]
 
 
-def of_model(output, **names):
-    """The output of a rule for the model that a job is about."""
+def of_model(output):
+    """Return a function that finds the output of a rule for the model that a job is about."""
 
     def path(wildcards):
         model = model_of(study_of(wildcards), names_of(wildcards))
-        return path_of(output, wildcards, model=model, **names)
+        return path_of(output, wildcards, model=model)
 
     return path
 
 
 def split_for(split):
-    """The file of a split of the data set of the model that a job is about."""
+    """Return a function that finds a split of the data set of the model that a job is about."""
 
     def path(wildcards):
         study = study_of(wildcards)
@@ -80,7 +77,7 @@ TRAINED = re.compile(r"(init|warmup|end|epoch_\d+)\.safetensors|history\.parquet
 
 
 def made_by_training(path):
-    """Whether rules/training.smk or rules/buildups.smk make a file."""
+    """Tell whether rules/training.smk or rules/buildups.smk make a file."""
     if not Path(path).is_relative_to(FOLDERS["results"]):
         return False
     *folders, file = Path(path).relative_to(FOLDERS["results"]).parts or [""]
@@ -90,7 +87,7 @@ def made_by_training(path):
 
 
 def named_file(wildcards, key, entry, download=None):
-    """The file that an entry of a model names: from training, on this machine or downloaded."""
+    """Return the file that an entry of a model names: trained, on this machine or downloaded."""
     if made_by_training(entry.get("path", "")):
         return entry["path"]
     where = f"{study_of(wildcards).path}: models.{wildcards.model}.{key}"
@@ -99,7 +96,7 @@ def named_file(wildcards, key, entry, download=None):
 
 
 def file_to_convert(rule, key):
-    """The file that a checkpoint is converted from; none if the network comes with its weights."""
+    """Return a function that finds what a checkpoint is converted from; none if it is made."""
 
     def path(wildcards):
         names = names_of(wildcards)
@@ -112,22 +109,18 @@ def file_to_convert(rule, key):
     return path
 
 
-def bundled_outputs(study):
-    """The outputs of trainings that the models of a study name as files of this repository.
+def bundled_outputs(wildcards):
+    """Return the outputs of trainings that models of `mini` name as files of this repository.
 
     Weights in other folders than that of their model are of a build-up.
     """
-
-    def paths(wildcards):
-        found = exit_on_user_error(ALL_STUDIES.__getitem__, study)
-        return [
-            f"<results>/{study}/training/{name}/{Path(entry['bundled']).name}"
-            for name in found.own_models
-            for entry in found.models[name].files().values()
-            if "bundled" in entry and Path(entry["bundled"]).parent.name == name
-        ]
-
-    return paths
+    study = exit_on_user_error(ALL_STUDIES.__getitem__, "mini")
+    return [
+        f"<results>/mini/training/{name}/{Path(entry['bundled']).name}"
+        for name in study.own_models
+        for entry in study.models[name].files().values()
+        if "bundled" in entry and Path(entry["bundled"]).parent.name == name
+    ]
 
 
 # Latents
@@ -135,12 +128,12 @@ def bundled_outputs(study):
 
 @functools.cache
 def keeps(study):
-    """Whether a study keeps its latents: asked once jobs need to know, since it counts networks."""
+    """Tell whether a study keeps its latents; ask late, since this may count its networks."""
     return keeps_latents(STUDIES[study], ALL_STUDIES.keep_latents_gb, COUNTED)
 
 
 def shards_of_latents(wildcards, model=None):
-    """The latents of a model, shard by shard."""
+    """Return the latents of a model, shard by shard."""
     study, model = study_of(wildcards), model or wildcards.model
     made = rules.extract_kept_latents if keeps(study.name) else rules.extract_latents
     shards = range(study.shards(model))
@@ -151,7 +144,7 @@ def shards_of_latents(wildcards, model=None):
 
 
 def given_file(study, key, path):
-    """A file or folder that a study names, if it does."""
+    """Return the file or folder that a study names, if it does."""
     where = f"{study.path}: {key}"
     if path is None:
         return []
@@ -159,7 +152,7 @@ def given_file(study, key, path):
 
 
 def official_corrupted(wildcards):
-    """The official corrupted images of a data set, if the study has them."""
+    """Return the official corrupted images of a data set, if the study has them."""
     study, name = study_of(wildcards), wildcards.dataset
     return given_file(study, f"data.{name}.corrupted", study.data[name].corrupted)
 
@@ -167,31 +160,28 @@ def official_corrupted(wildcards):
 # Measures
 
 
-def all_measures():
-    """The declarations of all measures, with those that studies have of their own."""
-    own = (each for study in STUDIES.values() for each in study.own_measures.values())
-    return [*map(registry.declared, registry.names()), *(each.measure for each in own)]
+def declares(measure):
+    """Return what a measure declares and needs, and whether it has parts, perhaps of latents."""
+    of_latents = measure_of_parts(measure).needs == "latents"
+    said = vars(measure.need) | vars(measure)
+    return said | {"in_parts": measure.in_parts, "of_latents": of_latents}
 
 
 def measures_that(**declared):
-    """A wildcard constraint: measures that declare this or need it; as a whole if nothing else."""
+    """Return a constraint: measures, own ones too, that declare this; as a whole if not said."""
+    own = (each.measure for study in STUDIES.values() for each in study.own_measures.values())
     wanted = {"in_parts": False, "of_latents": False, **declared}.items()
-    known = {
-        m.name: vars(m.need)
-        | vars(m)
-        | {"in_parts": m.in_parts, "of_latents": measure_of_parts(m).needs == "latents"}
-        for m in all_measures()
-    }
-    return one_of(name for name, each in known.items() if wanted <= each.items())
+    known = (*map(registry.declared, registry.names()), *own)
+    return one_of({each.name for each in known if wanted <= declares(each).items()})
 
 
 def measure_of(wildcards):
-    """The declaration of the measure of a path."""
+    """Return the declaration of the measure of a path."""
     return registry.of(study_of(wildcards)).declared(wildcards.measure)
 
 
 def path_made(made, names, wildcards):
-    """The file that a job makes: of a snapshot, and of what models share, by another rule."""
+    """Return the file that a job makes: of a snapshot, and of what models share, by another rule."""
     maker = getattr(rules, made.job)
     if names.get("snapshot", END) != END:
         maker = rules.convert_snapshot
@@ -207,7 +197,7 @@ def path_made(made, names, wildcards):
 
 
 def inputs_of_measure(wildcards):
-    """What a measure needs of a model, as vitscope/measures/needs.py says."""
+    """Return what a measure needs of a model, as vitscope/measures/needs.py says."""
     case, found = case_of(study_of(wildcards), names_of(wildcards)), {}
     for name, each in case.measure.inputs.items():
         if isinstance(each, Named):
@@ -222,7 +212,7 @@ def inputs_of_measure(wildcards):
 
 
 def parts_of(wildcards, model):
-    """The parts of a model that a table is merged from."""
+    """Return the parts of a model that a table is merged from."""
     study, measured = study_of(wildcards), measure_of_parts(measure_of(wildcards))
     place = {"study": study.name, "measure": measured.name, "model": model}
     parts = range(measured.parts(study, model))
@@ -236,9 +226,9 @@ def parts_of(wildcards, model):
 
 
 def to_merge(wildcards):
-    """The parts that a table is merged from, of each model that it is of, or the latents.
+    """Return the parts that a table is merged from, of each model that it is of, or the latents.
 
-    And where parts are merged at cut points, the block table.
+    Where parts are merged at cut points, add the block table.
     """
     measure, found = measure_of(wildcards), {}
     of_latents = measure_of_parts(measure).needs == "latents" and keeps(study_of(wildcards).name)
@@ -255,7 +245,7 @@ def to_merge(wildcards):
 
 
 def subjects_in_table(wildcards):
-    """The table of each model, or pair, that is joined; every rule that makes one writes it here."""
+    """Return the table of each model, or pair, that is joined; all rules write these here."""
     study = study_of(wildcards)
     subjects = study.subjects_of(wildcards.table)
     path = "<results>/{study}/{table}/{model}.parquet"
@@ -263,7 +253,7 @@ def subjects_in_table(wildcards):
 
 
 def all_models(path, of=Study.models_of):
-    """One path for every model of the figures of a study."""
+    """Return a function that finds one path for every model of the figures of a study."""
 
     def paths(wildcards):
         study = study_of(wildcards)
@@ -272,27 +262,29 @@ def all_models(path, of=Study.models_of):
     return paths
 
 
-def tables_of_study(wildcards):
-    """The tables of all models, by their names."""
-    tables = study_of(wildcards).tables()
-    return {table: path_of(rules.tabulate.output.table, wildcards, table=table) for table in tables}
+def joined_tables(names):
+    """Return a function that finds the tables of all models that `names` lists of a study."""
+
+    def paths(wildcards):
+        joined = rules.tabulate.output.table
+        tables = names(study_of(wildcards))
+        return {table: path_of(joined, wildcards, table=table) for table in tables}
+
+    return paths
 
 
-def published_files(*names):
-    """The files of published points."""
-    found = sorted({name for name in names if name})
-    return [from_here(package_data.PUBLISHED_POINTS / name) for name in found]
-
-
-def published_of_study(wildcards):
-    """The published points that the figures and build-ups of a study show."""
-    study = study_of(wildcards)
-    files = [figure.published.file for figure in study.figures.values() if figure.published]
-    return published_files(*files, *(buildup.published for buildup in study.buildups.values()))
+def published_points(wildcards):
+    """Return the published points that a figure or build-up shows, or all of those of a study."""
+    study, names = study_of(wildcards), names_of(wildcards)
+    known = study.figures | study.buildups
+    shown = [known[names[key]] for key in ("figure", "buildup") if key in names] or known.values()
+    # A build-up names its file alone.
+    files = {getattr(each.published, "file", each.published) for each in shown if each.published}
+    return [from_here(package_data.PUBLISHED_POINTS / name) for name in sorted(files)]
 
 
 def tables_of_overview(wildcards):
-    """The tables from which the figures of the overview are sketched, by the names of these."""
+    """Return the tables from which the figures of the overview are sketched, by their names."""
     study, found = study_of(wildcards), {}
     for name in figures_of_overview(study):
         if name in study.buildups:
@@ -304,7 +296,7 @@ def tables_of_overview(wildcards):
 
 
 def tables_of_page(wildcards):
-    """The tables of a network that are drawn on its page, by their names."""
+    """Return the tables of a network that are drawn on its page, by their names."""
     study, kinds = study_of(wildcards), registry.kinds()
     tables = {t for kind in kinds_of_page(study, wildcards.model) for t in kinds[kind].tables}
     path = "<results>/{study}/{table}/{model}.parquet"
@@ -312,23 +304,8 @@ def tables_of_page(wildcards):
     return {table: path.format(table=table, **names) for table in sorted(tables - {"blocks"})}
 
 
-def tables_of_curves_shown(wildcards):
-    """The tables of all models of which a page shows curves by depth, by their names."""
-    tables = tables_of_curves(study_of(wildcards))
-    return {table: path_of(rules.tabulate.output.table, wildcards, table=table) for table in tables}
-
-
-def published_of_shown(wildcards):
-    """The published points that a figure shows, or the figure of a build-up, if any."""
-    study, names = study_of(wildcards), names_of(wildcards)
-    if "buildup" in names:
-        return published_files(study.buildups[names["buildup"]].published)
-    published = study.figures[names["figure"]].published
-    return published_files(published and published.file)
-
-
 def tables_of_figure(wildcards):
-    """The tables of the models of a figure, or of its pairs, by their names."""
+    """Return the tables of the models of a figure, or of its pairs, by their names."""
     study = study_of(wildcards)
     figure = study.figures[names_of(wildcards)["figure"]]
     path = "<results>/{study}/{table}/{model}.parquet"
@@ -339,7 +316,7 @@ def tables_of_figure(wildcards):
 
 
 def labels_of_shown(wildcards):
-    """The name of a figure or video in the report, and what it shows."""
+    """Return the name of a figure or video in the report, and what it shows."""
     study, (key,) = study_of(wildcards), (key for key in SHOWN if hasattr(wildcards, key))
     name = names_of(wildcards)[key]
     if key == "figure":
@@ -351,14 +328,20 @@ def labels_of_shown(wildcards):
 
 
 def question_of(wildcards):
-    """What a figure is about, below which it stands in the report."""
+    """Return what a figure is about, below which it stands in the report."""
     study = study_of(wildcards)
     figure = study.figures[names_of(wildcards)["figure"]]
     return registry.of(study).declared(figure.measure).question
 
 
+def in_report(path, caption, subcategory):
+    """Return the file of a figure, which the report shows among figures."""
+    place = {"category": "Figures", "subcategory": subcategory}
+    return report(path, caption=f"../report/{caption}.rst", labels=labels_of_shown, **place)
+
+
 def source_of_video(wildcards):
-    """The folder or file of the frames, or the download of it, if these are not generated."""
+    """Return the folder or file of the frames, or its download, if they are not generated."""
     study, name = study_of(wildcards), names_of(wildcards)["video"]
     if "url" in study.videos[name].source:
         return path_of(rules.fetch_video.output.file, wildcards)
@@ -366,7 +349,7 @@ def source_of_video(wildcards):
 
 
 def splits_of_study(wildcards):
-    """The files of the splits that the figures of a study are made from."""
+    """Return the files of the splits that the figures of a study are made from."""
     shown = splits_shown(study_of(wildcards))
     images = rules.build_split.output.images
     return [path_of(images, wildcards, dataset=dataset, split=name) for dataset, name in shown]
@@ -376,13 +359,13 @@ def splits_of_study(wildcards):
 
 
 def results_before(wildcards):
-    """The results of all steps before one, which decide it."""
+    """Return the results of all steps before one, which decide it."""
     steps = range(int(wildcards.step))
     return [path_of(rules.measure_step.output.result, wildcards, step=n) for n in steps]
 
 
 def steps_of(study, buildup, weights):
-    """The numbers of all steps.
+    """Return the numbers of all steps.
 
     Each is known when the one before it was measured: Snakemake asks again after every decision.
     """
@@ -396,26 +379,22 @@ def steps_of(study, buildup, weights):
 
 
 def results_of_steps(wildcards):
-    """The results of all steps of a build-up."""
+    """Return the results of all steps of a build-up."""
     study = study_of(wildcards)
     names = {"study": study.name, "buildup": wildcards.buildup}
     names["weights"] = buildups.weights_of_steps(study, wildcards.buildup)
     return paths_of(rules.measure_step.output.result, **names, step=steps_of(**names))
 
 
-def trained_steps(study, buildup):
-    """The weights of all steps of a build-up, trained here even where others are bundled."""
-
-    def paths(wildcards):
-        names = {"study": study, "buildup": buildup}
-        steps = steps_of(**names, weights="trained")
-        return paths_of(rules.train_step.output.end, **names, step=steps)
-
-    return paths
+def trained_steps(wildcards):
+    """Return the weights of all steps of the bundled build-up, trained here."""
+    names = {"study": "mini", "buildup": "fig12a"}
+    steps = steps_of(**names, weights="trained")
+    return paths_of(rules.train_step.output.end, **names, step=steps)
 
 
 def weights_of_step(wildcards):
-    """The weights of a step; none if they should be bundled and are not, which its job reports."""
+    """Return the weights of a step; none if bundled ones are missing, which its job reports."""
     if wildcards.weights == "trained":
         return path_of(rules.train_step.output.end, wildcards)
     bundled = buildups.bundled_step(study_of(wildcards), wildcards.buildup, int(wildcards.step))
@@ -424,7 +403,7 @@ def weights_of_step(wildcards):
 
 
 def weights_for_studies(wildcards, input):
-    """Where a study finds the weights of each step."""
+    """Say where a study finds the weights of each step."""
     steps, study = range(len(input.results)), study_of(wildcards)
     bundled = [buildups.bundled_step(study, wildcards.buildup, step) for step in steps]
     trained = [path_of(rules.train_step.output.end, wildcards, step=step) for step in steps]
@@ -435,7 +414,7 @@ def weights_for_studies(wildcards, input):
 
 
 def all_of(study, folder):
-    """Every figure of a study in its formats, below a folder, its videos and tables, its record."""
+    """Return all files of a study: figures and videos below a folder, its tables, its record."""
     shown = sorted([*STUDIES[study].figures, *STUDIES[study].buildups])
     formats = STUDIES[study].style.formats
     return [

@@ -19,7 +19,7 @@ if Path(workflow.basedir).is_relative_to(package_data.ROOT):
 
 
 def without_storage(output):
-    """The path of a rule's output as the rule has it, which Snakemake puts into the storage once.
+    """Return a rule's output as the rule has it, which Snakemake puts into the storage once.
 
     2. `storage_object` (#3027, #3876): of what is in a storage, `rules` has the local copy.
     """
@@ -53,7 +53,7 @@ def weigh_jobs_when_one_ends():
 
 
 def why_jobs_failed(logs):
-    """The last lines of the logs of jobs that failed, which Snakemake's own log names.
+    """Yield the last lines of the logs of jobs that failed, which Snakemake's own log names.
 
     It depends on the words of that log. What `show-failed-logs` adds to it are whole logs, but none
     that are in a storage.

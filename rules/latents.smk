@@ -40,7 +40,7 @@ use rule extract_latents as extract_kept_latents with:
 
 
 use rule extract_latents as measure_pass with:
-    """One pass of a shard for all measures of feature maps: a file with the part of each."""
+    """Measure all that is asked of feature maps in one pass of a shard; write a part for each."""
     output:
         parts="<results>/{study}/passes/{model}/{part}.parquet",
     log:
@@ -57,7 +57,7 @@ use rule extract_latents as measure_pass with:
 
 
 rule export_latents:
-    """On demand, all latents of a model as one file for other programs."""
+    """Write all latents of a model as one file for other programs, on demand."""
     input:
         latents=shards_of_latents,
         blocks=rules.convert_checkpoint.output.blocks,

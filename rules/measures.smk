@@ -7,7 +7,7 @@ the name of the pair, such as `resnet+vit`, in place of the name of a model.
 """
 
 
-rule measure_model:
+use rule extract_latents as measure_model with:
     input:
         unpack(inputs_of_measure),
     output:
@@ -18,9 +18,6 @@ rule measure_model:
         "<benchmarks>/{study}/{measure}/{model}.tsv"
     wildcard_constraints:
         measure=measures_that(torch=True),
-    conda:
-        "../envs/torch.yaml"
-    threads: 1
     resources:
         **requests_of("measure"),
         gpu=lambda wildcards: int(measure_of(wildcards).need.runs) and gpu_of(wildcards),
@@ -28,8 +25,6 @@ rule measure_model:
         **of_job("measure"),
     message:
         "Measuring {wildcards.measure} of {wildcards.model}"
-    script:
-        "../scripts/run_job.py"
 
 
 use rule measure_model as measure_model_part with:
@@ -105,7 +100,7 @@ use rule merge as measure_latents with:
 
 
 use rule merge as measure_shard with:
-    """On demand, a part of one: the shard of a model, with a row for each image."""
+    """Measure a part of one, on demand: the shard of a model, with a row for each image."""
     input:
         unpack(inputs_of_measure),
     output:

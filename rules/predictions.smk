@@ -1,7 +1,7 @@
 """Predictions of a model for the images of a split."""
 
 
-rule predict:
+use rule extract_latents as predict with:
     input:
         checkpoint=rules.convert_checkpoint.output.checkpoint,
         blocks=rules.convert_checkpoint.output.blocks,
@@ -12,9 +12,6 @@ rule predict:
         "<logs>/{study}/predictions/{model}/{split}.log",
     benchmark:
         "<benchmarks>/{study}/predictions/{model}/{split}.tsv"
-    conda:
-        "../envs/torch.yaml"
-    threads: 1
     resources:
         **requests_of("predict"),
         gpu=gpu_of,
@@ -22,5 +19,3 @@ rule predict:
         **of_job("predict"),
     message:
         "Classifying the images of the split {wildcards.split} by {wildcards.model}"
-    script:
-        "../scripts/run_job.py"

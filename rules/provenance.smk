@@ -3,7 +3,7 @@
 
 rule record_run:
     input:
-        unpack(tables_of_study),
+        unpack(joined_tables(Study.tables)),
         checkpoints=all_models(rules.convert_checkpoint.output.checkpoint, Study.models_shown),
         data=splits_of_study,
         buildups=lambda wildcards: paths_of(

@@ -22,7 +22,7 @@ rule tabulate:
 
 
 rule export_table:
-    """On demand, a table as CSV; those of claims and of build-ups too."""
+    """Write a table as CSV, on demand; those of claims and of build-ups too."""
     input:
         table="<results>/{study}/tables/{table}.parquet",
     output:

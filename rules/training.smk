@@ -92,7 +92,7 @@ use rule augment_images as augment_alike with:
 rule train_mini:
     """Train every bundled model again, and replace its weights and histories."""
     input:
-        trained=bundled_outputs("mini"),
+        trained=bundled_outputs,
     output:
         done="<results>/mini/training/bundled",
     log:
