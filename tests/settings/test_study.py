@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 from tests.helpers.jobs import values_of
 from tests.helpers.studies import BUNDLED
 from vitscope.errors import VitscopeError
-from vitscope.jobs.training import AUGMENTING, augmentation
+from vitscope.jobs.training import TRAINED_ON, augmentation
 from vitscope.measures import registry
-from vitscope.settings.keys import Config
+from vitscope.settings.keys import NOT_AUGMENTED, Config
 from vitscope.settings.section import find_faults, schema_of
 from vitscope.settings.study import Study
 from vitscope.studies.loading import (
@@ -292,7 +292,7 @@ def test_of_a_loss_nothing_is_augmented_that_is_not_listed(tmp_path: Path) -> No
     }
     # Which images it has seen is known, since it is trained here.
     assert augmentation(study, "net") == augment | {"images": None, "seed": 0}
-    assert augment.keys() <= {*AUGMENTING}
+    assert augment.keys() <= {*TRAINED_ON, *NOT_AUGMENTED}
     assert values_of("augment_images", study, model="net", alike="yes")["recipe"] == augmentation(
         study, "net"
     )

@@ -30,8 +30,8 @@ _ALIKE = 4
 class _Score(NamedTuple):
     """Share of signs, rank correlation of changes, and root mean square error; None if unknown."""
 
-    signs: float | None = None
-    correlation: float | None = None
+    sign_share: float | None = None
+    change_correlation: float | None = None
     error: float | None = None
 
 
@@ -45,10 +45,10 @@ def score_agreement(
             continue
         measured, points = measured_points(evidence, tables, model), evidence.published(each.points)
         theirs = _lines(points, curve)
-        ours = _at(_lines(measured, curve), theirs)
+        ours = _interpolate_at(_lines(measured, curve), theirs)
         known = {key: line[ours[key].notna() & line.notna()] for key, line in theirs.items()}
         others = [
-            _score(_at(_lines(evidence.published(other.points), curve), known), known)
+            _score(_interpolate_at(_lines(evidence.published(other.points), curve), known), known)
             for other in published.values()
             if other.series != each.series
         ]
@@ -71,26 +71,23 @@ def score_agreement(
 
 
 def _columns(name: str, score: _Score) -> dict[str, float | None]:
-    names = ("sign_share", "change_correlation", "error")
-    return {name.format(each): value for each, value in zip(names, score, strict=True)}
+    return {name.format(each): value for each, value in score._asdict().items()}
 
 
 def _lines(points: pd.DataFrame, curve: Curve, values: Any = None) -> Lines:
     """Return the curves of a model, or other `values` of its points, as logarithms if asked."""
-    y = points[curve.y].to_numpy(float) if values is None else values
-    x = points[curve.x].round(_DECIMALS)
-    line = pd.Series(_scaled(y, curve) if values is None else y, x.to_numpy())
+    if values is None:
+        values = _scaled(points[curve.y].to_numpy(float), curve)
+    line = pd.Series(values, points[curve.x].round(_DECIMALS).to_numpy())
     keys = points[curve.by].to_numpy() if curve.by else np.zeros(len(points), int)
     return {key: line[keys == key] for key in dict.fromkeys(keys.tolist())}
 
 
 def _scaled(y: Array, curve: Curve) -> Array:
-    if not curve.log:
-        return y
-    return np.log10(np.where(y > 0, y, np.nan))
+    return np.log10(np.where(y > 0, y, np.nan)) if curve.log else y
 
 
-def _at(lines: Lines, theirs: Lines) -> Lines:
+def _interpolate_at(lines: Lines, theirs: Lines) -> Lines:
     """Interpolate curves where others have points; NaN beyond their ends."""
     ends = {"left": np.nan, "right": np.nan}
     found = {}
@@ -109,9 +106,10 @@ def _score(found: Lines, wanted: Lines) -> _Score:
     ours, theirs = _changes(there), _changes(here)
     both = np.isfinite(ours) & np.isfinite(theirs)
     ours, theirs = ours[both], theirs[both]
+    correlation = rank_correlation(ours[None], theirs[None])
     return _Score(
         _mean((np.sign(ours) == np.sign(theirs))[theirs != 0]),
-        _rank_correlation(ours, theirs),
+        correlation.value if correlation else None,
         _root_mean_square(_joined(there.values()) - _joined(here.values())),
     )
 
@@ -143,7 +141,9 @@ def _changes(lines: Lines) -> Array:
         changes = np.diff(line.to_numpy()) / np.diff(line.index.to_numpy(float))
     else:
         pairs = pairwise(lines.values())
-        changes = _joined(line - _at({0: before}, {0: line})[0] for before, line in pairs)
+        changes = _joined(
+            line - _interpolate_at({0: before}, {0: line})[0] for before, line in pairs
+        )
     values = _joined(lines.values())
     return np.round(changes / ((np.ptp(values) if len(values) else 0) or 1), _ALIKE)
 
@@ -176,14 +176,8 @@ def _uncertainty(measured: pd.DataFrame, known: Lines, curve: Curve) -> float | 
     if len(values) == 1:
         return None
     deviations = _scaled(values[1:], curve).std(axis=0, ddof=1)
-    found = _at(_lines(measured, curve, deviations), known)
+    found = _interpolate_at(_lines(measured, curve, deviations), known)
     return _root_mean_square(_joined(line.dropna() for line in found.values()))
-
-
-def _rank_correlation(ours: Array, theirs: Array) -> float | None:
-    """Return Spearman's rank correlation; None if all changes are equal, as on a straight line."""
-    found = rank_correlation(ours[None], theirs[None])
-    return found.value if found else None
 
 
 def _mean(values: Array) -> float | None:

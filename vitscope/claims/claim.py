@@ -69,10 +69,7 @@ Row = tuple[str, str, Statistic]
 
 
 def claims_of(
-    source: str,
-    about: Callable[[Models], list[Subject]],
-    why: str,
-    *rows: Row,
+    source: str, about: Callable[[Models], list[Subject]], why: str, *rows: Row
 ) -> tuple[Claim, ...]:
     """Return the claims of one source that are about the same models."""
     return tuple(
@@ -181,7 +178,14 @@ def alike_but_for(
     """
 
     def choose(models: Models) -> list[Subject]:
-        rest = {model: _without(traits.settings, keys) for model, traits in models.items()}
+        rest = {
+            model: {
+                key: value
+                for key, value in traits.settings.items()
+                if key not in keys and not key.startswith(_INDIFFERENT)
+            }
+            for model, traits in models.items()
+        }
         first = {model: traits.settings.get(keys[0]) for model, traits in models.items()}
         return [
             (ours, theirs)
@@ -220,14 +224,6 @@ AVERAGED = (
 
 # Pairs models that average weights with the models whose weights they average.
 averaging = named_in("averages")
-
-
-def _without(settings: Mapping[str, Any], keys: tuple[str, ...]) -> dict[str, Any]:
-    return {
-        key: value
-        for key, value in settings.items()
-        if key not in keys and not key.startswith(_INDIFFERENT)
-    }
 
 
 # The first model classifies the class token, the second the mean of all tokens.

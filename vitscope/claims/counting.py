@@ -23,8 +23,6 @@ from vitscope.networks.finding.cut_points import CUT_POINT, NORM
 
 # The tables that claims are counted on, by name; "blocks" is always one of them.
 Tables = Mapping[str, pd.DataFrame]
-# What a study says of each model: the settings of its `Traits`.
-TraitsOf = Mapping[str, Mapping[str, Any]]
 
 
 def count_claims(
@@ -33,12 +31,13 @@ def count_claims(
     tables: Tables,
     models: Sequence[str],
     published: Mapping[str, Published],
-    traits_of: TraitsOf,
+    traits_of: Mapping[str, Mapping[str, Any]],
 ) -> pd.DataFrame:
     """Count the claims of one figure: a row for each claim and model, or pair of models.
 
-    If the figure shows several snapshots, each has its own rows. A claim about one model is left
-    out if neither its measured nor its published points have anything to count.
+    `traits_of` has the settings of each model's `Traits`. If the figure shows several snapshots,
+    each has its own rows. A claim about one model is left out if neither its measured nor its
+    published points have anything to count.
     """
     traits = {
         model: Traits({*_of_model(tables["blocks"], model)["kind"]}, traits_of.get(model, {}))
@@ -135,9 +134,9 @@ def _row(
         "holds_above": above,
         **_side("published", published, above),
         **_side("measured", measured, above),
-        "certain": measured.certain if measured else None,
-        "margin": None if measured is None else measured.margin,
-        "p": measured.chance(above) if measured else None,
+        "certain": measured and measured.certain,
+        "margin": measured and measured.margin,
+        "p": measured and measured.chance(above),
     }
 
 
@@ -147,9 +146,9 @@ def _side(side: str, found: Found | None, above: float) -> dict[str, Any]:
     # A value read off a published curve is shown but not judged.
     judged = side == "measured" or low is not None
     return {
-        f"{side}_count": found.count if found else None,
-        f"{side}_total": found.total if found else None,
-        f"{side}_value": found.value if found else None,
+        f"{side}_count": found and found.count,
+        f"{side}_total": found and found.total,
+        f"{side}_value": found and found.value,
         f"{side}_low": low,
         f"{side}_high": high,
         f"{side}_verdict": verdict if judged else None,
@@ -189,13 +188,14 @@ def add_recipes(claims: pd.DataFrame, of: Trainings) -> pd.DataFrame:
     if claims.empty:
         return claims
     once = distinct(claims)
-    found = {key: _over_trainings(rows) for key, rows in _by_recipe(once, of).items()}
-    keys = [_key(row, of) for row in claims.to_dict("records")]
-    said = pd.DataFrame(
-        [_ONE if key is None else found.get(key, _ONE) for key in keys],
-        columns=list(_ONE),
-        index=claims.index,
-    )
+    by_recipe: dict[Any, list[dict[Hashable, Any]]] = {}
+    for row in once.to_dict("records"):
+        key = _recipe_of(row, of)
+        if key and pd.notna(row["measured_value"]):
+            by_recipe.setdefault(key, []).append(row)
+    found = {key: _over_trainings(rows) for key, rows in by_recipe.items()}
+    recipes = [found.get(_recipe_of(row, of), _ONE) for row in claims.to_dict("records")]
+    said = pd.DataFrame(recipes, columns=list(_ONE), index=claims.index)
     rates = dict(zip(once.index, false_discovery_rates(once["p"].to_numpy(float)), strict=True))
     first = claims.groupby(DISTINCT, dropna=False)["claim"].transform(lambda rows: rows.index[0])
     counted = pd.concat([claims, said], axis=1)
@@ -228,7 +228,7 @@ def _holds(row: Mapping[Hashable, Any]) -> str | None:
     return f"{of_network}, in this network" if of_network in ("yes", "no") else of_network
 
 
-def _key(row: Mapping[Hashable, Any], of: Trainings) -> tuple[Any, ...] | None:
+def _recipe_of(row: Mapping[Hashable, Any], of: Trainings) -> tuple[Any, ...] | None:
     """Return which claim on which recipes a row is about; None if a recipe has one training."""
     models = [row[name] for name in ("model", "versus") if pd.notna(row[name])]
     known = [of[model] for model in models if model in of]
@@ -236,17 +236,6 @@ def _key(row: Mapping[Hashable, Any], of: Trainings) -> tuple[Any, ...] | None:
         return None
     snapshot = None if pd.isna(row["snapshot"]) else row["snapshot"]
     return (row["claim"], snapshot, *(training.recipe for training in known))
-
-
-def _by_recipe(
-    claims: pd.DataFrame, of: Trainings
-) -> dict[tuple[Any, ...], list[dict[Hashable, Any]]]:
-    rows: dict[tuple[Any, ...], list[dict[Hashable, Any]]] = {}
-    for row in claims.to_dict("records"):
-        key = _key(row, of)
-        if key and pd.notna(row["measured_value"]):
-            rows.setdefault(key, []).append(row)
-    return rows
 
 
 def _over_trainings(rows: Sequence[Mapping[Hashable, Any]]) -> dict[str, Any]:
@@ -260,12 +249,11 @@ def _over_trainings(rows: Sequence[Mapping[Hashable, Any]]) -> dict[str, Any]:
     above = 0.0 if by_margin else rows[0]["holds_above"]
     compared = margins if by_margin else values
     interval = mean_interval(compared)
-    low, high = interval or (None, None)
     shown = counts if pd.notna(counts).all() else values
     return {
         "trainings": len(rows),
         "values": [float(each) for each in shown],
-        "recipe_low": low,
-        "recipe_high": high,
+        "recipe_low": interval and interval[0],
+        "recipe_high": interval and interval[1],
         "recipe_verdict": decide(float(compared.mean()), above, interval),
     }

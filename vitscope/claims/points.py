@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import numpy as np
 import pandas as pd
@@ -12,9 +12,6 @@ import pandas as pd
 from vitscope.claims.intervals import RESAMPLED
 from vitscope.errors import VitscopeError, nearest
 from vitscope.files.arrays import Array
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 
 @dataclass(frozen=True)
@@ -39,9 +36,8 @@ def bands(points: pd.DataFrame) -> list[Band]:
     """Return the bands of one model from its cut points, which must be in order."""
     attends = points["kind"] == "msa"
     shrinks = subsamples(points)
-    ends = points["depth"].to_list()
     found = []
-    for after, (start, end) in enumerate(pairwise(ends), start=1):
+    for after, (start, end) in enumerate(pairwise(points["depth"].to_list()), start=1):
         if shrinks.iloc[after]:
             found.append(Band("subsampling", start, end))
         if attends.iloc[after]:
@@ -50,11 +46,11 @@ def bands(points: pd.DataFrame) -> list[Band]:
 
 
 def at_snapshots(
-    tables: "Mapping[str, pd.DataFrame]", snapshots: Sequence[str]
-) -> "dict[str, pd.DataFrame]":
+    tables: Mapping[str, pd.DataFrame], snapshots: Sequence[str]
+) -> dict[str, pd.DataFrame]:
     """Keep the rows of some snapshots, in the order named; keep all rows if none is named."""
 
-    def select(table: "pd.DataFrame") -> "pd.DataFrame":
+    def select(table: pd.DataFrame) -> pd.DataFrame:
         if not snapshots or "snapshot" not in table:
             return table
         rows = table[table["snapshot"].isin(snapshots)]

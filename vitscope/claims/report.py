@@ -31,11 +31,13 @@ _AGREEMENT_RULE = (
     "straight line could do, whose changes have no order, and the best published curve of another "
     "network of the figure. A score says something of the checkpoint if it is better than both."
 )
-
-
 _SUMMARY_RULE = (
     "How many of the claims below have each verdict. Each claim of a model, or of two, counts "
     "once, however many figures show it."
+)
+_DOUBTS = (
+    "What makes the accuracy of these models doubtful, and all that is compared with it. Each is "
+    "told with confidence: of networks that are of use it would be told of one in a hundred."
 )
 # Maps verdicts to what a claim does; the verdicts on a recipe come first.
 VERDICTS = {
@@ -55,11 +57,6 @@ _PAIRS = (
 FOUND = ("model", "claim", "published", "measured", "holds")
 # A verdict is marked if more than this share of equally sure verdicts are false.
 DOUBTED = 0.05
-
-_DOUBTS = (
-    "What makes the accuracy of these models doubtful, and all that is compared with it. Each is "
-    "told with confidence: of networks that are of use it would be told of one in a hundred."
-)
 
 
 def list_warnings(warnings: Sequence[str]) -> list[Section]:
@@ -99,7 +96,7 @@ def finding(row: Mapping[Hashable, Any], side: str) -> str:
     return text
 
 
-def _measured(row: Mapping[Hashable, Any]) -> str:
+def _say_measured(row: Mapping[Hashable, Any]) -> str:
     """Return what was measured on the network, and on the other trainings of its recipe."""
     text = finding(row, "measured")
     if pd.notna(row["certain"]):
@@ -112,14 +109,14 @@ def _measured(row: Mapping[Hashable, Any]) -> str:
     return text
 
 
-def _models(row: Mapping[Hashable, Any], labels: Mapping[str, str]) -> str:
+def _name_models(row: Mapping[Hashable, Any], labels: Mapping[str, str]) -> str:
     models = labels[row["model"]]
     if pd.notna(row["versus"]):
         models += f" against {labels[row['versus']]}"
     return models if pd.isna(row["snapshot"]) else f"{models}, snapshot {row['snapshot']}"
 
 
-def _verdict(row: Mapping[Hashable, Any]) -> str:
+def _say_verdict(row: Mapping[Hashable, Any]) -> str:
     """Return the verdict, marked if too many equally sure verdicts are false."""
     if pd.isna(row["holds"]):
         return "–"
@@ -135,11 +132,11 @@ def findings(claims: pd.DataFrame, labels: Mapping[str, str]) -> pd.DataFrame:
     """
     rows = [
         {
-            "model": _models(row, labels),
+            "model": _name_models(row, labels),
             "claim": row["statement"],
             "published": finding(row, "published"),
-            "measured": _measured(row),
-            "holds": _verdict(row),
+            "measured": _say_measured(row),
+            "holds": _say_verdict(row),
         }
         for row in claims.to_dict("records")
     ]
@@ -179,15 +176,6 @@ def count_in_words(claims: pd.DataFrame) -> str:
 def tally(verdicts: pd.Series) -> dict[str, int]:
     """Count how many claims hold, how many fail and so on."""
     return {does: int((verdicts == verdict).sum()) for verdict, does in VERDICTS.items()}
-
-
-def _claims_of(
-    figure: str, claims: pd.DataFrame, labels: Mapping[str, str], rules: Mapping[str, str]
-) -> Section:
-    found = findings(claims, labels)
-    text = " ".join(dict.fromkeys(rules[claim] for claim in claims["claim"]))
-    rows = list(found.itertuples(index=False, name=None))
-    return Section(figure, text, [*found], rows)
 
 
 def _agreement_of(agreement: pd.DataFrame, labels: Mapping[str, str]) -> Section:
@@ -237,9 +225,11 @@ def sections(
     `labels` name the models; `evidence` holds the rules of the claims.
     """
     rules = {claim.name: claim.rule for each in evidence for claim in each.claims}
-    found = [
-        _claims_of(str(figure), of_figure, labels, rules)
-        for figure, of_figure in claims.groupby("figure", sort=False)
-    ]
+    found = []
+    for figure, of_figure in claims.groupby("figure", sort=False):
+        text = " ".join(dict.fromkeys(of_figure["claim"].map(rules)))
+        shown = findings(of_figure, labels)
+        rows = [*shown.itertuples(index=False, name=None)]
+        found.append(Section(str(figure), text, [*shown], rows))
     scores = [] if agreement.empty else [_agreement_of(agreement, labels)]
     return [*summary(claims, labels), *found, *scores]

@@ -34,13 +34,10 @@ def as_markdown(title: str, text: str, sections: Iterable[Section]) -> str:
     blocks = [f"# {_in_markdown(title)}", _in_markdown(text)]
     for section in sections:
         cells = (section.header, ["---"] * len(section.header), *section.rows)
-        rows = "\n".join(f"| {' | '.join(map(_in_markdown_cell, row))} |" for row in cells)
+        lines = ([_in_markdown(cell).replace("|", r"\|") for cell in row] for row in cells)
+        rows = "\n".join(f"| {' | '.join(line)} |" for line in lines)
         blocks += [f"## {_in_markdown(section.heading)}", _in_markdown(section.text), rows]
     return "\n\n".join(block for block in blocks if block) + "\n"
-
-
-def _in_markdown_cell(text: str) -> str:
-    return _in_markdown(text).replace("|", r"\|")
 
 
 def _in_markdown(text: str) -> str:

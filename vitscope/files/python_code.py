@@ -48,11 +48,14 @@ def reached(modules: Iterable[str], file_of: Callable[[str], Path | None]) -> di
     return found
 
 
-def imported(path: Path, module: str) -> tuple[str, ...]:
-    """Return what a module's source may import: modules, and names that may be modules."""
+def imported(path: Path, module: str) -> Iterator[str]:
+    """Yield what a module's source may import: modules, and names that may be modules."""
     package = module if path.name == "__init__.py" else module.rpartition(".")[0]
-    find = partial(imported_by, package=package)
-    return tuple(read_once("imports", path.read_bytes(), package, str(path), find))
+    for definition in definitions(path.read_bytes(), package, str(path)):
+        for alias, where, what in definition.imports:
+            # Without an alias, it is a text that may serve to import a module by a computed name.
+            if alias:
+                yield from (where, f"{where}.{what}") if what else (where,)
 
 
 def read_once(
@@ -82,17 +85,6 @@ def remember(file: Path) -> None:
                 write_text(file, json.dumps(_found))
 
 
-def imported_by(tree: ast.AST, package: str) -> tuple[str, ...]:
-    """Return what code in a package may import: modules, and names that may be modules."""
-    names: list[str] = []
-    for node in _statements_run(tree):
-        if isinstance(node, ast.Import):
-            names += [alias.name for alias in node.names]
-        elif isinstance(node, ast.ImportFrom) and (base := base_of(node, package)):
-            names += [base, *(f"{base}.{alias.name}" for alias in node.names)]
-    return tuple(names)
-
-
 def base_of(node: ast.ImportFrom, package: str) -> str | None:
     """Return the module that names are imported from; None if it lies above the top package."""
     try:
@@ -107,20 +99,6 @@ def module_file(stem: Path) -> Path | None:
         if path.is_file():
             return path
     return None
-
-
-def _statements_run(tree: ast.AST) -> Iterator[ast.AST]:
-    """Yield the statements that a module runs: imports only for types change no result."""
-    pending = [tree]
-    while pending:
-        node = pending.pop()
-        if is_for_types(node):
-            continue
-        yield node
-        # Only statements hold imports; looking through all expressions takes ten times as long.
-        for field in ("body", "orelse", "handlers", "finalbody", "cases"):
-            inner = getattr(node, field, None)
-            pending += inner if isinstance(inner, list) else ()
 
 
 def is_for_types(node: ast.AST) -> bool:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from vitscope.jobs import describing
 from vitscope.jobs.job import Files, Job, Names, Resources, Study, Values
-from vitscope.jobs.reporting import introduce_study, values_of_introduction
+from vitscope.jobs.reporting import introduce_study, tables_in, values_of_introduction
 from vitscope.measures import registry
 from vitscope.networks.building.family import complete
 
@@ -81,15 +81,9 @@ def count_claims(inputs: Files, outputs: Files, values: Values, resources: Resou
     agreement = joined(AGREEMENT, [each for _, each in counted])
     CLAIMS.write(claims, outputs["claims"])
     AGREEMENT.write(agreement, outputs["agreement"])
-    measured = [
-        path
-        for name, given in inputs.items()
-        if name not in ("published", "style")
-        for path in ([given] if isinstance(given, str) else given)
-    ]
     title = f"Claims of the paper: {values['study']}"
     found = sections(claims, agreement, values["labels"], evidence.values())
-    page = (title, introduction(claims), list_warnings(read_warnings(measured)) + found)
+    page = (title, introduction(claims), list_warnings(read_warnings(tables_in(inputs))) + found)
     write_text(outputs["text"], as_markdown(*page))
     write_text(outputs["page"], as_html(*page))
     write_text(outputs["latex"], as_latex(title, found))
@@ -152,9 +146,5 @@ def _draw(claims: "pd.DataFrame", outputs: Files, values: Values, style_file: st
     with style(style_file):
         figure = plot(claims, labels)
         for ending in ("pdf", "png", "svg"):
-            save(
-                figure,
-                outputs[ending],
-                "Verdicts on claims of the paper",
-                {"Study": values["study"]},
-            )
+            about = {"Study": values["study"]}
+            save(figure, outputs[ending], "Verdicts on claims of the paper", about)

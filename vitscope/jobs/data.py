@@ -113,10 +113,6 @@ def corruptions_of(study: Study, names: Names) -> Values:
     return measure.corrupted(study, int(names["part"]))
 
 
-def _values_of_corrupted(study: Study, names: Names) -> Values:
-    return corruptions_of(study, names) | {"seed": study.analysis.seed}
-
-
 def _images_corrupted(request: Request, uncounted: int | None = None) -> int | None:
     """Return how many corrupted images the job makes, if that is known."""
     wanted = corruptions_of(request.study, request.names)
@@ -156,6 +152,6 @@ def corrupt_images(inputs: Files, outputs: Files, values: Values, resources: Res
 
 CORRUPT_IMAGES = Job(
     run=corrupt_images,
-    values=_values_of_corrupted,
+    values=lambda study, names: corruptions_of(study, names) | {"seed": study.analysis.seed},
     takes=Takes(seconds=_seconds_to_corrupt, writes=_bytes_of_corrupted),
 )

@@ -30,10 +30,6 @@ def members(study: Study, figure: str) -> list[Values]:
     return [member(study, name) for name in study.figures[figure].models]
 
 
-# Families whose name does not tell how a network is built.
-_ANY = ("hf", "python", "timm")
-
-
 def member(study: Study, name: str) -> Values:
     """Return a model's name, label, family, epoch and place in its family, for figures.
 
@@ -48,7 +44,8 @@ def member(study: Study, name: str) -> Values:
         "label": entry.label,
         "family": "preresnet" if convolutions else entry.family,
         "epoch": entry.epoch,
-        "nth": distinct.index(entry.arch) if entry.family in _ANY else 0,
+        # The names of these families do not tell how a network is built.
+        "nth": distinct.index(entry.arch) if entry.family in ("hf", "python", "timm") else 0,
     }
 
 

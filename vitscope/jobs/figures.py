@@ -75,14 +75,7 @@ def draw_figure(inputs: Files, outputs: Files, values: Values, resources: Resour
     how_many = {describing.MEASURED_ON: images} if images else {}
     made_from = values["facts"] | how_many | _digests(inputs, values)
     with style(inputs["style"], values["style"]):
-        figure = draw(
-            plot,
-            tables,
-            members,
-            published,
-            values["snapshots"],
-            values["values"],
-        )
+        figure = draw(plot, tables, members, published, values["snapshots"], values["values"])
         for path in outputs.values():
             title = f"{values['title']} ({values['name']})"
             save(figure, path, title, made_from, values["shows"])
@@ -104,10 +97,9 @@ def read_points(
         name: pd.concat([Table(**columns).read(path) for path in inputs[name]])
         for name, columns in values["tables"].items()
     }
-    columns = set(values["published_columns"])
-    if not columns:
-        return tables, None
-    return tables, read_published_of(values["published"], columns, inputs["published"])
+    if columns := set(values["published_columns"]):
+        return tables, read_published_of(values["published"], columns, inputs["published"])
+    return tables, None
 
 
 def _digests(inputs: Files, values: Values) -> dict[str, str]:

@@ -29,8 +29,6 @@ Values = dict[str, Any]
 # Paths, or lists of paths, by name. In a notebook, an input may be the object in place of a path.
 Files = Mapping[str, Any]
 
-HERE = Path(__file__).parent
-
 
 @dataclass(frozen=True)
 class Network:
@@ -137,18 +135,15 @@ class Resources:
 
 
 Run = Callable[[Files, Files, Values, Resources], None]
-# A constant that declares a job.
-_DECLARED = re.compile(r"^([A-Z][A-Z_]*) = Job\(", re.MULTILINE)
 
 
 @cache
 def _modules() -> dict[str, str]:
     """Find the module of each kind of work without importing them all."""
-    files = {file.stem: file.read_text(encoding="utf-8") for file in sorted(HERE.glob("*.py"))}
     return {
-        name.lower(): f"vitscope.jobs.{stem}"
-        for stem, text in files.items()
-        for name in _DECLARED.findall(text)
+        name.lower(): f"vitscope.jobs.{file.stem}"
+        for file in sorted(Path(__file__).parent.glob("*.py"))
+        for name in re.findall(r"(?m)^([A-Z][A-Z_]*) = Job\(", file.read_text(encoding="utf-8"))
     }
 
 

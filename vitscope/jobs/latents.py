@@ -17,7 +17,7 @@ VALUE_BYTES = {"float32": 4, "bfloat16": 2}
 SECONDS_PER_GB = 1.8
 
 
-def _values_of_shard(study: Study, names: Names) -> Values:
+def values_of_shard(study: Study, names: Names) -> Values:
     analysis = study.analysis
     return {
         **with_network(study, names["model"]),
@@ -74,7 +74,7 @@ def extract_latents(inputs: Files, outputs: Files, values: Values, resources: Re
 
 EXTRACT_LATENTS = Job(
     run=extract_latents,
-    values=_values_of_shard,
+    values=values_of_shard,
     takes=Takes(
         torch=True,
         work=work_of_shard,

@@ -1,14 +1,14 @@
 """Jobs of measures: measure what is given, or all feature maps of a pass, and merge the parts."""
 
 from collections.abc import Iterable, Iterator, Sequence
+from functools import partial
 from math import lcm
 from pkgutil import resolve_name
 from typing import TYPE_CHECKING
 
 from vitscope.files.pairs import by_prefix
 from vitscope.jobs.job import Files, Job, Names, Request, Resources, Study, Takes, Values
-from vitscope.jobs.latents import latents_bytes, work_of_shard
-from vitscope.jobs.networks import with_network
+from vitscope.jobs.latents import latents_bytes, values_of_shard, work_of_shard
 from vitscope.measures import registry
 from vitscope.measures.columns import OF_IMAGE
 from vitscope.measures.measure import Case, Measure, Work
@@ -61,11 +61,7 @@ def _passes_of_measure(request: Request) -> Work | None:
 
 def _takes_of_measure(study: Study, names: Names) -> Takes:
     need = registry.of(study).declared(names["measure"]).need
-    return Takes(
-        torch=need.torch,
-        work=_passes_of_measure if need.runs else None,
-        loads=need.loads,
-    )
+    return Takes(need.torch, _passes_of_measure if need.runs else None, loads=need.loads)
 
 
 def _batches_of_measure(names: Names, values: Values) -> str | None:
@@ -135,22 +131,16 @@ def measured_in_pass(study: Study, names: Names, measures: Iterable[Measure]) ->
 
 
 def _values_of_pass(study: Study, names: Names) -> Values:
-    analysis, model, part = study.analysis, names["model"], int(names["part"])
-    network = with_network(study, model)
-    measured = measured_in_pass(study, names, measures_of_pass(study, model))
+    shard = values_of_shard(study, names)
+    network = {key: shard.pop(key) for key in ("network", "modules", "device")}
+    measured = measured_in_pass(study, names, measures_of_pass(study, names["model"]))
     of_measures = [each["modules"] for each in measured["measures"].values()]
     return {
         **network,
         **measured,
         "modules": sum(of_measures, network["modules"]),
-        "first_image": part * analysis.shard_size,
-        "pass": {
-            "shard": part,
-            "selection": study.selection(model),
-            "batch_size": analysis.batch_size,
-            "dtype": analysis.latents_dtype,
-        },
-        "device": study.device,
+        "first_image": shard["shard"] * study.analysis.shard_size,
+        "pass": shard,
     }
 
 
@@ -161,10 +151,13 @@ def _passes_of_shard(request: Request) -> Work:
 
 
 def _seconds_of_pass(request: Request) -> float:
-    if not request.network:
-        return 0
-    rates = [m.seconds_per_gb for m in measures_of_pass(request.study, request.names["model"])]
-    return sum(rates) * latents_bytes(request) / 1e9
+    measures = measures_of_pass(request.study, request.names["model"])
+    return _seconds_to_measure(measures, request)
+
+
+def _seconds_to_measure(measures: Iterable[Measure], request: Request) -> float:
+    rate = sum(each.seconds_per_gb for each in measures)
+    return rate * latents_bytes(request) / 1e9 if request.network else 0
 
 
 def measure_pass(inputs: Files, outputs: Files, values: Values, resources: Resources) -> None:
@@ -259,11 +252,7 @@ def _takes_of_merge(study: Study, names: Names) -> Takes:
     measured = measure_of_parts(registry.of(study).declared(names["measure"]))
     # With `keep_latents: auto`, only their size tells whether latents are kept: count no time.
     kept = study.analysis.keep_latents is True and measured.needs == "latents"
-
-    def seconds(request: Request) -> float:
-        return measured.seconds_per_gb * latents_bytes(request) / 1e9 if request.network else 0
-
-    return Takes(seconds=seconds) if kept else Takes()
+    return Takes(seconds=partial(_seconds_to_measure, [measured])) if kept else Takes()
 
 
 def merge_parts(inputs: Files, outputs: Files, values: Values, resources: Resources) -> None:

@@ -26,7 +26,7 @@ def checkpoint_entry(study: Study, names: Names) -> Values:
 
 
 def _address_of_checkpoint(study: Study, names: Names) -> Values:
-    # Imported here: it imports yaml, which other jobs with a network do not need.
+    # This imports yaml, which other jobs with a network do not need.
     from vitscope.networks.checkpoints import weight_sources
 
     # Return only what identifies the download, so that users of a shared cache share it.
@@ -37,13 +37,8 @@ def fetch_checkpoint(inputs: Files, outputs: Files, values: Values, resources: R
     """Download the checkpoint and record its hash in the study's lock file."""
     from vitscope.networks.checkpoints.weight_sources import download
 
-    download(
-        values["checkpoint"],
-        Path(outputs["checkpoint"]),
-        Path(resources.lock),
-        label=resources.label,
-        say=resources.say,
-    )
+    file, lock = Path(outputs["checkpoint"]), Path(resources.lock)
+    download(values["checkpoint"], file, lock, label=resources.label, say=resources.say)
 
 
 FETCH_CHECKPOINT = Job(run=fetch_checkpoint, values=_address_of_checkpoint)

@@ -34,7 +34,6 @@ def open_network(
     if not isinstance(checkpoint, str):
         in_memory: nn.Module = checkpoint
         return in_memory
-    # Imported here: jobs that open no network do without torch.
     from vitscope.networks.building.networks import count_images
     from vitscope.networks.checkpoints.conversion import load_model
     from vitscope.networks.running.predictions import refuse_unrepeatable
@@ -64,12 +63,10 @@ def open_images(images: Any) -> Split:
 
 def open_device(device: Any) -> "torch.device":
     """Return the device that a study asks for, or the given one."""
-    if not isinstance(device, str):
-        known: torch.device = device
-        return known
     from vitscope.networks.running.device import pick_device
 
-    return pick_device(device)
+    found: torch.device = pick_device(device) if isinstance(device, str) else device
+    return found
 
 
 @dataclass(frozen=True)

@@ -32,9 +32,9 @@ def _values_of_predictions(study: Study, names: Names) -> Values:
     }
 
 
-def _passes_of_split(request: Request) -> Work | None:
-    wanted = _selection(request.study, request.names["split"])["wanted"]
-    return passes(1, wanted, request.images, request.study.analysis.batch_size)
+def _passes_of_split(asked: Request) -> Work | None:
+    wanted = _selection(asked.study, asked.names["split"])["wanted"]
+    return passes(1, wanted, asked.images, asked.study.analysis.batch_size)
 
 
 def classify_images(inputs: Files, outputs: Files, values: Values, resources: Resources) -> None:

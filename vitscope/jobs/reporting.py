@@ -24,18 +24,21 @@ def splits_shown(study: Study) -> list[tuple[str, str]]:
     return sorted(shown)
 
 
+def tables_in(inputs: Files) -> list[str]:
+    """Return the paths of all tables among inputs, of which some are lists of paths."""
+    listed = ([given] if isinstance(given, str) else given for given in inputs.values())
+    return [path for paths in listed for path in paths if path.endswith(".parquet")]
+
+
 def record_run(inputs: Files, outputs: Files, values: Values, resources: Resources) -> None:
     """Write the record, and a page that shows it."""
     from vitscope.files.pages import text_as_html
     from vitscope.files.whole import write_text
     from vitscope.jobs.provenance import run_record
 
-    name, tables = values["name"], []
-    for given in inputs.values():
-        paths = [given] if isinstance(given, str) else given
-        tables += [path for path in paths if path.endswith(".parquet")]
+    name = values["name"]
     record = run_record(
-        name, values["study"], inputs["checkpoints"], inputs["data"], tables, str(ROOT)
+        name, values["study"], inputs["checkpoints"], inputs["data"], tables_in(inputs), str(ROOT)
     )
     write_text(outputs["record"], record)
     write_text(outputs["page"], text_as_html(f"Record of the run: {name}", record))

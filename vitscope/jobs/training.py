@@ -22,8 +22,6 @@ if TYPE_CHECKING:
 
 # Forward and backward count as three passes; sharpness-aware minimization does both twice.
 PASSES, PASSES_UPHILL = 3, 6
-# Megabytes of the process that augments, with memory that it shares with the one that trains.
-AUGMENTING_MB = 520
 # The folder where torch.compile caches what it compiled.
 COMPILED = ".compiled"
 
@@ -64,9 +62,8 @@ def train_model(inputs: Files, outputs: Files, values: Values, resources: Resour
     from vitscope.training.loop import train
 
     network = values.get("network") or network_to_try(inputs["tried"], values["where"])
-    recipe, mean, std = values["recipe"], network["mean"], network["std"]
+    recipe, place = values["recipe"], Path(outputs["end"]).parent
     Path(outputs["epochs"]).mkdir(exist_ok=True)
-    place = Path(outputs["end"]).parent
     with seeded(recipe["seed"]):
         model = build_network(network)
     train(
@@ -76,8 +73,8 @@ def train_model(inputs: Files, outputs: Files, values: Values, resources: Resour
         recipe,
         recipe["seed"],
         place,
-        mean=mean,
-        std=std,
+        mean=network["mean"],
+        std=network["std"],
         made_of={"network": json.dumps(network, sort_keys=True)},
         say=resources.say_of_it,
         # If the run is killed before it notes the outputs, the next run restores them from here.
@@ -90,9 +87,8 @@ def train_model(inputs: Files, outputs: Files, values: Values, resources: Resour
 TRAIN_MODEL = Job(
     run=train_model,
     values=_values_of_training,
-    takes=Takes(
-        torch=True, work=_passes_of_training, split="train", builds=True, beside=AUGMENTING_MB
-    ),
+    # Beside: the process that augments, with memory that it shares with the one that trains.
+    takes=Takes(torch=True, work=_passes_of_training, split="train", builds=True, beside=520),
     batches="training.batch_size",
 )
 
@@ -136,30 +132,13 @@ BUNDLE_WEIGHTS = Job(run=bundle_weights)
 
 def bundled_name(path: Path) -> str:
     """Return where to bundle a file of a training: in a folder of its model or build-up."""
-    folder = path.parent.name
+    of_step = path.parent.name.startswith("step_")
     return (
-        f"buildup/{folder}{path.suffix}" if folder.startswith("step_") else f"{folder}/{path.name}"
+        f"buildup/{path.parent.name}{path.suffix}" if of_step else f"{path.parent.name}/{path.name}"
     )
 
 
-# Keys of a recipe that say how to augment images; two decide which images a model has seen.
-AUGMENTING = (
-    "images",
-    "seed",
-    "batch_size",
-    "label_smoothing",
-    "mixup",
-    "cutmix",
-    "mixing_probability",
-    "randaugment",
-    "color_jitter",
-    "erasing",
-    "erased",
-    "crop",
-    "shift",
-    "border",
-    "flip",
-)
+# Keys of a recipe that decide which images a model has seen.
 TRAINED_ON = ("images", "seed")
 # Seconds for a million pixels of RandAugment at 32 pixels.
 SECONDS_TO_AUGMENT = 0.11
@@ -175,9 +154,12 @@ def images_seen(study: Study, model: str) -> Values:
 
 def augmentation(study: Study, model: str) -> Values:
     """Return how the training images of a model are augmented."""
+    # Imported here, as in every job: a job that runs reads and checks no study.
+    from vitscope.settings.keys import NOT_AUGMENTED
+
     if study.loss is None:
         recipe = _recipe_of_model(study, model)
-        return {key: recipe[key] for key in AUGMENTING}
+        return {key: recipe[key] for key in (*TRAINED_ON, *NOT_AUGMENTED)}
     augment = study.loss.augment
     return images_seen(study, model) | ({} if isinstance(augment, str) else augment)
 

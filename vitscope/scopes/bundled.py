@@ -30,7 +30,11 @@ def bundled(name: str, images: int | None = None) -> dict[str, Any]:
     that `look(**bundled("vit"))` has the numbers of the workflow; `images` sets another number, up
     to 2000.
     """
-    study = _mini_study()
+    # The study of the bundled networks is read without looking for any file that it names.
+    file = BUNDLED_MODELS / "mini.yaml"
+    settings = load_yaml(file)
+    with_defaults(settings, study_schema())
+    study = build_study(file.stem, file, settings)
     if name not in study.models:
         raise VitscopeError(
             f"There is no bundled network '{name}'.{nearest(name, study.models)} There are "
@@ -50,14 +54,6 @@ def bundled(name: str, images: int | None = None) -> dict[str, Any]:
         "std": network["std"],
         "class_names": classes,
     }
-
-
-def _mini_study() -> Study:
-    """Return the study of the bundled networks, read without looking for any file it names."""
-    file = BUNDLED_MODELS / "mini.yaml"
-    settings = load_yaml(file)
-    with_defaults(settings, study_schema())
-    return build_study(file.stem, file, settings)
 
 
 def _draw_images(study: Study, name: str, wanted: int | None) -> tuple[Array, Array, list[str]]:

@@ -166,7 +166,11 @@ def _pieces(images: Any, wanted: Wanted) -> Iterator[Piece]:
     elif _is_loader(images):
         yield from map(_checked_batch, images)
     else:
-        yield from _stack_images(map(_image_and_labels, _items(images)), wanted)
+        # Data sets of torch need not end by an IndexError: iterating may go on past their length.
+        items = (
+            map(images.__getitem__, range(len(images))) if hasattr(images, "__len__") else images
+        )
+        yield from _stack_images(map(_image_and_labels, items), wanted)
 
 
 def _is_loader(images: Any) -> bool:
@@ -177,13 +181,6 @@ def _is_loader(images: Any) -> bool:
             f"data set, a list of pictures, or the path of a folder."
         )
     return not hasattr(images, "__getitem__")
-
-
-def _items(images: Any) -> Iterator[Any]:
-    # Data sets of torch need not end by an IndexError: iterating one may go on past its length.
-    if hasattr(images, "__len__"):
-        return (images[index] for index in range(len(images)))
-    return iter(images)
 
 
 def _image_and_labels(item: Any, dimensions: int = 3) -> Piece:
@@ -302,7 +299,12 @@ class _Taking:
             if scale == 255 and not is_integer:
                 notes.append("images: values from 0 to 255, divided by 255")
             return cls(shape, last, is_integer, scale, False, mean, std, notes)
-        _refuse_bare_pixels(images)
+        if float(images.min()) >= 0 and float(images.max()) > 16:
+            raise VitscopeError(
+                f"The images have values from {images.min():g} to {images.max():g}, as pixels "
+                f"have, and nothing says how the network takes these: give mean= and std=, of "
+                f"pixels from 0 to 1."
+            )
         notes.append("images: taken as the network takes them, since no mean and std are given")
         zeros, ones = [0.0] * shape[0], [1.0] * shape[0]
         return cls(shape, last, is_integer, 1.0, True, zeros, ones, notes)
@@ -332,15 +334,6 @@ class _Taking:
         return np.ascontiguousarray(scaled, np.float32)
 
 
-def _refuse_bare_pixels(images: Array) -> None:
-    if float(images.min()) >= 0 and float(images.max()) > 16:
-        raise VitscopeError(
-            f"The images have values from {images.min():g} to {images.max():g}, as pixels have, "
-            f"and nothing says how the network takes these: give mean= and std=, of pixels from 0 "
-            f"to 1."
-        )
-
-
 def _said_scaling(wanted: Wanted) -> tuple[Any, Any] | None:
     """Return mean and std of pixels as the caller gives them, or else the network, or None."""
     if wanted.mean is None and wanted.std is None and "mean" in wanted.of_network:
@@ -361,22 +354,20 @@ def _scaling_of_pixels(
     notes = []
     if wanted.mean is None:
         notes.append(f"images: mean {given[0]} and std {given[1]}, as the network was trained")
-    mean, std = (_by_channel(value, channels) for value in given)
-    for name, values in (("mean", mean), ("std", std)):
-        if len(values) != channels:
+    found = {}
+    for name, value in zip(("mean", "std"), given, strict=True):
+        values = _as_array(value).astype(np.float64).ravel().tolist()
+        found[name] = values * channels if len(values) == 1 else values
+        if len(found[name]) != channels:
             raise VitscopeError(
                 f"{name} has {len(values)} numbers, allowed: {channels}, one for each channel of "
                 f"the images, or a single number."
             )
-        check_scaling(name, values)
+        check_scaling(name, found[name])
+    mean, std = found.values()
     if min(std) <= 0:
         raise VitscopeError(f"std is {std}, allowed: numbers above 0.")
     return mean, std, notes
-
-
-def _by_channel(value: Any, channels: int) -> list[float]:
-    values = np.atleast_1d(_as_array(value)).astype(np.float64).ravel().tolist()
-    return [float(each) for each in (values * channels if len(values) == 1 else values)]
 
 
 def _spool(pieces: Iterable[Piece], taking: _Taking, raw: Path) -> tuple[Array, bool]:

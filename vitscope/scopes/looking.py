@@ -74,18 +74,11 @@ class Scope(Tables):
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickle the network, the images, and every table made so far."""
         folder = Path(self._folder.name)
-        state = {
-            "study": self.study,
-            "network": self._network,
-            "notes": self.notes,
-            "device": self._device,
-        }
+        state = {"study": self.study, "network": self._network}
+        state |= {"notes": self.notes, "device": self._device}
         paths = [path for path in folder.rglob("*") if path.is_file()]
-        return _unpickle, (
-            state,
-            self._own,
-            {str(p.relative_to(folder)): p.read_bytes() for p in paths},
-        )
+        files = {str(path.relative_to(folder)): path.read_bytes() for path in paths}
+        return _unpickle, (state, self._own, files)
 
     def maps(self) -> Iterator[tuple[str, npt.NDArray[Any]]]:
         """Yield the name of each cut point, with the feature maps of all images there.
@@ -142,8 +135,7 @@ class Scope(Tables):
         """Return a table by its name, as the workflow has it; measure it if it is new."""
         if name in self._own:
             return self._own[name][1]
-        missing = self._maker.why_not(name)
-        if missing:
+        if missing := self._maker.why_not(name):
             raise VitscopeError(missing)
         return find_table(name).read(self._maker.make(name))
 

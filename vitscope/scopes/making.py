@@ -59,8 +59,6 @@ def bar(network: nn.Module, what: str, total: float | None) -> Iterator[None]:
             hook.remove()
 
 
-# The images that all models of a study share.
-ALIKE = READABLE["alike"]
 # A folder whose files are in memory, if the system has it; and how many bytes may go there.
 IN_MEMORY, MOST_IN_MEMORY = Path("/dev/shm"), 1 << 30
 
@@ -86,17 +84,23 @@ class Maker:
 
     def make(self, table: str) -> Path:
         """Return the file of a table; make it if it does not exist."""
-        path = self.path(table)
+        path, inputs = self.path(table), dict[str, Any]()
         if not path.is_file():
             if table == "blocks":
                 with self._lent() as network:
                     self._run("convert_checkpoint", {"network": network}, {"blocks": str(path)})
             elif table == "predictions":
-                self._predict(path)
-            elif registry.declared(table).in_parts:
-                self._merge(registry.declared(table), path)
+                with self._running("predictions", len(self.images)) as network:
+                    inputs = {"checkpoint": network, "images": self.images}
+                    names = {"split": self.study.analysis.split}
+                    self._run("predict", inputs, {"predictions": path}, names)
+            elif (measure := registry.declared(table)).in_parts:
+                inputs = {"parts": self.parts(measure_of_parts(measure))}
+                if measure.merge.at_cut_points:
+                    inputs["blocks"] = self.make("blocks")
+                self._run("merge", inputs, {"table": path}, {"measure": table})
             else:
-                self._measure(registry.declared(table), {0: path})
+                self._measure(measure, {0: path})
         return path
 
     def why_not(self, table: str) -> str | None:
@@ -107,7 +111,10 @@ class Maker:
             return self._without_classes(table)
         measure = registry.declared(table)
         measured = measure_of_parts(measure)
-        if any(isinstance(each, Named) or each == ALIKE for each in measured.inputs.values()):
+        if any(
+            isinstance(each, Named) or each == READABLE["alike"]
+            for each in measured.inputs.values()
+        ):
             return f"{table} takes a training: the workflow measures it, of a study."
         if measured.of_pairs:
             return f"{table} takes two networks: ask vitscope.compare for it."
@@ -170,22 +177,13 @@ class Maker:
         if measure.needs == "latents":
             passes = [self.path("passes", number) for number in numbers]
             if not all(has_part(path, measure.name) for path in passes):
-                self._measure_latents(self._with_it(measure), passes)
+                self._measure_latents(measure, passes)
             return passes
         snapshot = f"{END}/" if measure.need.of_training else ""
         paths = {number: self.path(measure.name, f"{snapshot}{number}") for number in numbers}
         missing = {number: path for number, path in paths.items() if not path.is_file()}
         self._measure(measure, missing)
         return [*paths.values()]
-
-    def _with_it(self, measure: Measure) -> list[Measure]:
-        """Return a measure and all others of latents, since one pass of the images serves all."""
-        others = (registry.declared(name) for name in registry.names())
-        return [measure] + [
-            each
-            for each in others
-            if each.needs == "latents" and each != measure and not self.why_not(each.name)
-        ]
 
     def _run(
         self,
@@ -200,18 +198,6 @@ class Maker:
         work = find_job(job)
         said = work.values(study or self.study, {"model": self.model, **(names or {})})
         work.run(inputs, outputs, said | {"device": self._device} | values, self._resources)
-
-    def _predict(self, path: Path) -> None:
-        names = {"split": self.study.analysis.split}
-        with self._running("predictions", len(self.images)) as network:
-            inputs = {"checkpoint": network, "images": self.images}
-            self._run("predict", inputs, {"predictions": path}, names)
-
-    def _merge(self, measure: Measure, path: Path) -> None:
-        inputs: dict[str, Any] = {"parts": self.parts(measure_of_parts(measure))}
-        if measure.merge.at_cut_points:
-            inputs["blocks"] = self.make("blocks")
-        self._run("merge", inputs, {"table": path}, {"measure": measure.name})
 
     def _measure(self, measure: Measure, paths: Mapping[int, Path]) -> None:
         """Measure each part of `paths`, by its number; make inputs that parts share once."""
@@ -274,7 +260,11 @@ class Maker:
         inputs = {"latents": shards, "blocks": self.make("blocks"), "images": self.images}
         self._run("export_latents", inputs, {"latents": path}, {"container": found})
 
-    def _measure_latents(self, measures: Sequence[Measure], passes: Sequence[Path]) -> None:
+    def _measure_latents(self, measure: Measure, passes: Sequence[Path]) -> None:
+        """Measure latents in one pass of the images, which serves all measures of them."""
+        known = map(registry.declared, registry.names())
+        of_latents = [each for each in known if each.needs == "latents" and each != measure]
+        measures = [measure, *(each for each in of_latents if not self.why_not(each.name))]
         blocks = self.make("blocks")
         with self._running("feature maps", self.study.images(self.model)) as network:
             inputs = {"checkpoint": network, "blocks": blocks, "images": self.images}

@@ -35,8 +35,6 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-    from vitscope.claims.points import Published
-
 
 # The resolution on a screen; files have the resolution of the style.
 DOTS_PER_INCH = 150
@@ -105,8 +103,7 @@ class Tables:
 
             drawn_by_depth = partial(plot_by_depth, self.table(kind), self.members, label=kind)
             return draw_in(kind, ax, drawn_by_depth)
-        tables = {name: self.table(name) for name in _kind_of_figure(kind).tables}
-        return drawn(kind, tables, self.members, {}, self._snapshots(kind), ax, options)
+        return self._draw(kind, self.members, ax, options)
 
     def overview(self) -> "Figure":
         """Draw a page of the first network: its blocks, what is measured by depth, and verdicts."""
@@ -117,7 +114,7 @@ class Tables:
         there, member = self.kinds(), self.members[0]
         kinds = [kind for kind in KINDS_OF_PAGE if kind in there]
         blocks, claims = self.table("blocks"), self.counted(*kinds)
-        draw = [partial(self._draw_first, kind) for kind in kinds]
+        draw = [partial(self._draw, kind, self.members[:1]) for kind in kinds]
         of_first = claims["model"] == member.model
         with style(STYLE):
             figure = plot(
@@ -128,10 +125,11 @@ class Tables:
         _show_in_notebooks()
         return figure
 
-    def _draw_first(self, kind: str, ax: "Axes") -> None:
-        """Draw a kind of figure of the first network in axes."""
+    def _draw(
+        self, kind: str, members: Sequence[Member], ax: "Axes | None", options: Any = None
+    ) -> "Figure":
         tables = {name: self.table(name) for name in _kind_of_figure(kind).tables}
-        drawn(kind, tables, self.members[:1], {}, self._snapshots(kind), ax, {})
+        return drawn(kind, tables, members, {}, self._snapshots(kind), ax, options or {})
 
     def claims(self, *kinds: str) -> pd.DataFrame:
         """Return what the paper claims, what was measured, and whether the claim holds.
@@ -209,7 +207,7 @@ def drawn(
     kind: str,
     tables: Mapping[str, pd.DataFrame],
     members: Sequence[Member],
-    published: "Mapping[str, Published]",
+    published: Mapping[str, Published],
     snapshots: Sequence[str],
     ax: "Axes | None",
     options: Mapping[str, Any],
@@ -220,11 +218,7 @@ def drawn(
     shown = _kind_of_figure(kind)
     curves = published if shown.drawn_columns else None
     function, values = registry.drawing(shown), {**shown.values, **options}
-    return draw_in(
-        kind,
-        ax,
-        lambda: draw(function, tables, members, curves, snapshots, values),
-    )
+    return draw_in(kind, ax, partial(draw, function, tables, members, curves, snapshots, values))
 
 
 def draw_in(kind: str, ax: "Axes | None", plot: "Callable[[], Figure]") -> "Figure":
@@ -288,11 +282,7 @@ class Made(Tables):
     def __init__(self, study: Study, folder: Path) -> None:
         self.study = study
         self._folder = folder
-        self.members = [
-            as_shown(describing.member(study, name))
-            for name in study.models
-            if name in study.models_of()
-        ]
+        self.members = [as_shown(describing.member(study, name)) for name in study.models_of()]
 
     def table(self, name: str) -> pd.DataFrame:
         """Return a table by its name, with the rows of all its models."""
@@ -316,10 +306,8 @@ class Made(Tables):
             return super().plot(kind, ax, **options)
         figure = self.study.figures[kind]
         tables = {name: self._of_subjects(name, figure.subjects(name)) for name in figure.tables}
-        members = [
-            next(member for member in self.members if member.model == name)
-            for name in figure.models
-        ]
+        known = {member.model: member for member in self.members}
+        members = [known[name] for name in figure.models]
         moments = figure.shown_snapshots()
         options = figure.options | options
         return drawn(figure.kind, tables, members, self._published(figure), moments, ax, options)
@@ -373,15 +361,11 @@ def read(folder: Path | str, study: Path | str | None = None) -> Made:
             f"There is no {RECORD} in {folder}, which says what the study is: make all of it, or "
             f"give study=, the path of its file."
         )
-    settings = _without_own(_settings_of_run(record))
+    settings = _settings_of_run(record)
+    # The files of the user's own measures may have moved since.
+    own, figures = settings.pop("measures", {}), settings["figures"].items()
+    settings["figures"] = {name: each for name, each in figures if each["kind"] not in own}
     return Made(add_moments(build_study(settings.pop("name"), record, settings)), place)
-
-
-def _without_own(settings: Settings) -> Settings:
-    """Return settings without the user's own measures, whose files may have moved since."""
-    own = settings.pop("measures", {})
-    shown = {name: each for name, each in settings["figures"].items() if each["kind"] not in own}
-    return settings | {"figures": shown}
 
 
 def _settings_of_run(record: Path) -> Settings:

@@ -32,10 +32,6 @@ ONE_LINE: Settings = {
 }
 # Snakemake would take a name in braces for the wildcard of a rule.
 FILE: Settings = {"pattern": r"^[^{}\n]+$(?!\n)", "title": "a path without braces"}
-REPOSITORY: Settings = {
-    "pattern": r"^[\w-][\w.-]*/[\w-][\w.-]*(@[\w-][\w./-]*)?$(?!\n)",
-    "title": "owner/name or owner/name@revision",
-}
 ADDRESS: Settings = {
     "pattern": r"^https?://[^\s@/?#]+([/?#]\S*)?$(?!\n)",
     "title": "an address that begins with https:// or http:// and holds no user name or password",
@@ -241,7 +237,8 @@ class Checkpoint:
     hf: str | None = optional(
         "A repository of Hugging Face's hub, as `owner/name` or `owner/name@revision`; its "
         "`model.safetensors` is taken.",
-        **REPOSITORY,
+        pattern=r"^[\w-][\w.-]*/[\w-][\w.-]*(@[\w-][\w./-]*)?$(?!\n)",
+        title="owner/name or owner/name@revision",
     )
     made: Literal[True] | None = optional(
         "The function of a model of the family `python` returns a network with its weights; for "

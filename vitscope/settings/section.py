@@ -39,8 +39,8 @@ def setting(default: object, meaning: str = "", *, result: bool = True, **rules:
     every entry of a list; `not_` stands for `not`. Without `result`, the key changes no result, and
     jobs that get the settings whole do not depend on it.
     """
-    copied: Callable[[], object] = partial(deepcopy, default)
-    return field(default_factory=copied, metadata=_metadata(meaning, rules) | {"result": result})
+    metadata = _metadata(meaning, rules) | {"result": result}
+    return field(default_factory=partial(deepcopy, default), metadata=metadata)
 
 
 def required(meaning: str = "", **rules: object) -> Any:
@@ -205,8 +205,7 @@ class Fault(NamedTuple):
 
 def check(where: object, settings: object, schema: Schema, within: Sequence[object] = ()) -> None:
     """Refuse settings that do not follow the schema; `within` is the key that holds them."""
-    fault = min(find_faults(schema, settings), key=_urgency, default=None)
-    if fault:
+    if fault := min(find_faults(schema, settings), key=_urgency, default=None):
         raise VitscopeError(f"{where}: {_sentence(fault, [*within, *fault.path])}")
 
 
@@ -290,11 +289,9 @@ def fill(settings: Any, schema: Schema) -> None:
         return
     keys, others = schema.get("properties", {}), schema.get("additionalProperties")
     # Each kind has keys of its own.
-    of_kind = (
-        schema["kinds"][settings["kind"]]["propertyNames"]["enum"] if "kinds" in schema else keys
-    )
+    kind = schema["kinds"][settings["kind"]] if "kinds" in schema else None
     for key, inner in keys.items():
-        if "default" in inner and key in of_kind:
+        if "default" in inner and (kind is None or key in kind["propertyNames"]["enum"]):
             settings.setdefault(key, deepcopy(inner["default"]))
         if key in settings:
             fill(settings[key], inner)

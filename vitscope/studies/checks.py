@@ -16,7 +16,7 @@ from vitscope.image_size import height_and_width
 from vitscope.measures import registry
 from vitscope.networks.building.family import arch_schema, family_names
 from vitscope.package_data import PUBLISHED_POINTS, ROOT
-from vitscope.settings.keys import BuildUp, Figure, Model, Published, Settings, Style
+from vitscope.settings.keys import BuildUp, Figure, Model, Settings, Style
 from vitscope.settings.section import schema_of
 from vitscope.settings.snapshots import END
 from vitscope.settings.study import PAGES_OF_STUDY, TRAINING_SPLITS, Study
@@ -46,7 +46,11 @@ def check_study(study: Study, results: str) -> None:
     """Refuse a study that cannot be made; `results` is the folder that the workflow writes to."""
     _check_files(study)
     _check_names(study)
-    _check_figures(study)
+    for name, figure in study.figures.items():
+        _check_members(study, f"figures.{name}", figure)
+        _check_shown(study, f"figures.{name}", figure)
+        _check_classes(study, f"figures.{name}", figure)
+        _check_published(study, f"figures.{name}.published", figure)
     for name, video in study.videos.items():
         if video.model not in study.own_models:
             raise unknown(study.path, f"videos.{name}.model", video.model, study.own_models)
@@ -63,8 +67,9 @@ def _check_names(study: Study) -> None:
     """Refuse a name that belongs to a page of the whole study."""
     for section in ("figures", "buildups", "videos"):
         for name in sorted({*getattr(study, section)} & {*PAGES_OF_STUDY}):
-            pages = ", ".join(PAGES_OF_STUDY)
-            allowed = f"any name but {pages}, which are pages of the whole study."
+            allowed = (
+                f"any name but {', '.join(PAGES_OF_STUDY)}, which are pages of the whole study."
+            )
             raise wrong(study.path, section, name, allowed)
 
 
@@ -87,11 +92,9 @@ def _check_files(study: Study) -> None:
                 f"{study.path}: models.{name}.snapshots.{END}: the snapshot '{END}' is the "
                 f"`checkpoint` of the model itself: remove the key."
             )
-        unlike = model.pretraining.unlike if model.pretraining else ()
-        others = [("pretraining.unlike", other) for other in unlike]
-        if model.averages:
-            others.append(("averages", model.averages))
-        for key, other in others:
+        unlike = model.pretraining.unlike if model.pretraining else []
+        named = {"pretraining.unlike": unlike, "averages": [*filter(None, [model.averages])]}
+        for key, other in ((key, other) for key, others in named.items() for other in others):
             if other not in study.models:
                 raise unknown(study.path, f"models.{name}.{key}", other, study.own_models)
         for key, entry in model.files().items():
@@ -132,25 +135,13 @@ def _check_bundled(path: Path, key: str, bundled: str) -> None:
         raise wrong(path, key, bundled, allowed)
 
 
-def _check_figures(study: Study) -> None:
-    for name, figure in study.figures.items():
-        key = f"figures.{name}"
-        _check_members(study, key, figure)
-        _check_shown(study, key, figure)
-        _check_classes(study, key, figure)
-        if figure.published is not None:
-            _check_published(study, f"{key}.published", figure, figure.published)
-
-
 def _check_members(study: Study, key: str, figure: Figure) -> None:
     """Refuse unknown models, and pairs where the kind shows models or the other way round."""
     of_pairs = registry.of(study).declared(figure.measure).of_pairs
     given, wanted = ("pairs", "models") if figure.pairs else ("models", "pairs")
     if of_pairs != bool(figure.pairs):
-        raise VitscopeError(
-            f"{study.path}: {key}: found '{given}', allowed: '{wanted}', which figures of the kind "
-            f"'{figure.kind}' are of."
-        )
+        allowed = f"'{wanted}', which figures of the kind '{figure.kind}' are of."
+        raise wrong(study.path, key, given, allowed)
     for model in figure.models:
         if model not in study.models:
             raise unknown(study.path, f"{key}.{given}", model, study.own_models)
@@ -208,8 +199,10 @@ def _check_classes(study: Study, key: str, figure: Figure) -> None:
         )
 
 
-def _check_published(study: Study, key: str, figure: Figure, published: Published) -> None:
-    path = study.path
+def _check_published(study: Study, key: str, figure: Figure) -> None:
+    path, published = study.path, figure.published
+    if published is None:
+        return
     kind = registry.kinds().get(figure.kind)
     needed = kind.published if kind else frozenset()
     curves = {
@@ -227,11 +220,8 @@ def _check_published(study: Study, key: str, figure: Figure, published: Publishe
     if not published.series and not published.others:
         raise VitscopeError(f"{path}: {key}: the key 'series' is missing: add it.")
     if published.others and not (kind and kind.others):
-        allowed = (
-            f"none for figures of the kind '{figure.kind}', which show the published series of "
-            f"their models."
-        )
-        raise wrong(path, f"{key}.others", published.others[0], allowed)
+        allowed = f"none for figures of the kind '{figure.kind}', which show the published series"
+        raise wrong(path, f"{key}.others", published.others[0], f"{allowed} of their models.")
     for series in published.others:
         if series not in curves[published.file]:
             raise unknown(path, f"{key}.others", series, curves[published.file])
@@ -262,12 +252,9 @@ def _published_curves() -> dict[str, tuple[set[str], set[str]]]:
 
 def check_view(where: str, video: Mapping[str, Any]) -> None:
     """Refuse video settings about things that the video does not show."""
-    shows, other, of_other = (
-        ("rollout", "heads", OF_HEADS)
-        if video["shows"] == "rollout"
-        else ("heads", "rollout", OF_ROLLOUT)
-    )
-    for key, default in of_other.items():
+    shows = video["shows"]
+    other, of_other = ("heads", OF_HEADS) if shows == "rollout" else ("rollout", OF_ROLLOUT)
+    for key, default in dict[str, Any](of_other).items():
         if video[key] != default:
             raise VitscopeError(
                 f"{where}.{key}: found {quoted(video[key])}, which is about `shows: {other}`, "
@@ -276,7 +263,6 @@ def check_view(where: str, video: Mapping[str, Any]) -> None:
 
 
 def _check_buildups(study: Study) -> None:
-    """Refuse build-ups with steps that cannot be made."""
     for name, entry in study.buildups.items():
         key = f"buildups.{name}"
         if name in study.figures:
@@ -313,10 +299,9 @@ def _check_baseline(study: Study, key: str, baseline: str) -> None:
             f"{where}: found a `depth` in models.{baseline}.arch, allowed: a `block`, and "
             f"`blocks` such as [3, 4, 6, 4] of the paper, whose last stage has room for two MSAs."
         )
-    if any(model.arch.get("attention", ())):
-        attention = f"models.{baseline}.arch.attention"
+    if any(given := model.arch.get("attention", ())):
         allowed = "[0, 0, 0, 0], where the build-up begins."
-        raise wrong(where, attention, model.arch["attention"], allowed)
+        raise wrong(where, f"models.{baseline}.arch.attention", given, allowed)
 
 
 def _check_stages(study: Study, key: str, entry: BuildUp) -> None:
@@ -341,10 +326,8 @@ def _check_weights(study: Study, key: str, entry: BuildUp) -> None:
         bundled = entry.weights["bundled"]
         folder = _bundled(bundled)
         if folder is None or not folder.is_dir():
-            allowed = (
-                "a folder of this repository, relative to its root: correct it, or leave `weights` "
-                "out to train."
-            )
+            allowed = "a folder of this repository, relative to its root: correct it, or leave "
+            allowed += "`weights` out to train."
             raise wrong(study.path, f"{key}.weights.bundled", bundled, allowed)
     files = [name for name, (columns, _) in _published_curves().items() if columns >= OF_BUILDUP]
     if entry.published is not None and entry.published not in files:

@@ -59,7 +59,11 @@ def check_data(study: Study) -> None:
                 "corrupts grey ones itself."
             )
             raise wrong(study.path, f"data.{name}.corrupted", dataset.corrupted, allowed)
-        _check_classes(where, dataset)
+        if dataset.class_names is not None:
+            check_distinct(where, dataset.class_names)
+            numbering(where, [], _entry(dataset))
+        if dataset.class_index is not None and dataset.classes is not None:
+            check_index(where, dataset.classes, dataset.class_index)
         for split in dataset.splits:
             _check_split(study, name, split)
     for name, model in study.models.items():
@@ -83,15 +87,6 @@ def _check_pixels(where: str, entry: Dataset | Model) -> None:
     check_scaling(f"{where}.std", entry.std)
 
 
-def _check_classes(where: str, dataset: Dataset) -> None:
-    """Refuse names and numbers of classes that fit no source."""
-    if dataset.class_names is not None:
-        check_distinct(where, dataset.class_names)
-        numbering(where, [], _entry(dataset))
-    if dataset.class_index is not None and dataset.classes is not None:
-        check_index(where, dataset.classes, dataset.class_index)
-
-
 def _entry(dataset: Dataset) -> dict[str, Any]:
     keys = ("classes", "class_names", "class_index")
     return {key: getattr(dataset, key) for key in keys}
@@ -104,12 +99,11 @@ def _check_split(study: Study, name: str, split: str) -> None:
     seen = opening.glance(dataset.source, split, max(declared or 1, measured))
     if seen is None:
         return
-    where = f"{study.path}: data.{name}.splits.{split}"
-    numbering(where, seen.classes, _entry(dataset), seen.empty)
-    check_taken(where, declared, seen.images)
+    key = f"data.{name}.splits.{split}"
+    numbering(f"{study.path}: {key}", seen.classes, _entry(dataset), seen.empty)
+    check_taken(f"{study.path}: {key}", declared, seen.images)
     if declared is None:
-        at = f"{study.path}: analysis.images"
-        check_measured(at, measured, seen.images, f"data.{name}.splits.{split}")
+        check_measured(f"{study.path}: analysis.images", measured, seen.images, key)
 
 
 def _check_stored(study: Study, name: str, split: str) -> None:

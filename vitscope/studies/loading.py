@@ -112,24 +112,19 @@ def _prepare_archs(study: Study) -> Study:
 def load_study(path: Path, results: str = "results") -> Study:
     """Read, check and complete one study; `results` is the folder that the workflow writes to."""
     try:
-        return _load_study(path, results)
+        settings, schema = load_yaml(path), study_schema()
+        check(path, settings, schema)
+        fill(settings, schema)
+        _check_models(path, settings)
+        settings["data"] = read_class_names(path, settings["data"])
+        study = add_moments(_prepare_archs(build_study(path.stem, path, settings)))
+        check(path, path.stem, NAME, within=("name of the file",))
+        check_study(study, results)
     except VitscopeError as error:
         # An unknown name may belong to a package whose measures are left out.
         if left_out := registry.installed().left_out:
             raise VitscopeError(f"{error}{left_out}") from error
         raise
-
-
-def _load_study(path: Path, results: str) -> Study:
-    settings = load_yaml(path)
-    schema = study_schema()
-    check(path, settings, schema)
-    fill(settings, schema)
-    _check_models(path, settings)
-    settings["data"] = read_class_names(path, settings["data"])
-    study = add_moments(_prepare_archs(build_study(path.stem, path, settings)))
-    check(path, path.stem, NAME, within=("name of the file",))
-    check_study(study, results)
     return study
 
 
