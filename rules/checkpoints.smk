@@ -19,7 +19,7 @@ use rule fetch_image as fetch_checkpoint with:
         "Downloading the checkpoint of {wildcards.model}"
 
 
-rule convert_checkpoint:
+use rule fetch_checkpoint as convert_checkpoint with:
     input:
         source=file_to_convert("fetch_checkpoint", "checkpoint"),
     output:
@@ -29,8 +29,6 @@ rule convert_checkpoint:
         "<logs>/{study}/checkpoints/{model}.log",
     benchmark:
         "<benchmarks>/{study}/checkpoints/{model}.tsv"
-    conda:
-        "../envs/torch.yaml"
     resources:
         **requests_of("convert_checkpoint"),
         lock=lock_of,
@@ -38,8 +36,6 @@ rule convert_checkpoint:
         **of_job("convert_checkpoint"),
     message:
         "Converting the checkpoint of {wildcards.model}, and listing its cut points"
-    script:
-        "../scripts/run_job.py"
 
 
 use rule fetch_checkpoint as fetch_snapshot with:

@@ -4,7 +4,7 @@ They are many times as large as the originals, and quickly made again.
 """
 
 
-rule corrupt_images:
+use rule build_split as corrupt_images with:
     input:
         images=lambda wildcards: path_of(
             rules.build_split.output.images,
@@ -20,13 +20,9 @@ rule corrupt_images:
         "<logs>/{study}/corrupted/{dataset}/{part}.log",
     benchmark:
         "<benchmarks>/{study}/corrupted/{dataset}/{part}.tsv"
-    conda:
-        "../envs/base.yaml"
     resources:
         **requests_of("corrupt_images"),
     params:
         **of_job("corrupt_images"),
     message:
         "Corrupting the images of {wildcards.dataset}, part {wildcards.part}"
-    script:
-        "../scripts/run_job.py"

@@ -18,7 +18,6 @@ rule extract_latents:
         "<benchmarks>/{study}/latents/{model}/not_kept/{part}.tsv"
     conda:
         "../envs/torch.yaml"
-    threads: 1
     resources:
         **requests_of("extract_latents"),
         gpu=gpu_of,

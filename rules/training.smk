@@ -21,7 +21,6 @@ rule train_model:
         "<benchmarks>/{study}/training/{model}/init.tsv"
     conda:
         "../envs/torch.yaml"
-    threads: 1
     resources:
         **requests_of("train_model", most=2),
         gpu=gpu_of,
@@ -52,7 +51,7 @@ rule take_snapshot:
         "../scripts/run_job.py"
 
 
-rule augment_images:
+use rule train_model as augment_images with:
     """Draw images once by a training recipe, for all measures of the loss of models that share it."""
     input:
         images=split_for(lambda study: study.analysis.augmented.split),
@@ -62,16 +61,12 @@ rule augment_images:
         "<logs>/{study}/augmented/{model}.log",
     benchmark:
         "<benchmarks>/{study}/augmented/{model}.tsv"
-    conda:
-        "../envs/torch.yaml"
     resources:
         **requests_of("augment_images"),
     params:
         **of_job("augment_images"),
     message:
         "Augmenting training images for {wildcards.model} and models with its recipe"
-    script:
-        "../scripts/run_job.py"
 
 
 use rule augment_images as augment_alike with:
@@ -89,7 +84,7 @@ use rule augment_images as augment_alike with:
         "Augmenting training images for {wildcards.model} and models like it"
 
 
-rule train_mini:
+use rule take_snapshot as train_mini with:
     """Train every bundled model again, and replace its weights and histories."""
     input:
         trained=bundled_outputs,
@@ -98,12 +93,8 @@ rule train_mini:
     log:
         "<logs>/mini/training/bundled.log",
     localrule: True
-    conda:
-        "../envs/base.yaml"
     params:
         **of_job("bundle_weights"),
         folder=str(ROOT / "resources" / "checkpoints" / "mini"),
     message:
         "Writing resources/checkpoints/mini"
-    script:
-        "../scripts/run_job.py"

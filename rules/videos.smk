@@ -1,4 +1,4 @@
-"""Videos: what a network attends to in each frame, in the format of the file's ending."""
+"""Videos of what networks attend to."""
 
 
 use rule fetch_image as fetch_video with:
@@ -14,7 +14,8 @@ use rule fetch_image as fetch_video with:
         "Downloading the video {wildcards.video}"
 
 
-rule draw_video:
+use rule draw_blocks as draw_video with:
+    """Draw what a network attends to in each frame, in the format of the ending of the file."""
     input:
         checkpoint=of_model(rules.convert_checkpoint.output.checkpoint),
         blocks=of_model(rules.convert_checkpoint.output.blocks),
@@ -32,9 +33,6 @@ rule draw_video:
         "<benchmarks>/figures/{video}.{format}.tsv"
     wildcard_constraints:
         video=shown_in("videos"),
-    conda:
-        "../envs/videos.yaml"
-    threads: 1
     resources:
         **requests_of("draw_video"),
         lock=lock_of,
@@ -43,5 +41,3 @@ rule draw_video:
         **of_job("draw_video"),
     message:
         "Drawing the video {wildcards.video}"
-    script:
-        "../scripts/run_job.py"
