@@ -138,7 +138,6 @@ def _fail(log: TextIO, sentence: str | None) -> NoReturn:
 
 
 def _label(wildcards) -> str:
-    """Return what to call the subject of a job in messages."""
     subject = next(filter(None, map(wildcards.get, ("model", "dataset", "video"))), "")
     snapshot = wildcards.get("snapshot")
     return f"{subject}, snapshot {snapshot}" if snapshot else subject

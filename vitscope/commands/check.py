@@ -122,16 +122,10 @@ def _check(study: "Study", name: str, trainings: Path) -> tuple[str, str]:
         if sentence := own_code.explain_failure(error):
             return "wrong", sentence
         raise
-    print(f"{name} ({entry.label})")
-    _print_table(checked.rows())
+    rows = checked.rows()
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    lines = ("  ".join(map(str.ljust, row, widths)).rstrip() for row in rows)
+    print(f"{name} ({entry.label})", *(f"  {line}" for line in lines), "", sep="\n")
     if checked.proofs.wrong:
         return "wrong", "; ".join(checked.proofs.wrong)
     return "right", checked.summary()
-
-
-def _print_table(rows: list[list[str]]) -> None:
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    for row in rows:
-        cells = (cell.ljust(width) for cell, width in zip(row, widths, strict=True))
-        print("  " + "  ".join(cells).rstrip())
-    print()

@@ -167,7 +167,6 @@ def _refusal(node: yaml.Node, reason: str) -> ConstructorError:
 
 
 def _reason(error: yaml.YAMLError) -> str:
-    """Say where and why a text is not valid YAML."""
     if not isinstance(error, yaml.MarkedYAMLError):
         return str(error).splitlines()[0]
     where = error.problem_mark or error.context_mark

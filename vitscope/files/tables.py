@@ -99,7 +99,6 @@ class Table:
         return table.to_pandas(use_threads=False), facts
 
     def empty(self) -> "pd.DataFrame":
-        """Return the table without rows."""
         import pandas as pd
 
         return pd.DataFrame(columns=list(self.columns))

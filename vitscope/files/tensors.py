@@ -25,6 +25,8 @@ import numpy.typing as npt
 from vitscope.errors import VitscopeError
 from vitscope.files.whole import atomic_path
 
+# The safetensors type and the shape of each tensor, by name.
+Tensors = Mapping[str, tuple[str, tuple[int, ...]]]
 # NumPy has no bfloat16: such a tensor is read as raw 16-bit numbers.
 DTYPES: dict[str, np.dtype[Any]] = {
     "F64": np.dtype("<f8"),
@@ -71,9 +73,7 @@ def checksum(rows: npt.NDArray[Any], first_row: int) -> int:
     return int(np.dot(sums, weights))
 
 
-def _header(
-    tensors: Mapping[str, tuple[str, tuple[int, ...]]], metadata: Mapping[str, str]
-) -> bytes:
+def _header(tensors: Tensors, metadata: Mapping[str, str]) -> bytes:
     entries: dict[str, Any] = {"__metadata__": dict(sorted(metadata.items()))}
     offset = 0
     for name, (dtype, shape) in tensors.items():
@@ -85,9 +85,7 @@ def _header(
 
 
 def _with_checksums(
-    tensors: Mapping[str, tuple[str, tuple[int, ...]]],
-    metadata: Mapping[str, str],
-    sums: Mapping[str, int],
+    tensors: Tensors, metadata: Mapping[str, str], sums: Mapping[str, int]
 ) -> bytes:
     """Return the header with its own checksum and, after it, those of all tensors."""
     of_tensors = "".join(f"{sums[name] % MODULUS:0{TENSOR_DIGITS}x}" for name in tensors)
@@ -124,12 +122,7 @@ def _find_end(entries: Mapping[str, Any]) -> int:
 class TensorWriter:
     """Writes rows of tensors of known shapes, each once and in any order, to a safetensors file."""
 
-    def __init__(
-        self,
-        path: Path | str,
-        tensors: Mapping[str, tuple[str, tuple[int, ...]]],
-        metadata: Mapping[str, str],
-    ) -> None:
+    def __init__(self, path: Path | str, tensors: Tensors, metadata: Mapping[str, str]) -> None:
         self._tensors, self._metadata = dict(tensors), dict(metadata)
         self._sums = dict.fromkeys(tensors, 0)
         header = _with_checksums(self._tensors, self._metadata, self._sums)
@@ -221,7 +214,6 @@ class TensorFile:
         return str(self._entries[name]["dtype"])
 
     def shape(self, name: str) -> tuple[int, ...]:
-        """The shape of a tensor."""
         return tuple(self._entries[name]["shape"])
 
     def array(self, name: str) -> npt.NDArray[Any]:

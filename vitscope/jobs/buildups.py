@@ -1,8 +1,10 @@
-"""Jobs of a build-up: decide what a step tries, measure it, tabulate and draw all steps."""
+"""Jobs of a build-up: rule.decide what a step tries, measure it, tabulate and draw all steps."""
 
 from pathlib import Path
 
 from vitscope.buildup import rule
+from vitscope.files.tables import read_metadata
+from vitscope.files.whole import atomic_path, sha256_of, write_text
 from vitscope.jobs import describing
 from vitscope.jobs.job import Files, Job, Resources, Study, Takes, Values
 from vitscope.measures.measure import passes
@@ -36,12 +38,13 @@ def bundled_step(study: Study, name: str, step: int) -> str | None:
 
 
 def decide_step(inputs: Files, outputs: Files, values: Values, resources: Resources) -> None:
-    from vitscope.buildup.rule import decide, plan_of, write_proposal
     from vitscope.buildup.table import RESULT, scores_of
 
     settings = values["settings"]
     scores = scores_of([RESULT.read(path) for path in inputs["results"]])
-    write_proposal(decide(settings["baseline"], plan_of(settings), scores), outputs["tried"])
+    rule.write_proposal(
+        rule.decide(settings["baseline"], rule.plan_of(settings), scores), outputs["tried"]
+    )
 
 
 DECIDE_STEP = Job(
@@ -51,13 +54,11 @@ DECIDE_STEP = Job(
 
 
 def measure_step(inputs: Files, outputs: Files, values: Values, resources: Resources) -> None:
-    from vitscope.buildup.rule import network_to_try
     from vitscope.buildup.table import RESULT, measure, refuse_missing
-    from vitscope.files.whole import sha256_of
     from vitscope.jobs.opening import open_device, open_images
 
     where, weights = values["where"], inputs["weights"]
-    network = network_to_try(inputs["tried"], where)
+    network = rule.network_to_try(inputs["tried"], where)
     if not weights:
         refuse_missing(network, where)
     images = open_images(inputs["images"])
@@ -96,17 +97,14 @@ def tabulate_buildup(inputs: Files, outputs: Files, values: Values, resources: R
 
     The rule adds `weights` to the values: where a study finds the weights of each step.
     """
-    from vitscope.buildup.rule import describe_model, plan_of
     from vitscope.buildup.table import BUILDUP, RESULT, digests_of, scores_of, tabulate
-    from vitscope.files.tables import read_metadata
-    from vitscope.files.whole import write_text
 
     name, settings = values["name"], values["settings"]
-    plan = plan_of(settings)
+    plan = rule.plan_of(settings)
     results = [RESULT.read(path) for path in inputs["results"]]
     digests = digests_of([read_metadata(path) for path in inputs["results"]])
     BUILDUP.write(tabulate(name, plan, results), outputs["table"], digests)
-    best = describe_model(
+    best = rule.describe_model(
         name,
         plan,
         scores_of(results),
@@ -147,8 +145,6 @@ def draw_buildup(inputs: Files, outputs: Files, values: Values, resources: Resou
     from vitscope.buildup.table import BUILDUP, label_digests
     from vitscope.drawing.figure import literal
     from vitscope.drawing.saving import save, style
-    from vitscope.files.tables import read_metadata
-    from vitscope.files.whole import atomic_path
     from vitscope.video.writing import describe, format_of, write_frames
 
     facts = values["facts"] | label_digests(read_metadata(inputs["table"]))

@@ -4,11 +4,16 @@ from dataclasses import asdict
 from pkgutil import resolve_name
 from typing import TYPE_CHECKING
 
+from vitscope.claims.tables import AGREEMENT, CLAIMS
+from vitscope.files.pages import as_html, as_latex, as_markdown
+from vitscope.files.tables import Table, read_warnings
+from vitscope.files.whole import write_text
 from vitscope.jobs import describing
 from vitscope.jobs.job import Files, Job, Names, Resources, Study, Values
 from vitscope.jobs.reporting import introduce_study, tables_in, values_of_introduction
 from vitscope.measures import registry
 from vitscope.networks.building.family import complete
+from vitscope.networks.finding.cut_points import BLOCKS
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -63,12 +68,11 @@ def count_claims(inputs: Files, outputs: Files, values: Values, resources: Resou
     """Write claims and agreements as tables, both together as a page, and draw the verdicts."""
     from vitscope.claims.counting import add_recipes, joined, trainings
     from vitscope.claims.report import introduction, list_warnings, sections
-    from vitscope.claims.tables import AGREEMENT, CLAIMS
-    from vitscope.files.pages import as_html, as_latex, as_markdown
-    from vitscope.files.tables import read_warnings
-    from vitscope.files.whole import write_text
 
-    evidence = {name: _evidence_of(figure) for name, figure in values["figures"].items()}
+    evidence: dict[str, Evidence] = {}
+    for name, figure in values["figures"].items():
+        found = resolve_name(figure["claims"])
+        evidence[name] = found(**figure["own"]) if "own" in figure else found
     tables = _read_tables(inputs, evidence, values["columns"])
     traits = values["traits_of"]
     counted = [
@@ -82,11 +86,11 @@ def count_claims(inputs: Files, outputs: Files, values: Values, resources: Resou
     CLAIMS.write(claims, outputs["claims"])
     AGREEMENT.write(agreement, outputs["agreement"])
     title = f"Claims of the paper: {values['study']}"
-    found = sections(claims, agreement, values["labels"], evidence.values())
-    page = (title, introduction(claims), list_warnings(read_warnings(tables_in(inputs))) + found)
+    shown = sections(claims, agreement, values["labels"], evidence.values())
+    page = (title, introduction(claims), list_warnings(read_warnings(tables_in(inputs))) + shown)
     write_text(outputs["text"], as_markdown(*page))
     write_text(outputs["page"], as_html(*page))
-    write_text(outputs["latex"], as_latex(title, found))
+    write_text(outputs["latex"], as_latex(title, shown))
     _draw(claims, outputs, values, inputs["style"])
     given = {**inputs, "claims": outputs["claims"]}
     introduce_study(given, {"page": outputs["introduction"]}, values["introduction"], resources)
@@ -95,20 +99,10 @@ def count_claims(inputs: Files, outputs: Files, values: Values, resources: Resou
 COUNT_CLAIMS = Job(run=count_claims, values=_values_of_claims)
 
 
-def _evidence_of(figure: Values) -> "Evidence":
-    """Return the claims about a figure and the data on which they are counted."""
-    found = resolve_name(figure["claims"])
-    evidence: Evidence = found(**figure["own"]) if "own" in figure else found
-    return evidence
-
-
 def _read_tables(
     inputs: Files, evidence: "dict[str, Evidence]", columns: Values
 ) -> "dict[str, pd.DataFrame]":
     import pandas as pd
-
-    from vitscope.files.tables import Table
-    from vitscope.networks.finding.cut_points import BLOCKS
 
     needed = {each.table for each in evidence.values()}
     tables = {name: Table(**columns[name]).read(inputs[name]) for name in sorted(needed)}

@@ -2,6 +2,8 @@
 
 from dataclasses import dataclass
 
+from vitscope.files.tables import Table
+from vitscope.files.whole import write_text
 from vitscope.jobs import describing
 from vitscope.jobs.job import Files, Job, Names, Resources, Study, Values
 from vitscope.jobs.tables import columns_of
@@ -60,8 +62,6 @@ def show_curves(inputs: Files, outputs: Files, values: Values, resources: Resour
     """Write the page from the tables that figures are drawn from."""
     from vitscope.drawing.curves_page import as_page
     from vitscope.drawing.figure import Member
-    from vitscope.files.tables import Table
-    from vitscope.files.whole import write_text
 
     curves = {}
     for name, columns in values["columns"].items():

@@ -86,7 +86,6 @@ def _seconds_of_split(request: Request) -> float:
 
 
 def build_split(inputs: Files, outputs: Files, values: Values, resources: Resources) -> None:
-    """Write the file of the split."""
     from vitscope.data.building import build
     from vitscope.web.lockfile import confirm
 

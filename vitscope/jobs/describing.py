@@ -16,7 +16,6 @@ SHOWN_CLASSES = 20
 
 
 def title(study: Study) -> str:
-    """Return the title of a study."""
     return f"{study.name} ({study.title})"
 
 

@@ -8,13 +8,16 @@ from pathlib import Path
 from pkgutil import resolve_name
 from typing import TYPE_CHECKING
 
+from vitscope.claims.tables import CLAIMS
 from vitscope.files.pairs import by_prefix, split_prefix
+from vitscope.files.tables import Table, read_metadata, write_csv
 from vitscope.jobs import describing
 from vitscope.jobs.job import Files, Job, Names, Resources, Study, Takes, Values
 from vitscope.jobs.networks import find_blocks, values_of_blocks
 from vitscope.jobs.tables import columns_of
 from vitscope.measures import registry
 from vitscope.measures.registry import caption_of, sentence_of, title_of
+from vitscope.networks.finding.cut_points import BLOCKS
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -91,7 +94,6 @@ def read_points(
     import pandas as pd
 
     from vitscope.claims.points import read_published_of
-    from vitscope.files.tables import Table
 
     tables = {
         name: pd.concat([Table(**columns).read(path) for path in inputs[name]])
@@ -104,8 +106,6 @@ def read_points(
 
 def _digests(inputs: Files, values: Values) -> dict[str, str]:
     """Return the digests of data and checkpoints that the first table names."""
-    from vitscope.files.tables import read_metadata
-
     found = {}
     labels = {member["model"]: member["label"] for member in values["members"]}
     for path in inputs[next(iter(values["tables"]))]:
@@ -119,7 +119,7 @@ def _digests(inputs: Files, values: Values) -> dict[str, str]:
 
 
 def _values_of_points(study: Study, names: Names) -> Values:
-    drawn = DRAW_FIGURE.values(study, names)
+    drawn = _values_of_figure(study, names)
     needed = ("tables", "members", "snapshots", "published", "published_columns")
     return {name: drawn[name] for name in needed}
 
@@ -127,7 +127,6 @@ def _values_of_points(study: Study, names: Names) -> Values:
 def export_figure(inputs: Files, outputs: Files, values: Values, resources: Resources) -> None:
     from vitscope.claims.points import at_snapshots
     from vitscope.drawing.figure import Member, points_of
-    from vitscope.files.tables import write_csv
 
     tables, published = read_points(inputs, values)
     members = [Member(**member) for member in values["members"]]
@@ -200,7 +199,6 @@ def _values_of_sketch(study: Study, name: str) -> Values:
 
 def draw_overview(inputs: Files, outputs: Files, values: Values, resources: Resources) -> None:
     """Draw figures with published points; add our points and verdicts if they are measured."""
-    from vitscope.claims.tables import CLAIMS
     from vitscope.drawing.overview import plot
     from vitscope.drawing.saving import save, style
 
@@ -219,7 +217,6 @@ def _sketch_of(name: str, values: Values, inputs: Files) -> "Shown":
     from vitscope.claims.points import at_snapshots, read_published_of
     from vitscope.drawing.figure import as_shown
     from vitscope.drawing.overview import Shown
-    from vitscope.files.tables import Table
 
     members = [as_shown(each) for each in values["members"]]
     sketch = resolve_name(values["sketch"])
@@ -282,13 +279,10 @@ def _values_of_page(study: Study, names: Names) -> Values:
 def draw_network(inputs: Files, outputs: Files, values: Values, resources: Resources) -> None:
     """Draw the page of a network: its blocks, what is measured by depth, and verdicts."""
     from vitscope.claims.counting import add_recipes, count_claims, joined
-    from vitscope.claims.tables import CLAIMS
     from vitscope.drawing.figure import as_shown, draw
     from vitscope.drawing.network_page import plot
     from vitscope.drawing.panels import drawing_in
     from vitscope.drawing.saving import save, style
-    from vitscope.files.tables import Table
-    from vitscope.networks.finding.cut_points import BLOCKS
 
     def drawn_in(panel: Callable[[], object], axes: "Axes") -> None:
         with drawing_in(axes):

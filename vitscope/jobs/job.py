@@ -148,11 +148,9 @@ def _modules() -> dict[str, str]:
 
 
 def names() -> tuple[str, ...]:
-    """Return the names of all kinds of work."""
     return tuple(sorted(_modules()))
 
 
 def find_job(name: str) -> Job:
-    """Return a kind of work by its name."""
     job: Job = getattr(import_module(_modules()[name]), name.upper())
     return job

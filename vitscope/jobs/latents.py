@@ -7,6 +7,7 @@ from vitscope.files.pairs import by_prefix
 from vitscope.jobs.job import Files, Job, Names, Request, Resources, Study, Takes, Values
 from vitscope.jobs.networks import with_network
 from vitscope.measures.measure import Work
+from vitscope.networks.finding.cut_points import BLOCKS
 
 if TYPE_CHECKING:
     from vitscope.files.arrays import Array, Exported
@@ -89,16 +90,6 @@ EXTRACT_LATENTS = Job(
 FORMATS = {"npz": "npz", "hdf5": "h5", "zarr": "zarr.zip"}
 
 
-def _values_of_export(study: Study, names: Names) -> Values:
-    model = names["model"]
-    return {
-        "study": study.name,
-        "model": model,
-        "rows": {"images": study.images(model), "seed": study.analysis.seed},
-        "format": names["container"],
-    }
-
-
 def export_latents(inputs: Files, outputs: Files, values: Values, resources: Resources) -> None:
     """Write the maps of each cut point, with the rows and labels of their images."""
     from pathlib import Path
@@ -109,7 +100,6 @@ def export_latents(inputs: Files, outputs: Files, values: Values, resources: Res
     from vitscope.files.arrays import Exported, write_arrays
     from vitscope.files.tensors import TensorFile
     from vitscope.jobs.opening import open_images
-    from vitscope.networks.finding.cut_points import BLOCKS
 
     shards = [TensorFile(path) for path in inputs["latents"]]
     images, blocks = open_images(inputs["images"]), BLOCKS.read(inputs["blocks"])
@@ -123,7 +113,15 @@ def export_latents(inputs: Files, outputs: Files, values: Values, resources: Res
     write_arrays(Path(outputs["latents"]), values["format"], arrays, facts)
 
 
-EXPORT_LATENTS = Job(run=export_latents, values=_values_of_export)
+EXPORT_LATENTS = Job(
+    run=export_latents,
+    values=lambda study, names: {
+        "study": study.name,
+        "model": names["model"],
+        "rows": {"images": study.images(names["model"]), "seed": study.analysis.seed},
+        "format": names["container"],
+    },
+)
 
 
 def _maps_of(shards: "Sequence[TensorFile]", name: str) -> "Exported":

@@ -7,20 +7,31 @@ from pkgutil import resolve_name
 from typing import TYPE_CHECKING
 
 from vitscope.files.pairs import by_prefix
+from vitscope.files.tables import (
+    OF,
+    Columns,
+    Table,
+    add_warnings,
+    check_of,
+    read_part,
+    read_warnings,
+    write_parts,
+)
 from vitscope.jobs.job import Files, Job, Names, Request, Resources, Study, Takes, Values
 from vitscope.jobs.latents import latents_bytes, values_of_shard, work_of_shard
 from vitscope.measures import registry
 from vitscope.measures.columns import OF_IMAGE
+from vitscope.measures.given import OnLatents, Parts
 from vitscope.measures.measure import Case, Measure, Work
 from vitscope.measures.needs import CHECKPOINT, OF_CASE, Made
 from vitscope.networks.building.family import module_of
+from vitscope.networks.finding.cut_points import BLOCKS, CUT_POINT
 from vitscope.settings.snapshots import END
 from vitscope.typed import call
 
 if TYPE_CHECKING:
     import pandas as pd
 
-    from vitscope.files.tables import Columns
     from vitscope.networks.running.latents import HeldMaps
 
 
@@ -72,8 +83,6 @@ def _batches_of_measure(names: Names, values: Values) -> str | None:
 
 def measure(inputs: Files, outputs: Files, values: Values, resources: Resources) -> None:
     """Open what the measure takes, measure it, and write a table or a part of one."""
-    from vitscope.files.tables import Table, add_warnings
-
     compute, opens = map(resolve_name, values["modules"][:2])
     opened = opens(inputs, values, resources)
     measured = call(compute, opened.given, values=values["settings"])
@@ -168,9 +177,7 @@ def measure_pass(inputs: Files, outputs: Files, values: Values, resources: Resou
     import pandas as pd
 
     from vitscope.data.split import shard_rows
-    from vitscope.files.tables import Table, write_parts
     from vitscope.jobs.opening import open_device, open_images, open_network, origin_of
-    from vitscope.measures.given import OnLatents
     from vitscope.networks.running.latents import hold_shard
 
     images, measures = open_images(inputs["images"]), values["measures"]
@@ -262,10 +269,6 @@ def merge_parts(inputs: Files, outputs: Files, values: Values, resources: Resour
     """
     import pandas as pd
 
-    from vitscope.files.tables import OF, Table, add_warnings, check_of, read_warnings
-    from vitscope.measures.given import Parts
-    from vitscope.networks.finding.cut_points import BLOCKS, CUT_POINT
-
     origin = dict[str, str]()
 
     def read(prefix: str, model: str) -> Iterator[pd.DataFrame]:
@@ -298,8 +301,6 @@ def _parts(
 ) -> "Iterator[tuple[str, pd.DataFrame, dict[str, str]]]":
     """Yield a model's parts with their files and metadata; measure shards of latents first."""
     from tempfile import TemporaryDirectory
-
-    from vitscope.files.tables import Table, read_part
 
     columns, name = Table(**values["part_columns"]), values["measured"]
     for path in inputs.get(f"{prefix}parts", ()):

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 
 from vitscope.jobs.job import Files, Job, Names, Resources, Study, Takes, Values
 from vitscope.networks.building.family import module_of
+from vitscope.networks.finding.cut_points import BLOCKS
 
 if TYPE_CHECKING:
     from torch import nn
@@ -47,8 +48,6 @@ FETCH_CHECKPOINT = Job(run=fetch_checkpoint, values=_address_of_checkpoint)
 def convert_checkpoint(inputs: Files, outputs: Files, values: Values, resources: Resources) -> None:
     """Write the blocks of a network, its converted weights, or both."""
     if "blocks" in outputs:
-        from vitscope.networks.finding.cut_points import BLOCKS
-
         blocks = find_blocks(values, inputs.get("network"))
         BLOCKS.write(blocks.table, outputs["blocks"], blocks.metadata())
     if "checkpoint" in outputs:

@@ -11,9 +11,13 @@ from typing import TYPE_CHECKING, Any
 from vitscope.data.building import open_split_file
 from vitscope.data.split import Split, parted
 from vitscope.files.tables import OF, check_of, read_metadata, read_warnings, warning_metadata
+from vitscope.files.whole import sha256_of
 from vitscope.jobs.job import Files, Resources, Values
 from vitscope.measures import given
+from vitscope.networks.finding.cut_points import BLOCKS, read_cut_points
+from vitscope.networks.running.prediction_table import PREDICTIONS, read_labelled
 from vitscope.settings.snapshots import END
+from vitscope.training.history import HISTORY
 
 if TYPE_CHECKING:
     import torch
@@ -95,8 +99,6 @@ def open_latents(inputs: Files, values: Values, resources: Resources) -> Opened:
 
 def open_predictions(inputs: Files, values: Values, resources: Resources) -> Opened:
     """Open a model's predictions; where labels matter, leave out images without one."""
-    from vitscope.networks.running.prediction_table import PREDICTIONS, read_labelled
-
     predictions, images = inputs["predictions"], open_images(inputs["images"])
     origin = read_metadata(predictions)
     check_of(predictions, origin.get(OF), values["model"])
@@ -108,8 +110,6 @@ def open_predictions(inputs: Files, values: Values, resources: Resources) -> Ope
 def open_model(inputs: Files, values: Values, resources: Resources) -> Opened:
     """Open a model, the images that it is measured on, and what else a measure reads."""
     from vitscope.corruptions.corrupted import CorruptedImages
-    from vitscope.networks.finding.cut_points import BLOCKS, read_cut_points
-    from vitscope.networks.running.prediction_table import read_labelled
     from vitscope.training.batches import Augmented
 
     images, blocks = open_images(inputs["images"]), inputs["blocks"]
@@ -141,7 +141,6 @@ def open_model(inputs: Files, values: Values, resources: Resources) -> Opened:
 
 def open_loss(inputs: Files, values: Values, resources: Resources) -> Opened:
     """Open a model at a moment of its training, with augmented training images."""
-    from vitscope.networks.finding.cut_points import read_cut_points
     from vitscope.training.batches import Augmented
 
     images, points = Augmented(inputs["images"]), read_cut_points(inputs["blocks"])
@@ -166,8 +165,6 @@ def open_network_alone(inputs: Files, values: Values, resources: Resources) -> O
 def open_weights(inputs: Files, values: Values, resources: Resources) -> Opened:
     """Open the history of a model's training, or else its snapshots in order."""
     from vitscope.files.tensors import TensorFile
-    from vitscope.files.whole import sha256_of
-    from vitscope.training.history import HISTORY
 
     if history := inputs.get("history"):
         found = given.OnWeights(values["model"], history=HISTORY.read(history))

@@ -1,10 +1,12 @@
 """Classify the images of a split by a model."""
 
 from vitscope.errors import VitscopeError
+from vitscope.files.tables import warning_metadata
 from vitscope.jobs.job import Files, Job, Names, Request, Resources, Study, Takes, Values
 from vitscope.jobs.networks import with_network
 from vitscope.measures import registry
 from vitscope.measures.measure import Work, passes
+from vitscope.networks.running.prediction_table import PREDICTIONS
 
 
 def _selection(study: Study, split: str) -> Values:
@@ -39,9 +41,7 @@ def _passes_of_split(asked: Request) -> Work | None:
 
 def classify_images(inputs: Files, outputs: Files, values: Values, resources: Resources) -> None:
     from vitscope.data.split import labels_of, rows_to_classify
-    from vitscope.files.tables import warning_metadata
     from vitscope.jobs.opening import open_device, open_images, open_network, origin_of
-    from vitscope.networks.running.prediction_table import PREDICTIONS
     from vitscope.networks.running.predictions import predict, warn_about_labels
 
     checkpoint, images = inputs["checkpoint"], open_images(inputs["images"])

@@ -55,7 +55,6 @@ def _installed(package: str) -> str | None:
 
 
 def _without_secrets(settings: Any) -> Any:
-    """Return settings with the secrets in their addresses hidden."""
     if isinstance(settings, Mapping):
         return {
             key: redact(value) if key == "url" else _without_secrets(value)

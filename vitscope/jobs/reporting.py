@@ -4,9 +4,13 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from vitscope.claims.tables import CLAIMS
+from vitscope.files.pages import as_fragment, text_as_html
+from vitscope.files.whole import write_text
 from vitscope.jobs import describing
 from vitscope.jobs.job import Files, Job, Resources, Study, Values
 from vitscope.measures import registry
+from vitscope.networks.finding.cut_points import BLOCKS
 from vitscope.package_data import ROOT
 
 if TYPE_CHECKING:
@@ -32,8 +36,6 @@ def tables_in(inputs: Files) -> list[str]:
 
 def record_run(inputs: Files, outputs: Files, values: Values, resources: Resources) -> None:
     """Write the record, and a page that shows it."""
-    from vitscope.files.pages import text_as_html
-    from vitscope.files.whole import write_text
     from vitscope.jobs.provenance import run_record
 
     name = values["name"]
@@ -65,10 +67,6 @@ def introduce_study(inputs: Files, outputs: Files, values: Values, resources: Re
     import pandas as pd
 
     from vitscope.claims.report import count_in_words
-    from vitscope.claims.tables import CLAIMS
-    from vitscope.files.pages import as_fragment
-    from vitscope.files.whole import write_text
-    from vitscope.networks.finding.cut_points import BLOCKS
 
     blocks = pd.concat([BLOCKS.read(path) for path in inputs["cut_points"]])
     paragraphs = [

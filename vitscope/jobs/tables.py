@@ -4,8 +4,9 @@ from dataclasses import asdict
 from functools import cache
 from importlib import import_module
 
+from vitscope.claims.intervals import without_resamples
 from vitscope.errors import VitscopeError, nearest
-from vitscope.files.tables import Table
+from vitscope.files.tables import Table, read_frame, read_warnings, warning_metadata, write_csv
 from vitscope.jobs.job import Files, Job, Resources, Study, Values
 from vitscope.measures import registry
 from vitscope.networks.finding.cut_points import BLOCKS
@@ -50,8 +51,6 @@ def columns_of(study: Study, table: str) -> Values:
 def tabulate(inputs: Files, outputs: Files, values: Values, resources: Resources) -> None:
     import pandas as pd
 
-    from vitscope.files.tables import read_warnings, warning_metadata
-
     table = Table(**values["columns"])
     frames = [table.read(path) for path in inputs["subjects"]]
     warnings = warning_metadata(read_warnings(inputs["subjects"]))
@@ -64,9 +63,6 @@ TABULATE = Job(
 
 
 def export_table(inputs: Files, outputs: Files, values: Values, resources: Resources) -> None:
-    from vitscope.claims.intervals import without_resamples
-    from vitscope.files.tables import read_frame, write_csv
-
     write_csv(without_resamples(read_frame(inputs["table"])), outputs["csv"])
 
 

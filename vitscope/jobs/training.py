@@ -7,8 +7,9 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from vitscope.buildup import rule
+from vitscope.buildup.rule import FAMILY, network_to_try
 from vitscope.errors import VitscopeError, unknown
+from vitscope.files.whole import copy_file, sha256_of, write_text
 from vitscope.jobs.job import Files, Job, Names, Request, Resources, Study, Takes, Values
 from vitscope.jobs.networks import with_network
 from vitscope.measures import registry
@@ -31,7 +32,7 @@ def _values_of_training(study: Study, names: Names) -> Values:
     if "buildup" in names:
         # The network is known once the step is decided.
         where = f"buildups.{names['buildup']}"
-        return recipe | {"where": where, "modules": [module_of(rule.FAMILY)]}
+        return recipe | {"where": where, "modules": [module_of(FAMILY)]}
     study.check_trainable(names["model"])
     return recipe | with_network(study, names["model"])
 
@@ -55,7 +56,6 @@ def train_model(inputs: Files, outputs: Files, values: Values, resources: Resour
     """Train the network; its folder is an output even without snapshots."""
     # Read before torch is imported, which sets it to its default.
     own_cache = os.environ.get("TORCHINDUCTOR_CACHE_DIR")
-    from vitscope.buildup.rule import network_to_try
     from vitscope.jobs.opening import open_device, open_images
     from vitscope.networks.building.family import build_network
     from vitscope.training.batches import seeded
@@ -105,8 +105,6 @@ def _epoch_kept(study: Study, names: Names) -> Values:
 
 
 def take_snapshot(inputs: Files, outputs: Files, values: Values, resources: Resources) -> None:
-    from vitscope.files.whole import copy_file
-
     target = Path(outputs["weights"])
     copy_file(Path(inputs["epochs"]) / target.name, target)
 
@@ -116,11 +114,14 @@ TAKE_SNAPSHOT = Job(run=take_snapshot, values=_epoch_kept)
 
 def bundle_weights(inputs: Files, outputs: Files, values: Values, resources: Resources) -> None:
     """Copy the files to their models' folders, and write the digests of everything in there."""
-    from vitscope.files.whole import copy_file, sha256_of, write_text
-
     folder = Path(values["folder"])
-    for source in inputs["trained"]:
-        copy_file(source, folder / bundled_name(Path(source)))
+    for source in map(Path, inputs["trained"]):
+        # A training has the folder of its model, or of a step of a build-up.
+        own = source.parent.name
+        name = (
+            f"buildup/{own}{source.suffix}" if own.startswith("step_") else f"{own}/{source.name}"
+        )
+        copy_file(source, folder / name)
     names = sorted(str(path.relative_to(folder)) for path in folder.glob("*/*"))
     sums = (f"{sha256_of(folder / name)}  {name}\n" for name in names)
     write_text(folder / "SHA256SUMS", "".join(sums))
@@ -130,26 +131,10 @@ def bundle_weights(inputs: Files, outputs: Files, values: Values, resources: Res
 BUNDLE_WEIGHTS = Job(run=bundle_weights)
 
 
-def bundled_name(path: Path) -> str:
-    """Return where to bundle a file of a training: in a folder of its model or build-up."""
-    of_step = path.parent.name.startswith("step_")
-    return (
-        f"buildup/{path.parent.name}{path.suffix}" if of_step else f"{path.parent.name}/{path.name}"
-    )
-
-
 # Keys of a recipe that decide which images a model has seen.
 TRAINED_ON = ("images", "seed")
 # Seconds for a million pixels of RandAugment at 32 pixels.
 SECONDS_TO_AUGMENT = 0.11
-
-
-def images_seen(study: Study, model: str) -> Values:
-    """Return which images a model has seen: all, if it was not trained here."""
-    if study.training is None:
-        return {"images": None, "seed": 0}
-    recipe = _recipe_of_model(study, model)
-    return {key: recipe[key] for key in TRAINED_ON}
 
 
 def augmentation(study: Study, model: str) -> Values:
@@ -160,8 +145,10 @@ def augmentation(study: Study, model: str) -> Values:
     if study.loss is None:
         recipe = _recipe_of_model(study, model)
         return {key: recipe[key] for key in (*TRAINED_ON, *NOT_AUGMENTED)}
-    augment = study.loss.augment
-    return images_seen(study, model) | ({} if isinstance(augment, str) else augment)
+    # A model that was not trained here has seen all images.
+    recipe = _recipe_of_model(study, model) if study.training else {"images": None, "seed": 0}
+    augment = {} if isinstance(study.loss.augment, str) else study.loss.augment
+    return {key: recipe[key] for key in TRAINED_ON} | augment
 
 
 def _recipe_of_model(study: Study, model: str) -> Values:

@@ -11,7 +11,7 @@ from functools import cache
 from html import escape
 from importlib.util import find_spec
 from pathlib import Path
-from typing import NamedTuple, get_args
+from typing import get_args
 
 from vitscope.errors import VitscopeError
 from vitscope.files.whole import write_text
@@ -43,13 +43,8 @@ BOUNDS = {
 }
 
 
-class Setting(NamedTuple):
-    """One key of a settings file."""
-
-    key: str
-    value: str
-    default: str
-    description: str
+# A key of a settings file, its value, its default, and what it means.
+Setting = tuple[str, str, str, str]
 
 
 def regenerate(page: str) -> str:
@@ -204,7 +199,7 @@ def _describe_family(family: str) -> str:
     summary = " ".join(about.partition("\n\n")[0].split())
     keys = [*_list_keys(schema, "")]
     if others := schema.get("additionalProperties"):
-        keys.append(Setting("any other", "", "", others["description"]))
+        keys.append(("any other", "", "", others["description"]))
     options = (
         " with ".join(f"`{key}`" for key in each["required"]) for each in schema.get("oneOf", ())
     )
@@ -213,7 +208,6 @@ def _describe_family(family: str) -> str:
 
 
 def _read_docstring(module: str) -> str:
-    """Return the docstring of a module, without running it."""
     spec = find_spec(module)
     path = Path(spec.origin) if spec and spec.origin else None
     text = path and ast.get_docstring(ast.parse(path.read_text(encoding="utf-8")))
@@ -242,7 +236,7 @@ def _format_settings(settings: Iterable[Setting]) -> str:
 def _list_keys(schema: Schema, prefix: str, deep: bool = True) -> Iterator[Setting]:
     for key, inner in schema.get("properties", {}).items():
         default = json.dumps(inner["default"]) if "default" in inner else ""
-        yield Setting(
+        yield (
             f"`{prefix}{key}`",
             _describe_value(inner),
             "required" if key in schema.get("required", ()) else default and f"`{default}`",
@@ -261,7 +255,6 @@ def _list_inner_keys(schema: Schema, prefix: str) -> Iterator[Setting]:
 
 
 def _describe_value(schema: Schema) -> str:
-    """Say in words what a schema allows."""
     if "enum" in schema:
         return ", ".join(f"`{json.dumps(value).strip(chr(34))}`" for value in schema["enum"])
     if "title" in schema:

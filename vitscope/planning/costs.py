@@ -11,6 +11,7 @@ from contextlib import suppress
 from dataclasses import replace
 from functools import cache
 from hashlib import sha256
+from itertools import accumulate, chain
 from math import ceil
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -73,7 +74,6 @@ def network_of(blocks: "pd.DataFrame", metadata: Mapping[str, str]) -> Network:
 @cache
 def _read_network(blocks: str, written: int) -> Network:
     """Read a network from a block table; `written` is the time when it was written."""
-    # Imported here: a run without networks does not need pandas, which takes long to import.
     from vitscope.files.tables import read_metadata
     from vitscope.networks.finding.cut_points import BLOCKS
 
@@ -82,7 +82,6 @@ def _read_network(blocks: str, written: int) -> Network:
 
 @cache
 def _count(name: str, settings: str) -> Network:
-    # Imported here: plans of figures without networks do not need torch.
     from vitscope.networks.building.networks import empty_network
     from vitscope.networks.finding.blocks import list_blocks
 
@@ -94,8 +93,12 @@ def _count(name: str, settings: str) -> Network:
 
 def count_network(study: Study, model: str) -> Network:
     """Count the cost of one image in a network, without weights."""
+    return _count(model, _how_it_is_read(study, model))
+
+
+def _how_it_is_read(study: Study, model: str) -> str:
     entry = {"network": study.network(model), "read_at": study.models[model].read_at()}
-    return _count(model, json.dumps(entry, sort_keys=True))
+    return json.dumps(entry, sort_keys=True)
 
 
 def request_of(study: Study, names: Names) -> Request:
@@ -122,12 +125,9 @@ def with_inputs(job: Job, request: Request, inputs: Mapping[str, Any]) -> Reques
         split = data.splits.get("train") if "train" in inputs else None
         there = Path(images).stat().st_size // data.bytes_of(split)
         request = replace(request, images=there)
-    loaded = (path for name in takes.loads for path in _paths(inputs.get(name)))
+    given = [inputs.get(name) or [] for name in takes.loads]
+    loaded = chain.from_iterable([each] if isinstance(each, str) else each for each in given)
     return replace(request, loaded=sum(Path(path).stat().st_size for path in loaded))
-
-
-def _paths(given: Any) -> Iterator[str]:
-    yield from [given] if isinstance(given, str) else given or []
 
 
 def work(job: Job, request: Request) -> "Work | None":
@@ -141,11 +141,10 @@ def seconds(job: Job, request: Request, per_pass: float | None = None) -> float 
 
     `per_pass` are the seconds of one image through the network, if they were measured.
     """
-    takes, network = job.takes_of(request), request.network
+    takes, doing, network = job.takes_of(request), work(job, request), request.network
     own = takes.seconds(request) if takes.seconds else 0
     if takes.work is None:
         return START + own
-    doing = takes.work(request)
     if per_pass is None and network is not None:
         per_pass = network.operations / OPERATIONS_PER_SECOND[request.study.device]
     if doing is None or per_pass is None:
@@ -179,14 +178,9 @@ def keeps_latents(study: Study, most_gb: float, counted: Path) -> bool:
     keep = study.analysis.keep_latents
     if keep != "auto":
         return bool(keep)
-    total = 0
-    with suppress(VitscopeError):
-        for size in latents_bytes(study, counted):
-            total += size
-            if total > 1e9 * most_gb:
-                return False
-        return True
     # The job that lists the network's blocks reports what is wrong with it.
+    with suppress(VitscopeError):
+        return all(total <= 1e9 * most_gb for total in accumulate(latents_bytes(study, counted)))
     return False
 
 
@@ -195,9 +189,8 @@ def say_what_is_kept(study: Study, most_gb: float, counted: Path) -> str:
     whole = sum(latents_bytes(study, counted)) / 1e9
     if keeps_latents(study, most_gb, counted):
         return f"Latents are kept: {whole:.3g} GB for all models and images."
-    return (
-        f"Latents, {whole:.3g} GB for all models and images, are measured in memory, not written."
-    )
+    room = f"{whole:.3g} GB for all models and images"
+    return f"Latents, {room}, are measured in memory, not written."
 
 
 def latents_bytes(study: Study, counted: Path) -> Iterator[int]:
@@ -209,8 +202,7 @@ def latents_bytes(study: Study, counted: Path) -> Iterator[int]:
     before = len(known)
     try:
         for model in sorted(shown):
-            entry = {"network": study.network(model), "read_at": study.models[model].read_at()}
-            key = sha256(json.dumps(entry, sort_keys=True).encode()).hexdigest()
+            key = sha256(_how_it_is_read(study, model).encode()).hexdigest()
             if key not in known:
                 known[key] = count_network(study, model).values
             yield known[key] * study.images(model) * VALUE_BYTES[study.analysis.latents_dtype]

@@ -68,10 +68,10 @@ def time_pass(study: Study, model: str) -> float:
         return perf_counter() - start
 
     with torch.inference_mode():
-        count, taken = FEW_IMAGES, min(seconds(FEW_IMAGES) for _ in range(2))
-        if taken < SHORT_SECONDS:
-            count = study.analysis.batch_size
+        for count in (FEW_IMAGES, study.analysis.batch_size):
             taken = min(seconds(count) for _ in range(2))
+            if taken >= SHORT_SECONDS:
+                break
     return taken / count
 
 

@@ -24,24 +24,14 @@ POINTS = "csv"
 VIDEO_FORMATS = ("webp", "gif", "mp4")
 # The end of `figures/{study}/all`, which is a target, not a file.
 ALL = "all"
-# Every study has the tables _ALWAYS. Figures of one model have names that begin with _OF_MODEL.
-_ALWAYS = ("claims", "agreement")
+# What the names of figures of one model begin with.
 _OF_MODEL = ("blocks_", "network_")
 _PAGES = ("claims.md", "claims.html", "claims.tex")
-# The format in which tables are kept, and one on demand for other programs.
-TABLE_FORMATS = ("parquet", "csv")
 
 
 def exported(study: Study) -> list[str]:
     """Return the tables of a study by their names."""
-    return [*study.tables(), *(f"buildup_{name}" for name in study.buildups), *_ALWAYS]
-
-
-def _formats(study: Study, name: str) -> tuple[str, ...]:
-    """Return the formats of a figure or a video; a build-up has those of both."""
-    if name in study.videos:
-        return VIDEO_FORMATS
-    return (*FORMATS, POINTS, *(VIDEO_FORMATS if name in study.buildups else ()))
+    return [*study.tables(), *(f"buildup_{name}" for name in study.buildups), "claims", "agreement"]
 
 
 def check_target(target: str, studies: StudyFiles, folders: Mapping[str, str]) -> None:
@@ -56,7 +46,10 @@ def check_target(target: str, studies: StudyFiles, folders: Mapping[str, str]) -
             f"that."
         )
     path = Path(relpath(target) if Path(target).is_absolute() else normpath(target))
-    for folder, refuse in ((folders["figures"], _figure), (folders["results"], _result)):
+    for folder, refuse in (
+        (folders["figures"], _refuse_figure),
+        (folders["results"], _refuse_result),
+    ):
         if path.is_relative_to(normpath(folder)) and path != Path(normpath(folder)):
             refuse(target, path.relative_to(normpath(folder)).parts, studies)
             return
@@ -92,7 +85,7 @@ def _study(target: str, name: str, studies: StudyFiles) -> Study:
     return studies[name]
 
 
-def _figure(target: str, parts: tuple[str, ...], studies: StudyFiles) -> None:
+def _refuse_figure(target: str, parts: tuple[str, ...], studies: StudyFiles) -> None:
     """Refuse a path below the folder of figures: FIGURE.pdf, STUDY/FIGURE.pdf, or of a video."""
     if len(parts) == 1 and parts[0] in studies:
         study = _study(target, parts[0], studies)
@@ -109,21 +102,26 @@ def _figure(target: str, parts: tuple[str, ...], studies: StudyFiles) -> None:
         check_names(study, {"model": file.stem.removeprefix(prefix)})
         formats: tuple[str, ...] = FORMATS
     else:
+        formats = (*FORMATS, POINTS)
         is_video = found in VIDEO_FORMATS or file.stem in study.videos
         kind = "video" if is_video else "figure"
         check_names(study, {"buildup" if file.stem in study.buildups else kind: file.stem})
-        formats = _formats(study, file.stem)
+        if file.stem in study.videos:
+            formats = VIDEO_FORMATS
+        elif file.stem in study.buildups:
+            formats += VIDEO_FORMATS
     if found not in formats:
         raise VitscopeError(
             f"{target}: found {quoted(found)} as the format, allowed: {', '.join(formats)}."
         )
 
 
-def _result(target: str, parts: tuple[str, ...], studies: StudyFiles) -> None:
+def _refuse_result(target: str, parts: tuple[str, ...], studies: StudyFiles) -> None:
     """Refuse a path below the folder of results: STUDY/tables/TABLE.parquet, or without a study."""
     study = _study(target, parts[0], studies)
     if parts[1:2] == ("tables",) and len(parts) == 3:
-        tables = [f"{name}.{suffix}" for suffix in TABLE_FORMATS for name in exported(study)]
+        # Tables are kept as parquet, and CSV is for other programs.
+        tables = [f"{name}.{suffix}" for suffix in ("parquet", "csv") for name in exported(study)]
         if parts[2] not in (*tables, *_PAGES):
             check_names(study, {"table": Path(parts[2]).stem})
             raise unknown(study.path, "tables", parts[2], [*tables, *_PAGES])

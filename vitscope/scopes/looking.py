@@ -298,7 +298,10 @@ def look(
     try:
         names = name_imagenet() if class_names == IMAGENET else class_names
         named = None if names is None else [*names]
-        wanted = Wanted(mean, std, check_size(image_size), named, _own_settings(model))
+        # What a network of timm says about the images that it was trained on.
+        trained_on = getattr(model, "pretrained_cfg", None)
+        said = trained_on if isinstance(trained_on, Mapping) else {}
+        wanted = Wanted(mean, std, check_size(image_size), named, said)
         found = partial(_count_classes, model, output, classes)
         stored = store(images, labels, wanted, found, Path(folder.name))
         if classes == "found" and (why := why_no_classifier(model)):
@@ -323,12 +326,6 @@ def look(
     for warning in scope.warnings:
         print(f"vitscope: warning: {warning}")
     return scope
-
-
-def _own_settings(model: nn.Module) -> Mapping[str, Any]:
-    """Return what a network of timm says about the images it was trained on."""
-    found = getattr(model, "pretrained_cfg", None)
-    return found if isinstance(found, Mapping) else {}
 
 
 def _count_classes(

@@ -71,10 +71,15 @@ def save(
         weights = {name: each.detach().cpu() for name, each in network.state_dict().items()}
         copies = {name: each.clone().contiguous() for name, each in weights.items()}
         safetensors.torch.save_file(copies, beside / WEIGHTS)
-        file = beside / f"{folder.resolve().name}.yaml"
+        name = folder.resolve().name
+        heading = (
+            f"# Looked at in memory. Copy this folder into that of the workflow, and there make "
+            f"all:\n#   snakemake --config studies_dir={folder} study={name} --cores 2\n"
+        )
+        file = beside / f"{name}.yaml"
         for lies_in in (beside, folder):
             settings = _settings_of_file(study, kinds, lies_in, family, arch)
-            write_text(file, _heading(folder) + yaml.safe_dump(settings, sort_keys=False))
+            write_text(file, heading + yaml.safe_dump(settings, sort_keys=False))
             if lies_in == beside:
                 _prove_same_outputs(file, study, network, images, arch)
         _move_files(beside, folder)
@@ -90,14 +95,6 @@ def _move_files(source: Path, target: Path) -> None:
             file.replace(place)
 
 
-def _heading(folder: Path) -> str:
-    name = folder.resolve().name
-    return (
-        f"# Looked at in memory. Copy this folder into that of the workflow, and there make all:\n"
-        f"#   snakemake --config studies_dir={folder} study={name} --cores 2\n"
-    )
-
-
 def _settings_of_file(
     study: Study, kinds: list[str], folder: Path, family: str, arch: Settings
 ) -> Settings:
@@ -105,11 +102,7 @@ def _settings_of_file(
     settings = yaml.safe_load(yaml.safe_dump(study.settings, sort_keys=False))
     (name,) = settings["models"]
     model = settings["models"][name]
-    model |= {
-        "family": family,
-        "arch": arch,
-        "checkpoint": {"path": str(folder / WEIGHTS)},
-    }
+    model |= {"family": family, "arch": arch, "checkpoint": {"path": str(folder / WEIGHTS)}}
     for data in settings["data"].values():
         data["source"] = {"kind": "npz", "path": str(folder / IMAGES)}
     settings["figures"] = {kind: settings["figures"][kind] for kind in kinds}
@@ -209,7 +202,9 @@ def _prove_same_outputs(
             sys.executable,
             "-m",
             "vitscope.scopes.saving",
-            *map(str, (file, given, found)),
+            str(file),
+            str(given),
+            str(found),
         ]
         done = subprocess.run(command, capture_output=True, text=True, check=False)
         lines = done.stderr.strip().splitlines()
@@ -217,8 +212,7 @@ def _prove_same_outputs(
         if not reason:
             with np.load(found) as ours:
                 same = len(ours) == len(theirs) and all(map(_nearly_same, ours.values(), theirs))
-            if not same:
-                reason = "its outputs are others"
+            reason = "" if same else "its outputs are others"
     if reason:
         raise VitscopeError(
             f"The network cannot be built again as {arch} says ({reason.rstrip('.')}): give make=, "

@@ -143,16 +143,14 @@ class Tables:
 
     def counted(self, *kinds: str) -> pd.DataFrame:
         """Return the claims of some kinds of figures as the workflow's table `claims`."""
-        chosen = kinds or self._quick_kinds()
-        rows = [self._counted(kind) for kind in chosen]
-        return add_recipes(joined(CLAIMS, [each for each in rows if each is not None]), {})
-
-    def _quick_kinds(self) -> list[str]:
-        """Return the kinds whose claims cost no more than a few passes of the images."""
         known = registry.kinds()
-        there = [kind for kind in self.kinds() if kind in known]
-        measures = {kind: registry.declared(known[kind].measure) for kind in there}
-        return [kind for kind, measure in measures.items() if not measure.need.of_training]
+        # Unless kinds are given, take those that cost no more than a few passes of the images.
+        rows = [
+            self._counted(kind)
+            for kind in kinds or (kind for kind in self.kinds() if kind in known)
+            if kinds or not registry.declared(known[kind].measure).need.of_training
+        ]
+        return add_recipes(joined(CLAIMS, [each for each in rows if each is not None]), {})
 
     def _counted(self, kind: str) -> pd.DataFrame | None:
         if kind in self.own():
@@ -369,7 +367,6 @@ def read(folder: Path | str, study: Path | str | None = None) -> Made:
 
 
 def _settings_of_run(record: Path) -> Settings:
-    """Return the settings of the study that the record of a run holds."""
     try:
         # A program wrote the record, so that the checks for files that people write are not needed.
         settings: Settings = yaml.safe_load(record.read_text(encoding="utf-8"))["study"]

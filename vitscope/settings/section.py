@@ -275,7 +275,6 @@ def _sentence(fault: Fault, path: Sequence[object]) -> str:
 
 
 def _choice(options: Sequence[Schema], found: Mapping[str, Any]) -> str:
-    """Say what was expected where keys exclude each other."""
     keys = [option["required"] for option in options]
     named = list(dict.fromkeys(name for option in keys for name in option))
     given = " and ".join(f"'{name}'" for name in named if name in found)

@@ -45,7 +45,13 @@ OF_ROLLOUT = {"fusion": "mean"}
 def check_study(study: Study, results: str) -> None:
     """Refuse a study that cannot be made; `results` is the folder that the workflow writes to."""
     _check_files(study)
-    _check_names(study)
+    # Pages of the whole study have the names of figures.
+    for section in ("figures", "buildups", "videos"):
+        for name in sorted({*getattr(study, section)} & {*PAGES_OF_STUDY}):
+            allowed = (
+                f"any name but {', '.join(PAGES_OF_STUDY)}, which are pages of the whole study."
+            )
+            raise wrong(study.path, section, name, allowed)
     for name, figure in study.figures.items():
         _check_members(study, f"figures.{name}", figure)
         _check_shown(study, f"figures.{name}", figure)
@@ -61,16 +67,6 @@ def check_study(study: Study, results: str) -> None:
     for measure in registry.names():
         registry.declared(measure).check(study)
     _check_training(study, results)
-
-
-def _check_names(study: Study) -> None:
-    """Refuse a name that belongs to a page of the whole study."""
-    for section in ("figures", "buildups", "videos"):
-        for name in sorted({*getattr(study, section)} & {*PAGES_OF_STUDY}):
-            allowed = (
-                f"any name but {', '.join(PAGES_OF_STUDY)}, which are pages of the whole study."
-            )
-            raise wrong(study.path, section, name, allowed)
 
 
 def _check_style(study: Study) -> None:

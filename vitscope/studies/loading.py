@@ -99,16 +99,6 @@ def _check_models(path: Path, settings: Settings) -> None:
         check(path, buildup["training"], recipe, within=("buildups", name, "training"))
 
 
-def _prepare_archs(study: Study) -> Study:
-    """Check `arch` of models beyond its schema; return the study with `arch` as jobs take it."""
-    models = {}
-    for name, model in study.models.items():
-        where = f"{study.path}: models.{name}.arch"
-        arch = prepare(model.family, model.arch, study.path.parent, where)
-        models[name] = replace(model, arch=arch)
-    return replace(study, models=models)
-
-
 def load_study(path: Path, results: str = "results") -> Study:
     """Read, check and complete one study; `results` is the folder that the workflow writes to."""
     try:
@@ -117,7 +107,13 @@ def load_study(path: Path, results: str = "results") -> Study:
         fill(settings, schema)
         _check_models(path, settings)
         settings["data"] = read_class_names(path, settings["data"])
-        study = add_moments(_prepare_archs(build_study(path.stem, path, settings)))
+        study = build_study(path.stem, path, settings)
+        # Check `arch` beyond its schema; jobs take it prepared.
+        models = {}
+        for name, each in study.models.items():
+            where = f"{path}: models.{name}.arch"
+            models[name] = replace(each, arch=prepare(each.family, each.arch, path.parent, where))
+        study = add_moments(replace(study, models=models))
         check(path, path.stem, NAME, within=("name of the file",))
         check_study(study, results)
     except VitscopeError as error:
