@@ -12,18 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from vitscope.claims.chance import (
-    LEAST_BATCHES,
-    Interval,
-    OfNetwork,
-    decide,
-    independent_chance,
-    independent_interval,
-    mean_chance,
-    mean_interval,
-    resampled_chance,
-    resampled_interval,
-)
+from vitscope.claims import chance
+from vitscope.claims.chance import Interval, OfNetwork, decide
 from vitscope.claims.intervals import TAILS
 from vitscope.claims.points import Points
 from vitscope.files.arrays import Array
@@ -63,22 +53,23 @@ class Found:
         if self.exact:
             return self.value, self.value
         if self.batches is not None:
-            return mean_interval(self.batches) if len(self.batches) >= LEAST_BATCHES else None
+            enough = len(self.batches) >= chance.LEAST_BATCHES
+            return chance.mean_interval(self.batches) if enough else None
         if self.draws is not None:
-            return independent_interval(*self.draws)
-        return resampled_interval(self.values[1:]) if len(self.values) > 1 else None
+            return chance.independent_interval(*self.draws)
+        return chance.resampled_interval(self.values[1:]) if len(self.values) > 1 else None
 
     def chance(self, above: float) -> float:
         """Return the two-sided p-value of the value against a number, `above`; NaN if untested."""
         if self.exact or self.interval is None:
             return np.nan
         if self.batches is not None:
-            return mean_chance(self.batches, above)
+            return chance.mean_chance(self.batches, above)
         if self.draws is not None:
-            return independent_chance(*self.draws, above)
+            return chance.independent_chance(*self.draws, above)
         if self._all_certain and self.value == above:
             return 2 / len(self.values)
-        return resampled_chance(self.values[1:], above)
+        return chance.resampled_chance(self.values[1:], above)
 
     @property
     def _all_certain(self) -> bool:

@@ -14,13 +14,8 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
-from vitscope.commands.workflow import (
-    Asked,
-    add_study,
-    asked_for,
-    refuse_without_snakemake,
-    snakemake,
-)
+from vitscope.commands import workflow
+from vitscope.commands.workflow import Asked
 from vitscope.errors import VitscopeError
 
 if TYPE_CHECKING:
@@ -29,7 +24,7 @@ if TYPE_CHECKING:
 
 
 def add_arguments(parser: ArgumentParser) -> None:
-    add_study(parser)
+    workflow.add_study(parser)
     parser.add_argument(
         "targets",
         nargs="*",
@@ -47,41 +42,33 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 def run(arguments: Namespace) -> None:
     """Print the plan of every study that has jobs to run."""
+    from vitscope.planning import plan
     from vitscope.planning.costs import COUNTED, say_what_is_kept
-    from vitscope.planning.plan import (
-        Planned,
-        as_text,
-        by_kind,
-        costs_of,
-        say_what_is_missing,
-        time_by_rate,
-        time_pass,
-    )
     from vitscope.studies.loading import find_studies
 
     if arguments.rate is not None and not 0 < arguments.rate < inf:
         raise VitscopeError(f"--rate: found {arguments.rate}, allowed: a number above 0, as 1e13.")
-    refuse_without_snakemake()
-    asked = asked_for(arguments.study)
+    workflow.refuse_without_snakemake()
+    asked = workflow.asked_for(arguments.study)
     studies = find_studies(asked.settings, "config/config.yaml")
-    planned: dict[str, list[Planned]] = {}
+    planned: dict[str, list[plan.Planned]] = {}
     for job in list_jobs(asked, *(arguments.targets or asked.targets)):
         planned.setdefault(job.study, []).append(job)
     if not planned:
         print("Nothing to be done.")
     # Jobs have one thread each; libraries read this when they are imported.
     os.environ |= {"OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
-    rate = partial(time_by_rate, arguments.rate) if arguments.rate else time_pass
+    rate = partial(plan.time_by_rate, arguments.rate) if arguments.rate else plan.time_pass
     for name, of_study in planned.items():
         study = studies[name]
-        kinds = by_kind(costs_of(study, of_study, earlier, rate))
+        kinds = plan.by_kind(plan.costs_of(study, of_study, earlier, rate))
         latents = say_what_is_kept(study, studies.keep_latents_gb, COUNTED)
-        print(as_text(study, kinds, [latents, *say_what_is_missing(study, of_study)]))
+        print(plan.as_text(study, kinds, [latents, *plan.say_what_is_missing(study, of_study)]))
 
 
 def _output_of(asked: Asked, *arguments: str, **options: Any) -> str:
     """Return Snakemake's standard output; if it fails, exit with its last error line."""
-    done = snakemake(asked, *arguments, capture_output=True, **options)
+    done = workflow.snakemake(asked, *arguments, capture_output=True, **options)
     if done.returncode:
         sys.exit(done.stderr.strip().splitlines()[-1])
     return done.stdout

@@ -3,17 +3,11 @@
 import sys
 from argparse import ArgumentParser, Namespace
 
-from vitscope.commands.workflow import (
-    Asked,
-    add_study,
-    asked_for,
-    refuse_without_snakemake,
-    snakemake,
-)
+from vitscope.commands import workflow
 
 
 def add_arguments(parser: ArgumentParser) -> None:
-    add_study(parser)
+    workflow.add_study(parser)
     parser.add_argument(
         "-o",
         "--output",
@@ -24,17 +18,17 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 def run(arguments: Namespace) -> None:
     """Make what is missing, then the page."""
-    refuse_without_snakemake()
-    asked = asked_for(arguments.study)
+    workflow.refuse_without_snakemake()
+    asked = workflow.asked_for(arguments.study)
     output = arguments.output or f"report-{asked.study or asked.settings['study']}.html"
     pages = _pages(asked)
     for options in ([], ["--report", output]):
-        done = snakemake(asked, *(asked.targets or ["all"]), *pages, *options)
+        done = workflow.snakemake(asked, *(asked.targets or ["all"]), *pages, *options)
         if done.returncode:
             sys.exit(done.returncode)
 
 
-def _pages(asked: Asked) -> list[str]:
+def _pages(asked: workflow.Asked) -> list[str]:
     """Return the pages of the networks, and of curves, where there is something to show."""
     from vitscope.jobs.curves import tables_of_curves
     from vitscope.jobs.figures import kinds_of_page

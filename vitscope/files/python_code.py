@@ -11,7 +11,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
-from functools import cache, partial
+from functools import cache
 from hashlib import sha256
 from importlib.util import resolve_name
 from pathlib import Path
@@ -58,16 +58,6 @@ def imported(path: Path, module: str) -> Iterator[str]:
                 yield from (where, f"{where}.{what}") if what else (where,)
 
 
-def read_once(
-    what: str, source: bytes, package: str, path: str, find: Callable[[ast.Module], Iterable[Any]]
-) -> list[Any]:
-    """Return the findings in a source, parsed only once; they are values that JSON can hold."""
-    key = sha256(f"{what}\0{package}\0".encode() + source).hexdigest()
-    if key not in _found:
-        _found[key] = [*find(ast.parse(source, path))]
-    return _found[key]
-
-
 def remember(file: Path) -> None:
     """Load earlier findings from a file, and add this process's findings when it ends.
 
@@ -101,11 +91,6 @@ def module_file(stem: Path) -> Path | None:
     return None
 
 
-def is_for_types(node: ast.AST) -> bool:
-    """Tell whether only type checkers run a statement."""
-    return isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"
-
-
 @cache
 def with_parents(module: str) -> list[str]:
     parts = module.split(".")
@@ -134,14 +119,12 @@ class Definition:
 
 def definitions(source: bytes, package: str, path: str) -> list[Definition]:
     """Return the definitions in the source of a package's module, in order."""
-    find = partial(_read_definitions, package=package)
+    key = sha256(f"definitions\0{package}\0".encode() + source).hexdigest()
+    if key not in _found:
+        _found[key] = [*_read_definitions(ast.parse(source, path), package)]
     return [
-        Definition(
-            tuple(names), digest, tuple(map(tuple, uses)), tuple(map(tuple, imports)), for_types
-        )
-        for names, digest, uses, imports, for_types in read_once(
-            "definitions", source, package, path, find
-        )
+        Definition(tuple(names), digest, (*map(tuple, uses),), (*map(tuple, imports),), for_types)
+        for names, digest, uses, imports, for_types in _found[key]
     ]
 
 
@@ -168,7 +151,8 @@ def _at_import(body: list[ast.stmt]) -> Iterator[ast.stmt]:
     """Yield the statements that importing the module runs, except bare strings."""
     for statement in body:
         texts = isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Constant)
-        if not texts and not is_for_types(statement):
+        of_types = isinstance(statement, ast.If) and ast.unparse(statement.test) == "TYPE_CHECKING"
+        if not texts and not of_types:
             yield statement
 
 

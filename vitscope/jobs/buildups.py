@@ -1,4 +1,4 @@
-"""Jobs of a build-up: rule.decide what a step tries, measure it, tabulate and draw all steps."""
+"""Jobs of a build-up: decide what a step tries, measure it, tabulate and draw all steps."""
 
 from pathlib import Path
 

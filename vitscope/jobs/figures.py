@@ -174,14 +174,6 @@ def _in_order(name: str) -> list[tuple[int, str]]:
     return [(int(part), "") if part.isdigit() else (0, part) for part in re.split(r"(\d+)", name)]
 
 
-def _values_of_overview(study: Study, names: Names) -> Values:
-    return {
-        "study": describing.title(study),
-        "style": describing.style(study),
-        "figures": {name: _values_of_sketch(study, name) for name in figures_of_overview(study)},
-    }
-
-
 _BUILDUP_SKETCH = "vitscope.buildup.figure:sketch"
 
 
@@ -235,7 +227,14 @@ def _sketch_of(name: str, values: Values, inputs: Files) -> "Shown":
     return Shown(name, sketch, members, points, table)
 
 
-DRAW_OVERVIEW = Job(run=draw_overview, values=_values_of_overview)
+DRAW_OVERVIEW = Job(
+    run=draw_overview,
+    values=lambda study, names: {
+        "study": describing.title(study),
+        "style": describing.style(study),
+        "figures": {name: _values_of_sketch(study, name) for name in figures_of_overview(study)},
+    },
+)
 
 
 # The kinds of figures that the page of a network may show.

@@ -53,13 +53,12 @@ def latents_bytes(request: Request) -> int:
 
 def extract_latents(inputs: Files, outputs: Files, values: Values, resources: Resources) -> None:
     """Fill all cut points in one pass of the images of the shard."""
-    from vitscope.jobs.opening import open_device, open_images, open_network, origin_of
+    from vitscope.jobs.opening import open_images, open_running, origin_of
     from vitscope.networks.running.latents import extract_shard
 
-    device = open_device(values["device"])
-    proved_on = None if values["shard"] else device
+    network, device = open_running(inputs, values, resources, first=not values["shard"])
     extract_shard(
-        open_network(inputs["checkpoint"], values["network"], resources.count, proved_on),
+        network,
         inputs["blocks"],
         open_images(inputs["images"]),
         outputs["latents"],

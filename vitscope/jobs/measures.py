@@ -6,17 +6,8 @@ from math import lcm
 from pkgutil import resolve_name
 from typing import TYPE_CHECKING
 
+from vitscope.files import tables
 from vitscope.files.pairs import by_prefix
-from vitscope.files.tables import (
-    OF,
-    Columns,
-    Table,
-    add_warnings,
-    check_of,
-    read_part,
-    read_warnings,
-    write_parts,
-)
 from vitscope.jobs.job import Files, Job, Names, Request, Resources, Study, Takes, Values
 from vitscope.jobs.latents import latents_bytes, values_of_shard, work_of_shard
 from vitscope.measures import registry
@@ -86,12 +77,12 @@ def measure(inputs: Files, outputs: Files, values: Values, resources: Resources)
     compute, opens = map(resolve_name, values["modules"][:2])
     opened = opens(inputs, values, resources)
     measured = call(compute, opened.given, values=values["settings"])
-    table, (output,) = Table(**values["columns"]), outputs.values()
+    table, (output,) = tables.Table(**values["columns"]), outputs.values()
     if opened.rows is not None:
         measured = name_images(measured, table.columns, opened.rows, values["first_image"])
     for key in opened.named.keys() & table.columns.keys():
         measured = measured.assign(**{key: opened.named[key]})
-    origin = add_warnings(opened.origin, getattr(opened.given, "warnings", ()))
+    origin = tables.add_warnings(opened.origin, getattr(opened.given, "warnings", ()))
     table.write(measured, output, origin)
 
 
@@ -101,7 +92,7 @@ MEASURE = Job(
 
 
 def name_images(
-    table: "pd.DataFrame", columns: "Columns", rows: Sequence[int], first: int
+    table: "pd.DataFrame", columns: tables.Columns, rows: Sequence[int], first: int
 ) -> "pd.DataFrame":
     """Return a part that names images by their rows in the split, as predictions do.
 
@@ -177,7 +168,7 @@ def measure_pass(inputs: Files, outputs: Files, values: Values, resources: Resou
     import pandas as pd
 
     from vitscope.data.split import shard_rows
-    from vitscope.jobs.opening import open_device, open_images, open_network, origin_of
+    from vitscope.jobs.opening import open_images, open_running, origin_of
     from vitscope.networks.running.latents import hold_shard
 
     images, measures = open_images(inputs["images"]), values["measures"]
@@ -189,10 +180,10 @@ def measure_pass(inputs: Files, outputs: Files, values: Values, resources: Resou
             (compute,) = map(resolve_name, measures[name]["modules"])
             part.append(call(compute, given, values=measures[name]["settings"]))
 
-    device, shard = open_device(values["device"]), values["pass"]
-    proved_on = None if shard["shard"] else device
+    shard = values["pass"]
+    network, device = open_running(inputs, values, resources, first=not shard["shard"])
     hold_shard(
-        open_network(inputs["checkpoint"], values["network"], resources.count, proved_on),
+        network,
         inputs["blocks"],
         images,
         measure_maps,
@@ -206,11 +197,11 @@ def measure_pass(inputs: Files, outputs: Files, values: Values, resources: Resou
     origin = {"data_sha256": images.digest, **origin_of(inputs["checkpoint"])}
     written = {}
     for name, part in parts.items():
-        table = Table(**measures[name]["columns"])
+        table = tables.Table(**measures[name]["columns"])
         whole = pd.concat(part, ignore_index=True)
         named = name_images(whole, table.columns, rows, values["first_image"])
         written[name] = table.to_bytes(named, origin)
-    write_parts(written, outputs["parts"])
+    tables.write_parts(written, outputs["parts"])
 
 
 MEASURE_PASS = Job(
@@ -273,7 +264,7 @@ def merge_parts(inputs: Files, outputs: Files, values: Values, resources: Resour
 
     def read(prefix: str, model: str) -> Iterator[pd.DataFrame]:
         for path, table, facts in _parts(inputs, values, resources, prefix):
-            check_of(path, facts.get(OF), model)
+            tables.check_of(path, facts.get(tables.OF), model)
             # Parts may come from several snapshots, and each says from which.
             origin.update({f"{prefix}{key}": value for key, value in facts.items()})
             yield table
@@ -283,7 +274,7 @@ def merge_parts(inputs: Files, outputs: Files, values: Values, resources: Resour
         blocks = inputs.get(f"{prefix}blocks")
         cut_points = BLOCKS.read(blocks)[[*CUT_POINT]] if blocks else pd.DataFrame()
         for name in cut_points.get("model", pd.Series()).unique():
-            check_of(str(blocks), name, model)
+            tables.check_of(str(blocks), name, model)
         measured.append(Parts(model, read(prefix, model), cut_points))
     if values["merge"]:
         merge = resolve_name(values["merge"])
@@ -292,8 +283,8 @@ def merge_parts(inputs: Files, outputs: Files, values: Values, resources: Resour
         (parts,) = measured
         table = pd.concat(parts.tables, ignore_index=True)
     listed = (inputs.get(f"{prefix}blocks") for prefix in values["models"])
-    origin = add_warnings(origin, read_warnings(filter(None, listed)))
-    Table(**values["columns"]).write(table, outputs["table"], origin)
+    origin = tables.add_warnings(origin, tables.read_warnings(filter(None, listed)))
+    tables.Table(**values["columns"]).write(table, outputs["table"], origin)
 
 
 def _parts(
@@ -302,15 +293,15 @@ def _parts(
     """Yield a model's parts with their files and metadata; measure shards of latents first."""
     from tempfile import TemporaryDirectory
 
-    columns, name = Table(**values["part_columns"]), values["measured"]
+    columns, name = tables.Table(**values["part_columns"]), values["measured"]
     for path in inputs.get(f"{prefix}parts", ()):
-        yield path, *read_part(columns, path, name)
+        yield path, *tables.read_part(columns, path, name)
     with TemporaryDirectory() as folder:
         part = f"{folder}/part.parquet"
         for number, path in enumerate(inputs.get(f"{prefix}latents", ())):
             shard = values["shards"][prefix] | {"first_image": number * values["shard_size"]}
             measure({"latents": path}, {"part": part}, shard, resources)
-            yield path, *read_part(columns, part, name)
+            yield path, *tables.read_part(columns, part, name)
 
 
 MERGE = Job(

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from vitscope.data.building import open_split_file
 from vitscope.data.split import Split, parted
 from vitscope.files.tables import OF, check_of, read_metadata, read_warnings, warning_metadata
+from vitscope.files.tensors import TensorFile
 from vitscope.files.whole import sha256_of
 from vitscope.jobs.job import Files, Resources, Values
 from vitscope.measures import given
@@ -89,8 +90,6 @@ class Opened:
 
 def open_latents(inputs: Files, values: Values, resources: Resources) -> Opened:
     """Open a shard of latents."""
-    from vitscope.files.tensors import TensorFile
-
     latents = TensorFile(inputs["latents"])
     origin, rows = parted(latents.metadata)
     found = given.OnLatents(latents, values["first_image"], resources.threads)
@@ -115,7 +114,7 @@ def open_model(inputs: Files, values: Values, resources: Resources) -> Opened:
     images, blocks = open_images(inputs["images"]), inputs["blocks"]
     predictions, alike = inputs.get("predictions"), inputs.get("alike")
     corruptions = values["settings"]["corruptions"] if "corrupted" in inputs else []
-    network, device = _open_running(inputs, values, resources)
+    network, device = open_running(inputs, values, resources, not values["part"])
     found = given.OnModel(
         model=values["model"],
         network=network,
@@ -144,7 +143,7 @@ def open_loss(inputs: Files, values: Values, resources: Resources) -> Opened:
     from vitscope.training.batches import Augmented
 
     images, points = Augmented(inputs["images"]), read_cut_points(inputs["blocks"])
-    network, device = _open_running(inputs, values, resources, counted=False)
+    network, device = open_running(inputs, values, resources, not values["part"], counted=False)
     drawn_from = open_images(inputs["drawn_from"]) if "drawn_from" in inputs else None
     found = given.OnLoss(network, images, device, points, resources.say_of_it, drawn_from)
     snapshot = values["snapshot"]
@@ -164,8 +163,6 @@ def open_network_alone(inputs: Files, values: Values, resources: Resources) -> O
 
 def open_weights(inputs: Files, values: Values, resources: Resources) -> Opened:
     """Open the history of a model's training, or else its snapshots in order."""
-    from vitscope.files.tensors import TensorFile
-
     if history := inputs.get("history"):
         found = given.OnWeights(values["model"], history=HISTORY.read(history))
         return Opened(found, {"history_sha256": sha256_of(history)})
@@ -174,10 +171,10 @@ def open_weights(inputs: Files, values: Values, resources: Resources) -> Opened:
     return Opened(found, {"checkpoint_sha256": snapshots[-1].metadata["source_sha256"]})
 
 
-def _open_running(
-    inputs: Files, values: Values, resources: Resources, counted: bool = True
+def open_running(
+    inputs: Files, values: Values, resources: Resources, first: bool = True, counted: bool = True
 ) -> "tuple[nn.Module, torch.device]":
-    """Open a network to run on a device; the first part checks that two passes give the same."""
+    """Open a network to run on a device; its `first` job checks that two passes give the same."""
     device = open_device(values["device"])
-    count, proved_on = resources.count if counted else None, None if values["part"] else device
+    count, proved_on = resources.count if counted else None, device if first else None
     return open_network(inputs["checkpoint"], values["network"], count, proved_on), device

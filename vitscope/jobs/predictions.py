@@ -41,7 +41,7 @@ def _passes_of_split(asked: Request) -> Work | None:
 
 def classify_images(inputs: Files, outputs: Files, values: Values, resources: Resources) -> None:
     from vitscope.data.split import labels_of, rows_to_classify
-    from vitscope.jobs.opening import open_device, open_images, open_network, origin_of
+    from vitscope.jobs.opening import open_images, open_running, origin_of
     from vitscope.networks.running.predictions import predict, warn_about_labels
 
     checkpoint, images = inputs["checkpoint"], open_images(inputs["images"])
@@ -49,8 +49,7 @@ def classify_images(inputs: Files, outputs: Files, values: Values, resources: Re
     rows = rows_to_classify(images, **values["selection"])
     labels = labels_of(images, rows)
     batches = images.batches(rows, values["batch_size"], settings["mean"], settings["std"])
-    device = open_device(values["device"])
-    network = open_network(checkpoint, settings, resources.count, device)
+    network, device = open_running(inputs, values, resources)
     predictions = predict(network, batches, labels, device, images.outputs)
     # Where labels are unknown or not the truth, predictions that differ from them tell nothing.
     are_truth = values["labels_are_truth"] and (labels >= 0).all()

@@ -9,13 +9,8 @@ import torch
 from torch import nn
 
 from vitscope.errors import VitscopeError, quoted
-from vitscope.networks.building.networks import (
-    Output,
-    adapt,
-    is_compiled,
-    uncompiled,
-    without_fast_path,
-)
+from vitscope.networks.building import networks
+from vitscope.networks.building.networks import Output
 
 
 @contextmanager
@@ -35,10 +30,10 @@ def lend(network: nn.Module, *, logits: bool = False, output: Output = None) -> 
     ]
     with ExitStack() as stack:
         stack.callback(_give_back, modes, parameters, buffers)
-        stack.enter_context(without_fast_path())
-        if is_compiled(network):
-            stack.enter_context(uncompiled())
-        for hook in adapt(network, logits=logits, output=output):
+        stack.enter_context(networks.without_fast_path())
+        if networks.is_compiled(network):
+            stack.enter_context(networks.uncompiled())
+        for hook in networks.adapt(network, logits=logits, output=output):
             stack.callback(hook.remove)
         yield network.eval()
 

@@ -27,14 +27,8 @@ from vitscope.measures import registry
 from vitscope.measures.given import Parts
 from vitscope.measures.own.compute import measure_maps, place_of, read_maps
 from vitscope.measures.per_image import merge_means
-from vitscope.networks.building import own_code
-from vitscope.networks.building.networks import (
-    Output,
-    logits_of,
-    original,
-    own_type,
-    why_no_classifier,
-)
+from vitscope.networks.building import networks, own_code
+from vitscope.networks.building.networks import Output
 from vitscope.networks.finding.cut_points import BLOCKS, CUT_POINT, Side
 from vitscope.scopes.images import Wanted, place_in, store
 from vitscope.scopes.lending import device_of, find_place, lend
@@ -292,7 +286,7 @@ def look(
     """
     if not isinstance(model, nn.Module):
         raise VitscopeError(f"`model` is a {type(model).__name__}, allowed: a torch.nn.Module.")
-    model = original(model)
+    model = networks.original(model)
     place = find_place(model, device)
     folder = TemporaryDirectory(prefix="vitscope-")
     try:
@@ -304,7 +298,7 @@ def look(
         wanted = Wanted(mean, std, check_size(image_size), named, said)
         found = partial(_count_classes, model, output, classes)
         stored = store(images, labels, wanted, found, Path(folder.name))
-        if classes == "found" and (why := why_no_classifier(model)):
+        if classes == "found" and (why := networks.why_no_classifier(model)):
             stored.notes.append(
                 f"network: {why}, so that it returns features: give classes= if not"
             )
@@ -335,7 +329,7 @@ def _count_classes(
     shape: tuple[int, ...],
 ) -> int | None:
     """Run the network once; return how many classes it tells apart, None if it has no logits."""
-    images = torch.zeros(2, *shape, dtype=own_type(model), device=device_of(model))
+    images = torch.zeros(2, *shape, dtype=networks.own_type(model), device=device_of(model))
     with lend(model) as network, torch.inference_mode():
         try:
             output = network(images)
@@ -348,7 +342,7 @@ def _count_classes(
                 f"{reason}"
             ) from error
     try:
-        logits = logits_of(output, chosen)
+        logits = networks.logits_of(output, chosen)
     except VitscopeError:
         if chosen is not None or isinstance(said, int):
             raise
@@ -359,4 +353,6 @@ def _count_classes(
             f"classes: found {said}, allowed: {quoted(found)}, as the network returns a tensor "
             f"{'x'.join(map(str, logits.shape))} for {len(images)} images."
         )
-    return None if said is None or (said == "found" and why_no_classifier(model)) else found
+    return (
+        None if said is None or (said == "found" and networks.why_no_classifier(model)) else found
+    )

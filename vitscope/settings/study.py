@@ -8,20 +8,8 @@ from typing import Any, Literal, TypeVar
 
 from vitscope.errors import VitscopeError, unknown, wrong
 from vitscope.files.pairs import pair_name
-from vitscope.settings.keys import (
-    NAME,
-    ONE_LINE,
-    Analysis,
-    BuildUp,
-    Dataset,
-    Figure,
-    Loss,
-    Model,
-    Recipe,
-    Settings,
-    Style,
-    Video,
-)
+from vitscope.settings import keys
+from vitscope.settings.keys import Settings
 from vitscope.settings.section import optional, required, setting
 from vitscope.typed import typed
 
@@ -34,7 +22,7 @@ PAGES_OF_STUDY = ("claims", "overview", "published")
 TRAINING_SPLITS = ("train", "test")
 
 Section = TypeVar("Section")
-NAMED: Settings = {"propertyNames": NAME}
+NAMED: Settings = {"propertyNames": keys.NAME}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,30 +36,30 @@ class Study:
     name: str
     path: Path
     title: str = required(
-        "One line; it stands in the report and in the metadata of every figure.", **ONE_LINE
+        "One line; it stands in the report and in the metadata of every figure.", **keys.ONE_LINE
     )
     description: str = setting("", "What readers of the figures should know about this study.")
     device: Literal["auto", "cpu", "cuda"] = setting(
         "auto", "Where models run; `auto` takes a CUDA device if there is one."
     )
-    data: dict[str, Dataset] = required("The data sets, by name.", minProperties=1, **NAMED)
-    models: dict[str, Model] = required("The models, by name.", minProperties=1, **NAMED)
-    analysis: Analysis = setting({})
-    training: Recipe | None = optional()
-    loss: Loss | None = optional()
-    style: Style = setting({})
-    figures: dict[str, Figure] = required(
+    data: dict[str, keys.Dataset] = required("The data sets, by name.", minProperties=1, **NAMED)
+    models: dict[str, keys.Model] = required("The models, by name.", minProperties=1, **NAMED)
+    analysis: keys.Analysis = setting({})
+    training: keys.Recipe | None = optional()
+    loss: keys.Loss | None = optional()
+    style: keys.Style = setting({})
+    figures: dict[str, keys.Figure] = required(
         "The figures, by name; `figures/{study}/{name}.pdf` is the target of each.",
         minProperties=1,
         **NAMED,
     )
-    videos: dict[str, Video] = setting(
+    videos: dict[str, keys.Video] = setting(
         {},
         "Attention over videos, by name; `figures/{study}/{name}.webp` is the target of each, or "
         "`.gif`, `.mp4`.",
         **NAMED,
     )
-    buildups: dict[str, BuildUp] = setting(
+    buildups: dict[str, keys.BuildUp] = setting(
         {},
         "How AlterNet is built up from a baseline, MSA by MSA, by name; "
         "`figures/{study}/{name}.pdf` is the target of each. Their networks are trained.",
@@ -125,7 +113,7 @@ class Study:
         """Return a measure's settings as the dataclass that the measure declares."""
         return typed(self.sections[name], kind)
 
-    def dataset_of(self, model: str) -> Dataset:
+    def dataset_of(self, model: str) -> keys.Dataset:
         """Return the data set that a model is measured on."""
         return self.data[self.models[model].data]
 
@@ -160,18 +148,18 @@ class Study:
             "shard_size": self.analysis.shard_size,
         }
 
-    def recipe(self, model: str) -> Recipe:
+    def recipe(self, model: str) -> keys.Recipe:
         """Return how a model is trained: the study's recipe, changed where the model says so."""
         if self.training is None:
             raise VitscopeError(
                 f"{self.path}: top level: the key 'training' is missing: add it to train {model}."
             )
-        return typed(asdict(self.training) | self.models[model].training, Recipe)
+        return typed(asdict(self.training) | self.models[model].training, keys.Recipe)
 
-    def recipe_of_steps(self, buildup: str) -> Recipe:
+    def recipe_of_steps(self, buildup: str) -> keys.Recipe:
         """Return the recipe of all of a build-up's networks: its baseline's, with changes."""
         entry = self.buildups[buildup]
-        return typed(asdict(self.recipe(entry.baseline)) | entry.training, Recipe)
+        return typed(asdict(self.recipe(entry.baseline)) | entry.training, keys.Recipe)
 
     def check_trainable(self, model: str) -> None:
         """Refuse to train a model that does not tell the classes of its data set apart."""
@@ -198,7 +186,7 @@ class Study:
             raise unknown(self.path, f"models.{model}.snapshots", name, entries)
         return entries[name]
 
-    def figures_of(self, table: str) -> list[Figure]:
+    def figures_of(self, table: str) -> list[keys.Figure]:
         """Return the figures that are drawn from a table."""
         return [figure for figure in self.figures.values() if table in figure.tables]
 

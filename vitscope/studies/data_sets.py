@@ -4,15 +4,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from vitscope.data import opening
-from vitscope.data.class_numbers import (
-    IMAGENET,
-    check_distinct,
-    check_index,
-    name_imagenet,
-    numbering,
-    read_names,
-)
+from vitscope.data import class_numbers, opening
 from vitscope.data.opening import check_measured, check_scaling, check_taken
 from vitscope.errors import VitscopeError, not_there, wrong
 from vitscope.measures import registry
@@ -38,13 +30,13 @@ def _read_names(path: Path, where: str, entry: Settings) -> Settings:
             f"{where}: found 'class_names' and 'class_index', allowed: one of them: the first "
             f"where every class of the network has a name, the second where some have."
         )
-    if names == IMAGENET:
-        names = name_imagenet()
+    if names == class_numbers.IMAGENET:
+        names = class_numbers.name_imagenet()
     elif isinstance(names, str):
         file = Path(names).expanduser()
         if not file.exists():
             raise not_there(f"{where}.class_names", "file", file, path)
-        names = read_names(f"{where}.class_names", file)
+        names = class_numbers.read_names(f"{where}.class_names", file)
     return entry | {"class_names": names}
 
 
@@ -60,10 +52,10 @@ def check_data(study: Study) -> None:
             )
             raise wrong(study.path, f"data.{name}.corrupted", dataset.corrupted, allowed)
         if dataset.class_names is not None:
-            check_distinct(where, dataset.class_names)
-            numbering(where, [], _entry(dataset))
+            class_numbers.check_distinct(where, dataset.class_names)
+            class_numbers.numbering(where, [], _entry(dataset))
         if dataset.class_index is not None and dataset.classes is not None:
-            check_index(where, dataset.classes, dataset.class_index)
+            class_numbers.check_index(where, dataset.classes, dataset.class_index)
         for split in dataset.splits:
             _check_split(study, name, split)
     for name, model in study.models.items():
@@ -100,7 +92,7 @@ def _check_split(study: Study, name: str, split: str) -> None:
     if seen is None:
         return
     key = f"data.{name}.splits.{split}"
-    numbering(f"{study.path}: {key}", seen.classes, _entry(dataset), seen.empty)
+    class_numbers.numbering(f"{study.path}: {key}", seen.classes, _entry(dataset), seen.empty)
     check_taken(f"{study.path}: {key}", declared, seen.images)
     if declared is None:
         check_measured(f"{study.path}: analysis.images", measured, seen.images, key)
@@ -132,5 +124,5 @@ def named_classes(dataset: Dataset, split: str) -> dict[int, str]:
     found = seen.classes if seen and dataset.classes is not None else []
     if not found:
         return dict(enumerate(dataset.class_names or []))
-    numbers = numbering(f"the split '{split}'", found, _entry(dataset)).numbers
+    numbers = class_numbers.numbering(f"the split '{split}'", found, _entry(dataset)).numbers
     return dict(sorted(zip(numbers or range(len(found)), found, strict=True)))
