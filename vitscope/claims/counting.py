@@ -70,7 +70,7 @@ def _say(row: Mapping[str, Any], sides: Mapping[str, str | None]) -> str:
 def joined(table: Table, frames: Sequence[pd.DataFrame]) -> pd.DataFrame:
     """Join the rows of all figures; return an empty table if there are none."""
     filled = [frame for frame in frames if not frame.empty]
-    return pd.concat(filled or [table.empty()], ignore_index=True)
+    return pd.concat(filled or [pd.DataFrame(columns=[*table.columns])], ignore_index=True)
 
 
 def _by_snapshot(tables: Tables, table: str) -> Iterator[tuple[str | None, Tables]]:

@@ -98,11 +98,6 @@ class Table:
             )
         return table.to_pandas(use_threads=False), facts
 
-    def empty(self) -> "pd.DataFrame":
-        import pandas as pd
-
-        return pd.DataFrame(columns=list(self.columns))
-
 
 # Parts of several measures that were measured in one pass share a file.
 PARTS = Table(

@@ -84,17 +84,6 @@ def _header(tensors: Tensors, metadata: Mapping[str, str]) -> bytes:
     return text + b" " * (-(len(text) + 8) % ALIGNMENT)
 
 
-def _with_checksums(
-    tensors: Tensors, metadata: Mapping[str, str], sums: Mapping[str, int]
-) -> bytes:
-    """Return the header with its own checksum and, after it, those of all tensors."""
-    of_tensors = "".join(f"{sums[name] % MODULUS:0{TENSOR_DIGITS}x}" for name in tensors)
-    blank = "0" * HEADER_DIGITS + of_tensors
-    header = _header(tensors, {**metadata, CHECKSUMS: blank})
-    own = f"{zlib.crc32(header):0{HEADER_DIGITS}x}"
-    return _header(tensors, {**metadata, CHECKSUMS: own + of_tensors})
-
-
 def _read_sums(header: bytes, stored: str, names: list[str]) -> dict[str, int]:
     """Return the tensors' checksums, if the header's own checksum is right."""
     if len(stored) != HEADER_DIGITS + TENSOR_DIGITS * len(names):
@@ -125,7 +114,7 @@ class TensorWriter:
     def __init__(self, path: Path | str, tensors: Tensors, metadata: Mapping[str, str]) -> None:
         self._tensors, self._metadata = dict(tensors), dict(metadata)
         self._sums = dict.fromkeys(tensors, 0)
-        header = _with_checksums(self._tensors, self._metadata, self._sums)
+        header = self._header()
         entries = json.loads(header)
         start = 8 + len(header)
         self._starts = {name: start + entries[name]["data_offsets"][0] for name in tensors}
@@ -145,8 +134,15 @@ class TensorWriter:
             file.truncate(self._size)
             self._file = file.fileno()
             yield self
-            header = _with_checksums(self._tensors, self._metadata, self._sums)
+            header = self._header()
             self._write_all(len(header).to_bytes(8, "little") + header, 0)
+
+    def _header(self) -> bytes:
+        """Return the header with its own checksum and, after it, those of all tensors."""
+        sums = "".join(f"{each % MODULUS:0{TENSOR_DIGITS}x}" for each in self._sums.values())
+        blank = {**self._metadata, CHECKSUMS: "0" * HEADER_DIGITS + sums}
+        own = f"{zlib.crc32(_header(self._tensors, blank)):0{HEADER_DIGITS}x}"
+        return _header(self._tensors, {**blank, CHECKSUMS: own + sums})
 
     def _write_all(self, data: bytes | memoryview, offset: int) -> None:
         view = memoryview(data)

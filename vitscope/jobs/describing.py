@@ -24,11 +24,6 @@ def labels(study: Study) -> dict[str, str]:
     return {name: study.models[name].label for name in study.models_of()}
 
 
-def members(study: Study, figure: str) -> list[Values]:
-    """Return the models of a figure as its drawing takes them."""
-    return [member(study, name) for name in study.figures[figure].models]
-
-
 def member(study: Study, name: str) -> Values:
     """Return a model's name, label, family, epoch and place in its family, for figures.
 
@@ -71,15 +66,8 @@ class MeasuredOn:
         return found[1] if found else ""
 
 
-def data(study: Study, name: str) -> str:
-    """Describe a data set in a few words."""
-    entry = study.data[name]
-    return f"{name}, {entry.classes} classes" if entry.classes else name
-
-
 def classes(study: Study, dataset: str, splits: list[str]) -> dict[str, str]:
     """Return the number of each class, where the order of folders or the study decides it."""
-    # Imported here, as in every job: a job that runs reads and checks no study.
     from vitscope.studies.data_sets import named_classes
 
     entry = study.data[dataset]

@@ -54,7 +54,7 @@ def _values_of_figure(study: Study, names: Names) -> Values:
         "name": name,
         "tables": {table: columns_of(study, table) for table in kind.tables},
         "published_columns": sorted(kind.drawn_columns),
-        "members": describing.members(study, name),
+        "members": [describing.member(study, model) for model in entry.models],
         "published": None if entry.published is None else asdict(entry.published),
         "snapshots": entry.shown_snapshots(),
         "facts": facts_of_figure(study, name),

@@ -53,11 +53,13 @@ RECORD_RUN = Job(
 
 
 def values_of_introduction(study: Study) -> Values:
-    data = sorted({study.models[name].data for name in study.models_of()})
+    shown = sorted({study.models[name].data for name in study.models_of()})
+    classes = {name: study.data[name].classes for name in shown}
+    data = [f"{name}, {count} classes" if count else name for name, count in classes.items()]
     return {
         "study": describing.title(study),
         "description": study.description,
-        "data": "; ".join(describing.data(study, name) for name in data),
+        "data": "; ".join(data),
         "labels": describing.labels(study),
     }
 

@@ -139,7 +139,6 @@ SECONDS_TO_AUGMENT = 0.11
 
 def augmentation(study: Study, model: str) -> Values:
     """Return how the training images of a model are augmented."""
-    # Imported here, as in every job: a job that runs reads and checks no study.
     from vitscope.settings.keys import NOT_AUGMENTED
 
     if study.loss is None:

@@ -320,13 +320,11 @@ class _Taking:
         low, high = float(images.min()), float(images.max())
         if not np.isfinite([low, high]).all():
             raise VitscopeError("The images have values that are not finite.")
-        if not self.is_normalized and not 0 <= low <= high <= (
-            255 if self.is_integer else self.scale
-        ):
+        most = 255 if self.is_integer else self.scale
+        if not self.is_normalized and not 0 <= low <= high <= most:
             raise VitscopeError(
                 f"The images have values from {low:g} to {high:g}, allowed with mean and std: from "
-                f"0 to {255 if self.is_integer else self.scale:g}: leave mean and std out if they "
-                f"are normalized already."
+                f"0 to {most:g}: leave mean and std out if they are normalized already."
             )
         if self.is_integer:
             return np.ascontiguousarray(images, np.uint8)

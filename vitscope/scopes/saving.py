@@ -242,8 +242,8 @@ def _example_of_make(network: nn.Module) -> str:
     )
 
 
-def returned_again(file: Path, images: torch.Tensor) -> list[torch.Tensor]:
-    """Build the network of a study from its description and weights; return its outputs."""
+def main(file: Path, images: Path, returned: Path) -> None:
+    """Build the network of a study from its description and weights; write what it returns."""
     study = load_study(file)
     ((name, model),) = study.models.items()
     network = study.network(name)
@@ -252,18 +252,12 @@ def returned_again(file: Path, images: torch.Tensor) -> list[torch.Tensor]:
         convert(Path(model.checkpoint["path"]), network, target, label=name, origin="saved")
         again = load_model(target, network)
     with torch.inference_mode():
-        return [widened(each) for each in tensors_of(again(images))]
-
-
-def main() -> None:
-    """Write the outputs of a saved network to a file; exit with one sentence if it fails."""
-    study, images, returned = map(Path, sys.argv[1:])
-    try:
-        made = returned_again(study, torch.from_numpy(np.load(images)))
-    except VitscopeError as error:
-        sys.exit(str(error))
-    np.savez(returned, *(each.numpy() for each in made))
+        made = tensors_of(again(torch.from_numpy(np.load(images))))
+    np.savez(returned, *(widened(each).numpy() for each in made))
 
 
 if __name__ == "__main__":
-    main()
+    try:
+        main(*map(Path, sys.argv[1:]))
+    except VitscopeError as error:
+        sys.exit(str(error))
