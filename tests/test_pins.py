@@ -17,6 +17,7 @@ from packaging.specifiers import SpecifierSet
 from packaging.utils import canonicalize_name
 from packaging.version import Version
 
+from tests.helpers.coverage import reached
 from tests.helpers.every_job import everything, kinds
 from tests.helpers.packages import hiding_all_but, needed_by
 from tests.helpers.rules import ROOT, rules
@@ -24,7 +25,6 @@ from vitscope.jobs.job import find_job
 from vitscope.jobs.job import names as job_names
 from vitscope.measures import registry
 from vitscope.package_data import PACKAGE
-from vitscope.planning.code import reached
 
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 EXTRAS = PROJECT["optional-dependencies"]

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.helpers.coverage import covered
 from tests.helpers.every_job import everything, kinds
 from vitscope.jobs.job import find_job
 from vitscope.measures import registry
@@ -16,7 +17,6 @@ from vitscope.measures.needs import NEEDS
 from vitscope.networks.building.family import family_names, module_of
 from vitscope.package_data import ROOT
 from vitscope.planning import code
-from vitscope.planning.code import covered
 
 OPENING = {name: f"vitscope.jobs.opening:{need.opens}" for name, need in NEEDS.items()}
 
@@ -293,7 +293,7 @@ def test_of_a_family_what_a_measure_uses_reruns_it_and_no_other(
     found = set()
     for measure in registry.names():
         functions = filter(None, [registry.merging(measure), _measuring(measure)])
-        if any(each[1] == name for each in code.covered("merge", *functions)):
+        if any(each[1] == name for each in covered("merge", *functions)):
             found.add(measure)
     assert found == measures
 

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.helpers.coverage import covered
 from tests.runs.copies import EVERYTHING, copy_workflow
-from vitscope.planning.code import covered
 
 # Python imports it at its start. It notes each function of the package that is called by the work
 # of a job, or in a thread of its own; what importing a module calls makes what the module defines.

@@ -38,21 +38,6 @@ def _digest(job: str, modules: tuple[str, ...]) -> str:
 
 
 @cache
-def reached(job: str, *modules: str) -> dict[str, Path]:
-    """Return every module of vitscope that the work of a job, or one of `modules`, imports."""
-    found = dict.fromkeys(module for module, *_ in _reached(job, modules))
-    files = {module: module_file(module) for module in found}
-    return {module: file for module, file in files.items() if file}
-
-
-@cache
-def covered(job: str, *modules: str) -> frozenset[tuple[str, str]]:
-    """Return the names that the digest of a job covers, each with its module."""
-    found = _covered(job, modules)
-    return frozenset((module, name) for (module, _), each in found.items() for name in each.names)
-
-
-@cache
 def module_file(name: str) -> Path | None:
     """Return the file of a module of vitscope, or of a package that brings measures.
 
