@@ -322,7 +322,7 @@ def labels_of_shown(wildcards):
     if key == "figure":
         title = title_of(registry.of(study).kinds()[study.figures[name].kind])
     else:
-        title = {"video": "Attention over a video", "buildup": "How AlterNet is built up"}[key]
+        title = {"video": "A network over a video", "buildup": "How AlterNet is built up"}[key]
     labels = {"result": name, "shows": title, "study": study.name}
     return labels | ({"format": wildcards.format} if hasattr(wildcards, "format") else {})
 

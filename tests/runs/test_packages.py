@@ -23,8 +23,8 @@ from tests.runs.copies import (
     write_study,
 )
 
-EXAMPLE = REPOSITORY / "examples" / "token_pca"
-FIGURE = "figures/colours/tokens.pdf"
+EXAMPLE = REPOSITORY / "examples" / "sparsity"
+FIGURE = "figures/colours/sparsity.pdf"
 # A measure of feature maps with settings, a figure by depth, and a claim.
 MEASURE = '''
 from dataclasses import dataclass
@@ -142,9 +142,9 @@ def workflow(
         for name, model in settings["models"].items():
             model["checkpoint"] = {"path": str(weights[name])}
         del settings["models"]["resnet"]
-        settings["analysis"] |= {"token_pca": {"images": 3}, "sizes": {"power": 2.0}}
+        settings["analysis"] |= {"sparsity": {"threshold": 0.2}, "sizes": {"power": 2.0}}
         settings["figures"] = {
-            "tokens": {"kind": "token_pca", "models": ["vit"]},
+            "sparsity": {"kind": "sparsity", "models": ["vit"]},
             "sizes": {"kind": "size_by_depth", "models": ["vit"]},
         }
 
@@ -169,12 +169,12 @@ def test_workflow_and_notebook_measure_and_draw_the_same(workflow: Workflow) -> 
         study = load_study(Path({str(workflow.studies / "colours.yaml")!r}))
         made = Made(study, Path({str(workflow.root / "results")!r}))
         scope = made.looked_at("vit")
-        for table in ("token_pca", "sizes"):
+        for table in ("sparsity", "sizes"):
             ours, theirs = scope.table(table), made.table(table, "vit")
             pd.testing.assert_frame_equal(ours, theirs, rtol=0, atol=1e-6)
-        assert len(scope.token_pca) == 3
-        assert {{"token_pca", "size_by_depth"}} <= {{*scope.kinds()}}
-        assert len([axes for axes in scope.plot("token_pca").axes if axes.images]) == 6
+        assert len(scope.sparsity) == len(scope.sizes)
+        assert {{"sparsity", "size_by_depth"}} <= {{*scope.kinds()}}
+        scope.plot("sparsity")
         scope.plot("size_by_depth", together=True)
         print(*scope.claims("size_by_depth")["claim"])
         """,
@@ -183,24 +183,26 @@ def test_workflow_and_notebook_measure_and_draw_the_same(workflow: Workflow) -> 
     claims = (workflow.root / "results/colours/tables/claims.md").read_text(encoding="utf-8")
     assert "Values grow" in claims
     record = (workflow.root / "results/colours/run.yaml").read_text(encoding="utf-8")
-    assert "vitscope-token-pca: 1.0.0" in record
+    assert "vitscope-sparsity: 1.0.0" in record
 
 
 def test_an_edit_of_a_package_reruns_what_it_measures_and_draws(workflow: Workflow) -> None:
     assert workflow.packages
-    pca, sizes = workflow.packages / "vitscope_token_pca", workflow.packages / "my_measures/sizes"
+    example, sizes = (
+        workflow.packages / "vitscope_sparsity",
+        workflow.packages / "my_measures/sizes",
+    )
     everything = "figures/colours/all"
     plan = partial(workflow.plan, everything)
     assert plan().keys() <= {"all_of_study"}
-    with edited(pca / "compute.py", lambda text: text.replace("values**2", "values**3")):
-        assert plan()["measure_model"] == plan()["draw_figure"] == 1
-    with edited(pca / "figure.py", lambda text: text.replace("0.6", "0.7")):
+    with edited(example / "compute.py", lambda text: text.replace("sizes**2", "sizes**3")):
+        assert plan()["measure_latents"] == plan()["draw_figure"] == 1
+    with edited(example / "figure.py", lambda text: text.replace("small values", "low values")):
         assert plan()["draw_figure"] == 1
-        assert "measure_model" not in plan()
+        assert "measure_latents" not in plan()
     # A module that the package imports from another of its own.
     with edited(sizes / "helper.py", lambda text: text.replace("(1 / power)", "(2 / power)")):
         assert plan()["measure_latents"] == 1
-        assert "measure_model" not in plan()
     assert plan().keys() <= {"all_of_study"}
 
 
@@ -211,11 +213,11 @@ def test_declarations_of_packages_import_nothing_heavy(packages: Path) -> None:
         import sys
         from vitscope.studies.loading import study_schema
         keys = study_schema()["properties"]["analysis"]["properties"]
-        print(keys["token_pca"]["properties"]["images"]["default"], "power" in str(keys["sizes"]))
+        print(keys["sparsity"]["properties"]["threshold"]["default"], "power" in str(keys["sizes"]))
         print(*{{*sys.modules}} & {{*{HEAVY}}})
         """,
     )
-    assert printed == "4 True\n\n"
+    assert printed == "0.1 True\n\n"
 
 
 READ = """

@@ -7,8 +7,9 @@ from matplotlib import colormaps
 from PIL import Image
 
 from tests.video.pictures import frames
+from vitscope.drawing.overlays import smooth
 from vitscope.image_size import ImageSize
-from vitscope.video.showing import Scale, Sheet, map_colors, smooth
+from vitscope.video.sheet import Scale, Sheet, map_colors
 
 
 def sheet(size: ImageSize = 32, panels: int = 4) -> Sheet:

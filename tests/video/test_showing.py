@@ -1,12 +1,14 @@
 """Videos of attention: maps are those of the tables, colours stay, and what fails ends."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from fractions import Fraction
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+import pandas as pd
 import pytest
 import torch
 from PIL import Image
@@ -17,7 +19,10 @@ from tests.video.pictures import cut, folder_of, frames, read_back, save_frames
 from vitscope.errors import VitscopeError
 from vitscope.networks.building.timm_import import import_timm
 from vitscope.scopes.looking import Scope
-from vitscope.video.showing import Scale, Sheet, map_colors
+from vitscope.video.frames import Frame
+from vitscope.video.sheet import Scale, Sheet, map_colors
+from vitscope.video.showing import Painter
+from vitscope.video.views import VIEWS, Subject, View
 
 # The colours of maps, each as a number; no two are the same.
 CODES = np.asarray(map_colors(np.linspace(0, 1, 256)[None]))[0].astype(int) @ [1, 256, 65536]
@@ -112,6 +117,70 @@ def test_the_rollout_is_that_of_the_table(request, tmp_path, looked: str, fusion
     assert np.abs(values_of(rollout) - expected).max() <= LEVEL
     mixed = 0.55 * rollout.astype(float) + 0.45 * video
     assert np.abs(over - mixed).max() <= 1
+
+
+def test_the_colours_of_tokens_are_those_of_the_components_in_the_table(
+    looked: Scope, tmp_path: Path
+) -> None:
+    images = looked._maker.images.images(slice(0, 4)).transpose(0, 2, 3, 1)
+    folder = folder_of(tmp_path / "walk", [*images])
+    path = looked.video(folder, tmp_path / "a.webp", "components", lossless=True)
+    table = vitscope.look(
+        looked._network,
+        looked._maker.images.images(slice(0, 4)),
+        mean=0.5,
+        std=0.25,
+        analysis={"token_pca": {"images": 4}},
+    ).token_pca
+    components = np.stack([np.reshape(each, (-1, 3)) for each in table["components"]])
+    low, high = np.nanmin(components, axis=(0, 1)), np.nanmax(components, axis=(0, 1))
+    for page, (_, row), values in zip(read_back(path), table.iterrows(), components, strict=True):
+        video, tokens, over = panels_of(page, images.shape[1], 3)
+        colours = 255 * (values - low) / (high - low)
+        colours[np.isnan(colours[:, 0])] = 255
+        colours[np.isnan(row["first"])] = 153
+        grid = (row["height"], row["width"])
+        step = len(tokens) // row["height"]
+        middles = tokens[step // 2 :: step, step // 2 :: step]
+        assert np.abs(middles - colours.reshape(*grid, 3)).max() <= 0.5
+        # Over the video the background is as it was.
+        background = (colours == 255).all(-1).reshape(grid)
+        assert background.any()
+        there = background.repeat(step, 0).repeat(step, 1)
+        np.testing.assert_array_equal(over[there], video[there])
+        mixed = 0.55 * tokens[~there].astype(float) + 0.45 * video[~there]
+        assert np.abs(over[~there] - mixed).max() <= 1
+
+
+@pytest.mark.parametrize(
+    ("frames", "kept"), [(1, [0]), (4, range(4)), (5, [0, 2, 4]), (9, [0, 4, 8])]
+)
+def test_components_are_of_frames_spread_over_the_video(
+    frames: int, kept: Sequence[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen: list[int] = []
+
+    class Eyes(View):
+        LOOKS_AHEAD = 4
+
+        def look_ahead(self, images: Sequence[torch.Tensor]) -> None:
+            seen.extend(round(float(image.mean())) for image in images)
+
+    subject = Subject(
+        model="mine",
+        label="mine",
+        network=torch.nn.Identity(),
+        cut_points=[],
+        blocks=pd.DataFrame(),
+        settings={"mean": [0.0] * 3, "std": [1 / 255] * 3},
+        taking={"channels": 3, "image_size": 8, "resize": None, "interpolation": "bilinear"},
+        device=torch.device("cpu"),
+    )
+    monkeypatch.setitem(VIEWS, "components", lambda *_: Eyes())
+    painter = Painter(subject, {"shows": "components"}, "video")
+    pictures = (Image.new("RGB", (8, 8), (number,) * 3) for number in range(frames))
+    painter.look_ahead(Frame(picture, Fraction(1)) for picture in pictures)
+    assert seen == [*kept]
 
 
 def test_chosen_heads_of_a_block_and_a_query(with_class_token: Scope, tmp_path: Path) -> None:

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 from fractions import Fraction
 from pathlib import Path
 
+import pandas as pd
 import pytest
 import torch
 from PIL import Image
@@ -16,7 +17,8 @@ from PIL import Image
 from tests.video.pictures import read_back
 from vitscope.scopes.looking import Scope
 from vitscope.video.frames import Frame, Video
-from vitscope.video.showing import Subject, show
+from vitscope.video.showing import show
+from vitscope.video.views import Subject
 
 
 def subject_of(scope: Scope) -> Subject:
@@ -27,6 +29,7 @@ def subject_of(scope: Scope) -> Subject:
         label="mine",
         network=scope._network,
         cut_points=[],
+        blocks=pd.DataFrame(),
         settings=maker._settings,
         taking=taking,
         device=torch.device("cpu"),
@@ -45,7 +48,7 @@ def noisy(count: int) -> Iterator[Frame]:
 
 def show_frames(scope: Scope, path: Path, found: Iterator[Frame]) -> None:
     video = Video(Fraction(30), (frame for frame in found))
-    show(subject_of(scope), video, path, ROLLOUT, {}, where="video", say=lambda _: None)
+    show(subject_of(scope), lambda: video, path, ROLLOUT, {}, where="video", say=lambda _: None)
 
 
 def peak_of(call: Callable[[], object]) -> int:

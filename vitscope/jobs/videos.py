@@ -1,6 +1,7 @@
-"""Draw what a model looks at in a video, frame by frame."""
+"""Draw a video beside what a model makes of each frame."""
 
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -8,7 +9,10 @@ from vitscope.data.opening import listing_digest
 from vitscope.jobs import describing
 from vitscope.jobs.job import Files, Job, Names, Request, Resources, Study, Takes, Values
 from vitscope.jobs.networks import with_network
+from vitscope.measures import registry
 from vitscope.measures.measure import Work
+from vitscope.measures.token_pca.measure import FRAMES_TOGETHER
+from vitscope.settings.section import result_settings
 from vitscope.web import redact
 
 if TYPE_CHECKING:
@@ -48,10 +52,13 @@ def _facts_of_video(study: Study, name: str) -> dict[str, str]:
 def _values_of_video(study: Study, names: Names) -> Values:
     name = names["video"]
     entry, path = study.videos[name], source_path(study, name)
+    settings = asdict(entry)
+    if entry.shows == "components":
+        settings["token_pca"] = result_settings(registry.declared("token_pca").read_settings(study))
     return {
         "where": f"videos.{name}",
         **with_network(study, entry.model),
-        "settings": asdict(entry),
+        "settings": settings,
         "label": study.models[entry.model].label,
         "taking": fit_frames(study.dataset_of(entry.model)),
         "facts": _facts_of_video(study, name),
@@ -63,20 +70,23 @@ def _values_of_video(study: Study, names: Names) -> Values:
 
 def _passes_of_video(request: Request) -> Work:
     video = request.study.videos[request.names["video"]]
+    frames = video.frames or UNCOUNTED_FRAMES
     if "generated" in video.source:
         # Imported here because it imports NumPy.
         from vitscope.video.frames import FRAMES
 
-        return Work(min(video.frames or FRAMES, FRAMES), 1, most=True)
-    return Work(video.frames or UNCOUNTED_FRAMES, 1, most=True)
+        frames = min(frames, FRAMES)
+    ahead = min(frames, FRAMES_TOGETHER) if video.shows == "components" else 0
+    return Work(frames + ahead, 1, most=True)
 
 
 def draw_video(inputs: Files, outputs: Files, values: Values, resources: Resources) -> None:
     from vitscope.files.whole import sha256_of
     from vitscope.jobs.opening import open_device, open_network, origin_of
-    from vitscope.networks.finding.cut_points import read_cut_points
+    from vitscope.networks.finding.cut_points import BLOCKS, read_cut_points
     from vitscope.video.frames import open_source
-    from vitscope.video.showing import Subject, show
+    from vitscope.video.showing import show
+    from vitscope.video.views import Subject
     from vitscope.web.lockfile import confirm
 
     settings = values["settings"]
@@ -85,6 +95,7 @@ def draw_video(inputs: Files, outputs: Files, values: Values, resources: Resourc
         label=values["label"],
         network=open_network(inputs["checkpoint"], values["network"]),
         cut_points=read_cut_points(inputs["blocks"]),
+        blocks=BLOCKS.read(inputs["blocks"]),
         settings=values["network"],
         taking=values["taking"],
         device=open_device(values["device"]),
@@ -96,9 +107,9 @@ def draw_video(inputs: Files, outputs: Files, values: Values, resources: Resourc
         confirm(settings["source"], path, Path(resources.lock), label=values["where"])
     if path and path.is_file():
         facts["Frames SHA-256"] = sha256_of(path)
-    video = open_source(path, settings["source"], settings["frames_per_second"])
+    opened = partial(open_source, path, settings["source"], settings["frames_per_second"])
     output, where = Path(outputs["video"]), values["where"]
-    for warning in show(subject, video, output, settings, facts, where=where, say=resources.say):
+    for warning in show(subject, opened, output, settings, facts, where=where, say=resources.say):
         resources.warn(warning)
 
 

@@ -158,12 +158,12 @@ class Scope(Tables):
         frames_per_second: float | None = None,
         lossless: bool = False,
     ) -> Path:
-        """Show what the network attends to in each frame of a video, beside the frame.
+        """Show each frame of a video, and beside it what the network makes of it.
 
         `source` is a folder of frames, an animated GIF, WebP or PNG, or any video where ffmpeg is
         on the PATH; the name of `out` ends in the format, `.webp`, `.gif` or, by ffmpeg, `.mp4`.
-        `shows` is `heads`, of a block, or `rollout`; the keywords are the keys of `videos` in a
-        study.
+        `shows` is `heads`, of a block, `rollout`, or `components` of tokens; the keywords are the
+        keys of `videos` in a study.
         """
         settings = describe_video(
             {

@@ -289,7 +289,7 @@ class Maker:
             yield network
 
     def video(self, source: Path, out: Path, settings: dict[str, Any]) -> None:
-        """Draw what the network attends to in a video; refuse images whose scaling is unknown."""
+        """Draw what the network makes of a video; refuse images whose scaling is unknown."""
         mean, std = self._settings["mean"], self._settings["std"]
         # A mean of 0 and a std of 1 do not say how the network takes pixels from 0 to 1.
         if not self.images.has_pixels and not any(mean) and all(each == 1 for each in std):

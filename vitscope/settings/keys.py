@@ -703,14 +703,15 @@ class VideoSource:
 
 @dataclass(frozen=True, kw_only=True)
 class Video:
-    """Attention over a video: the model, the frames, and what is shown."""
+    """A video beside what a network makes of it: the model, the frames, and what is shown."""
 
-    model: str = required("The model whose attention is shown.")
+    model: str = required("The model that sees the video.")
     source: Settings = required(**schema_of(VideoSource))
-    shows: Literal["heads", "rollout"] = setting(
+    shows: Literal["heads", "rollout", "components"] = setting(
         "heads",
-        "What stands beside the video: a map of every head of one attention, or the attention "
-        "rollout, alone and over the video.",
+        "What stands beside the video: a map of every head of one attention; the attention "
+        "rollout, alone and over the video; or tokens in the colours of their principal "
+        "components, with the settings of `analysis.token_pca`.",
     )
     block: str | int | None = setting(
         None,

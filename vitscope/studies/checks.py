@@ -37,9 +37,11 @@ MAY_DIFFER = (
     "resize",
     "std",
 )
-# The settings of a video that are about heads, and about the rollout, with their defaults.
-OF_HEADS = {"block": None, "heads": None, "query": None, "brightest": None}
-OF_ROLLOUT = {"fusion": "mean"}
+# The settings of a video that are about one of the things it may show, with their defaults.
+OF_VIEWS: dict[str, dict[str, Any]] = {
+    "heads": {"block": None, "heads": None, "query": None, "brightest": None},
+    "rollout": {"fusion": "mean"},
+}
 
 
 def check_study(study: Study, results: str) -> None:
@@ -248,14 +250,13 @@ def _published_curves() -> dict[str, tuple[set[str], set[str]]]:
 
 def check_view(where: str, video: Mapping[str, Any]) -> None:
     """Refuse video settings about things that the video does not show."""
-    shows = video["shows"]
-    other, of_other = ("heads", OF_HEADS) if shows == "rollout" else ("rollout", OF_ROLLOUT)
-    for key, default in dict[str, Any](of_other).items():
-        if video[key] != default:
-            raise VitscopeError(
-                f"{where}.{key}: found {quoted(video[key])}, which is about `shows: {other}`, "
-                f"allowed: {quoted(default)} where it shows {shows}: remove the key."
-            )
+    for view, keys in OF_VIEWS.items():
+        for key, default in keys.items():
+            if view != video["shows"] and video[key] != default:
+                raise VitscopeError(
+                    f"{where}.{key}: found {quoted(video[key])}, which is about `shows: {view}`, "
+                    f"allowed: {quoted(default)} where it shows {video['shows']}: remove the key."
+                )
 
 
 def _check_buildups(study: Study) -> None:

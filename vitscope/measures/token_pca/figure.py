@@ -14,27 +14,35 @@ from vitscope.drawing.looks import GRAY
 from vitscope.drawing.overlays import draw_picture, groups_of_panels, read_picture
 from vitscope.files.arrays import Array
 
-BACKGROUND = "white"
+BACKGROUND, OUTLIER = "white", 0.6
+
+
+def reach(components: Array) -> tuple[Array, Array]:
+    """Return the smallest and the largest value of each of three components (..., 3)."""
+    there = components[~np.isnan(components[..., 0])]
+    if not len(there):
+        return np.zeros(3), np.zeros(3)
+    return there.min(axis=0), there.max(axis=0)
+
+
+def in_colours(components: Array, low: Array, high: Array) -> Array:
+    """Return red, green, blue and opacity, (..., 4), of components from `low` to `high`.
+
+    Positions without components are transparent.
+    """
+    scaled = (components - low) / np.maximum(high - low, np.finfo(np.float64).tiny)
+    opaque = np.isfinite(scaled[..., :1]).astype(float)
+    return np.concatenate([np.nan_to_num(scaled).clip(0, 1), opaque], axis=-1)
 
 
 def colours_of(rows: pd.DataFrame) -> list[Array]:
-    """Return a map (H, W, 4) of each image of a model: red, green and blue are the components.
-
-    Each reaches from its smallest to its largest value in the foreground of all images.
-    """
+    """Return the colours (H, W, 4) of each image of a model, on the scale of all of them."""
     maps = [
         np.reshape(row["components"], (row["height"], row["width"], 3))
         for _, row in rows.iterrows()
     ]
-    there = np.concatenate([each[~np.isnan(each[..., 0])] for each in maps])
-    if not len(there):
-        return [np.zeros((*each.shape[:2], 4)) for each in maps]
-    low, high = there.min(axis=0), there.max(axis=0)
-    scaled = [(each - low) / np.maximum(high - low, np.finfo(np.float64).tiny) for each in maps]
-    return [
-        np.dstack([np.nan_to_num(each), np.isfinite(each[..., :1]).astype(float)])
-        for each in scaled
-    ]
+    scale = reach(np.concatenate([each.reshape(-1, 3) for each in maps]))
+    return [in_colours(each, *scale) for each in maps]
 
 
 def _draw_tokens(axes: Axes, colours: Array, row: pd.Series, size: tuple[int, int]) -> None:
@@ -42,7 +50,7 @@ def _draw_tokens(axes: Axes, colours: Array, row: pd.Series, size: tuple[int, in
     high, wide = size
     extent = (-0.5, wide - 0.5, high - 0.5, -0.5)
     outliers = np.isnan(np.reshape(row["first"], colours.shape[:2]))
-    grey = np.dstack([np.full((*outliers.shape, 3), 0.6), outliers.astype(float)])
+    grey = np.dstack([np.full((*outliers.shape, 3), OUTLIER), outliers.astype(float)])
     for layer in (grey, colours):
         axes.imshow(layer, extent=extent, interpolation="nearest")
     axes.spines[:].set(visible=True, color=GRAY, linewidth=0.5)
@@ -64,7 +72,7 @@ def plot_token_pca(table: pd.DataFrame, members: Sequence[Member]) -> Figure:
         titles.append(f"{member.label} ({rows['of'].iloc[0]}; {explained} of the variance)")
     groups.titles(titles)
     assert groups.strip is not None
-    meanings = {"background": BACKGROUND, "outlier": "0.6"}
+    meanings = {"background": BACKGROUND, "outlier": str(OUTLIER)}
     legend = [Patch(facecolor=it, edgecolor=GRAY, label=name) for name, it in meanings.items()]
     groups.strip.legend(handles=legend, ncols=2, loc="center", frameon=False)
     return groups.figure

@@ -10,20 +10,15 @@ import pytest
 from matplotlib.figure import Figure
 from PIL import Image
 from sklearn.decomposition import PCA
-from vitscope_token_pca.compute import (
-    components_of,
-    measure_token_pca,
-    on_subject,
-    principal_components,
-)
-from vitscope_token_pca.figure import colours_of, plot_token_pca
-from vitscope_token_pca.measure import Settings
 
 from tests.helpers.networks import every_mini, mini, mini_blocks
 from tests.helpers.splits import built, on_model
 from vitscope.data.split import Split
 from vitscope.drawing.figure import Member
 from vitscope.errors import VitscopeError
+from vitscope.measures.token_pca.compute import Basis, Components, measure_token_pca, on_subject
+from vitscope.measures.token_pca.figure import colours_of, plot_token_pca
+from vitscope.measures.token_pca.measure import Settings
 from vitscope.networks.finding.capture import capturing
 
 Array = npt.NDArray[Any]
@@ -54,17 +49,19 @@ def by_scikit_learn(tokens: Array, count: int) -> tuple[Array, Array]:
 @pytest.mark.parametrize("shape", [(50, 12), (20, 64), (4, 3)])
 def test_components_are_those_of_scikit_learn(shape: tuple[int, int]) -> None:
     tokens = np.random.default_rng(1).standard_normal(shape) * np.arange(1, shape[1] + 1) + 5
-    for found, expected in zip(
-        principal_components(tokens, 3), by_scikit_learn(tokens, 3), strict=True
-    ):
-        np.testing.assert_allclose(found, expected, rtol=0, atol=1e-9)
+    components, shares = by_scikit_learn(tokens, 3)
+    found = Basis.of(tokens, 3)
+    np.testing.assert_allclose(found.project(tokens), components, rtol=0, atol=1e-9)
+    np.testing.assert_allclose(found.explained, shares, rtol=0, atol=1e-9)
 
 
 def test_components_that_do_not_exist_are_zero() -> None:
-    components, shares = principal_components(np.array([[1.0, 0], [3, 0]]), 3)
-    np.testing.assert_allclose(components, [[-1, 0, 0], [1, 0, 0]], rtol=0, atol=1e-15)
-    np.testing.assert_allclose(shares, [1, 0, 0], rtol=0, atol=1e-15)
-    assert not principal_components(np.ones((4, 2)), 3)[0].any()
+    tokens = np.array([[1.0, 0], [3, 0]])
+    found = Basis.of(tokens, 3)
+    np.testing.assert_allclose(found.project(tokens), [[-1, 0, 0], [1, 0, 0]], rtol=0, atol=1e-15)
+    np.testing.assert_allclose(found.explained, [1, 0, 0], rtol=0, atol=1e-15)
+    same = np.ones((4, 2))
+    assert not Basis.of(same, 3).project(same).any()
 
 
 @pytest.mark.parametrize("sign", [1, -1])
@@ -73,7 +70,8 @@ def test_the_foreground_is_what_was_planted_with_components_of_its_own(sign: int
     maps *= sign
     maps[0][:, *OUTLIERS[0]] *= 40
     maps[1][:, *OUTLIERS[1]] *= 40
-    found = components_of(maps, SETTINGS)
+    components = Components.of(maps, SETTINGS)
+    found = components.split(maps)
 
     left_out = np.zeros_like(there)
     left_out[0][OUTLIERS[0]] = left_out[1][OUTLIERS[1]] = True
@@ -87,24 +85,24 @@ def test_the_foreground_is_what_was_planted_with_components_of_its_own(sign: int
     np.testing.assert_allclose(np.abs(ours), np.abs(first[:, 0]), rtol=0, atol=1e-9)
     assert np.isnan(found["first"][found["outliers"]]).all()
 
-    components = found["components"].reshape(3, -1, 3)
     expected, shares = by_scikit_learn(tokens[foreground], 3)
-    np.testing.assert_allclose(components[foreground], expected, rtol=0, atol=1e-9)
-    np.testing.assert_allclose(found["explained"][0], shares, rtol=0, atol=1e-12)
-    assert np.isnan(components[~foreground]).all()
+    np.testing.assert_allclose(found["components"][foreground], expected, rtol=0, atol=1e-9)
+    np.testing.assert_allclose(components.of_foreground.explained, shares, rtol=0, atol=1e-12)
+    assert np.isnan(found["components"][~foreground]).all()
 
 
 def test_without_a_foreground_all_tokens_are_in_it() -> None:
     maps, _ = planted()
-    found = components_of(maps, Settings(foreground=False))
+    found = Components.of(maps, Settings(foreground=False)).split(maps)
     expected, _ = by_scikit_learn(maps.transpose(0, 2, 3, 1).reshape(-1, 12), 3)
     np.testing.assert_allclose(found["components"].reshape(-1, 3), expected, rtol=0, atol=1e-9)
 
 
 def test_maps_without_differences_have_no_foreground() -> None:
-    found = components_of(np.ones((2, 5, 4, 4)), SETTINGS)
-    assert not found["foreground"].any()
-    assert not found["explained"].any()
+    maps = np.ones((2, 5, 4, 4))
+    components = Components.of(maps, SETTINGS)
+    assert not components.split(maps)["foreground"].any()
+    assert not components.of_foreground.explained.any()
 
 
 def test_of_the_subject_the_foreground_covers_a_share() -> None:

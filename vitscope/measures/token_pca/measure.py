@@ -27,6 +27,9 @@ from vitscope.measures.measure import (
 )
 from vitscope.settings.section import setting
 
+# The frames of a video have the components of at most this many of them.
+FRAMES_TOGETHER = 32
+
 TABLE = Table(
     "token_pca",
     {

@@ -1,0 +1,1 @@
+"""A measure of vitscope: the share of small values in feature maps, by depth."""

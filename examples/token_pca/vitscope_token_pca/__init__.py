@@ -1,1 +1,0 @@
-"""A measure of vitscope: tokens by their first principal components, as colours."""

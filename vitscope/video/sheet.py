@@ -1,0 +1,123 @@
+"""The page of each frame of a video: panels in rows, a title above, the scale of colours below.
+
+Pixels are put together by Pillow; a figure of matplotlib for each frame would take longer than the
+network does. What is the same in all frames is drawn once.
+"""
+
+from collections.abc import Sequence
+from math import ceil
+from pathlib import Path
+from typing import NamedTuple
+
+import matplotlib as mpl
+import numpy as np
+from PIL import Image, ImageDraw, ImageFont
+from PIL.Image import Resampling
+
+from vitscope.drawing.looks import GRAY, MAP_COLORS
+from vitscope.drawing.overlays import smooth
+from vitscope.files.arrays import Array
+from vitscope.image_size import ImageSize, height_and_width
+
+# Enlarge panels by a whole factor until they are at least this many pixels wide.
+_LEAST_SIDE = 160
+# Text and the space between panels, as shares of a panel's shorter side; the bar, of its width.
+_TEXT, _GAP, _BAR_WIDTH = 0.07, 0.04, 0.7
+# So many maps stand side by side at most.
+_MOST_BESIDE = 5
+_SMALLEST_TEXT = 12
+_PAPER, _INK = "white", "black"
+
+
+class Scale(NamedTuple):
+    """The texts at both ends of a colour bar, and its label, which says what is shown."""
+
+    low: str
+    high: str
+    label: str
+
+
+class Sheet:
+    """The layout of the panels in all frames, with the text around them."""
+
+    def __init__(
+        self, size: ImageSize, panels: Sequence[str], title: str, scale: Scale | str
+    ) -> None:
+        """Lay out panels with these titles, for frames of this size; a text has no colour bar."""
+        height, width = height_and_width(size)
+        times = ceil(_LEAST_SIDE / width)
+        # Width and height, in the order that pictures use.
+        self.panel = (times * width, times * height)
+        side = min(self.panel)
+        self._gap = max(4, round(_GAP * side))
+        # The font of all figures, which comes with matplotlib.
+        font = Path(mpl.get_data_path(), "fonts", "ttf", "DejaVuSans.ttf")
+        text_size = max(_SMALLEST_TEXT, round(_TEXT * side))
+        self._font = ImageFont.truetype(font, text_size)
+        self._line = sum(self._font.getmetrics())
+        rows = ceil(len(panels) / _MOST_BESIDE)
+        self._columns = ceil(len(panels) / rows)
+        width = self._columns * (self.panel[0] + self._gap) + self._gap
+        height = self.corner(rows * self._columns)[1] + self._gap
+        # MP4 needs even sides.
+        self.size = (width + width % 2, height + height % 2)
+        self._page = Image.new("RGB", self.size, _PAPER)
+        self._draw = ImageDraw.Draw(self._page)
+        self._write((self._gap, self._gap), title)
+        for number, text in enumerate(panels):
+            left, top = self.corner(number)
+            self._write((left, top - self._line), text, GRAY)
+        self._draw_scale(scale, height - self._gap - self._line)
+
+    def corner(self, number: int) -> tuple[int, int]:
+        """Return a panel's corner: its distance from the left and from the top."""
+        row, column = divmod(number, self._columns)
+        left = self._gap + column * (self.panel[0] + self._gap)
+        top = 2 * (self._gap + self._line) + row * (self._line + self.panel[1] + self._gap)
+        return left, top
+
+    def _write(self, place: tuple[int, int], text: str, color: str = _INK) -> int:
+        """Write a text and return where it ends."""
+        self._draw.text(place, text, fill=color, font=self._font)
+        return place[0] + ceil(self._font.getlength(text))
+
+    def _draw_scale(self, scale: Scale | str, top: int) -> None:
+        if isinstance(scale, str):
+            self._write((self._gap, top), scale, GRAY)
+            return
+        height, width = round(0.7 * self._line), round(_BAR_WIDTH * self.panel[0])
+        left = self._write((self._gap, top), scale.low) + self._gap
+        bar = map_colors(np.broadcast_to(np.linspace(0, 1, width), (height, width)))
+        self._page.paste(bar, (left, top + (self._line - height) // 2))
+        right = self._write((left + width + self._gap, top), scale.high) + 2 * self._gap
+        self._write((right, top), scale.label, GRAY)
+
+    def enlarge(self, picture: Image.Image) -> Image.Image:
+        """Enlarge a picture to a panel in colour, with its pixels as squares."""
+        return picture.convert("RGB").resize(self.panel, Resampling.NEAREST)
+
+    def shade(self, values: Array) -> Image.Image:
+        """Return a map of values from 0 to 1 in colours, as large as a panel."""
+        return map_colors(smooth(values, self.panel))
+
+    def fill(self, panels: Sequence[Image.Image]) -> Image.Image:
+        """Return a frame of the video: the sheet with these panels."""
+        page = self._page.copy()
+        for number, panel in enumerate(panels):
+            page.paste(panel, self.corner(number))
+        return page
+
+
+def map_colors(values: Array) -> Image.Image:
+    """Colour values from 0 to 1 as maps; larger values get the last colour."""
+    return Image.fromarray(mpl.colormaps[MAP_COLORS](values, bytes=True)[..., :3])
+
+
+def draw_cross(picture: Image.Image, place: tuple[float, float]) -> None:
+    """Draw a cross on a picture at a place, as shares of its height and width."""
+    draw = ImageDraw.Draw(picture)
+    x, y = place[1] * picture.width, place[0] * picture.height
+    arm = max(4, picture.width // 32)
+    for color, thick in ((_INK, 3), (_PAPER, 1)):
+        for down in (arm, -arm):
+            draw.line((x - arm, y - down, x + arm, y + down), fill=color, width=thick)

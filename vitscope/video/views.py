@@ -1,0 +1,203 @@
+"""What stands beside a video: maps of heads, the attention rollout, or the colours of tokens."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+import pandas as pd
+import torch
+from PIL import Image
+from PIL.Image import Resampling
+from torch import Tensor, nn
+
+from vitscope.drawing.looks import OVERLAY_ALPHA
+from vitscope.files.arrays import Array
+from vitscope.image_size import height_and_width
+from vitscope.measures.attending import attention_in
+from vitscope.measures.attention.maps import Maps, Rollout, attention_named, maps_of
+from vitscope.measures.token_pca.compute import Components, choose_point, read_map
+from vitscope.measures.token_pca.figure import BACKGROUND, OUTLIER, in_colours, reach
+from vitscope.measures.token_pca.measure import FRAMES_TOGETHER, Settings
+from vitscope.networks.attention.reading import Attention
+from vitscope.networks.finding.cut_points import CutPoint
+from vitscope.video.sheet import Scale, Sheet
+
+
+@dataclass(frozen=True)
+class Subject:
+    """The network that looks, and how it takes images.
+
+    The network's `settings` include the mean and deviation of its pixels; `taking` says how to
+    bring pictures to its size, as a data set does.
+    """
+
+    model: str
+    label: str
+    network: nn.Module
+    cut_points: Sequence[CutPoint]
+    blocks: pd.DataFrame
+    settings: Mapping[str, Any]
+    taking: Mapping[str, Any]
+    device: torch.device
+
+    def attention(self) -> tuple[list[Attention], list[str]]:
+        """Return the network's attention, and sentences on attention that cannot be read."""
+        where = f"models.{self.model}"
+        return attention_in(self.network, self.settings, self.cut_points, where)
+
+
+class Seen(NamedTuple):
+    """What a view sees in a frame: where in the network, and maps.
+
+    `query` is the query's place, if it has one, as shares of the image's height and width.
+    """
+
+    of: str
+    maps: list[Array]
+    query: tuple[float, float] | None = None
+
+
+class View:
+    """What stands beside a video, in `panels`.
+
+    It first sees up to `LOOKS_AHEAD` frames, spread evenly over the video.
+    """
+
+    LOOKS_AHEAD: ClassVar[int] = 0
+
+    title: str
+    panels: Sequence[str]
+    warnings: Sequence[str] = ()
+
+    def look_ahead(self, images: Sequence[Tensor]) -> None:
+        """Settle what all frames share."""
+
+    def see(self, image: Tensor) -> Seen:
+        """Look at a frame in the form that the network takes."""
+        raise NotImplementedError
+
+    def scale(self, first: Seen) -> Scale | str:
+        """Settle the scale of all frames by the first one, and return it."""
+        raise NotImplementedError
+
+    def draw(self, sheet: Sheet, shown: Image.Image, seen: Seen) -> list[Image.Image]:
+        """Return the panels beside a frame that is shown."""
+        raise NotImplementedError
+
+
+class HeadsView(View):
+    """A map for each of all or some heads of one attention; the first frame sets the brightness."""
+
+    def __init__(self, subject: Subject, settings: Mapping[str, Any], where: str) -> None:
+        attentions, self.warnings = subject.attention()
+        attention = attentions[attention_named(attentions, settings["block"], subject.model, where)]
+        self._network, size = subject.network, subject.settings["image_size"]
+        self._size = height_and_width(size)
+        self._heads = settings["heads"] or [*range(attention.heads)]
+        self._brightest = settings["brightest"]
+        self._maps = Maps(subject.model, size, attention, where)
+        self._maps.show_heads(settings["query"], self._heads)
+        self.title = attention.name
+        self.panels = [f"head {head}" for head in self._heads]
+
+    def see(self, image: Tensor) -> Seen:
+        """Look at a frame in the form that the network takes."""
+        maps, _ = maps_of(self._network, self._maps, image)
+        found = {each["head"]: each for each in maps}
+        shown = [found[head] for head in self._heads]
+        grids = [np.reshape(each["weights"], (each["height"], each["width"])) for each in shown]
+        row, column = shown[0]["query_row"], shown[0]["query_column"]
+        query = None if row is None else (row / self._size[0], column / self._size[1])
+        return Seen(shown[0]["of"], grids, query)
+
+    def scale(self, first: Seen) -> Scale:
+        """Settle the scale of all frames by the first one, and return it."""
+        largest = 100 * max(float(each.max()) for each in first.maps)
+        self._brightest = self._brightest or largest or 100.0
+        return Scale("0", f"{self._brightest:.3g} or more", "attention (%)")
+
+    def draw(self, sheet: Sheet, shown: Image.Image, seen: Seen) -> list[Image.Image]:
+        """Return a map for each head."""
+        return [sheet.shade(each / (self._brightest / 100)) for each in seen.maps]
+
+
+class RolloutView(View):
+    """Attention rollout, divided by its largest value, alone and over the picture."""
+
+    panels = ("rollout", "over the video")
+
+    def __init__(self, subject: Subject, settings: Mapping[str, Any], where: str) -> None:
+        attentions, self.warnings = subject.attention()
+        self._rollout = Rollout(attentions)
+        self._network, self._fusion = subject.network, settings["fusion"]
+        self.title = f"rollout, {self._fusion} of heads"
+
+    def see(self, image: Tensor) -> Seen:
+        """Look at a frame in the form that the network takes."""
+        self._rollout.run(self._network, image, self._fusion)
+        of, values = self._rollout.result()
+        return Seen(of, [values.double().reshape(self._rollout.grid).numpy()])
+
+    def scale(self, first: Seen) -> Scale:
+        """Return the scale of all frames."""
+        return Scale("0", "1", "rollout over its largest")
+
+    def draw(self, sheet: Sheet, shown: Image.Image, seen: Seen) -> list[Image.Image]:
+        """Return the rollout, alone and over the frame."""
+        rollout = sheet.shade(seen.maps[0])
+        return [rollout, Image.blend(shown, rollout, OVERLAY_ALPHA)]
+
+
+class ComponentsView(View):
+    """The principal components of tokens as colours, alone and over the picture.
+
+    They are those of the frames that it sees ahead, together, as `token_pca` has those of images.
+    """
+
+    LOOKS_AHEAD = FRAMES_TOGETHER
+
+    title = "components of tokens"
+    panels = ("tokens", "over the video")
+
+    def __init__(self, subject: Subject, settings: Mapping[str, Any], where: str) -> None:
+        self._subject, self._settings = subject, Settings(**settings["token_pca"])
+        wanted = self._settings.cut_point
+        self._point = choose_point(subject.model, subject.blocks, subject.cut_points, wanted)
+
+    def _read(self, image: Tensor) -> Array:
+        return read_map(self._subject.network, self._subject.model, self._point, image)
+
+    def look_ahead(self, images: Sequence[Tensor]) -> None:
+        """Find the components of these frames, and how far their colours reach."""
+        maps = np.stack([self._read(image) for image in images])
+        self._components = Components.of(maps, self._settings)
+        self._reach = reach(self._components.split(maps)["components"])
+
+    def see(self, image: Tensor) -> Seen:
+        """Look at a frame in the form that the network takes."""
+        maps = self._read(image)[None]
+        found = self._components.split(maps)
+        colours = in_colours(found["components"][0], *self._reach)
+        colours[found["outliers"][0]] = (OUTLIER, OUTLIER, OUTLIER, 1)
+        return Seen(self._point.name, [colours.reshape(*maps.shape[2:], 4)])
+
+    def scale(self, first: Seen) -> str:
+        """Return what the colours are."""
+        return "red, green, blue: components; grey: outliers"
+
+    def draw(self, sheet: Sheet, shown: Image.Image, seen: Seen) -> list[Image.Image]:
+        """Return the tokens in their colours, alone and over the frame."""
+        pixels = np.round(255 * seen.maps[0]).astype(np.uint8)
+        tokens = Image.fromarray(pixels).resize(sheet.panel, Resampling.NEAREST)
+        white = Image.new("RGBA", sheet.panel, BACKGROUND)
+        alone = Image.alpha_composite(white, tokens).convert("RGB")
+        there = tokens.getchannel("A").point([round(OVERLAY_ALPHA * value) for value in range(256)])
+        return [alone, Image.composite(alone, shown, there)]
+
+
+VIEWS: Mapping[str, Callable[[Subject, Mapping[str, Any], str], View]] = {
+    "heads": HeadsView,
+    "rollout": RolloutView,
+    "components": ComponentsView,
+}
