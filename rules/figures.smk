@@ -126,7 +126,6 @@ use rule draw_network as draw_overview with:
     """Draw the figures of the paper on one page: published, measured, and the verdicts on claims."""
     input:
         unpack(tables_of_overview),
-        claims=rules.count_claims.output.claims,
         published=published_points,
         style=STYLE,
     output:

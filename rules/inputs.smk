@@ -284,15 +284,27 @@ def published_points(wildcards):
 
 
 def tables_of_overview(wildcards):
-    """Return the tables from which the figures of the overview are sketched, by their names."""
-    study, found = study_of(wildcards), {}
+    """Return what the overview shows and counts: tables of models and build-ups, by their names."""
+    study, found, models = study_of(wildcards), {}, set()
     for name in figures_of_overview(study):
         if name in study.buildups:
             found[name] = path_of(rules.tabulate_buildup.output.table, wildcards, buildup=name)
-        else:
-            table = study.figures[name].measure
-            found[name] = path_of(rules.tabulate.output.table, wildcards, table=table)
-    return found
+            continue
+        figure = study.figures[name]
+        models |= {*figure.models}
+        for table in figure.measures:
+            found.setdefault(table, set()).update(figure.subjects(table))
+    path = "<results>/{study}/{table}/{model}.parquet"
+    tables = {
+        name: (
+            shown
+            if isinstance(shown, str)
+            else [path.format(study=study.name, table=name, model=each) for each in sorted(shown)]
+        )
+        for name, shown in found.items()
+    }
+    blocks = rules.convert_checkpoint.output.blocks
+    return tables | {"cut_points": paths_of(blocks, study=study.name, model=sorted(models))}
 
 
 def tables_of_page(wildcards):

@@ -1,8 +1,9 @@
 """The job of claims: count those that figures are about, draw them, and introduce the study."""
 
+from collections.abc import Iterable
 from dataclasses import asdict
 from pkgutil import resolve_name
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from vitscope.claims.tables import AGREEMENT, CLAIMS
 from vitscope.files.pages import as_html, as_latex, as_markdown
@@ -11,6 +12,7 @@ from vitscope.files.whole import write_text
 from vitscope.jobs import describing
 from vitscope.jobs.job import Files, Job, Names, Resources, Study, Values
 from vitscope.jobs.reporting import introduce_study, tables_in, values_of_introduction
+from vitscope.jobs.tables import columns_of
 from vitscope.measures import registry
 from vitscope.networks.building.family import complete
 from vitscope.networks.finding.cut_points import BLOCKS
@@ -19,7 +21,6 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from vitscope.claims.claim import Evidence
-    from vitscope.claims.counting import Tables
 
 
 def _figures_with_claims(study: Study) -> dict[str, Values]:
@@ -41,18 +42,25 @@ def _figures_with_claims(study: Study) -> dict[str, Values]:
     return found
 
 
-def _values_of_claims(study: Study, names: Names) -> Values:
-    figures, measures = _figures_with_claims(study), registry.of(study)
+def values_of_counting(study: Study, among: Iterable[str]) -> Values:
+    """Return what counts the claims about those of some figures that have any."""
+    figures = {name: each for name, each in _figures_with_claims(study).items() if name in among}
     tables = {name for figure in figures for name in study.figures[figure].measures}
     return {
-        "study": describing.title(study),
         "figures": figures,
-        "columns": {name: measures.columns_of(name) for name in sorted(tables)},
+        "columns": {name: columns_of(study, name) for name in sorted(tables)},
         "traits_of": {name: traits_of(study, name) for name in study.models_of()},
-        "labels": describing.labels(study),
-        "introduction": values_of_introduction(study),
         "repeats": study.repeats(),
         "modules": sorted({figure["claims"] for figure in figures.values()}),
+    }
+
+
+def _values_of_claims(study: Study, names: Names) -> Values:
+    return {
+        "study": describing.title(study),
+        **values_of_counting(study, study.figures),
+        "labels": describing.labels(study),
+        "introduction": values_of_introduction(study),
     }
 
 
@@ -64,29 +72,57 @@ def traits_of(study: Study, model: str) -> Values:
     return others | {f"arch.{key}": value for key, value in arch.items()}
 
 
-def count_claims(inputs: Files, outputs: Files, values: Values, resources: Resources) -> None:
-    """Write claims and agreements as tables, both together as a page, and draw the verdicts."""
-    from vitscope.claims.counting import add_recipes, joined, trainings
-    from vitscope.claims.report import introduction, list_warnings, sections
+class Counted(NamedTuple):
+    """The claims about some figures, how these agree with published ones, and what is counted."""
+
+    claims: "pd.DataFrame"
+    agreement: "pd.DataFrame"
+    evidence: "list[Evidence]"
+
+
+def count(inputs: Files, values: Values) -> Counted:
+    """Count the claims about some figures, by the values of `values_of_counting`."""
+    import pandas as pd
+
+    from vitscope.claims import counting
+    from vitscope.claims.agreement import score_agreement
+    from vitscope.claims.points import at_snapshots, read_published_of
 
     evidence: dict[str, Evidence] = {}
     for name, figure in values["figures"].items():
         found = resolve_name(figure["claims"])
         evidence[name] = found(**figure["own"]) if "own" in figure else found
-    tables = _read_tables(inputs, evidence, values["columns"])
-    traits = values["traits_of"]
-    counted = [
-        _count_of_figure(name, values["figures"][name], found, tables, inputs["published"], traits)
-        for name, found in evidence.items()
-    ]
+    needed, columns = {each.table for each in evidence.values()}, values["columns"]
+    tables = {
+        name: pd.concat(map(Table(**columns[name]).read, tables_in({name: inputs[name]})))
+        for name in sorted(needed)
+    }
+    points = [BLOCKS.read(path) for path in inputs["cut_points"]]
+    tables["blocks"] = pd.concat(points, ignore_index=True)
+    claims, agreement, traits = [], [], values["traits_of"]
+    for name, found in evidence.items():
+        figure = values["figures"][name]
+        files = inputs["published"]
+        published = read_published_of(figure["published"], set(figure["columns"]), files)
+        shown = at_snapshots(tables, figure["snapshots"])
+        of_figure = (name, found, shown, figure["models"], published, traits)
+        claims.append(counting.count_claims(*of_figure))
+        agreement.append(score_agreement(name, found, shown, published))
     seeds = {model: each.get("training.seed") for model, each in traits.items()}
-    every = joined(CLAIMS, [each for each, _ in counted])
-    claims = add_recipes(every, trainings(values["repeats"], seeds))
-    agreement = joined(AGREEMENT, [each for _, each in counted])
+    trained = counting.trainings(values["repeats"], seeds)
+    every = counting.add_recipes(counting.joined(CLAIMS, claims), trained)
+    return Counted(every, counting.joined(AGREEMENT, agreement), [*evidence.values()])
+
+
+def count_claims(inputs: Files, outputs: Files, values: Values, resources: Resources) -> None:
+    """Write claims and agreements as tables, both together as a page, and draw the verdicts."""
+    from vitscope.claims.report import introduction, list_warnings, sections
+
+    claims, agreement, evidence = count(inputs, values)
     CLAIMS.write(claims, outputs["claims"])
     AGREEMENT.write(agreement, outputs["agreement"])
     title = f"Claims of the paper: {values['study']}"
-    shown = sections(claims, agreement, values["labels"], evidence.values())
+    shown = sections(claims, agreement, values["labels"], evidence)
     page = (title, introduction(claims), list_warnings(read_warnings(tables_in(inputs))) + shown)
     write_text(outputs["text"], as_markdown(*page))
     write_text(outputs["page"], as_html(*page))
@@ -97,38 +133,6 @@ def count_claims(inputs: Files, outputs: Files, values: Values, resources: Resou
 
 
 COUNT_CLAIMS = Job(run=count_claims, values=_values_of_claims)
-
-
-def _read_tables(
-    inputs: Files, evidence: "dict[str, Evidence]", columns: Values
-) -> "dict[str, pd.DataFrame]":
-    import pandas as pd
-
-    needed = {each.table for each in evidence.values()}
-    tables = {name: Table(**columns[name]).read(inputs[name]) for name in sorted(needed)}
-    cut_points = [BLOCKS.read(path) for path in inputs["cut_points"]]
-    return tables | {"blocks": pd.concat(cut_points, ignore_index=True)}
-
-
-def _count_of_figure(
-    name: str,
-    figure: Values,
-    found: "Evidence",
-    tables: "Tables",
-    files: list[str],
-    traits_of: Values,
-) -> "tuple[pd.DataFrame, pd.DataFrame]":
-    """Return the claims about a figure and how well it agrees with the published one."""
-    from vitscope.claims import counting
-    from vitscope.claims.agreement import score_agreement
-    from vitscope.claims.points import at_snapshots, read_published_of
-
-    published = read_published_of(figure["published"], set(figure["columns"]), files)
-    shown = at_snapshots(tables, figure["snapshots"])
-    return (
-        counting.count_claims(name, found, shown, figure["models"], published, traits_of),
-        score_agreement(name, found, shown, published),
-    )
 
 
 def _draw(claims: "pd.DataFrame", outputs: Files, values: Values, style_file: str) -> None:

@@ -12,6 +12,7 @@ from vitscope.claims.tables import CLAIMS
 from vitscope.files.pairs import by_prefix, split_prefix
 from vitscope.files.tables import Table, read_metadata, write_csv
 from vitscope.jobs import describing
+from vitscope.jobs.claims import count, values_of_counting
 from vitscope.jobs.job import Files, Job, Names, Resources, Study, Takes, Values
 from vitscope.jobs.networks import find_blocks, values_of_blocks
 from vitscope.jobs.tables import columns_of
@@ -184,9 +185,9 @@ def _values_of_sketch(study: Study, name: str) -> Values:
         return {"sketch": _BUILDUP_SKETCH, "members": [member], "published": published}
     entry, values = study.figures[name], _values_of_figure(study, {"figure": name})
     kept = ("members", "published", "published_columns", "snapshots")
-    columns = columns_of(study, entry.measure)
-    sketch = f"vitscope.measures.sketches:sketch_{entry.kind}"
-    return {"sketch": sketch, "columns": columns, **{key: values[key] for key in kept}}
+    table, sketch = entry.measure, f"vitscope.measures.sketches:sketch_{entry.kind}"
+    found = {"sketch": sketch, "table": table, "columns": columns_of(study, table)}
+    return found | {key: values[key] for key in kept}
 
 
 def draw_overview(inputs: Files, outputs: Files, values: Values, resources: Resources) -> None:
@@ -195,7 +196,7 @@ def draw_overview(inputs: Files, outputs: Files, values: Values, resources: Reso
     from vitscope.drawing.saving import save, style
 
     shown = [_sketch_of(name, each, inputs) for name, each in values["figures"].items()]
-    claims = CLAIMS.read(inputs["claims"]) if "claims" in inputs else None
+    claims = count(inputs, values["counting"]).claims if "cut_points" in inputs else None
     with style(inputs["style"], values["style"]):
         figure = plot(shown, claims)
         for path in outputs.values():
@@ -204,6 +205,8 @@ def draw_overview(inputs: Files, outputs: Files, values: Values, resources: Reso
 
 def _sketch_of(name: str, values: Values, inputs: Files) -> "Shown":
     """Return a figure of the overview, with its table if it is measured."""
+    import pandas as pd
+
     from vitscope.buildup.figure import read_steps
     from vitscope.buildup.table import BUILDUP
     from vitscope.claims.points import at_snapshots, read_published_of
@@ -211,16 +214,16 @@ def _sketch_of(name: str, values: Values, inputs: Files) -> "Shown":
     from vitscope.drawing.overview import Shown
 
     members = [as_shown(each) for each in values["members"]]
-    sketch = resolve_name(values["sketch"])
-    path, published = inputs.get(name), values["published"]
+    sketch, published = resolve_name(values["sketch"]), values["published"]
     if values["sketch"] == _BUILDUP_SKETCH:
+        path = inputs.get(name)
         (file,) = (each for each in inputs["published"] if Path(each).name == published["file"])
         baseline = members[0].model
         table = BUILDUP.read(path).sort_values("step").assign(model=baseline) if path else None
         return Shown(name, sketch, members, {baseline: read_steps(file)}, table)
     table = None
-    if path:
-        read = Table(**values["columns"]).read(path)
+    if paths := inputs.get(values["table"]):
+        read = pd.concat(map(Table(**values["columns"]).read, paths))
         table = at_snapshots({"": read}, values["snapshots"])[""]
     curves = read_published_of(published, set(values["published_columns"]), inputs["published"])
     points = {model: curve.points for model, curve in curves.items()}
@@ -233,6 +236,7 @@ DRAW_OVERVIEW = Job(
         "study": describing.title(study),
         "style": describing.style(study),
         "figures": {name: _values_of_sketch(study, name) for name in figures_of_overview(study)},
+        "counting": values_of_counting(study, figures_of_overview(study)),
     },
 )
 
