@@ -123,7 +123,7 @@ rule draw_network:
 
 
 use rule draw_network as draw_overview with:
-    """Draw all figures of the paper on a page: published, measured, and the verdicts on claims."""
+    """Draw the paper's figures on one page: published, measured, and the verdicts on claims."""
     input:
         unpack(tables_of_overview),
         claims=rules.count_claims.output.claims,
