@@ -123,7 +123,7 @@ rule draw_network:
 
 
 use rule draw_network as draw_overview with:
-    """Draw the figures of the paper on one page: published, measured, and the verdicts on claims."""
+    """Draw the paper's figures on one page: published, measured, and the verdicts on claims."""
     input:
         unpack(tables_of_overview),
         published=published_points,

@@ -181,7 +181,7 @@ def measure_of(wildcards):
 
 
 def path_made(made, names, wildcards):
-    """Return the file that a job makes: of a snapshot, and of what models share, by another rule."""
+    """Return the file that a job makes; another rule makes snapshots, and what models share."""
     maker = getattr(rules, made.job)
     if names.get("snapshot", END) != END:
         maker = rules.convert_snapshot

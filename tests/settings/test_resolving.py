@@ -11,7 +11,7 @@ from tests.helpers.studies import mini_with
 from vitscope.buildup.rule import Plan, plan_of
 from vitscope.errors import VitscopeError
 from vitscope.jobs import buildups
-from vitscope.jobs.describing import members as members_of
+from vitscope.jobs.describing import member
 from vitscope.jobs.videos import source_path
 from vitscope.settings.study import Study
 from vitscope.studies.loading import BUNDLED_STUDIES, load_study
@@ -31,7 +31,7 @@ def by_epoch(models: list[str], **settings: Any) -> dict[str, Any]:
 def test_a_figure_by_epoch_shows_models_from_first_to_last() -> None:
     names = [f"vit@epoch_{n}" for n in (0, 1, 3, 10, 30)]
     assert CIFAR.figures["fig9_by_epoch"].models == [*names, "vit"]
-    members = members_of(CIFAR, "fig9_by_epoch")
+    members = [member(CIFAR, name) for name in CIFAR.figures["fig9_by_epoch"].models]
     assert [member["epoch"] for member in members] == [0, 1, 3, 10, 30, 86]
     assert members[1]["label"] == "ViT, epoch 1"
     assert members[-1]["label"] == "ViT"

@@ -13,7 +13,6 @@ from vitscope.errors import VitscopeError, nearest, quoted
 from vitscope.package_data import ROOT
 
 SNAKEMAKE = Path(sys.executable).with_name("snakemake")
-# Default folders of results, figures and records.
 FOLDERS = {name: name for name in ("results", "figures", "benchmarks")}
 
 

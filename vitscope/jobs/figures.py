@@ -241,7 +241,6 @@ DRAW_OVERVIEW = Job(
 )
 
 
-# The kinds of figures that the page of a network may show.
 KINDS_OF_PAGE = (
     *("feature_variance", "spatial_share", "fourier_depth", "lesion", "skip_ratio"),
     *("attention_distance", "mean_token", "effective_rank"),

@@ -85,7 +85,6 @@ EXTRACT_LATENTS = Job(
 )
 
 
-# Formats and their file endings.
 FORMATS = {"npz": "npz", "hdf5": "h5", "zarr": "zarr.zip"}
 
 

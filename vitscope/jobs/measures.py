@@ -104,9 +104,6 @@ def name_images(
     return table.assign(image=[rows[position - first] for position in table["image"]])
 
 
-# Measure all feature maps in one pass of a shard
-
-
 def measures_of_pass(study: Study, model: str) -> list[Measure]:
     """Return the measures of maps that a study's figures need for a model."""
     measures = registry.of(study)
@@ -212,9 +209,6 @@ MEASURE_PASS = Job(
 )
 
 
-# Merge parts to a table; if latents are kept, measure the parts here first
-
-
 def measure_of_parts(measure: Measure) -> Measure:
     """Return the measure that makes the parts of a table: itself, unless it names another."""
     return registry.declared(measure.parts_of) if measure.parts_of else measure
@@ -256,7 +250,8 @@ def _takes_of_merge(study: Study, names: Names) -> Takes:
 def merge_parts(inputs: Files, outputs: Files, values: Values, resources: Resources) -> None:
     """Merge the parts measured on a model, or on a pair of models, to a table.
 
-    The names of inputs tell which belong to the second model of a pair.
+    If latents are kept, the parts are measured here first. The names of inputs tell which belong to
+    the second model of a pair.
     """
     import pandas as pd
 

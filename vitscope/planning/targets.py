@@ -46,12 +46,10 @@ def check_target(target: str, studies: StudyFiles, folders: Mapping[str, str]) -
             f"that."
         )
     path = Path(relpath(target) if Path(target).is_absolute() else normpath(target))
-    for folder, refuse in (
-        (folders["figures"], _refuse_figure),
-        (folders["results"], _refuse_result),
-    ):
-        if path.is_relative_to(normpath(folder)) and path != Path(normpath(folder)):
-            refuse(target, path.relative_to(normpath(folder)).parts, studies)
+    for name, refuse in (("figures", _refuse_figure), ("results", _refuse_result)):
+        folder = normpath(folders[name])
+        if path.is_relative_to(folder) and path != Path(folder):
+            refuse(target, path.relative_to(folder).parts, studies)
             return
     # A user who writes `fig9` or `own/fig9.pdf` means a figure of that name.
     meant = str(path.parent / path.stem)

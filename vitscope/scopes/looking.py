@@ -353,6 +353,5 @@ def _count_classes(
             f"classes: found {said}, allowed: {quoted(found)}, as the network returns a tensor "
             f"{'x'.join(map(str, logits.shape))} for {len(images)} images."
         )
-    return (
-        None if said is None or (said == "found" and networks.why_no_classifier(model)) else found
-    )
+    has_none = said is None or (said == "found" and networks.why_no_classifier(model))
+    return None if has_none else found

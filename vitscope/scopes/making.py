@@ -111,10 +111,8 @@ class Maker:
             return self._without_classes(table)
         measure = registry.declared(table)
         measured = measure_of_parts(measure)
-        if any(
-            isinstance(each, Named) or each == READABLE["alike"]
-            for each in measured.inputs.values()
-        ):
+        taken = measured.inputs.values()
+        if READABLE["alike"] in taken or any(isinstance(each, Named) for each in taken):
             return f"{table} takes a training: the workflow measures it, of a study."
         if measured.of_pairs:
             return f"{table} takes two networks: ask vitscope.compare for it."

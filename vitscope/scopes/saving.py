@@ -198,14 +198,8 @@ def _prove_same_outputs(
     with TemporaryDirectory(prefix="vitscope-") as folder:
         given, found = Path(folder) / "images.npy", Path(folder) / "returned.npz"
         np.save(given, batch.numpy())
-        command = [
-            sys.executable,
-            "-m",
-            "vitscope.scopes.saving",
-            str(file),
-            str(given),
-            str(found),
-        ]
+        files = map(str, (file, given, found))
+        command = [sys.executable, "-m", "vitscope.scopes.saving", *files]
         done = subprocess.run(command, capture_output=True, text=True, check=False)
         lines = done.stderr.strip().splitlines()
         reason = lines[-1] if done.returncode and lines else ""
