@@ -60,7 +60,6 @@ class Candidate:
 
     @property
     def number(self) -> int:
-        """How many MSAs the network has in all."""
         return sum(self.attention)
 
 
@@ -143,12 +142,10 @@ class Proposal(NamedTuple):
 
 
 def write_proposal(proposal: Proposal, path: Path | str) -> None:
-    """Write a step's proposal, for the jobs that train and measure it."""
     write_text(path, json.dumps(proposal._asdict(), sort_keys=True) + "\n")
 
 
 def read_proposal(path: Path | str) -> Proposal:
-    """Read what a step tries."""
     try:
         return Proposal(**json.loads(Path(path).read_text(encoding="utf-8")))
     except (OSError, TypeError, ValueError) as error:
@@ -169,7 +166,6 @@ def network_to_try(path: Path | str, where: str) -> Network:
 
 
 def plan_of(settings: Mapping[str, Any]) -> Plan:
-    """Return the plan of a build-up from its settings as a job has them."""
     return Plan(tuple(settings["blocks"]), settings["patience"], settings["steps"])
 
 
@@ -179,7 +175,6 @@ def network_of(baseline: Mapping[str, Any], attention: Sequence[int]) -> Network
 
 
 def decide(baseline: Mapping[str, Any], plan: Plan, scores: Sequence[float]) -> Proposal:
-    """Return the proposal of the step that follows these scores."""
     following = follow(plan, scores).next
     network = None if following is None else network_of(baseline, following.attention)
     return Proposal(len(scores), network)

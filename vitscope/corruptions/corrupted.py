@@ -27,7 +27,6 @@ ROWS_PER_WRITE = 256
 
 
 def tensor_name(severity: int) -> str:
-    """Return the name of the tensor that holds the images of a severity."""
     return f"severity{severity}"
 
 
@@ -44,11 +43,9 @@ class CorruptedImages:
 
     @property
     def severities(self) -> list[int]:
-        """The severities, in ascending order."""
         return [severity for severity in SEVERITIES if tensor_name(severity) in self._file.names]
 
     def images(self, severity: int) -> Pixels:
-        """Return the images of a severity, (N, 3, H, W)."""
         return self._file.array(tensor_name(severity))
 
 

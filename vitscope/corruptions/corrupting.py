@@ -255,8 +255,6 @@ def pixelate(images: Images, draws: Draws, share: float) -> Images:
 
 
 def jpeg_compression(images: Images, draws: Draws, quality: int) -> Images:
-    """Compress an image and decode it."""
-
     def compress(image: Image.Image) -> Image.Image:
         file = BytesIO()
         image.save(file, "JPEG", quality=quality)
@@ -303,7 +301,6 @@ def snow(
 
 
 def frost(images: Images, draws: Draws, image: float, ice: float) -> Images:
-    """Look through a piece of a frosted pane."""
     height, width = images.shape[-2:]
     pieces = draw_each(lambda draw: frost_plates.cut_piece(draw, height, width), draws)
     # On a grey image, the pane has the lightness of its colours.

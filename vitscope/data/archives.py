@@ -138,6 +138,5 @@ def members_of(tar: tarfile.TarFile, path: Path) -> Iterator[tarfile.TarInfo]:
 
 
 def content_of(tar: tarfile.TarFile, member: tarfile.TarInfo) -> bytes:
-    """Return the bytes of a member."""
     file = tar.extractfile(member)
     return b"" if file is None else file.read()

@@ -91,7 +91,6 @@ def build(
 
 
 def numbers_of(count: int, extra: tuple[str, ...] = ()) -> dict[str, tuple[str, tuple[int, ...]]]:
-    """Return the type and shape of each tensor that holds one number per image, by name."""
     return dict.fromkeys(("labels", "index", "sums", *extra), ("I64", (count,)))
 
 
@@ -265,7 +264,6 @@ class UnstoredSplit(Split):
         return np.stack([preprocess(each, self._dataset, where) for each in self._whole(rows)])
 
     def pictures(self, rows: Rows) -> list[npt.NDArray[Any]]:
-        """Return whole images, each (H, W, C)."""
         mode = MODES[self._dataset["channels"]]
         return [as_pixels(each.convert(mode)) for each in self._whole(rows)]
 

@@ -120,7 +120,6 @@ class Split:
 
     @property
     def metadata(self) -> dict[str, str]:
-        """Facts about where the images come from."""
         return self._file.metadata
 
     @property
@@ -133,7 +132,6 @@ class Split:
         return self._file.array(name)
 
     def normalize(self, rows: Rows, mean: Sequence[float], std: Sequence[float]) -> "Tensor":
-        """Return images in the form that a model expects, float32 (N, C, H, W)."""
         return normalize(self.images(rows), mean, std)
 
     def batches(

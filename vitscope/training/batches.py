@@ -81,11 +81,9 @@ class Batches:
 
     @property
     def steps(self) -> int:
-        """How many batches an epoch has."""
         return len(self._rows) // self._batch_size
 
     def draw(self, epoch: int, step: int) -> Batch:
-        """Return a batch."""
         with seeded(self._seed, epoch, step):
             return self._finish(*self._begin(epoch, step))
 
@@ -214,7 +212,6 @@ class Augmented:
 
     @property
     def metadata(self) -> dict[str, str]:
-        """Facts about where the images come from."""
         return self._file.metadata
 
     def rows(self, first: int, last: int) -> tuple[Tensor, Tensor]:
@@ -223,7 +220,6 @@ class Augmented:
         return torch.tensor(images[first:last]), torch.tensor(targets[first:last])
 
     def batches(self, batch_size: int) -> Iterator[tuple[Tensor, Tensor]]:
-        """Yield all images with their targets in batches."""
         for first in range(0, len(self), batch_size):
             yield self.rows(first, first + batch_size)
 

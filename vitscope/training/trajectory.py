@@ -86,7 +86,6 @@ class Moments:
         self._file.seek(0, 2)
 
     def add(self, model: "nn.Module") -> None:
-        """Keep the parameters as they are now."""
         import torch
 
         # Parameters in another memory format have no flat view, so reshape copies them in order.
@@ -97,6 +96,5 @@ class Moments:
         self.sums.append(int(row_sums(raw[None])[0]))
 
     def polar(self) -> pd.DataFrame:
-        """Return the trajectory from the first moment to the last."""
         kept = np.memmap(self._path, np.float32, "r").reshape(-1, self._size)
         return polar(list(kept))

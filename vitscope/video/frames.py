@@ -97,7 +97,6 @@ def open_source(path: Path | None, source: Mapping[str, str], per_second: float 
 
 
 def open_video(path: Path) -> Video:
-    """Return the frames of a folder or a file."""
     try:
         if path.is_dir():
             return Video(1 / SECONDS, _read_folder(path))
@@ -203,7 +202,6 @@ def generate(name: str) -> Video:
 
 
 def read_film(path: Path) -> Video:
-    """Return the frames of a video at its own rate."""
     program = _find_program(
         f"{path} is no folder and no animated GIF, WebP or PNG, and videos are read by ffmpeg, "
         f"which is not on the PATH: install it, or give one of these."
@@ -298,7 +296,6 @@ def _run(command: tuple[str, ...]) -> Iterator[tuple[subprocess.Popen[bytes], IO
 
 
 def writing_program() -> str:
-    """Return the ffmpeg that writes videos."""
     return _find_program(
         "An MP4 is written by ffmpeg, which is not on the PATH: install it, or write .webp or .gif."
     )

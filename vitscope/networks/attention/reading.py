@@ -68,7 +68,6 @@ class Attention:
 
     @property
     def windows(self) -> int:
-        """Return the number of windows in an image."""
         return len(self.queries)
 
     def places(self, images: int, first: int, last: int, heads: slice) -> npt.NDArray[np.int64]:
@@ -142,7 +141,6 @@ class _Softmax:
         self.shape = tuple(result.shape)
 
     def at(self, places: npt.NDArray[np.int64]) -> Tensor:
-        """Return the attention at some places."""
         return _at(self.result, places)
 
 
@@ -161,7 +159,6 @@ class _Fused:
         self.shape = (*self._query.shape[:-1], self._key.shape[-2])
 
     def at(self, places: npt.NDArray[np.int64]) -> Tensor:
-        """Return the attention at some places."""
         query, key = (widened(_at(each, places)) for each in (self._query, self._key))
         scores = torch.matmul(query * self._scale, key.transpose(-2, -1))
         if self._causal:
@@ -203,7 +200,6 @@ def _flex_weights(function: Any, args: Args, kwargs: Kwargs) -> Tensor:
 
 
 def _source(function: Any, args: Args, kwargs: Kwargs, result: Any) -> "_Softmax | _Fused":
-    """Return the object that reads the weights of an attention."""
     name = plain_name(function)
     if name == FLEX_ATTENTION:
         return _Softmax(_flex_weights(function, args, kwargs))
@@ -235,12 +231,10 @@ class Counting(ModuleMode):  # type: ignore[no-untyped-call]
         self._softmaxes: Counter[str] = Counter()
 
     def begin(self, images: int) -> None:
-        """Begin a pass of `images` images."""
         super().begin(images)
         self._softmaxes.clear()
 
     def run(self, function: Any, args: Args, kwargs: Kwargs) -> Any:
-        """Run an operation, and report it if it may be attention."""
         result = function(*args, **kwargs)
         name = plain_name(function)
         if name in SOFTMAXES or is_fused_attention(name):
@@ -271,7 +265,6 @@ class _Reader(Counting):  # type: ignore[no-untyped-call]
         self._seen = 0
 
     def begin(self, images: int) -> None:
-        """Begin a pass of `images` images."""
         super().begin(images)
         self._seen = 0
 
@@ -363,7 +356,6 @@ class _Using(OperationMode):  # type: ignore[no-untyped-call]
         self._last = attention, weights.images, read
 
     def run(self, function: Any, args: Args, kwargs: Kwargs) -> Any:
-        """Run an operation, and report it if it is the product."""
         result = function(*args, **kwargs)
         if self._last is None:
             return result

@@ -114,7 +114,6 @@ def family_names() -> list[str]:
 
 
 def module_of(name: str) -> str:
-    """Return the name of the module that declares a family."""
     return f"{families.__name__}.{name}"
 
 
@@ -172,7 +171,6 @@ def _literal(family: str, name: str) -> Any:
 
 
 def find_family(name: str) -> Family:
-    """Return a family by its name."""
     _check(name)
     family: Family = importlib.import_module(module_of(name)).FAMILY
     return family

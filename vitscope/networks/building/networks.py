@@ -92,7 +92,6 @@ def logits_of(returned: Any, output: Output = None) -> Tensor:
 
 
 def tensors_of(returned: Any) -> list[Tensor]:
-    """Return all tensors that a network returned."""
     held = returned if isinstance(returned, Tensor) else [*_values(returned).values()]
     return [leaf for leaf in tree_leaves(held) if isinstance(leaf, Tensor)]
 
@@ -131,7 +130,6 @@ def _chosen(returned: Any, named: Mapping[str, Tensor], output: str) -> Tensor:
 
 
 def _advise(named: Mapping[str, Tensor]) -> str:
-    """Say how to choose one of several tensors."""
     if not named:
         return ""
     shapes = (f"{name} ({'x'.join(map(str, each.shape))})" for name, each in named.items())
@@ -257,7 +255,6 @@ def original(network: nn.Module) -> nn.Module:
 
 
 def is_compiled(network: nn.Module) -> bool:
-    """Tell whether a network or one of its modules is compiled."""
     return any(
         module._compiled_call_impl is not None or hasattr(module, "_orig_mod")
         for module in network.modules()

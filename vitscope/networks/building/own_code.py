@@ -64,7 +64,6 @@ class OwnCode:
 
 
 def keywords(arch: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the keywords with which to call the function."""
     return {key: value for key, value in arch.items() if key not in OWN_KEYS}
 
 
@@ -304,7 +303,6 @@ _FOLDERS: list[str] = []
 
 
 def call(arch: Mapping[str, Any], keywords: Mapping[str, Any]) -> object:
-    """Call the function that `arch` names, and return what it made."""
     own = locate(arch, Path(), "arch")
     with running(own, arch["make"]) as module:
         return getattr(module, arch["make"])(**keywords)

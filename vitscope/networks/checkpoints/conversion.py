@@ -138,7 +138,6 @@ def convert_made(network: Network, target: Path, *, label: str, origin: str) -> 
 def _about(
     network: Network, model: nn.Module, label: str, origin: str, sha256: str
 ) -> dict[str, str]:
-    """Return the metadata of a checkpoint about its network and its file."""
     return {
         OF: label,
         "source": origin,

@@ -49,7 +49,6 @@ GIVE = "give the file of a state dict"
 
 
 def dense_tensors(loaded: object) -> StateDict:
-    """Return the weights that an entry holds itself."""
     if not isinstance(loaded, Mapping):
         return {}
     return {
@@ -100,7 +99,6 @@ def _counts(loaded: object) -> dict[str, int]:
 
 
 def _in_words(counts: Mapping[str, int]) -> list[str]:
-    """Format entries for a message."""
     ends = {0: "", 1: " (1 weight)"}
     return [quoted(name) + ends.get(count, f" ({count} weights)") for name, count in counts.items()]
 
@@ -143,7 +141,6 @@ def _entry(loaded: object, key: str, where: str) -> object:
 
 
 def _advice(loaded: object) -> str:
-    """Say what to do if no weights were found."""
     counts = _counts(loaded)
     what = "say with `checkpoint.key` which entry is meant" if any(counts.values()) else GIVE
     return f"{_held(_in_words(counts))}{what}"

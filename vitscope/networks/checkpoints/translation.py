@@ -39,7 +39,6 @@ def rename(state_dict: StateDict, pattern: str, new: New) -> StateDict:
 
 
 def unchanged(state_dict: StateDict) -> StateDict:
-    """Return weights unchanged."""
     return state_dict
 
 
@@ -60,7 +59,6 @@ class WeightLayout:
     finish: Callable[[StateDict], StateDict] = unchanged
 
     def fits(self, names: Iterable[str]) -> bool:
-        """Tell whether names belong to this layout."""
         names = list(names)
         return all(any(re.search(mark, name) for name in names) for mark in self.marks)
 
@@ -219,7 +217,6 @@ class Watched(TorchDispatchMode):  # type: ignore[no-untyped-call]
     def __torch_dispatch__(
         self, func: Any, types: Any, args: Any = (), kwargs: Any = None
     ) -> object:
-        """Run an operation, and remember its operands."""
         if any(word in func.name() for word in RESIZING):
             raise ResizedError
         for argument in args:
@@ -437,7 +434,6 @@ def _by_transformers(weights: StateDict, model: Any) -> Attempt:
 
 
 def suits(layout: WeightLayout, model: nn.Module) -> bool:
-    """Tell whether a layout belongs to the weights of this network."""
     return layout.network in (kind.__name__ for kind in classes_of_timm(model))
 
 

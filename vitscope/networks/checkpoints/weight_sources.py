@@ -22,7 +22,6 @@ def file_values(checkpoint: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _place(checkpoint: Mapping[str, Any]) -> str:
-    """Return the kind of place that an entry names."""
     named = [place for place in PLACES if place in checkpoint]
     if len(named) != 1:
         raise VitscopeError(
@@ -70,7 +69,6 @@ def _address(place: "str | OnHub") -> str:
 
 
 def _locate(checkpoint: Mapping[str, Any]) -> str | OnHub:
-    """Return the address of a checkpoint, or its file on the hub."""
     place = _place(checkpoint)
     if place == "hf":
         return OnHub(checkpoint["hf"])

@@ -62,7 +62,6 @@ class Blocks(NamedTuple):
     warnings: list[str]
 
     def metadata(self) -> dict[str, str]:
-        """Return the metadata of the block table."""
         head = {f"head_{cost}": str(value) for cost, value in self.head._asdict().items()}
         found = {"uncovered": "; ".join(self.uncovered)}
         found |= warning_metadata(self.warnings)
@@ -192,13 +191,11 @@ class _ParameterCounter(OperationMode):  # type: ignore[no-untyped-call]
             self._unread.setdefault(name, parameter.numel())
 
     def run(self, function: Any, args: Args, kwargs: Kwargs) -> Any:
-        """Run an operation, and count the parameters that it is the first to read."""
         for leaf in tree_leaves((args, dict(kwargs))):
             self._read(leaf)
         return function(*args, **kwargs)
 
     def empty(self, tensor: Tensor) -> Tensor:
-        """Return a tensor without its values, and count it as read."""
         self._read(tensor)
         return super().empty(tensor)
 
@@ -210,12 +207,10 @@ class _ParameterCounter(OperationMode):  # type: ignore[no-untyped-call]
             self._count += count
 
     def take(self) -> int:
-        """Return the count, and restart it."""
         count, self._count = self._count, 0
         return count
 
     def unread(self) -> int:
-        """Return how many parameters no operation has read."""
         return sum(self._unread.values())
 
 
@@ -231,7 +226,6 @@ class ActivationCounter(OperationMode):
         self._live: list[tuple[StorageWeakRef, int]] = []
 
     def run(self, function: Any, args: Args, kwargs: Kwargs) -> Any:
-        """Run an operation, and count the bytes that it returns."""
         if plain_name(function) == FLEX_ATTENTION:
             return self._run_flex_attention(args, kwargs)
         given = {storage._cdata for storage in _storages((args, kwargs))}
@@ -356,7 +350,6 @@ class _Layers:
         self._projections: set[int] = set()
 
     def find(self) -> dict[str, Layer]:
-        """Return the kinds of all parameters."""
         for index, operation in enumerate(self._flow.operations):
             if operation.name in SOFTMAXES or is_fused_attention(operation.name):
                 self._follow_attention(index)

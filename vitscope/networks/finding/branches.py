@@ -273,7 +273,6 @@ class Ways:
     _addends: dict[int, Addends] = field(default_factory=dict)
 
     def addends(self, index: int) -> Addends:
-        """Return what an operation adds up."""
         if index not in self._addends:
             self._addends[index] = addends(self.flow, self.flow.operations[index])
         return self._addends[index]

@@ -124,8 +124,6 @@ def _check_complete(cut_points: Sequence[CutPoint], seen: Sequence[int]) -> None
 
 
 class _Reader(ModuleMode):  # type: ignore[no-untyped-call]
-    """Reads what operations return."""
-
     def __init__(
         self,
         model: nn.Module,
@@ -138,7 +136,6 @@ class _Reader(ModuleMode):  # type: ignore[no-untyped-call]
         self._read = read
 
     def run(self, function: Any, args: Args, kwargs: Kwargs) -> Any:
-        """Run an operation, and read its result if that is wanted."""
         result = function(*args, **kwargs)
         name = plain_name(function)
         if name in self._names and not is_bias(name, args):
@@ -198,7 +195,6 @@ class Silencing(_AtJoins):  # type: ignore[no-untyped-call]
         super().__init__(model, names, joins)
 
     def add(self, addition: Addition, function: Any, args: Args, kwargs: Kwargs) -> Any:
-        """Add zeros in place of the branch."""
         leaves, spec = tree_flatten((args, dict(kwargs)))
         for place in addition.branch:
             written = function.overloadpacket.__name__.endswith("_") and place == 0
@@ -222,7 +218,6 @@ class JoinReader(_AtJoins):  # type: ignore[no-untyped-call]
         self._sides: dict[Join, tuple[Tensor, Tensor]] = {}
 
     def add(self, addition: Addition, function: Any, args: Args, kwargs: Kwargs) -> Any:
-        """Read both sides of an addition, and run it."""
         join, index = self._joins[addition]
         stream, branch = _sides(addition, function, args, kwargs)
         if join in self._sides:
@@ -367,7 +362,6 @@ class Replay:
         return flow, start, end
 
     def _cuts(self, flow: Dataflow) -> list[Value]:
-        """Return the images, the values at the cut points, and the result."""
         return [Value(0), *(_value_at(flow, point) for point in self._points), flow.result]
 
 

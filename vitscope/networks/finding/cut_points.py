@@ -106,7 +106,6 @@ class Join:
 
     @property
     def names(self) -> frozenset[str]:
-        """Return the names of its additions."""
         return frozenset(addition.operation.alike[0] for addition in self.additions)
 
 
@@ -166,7 +165,6 @@ def head_of(metadata: Mapping[str, str]) -> Part:
 
 
 def read_cut_points(path: Path | str) -> list[CutPoint]:
-    """Return the cut points that the metadata of a block table describe."""
     return read_points(read_metadata(path)["cut_points"])
 
 

@@ -48,7 +48,6 @@ class Maps:
         return self._known[index]
 
     def size(self, index: int) -> tuple[int, int] | None:
-        """Return the height and width of a feature map."""
         layout, shape = self.layout(index), self._flow.operations[index].shape
         if layout is None:
             return None
@@ -317,7 +316,6 @@ class CutFinder:
         self._dominators = recorded.dominators
 
     def find(self) -> list[Cut]:
-        """Return all cuts in order."""
         return self._with_plain_cuts(self._cuts())
 
     def _cuts(self) -> list[Cut]:

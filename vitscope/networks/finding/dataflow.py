@@ -69,7 +69,6 @@ class Operation:
 
     @property
     def module(self) -> str:
-        """Return the name of the module that runs it."""
         return self.which.module
 
     @property
@@ -78,7 +77,6 @@ class Operation:
         return self.shapes[0]
 
     def operands(self) -> list[Value]:
-        """Return the values that it takes, in order."""
         return [leaf for leaf in tree_leaves((self.args, self.kwargs)) if isinstance(leaf, Value)]
 
 
@@ -102,7 +100,6 @@ class Dataflow:
     calls: Mapping[str, int]
 
     def shape_of(self, value: Value) -> tuple[int, ...]:
-        """Return the shape of a value."""
         return self.operations[value.operation].shapes[value.output]
 
     def needed(self) -> list[int]:
@@ -166,7 +163,6 @@ class _Recorder(ModuleMode):  # type: ignore[no-untyped-call]
         self._add(None, "images", images, (), {})
 
     def run(self, function: Any, args: Args, kwargs: Kwargs) -> Any:
-        """Run an operation and record it."""
         refuse_unknown(function)
         # Look operands up first: an operation in place changes them.
         known = partial(self._known, changes=is_mutable(function))
@@ -188,7 +184,6 @@ class _Recorder(ModuleMode):  # type: ignore[no-untyped-call]
         return result
 
     def empty(self, tensor: Tensor) -> Tensor:
-        """Return a tensor without its values, and remember the values."""
         empty = super().empty(tensor)
         self._constants.keep(empty, tensor)
         return empty
@@ -262,7 +257,6 @@ class _Recorder(ModuleMode):  # type: ignore[no-untyped-call]
         self._calls[name] += 1
 
     def _note(self, module: str, at: At, tensor: Tensor | None) -> None:
-        """Note that a module is called with a tensor, or returns it."""
         value = None if tensor is None else self._values.get(id(tensor))
         if value is not None:
             self._passages.append(Passage(value, module, at))

@@ -113,7 +113,6 @@ def refuse_unknown(function: Any) -> None:
 
 
 def is_mutable(function: Any) -> bool:
-    """Tell whether an operation changes its operands."""
     return not isinstance(function, HigherOrderOperator) and function._schema.is_mutable
 
 
@@ -170,14 +169,12 @@ class OperationMode(TorchDispatchMode):  # type: ignore[no-untyped-call]
         self._blocks: list[ExitStack] = []
 
     def __enter__(self) -> Self:
-        """See all operations from now on."""
         self._blocks.append(ExitStack())
         self._blocks[-1].enter_context(uncompiled())
         super().__enter__()  # type: ignore[no-untyped-call]
         return self
 
     def __exit__(self, *error: Any) -> None:
-        """Stop seeing operations, and remove the hooks."""
         super().__exit__(*error)  # type: ignore[no-untyped-call]
         self._blocks.pop().close()
 
@@ -208,7 +205,6 @@ class OperationMode(TorchDispatchMode):  # type: ignore[no-untyped-call]
         return taken
 
     def empty(self, tensor: Tensor) -> Tensor:
-        """Return a tensor without its values."""
         return tensor.to("meta")
 
     @abstractmethod
@@ -230,7 +226,6 @@ class ModuleMode(OperationMode):  # type: ignore[no-untyped-call]
         self._running = [""]
 
     def __enter__(self) -> Self:
-        """Follow which module runs, and see every operation."""
         if isinstance(self.model, ScriptModule):
             raise VitscopeError(
                 "the network is scripted by torch.jit, which shows no modules while it runs: give "
@@ -248,14 +243,12 @@ class ModuleMode(OperationMode):  # type: ignore[no-untyped-call]
         return self
 
     def begin(self, images: int) -> None:
-        """Begin a pass of `images` images."""
         self._images = images
         self._running = [""]
         self.counts.clear()
 
     @property
     def module(self) -> str:
-        """Return the name of the module that runs."""
         return self._running[-1]
 
     def count(self, name: str, tensor: Tensor) -> OperationId:
@@ -289,5 +282,4 @@ def is_bias(name: str, args: Sequence[Any]) -> bool:
 
 
 def first_tensor(values: Any) -> Tensor | None:
-    """Return the first tensor among a module's arguments or results."""
     return next((leaf for leaf in tree_leaves(values) if isinstance(leaf, Tensor)), None)

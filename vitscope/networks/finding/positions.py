@@ -65,7 +65,6 @@ class _Line(NamedTuple):
     apart: float
 
     def places(self, count: int) -> Tensor:
-        """Return the places of `count` rows or columns."""
         return self.middle + (torch.arange(count) - (count - 1) / 2) * self.apart
 
 

@@ -114,7 +114,6 @@ def _end_of(recorded: RecordedPass, index: int) -> int:
 
 
 def describe_cuts(recorded: RecordedPass, cuts: Sequence[Cut]) -> list[CutPoint]:
-    """Return the cut points of a recorded pass."""
     return _Namer(recorded).points(cuts) if cuts else []
 
 

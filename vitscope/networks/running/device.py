@@ -41,7 +41,6 @@ Work = Callable[..., Tensors]
 
 
 def is_recorded(device: torch.device) -> bool:
-    """Tell whether work on a device is recorded."""
     return device.type in RECORDED_ON
 
 

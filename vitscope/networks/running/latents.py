@@ -164,7 +164,6 @@ class HeldMaps:
         }
 
     def put(self, index: int, maps: Tensor) -> None:
-        """Append the maps of a batch to those of earlier batches."""
         self._maps[self.names[index]][self.images : self.images + len(maps)] = maps
 
     def _held(self, name: str) -> Tensor:
@@ -180,7 +179,6 @@ class HeldMaps:
         return self._file_dtype
 
     def shape(self, name: str) -> tuple[int, ...]:
-        """Return the shape of the maps of a cut point."""
         return tuple(self._held(name).shape)
 
     def mapped(self, name: str) -> Array:

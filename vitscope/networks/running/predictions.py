@@ -193,7 +193,6 @@ def _trace(network: nn.Module, batch: Tensor) -> list[tuple[str, float]]:
 
 @contextmanager
 def _keeping_random_numbers(device: torch.device) -> Iterator[None]:
-    """Restore the state of the random numbers after the block."""
     gpus = [device] if device.type == "cuda" else []
     with torch.random.fork_rng(gpus) if device.type in ("cpu", "cuda") else nullcontext():
         yield

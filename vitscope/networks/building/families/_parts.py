@@ -14,7 +14,6 @@ from vitscope.networks.building.timm_import import import_timm
 
 
 def build_timm(network: type[nn.Module], arch: Mapping[str, Any], **options: Any) -> nn.Module:
-    """Build timm's model that `arch` names, or else a `network` of the given dimensions."""
     options = {**arch, **options}
     name = options.pop("name", None)
     if name is None:
@@ -63,7 +62,6 @@ def conv_bn(
 
 
 def stem_pooling() -> nn.Module:
-    """Return the pooling at the end of a stem for large images."""
     return nn.MaxPool2d(3, stride=2, padding=1)
 
 

@@ -29,8 +29,6 @@ ARCH = {
 
 
 class Layer(nn.Module):
-    """A convolution and its activation."""
-
     def __init__(self, in_channels: int, channels: int, kernel: int, **options: Any) -> None:
         super().__init__()
         self.conv = nn.Conv2d(in_channels, channels, kernel, bias=False, **options)

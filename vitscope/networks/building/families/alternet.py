@@ -158,13 +158,10 @@ class Block(nn.Module):
         self.sd = drop_path(dropped)
 
     def skip(self, x: Tensor, activated: Tensor) -> Tensor:
-        """Return the shortcut, to which the branch is added."""
         return self.shortcut(activated) if len(self.shortcut) > 0 else x
 
 
 class BasicBlock(Block):
-    """Applies two 3x3 convolutions."""
-
     def __init__(self, in_channels: int, width: int, stride: int, dropped: float) -> None:
         super().__init__(in_channels, width, stride, dropped)
         self.bn = nn.BatchNorm2d(in_channels)
@@ -277,7 +274,6 @@ class AlterNet(nn.Sequential):
 
 
 def alternation(arch: Mapping[str, Any], stage: int) -> list[bool]:
-    """Tell for each block of a stage whether it attends."""
     attending = arch["attention"][stage]
     plain = arch["blocks"][stage] - 2 * attending
     return [False] * plain + [False, True] * attending
@@ -286,7 +282,6 @@ def alternation(arch: Mapping[str, Any], stage: int) -> list[bool]:
 def network(
     arch: Mapping[str, Any], num_classes: int, image_size: ImageSize, channels: int
 ) -> nn.Module:
-    """Build a network of a published depth, or one with the given blocks."""
     full = {**DEFAULTS, **DEPTHS.get(arch.get("depth", 0), {}), **arch}
     if full["stem"] and "window" not in arch:
         full["window"] = WINDOW_BEHIND_STEM

@@ -82,8 +82,6 @@ class Block(nn.Module):
 
 
 class BasicBlock(Block):
-    """Applies two 3x3 convolutions."""
-
     def __init__(
         self, in_channels: int, width: int, stride: int, arch: Mapping[str, Any], dropped: float
     ) -> None:
@@ -152,7 +150,6 @@ class ResNet(nn.Sequential):
 def network(
     arch: Mapping[str, Any], num_classes: int, image_size: ImageSize, channels: int
 ) -> nn.Module:
-    """Build a network of a published depth, or one with the given blocks."""
     full = {**DEFAULTS, **DEPTHS.get(arch.get("depth", 0), {}), **arch}
     if full["block"] == "basic" and (full["groups"], full["group_width"]) != (1, 64):
         raise ValueError("`groups` and `group_width` are of bottlenecks")

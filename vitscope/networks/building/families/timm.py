@@ -76,7 +76,6 @@ def _sources() -> tuple[str, ...]:
 
 @cache
 def declared_names() -> frozenset[str]:
-    """Return the names of the models that the sources declare."""
     declaration = re.compile(r"^@register_model\s+def (\w+)\(", re.MULTILINE)
     return frozenset(name for source in _sources() for name in declaration.findall(source))
 

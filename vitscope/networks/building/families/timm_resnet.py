@@ -24,7 +24,6 @@ ARCH = {
 def network(
     arch: Mapping[str, Any], num_classes: int, image_size: ImageSize, channels: int
 ) -> nn.Module:
-    """Build one of timm's models, or one with the given blocks."""
     resnet = import_timm("timm.models.resnet")
     blocks = {"basic": resnet.BasicBlock, "bottleneck": resnet.Bottleneck}
     options = {**arch, "block": blocks[arch["block"]]} if "block" in arch else arch

@@ -69,7 +69,6 @@ class Classifier(nn.Module):
 def network(
     arch: Mapping[str, Any], num_classes: int, image_size: ImageSize, channels: int
 ) -> nn.Module:
-    """Build a network of a published depth, with the module names of its authors."""
     model, width, preactivation = nn.Sequential(), arch.get("width", 64), arch.get("preactivation")
     for stage, (times, depth) in enumerate(zip(WIDTHS, LAYERS[arch["depth"]], strict=True)):
         layers: list[nn.Module] = [nn.MaxPool2d(2)] if stage else []
