@@ -93,10 +93,8 @@ def label_digests(metadata: Mapping[str, str]) -> dict[str, str]:
     """Return the digests in the table's metadata, labelled as in figures."""
     steps = {key: digest for key, digest in metadata.items() if key.startswith(STEP)}
     labelled = {"Data SHA-256": metadata[DATA]} if DATA in metadata else {}
-    numbers = {key.removeprefix(STEP).removesuffix("_sha256"): steps[key] for key in steps}
-    return labelled | {
-        f"Checkpoint SHA-256 of step {n}": numbers[n] for n in sorted(numbers, key=int)
-    }
+    numbers = {int(key.split("_")[1]): digest for key, digest in steps.items()}
+    return labelled | {f"Checkpoint SHA-256 of step {n}": numbers[n] for n in sorted(numbers)}
 
 
 def refuse_missing(network: Mapping[str, Any], where: str, weights: Path | None = None) -> NoReturn:

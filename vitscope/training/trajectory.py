@@ -2,19 +2,17 @@
 
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 
 from vitscope.errors import VitscopeError
+from vitscope.files.arrays import Array
 from vitscope.files.tensors import row_sums
 
 if TYPE_CHECKING:
     from torch import nn
-
-Array = npt.NDArray[Any]
 
 # Read weights in pieces of this many numbers, so that memory never holds all moments.
 PIECE = 1 << 18

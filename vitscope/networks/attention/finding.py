@@ -100,10 +100,6 @@ class _AttentionFinder:
         self._flow, self._softmaxes = flow, softmaxes
         self._tracer = Tracer(flow)
         self._needed = set(flow.needed())
-        self._users: dict[int, list[int]] = {}
-        for index, operation in enumerate(flow.operations):
-            for value in operation.operands():
-                self._users.setdefault(value.operation, []).append(index)
 
     def find(self) -> FoundAttention:
         found: list[Attention] = []
@@ -139,7 +135,7 @@ class _AttentionFinder:
         """Return what is computed from a product, up to the next layers or products."""
         waiting, seen = [product], set[int]()
         while waiting:
-            for user in self._users.get(waiting.pop(), []):
+            for user in self._flow.users.get(waiting.pop(), []):
                 if user not in seen and user in self._needed:
                     seen.add(user)
                     if self._flow.operations[user].name not in PRODUCTS | CONVOLUTIONS:
@@ -205,12 +201,11 @@ class _AttentionFinder:
         positions, shape = self._tracer.positions(value), self._flow.shape_of(value)
         if positions is None:
             raise _RefusedError("nobody can tell where in the image its queries and keys are")
-        each = (positions.image, positions.row, positions.column)
-        if any(tensor.shape[channel] > 1 for tensor in each):
+        if any(tensor.shape[channel] > 1 for tensor in positions):
             raise _RefusedError(varying)
         one = list(shape)
         one[channel] = 1
-        stacked = torch.stack([t.expand(one).squeeze(channel) for t in each], -1)
+        stacked = torch.stack([t.expand(one).squeeze(channel) for t in positions], -1)
         places: npt.NDArray[np.float64] = stacked.double().numpy()
         return places.reshape(-1, *places.shape[-2:])
 
@@ -220,7 +215,7 @@ class _AttentionFinder:
             return False
         waiting = [index]
         while waiting:
-            for user in self._users.get(waiting.pop(), []):
+            for user in self._flow.users.get(waiting.pop(), []):
                 operation = self._flow.operations[user]
                 if user not in self._needed:
                     continue

@@ -71,11 +71,6 @@ def find_weights(loaded: object, key: str | None, where: str) -> dict[str, State
     return found
 
 
-def entries_with_weights(loaded: object) -> list[str]:
-    """Name the entries of a file that hold weights, and how many each holds, for a message."""
-    return _in_words({name: count for name, count in _counts(loaded).items() if count})
-
-
 def _counts(loaded: object) -> dict[str, int]:
     """Return the number of weights in each entry of a file, and in the file itself."""
     found: dict[str, int] = {}
@@ -228,7 +223,8 @@ def read_foreign(
             _check_plain(kept, where)
             _check_amount(kept, path, where)
             places.append(Place(place, *_without_prefixes(kept)))
-    return Foreign(tuple(places), digest, tuple(entries_with_weights(loaded)))
+    held = {name: count for name, count in _counts(loaded).items() if count}
+    return Foreign(tuple(places), digest, tuple(_in_words(held)))
 
 
 def _check_readable(path: Path, label: str) -> None:

@@ -342,10 +342,6 @@ class _Layers:
 
     def __init__(self, model: nn.Module, flow: Dataflow) -> None:
         self._model, self._flow = model, flow
-        self._users: dict[int, list[int]] = {}
-        for index, operation in enumerate(flow.operations):
-            for value in operation.operands():
-                self._users.setdefault(value.operation, []).append(index)
         self._qkv: set[int] = set()
         self._projections: set[int] = set()
 
@@ -383,7 +379,7 @@ class _Layers:
         )
 
     def _onwards(self, starts: Sequence[int]) -> Iterator[int]:
-        return self._walk(starts, lambda i: self._users.get(i, []))
+        return self._walk(starts, lambda i: self._flow.users.get(i, []))
 
     def _walk(self, starts: Sequence[int], step: Callable[[int], Iterable[int]]) -> Iterator[int]:
         """Yield the operations that can be reached, up to layers with weights."""

@@ -51,89 +51,87 @@ def multiplies_values(operation: Operation) -> bool:
     return operation.name in PRODUCTS and len(factors_of(operation)) == 2
 
 
-class Branches:
-    """Tells what operations of a recorded pass do together."""
+def attends(operation: Operation) -> bool:
+    """Tell whether an operation multiplies values that both depend on the images."""
+    return is_fused_attention(operation.name) or multiplies_values(operation)
 
-    def __init__(self, flow: Dataflow) -> None:
-        self._flow = flow
 
-    def kind(self, indices: Sequence[int], channels: int, size: tuple[int, int]) -> Kind:
-        """Return the kind of a branch, for a stream with this many `channels` and this map size."""
-        branch = [self._flow.operations[index] for index in indices]
-        softmax = any(op.name in SOFTMAXES or is_fused_attention(op.name) for op in branch)
-        if not softmax and self._recurs(indices, size):
-            return "ssm"
-        if any(self.attends(operation) for operation in branch):
-            return "msa"
-        spatial = [operation for operation in branch if self._is_spatial(operation)]
-        if spatial and not self._belong_to_mlp(spatial, branch, channels):
-            return "conv"
-        if any(op.name in PRODUCTS | CONVOLUTIONS or is_fourier(op.name) for op in branch):
-            return "mlp"
-        return "pool" if any(op.name in POOLINGS for op in branch) else "mlp"
+def find_main(branch: Sequence[Operation]) -> Operation | None:
+    """Return the operation that decides a branch's kind: attention, or its first matrix."""
+    doing = [operation for operation in branch if multiplies(operation.name)]
+    return max(doing, key=attends, default=None)
 
-    def main(self, branch: Sequence[Operation]) -> Operation | None:
-        """Return the operation that decides a branch's kind: attention, or its first matrix."""
-        doing = [operation for operation in branch if multiplies(operation.name)]
-        return max(doing, key=self.attends, default=None)
 
-    def attends(self, operation: Operation) -> bool:
-        """Tell whether an operation multiplies values that both depend on the images."""
-        return is_fused_attention(operation.name) or multiplies_values(operation)
+def kind_of(flow: Dataflow, indices: Sequence[int], channels: int, size: tuple[int, int]) -> Kind:
+    """Return the kind of a branch, for a stream with this many `channels` and this map size."""
+    branch = [flow.operations[index] for index in indices]
+    softmax = any(op.name in SOFTMAXES or is_fused_attention(op.name) for op in branch)
+    if not softmax and _recurs(flow, indices, size):
+        return "ssm"
+    if any(map(attends, branch)):
+        return "msa"
+    spatial = [operation for operation in branch if _is_spatial(flow, operation)]
+    if spatial and not _belong_to_mlp(flow, spatial, branch, channels):
+        return "conv"
+    if any(op.name in PRODUCTS | CONVOLUTIONS or is_fourier(op.name) for op in branch):
+        return "mlp"
+    return "pool" if any(op.name in POOLINGS for op in branch) else "mlp"
 
-    def _recurs(self, indices: Sequence[int], size: tuple[int, int]) -> bool:
-        """Tell whether operations pass a state along positions.
 
-        They accumulate, or add to a multiple of an earlier result, often enough to get from one end
-        of a row to the other, or by doubling from one end of the map.
-        """
-        if any(self._flow.operations[index].name in CUMULATIONS for index in indices):
-            return True
-        least = max(3, min(int(log2(max(size[0] * size[1], 1))), min(size) - 1))
-        steps: dict[int, int] = {}
-        for index in indices:
-            operation = self._flow.operations[index]
-            carried = [self._carried(v.operation, steps) for v in operation.operands()]
-            if operation.name in ("add", "sub"):
-                steps[index] = 1 + max(carried, default=0)
-            elif operation.name in ("addcmul", "lerp"):
-                known = (steps.get(v.operation, 0) for v in operation.operands())
-                steps[index] = 1 + max(known, default=0)
-            elif operation.name in MOVES and len(carried) == 1:
-                steps[index] = steps.get(operation.operands()[0].operation, 0)
-            if steps.get(index, 0) >= least:
-                return True
-        return False
+def _recurs(flow: Dataflow, indices: Sequence[int], size: tuple[int, int]) -> bool:
+    """Tell whether operations pass a state along positions.
 
-    def _carried(self, index: int, steps: Mapping[int, int]) -> int:
-        """Return how many steps led to a state that an operation multiplies."""
-        operation = self._flow.operations[index]
-        if operation.name in MOVES and len(operation.operands()) == 1:
-            return self._carried(operation.operands()[0].operation, steps)
-        if operation.name != "mul":
-            return 0
-        return max((steps.get(v.operation, 0) for v in operation.operands()), default=0)
-
-    def _kernel(self, operation: Operation) -> tuple[int, ...]:
-        weight = operation.args[1]
-        shape: tuple[int, ...] = (
-            self._flow.shape_of(weight) if isinstance(weight, Value) else weight.shape
-        )
-        return shape
-
-    def _is_spatial(self, operation: Operation) -> bool:
-        return operation.name in CONVOLUTIONS and max(self._kernel(operation)[2:]) > 1
-
-    def _belong_to_mlp(
-        self, spatial: Sequence[Operation], branch: Sequence[Operation], channels: int
-    ) -> bool:
-        """Tell whether convolutions belong to an MLP: one channel each, where it is wide."""
-        for operation in spatial:
-            wide, of_group = self._kernel(operation)[:2]
-            widened = any(op.name in PRODUCTS and op.shape[-1] == wide for op in branch)
-            if of_group > 1 or wide <= channels or not widened:
-                return False
+    They accumulate, or add to a multiple of an earlier result, often enough to get from one end
+    of a row to the other, or by doubling from one end of the map.
+    """
+    if any(flow.operations[index].name in CUMULATIONS for index in indices):
         return True
+    least = max(3, min(int(log2(max(size[0] * size[1], 1))), min(size) - 1))
+    steps: dict[int, int] = {}
+    for index in indices:
+        operation = flow.operations[index]
+        carried = [_carried(flow, v.operation, steps) for v in operation.operands()]
+        if operation.name in ("add", "sub"):
+            steps[index] = 1 + max(carried, default=0)
+        elif operation.name in ("addcmul", "lerp"):
+            known = (steps.get(v.operation, 0) for v in operation.operands())
+            steps[index] = 1 + max(known, default=0)
+        elif operation.name in MOVES and len(carried) == 1:
+            steps[index] = steps.get(operation.operands()[0].operation, 0)
+        if steps.get(index, 0) >= least:
+            return True
+    return False
+
+
+def _carried(flow: Dataflow, index: int, steps: Mapping[int, int]) -> int:
+    """Return how many steps led to a state that an operation multiplies."""
+    operation = flow.operations[index]
+    if operation.name in MOVES and len(operation.operands()) == 1:
+        return _carried(flow, operation.operands()[0].operation, steps)
+    if operation.name != "mul":
+        return 0
+    return max((steps.get(v.operation, 0) for v in operation.operands()), default=0)
+
+
+def _kernel(flow: Dataflow, operation: Operation) -> tuple[int, ...]:
+    weight = operation.args[1]
+    return flow.shape_of(weight) if isinstance(weight, Value) else weight.shape
+
+
+def _is_spatial(flow: Dataflow, operation: Operation) -> bool:
+    return operation.name in CONVOLUTIONS and max(_kernel(flow, operation)[2:]) > 1
+
+
+def _belong_to_mlp(
+    flow: Dataflow, spatial: Sequence[Operation], branch: Sequence[Operation], channels: int
+) -> bool:
+    """Tell whether convolutions belong to an MLP: one channel each, where it is wide."""
+    for operation in spatial:
+        wide, of_group = _kernel(flow, operation)[:2]
+        widened = any(op.name in PRODUCTS and op.shape[-1] == wide for op in branch)
+        if of_group > 1 or wide <= channels or not widened:
+            return False
+    return True
 
 
 # These operations take part of their result from each operand.
@@ -149,9 +147,6 @@ class Addends(NamedTuple):
 
     added: dict[int, bool]
     computed: tuple[int, ...] = ()
-
-    def __len__(self) -> int:
-        return len(self.added) + len(self.computed)
 
 
 NOTHING = Addends({})
@@ -201,7 +196,9 @@ def addends(flow: Dataflow, operation: Operation) -> Addends:
     if name in ("mul", "div", "neg"):
         return Addends({values[0]: False}) if values == [0] or len(values) == 1 else NOTHING
     if name in BATCH_NORMALIZATIONS:
-        return Addends({0: False}) if values == [0] and not _by_batch(operation) else NOTHING
+        # Statistics of its batch make it more than a scale.
+        by_batch = name == "native_batch_norm" and bool(operation.args[5])
+        return Addends({0: False}) if values == [0] and not by_batch else NOTHING
     if name in ("sum", "mean"):
         return Addends({0: name == "sum"}) if _undoes_stack(flow, operation) else NOTHING
     if name in ("index_add", "scatter_add", "index_put"):
@@ -241,11 +238,6 @@ def _of_places(operation: Operation, leaves: list[Any], values: list[int]) -> Ad
             return NOTHING
     scaled = operation.kwargs.get("alpha", 1) != 1
     return NOTHING if scaled or {*values} - {0, source} else Addends(dict.fromkeys(values, True))
-
-
-def _by_batch(operation: Operation) -> bool:
-    """Tell whether a batch normalization uses the statistics of its batch."""
-    return operation.name == "native_batch_norm" and bool(operation.args[5])
 
 
 def _undoes_stack(flow: Dataflow, operation: Operation) -> bool:
@@ -396,7 +388,7 @@ class Ways:
         return not any(
             _is_nonlinear(operation)
             or is_fourier(operation.name)
-            or (operation.name in CONVOLUTIONS and max(_kernel(self.flow, operation)[2:]) > 1)
+            or _is_spatial(self.flow, operation)
             for operation in behind
         )
 
@@ -423,9 +415,3 @@ def _is_nonlinear(operation: Operation) -> bool:
         return True
     multiplies = name in PRODUCTS | {"mul", "div", "pow", "addcmul"}
     return name in ACTIVATIONS | SOFTMAXES or (multiplies and len(operation.operands()) > 1)
-
-
-def _kernel(flow: Dataflow, operation: Operation) -> tuple[int, ...]:
-    weight = operation.args[1]
-    shape: tuple[int, ...] = flow.shape_of(weight) if isinstance(weight, Value) else weight.shape
-    return shape

@@ -11,7 +11,7 @@ from itertools import pairwise
 
 from torch import nn
 
-from vitscope.networks.finding.branches import Branches, Way, Ways, is_mixed, pattern
+from vitscope.networks.finding.branches import Way, Ways, is_mixed, kind_of, pattern
 from vitscope.networks.finding.cut_points import How, Kind, Layout, Side
 from vitscope.networks.finding.dataflow import Dataflow, Operation, Value
 from vitscope.networks.finding.operations import (
@@ -75,7 +75,6 @@ class RecordedPass:
         self.modules = [name for name, _ in model.named_modules() if name]
         self.maps = Maps(flow)
         self.ways = Ways(flow)
-        self.branches = Branches(flow)
         self._found_ways: dict[int, Way | None] = {}
         self.order = flow.needed()
         # Count a stack that is summed up again as part of that sum.
@@ -116,10 +115,6 @@ class RecordedPass:
                 return None
             return self.ways.way(shortcut.operation, index)
         return way
-
-    def _adds(self, index: int) -> bool:
-        operation = self.operations[index]
-        return operation.name in ADDITIONS and len(set(operation.operands())) > 1
 
     def _adds_stream(self, index: int, shape: tuple[int, ...], stream: int) -> bool:
         """Tell whether an operation adds a stream to some channels of a map with a given shape."""
@@ -217,7 +212,7 @@ class RecordedPass:
 
     def _kind_of(self, indices: Sequence[int], end: int) -> Kind:
         size = self.maps.size(end) or (1, 1)
-        return self.branches.kind(indices, self.maps.channels(end), size)
+        return kind_of(self.flow, indices, self.maps.channels(end), size)
 
     def kind_of_join(self, start: int, end: int) -> Kind:
         """Return the kind of what a join adds: `parallel` if only some of its branches attend."""
@@ -253,7 +248,9 @@ class RecordedPass:
     def additions(self, start: int, end: int) -> list[int]:
         """Return the additions of maps behind one operation and before another."""
         first, last = bisect_right(self.order, start), bisect_left(self.order, end)
-        return [i for i in self.order[first:last] if self._adds(i) and self.maps.layout(i)]
+        named = [i for i in self.order[first:last] if self.operations[i].name in ADDITIONS]
+        of_several = [i for i in named if len(set(self.operations[i].operands())) > 1]
+        return [*filter(self.maps.layout, of_several)]
 
     def stretches(self, cuts: Sequence[int]) -> list[tuple[int, int, float]]:
         """Return the stretches between cuts, from images to end, with their shares of the work."""
@@ -315,9 +312,6 @@ class CutFinder:
         self._operations = recorded.operations
         self._dominators = recorded.dominators
 
-    def find(self) -> list[Cut]:
-        return self._with_plain_cuts(self._cuts())
-
     def _cuts(self) -> list[Cut]:
         """Return the cuts of all blocks, with the stem and every subsampling before them."""
         blocks = self._blocks()
@@ -332,14 +326,10 @@ class CutFinder:
             # A subsampling stands before a block, or inside it before its branch begins.
             for entry in (block.start, block.begin):
                 last = cuts[-1].index
-                if entry > last and self._maps.size(entry) not in (
-                    None,
-                    self._maps.size(last),
-                ):
+                if entry > last and self._maps.size(entry) not in (None, self._maps.size(last)):
                     kind: Kind = "msa" if self._pass.kind(last, entry) == "msa" else "pool"
-                    cuts.append(
-                        Cut(entry, "subsampling", kind, entry, block.block, block.start, last)
-                    )
+                    inner = block.block, block.start, last
+                    cuts.append(Cut(entry, "subsampling", kind, entry, *inner))
             cuts.append(block)
         return cuts
 
@@ -403,8 +393,9 @@ class CutFinder:
                 return entry
         return first.start
 
-    def _with_plain_cuts(self, cuts: list[Cut]) -> list[Cut]:
-        """Add cuts where there are no joins, or in large stretches between them."""
+    def find(self) -> list[Cut]:
+        """Return all cuts in order: of joins, and in large stretches that have none."""
+        cuts = self._cuts()
         if not cuts:
             plain = self._plain_cuts(0, self._pass.order[-1])
             return [replace(plain[0], kind="stem", how="stem"), *plain[1:]] if plain else []
@@ -425,12 +416,9 @@ class CutFinder:
         last = start
         for index in self._dominators:
             if start < index < end and self._ends_layer(last, index):
-                cut = Cut(
-                    index, "layer", layer_kind(self._pass, last, index), index, "", last, last
-                )
-                module = self._operations[index].module
+                kind, module = layer_kind(self._pass, last, index), self._operations[index].module
                 layer = self._pass.largest_module(module, last, index)
-                cuts.append(replace(cut, block=layer))
+                cuts.append(Cut(index, "layer", kind, index, layer, last, last))
                 last = index
         return cuts
 

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from copy import copy
 from dataclasses import dataclass, field
-from functools import partial
+from functools import cached_property, partial
 from itertools import chain
 from typing import Any, TypeVar
 
@@ -101,6 +101,15 @@ class Dataflow:
 
     def shape_of(self, value: Value) -> tuple[int, ...]:
         return self.operations[value.operation].shapes[value.output]
+
+    @cached_property
+    def users(self) -> dict[int, list[int]]:
+        """The operations that take a result of each, in order."""
+        users: dict[int, list[int]] = {}
+        for index, operation in enumerate(self.operations):
+            for value in operation.operands():
+                users.setdefault(value.operation, []).append(index)
+        return users
 
     def needed(self) -> list[int]:
         """Return the operations that the result depends on, in order."""
@@ -203,11 +212,13 @@ class _Recorder(ModuleMode):  # type: ignore[no-untyped-call]
         if written is None:
             return None
         before = Constant(tuple(tensor.shape), self._constants.value(tensor))
+        return self._add_write(tensor, before, written)
+
+    def _add_write(self, tensor: Tensor, before: Value | Constant, written: Value) -> Value:
+        """Add an operation that makes what a tensor was, and what was written to it, its value."""
         which = OperationId(self.module, alike("write", tensor, self._images), 0)
-        value = Value(len(self._operations))
-        self._operations.append(
-            Operation(None, "write", which, (tuple(tensor.shape),), (before, written))
-        )
+        shapes, value = (tuple(tensor.shape),), Value(len(self._operations))
+        self._operations.append(Operation(None, "write", which, shapes, (before, written)))
         self._name(tensor, value)
         return value
 
@@ -237,15 +248,8 @@ class _Recorder(ModuleMode):  # type: ignore[no-untyped-call]
         """Mark tensors that share memory with an overwritten tensor as changed too."""
         for identity in self._sharing.get(written.untyped_storage()._cdata, []):
             tensor = self._alive[identity]
-            if tensor is written:
-                continue
-            before = self._values[identity]
-            index = len(self._operations)
-            which = OperationId(self.module, alike("write", tensor, self._images), 0)
-            self._operations.append(
-                Operation(None, "write", which, (tuple(tensor.shape),), (before, value))
-            )
-            self._name(tensor, Value(index))
+            if tensor is not written:
+                self._add_write(tensor, self._values[identity], value)
 
     def _enter_module(self, name: str, module: nn.Module, args: Any, kwargs: Any) -> None:
         super()._enter_module(name, module, args, kwargs)
@@ -343,7 +347,8 @@ def on_shapes(
     """
     try:
         with keeping_attributes(model):
-            return make(_without_values(model), blank_images(model, network, "meta"))
+            run = running_on(model, without_values(model))
+            return make(run, blank_images(model, network, "meta"))
     except VitscopeError:
         raise
     except Exception:
@@ -393,11 +398,6 @@ def keeping_attributes(model: nn.Module) -> Iterator[None]:
             value.update(content) if isinstance(value, dict) else value.extend(content)
 
 
-def _without_values(model: nn.Module) -> Run:
-    """Return a function that runs a network on shapes without values."""
-    return running_on(model, without_values(model))
-
-
 def running_on(model: nn.Module, tensors: Mapping[str, Tensor]) -> Run:
     """Return a function that runs a network with other tensors, by the names of `own_tensors`."""
     return partial(functional_call, model, dict(tensors), tie_weights=False)
@@ -435,7 +435,10 @@ def record_with_values(model: nn.Module, network: Mapping[str, Any]) -> Dataflow
     """
     model = model.eval()
     try:
-        return _record_on_shapes(model, network)
+        empty = without_values(model)
+        pairs = [(empty[name], tensor.detach()) for name, tensor in own_tensors(model).items()]
+        images = blank_images(model, network, "meta")
+        return record(model, images, running_on(model, empty), pairs)
     except VitscopeError:
         raise
     except Exception:
@@ -443,13 +446,6 @@ def record_with_values(model: nn.Module, network: Mapping[str, Any]) -> Dataflow
         first = next(chain(model.parameters(), model.buffers()), torch.zeros(0))
         with sdpa_kernel(SDPBackend.MATH):
             return record(model, blank_images(model, network, first.device))
-
-
-def _record_on_shapes(model: nn.Module, network: Mapping[str, Any]) -> Dataflow:
-    empty = without_values(model)
-    pairs = [(empty[name], tensor.detach()) for name, tensor in own_tensors(model).items()]
-    images = blank_images(model, network, "meta")
-    return record(model, images, running_on(model, empty), pairs)
 
 
 def name_of(model: nn.Module, constant: Constant) -> str | None:

@@ -124,15 +124,6 @@ def is_composite(function: Any) -> bool:
     return torch._C._dispatch_has_kernel_for_dispatch_key(function._name, _COMPOSITE)
 
 
-def run_composite(function: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
-    """Run the operations that make up a composite one.
-
-    Run them as torch does without gradients; its `decompose` may use another version, written in
-    Python.
-    """
-    return function._op_dk(_COMPOSITE, *args, **kwargs)
-
-
 def is_fused_attention(name: str) -> bool:
     """Tell whether an operation computes all of attention from queries, keys and values."""
     return "scaled_dot_product" in name or name == FLEX_ATTENTION
@@ -186,7 +177,8 @@ class OperationMode(TorchDispatchMode):  # type: ignore[no-untyped-call]
             return self.run(func, *self._without_values(args, kwargs or {}))
         super().__enter__()  # type: ignore[no-untyped-call]
         try:
-            return run_composite(func, args, kwargs or {})
+            # As torch does without gradients; `decompose` may use a version written in Python.
+            return func._op_dk(_COMPOSITE, *args, **(kwargs or {}))
         finally:
             super().__exit__(None, None, None)  # type: ignore[no-untyped-call]
 

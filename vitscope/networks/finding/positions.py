@@ -4,7 +4,6 @@ Coordinates are moved as values are moved: by the operations that a pass recorde
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from math import inf, isnan, nan
 from typing import Any, NamedTuple
 
@@ -30,14 +29,11 @@ from vitscope.networks.finding.operations import (
 )
 
 ROUNDING = 1e-6
-
-
 # Coordinates that are means of others count as equal up to this many digits.
 DIGITS = 4
 
 
-@dataclass(frozen=True)
-class Positions:
+class Positions(NamedTuple):
     """Holds the image, row and column of every value of a tensor, in the tensor's dimensions.
 
     Their size is 1 along a dimension in which they do not change. Values without a place are NaN.
@@ -49,7 +45,7 @@ class Positions:
 
     def each(self, change: Callable[[Tensor], Tensor]) -> "Positions":
         """Return positions with `change` applied to each coordinate, as small as possible."""
-        return Positions(*(_narrow(change(t)) for t in (self.image, self.row, self.column)))
+        return Positions(*(_narrow(change(t)) for t in self))
 
 
 def _of_one_value(operation: Operation) -> bool:
@@ -123,9 +119,10 @@ def _narrow(tensor: Tensor) -> Tensor:
     """Shrink every dimension along which all values are the same to its first value."""
     for dimension in range(tensor.ndim):
         first = tensor.narrow(dimension, 0, 1)
-        # Expanded values are equal without a comparison.
-        alike = tensor.stride(dimension) == 0 or _same(tensor, first)
-        if tensor.shape[dimension] > 1 and alike:
+        # Expanded values are equal without a comparison; pixels are farther apart than rounding.
+        if tensor.stride(dimension) == 0 or torch.allclose(
+            tensor, first, rtol=0, atol=ROUNDING, equal_nan=True
+        ):
             tensor = first
     return tensor
 
@@ -142,12 +139,6 @@ def _reshape(tensor: Tensor, shape: tuple[int, ...], result: tuple[int, ...]) ->
     varying = tensor.reshape(tensor.shape[: len(shape) - kept])
     moved = varying.expand(shape[: len(shape) - kept]).reshape(result[: len(result) - kept])
     return moved.reshape(*moved.shape, *[1] * kept)
-
-
-def _same(tensor: Tensor, other: Tensor) -> bool:
-    both_nan = tensor.isnan() & other.isnan()
-    # Allow for rounding: pixels of an image are farther apart.
-    return bool((((tensor - other).abs() < ROUNDING) | both_nan).all())
 
 
 def _has_places(positions: Positions | None) -> bool:
@@ -253,7 +244,9 @@ class Tracer:
             along = -2 if isinstance(factor, Constant) else -1
             return self._mean(first, [along])
         if operation.name in REDUCTIONS:
-            return self._reduce(operation, first)
+            keep = len(operation.shape) == first.row.ndim
+            args = operation.args
+            return self._mean(first, args[1], keep) if len(args) > 1 else None
         return first
 
     def _new_map(self, operation: Operation) -> Positions | None:
@@ -303,13 +296,6 @@ class Tracer:
         image = before.image.reshape(-1, 1, 1)
         return Positions(image, each[:, 0].view(1, 1, -1), each[:, 1].view(1, 1, -1))
 
-    def _reduce(self, operation: Operation, first: Positions) -> Positions | None:
-        if len(operation.args) < 2:
-            return None
-        keep = len(operation.shape) == first.row.ndim
-        dims = operation.args[1]
-        return self._mean(first, dims, keep)
-
     def _mean(self, positions: Positions, dims: Any, keep: bool = True) -> Positions:
         """Return the positions of means along dimensions; a mean over all positions has none."""
         mean = positions.each(lambda t: t.nanmean(dims, keepdim=keep))
@@ -320,26 +306,26 @@ class Tracer:
 
     def _move_all(self, operation: Operation, output: int) -> Positions | None:
         try:
-            return Positions(
-                *(self._move(operation, output, name) for name in ("image", "row", "column"))
-            )
+            return Positions(*(self._move(operation, output, n) for n in range(3)))
         except (RuntimeError, IndexError, TypeError, NotImplementedError):
             return None
 
-    def _move(self, operation: Operation, output: int, name: str) -> Tensor:
+    def _move(self, operation: Operation, output: int, number: int) -> Tensor:
+        """Return one of the three coordinates of a result, moved as values are."""
+
+        def coordinate(value: Value) -> Tensor:
+            known = self._known[value]
+            assert known is not None
+            return known[number]
+
         if operation.name in VIEWS:
             (viewed,) = operation.operands()
-            known = self._known[viewed]
-            assert known is not None
-            shape = self._flow.shape_of(viewed)
-            return _narrow(_reshape(getattr(known, name), shape, operation.shapes[output]))
+            before, after = self._flow.shape_of(viewed), operation.shapes[output]
+            return _narrow(_reshape(coordinate(viewed), before, after))
 
         def coordinates(leaf: Any) -> Any:
             if isinstance(leaf, Value):
-                known = self._known[leaf]
-                assert known is not None
-                tensor: Tensor = getattr(known, name)
-                return tensor.expand(self._flow.shape_of(leaf))
+                return coordinate(leaf).expand(self._flow.shape_of(leaf))
             if isinstance(leaf, Constant):
                 numbers = not leaf.tensor.is_meta and not leaf.tensor.is_floating_point()
                 # These constants say which tokens are taken; others are put beside them and have no
@@ -364,7 +350,8 @@ class Tracer:
 
 def layout_of(positions: Positions, shape: tuple[int, ...]) -> Layout | None:
     """Return the layout of a tensor of feature maps, or None if it holds none."""
-    varying = [_varying(positions, dimension) for dimension in range(len(shape))]
+    each = positions._asdict().items()
+    varying = [{name for name, t in each if _varies(t, d)} for d in range(len(shape))]
     channels = [d for d, size in enumerate(shape) if not varying[d] and size > 1]
     spatial = [d for d, letters in enumerate(varying) if letters & {"row", "column"}]
     images = [d for d, letters in enumerate(varying) if "image" in letters]
@@ -384,11 +371,6 @@ def layout_of(positions: Positions, shape: tuple[int, ...]) -> Layout | None:
     if image in spatial and image != 0:
         return None
     return _of_tokens(positions, shape, image, channel, spatial)
-
-
-def _varying(positions: Positions, dimension: int) -> set[str]:
-    each = {"image": positions.image, "row": positions.row, "column": positions.column}
-    return {name for name, tensor in each.items() if _varies(tensor, dimension)}
 
 
 def _varies(tensor: Tensor, dimension: int) -> bool:
@@ -427,7 +409,7 @@ def _of_tokens(
     inner = [d for d in spatial if d != image]
     others = [d for d in range(len(shape)) if d not in (image, channel, *inner)]
     order = (image, *others, *inner, channel)
-    full = [t.expand(shape).permute(order) for t in _each(positions)]
+    full = [t.expand(shape).permute(order) for t in positions]
     numbers = full[0].nan_to_num(0.0)
     count = int(numbers.max()) + 1
     try:
@@ -453,10 +435,6 @@ def _of_tokens(
     name = "".join(letters[d] for d in range(len(shape)))
     tokens = None if in_order else tuple(raster.tolist())
     return Layout(name, prefix if in_order else 0, (height, width), len(on_map), tokens)
-
-
-def _each(positions: Positions) -> tuple[Tensor, Tensor, Tensor]:
-    return positions.image, positions.row, positions.column
 
 
 def _ranks(coordinates: Tensor) -> Tensor:

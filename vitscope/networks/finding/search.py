@@ -18,7 +18,7 @@ from typing import Any
 from torch import Tensor, nn
 
 from vitscope.errors import VitscopeError, nearest, quoted
-from vitscope.networks.finding.branches import Way
+from vitscope.networks.finding.branches import Way, find_main
 from vitscope.networks.finding.cut_points import Addition, CutPoint, Join, Kind, Layout, Side
 from vitscope.networks.finding.cuts import Cut, CutFinder, RecordedPass, layer_kind
 from vitscope.networks.finding.dataflow import Passage, Value, record
@@ -85,9 +85,11 @@ def _locate(recorded: RecordedPass, name: str, point: Mapping[str, Any]) -> tupl
         if (passage.module, passage.at) == (name, at) and passage.value.output == 0
     ]
     if not indices or recorded.maps.layout(indices[0]) is None:
-        raise VitscopeError(
-            f"points: the {at} of {quoted(name)} is no feature map: {_shape_of(recorded, indices)}."
-        )
+        said = "it does not depend on the images"
+        if indices:
+            shape = recorded.operations[indices[0]].shape
+            said = f"of {recorded.flow.images} images it has the shape {shape}"
+        raise VitscopeError(f"points: the {at} of {quoted(name)} is no feature map: {said}.")
     if indices[0] not in recorded.dominators and not point.get("inside", False):
         raise VitscopeError(
             f"points: the {at} of {quoted(name)} is not the whole stream: the result also "
@@ -95,13 +97,6 @@ def _locate(recorded: RecordedPass, name: str, point: Mapping[str, Any]) -> tupl
             f"it all the same."
         )
     return indices[0], name, at
-
-
-def _shape_of(recorded: RecordedPass, indices: Sequence[int]) -> str:
-    if not indices:
-        return "it does not depend on the images"
-    shape = recorded.operations[indices[0]].shape
-    return f"of {recorded.flow.images} images it has the shape {shape}"
 
 
 def _end_of(recorded: RecordedPass, index: int) -> int:
@@ -113,15 +108,13 @@ def _end_of(recorded: RecordedPass, index: int) -> int:
     return before[0] if activated and before[0] in recorded.dominators else index
 
 
-def describe_cuts(recorded: RecordedPass, cuts: Sequence[Cut]) -> list[CutPoint]:
-    return _Namer(recorded).points(cuts) if cuts else []
-
-
 class _Namer:
     def __init__(self, recorded: RecordedPass) -> None:
         self._pass = recorded
 
     def points(self, cuts: Sequence[Cut]) -> list[CutPoint]:
+        if not cuts:
+            return []
         ended = Counter(cut.block for cut in cuts if cut.how in ("join", "block"))
         names: Counter[str] = Counter()
         points: list[CutPoint] = []
@@ -146,10 +139,10 @@ class _Namer:
             return self._subsampling(cut)
         if cut.block and (cut.how == "layer" or ended[cut.block] == 1):
             return cut.block
-        main = self._pass.branches.main(self._pass.between(cut.begin, cut.end))
-        if main is None or main.module == cut.block:
+        doing = find_main(self._pass.between(cut.begin, cut.end))
+        if doing is None or doing.module == cut.block:
             return f"{cut.block}.join".lstrip(".")
-        return self._pass.largest_module(main.module, cut.begin, cut.end) or cut.how
+        return self._pass.largest_module(doing.module, cut.begin, cut.end) or cut.how
 
     def _subsampling(self, cut: Cut) -> str:
         """Return the largest module that subsamples and does not hold the block behind it."""
@@ -290,14 +283,15 @@ def find_cut_points(
             raise VitscopeError(
                 "norms: `points` say themselves on which side of a norm they lie: leave it out."
             )
-        return FoundPoints(describe_cuts(recorded, named_cuts(recorded, points)), [], outputs)
+        named = _Namer(recorded).points(named_cuts(recorded, points))
+        return FoundPoints(named, [], outputs)
     if norms == "before" and not recorded.norms:
         raise VitscopeError(
             "norms: no block of the network normalizes the sum of stream and branch, so that there "
             "is no side to choose: leave it out."
         )
     cuts = CutFinder(recorded, norms).find()
-    found = describe_cuts(recorded, cuts)
+    found = _Namer(recorded).points(cuts)
     _refuse_streams(recorded, cuts, found)
     lost = _lost(recorded, cuts)
     behind = sum(index > cuts[-1].index for index in lost)

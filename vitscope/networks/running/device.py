@@ -105,15 +105,12 @@ class Recording:
                 )
                 return work(*inputs)
             self._recorded[shapes] = _Recorded(replay, kept, outputs)
-        return _replayed(self._recorded[shapes], inputs)
-
-
-def _replayed(recorded: _Recorded, inputs: Tensors) -> Tensors:
-    """Return copies of the results of recorded work, since the next replay overwrites them."""
-    for kept, given in zip(recorded.inputs, inputs, strict=True):
-        kept.copy_(given)
-    recorded.replay()
-    return tuple(each.clone() for each in recorded.outputs)
+        recorded = self._recorded[shapes]
+        for place, given in zip(recorded.inputs, inputs, strict=True):
+            place.copy_(given)
+        recorded.replay()
+        # The next replay overwrites the results.
+        return tuple(each.clone() for each in recorded.outputs)
 
 
 def record(work: Callable[[], Tensors]) -> tuple[Callable[[], None], Tensors]:

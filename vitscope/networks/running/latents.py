@@ -28,8 +28,7 @@ def shapes_of(blocks: Path | str) -> dict[str, Shape]:
 
 def as_stored(maps: Tensor) -> Array:
     """Return maps as an array of the type that stores their bytes in a file."""
-    found: Array = (maps.view(torch.uint16) if maps.dtype is torch.bfloat16 else maps).numpy()
-    return found
+    return (maps.view(torch.uint16) if maps.dtype is torch.bfloat16 else maps).numpy()
 
 
 class _WriterThread:
