@@ -50,7 +50,7 @@ def build(
     where = f"data.{name}.splits.{split}"
     outputs = _outputs(where, source, dataset)
     ours = Numbering([*source.classes], None) if outputs else None
-    classes = ours or numbering(where, source.classes, dataset, getattr(source, "empty", ()))
+    classes = ours or numbering(where, source.classes, dataset, source.empty)
     check_taken(where, settings["images"], len(source))
     rows = select(len(source), settings["images"], settings["seed"])
     metadata = {
@@ -67,7 +67,7 @@ def build(
     shape = (dataset.get("channels", 3), *height_and_width(dataset["image_size"]))
     if settings.get("stored", True):
         images = {"images": ("U8", (len(rows), *shape)), **numbers_of(len(rows), source.extra)}
-        masks = {"masks": ("U8", (len(rows), *shape[1:]))} if _has_masks(source) else {}
+        masks = {"masks": ("U8", (len(rows), *shape[1:]))} if source.has_masks else {}
         tensors, written = images | masks, _written(where, source, rows, dataset, classes)
         if wholes := _wholes(source, rows[:WHOLES], dataset):
             sizes = np.array([each.shape[:2] for each in wholes])
@@ -119,17 +119,13 @@ def write_split(
 
 def _outputs(where: str, source: Source, dataset: Mapping[str, Any]) -> list[list[int]] | None:
     """Return which network outputs belong to each class, if a class of the source has several."""
-    outputs: list[list[int]] | None = getattr(source, "outputs", None)
+    outputs = source.outputs
     if outputs is None or dataset["classes"] in (None, IMAGENET_CLASSES):
         return outputs if dataset["classes"] else None
     raise VitscopeError(
         f"{where}: found {dataset['classes']} classes, allowed: {IMAGENET_CLASSES}, which the "
         f"{len(outputs)} categories of this source are made of, or null."
     )
-
-
-def _has_masks(source: Source) -> bool:
-    return bool(getattr(source, "has_masks", False))
 
 
 def _mask(
@@ -170,7 +166,7 @@ def _written(
         pixels = np.stack([preprocess(sample.image, dataset, where) for sample in chosen])
         yield "images", first, pixels
         yield "sums", first, row_sums(pixels).view(np.int64)
-        if _has_masks(source):
+        if source.has_masks:
             shape = pixels.shape[2:]
             yield "masks", first, np.stack([_mask(each, dataset, shape, where) for each in chosen])
         yield "labels", first, _labels(where, [each.label for each in chosen], classes)

@@ -13,7 +13,7 @@ import numpy.typing as npt
 from PIL import Image
 
 from vitscope.data.archives import confirm, content_of, members_of, opened_tar
-from vitscope.data.source import Sample, no_such_split
+from vitscope.data.source import Sample, Source, no_such_split
 from vitscope.errors import VitscopeError
 from vitscope.files.whole import sha256_of
 
@@ -61,10 +61,8 @@ def read_binary(members: list[bytes], label_bytes: int) -> Content:
     return names.decode("ascii").split(), parts
 
 
-class Cifar:
+class Cifar(Source):
     """A split of CIFAR-10 or CIFAR-100."""
-
-    extra = ()
 
     def __init__(
         self,

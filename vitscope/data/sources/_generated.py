@@ -3,10 +3,10 @@
 from collections.abc import Mapping, Sequence
 from typing import ClassVar
 
-from vitscope.data.source import no_such_split
+from vitscope.data.source import Source, no_such_split
 
 
-class Generated:
+class Generated(Source):
     """One split of a generated data set; each image depends on seed, split and index alone.
 
     A data set has a name, splits by their `sizes`, and the names of its classes.
@@ -15,7 +15,6 @@ class Generated:
     name: ClassVar[str]
     sizes: ClassVar[Mapping[str, int]]
     class_names: ClassVar[Sequence[str]]
-    extra: tuple[str, ...] = ()
 
     def __init__(self, split: str, seed: int) -> None:
         if split not in self.sizes:

@@ -77,7 +77,14 @@ def logits_of(returned: Any, output: Output = None) -> Tensor:
     """
     named = _entries(returned)
     if output is not None:
-        return _chosen(returned, named, str(output))
+        name = str(output)
+        if name not in named:
+            raise VitscopeError(
+                f"output: the network returned a {type(returned).__name__} without a tensor "
+                f"{quoted(name)}; there are {', '.join(named) or 'none that has a name'}."
+                f"{nearest(name, named)}"
+            )
+        return named[name]
     if isinstance(returned, Tensor):
         return returned
     if "logits" in named:
@@ -117,16 +124,6 @@ def _entries(returned: Any) -> dict[str, Tensor]:
         return {}
     named = _values(returned).items()
     return {str(name): value for name, value in named if isinstance(value, Tensor)}
-
-
-def _chosen(returned: Any, named: Mapping[str, Tensor], output: str) -> Tensor:
-    if output not in named:
-        there = ", ".join(named) or "none that has a name"
-        raise VitscopeError(
-            f"output: the network returned a {type(returned).__name__} without a tensor "
-            f"{quoted(output)}; there are {there}.{nearest(output, named)}"
-        )
-    return named[output]
 
 
 def _advise(named: Mapping[str, Tensor]) -> str:

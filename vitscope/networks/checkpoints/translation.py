@@ -38,10 +38,6 @@ def rename(state_dict: StateDict, pattern: str, new: New) -> StateDict:
     return {name: state_dict[key] for name, key in renamed.items()}
 
 
-def unchanged(state_dict: StateDict) -> StateDict:
-    return state_dict
-
-
 @dataclass(frozen=True)
 class WeightLayout:
     """Lists the names that a library gives to the weights of a kind of network.
@@ -56,7 +52,7 @@ class WeightLayout:
     marks: tuple[str, ...]
     renamed: tuple[tuple[str, New], ...] = ()
     without: str = "(?!)"
-    finish: Callable[[StateDict], StateDict] = unchanged
+    finish: Callable[[StateDict], StateDict] | None = None
 
     def fits(self, names: Iterable[str]) -> bool:
         names = list(names)
@@ -67,7 +63,7 @@ class WeightLayout:
         kept = {n: tensor for n, tensor in weights.items() if not re.search(self.without, n)}
         for pattern, new in self.renamed:
             kept = rename(kept, pattern, new)
-        return self.finish(kept)
+        return self.finish(kept) if self.finish else kept
 
 
 def is_of_hugging_face(names: Iterable[str]) -> bool:
@@ -262,14 +258,10 @@ def apply_filter(translation: Filter, weights: StateDict, model: nn.Module) -> S
             if name not in given or len(unknown) == MOST_UNKNOWN:
                 raise
             unknown[name] = given.pop(name)
-    _check_tables(weights, found)
-    return found
-
-
-def _check_tables(weights: StateDict, found: StateDict) -> None:
     ours = set(map(id, weights.values()))
     if any(name.endswith(TABLE) and id(tensor) not in ours for name, tensor in found.items()):
         raise ResizedError
+    return found
 
 
 SHOWN = 4

@@ -6,6 +6,8 @@ on other devices it may be one operation that keeps less in memory.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
+from functools import partial
 from typing import Any, Literal, NamedTuple, Self, get_args
 
 import pandas as pd
@@ -308,22 +310,14 @@ def _blocks(model: nn.Module, cut_points: Sequence[CutPoint], images: Tensor) ->
         nonlocal passed
         passed = index + 1
 
-    def begin(name: str) -> Callable[..., None]:
-        def note(*_: object) -> None:
-            began.setdefault(name, passed)
-
-        return note
+    def begin(name: str, *_: object) -> None:
+        began.setdefault(name, passed)
 
     # Register behind the cut points: parameters of a module come after a cut at its input.
-    with capturing(model, cut_points, cut):
-        hooks = [
-            each.register_forward_pre_hook(begin(name)) for name, each in model.named_modules()
-        ]
-        try:
-            model(images)
-        finally:
-            for hook in hooks:
-                hook.remove()
+    with capturing(model, cut_points, cut), ExitStack() as stack:
+        for name, each in model.named_modules():
+            stack.callback(each.register_forward_pre_hook(partial(begin, name)).remove)
+        model(images)
     return {
         name: next(began[each] for each in _outwards(name) if each in began)
         for name, _ in model.named_parameters()

@@ -55,7 +55,12 @@ def reading(model: nn.Module, cut_points: Sequence[CutPoint], sink: Sink) -> Ite
     seen: list[int] = []
 
     def read(index: int, tensor: Tensor) -> None:
-        _check_order(cut_points, seen, index)
+        if index != len(seen):
+            raise VitscopeError(
+                f"The network took another path than the one that was recorded: it came to the cut "
+                f"point {quoted(cut_points[index].name)} after {len(seen)} others, where it is "
+                f"number {index}. Networks that choose their path by the images cannot be read."
+            )
         seen.append(index)
         sink(index, tensor)
 
@@ -63,7 +68,12 @@ def reading(model: nn.Module, cut_points: Sequence[CutPoint], sink: Sink) -> Ite
         seen.clear()
 
     def end(*_: Any) -> None:
-        _check_complete(cut_points, seen)
+        for point in cut_points[len(seen) :]:
+            raise VitscopeError(
+                f"The network took another path than the one that was recorded: it never came to "
+                f"the cut point {quoted(point.name)}. Networks that choose their path by the "
+                f"images cannot be read."
+            )
 
     by_operation = {
         point.operation: index
@@ -103,24 +113,6 @@ def _tensor(point: CutPoint, values: Any) -> Tensor:
     if tensor is None:
         raise VitscopeError(f"The {point.at} of the module {quoted(point.module)} is no tensor.")
     return tensor
-
-
-def _check_order(cut_points: Sequence[CutPoint], seen: Sequence[int], index: int) -> None:
-    if index != len(seen):
-        raise VitscopeError(
-            f"The network took another path than the one that was recorded: it came to the cut "
-            f"point {quoted(cut_points[index].name)} after {len(seen)} others, where it is number "
-            f"{index}. Networks that choose their path by the images cannot be read."
-        )
-
-
-def _check_complete(cut_points: Sequence[CutPoint], seen: Sequence[int]) -> None:
-    if len(seen) < len(cut_points):
-        raise VitscopeError(
-            f"The network took another path than the one that was recorded: it never came to the "
-            f"cut point {quoted(cut_points[len(seen)].name)}. Networks that choose their path by "
-            f"the images cannot be read."
-        )
 
 
 class _Reader(ModuleMode):  # type: ignore[no-untyped-call]

@@ -139,7 +139,6 @@ def write_points(points: Sequence[CutPoint]) -> str:
 
 def read_points(text: str) -> list[CutPoint]:
     """Read cut points from the text that `write_points` made."""
-
     listed = json.loads(text)
     layouts = typed(listed["layouts"], list[Layout])
     numbers = [entry.pop("layout") for entry in listed["points"]]
@@ -195,12 +194,8 @@ COSTS: Columns = {
 }
 
 NORM = "norm"
-_SIDE: Columns = {
-    NORM: (
-        "string",
-        "after or before: the side of the norm of a sum on which the cut point lies; null where "
-        "the sum has none",
-    )
-}
-
-BLOCKS = Table("blocks", {**CUT_POINT, **_SIDE, **COSTS})
+_SIDE = (
+    "after or before: the side of the norm of a sum on which the cut point lies; null where "
+    "the sum has none"
+)
+BLOCKS = Table("blocks", {**CUT_POINT, NORM: ("string", _SIDE), **COSTS})

@@ -3,9 +3,9 @@
 A network must say the same of an image each time, and labels mean what its outputs mean.
 """
 
-import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, nullcontext
+from contextlib import ExitStack, nullcontext
+from functools import partial
 from math import inf, log, sqrt
 from typing import Any, NamedTuple
 
@@ -57,7 +57,7 @@ def decide_among(logits: Tensor, outputs: Sequence[Sequence[int]] | None) -> Ten
     if outputs is None:
         return logits
     log_probability = logits.double().log_softmax(1)
-    means = [log_probability[:, [*each]].logsumexp(1) - math.log(len(each)) for each in outputs]
+    means = [log_probability[:, [*each]].logsumexp(1) - log(len(each)) for each in outputs]
     return torch.stack(means, dim=1)
 
 
@@ -130,8 +130,10 @@ def why_unrepeatable(network: nn.Module, image: Tensor) -> str | None:
 
     Each pass holds the image together with a different second one.
     """
-    batch = torch.cat([image, image.flip(-1)])
-    with _keeping_random_numbers(image.device):
+    batch, kind = torch.cat([image, image.flip(-1)]), image.device.type
+    gpus = [image.device] if kind == "cuda" else []
+    # The state of the random numbers is then as before.
+    with torch.random.fork_rng(gpus) if kind in ("cpu", "cuda") else nullcontext():
         one, other = network(batch), network(torch.cat([image, -image]))
         if all(map(_is_alike, tensors_of(one), tensors_of(other))):
             return None
@@ -175,27 +177,15 @@ def _trace(network: nn.Module, batch: Tensor) -> list[tuple[str, float]]:
     """Return the innermost modules in the order of their calls, each with a sum of its output."""
     called: list[tuple[str, float]] = []
 
-    def note(name: str, output: Any) -> None:
+    def note(name: str, module: nn.Module, args: Any, output: Any) -> None:
         called.extend((name, float(each.double().sum())) for each in tensors_of(output))
 
-    inner = [(name, each) for name, each in network.named_modules() if not [*each.children()]]
-    hooks = [
-        module.register_forward_hook(lambda _, __, output, name=name: note(name, output))
-        for name, module in inner
-    ]
-    try:
+    with ExitStack() as stack:
+        for name, module in network.named_modules():
+            if not [*module.children()]:
+                stack.callback(module.register_forward_hook(partial(note, name)).remove)
         network(batch)
-    finally:
-        for hook in hooks:
-            hook.remove()
     return called
-
-
-@contextmanager
-def _keeping_random_numbers(device: torch.device) -> Iterator[None]:
-    gpus = [device] if device.type == "cuda" else []
-    with torch.random.fork_rng(gpus) if device.type in ("cpu", "cuda") else nullcontext():
-        yield
 
 
 Integers = npt.NDArray[np.int64]

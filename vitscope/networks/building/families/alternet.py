@@ -157,8 +157,9 @@ class Block(nn.Module):
         self.shortcut = nn.Sequential(*[conv] if projects else [])
         self.sd = drop_path(dropped)
 
-    def skip(self, x: Tensor, activated: Tensor) -> Tensor:
-        return self.shortcut(activated) if len(self.shortcut) > 0 else x
+    def join(self, branch: Tensor, x: Tensor, activated: Tensor) -> Tensor:
+        out: Tensor = self.sd(branch) + (self.shortcut(activated) if len(self.shortcut) else x)
+        return out
 
 
 class BasicBlock(Block):
@@ -171,9 +172,7 @@ class BasicBlock(Block):
 
     def forward(self, x: Tensor) -> Tensor:
         activated = self.relu(self.bn(x))
-        branch = self.conv2(self.conv1(activated))
-        out: Tensor = self.sd(branch) + self.skip(x, activated)
-        return out
+        return self.join(self.conv2(self.conv1(activated)), x, activated)
 
 
 class Bottleneck(Block):
@@ -190,9 +189,7 @@ class Bottleneck(Block):
 
     def forward(self, x: Tensor) -> Tensor:
         activated = self.relu(self.bn(x))
-        branch = self.conv3(self.conv2(self.conv1(activated)))
-        out: Tensor = self.sd(branch) + self.skip(x, activated)
-        return out
+        return self.join(self.conv3(self.conv2(self.conv1(activated))), x, activated)
 
 
 class AttentionBlock(Block):
@@ -210,9 +207,7 @@ class AttentionBlock(Block):
 
     def forward(self, x: Tensor) -> Tensor:
         activated = self.relu(self.norm1(x))
-        branch = self.attn(self.norm2(self.conv(activated)))
-        out: Tensor = self.sd(branch) + self.skip(x, activated)
-        return out
+        return self.join(self.attn(self.norm2(self.conv(activated))), x, activated)
 
 
 CONV_BLOCKS: dict[str, type[BasicBlock | Bottleneck]] = {
