@@ -150,7 +150,9 @@ class _Fused:
     def __init__(self, function: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> None:
         names = [argument.name for argument in function._schema.arguments]
         given = {**dict(zip(names, args, strict=False)), **kwargs}
-        self._query, self._key = _as_one(given["query"], given["key"])
+        query, key = given["query"], in_heads_of(given["query"], given["key"])
+        leading = np.broadcast_shapes(query.shape[:-2], key.shape[:-2])
+        self._query, self._key = (each.expand(*leading, -1, -1) for each in (query, key))
         mask = given.get("attn_mask")
         self._mask: Tensor | None = given.get("attn_bias") if mask is None else mask
         self._causal = bool(given.get("is_causal"))
@@ -211,13 +213,6 @@ def in_heads_of(query: Tensor, key: Tensor) -> Tensor:
     if query.ndim > 2 and key.shape[-3] not in (1, query.shape[-3]):
         key = key.repeat_interleave(query.shape[-3] // key.shape[-3], -3)
     return key
-
-
-def _as_one(query: Tensor, key: Tensor) -> tuple[Tensor, Tensor]:
-    """Return queries and keys of the same images and heads; several heads may share keys."""
-    key = in_heads_of(query, key)
-    leading = np.broadcast_shapes(query.shape[:-2], key.shape[:-2])
-    return query.expand(*leading, -1, -1), key.expand(*leading, -1, -1)
 
 
 class Counting(ModuleMode):  # type: ignore[no-untyped-call]

@@ -397,7 +397,9 @@ def explain_failure(error: Exception) -> str | None:
     files = [_file_of(frame) for frame, _ in frames]
     own = [n for n, file in enumerate(files) if not file.is_relative_to(library)]
     frame, line = frames[own[-1]] if own else frames[0]
-    known = bool(own) and _is_of_networks(_file_of(frame))
+    file = _file_of(frame)
+    # A file may belong to a network if it is of others, or of a family.
+    known = bool(own) and (not file.is_relative_to(HERE) or file.is_relative_to(FAMILIES))
     if isinstance(error, AttributeError) and not known and innermost.f_code.co_name == GETS:
         missing = innermost.f_locals.get("name")
         return (
@@ -410,16 +412,11 @@ def explain_failure(error: Exception) -> str | None:
     modules = root.named_modules() if isinstance(root, torch.nn.Module) else ()
     names = {id(each): name for name, each in modules}
     called = f"'{names[id(module)]}' ({kind})" if names.get(id(module)) else f"({kind})"
-    place = f" at {_file_of(frame)}, line {line}" if known else ""
+    place = f" at {file}, line {line}" if known else ""
     return (
         f"the module {called} of the network fails{place}: {type(error).__name__}: {error}: "
         f"correct it, or how the study says to build it."
     )
-
-
-def _is_of_networks(file: Path) -> bool:
-    """Tell whether a file may belong to a network: one of others, or one of a family."""
-    return not file.is_relative_to(HERE) or file.is_relative_to(FAMILIES)
 
 
 def _file_of(frame: FrameType) -> Path:

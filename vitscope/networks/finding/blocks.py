@@ -65,8 +65,7 @@ class Blocks(NamedTuple):
 
     def metadata(self) -> dict[str, str]:
         head = {f"head_{cost}": str(value) for cost, value in self.head._asdict().items()}
-        found = {"uncovered": "; ".join(self.uncovered)}
-        found |= warning_metadata(self.warnings)
+        found = {"uncovered": "; ".join(self.uncovered), **warning_metadata(self.warnings)}
         return head | found | {"cut_points": write_points(self.points)}
 
 
@@ -229,7 +228,11 @@ class ActivationCounter(OperationMode):
 
     def run(self, function: Any, args: Args, kwargs: Kwargs) -> Any:
         if plain_name(function) == FLEX_ATTENTION:
-            return self._run_flex_attention(args, kwargs)
+            # Step by step, as torch does on a CPU: other counters need that too.
+            from torch._higher_order_ops.flex_attention import sdpa_dense
+
+            with self:
+                return sdpa_dense(*args, **kwargs)
         given = {storage._cdata for storage in _storages((args, kwargs))}
         result = function(*args, **kwargs)
         for storage in _storages(result):
@@ -239,13 +242,6 @@ class ActivationCounter(OperationMode):
                 self._live.append((reference, storage.nbytes()))
         self._peak = max(self._peak, self._in_memory())
         return result
-
-    def _run_flex_attention(self, args: Args, kwargs: Kwargs) -> Any:
-        """Run FlexAttention step by step, as torch does on a CPU: other counters need that too."""
-        from torch._higher_order_ops.flex_attention import sdpa_dense
-
-        with self:
-            return sdpa_dense(*args, **kwargs)
 
     def take(self) -> tuple[int, int]:
         """Return the bytes made and the most in memory at once, and restart both counts."""

@@ -184,8 +184,10 @@ def addends(flow: Dataflow, operation: Operation) -> Addends:
     name, leaves = operation.name, taken(operation)
     values = [place for place, leaf in enumerate(leaves) if isinstance(leaf, Value)]
     if name in ("add", "sub", "rsub"):
-        plain = {0: name != "rsub", 1: name == "rsub" or _is_plain_addition(operation)}
-        return Addends({place: plain[place] for place in values if place in plain})
+        alpha = [*operation.args[2:3], operation.kwargs.get("alpha", 1)][0]
+        plain = name == "add" and isinstance(alpha, int | float) and alpha == 1
+        unchanged = {0: name != "rsub", 1: name == "rsub" or plain}
+        return Addends({place: unchanged[place] for place in values if place in unchanged})
     if name == "_foreach_add":
         # It adds lists of tensors; here each list has one.
         return Addends({0: True, 1: not operation.kwargs}) if values == [0, 1] else NOTHING
@@ -210,11 +212,6 @@ def addends(flow: Dataflow, operation: Operation) -> Addends:
     if name in ("stack", "cat", "write"):
         return Addends(dict.fromkeys(values, True))
     return Addends({values[0]: True}) if name in MOVES and len(values) == 1 else NOTHING
-
-
-def _is_plain_addition(operation: Operation) -> bool:
-    alpha = [*operation.args[2:3], operation.kwargs.get("alpha", 1)][0]
-    return operation.name == "add" and isinstance(alpha, int | float) and alpha == 1
 
 
 def _of_product(operation: Operation, leaves: list[Any], values: list[int]) -> Addends:

@@ -343,6 +343,8 @@ class CutFinder:
     def _blocks_without_joins(self, holding: set[str]) -> list[tuple[int, str]]:
         """Return where blocks without a shortcut end, if their names match blocks that have one."""
         patterns = {pattern(block) for block in holding if block}
+        ran = [self._operations[index] for index in self._pass.order]
+        working = [operation.module for operation in ran if multiplies(operation.name)]
         return [
             (passage.value.operation, passage.module)
             for passage in self._pass.flow.passages
@@ -351,12 +353,8 @@ class CutFinder:
             and passage.value.operation in self._dominators
             and self._maps.layout(passage.value.operation)
             and not any(inside(other, passage.module) for other in holding)
-            and self._matrices(passage.module) > 1
+            and sum(inside(module, passage.module) for module in working) > 1
         ]
-
-    def _matrices(self, module: str) -> int:
-        ran = (self._operations[i] for i in self._pass.order)
-        return sum(inside(op.module, module) and multiplies(op.name) for op in ran)
 
     def _block(self, end: int, block: str) -> Cut:
         """Return the cut where a block ends: behind the activation or norm of its sum, if any."""

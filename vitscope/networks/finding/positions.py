@@ -48,12 +48,6 @@ class Positions(NamedTuple):
         return Positions(*(_narrow(change(t)) for t in self))
 
 
-def _of_one_value(operation: Operation) -> bool:
-    """Tell whether an operation is a convolution that takes each position by itself."""
-    weight = operation.args[1] if operation.name in CONVOLUTIONS else None
-    return isinstance(weight, Constant) and weight.shape[2:] == (1, 1)
-
-
 class _Line(NamedTuple):
     """Gives the middle of the rows or columns of a map, and the distance between them."""
 
@@ -259,8 +253,10 @@ class Tracer:
             return None
         operand = operation.operands()[0]
         before, shape = self._known[operand], self._flow.shape_of(operand)
+        weight = operation.args[1] if operation.name in CONVOLUTIONS else None
+        of_one_value = isinstance(weight, Constant) and weight.shape[2:] == (1, 1)
         # Such a layer mixes the heads of scores, or takes each token, whose place is lost.
-        if _of_one_value(operation) and operation.shape[2:] == shape[2:]:
+        if of_one_value and operation.shape[2:] == shape[2:]:
             return before and before.each(lambda t: t.nanmean(1, keepdim=True))
         lines = [
             _Line(line.middle, line.apart * _step(operation, shape, dimension))

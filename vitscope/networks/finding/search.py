@@ -18,8 +18,8 @@ from typing import Any
 from torch import Tensor, nn
 
 from vitscope.errors import VitscopeError, nearest, quoted
-from vitscope.networks.finding.branches import Way, find_main
-from vitscope.networks.finding.cut_points import Addition, CutPoint, Join, Kind, Layout, Side
+from vitscope.networks.finding.branches import find_main
+from vitscope.networks.finding.cut_points import Addition, CutPoint, Join, Kind, Side
 from vitscope.networks.finding.cuts import Cut, CutFinder, RecordedPass, layer_kind
 from vitscope.networks.finding.dataflow import Passage, Value, record
 from vitscope.networks.finding.operations import (
@@ -159,6 +159,9 @@ class _Namer:
                 f"nobody can tell where in the image the values of {quoted(name)} lie, as where a "
                 f"network has several streams; name the points to read, as `points`."
             )
+        side: Side | None = "after" if cut.index in self._pass.norms.values() else None
+        if cut.index in self._pass.norms:
+            side = "before"
         point = CutPoint(
             name,
             cut.kind,
@@ -169,15 +172,9 @@ class _Namer:
             self._pass.operations[cut.index].which,
             self._join(cut, before),
             cut.how,
-            self._side(cut.index),
+            side,
         )
         return self._by_module(point, cut.index, cut.block)
-
-    def _side(self, index: int) -> Side | None:
-        """Return a value's side of the norm of a sum, if it is that sum or norm."""
-        if index in self._pass.norms:
-            return "before"
-        return "after" if index in self._pass.norms.values() else None
 
     def _by_module(self, point: CutPoint, index: int, block: str) -> CutPoint:
         """Read a point at a module that takes or returns its value, perhaps in another form."""
@@ -227,7 +224,10 @@ class _Namer:
         )
         arrives = self._pass.moved_from(Value(way.start), before)
         identity = unchanged and way.unchanged and arrives
-        return Join(additions, identity, self._layout_of_sides(way, cut.end))
+        last = way.sums[-1].operation
+        # The two sides of a stack are read where it is summed up.
+        summed = cut.end if operations[last].name in STACKS else last
+        return Join(additions, identity, self._pass.maps.layout(summed) if way.direct else None)
 
     def _is_positive(self, index: int) -> bool:
         """Tell whether a value comes from a ReLU, so that a second ReLU leaves it unchanged."""
@@ -235,12 +235,6 @@ class _Namer:
         while operation.name in POOLINGS | MOVES and len(operation.operands()) == 1:
             operation = self._pass.operations[operation.operands()[0].operation]
         return operation.name == "relu"
-
-    def _layout_of_sides(self, way: Way, end: int) -> Layout | None:
-        """Return the layout of the two sides of a sum, if they can be read."""
-        last = way.sums[-1].operation
-        stacked = self._pass.operations[last].name in STACKS
-        return self._pass.maps.layout(end if stacked else last) if way.direct else None
 
 
 # A stretch between two cut points with a share of the network this large, and this many additions

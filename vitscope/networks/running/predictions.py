@@ -82,21 +82,17 @@ def predict(
             truth = torch.from_numpy(labels[first : first + len(batch)])
             columns = scores_of_images(decide_among(logits, outputs), truth.clamp_min(0))
             found = pd.DataFrame({key: value.numpy() for key, value in columns.items()})
-            scores.append(_without_unknown(found, truth.numpy() < 0))
+            unknown = truth.numpy() < 0
+            if unknown.any():
+                by_label = {n: found[n].astype(object).mask(unknown, None) for n in BY_LABEL}
+                found = found.assign(**by_label)
+            scores.append(found)
             first += len(batch)
     if first != len(labels):
         raise ValueError(f"got {first} images, expected {len(labels)}")
     if not scores:
         raise VitscopeError("There is no image to classify: select at least one.")
     return pd.concat(scores, ignore_index=True)
-
-
-def _without_unknown(scores: pd.DataFrame, unknown: npt.NDArray[np.bool_]) -> pd.DataFrame:
-    """Set the scores that need a label to null where the label is unknown."""
-    if not unknown.any():
-        return scores
-    by_label = {name: scores[name].astype(object).mask(unknown, None) for name in BY_LABEL}
-    return scores.assign(**by_label)
 
 
 def _check_finite(model: nn.Module, logits: Tensor, first: int) -> None:
@@ -206,7 +202,11 @@ def doubts(labels: Integers, predictions: Integers, names: Sequence[str]) -> lis
     """
     found = []
     if is_chance(labels, predictions, len(names)):
-        found.append(_no_better_than_chance(labels, predictions))
+        right, images = int((labels == predictions).sum()), len(labels)
+        found.append(
+            f"it is right about {right} of {images} images ({100 * right / images:.1f} %), which "
+            f"is no better than chance, {100 * chance(labels, predictions):.1f} %"
+        )
     if taken := find_swapped_classes(labels, predictions, len(names)):
         found.append("; ".join(_sentences(taken, names)))
     return found
@@ -288,14 +288,6 @@ def _find_rivals(labels: Integers, predictions: Integers, classes: int) -> Itera
         either = right + int(named[other])
         if either and is_surely_above(int(named[other]) / either, 0.5, either, risk):
             yield Confusion(label, images, right, other, int(named[other]))
-
-
-def _no_better_than_chance(labels: Integers, predictions: Integers) -> str:
-    right, images = int((labels == predictions).sum()), len(labels)
-    return (
-        f"it is right about {right} of {images} images ({100 * right / images:.1f} %), which is no "
-        f"better than chance, {100 * chance(labels, predictions):.1f} %"
-    )
 
 
 def _sentences(taken: Sequence[Confusion], names: Sequence[str]) -> Iterator[str]:
