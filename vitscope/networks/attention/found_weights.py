@@ -206,24 +206,20 @@ def first_projection(model: nn.Module, network: Mapping[str, Any]) -> Projection
     flow = record_with_values(model, network)
     for operation in flow.operations:
         if operation.name in CONVOLUTIONS and isinstance(operation.args[1], Constant):
-            return Projection(operation.module, _of_convolution(operation))
+            filters, module = operation.args[1].tensor, quoted(operation.module)
+            transposed = len(operation.args) > 6 and operation.args[6] is True
+            if filters.ndim != 4 or transposed:
+                raise VitscopeError(
+                    f"the first layer of the network, {module}, is a convolution of another kind "
+                    f"than that of images by filters of two dimensions, which can be shown."
+                )
+            return Projection(operation.module, filters)
         if operation.name in PRODUCTS and (factors := _factors(operation)):
             return Projection(operation.module, _of_product(flow, operation.module, *factors))
     raise VitscopeError(
         "the network has no filters: no convolution, and no product with a matrix, takes the "
         "values of images."
     )
-
-
-def _of_convolution(operation: Operation) -> Tensor:
-    filters: Tensor = operation.args[1].tensor
-    transposed = len(operation.args) > 6 and operation.args[6] is True
-    if filters.ndim != 4 or transposed:
-        raise VitscopeError(
-            f"the first layer of the network, {quoted(operation.module)}, is a convolution of "
-            f"another kind than that of images by filters of two dimensions, which can be shown."
-        )
-    return filters
 
 
 def _factors(operation: Operation) -> tuple[Value, int, Tensor] | None:
@@ -270,14 +266,10 @@ def _pixels(flow: Dataflow, value: Value, dimension: int) -> Tensor | None:
     shape = flow.shape_of(value)
     full = torch.stack([each.expand(shape) for each in found])
     taken = full.movedim(dimension, -1).flatten(1, -2)[:, 0]
-    return taken if _fill_a_patch(taken) else None
-
-
-def _fill_a_patch(pixels: Tensor) -> bool:
-    """Tell whether channels, rows and columns fill a patch of the image, each pixel once."""
-    if pixels.isnan().any():
-        return False
-    least, most = pixels.amin(1), pixels.amax(1)
-    once = len(set(map(tuple, pixels.T.tolist()))) == pixels.shape[1]
-    whole = int((most - least + 1).prod()) == pixels.shape[1]
-    return once and whole and float(least[0]) == 0
+    if taken.isnan().any():
+        return None
+    least, most, count = taken.amin(1), taken.amax(1), taken.shape[1]
+    # Together they have to fill a patch of the image, each pixel once.
+    once = len(set(map(tuple, taken.T.tolist()))) == count
+    whole = int((most - least + 1).prod()) == count
+    return taken if once and whole and float(least[0]) == 0 else None

@@ -42,9 +42,9 @@ def rename(state_dict: StateDict, pattern: str, new: New) -> StateDict:
 class WeightLayout:
     """Lists the names that a library gives to the weights of a kind of network.
 
-    A file has this layout if each of `marks` is found in a name. `network` is the class of timm
-    that has such weights. Names that match `without` are unused and left out. `renamed` holds
-    substitutions, applied one after another; `finish` does the rest.
+    A file has this layout if each of `marks` is found in a name, at the start of a word of it.
+    `network` is the class of timm that has such weights. Names that match `without` are unused and
+    left out. `renamed` holds substitutions, applied one after another; `finish` does the rest.
     """
 
     name: str
@@ -56,7 +56,7 @@ class WeightLayout:
 
     def fits(self, names: Iterable[str]) -> bool:
         names = list(names)
-        return all(any(re.search(mark, name) for name in names) for mark in self.marks)
+        return all(any(re.search(rf"(?:^|\.){mark}", n) for n in names) for mark in self.marks)
 
     def translate(self, weights: StateDict) -> StateDict:
         """Return weights under timm's names for them."""
@@ -102,8 +102,8 @@ LAYOUTS = (
         name="torchvision's ViT",
         network="VisionTransformer",
         marks=(
-            r"(?:^|\.)conv_proj\.weight$",
-            r"(?:^|\.)encoder\.layers\.encoder_layer_0\.self_attention\.in_proj_weight$",
+            r"conv_proj\.weight$",
+            r"encoder\.layers\.encoder_layer_0\.self_attention\.in_proj_weight$",
         ),
         renamed=(
             (r"^class_token$", "cls_token"),
@@ -123,10 +123,7 @@ LAYOUTS = (
     WeightLayout(
         name="torchvision's Swin",
         network="SwinTransformer",
-        marks=(
-            r"(?:^|\.)features\.0\.0\.weight$",
-            r"(?:^|\.)features\.1\.0\.attn\.relative_position_bias_table$",
-        ),
+        marks=(r"features\.0\.0\.weight$", r"features\.1\.0\.attn\.relative_position_bias_table$"),
         without=_SWIN_BUFFERS,
         renamed=(
             (r"^features\.0\.0\.", "patch_embed.proj."),
@@ -141,10 +138,7 @@ LAYOUTS = (
     WeightLayout(
         name="torchvision's ConvNeXt",
         network="ConvNeXt",
-        marks=(
-            r"(?:^|\.)features\.0\.0\.weight$",
-            r"(?:^|\.)features\.1\.0\.layer_scale$",
-        ),
+        marks=(r"features\.0\.0\.weight$", r"features\.1\.0\.layer_scale$"),
         renamed=(
             (r"^features\.0\.", "stem."),
             (r"^features\.([1-9]\d*)\.(\d+(?=\.(?:block|layer_scale)))?", _stage),
@@ -162,16 +156,12 @@ LAYOUTS = (
     WeightLayout(
         name="a ResNet of torchvision or timm",
         network="ResNet",
-        marks=(
-            r"(?:^|\.)conv1\.weight$",
-            r"(?:^|\.)bn1\.weight$",
-            r"(?:^|\.)layer1\.0\.conv1\.weight$",
-        ),
+        marks=(r"conv1\.weight$", r"bn1\.weight$", r"layer1\.0\.conv1\.weight$"),
     ),
     WeightLayout(
         name="a Swin of an earlier timm",
         network="SwinTransformer",
-        marks=(r"(?:^|\.)layers\.0\.downsample\.reduction\.weight$",),
+        marks=(r"layers\.0\.downsample\.reduction\.weight$",),
         without=_SWIN_BUFFERS,
         renamed=(
             (r"^(layers\.)(\d+)(\.downsample\.)", _next_stage),
@@ -181,7 +171,7 @@ LAYOUTS = (
     WeightLayout(
         name="a PiT of an earlier timm",
         network="PoolingVisionTransformer",
-        marks=(r"(?:^|\.)(?:pools\.0|transformers\.0\.pool)\.",),
+        marks=(r"(?:pools\.0|transformers\.0\.pool)\.",),
         renamed=(
             (r"^pools\.(\d+)\.", r"transformers.\1.pool."),
             (r"^(transformers\.)(\d+)(\.pool\.)", _next_stage),

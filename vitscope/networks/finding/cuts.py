@@ -4,7 +4,7 @@ A recorded pass answers what is asked about it: where every path meets, and whic
 """
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Sequence, Set
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import pairwise
@@ -35,8 +35,7 @@ class Maps:
     """Finds the layouts of operations' results, each when it is first asked for."""
 
     def __init__(self, flow: Dataflow) -> None:
-        self._flow = flow
-        self._tracer = Tracer(flow)
+        self._flow, self._tracer = flow, Tracer(flow)
         self._known: dict[int, Layout | None] = {}
 
     def layout(self, index: int) -> Layout | None:
@@ -143,8 +142,8 @@ class RecordedPass:
         kept = {d: norm for d, norm in found.items() if self.operations[d].module not in without}
         return {d: norm for d, norm in kept.items() if norm is not None}
 
-    def followed_by(self, end: int, names: Set[str]) -> int | None:
-        """Return the operation of the same module that takes a sum and nothing else, if any."""
+    def activation(self, end: int) -> int | None:
+        """Return the activation of the same module that takes a sum and nothing else, if any."""
         last = end
         for index in self.dominators[bisect_right(self.dominators, end) :]:
             following = self.operations[index]
@@ -152,7 +151,7 @@ class RecordedPass:
                 return None
             if not inside(following.module, self.operations[end].module):
                 return None
-            if following.name in names:
+            if following.name in ACTIVATIONS:
                 return index
             if following.name not in COPIES:
                 return None
@@ -358,7 +357,7 @@ class CutFinder:
 
     def _block(self, end: int, block: str) -> Cut:
         """Return the cut where a block ends: behind the activation or norm of its sum, if any."""
-        index = self._pass.followed_by(end, ACTIVATIONS) or self._norms.get(end, end)
+        index = self._pass.activation(end) or self._norms.get(end, end)
         start = self._entry(end, block)
         # A shortcut starts where its branch does; a block without one is all branch.
         how: How = "join" if self._pass.joins(end) else "block"

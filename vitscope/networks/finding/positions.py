@@ -352,7 +352,9 @@ def layout_of(positions: Positions, shape: tuple[int, ...]) -> Layout | None:
     spatial = [d for d, letters in enumerate(varying) if letters & {"row", "column"}]
     images = [d for d, letters in enumerate(varying) if "image" in letters]
     if not spatial:
-        return _of_one_position(shape)
+        # Maps with a single position are told by their shape alone.
+        order = "nchw" if shape[2:] == (1, 1) else "nhwc" if shape[1:3] == (1, 1) else ""
+        return Layout(order) if order and len(shape) == 4 else None
     if len(images) != 1 or len(channels) > 1:
         return None
     if not channels:
@@ -375,15 +377,6 @@ def _varies(tensor: Tensor, dimension: int) -> bool:
         return False
     least, most = tensor.nan_to_num(inf), tensor.nan_to_num(-inf)
     return bool((least.amin(dimension) < most.amax(dimension)).any())
-
-
-def _of_one_position(shape: tuple[int, ...]) -> Layout | None:
-    """Return the layout of maps with a single position, from their shape alone."""
-    if len(shape) != 4:
-        return None
-    if shape[2:] == (1, 1):
-        return Layout("nchw")
-    return Layout("nhwc") if shape[1:3] == (1, 1) else None
 
 
 def _plain(varying: list[set[str]], channel: int, spatial: list[int]) -> str | None:
