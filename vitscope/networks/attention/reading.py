@@ -20,18 +20,8 @@ from torch import Tensor, nn
 
 from vitscope.errors import VitscopeError, quoted
 from vitscope.networks.building.networks import own_type, widened, without_fast_path
-from vitscope.networks.finding.operations import (
-    FLEX_ATTENTION,
-    PRODUCTS,
-    SOFTMAXES,
-    Args,
-    Kwargs,
-    ModuleMode,
-    OperationMode,
-    first_tensor,
-    is_fused_attention,
-    plain_name,
-)
+from vitscope.networks.finding import operations as ops
+from vitscope.networks.finding.operations import Args, Kwargs
 
 # Compute this many bytes of attention at once: the results then stay in the cache of a core.
 BYTES_AT_ONCE = 4 << 20
@@ -202,10 +192,10 @@ def _flex_weights(function: Any, args: Args, kwargs: Kwargs) -> Tensor:
 
 
 def _source(function: Any, args: Args, kwargs: Kwargs, result: Any) -> "_Softmax | _Fused":
-    name = plain_name(function)
-    if name == FLEX_ATTENTION:
+    name = ops.plain_name(function)
+    if name == ops.FLEX_ATTENTION:
         return _Softmax(_flex_weights(function, args, kwargs))
-    return _Fused(function, args, kwargs) if is_fused_attention(name) else _Softmax(result)
+    return _Fused(function, args, kwargs) if ops.is_fused_attention(name) else _Softmax(result)
 
 
 def in_heads_of(query: Tensor, key: Tensor) -> Tensor:
@@ -215,7 +205,7 @@ def in_heads_of(query: Tensor, key: Tensor) -> Tensor:
     return key
 
 
-class Counting(ModuleMode):  # type: ignore[no-untyped-call]
+class Counting(ops.ModuleMode):  # type: ignore[no-untyped-call]
     """Counts the softmaxes and fused attentions of modules, and reports each one."""
 
     def __init__(
@@ -231,8 +221,8 @@ class Counting(ModuleMode):  # type: ignore[no-untyped-call]
 
     def run(self, function: Any, args: Args, kwargs: Kwargs) -> Any:
         result = function(*args, **kwargs)
-        name = plain_name(function)
-        if name in SOFTMAXES or is_fused_attention(name):
+        name = ops.plain_name(function)
+        if name in ops.SOFTMAXES or ops.is_fused_attention(name):
             which = SoftmaxId(self.module, self._softmaxes[self.module])
             self._softmaxes[self.module] += 1
             self._see(which, function, args, kwargs, result)
@@ -328,7 +318,7 @@ def using(
         yield
 
 
-class _Using(OperationMode):  # type: ignore[no-untyped-call]
+class _Using(ops.OperationMode):  # type: ignore[no-untyped-call]
     """Finds the product of the most recently read attention and its values."""
 
     def __init__(self, see: Callable[[Use], None]) -> None:
@@ -354,13 +344,13 @@ class _Using(OperationMode):  # type: ignore[no-untyped-call]
         result = function(*args, **kwargs)
         if self._last is None:
             return result
-        name = plain_name(function)
+        name = ops.plain_name(function)
         products: Sequence[tuple[Tensor, Tensor]] = []
-        if is_fused_attention(name):
-            output = first_tensor(result)
+        if ops.is_fused_attention(name):
+            output = ops.first_tensor(result)
             assert output is not None
             products = [(in_heads_of(output, args[2]).expand(*output.shape[:-2], -1, -1), output)]
-        elif name in PRODUCTS:
+        elif name in ops.PRODUCTS:
             left, right = args[-2:]
             products = _products(left, right, result, self._last[2].shape)
         if products:

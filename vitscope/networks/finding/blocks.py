@@ -21,6 +21,7 @@ from vitscope.errors import VitscopeError
 from vitscope.files.tables import warning_metadata
 from vitscope.networks.building.networks import uncompiled
 from vitscope.networks.building.own_code import explain_failure
+from vitscope.networks.finding import operations as ops
 from vitscope.networks.finding.branches import multiplies_values
 from vitscope.networks.finding.capture import capturing
 from vitscope.networks.finding.cut_points import CutPoint, Part, Side, write_points
@@ -33,18 +34,7 @@ from vitscope.networks.finding.dataflow import (
     on_shapes,
     record,
 )
-from vitscope.networks.finding.operations import (
-    CONVOLUTIONS,
-    FLEX_ATTENTION,
-    NORMALIZATIONS,
-    PRODUCTS,
-    SOFTMAXES,
-    Args,
-    Kwargs,
-    OperationMode,
-    is_fused_attention,
-    plain_name,
-)
+from vitscope.networks.finding.operations import Args, Kwargs
 from vitscope.networks.finding.search import Points, find_cut_points
 
 Shape = tuple[int, ...]
@@ -169,7 +159,7 @@ def _measure(
     return shapes, parts, weights.unread()
 
 
-class _ParameterCounter(OperationMode):  # type: ignore[no-untyped-call]
+class _ParameterCounter(ops.OperationMode):  # type: ignore[no-untyped-call]
     """Counts the parameters that operations read, each once."""
 
     def __init__(self, model: nn.Module) -> None:
@@ -215,7 +205,7 @@ class _ParameterCounter(OperationMode):  # type: ignore[no-untyped-call]
         return sum(self._unread.values())
 
 
-class ActivationCounter(OperationMode):
+class ActivationCounter(ops.OperationMode):
     """Counts the bytes that operations return: all of them, and the most in memory at once.
 
     Views and changes in place take no memory of their own.
@@ -227,7 +217,7 @@ class ActivationCounter(OperationMode):
         self._live: list[tuple[StorageWeakRef, int]] = []
 
     def run(self, function: Any, args: Args, kwargs: Kwargs) -> Any:
-        if plain_name(function) == FLEX_ATTENTION:
+        if ops.plain_name(function) == ops.FLEX_ATTENTION:
             # Step by step, as torch does on a CPU: other counters need that too.
             from torch._higher_order_ops.flex_attention import sdpa_dense
 
@@ -337,7 +327,7 @@ class _Layers:
 
     def find(self) -> dict[str, Layer]:
         for index, operation in enumerate(self._flow.operations):
-            if operation.name in SOFTMAXES or is_fused_attention(operation.name):
+            if operation.name in ops.SOFTMAXES or ops.is_fused_attention(operation.name):
                 self._follow_attention(index)
         taking = self._taking()
         found = {name: self._kind(name, taking) for name, _ in self._model.named_parameters()}
@@ -354,7 +344,7 @@ class _Layers:
         """Note the layers around an attention: the nearest before its products, and after it."""
         operations = self._flow.operations
         products = [index]
-        if operations[index].name in SOFTMAXES:
+        if operations[index].name in ops.SOFTMAXES:
             before = [i for i in self._back([index]) if multiplies_values(operations[i])]
             if not before:
                 return
@@ -384,12 +374,12 @@ class _Layers:
 
     def _has_weights(self, index: int) -> bool:
         operation = self._flow.operations[index]
-        multiplies = operation.name in PRODUCTS | CONVOLUTIONS
+        multiplies = operation.name in ops.PRODUCTS | ops.CONVOLUTIONS
         return multiplies and any(each.ndim > 1 for each in _constants(operation))
 
     def _kind_of_operation(self, index: int) -> Layer:
         operation = self._flow.operations[index]
-        if operation.name in NORMALIZATIONS:
+        if operation.name in ops.NORMALIZATIONS:
             return "norm"
         if not self._has_weights(index):
             return OTHER
@@ -397,7 +387,7 @@ class _Layers:
             return "qkv"
         if index in self._projections:
             return "projection"
-        return "convolution" if operation.name in CONVOLUTIONS else "mlp"
+        return "convolution" if operation.name in ops.CONVOLUTIONS else "mlp"
 
     def _taking(self) -> list[tuple[int, int, str, Layer]]:
         """Return the operands of operations that do not come from the images.

@@ -15,18 +15,10 @@ from torch.utils._pytree import tree_flatten, tree_leaves, tree_map, tree_unflat
 
 from vitscope.errors import VitscopeError, quoted
 from vitscope.networks.building.networks import tensors_of, without_fast_path
+from vitscope.networks.finding import operations as ops
 from vitscope.networks.finding.cut_points import Addition, CutPoint, Join, OperationId
 from vitscope.networks.finding.dataflow import Constant, Dataflow, Operation, Value, record
-from vitscope.networks.finding.operations import (
-    STACKS,
-    Args,
-    Kwargs,
-    ModuleMode,
-    first_tensor,
-    is_bias,
-    is_mutable,
-    plain_name,
-)
+from vitscope.networks.finding.operations import Args, Kwargs
 
 Sink = Callable[[int, Tensor], None]
 
@@ -109,13 +101,13 @@ def _attach(
 
 
 def _tensor(point: CutPoint, values: Any) -> Tensor:
-    tensor = first_tensor(values)
+    tensor = ops.first_tensor(values)
     if tensor is None:
         raise VitscopeError(f"The {point.at} of the module {quoted(point.module)} is no tensor.")
     return tensor
 
 
-class _Reader(ModuleMode):  # type: ignore[no-untyped-call]
+class _Reader(ops.ModuleMode):  # type: ignore[no-untyped-call]
     def __init__(
         self,
         model: nn.Module,
@@ -129,9 +121,9 @@ class _Reader(ModuleMode):  # type: ignore[no-untyped-call]
 
     def run(self, function: Any, args: Args, kwargs: Kwargs) -> Any:
         result = function(*args, **kwargs)
-        name = plain_name(function)
-        if name in self._names and not is_bias(name, args):
-            tensor = first_tensor(result)
+        name = ops.plain_name(function)
+        if name in self._names and not ops.is_bias(name, args):
+            tensor = ops.first_tensor(result)
             if tensor is not None:
                 index = self._wanted.get(self.count(name, tensor))
                 if index is not None:
@@ -139,7 +131,7 @@ class _Reader(ModuleMode):  # type: ignore[no-untyped-call]
         return result
 
 
-class _AtJoins(ModuleMode):  # type: ignore[no-untyped-call]
+class _AtJoins(ops.ModuleMode):  # type: ignore[no-untyped-call]
     """Replaces some additions of a pass."""
 
     def __init__(self, model: nn.Module, names: Set[str], joins: Iterable[Join]) -> None:
@@ -150,13 +142,13 @@ class _AtJoins(ModuleMode):  # type: ignore[no-untyped-call]
 
     def run(self, function: Any, args: Args, kwargs: Kwargs) -> Any:
         """Run an operation; if it is one of the additions, do something else instead."""
-        name = plain_name(function)
-        if name not in self.names or is_bias(name, args):
+        name = ops.plain_name(function)
+        if name not in self.names or ops.is_bias(name, args):
             return function(*args, **kwargs)
         in_place = function.overloadpacket.__name__ != name
         # Run an addition in place later: it would overwrite the stream.
         result = args[0] if in_place else function(*args, **kwargs)
-        tensor = first_tensor(result)
+        tensor = ops.first_tensor(result)
         addition = None
         if tensor is not None:
             operation = self.count(name, tensor)
@@ -225,12 +217,12 @@ class JoinReader(_AtJoins):  # type: ignore[no-untyped-call]
 def _sides(addition: Addition, function: Any, args: Args, kwargs: Kwargs) -> tuple[Tensor, Tensor]:
     """Return the two sides of an addition: the stream, and the sum of all others."""
     leaves, spec = tree_flatten((args, dict(kwargs)))
-    name = plain_name(function)
+    name = ops.plain_name(function)
     if name == "cat":
         # Operands have size one along this dimension, over which the next operation sums.
         along = [*args[1:2], kwargs.get("dim", 0)][0]
         leaves = [leaf.squeeze(along) if isinstance(leaf, Tensor) else leaf for leaf in leaves]
-    if name in ("add", *STACKS) and kwargs.get("alpha", 1) == 1:
+    if name in ("add", *ops.STACKS) and kwargs.get("alpha", 1) == 1:
         shapes = [leaves[place].shape for place in (*addition.stream, *addition.branch)]
         shape = torch.broadcast_shapes(*shapes)  # type: ignore[no-untyped-call]
         stream, branch = (
@@ -328,7 +320,7 @@ class Replay:
         flow, start, end = self._find(part, tensor)
         order = _needed(flow, start, end)
         operations = [flow.operations[index] for index in order]
-        changed = any(each.function and is_mutable(each.function) for each in operations)
+        changed = any(each.function and ops.is_mutable(each.function) for each in operations)
         values = {start: tensor.clone() if changed else tensor}
         for index, operation in zip(order, operations, strict=True):
             result = _run(operation, values)
@@ -391,7 +383,7 @@ def _run(operation: Operation, values: dict[Value, Tensor]) -> Any:
                 f"alone."
             )
         return values[operation.operands()[0]]
-    changes = is_mutable(operation.function)
+    changes = ops.is_mutable(operation.function)
 
     def known(leaf: Any) -> Any:
         if isinstance(leaf, Value):

@@ -11,23 +11,10 @@ from itertools import pairwise
 
 from torch import nn
 
+from vitscope.networks.finding import operations as ops
 from vitscope.networks.finding.branches import Way, Ways, is_mixed, kind_of, pattern
 from vitscope.networks.finding.cut_points import How, Kind, Layout, Side
 from vitscope.networks.finding.dataflow import Dataflow, Operation, Value
-from vitscope.networks.finding.operations import (
-    ACTIVATIONS,
-    ADDITIONS,
-    CONVOLUTIONS,
-    COPIES,
-    MOVES,
-    NORMALIZATIONS,
-    PARTS_OF_NORMS,
-    POOLINGS,
-    REDUCTIONS,
-    inside,
-    is_fourier,
-    multiplies,
-)
 from vitscope.networks.finding.positions import Tracer, layout_of
 
 
@@ -118,7 +105,7 @@ class RecordedPass:
     def _adds_stream(self, index: int, shape: tuple[int, ...], stream: int) -> bool:
         """Tell whether an operation adds a stream to some channels of a map with a given shape."""
         operation, channel = self.operations[index], self.maps.channel(index)
-        if index <= stream or operation.name not in ADDITIONS or channel is None:
+        if index <= stream or operation.name not in ops.ADDITIONS or channel is None:
             return False
         others = [d for d in range(len(shape)) if d != channel]
         same = len(operation.shape) == len(shape) and all(
@@ -149,11 +136,11 @@ class RecordedPass:
             following = self.operations[index]
             if following.operands()[:1] != [Value(last)]:
                 return None
-            if not inside(following.module, self.operations[end].module):
+            if not ops.inside(following.module, self.operations[end].module):
                 return None
-            if following.name in ACTIVATIONS:
+            if following.name in ops.ACTIVATIONS:
                 return index
-            if following.name not in COPIES:
+            if following.name not in ops.COPIES:
                 return None
             # A sum converted to another type still counts as the sum.
             last = index
@@ -168,15 +155,17 @@ class RecordedPass:
         normalizes, norm = False, None
         for before, index in pairwise(self.dominators[bisect_left(self.dominators, end) :]):
             within = self.between(before, index)
-            if not all(inside(op.module, block) and op.name in PARTS_OF_NORMS for op in within):
+            if not all(
+                ops.inside(op.module, block) and op.name in ops.PARTS_OF_NORMS for op in within
+            ):
                 break
             if norm is not None:
                 last = self.operations[norm]
                 if within[-1].module != last.module or within[-1].name not in ("mul", "add"):
                     break
             names = {op.name for op in within}
-            divides = bool(names & REDUCTIONS) and within[-1].name in ("mul", "div")
-            normalizes |= bool(names & NORMALIZATIONS) or divides
+            divides = bool(names & ops.REDUCTIONS) and within[-1].name in ("mul", "div")
+            normalizes |= bool(names & ops.NORMALIZATIONS) or divides
             if self.joins(index):
                 break
             if normalizes and self.maps.size(index) == size:
@@ -187,7 +176,7 @@ class RecordedPass:
         """Tell whether a value is another one, possibly moved."""
         while value.operation > origin:
             operation = self.operations[value.operation]
-            if operation.name not in MOVES or len(operation.operands()) != 1:
+            if operation.name not in ops.MOVES or len(operation.operands()) != 1:
                 return False
             value = operation.operands()[0]
         return value.operation == origin
@@ -222,7 +211,7 @@ class RecordedPass:
             attends = self._kind_of(sorted(behind), end) == "msa"
             (attending if attends else others).update(behind)
         names = {self.operations[i].name for i in others - attending}
-        works = any(multiplies(name) or is_fourier(name) for name in names)
+        works = any(ops.multiplies(name) or ops.is_fourier(name) for name in names)
         if attending and works:
             return "parallel"
         # Leave out what stands in the shortcut, such as a projection: it is not part of the branch.
@@ -242,19 +231,21 @@ class RecordedPass:
         streams = [value for value in operands if self.moved_from(value, start)]
         behind = [self.ways.ancestors(v, start) for v in operands if v not in streams]
         names = {self.operations[i].name for each in behind for i in each}
-        return bool(streams) and any(multiplies(name) or is_fourier(name) for name in names)
+        return bool(streams) and any(ops.multiplies(name) or ops.is_fourier(name) for name in names)
 
     def additions(self, start: int, end: int) -> list[int]:
         """Return the additions of maps behind one operation and before another."""
         first, last = bisect_right(self.order, start), bisect_left(self.order, end)
-        named = [i for i in self.order[first:last] if self.operations[i].name in ADDITIONS]
+        named = [i for i in self.order[first:last] if self.operations[i].name in ops.ADDITIONS]
         of_several = [i for i in named if len(set(self.operations[i].operands())) > 1]
         return [*filter(self.maps.layout, of_several)]
 
     def stretches(self, cuts: Sequence[int]) -> list[tuple[int, int, float]]:
         """Return the stretches between cuts, from images to end, with their shares of the work."""
         ends = [0, *cuts, self.order[-1]]
-        work = [sum(multiplies(op.name) for op in self.between(*pair)) for pair in pairwise(ends)]
+        work = [
+            sum(ops.multiplies(op.name) for op in self.between(*pair)) for pair in pairwise(ends)
+        ]
         whole = max(sum(work), 1)
         return [(*pair, part / whole) for pair, part in zip(pairwise(ends), work, strict=True)]
 
@@ -263,7 +254,7 @@ class RecordedPass:
         beyond = {self.operations[i].module for i in self.order if not start < i <= end}
         while "." in name:
             outer = name.rpartition(".")[0]
-            if any(inside(module, outer) for module in beyond):
+            if any(ops.inside(module, outer) for module in beyond):
                 break
             name = outer
         return name
@@ -293,11 +284,11 @@ class Cut:
 
 def layer_kind(recorded: RecordedPass, start: int, end: int) -> Kind:
     """Return the kind of a part between two values without a shortcut."""
-    if recorded.operations[end].name in POOLINGS:
+    if recorded.operations[end].name in ops.POOLINGS:
         return "pool"
     kind = recorded.kind(start, end)
     # Without a shortcut, a convolution of any width counts as one.
-    convolves = any(op.name in CONVOLUTIONS for op in recorded.between(start, end))
+    convolves = any(op.name in ops.CONVOLUTIONS for op in recorded.between(start, end))
     return "conv" if kind == "mlp" and convolves else kind
 
 
@@ -343,7 +334,7 @@ class CutFinder:
         """Return where blocks without a shortcut end, if their names match blocks that have one."""
         patterns = {pattern(block) for block in holding if block}
         ran = [self._operations[index] for index in self._pass.order]
-        working = [operation.module for operation in ran if multiplies(operation.name)]
+        working = [operation.module for operation in ran if ops.multiplies(operation.name)]
         return [
             (passage.value.operation, passage.module)
             for passage in self._pass.flow.passages
@@ -351,8 +342,8 @@ class CutFinder:
             and pattern(passage.module) in patterns
             and passage.value.operation in self._dominators
             and self._maps.layout(passage.value.operation)
-            and not any(inside(other, passage.module) for other in holding)
-            and sum(inside(module, passage.module) for module in working) > 1
+            and not any(ops.inside(other, passage.module) for other in holding)
+            and sum(ops.inside(module, passage.module) for module in working) > 1
         ]
 
     def _block(self, end: int, block: str) -> Cut:
@@ -370,7 +361,9 @@ class CutFinder:
         if not module:
             return self._pass.before(end)
         position = bisect_left(self._dominators, end) - 1
-        while position > 0 and inside(self._operations[self._dominators[position]].module, module):
+        while position > 0 and ops.inside(
+            self._operations[self._dominators[position]].module, module
+        ):
             position -= 1
         return self._dominators[position]
 
@@ -384,7 +377,7 @@ class CutFinder:
         while "." in outer:
             outer = outer.rpartition(".")[0]
             entry = self._entry(first.end, outer)
-            if not any(multiplies(op.name) for op in self._pass.between(0, entry)):
+            if not any(ops.multiplies(op.name) for op in self._pass.between(0, entry)):
                 break
             if self._maps.size(entry) not in (None, self._maps.size(first.start)):
                 return entry
@@ -423,7 +416,7 @@ class CutFinder:
         operation, size = self._operations[index], self._maps.size(index)
         if size is None or (size == (1, 1) and self._maps.size(last) != (1, 1)):
             return False
-        convolved = any(op.name in CONVOLUTIONS for op in self._pass.between(last, index))
+        convolved = any(op.name in ops.CONVOLUTIONS for op in self._pass.between(last, index))
         if operation.name == "cat":
             return convolved
-        return operation.name in POOLINGS or (operation.name in ACTIVATIONS and convolved)
+        return operation.name in ops.POOLINGS or (operation.name in ops.ACTIVATIONS and convolved)

@@ -21,19 +21,9 @@ from torch.utils._pytree import tree_leaves, tree_map
 from vitscope.errors import VitscopeError
 from vitscope.image_size import height_and_width
 from vitscope.networks.building.networks import ends_of, own_type, without_fast_path
+from vitscope.networks.finding import operations as ops
 from vitscope.networks.finding.cut_points import At, OperationId
-from vitscope.networks.finding.operations import (
-    OF_SHAPES,
-    Args,
-    Kwargs,
-    ModuleMode,
-    alike,
-    first_tensor,
-    is_bias,
-    is_mutable,
-    plain_name,
-    refuse_unknown,
-)
+from vitscope.networks.finding.operations import Args, Kwargs
 
 
 @dataclass(frozen=True)
@@ -153,7 +143,7 @@ def record(
     return recorder.finish(ends_of(output))
 
 
-class _Recorder(ModuleMode):  # type: ignore[no-untyped-call]
+class _Recorder(ops.ModuleMode):  # type: ignore[no-untyped-call]
     """Records operations; keeps every tensor alive, so that no identity is used twice."""
 
     def __init__(
@@ -172,21 +162,21 @@ class _Recorder(ModuleMode):  # type: ignore[no-untyped-call]
         self._add(None, "images", images, (), {})
 
     def run(self, function: Any, args: Args, kwargs: Kwargs) -> Any:
-        refuse_unknown(function)
+        ops.refuse_unknown(function)
         # Look operands up first: an operation in place changes them.
-        known = partial(self._known, changes=is_mutable(function))
+        known = partial(self._known, changes=ops.is_mutable(function))
         known_args, known_kwargs = tree_map(known, (args, dict(kwargs)))
-        depends = plain_name(function) not in OF_SHAPES and any(
+        depends = ops.plain_name(function) not in ops.OF_SHAPES and any(
             isinstance(leaf, Value) for leaf in tree_leaves((known_args, known_kwargs))
         )
         valued = None if depends else self._constants.run(function, args, kwargs)
         result = function(*args, **kwargs)
-        tensor = first_tensor(result)
+        tensor = ops.first_tensor(result)
         if valued is not None:
             self._constants.keep(result, valued)
         if tensor is not None:
-            name = plain_name(function)
-            if not is_bias(name, args):
+            name = ops.plain_name(function)
+            if not ops.is_bias(name, args):
                 self.count(name, tensor)
             if depends:
                 self._add(function, name, result, known_args, known_kwargs)
@@ -216,7 +206,7 @@ class _Recorder(ModuleMode):  # type: ignore[no-untyped-call]
 
     def _add_write(self, tensor: Tensor, before: Value | Constant, written: Value) -> Value:
         """Add an operation that makes what a tensor was, and what was written to it, its value."""
-        which = OperationId(self.module, alike("write", tensor, self._images), 0)
+        which = OperationId(self.module, ops.alike("write", tensor, self._images), 0)
         shapes, value = (tuple(tensor.shape),), Value(len(self._operations))
         self._operations.append(Operation(None, "write", which, shapes, (before, written)))
         self._name(tensor, value)
@@ -225,11 +215,11 @@ class _Recorder(ModuleMode):  # type: ignore[no-untyped-call]
     def _add(self, function: Any, name: str, result: Any, args: Args, kwargs: Kwargs) -> None:
         tensors = [leaf for leaf in tree_leaves(result) if isinstance(leaf, Tensor)]
         index = len(self._operations)
-        which = self.last(alike(name, tensors[0], self._images))
+        which = self.last(ops.alike(name, tensors[0], self._images))
         shapes = tuple(tuple(tensor.shape) for tensor in tensors)
         self._operations.append(Operation(function, name, which, shapes, args, kwargs))
         changed = [tensor for tensor in tensors if id(tensor) in self._values]
-        if function is not None and is_mutable(function):
+        if function is not None and ops.is_mutable(function):
             for tensor in tensors:
                 self._written[tensor.untyped_storage()._cdata] = Value(index)
         for output, tensor in enumerate(tensors):
@@ -253,11 +243,11 @@ class _Recorder(ModuleMode):  # type: ignore[no-untyped-call]
 
     def _enter_module(self, name: str, module: nn.Module, args: Any, kwargs: Any) -> None:
         super()._enter_module(name, module, args, kwargs)
-        self._note(name, "input", first_tensor((args, kwargs)))
+        self._note(name, "input", ops.first_tensor((args, kwargs)))
 
     def _leave_module(self, name: str, module: nn.Module, args: Any, output: Any) -> None:
         super()._leave_module(name, module, args, output)
-        self._note(name, "output", first_tensor(output))
+        self._note(name, "output", ops.first_tensor(output))
         self._calls[name] += 1
 
     def _note(self, module: str, at: At, tensor: Tensor | None) -> None:
@@ -302,7 +292,7 @@ class _Constants:
         """Return an operation's result with values; None if some values are unknown."""
         if self._device is None:
             return None
-        changes = is_mutable(function)
+        changes = ops.is_mutable(function)
 
         def valued(leaf: Any) -> Any:
             if isinstance(leaf, Tensor):

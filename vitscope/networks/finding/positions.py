@@ -11,22 +11,9 @@ import torch
 from torch import Tensor
 from torch.utils._pytree import tree_leaves, tree_map
 
+from vitscope.networks.finding import operations as ops
 from vitscope.networks.finding.cut_points import Layout
 from vitscope.networks.finding.dataflow import Constant, Dataflow, Operation, Value
-from vitscope.networks.finding.operations import (
-    CHOICES,
-    CONVOLUTIONS,
-    COPIES,
-    MAPS,
-    MOVES,
-    PRODUCTS,
-    REDUCTIONS,
-    SCATTERS,
-    SORTS,
-    STRIDED_POOLINGS,
-    UNFOLDING,
-    VIEWS,
-)
 
 ROUNDING = 1e-6
 # Coordinates that are means of others count as equal up to this many digits.
@@ -95,10 +82,10 @@ def _lines(positions: Positions | None, shape: tuple[int, ...]) -> list[_Line]:
 def _step(operation: Operation, before: tuple[int, ...], dimension: int) -> float:
     """Return how many rows (2) or columns (3) of a map become one of the next map."""
     args = operation.args
-    if operation.name in CONVOLUTIONS:
+    if operation.name in ops.CONVOLUTIONS:
         stride = _of(args[3], dimension)
         return 1 / stride if args[6] else stride
-    if operation.name in STRIDED_POOLINGS:
+    if operation.name in ops.STRIDED_POOLINGS:
         return _of(args[2] if len(args) > 2 and args[2] else args[1], dimension)
     return before[dimension] / operation.shape[dimension]
 
@@ -153,7 +140,7 @@ def _in_a_row(positions: Positions | None) -> bool:
 
 def _scatters(operation: Operation) -> bool:
     """Tell whether an operation writes values of the images elsewhere without adding them."""
-    if operation.name not in SCATTERS:
+    if operation.name not in ops.SCATTERS:
         return False
     adds = operation.name == "index_put" and operation.args[-1] is True
     return not adds and any(isinstance(leaf, Value) for leaf in tree_leaves(operation.args[1:]))
@@ -199,11 +186,13 @@ class Tracer:
         """Return the values whose positions decide the position of another."""
         operation = self._flow.operations[value.operation]
         operands = operation.operands()
-        if operation.name in MOVES:
+        if operation.name in ops.MOVES:
             return operands
-        if operation.name in PRODUCTS | REDUCTIONS | MAPS | UNFOLDING or _shifts(operation):
+        if operation.name in ops.PRODUCTS | ops.REDUCTIONS | ops.MAPS | ops.UNFOLDING or _shifts(
+            operation
+        ):
             return operands[:1]
-        if operation.name in SORTS or _scatters(operation):
+        if operation.name in ops.SORTS or _scatters(operation):
             return []
         same = [v for v in operands if self._flow.shape_of(v) == operation.shape]
         # With a shortcut, the earliest operand is the stream itself, which is the easiest to trace,
@@ -217,27 +206,27 @@ class Tracer:
 
     def _find(self, value: Value) -> Positions | None:
         operation = self._flow.operations[value.operation]
-        if operation.name in MAPS:
+        if operation.name in ops.MAPS:
             return self._new_map(operation)
-        if operation.name in UNFOLDING:
+        if operation.name in ops.UNFOLDING:
             return self._unfold(operation)
         if _shifts(operation):
             return self._known[operation.operands()[0]]
         deciding = [self._known[each] for each in self._deciding(value)]
-        if operation.name in MOVES:
+        if operation.name in ops.MOVES:
             known = bool(deciding) and all(each is not None for each in deciding)
             return self._move_all(operation, value.output) if known else None
         told = [each for each in deciding if each is not None]
         if not told:
             return None
         first = next(filter(_has_places, told), told[0])
-        if operation.name in PRODUCTS:
+        if operation.name in ops.PRODUCTS:
             factor = operation.args[1 if operation.name in ("addmm", "baddbmm") else 0]
             # A product sums over the last dimension of a value, or the one before if a matrix is on
             # the left.
             along = -2 if isinstance(factor, Constant) else -1
             return self._mean(first, [along])
-        if operation.name in REDUCTIONS:
+        if operation.name in ops.REDUCTIONS:
             keep = len(operation.shape) == first.row.ndim
             args = operation.args
             return self._mean(first, args[1], keep) if len(args) > 1 else None
@@ -253,7 +242,7 @@ class Tracer:
             return None
         operand = operation.operands()[0]
         before, shape = self._known[operand], self._flow.shape_of(operand)
-        weight = operation.args[1] if operation.name in CONVOLUTIONS else None
+        weight = operation.args[1] if operation.name in ops.CONVOLUTIONS else None
         of_one_value = isinstance(weight, Constant) and weight.shape[2:] == (1, 1)
         # Such a layer mixes the heads of scores, or takes each token, whose place is lost.
         if of_one_value and operation.shape[2:] == shape[2:]:
@@ -314,7 +303,7 @@ class Tracer:
             assert known is not None
             return known[number]
 
-        if operation.name in VIEWS:
+        if operation.name in ops.VIEWS:
             (viewed,) = operation.operands()
             before, after = self._flow.shape_of(viewed), operation.shapes[output]
             return _narrow(_reshape(coordinate(viewed), before, after))
@@ -326,14 +315,14 @@ class Tracer:
                 numbers = not leaf.tensor.is_meta and not leaf.tensor.is_floating_point()
                 # These constants say which tokens are taken; others are put beside them and have no
                 # place.
-                chooses = numbers and operation.name in CHOICES
+                chooses = numbers and operation.name in ops.CHOICES
                 return leaf.tensor if chooses else torch.full((), nan).expand(leaf.shape)
             return leaf
 
         args, kwargs = tree_map(coordinates, (operation.args, dict(operation.kwargs)))
         for key in ("device", "dtype", "layout", "pin_memory", "memory_format"):
             kwargs.pop(key, None)
-        if operation.name in COPIES:
+        if operation.name in ops.COPIES:
             moved = args[0]
         elif operation.name == "constant_pad_nd":
             moved = torch.nn.functional.pad(args[0], args[1], value=nan)

@@ -18,19 +18,11 @@ from typing import Any
 from torch import Tensor, nn
 
 from vitscope.errors import VitscopeError, nearest, quoted
+from vitscope.networks.finding import operations as ops
 from vitscope.networks.finding.branches import find_main
 from vitscope.networks.finding.cut_points import Addition, CutPoint, Join, Kind, Side
 from vitscope.networks.finding.cuts import Cut, CutFinder, RecordedPass, layer_kind
 from vitscope.networks.finding.dataflow import Passage, Value, record
-from vitscope.networks.finding.operations import (
-    ACTIVATIONS,
-    MOVES,
-    NORMALIZATIONS,
-    POOLINGS,
-    STACKS,
-    inside,
-    multiplies,
-)
 
 # A study names points in this form.
 Points = Sequence[Mapping[str, Any]]
@@ -53,7 +45,7 @@ def named_cuts(recorded: RecordedPass, points: Points) -> list[Cut]:
         end = _end_of(recorded, index)
         begin = recorded.before(end) if recorded.joins(end) else last
         # Behind a point that is named within a branch, only the sum may be left.
-        works = any(multiplies(op.name) for op in recorded.between(last, index))
+        works = any(ops.multiplies(op.name) for op in recorded.between(last, index))
         kind: Kind = layer_kind(recorded, last if works else begin, index) if cuts else "stem"
         cuts.append(Cut(index, "named", kind, end, called, last, begin))
         last = index
@@ -103,7 +95,7 @@ def _end_of(recorded: RecordedPass, index: int) -> int:
     """Return the join that an activation or norm belongs to, or else the operation itself."""
     operation = recorded.operations[index]
     before = [value.operation for value in operation.operands()]
-    closes = operation.name in ACTIVATIONS | NORMALIZATIONS
+    closes = operation.name in ops.ACTIVATIONS | ops.NORMALIZATIONS
     activated = closes and before and recorded.joins(before[0])
     return before[0] if activated and before[0] in recorded.dominators else index
 
@@ -147,8 +139,8 @@ class _Namer:
     def _subsampling(self, cut: Cut) -> str:
         """Return the largest module that subsamples and does not hold the block behind it."""
         ran = reversed(self._pass.between(0, cut.index))
-        name: str = next((op.module for op in ran if multiplies(op.name)), cut.block)
-        while "." in name and not inside(cut.block, name.rpartition(".")[0]):
+        name: str = next((op.module for op in ran if ops.multiplies(op.name)), cut.block)
+        while "." in name and not ops.inside(cut.block, name.rpartition(".")[0]):
             name = name.rpartition(".")[0]
         return name
 
@@ -226,13 +218,13 @@ class _Namer:
         identity = unchanged and way.unchanged and arrives
         last = way.sums[-1].operation
         # The two sides of a stack are read where it is summed up.
-        summed = cut.end if operations[last].name in STACKS else last
+        summed = cut.end if operations[last].name in ops.STACKS else last
         return Join(additions, identity, self._pass.maps.layout(summed) if way.direct else None)
 
     def _is_positive(self, index: int) -> bool:
         """Tell whether a value comes from a ReLU, so that a second ReLU leaves it unchanged."""
         operation = self._pass.operations[index]
-        while operation.name in POOLINGS | MOVES and len(operation.operands()) == 1:
+        while operation.name in ops.POOLINGS | ops.MOVES and len(operation.operands()) == 1:
             operation = self._pass.operations[operation.operands()[0].operation]
         return operation.name == "relu"
 
