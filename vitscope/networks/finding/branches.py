@@ -397,7 +397,5 @@ def _is_nonlinear(operation: Operation) -> bool:
     name = operation.name
     if name in ops.NORMALIZATIONS - ops.BATCH_NORMALIZATIONS or ops.is_fused_attention(name):
         return True
-    ops.multiplies = name in ops.PRODUCTS | {"mul", "div", "pow", "addcmul"}
-    return name in ops.ACTIVATIONS | ops.SOFTMAXES or (
-        ops.multiplies and len(operation.operands()) > 1
-    )
+    multiplied = name in ops.PRODUCTS | {"mul", "div", "pow", "addcmul"}
+    return name in ops.ACTIVATIONS | ops.SOFTMAXES or (multiplied and len(operation.operands()) > 1)
