@@ -394,14 +394,11 @@ class _Layers:
 
         Each has its place in memory, its size, the module that runs the operation, and its kind.
         """
-        taken = []
-        for index, operation in enumerate(self._flow.operations):
-            kind = self._kind_of_operation(index)
-            taken += [
-                (_memory(each), each.numel(), operation.module, kind)
-                for each in _constants(operation)
-            ]
-        return taken
+        return [
+            (_memory(each), each.numel(), operation.module, self._kind_of_operation(index))
+            for index, operation in enumerate(self._flow.operations)
+            for each in _constants(operation)
+        ]
 
     def _kind(self, name: str, taking: Sequence[tuple[int, int, str, Layer]]) -> Layer:
         owner = name.rpartition(".")[0]

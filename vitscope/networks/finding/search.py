@@ -290,16 +290,13 @@ def _refuse_streams(
 ) -> None:
     """Refuse a network if only part of it was found."""
     lost = [*_say_lost(recorded, cuts, _lost(recorded, cuts))]
-    if lost and not cuts:
-        raise VitscopeError(
-            f"no cut point was found in the network: {lost[0]}; name the points to read, as "
-            f"`points`."
-        )
     if not cuts:
+        nowhere = (
+            "nowhere do all paths from the images meet in a map, as where it has several streams"
+        )
         raise VitscopeError(
-            "no cut point was found in the network: nowhere do all paths from the images meet in "
-            "a map, as where it has several streams; name the points to read, as "
-            "`points`."
+            f"no cut point was found in the network: {lost[0] if lost else nowhere}; name the "
+            f"points to read, as `points`."
         )
     names = ["the images", *(point.name for point in points), "the result"]
     for position, (start, end, share) in enumerate(recorded.stretches([cut.index for cut in cuts])):
@@ -319,12 +316,8 @@ def _name_uncovered(recorded: RecordedPass, cuts: Sequence[Cut]) -> list[str]:
     lost = [d for d in recorded.dominators if recorded.joins(d) and d not in joined]
     every = recorded.additions(0, recorded.order[-1])
     inner = [index for index in every if index not in {*joined, *lost}]
-    said = []
-    if inner:
-        said.append(f"{len(inner)} additions within branches")
-    if lost:
-        said.append(f"{len(lost)} additions of values that are no maps")
-    return said
+    counts = {"within branches": len(inner), "of values that are no maps": len(lost)}
+    return [f"{count} additions {where}" for where, count in counts.items() if count]
 
 
 def _lost(recorded: RecordedPass, cuts: Sequence[Cut]) -> list[int]:

@@ -58,8 +58,8 @@ class Checked:
             f"{self.proofs.silenced} branches silenced",
             *self._attention(),
         ]
-        for side in self.blocks.table["norm"].dropna().unique():
-            said.append(f"read {side} the norms of sums")
+        sides = self.blocks.table["norm"].dropna().unique()
+        said += [f"read {side} the norms of sums" for side in sides]
         if self.blocks.uncovered:
             said.append("not covered: " + ", ".join(self.blocks.uncovered))
         said += [warning.rstrip(".") for warning in self.blocks.warnings]
