@@ -1,6 +1,6 @@
 """Parts that several families share."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import torch
@@ -8,13 +8,14 @@ from torch import Tensor, nn
 from torch.nn.functional import scaled_dot_product_attention
 
 from vitscope.errors import VitscopeError, nearest
-from vitscope.image_size import ImageSize
-from vitscope.networks.building.family import Family
+from vitscope.networks.building.family import Wanted
 from vitscope.networks.building.timm_import import import_timm
 
 
-def build_timm(network: type[nn.Module], arch: Mapping[str, Any], **options: Any) -> nn.Module:
-    options = {**arch, **options}
+def build_timm(network: type[nn.Module], wanted: Wanted, **options: Any) -> nn.Module:
+    """Build timm's model that `arch` names, or else a `network` of the given dimensions."""
+    given = {"num_classes": wanted.classes, "in_chans": wanted.channels}
+    options = {**wanted.arch, **given, **options}
     name = options.pop("name", None)
     if name is None:
         return network(**options)
@@ -33,20 +34,17 @@ def build_timm(network: type[nn.Module], arch: Mapping[str, Any], **options: Any
     return model
 
 
-def of_timm(module: str, network: str, *, sized: bool = True) -> Family:
-    """Return the family of a class of timm: its models by name, or of the given dimensions.
+def of_timm(module: str, network: str, *, sized: bool = True) -> Callable[[Wanted], nn.Module]:
+    """Return what builds a class of timm: its models by name, or of the given dimensions.
 
     A `sized` network is built for images of one size.
     """
 
-    def build(
-        arch: Mapping[str, Any], num_classes: int, image_size: ImageSize, channels: int
-    ) -> nn.Module:
+    def build(wanted: Wanted) -> nn.Module:
         kind = getattr(import_timm(f"timm.models.{module}"), network)
-        size = {"img_size": image_size} if sized else {}
-        return build_timm(kind, arch, num_classes=num_classes, in_chans=channels, **size)
+        return build_timm(kind, wanted, **({"img_size": wanted.image_size} if sized else {}))
 
-    return Family(build)
+    return build
 
 
 # A gate has this many input channels for each channel in between.

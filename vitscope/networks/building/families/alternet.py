@@ -11,9 +11,9 @@ import torch
 from einops import rearrange
 from torch import Tensor, nn
 
-from vitscope.image_size import ImageSize, height_and_width
+from vitscope.image_size import height_and_width
 from vitscope.networks.building.families._parts import drop_path, drop_rates, stem_pooling
-from vitscope.networks.building.family import Family
+from vitscope.networks.building.family import Wanted
 
 ARCH = {
     "properties": {
@@ -274,9 +274,8 @@ def alternation(arch: Mapping[str, Any], stage: int) -> list[bool]:
     return [False] * plain + [False, True] * attending
 
 
-def network(
-    arch: Mapping[str, Any], num_classes: int, image_size: ImageSize, channels: int
-) -> nn.Module:
+def network(wanted: Wanted) -> nn.Module:
+    arch = wanted.arch
     full = {**DEFAULTS, **DEPTHS.get(arch.get("depth", 0), {}), **arch}
     if full["stem"] and "window" not in arch:
         full["window"] = WINDOW_BEHIND_STEM
@@ -284,10 +283,7 @@ def network(
     for stage, attending in enumerate(full["attention"]):
         if 2 * attending > full["blocks"][stage]:
             raise ValueError(f"at most half of the blocks of stage {stage + 1} can attend")
-        sides = (ceil(side / behind / 2**stage) for side in height_and_width(image_size))
+        sides = (ceil(side / behind / 2**stage) for side in height_and_width(wanted.image_size))
         if attending and any(side % full["window"] for side in sides):
             raise ValueError(f"the maps of stage {stage + 1} do not divide into windows")
-    return AlterNet(full, num_classes, channels)
-
-
-FAMILY = Family(network)
+    return AlterNet(full, wanted.classes, wanted.channels)

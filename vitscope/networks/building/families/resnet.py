@@ -5,7 +5,6 @@ from typing import Any
 
 from torch import Tensor, nn
 
-from vitscope.image_size import ImageSize
 from vitscope.networks.building.families._parts import (
     conv_bn,
     drop_path,
@@ -13,7 +12,7 @@ from vitscope.networks.building.families._parts import (
     gate_of,
     stem_pooling,
 )
-from vitscope.networks.building.family import Family
+from vitscope.networks.building.family import Wanted
 
 ARCH = {
     "properties": {
@@ -147,13 +146,8 @@ class ResNet(nn.Sequential):
         self.classifier = nn.Sequential(Classifier(channels, num_classes))
 
 
-def network(
-    arch: Mapping[str, Any], num_classes: int, image_size: ImageSize, channels: int
-) -> nn.Module:
-    full = {**DEFAULTS, **DEPTHS.get(arch.get("depth", 0), {}), **arch}
+def network(wanted: Wanted) -> nn.Module:
+    full = {**DEFAULTS, **DEPTHS.get(wanted.arch.get("depth", 0), {}), **wanted.arch}
     if full["block"] == "basic" and (full["groups"], full["group_width"]) != (1, 64):
         raise ValueError("`groups` and `group_width` are of bottlenecks")
-    return ResNet(full, num_classes, channels)
-
-
-FAMILY = Family(network)
+    return ResNet(full, wanted.classes, wanted.channels)
