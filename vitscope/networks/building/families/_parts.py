@@ -47,6 +47,8 @@ def of_timm(module: str, network: str, *, sized: bool = True) -> Callable[[Wante
     return build
 
 
+# How many times as many channels the output of a residual block has as its convolutions.
+EXPANSION = {"basic": 1, "bottleneck": 4}
 # A gate has this many input channels for each channel in between.
 REDUCTION = 16
 

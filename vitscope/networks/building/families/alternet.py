@@ -12,7 +12,12 @@ from einops import rearrange
 from torch import Tensor, nn
 
 from vitscope.image_size import height_and_width
-from vitscope.networks.building.families._parts import drop_path, drop_rates, stem_pooling
+from vitscope.networks.building.families._parts import (
+    EXPANSION,
+    drop_path,
+    drop_rates,
+    stem_pooling,
+)
 from vitscope.networks.building.family import Wanted
 
 ARCH = {
@@ -65,7 +70,6 @@ DEFAULTS: dict[str, Any] = {
 }
 # This window side divides the sides of the maps of 224-pixel images behind a stem.
 WINDOW_BEHIND_STEM = 7
-EXPANSION = {"basic": 1, "bottleneck": 4}
 
 
 def bn_relu_conv(in_channels: int, channels: int, kernel: int, stride: int = 1) -> nn.Sequential:
@@ -162,34 +166,29 @@ class Block(nn.Module):
         return out
 
 
-class BasicBlock(Block):
-    def __init__(self, in_channels: int, width: int, stride: int, dropped: float) -> None:
-        super().__init__(in_channels, width, stride, dropped)
-        self.bn = nn.BatchNorm2d(in_channels)
-        self.relu = nn.ReLU()
-        self.conv1 = nn.Conv2d(in_channels, width, 3, stride, padding=1, bias=False)
-        self.conv2 = bn_relu_conv(width, width, 3)
+class ConvBlock(Block):
+    """Two 3x3 convolutions, or a bottleneck: one between two 1x1 ones that narrow and widen."""
 
-    def forward(self, x: Tensor) -> Tensor:
-        activated = self.relu(self.bn(x))
-        return self.join(self.conv2(self.conv1(activated)), x, activated)
-
-
-class Bottleneck(Block):
-    """Applies a 3x3 convolution between two 1x1 convolutions that narrow and widen."""
-
-    def __init__(self, in_channels: int, width: int, stride: int, dropped: float) -> None:
-        channels = width * EXPANSION["bottleneck"]
+    def __init__(
+        self, in_channels: int, width: int, stride: int, kind: str, dropped: float
+    ) -> None:
+        channels = width * EXPANSION[kind]
         super().__init__(in_channels, channels, stride, dropped)
         self.bn = nn.BatchNorm2d(in_channels)
         self.relu = nn.ReLU()
-        self.conv1 = nn.Conv2d(in_channels, width, 1, bias=False)
-        self.conv2 = bn_relu_conv(width, width, 3, stride)
-        self.conv3 = bn_relu_conv(width, channels, 1)
+        self.narrows = kind == "bottleneck"
+        if self.narrows:
+            self.conv1 = nn.Conv2d(in_channels, width, 1, bias=False)
+            self.conv2 = bn_relu_conv(width, width, 3, stride)
+            self.conv3 = bn_relu_conv(width, channels, 1)
+        else:
+            self.conv1 = nn.Conv2d(in_channels, width, 3, stride, padding=1, bias=False)
+            self.conv2 = bn_relu_conv(width, width, 3)
 
     def forward(self, x: Tensor) -> Tensor:
         activated = self.relu(self.bn(x))
-        return self.join(self.conv3(self.conv2(self.conv1(activated))), x, activated)
+        branch = self.conv2(self.conv1(activated))
+        return self.join(self.conv3(branch) if self.narrows else branch, x, activated)
 
 
 class AttentionBlock(Block):
@@ -208,12 +207,6 @@ class AttentionBlock(Block):
     def forward(self, x: Tensor) -> Tensor:
         activated = self.relu(self.norm1(x))
         return self.join(self.attn(self.norm2(self.conv(activated))), x, activated)
-
-
-CONV_BLOCKS: dict[str, type[BasicBlock | Bottleneck]] = {
-    "basic": BasicBlock,
-    "bottleneck": Bottleneck,
-}
 
 
 class Classifier(nn.Module):
@@ -261,9 +254,9 @@ class AlterNet(nn.Sequential):
                     layers.append(AttentionBlock(channels, narrow, heads, arch, next(rates)))
                 else:
                     stride = 2 if stage > 0 and index == 0 else 1
-                    block = CONV_BLOCKS[arch["block"]]
-                    layers.append(block(channels, width * 2**stage, stride, next(rates)))
-                    channels = width * 2**stage * EXPANSION[arch["block"]]
+                    inner, kind = width * 2**stage, arch["block"]
+                    layers.append(ConvBlock(channels, inner, stride, kind, next(rates)))
+                    channels = inner * EXPANSION[kind]
             self.add_module(f"layer{stage + 1}", nn.Sequential(*layers))
         self.classifier = nn.Sequential(Classifier(channels, num_classes))
 
