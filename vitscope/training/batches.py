@@ -83,26 +83,19 @@ class Batches:
     def steps(self) -> int:
         return len(self._rows) // self._batch_size
 
-    def draw(self, epoch: int, step: int) -> Batch:
-        with seeded(self._seed, epoch, step):
-            return self._finish(*self._begin(epoch, step))
-
-    def begin(self, epoch: int, step: int) -> Batch:
-        """Do the processor's half of a batch that a device finishes; return pixels and labels."""
-        with seeded(self._seed, epoch, step):
-            return self._begin(epoch, step)
-
-    def _begin(self, epoch: int, step: int) -> Batch:
+    def draw(self, epoch: int, step: int, finish: bool = True) -> Batch:
+        """Return a batch, or else pixels and labels, which a device finishes."""
         first = step * self._batch_size
-        chosen = self._order(epoch)[first : first + self._batch_size]
-        # To crop, take whole images before they are resized.
-        images: Images = (
-            self._split.pictures(chosen)
-            if self._crops
-            else self._split.images(chosen).transpose(0, 2, 3, 1)
-        )
-        pixels = self._augment(images)
-        return torch.tensor(pixels), torch.tensor(self._split.labels[chosen])
+        with seeded(self._seed, epoch, step):
+            chosen = self._order(epoch)[first : first + self._batch_size]
+            # To crop, take whole images before they are resized.
+            images: Images = (
+                self._split.pictures(chosen)
+                if self._crops
+                else self._split.images(chosen).transpose(0, 2, 3, 1)
+            )
+            begun = torch.tensor(self._augment(images)), torch.tensor(self._split.labels[chosen])
+            return self._finish(*begun) if finish else begun
 
     def _draw_order(self, epoch: int) -> npt.NDArray[np.int64]:
         with seeded(self._seed, epoch):
@@ -121,7 +114,8 @@ class Batches:
         steps = [(epoch, step) for epoch in range(first, last) for step in range(self.steps)]
         if device is None:
             return _drawn_by(workers, self.draw, steps)
-        begun = _drawn_by(workers, self.begin, steps, pinned=device.type == "cuda")
+        begin = partial(self.draw, finish=False)
+        begun = _drawn_by(workers, begin, steps, pinned=device.type == "cuda")
         return self._finished_on(device, steps, begun)
 
     def _finished_on(

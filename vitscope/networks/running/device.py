@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any, NamedTuple
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -61,12 +61,8 @@ def own_stream(device: torch.device) -> Iterator[None]:
         here.wait_stream(own)
 
 
-class _Recorded(NamedTuple):
-    """Holds recorded work: it reads and writes only `inputs` and `outputs`, which stay in place."""
-
-    replay: Callable[[], None]
-    inputs: Tensors
-    outputs: Tensors
+# What replays recorded work, and the inputs and outputs that it reads and writes, in place.
+Recorded = tuple[Callable[[], None], Tensors, Tensors]
 
 
 class Recording:
@@ -80,7 +76,7 @@ class Recording:
     def __init__(self, say: Say = say_on_stderr) -> None:
         self._say = say
         self._calls: Counter[object] = Counter()
-        self._recorded: dict[object, _Recorded] = {}
+        self._recorded: dict[object, Recorded] = {}
         self._refused = False
 
     def run(self, work: Work, *inputs: Tensor) -> Tensors:
@@ -104,13 +100,13 @@ class Recording:
                     f"runs one operation after the other, since no CUDA graph holds it: {first}"
                 )
                 return work(*inputs)
-            self._recorded[shapes] = _Recorded(replay, kept, outputs)
-        recorded = self._recorded[shapes]
-        for place, given in zip(recorded.inputs, inputs, strict=True):
+            self._recorded[shapes] = replay, kept, outputs
+        replay, places, results = self._recorded[shapes]
+        for place, given in zip(places, inputs, strict=True):
             place.copy_(given)
-        recorded.replay()
+        replay()
         # The next replay overwrites the results.
-        return tuple(each.clone() for each in recorded.outputs)
+        return tuple(each.clone() for each in results)
 
 
 def record(work: Callable[[], Tensors]) -> tuple[Callable[[], None], Tensors]:

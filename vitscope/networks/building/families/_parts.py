@@ -135,15 +135,22 @@ def sees(rows: int, columns: int, window: int, prefix: int) -> Tensor:
     return nn.functional.pad(near, (prefix, 0, prefix, 0), value=True)
 
 
-def mask_of(seen: Tensor) -> Tensor:
-    """Return the mask to add to scores: zero where a key is seen, and -inf elsewhere."""
-    return torch.zeros(seen.shape, device=seen.device).masked_fill(~seen, -torch.inf)
-
-
-class LocalAttention(nn.Module):
-    """Masks the attention of a timm ViT, with the layers of the attention that it replaces."""
+class Windowed(nn.Module):
+    """Has the mask to add to scores: zero where a token sees another, and -inf elsewhere."""
 
     mask: Tensor
+    proj: Any
+    _window: tuple[int, int, int, int]
+
+    def init_non_persistent_buffers(self) -> None:
+        """Compute the buffer that no checkpoint holds; the name of the method is timm's."""
+        seen = sees(*self._window).to(self.proj.weight.device)
+        mask = torch.zeros(seen.shape, device=seen.device).masked_fill(~seen, -torch.inf)
+        self.register_buffer("mask", mask, persistent=False)
+
+
+class LocalAttention(Windowed):
+    """Masks the attention of a timm ViT, with the layers of the attention that it replaces."""
 
     def __init__(self, replaced: Any, grid: tuple[int, int], window: int, prefix: int) -> None:
         super().__init__()
@@ -152,11 +159,6 @@ class LocalAttention(nn.Module):
         self.qkv, self.proj = replaced.qkv, replaced.proj
         self._window = (*grid, window, prefix)
         self.init_non_persistent_buffers()
-
-    def init_non_persistent_buffers(self) -> None:
-        """Compute the buffer that no checkpoint holds; the name of the method is timm's."""
-        seen = sees(*self._window).to(self.qkv.weight.device)
-        self.register_buffer("mask", mask_of(seen), persistent=False)
 
     def forward(self, x: Tensor, **_: Any) -> Tensor:
         """Return the tokens after attention; timm's blocks also pass a mask, which is None."""
@@ -172,13 +174,11 @@ class LocalAttention(nn.Module):
         return out
 
 
-class PositionMixing(nn.Module):
+class PositionMixing(Windowed):
     """Averages the values in a window, with or without learned weights for pairs of places.
 
     The weights of a head are a softmax over what a query sees, and begin as a plain mean.
     """
-
-    mask: Tensor
 
     def __init__(
         self, replaced: Any, grid: tuple[int, int], window: int, prefix: int, learned: bool
@@ -195,11 +195,6 @@ class PositionMixing(nn.Module):
         self.proj = replaced.proj
         self._window = (*grid, window, prefix)
         self.init_non_persistent_buffers()
-
-    def init_non_persistent_buffers(self) -> None:
-        """Compute the buffer that no checkpoint holds; the name of the method is timm's."""
-        seen = sees(*self._window).to(self.proj.weight.device)
-        self.register_buffer("mask", mask_of(seen), persistent=False)
 
     def forward(self, x: Tensor, **_: Any) -> Tensor:
         """Return the mixed tokens; timm's blocks also pass a mask, which is None."""
