@@ -188,7 +188,9 @@ class ConvBlock(Block):
     def forward(self, x: Tensor) -> Tensor:
         activated = self.relu(self.bn(x))
         branch = self.conv2(self.conv1(activated))
-        return self.join(self.conv3(branch) if self.narrows else branch, x, activated)
+        if self.narrows:
+            branch = self.conv3(branch)
+        return self.join(branch, x, activated)
 
 
 class AttentionBlock(Block):
