@@ -3,6 +3,7 @@
 Stages end with the alternation that the paper proposes: a convolution block, an attention block.
 """
 
+from collections import OrderedDict
 from collections.abc import Mapping
 from math import ceil
 from typing import Any
@@ -225,27 +226,16 @@ class Classifier(nn.Module):
         return out
 
 
-class Stem(nn.Module):
-    """Applies a single 3x3 convolution, or for large images a 7x7 convolution and pooling."""
-
-    def __init__(self, in_channels: int, channels: int, large: bool) -> None:
-        super().__init__()
-        kernel, stride = (7, 2) if large else (3, 1)
-        conv = nn.Conv2d(in_channels, channels, kernel, stride, kernel // 2, bias=False)
-        self.layer0 = nn.Sequential(conv, *[stem_pooling()] if large else [])
-
-    def forward(self, x: Tensor) -> Tensor:
-        out: Tensor = self.layer0(x)
-        return out
-
-
 class AlterNet(nn.Sequential):
     """A network with the module names of the authors' checkpoints."""
 
     def __init__(self, arch: Mapping[str, Any], num_classes: int, in_channels: int) -> None:
         super().__init__()
         width, channels = arch["width"], arch["width"]
-        self.layer0 = Stem(in_channels, width, arch["stem"])
+        kernel, stride = (7, 2) if arch["stem"] else (3, 1)
+        conv = nn.Conv2d(in_channels, width, kernel, stride, kernel // 2, bias=False)
+        stem = nn.Sequential(conv, *[stem_pooling()] if arch["stem"] else [])
+        self.layer0 = nn.Sequential(OrderedDict(layer0=stem))
         rates = drop_rates(arch["drop_path_rate"], arch["blocks"])
         for stage in range(len(arch["blocks"])):
             layers: list[nn.Module] = []

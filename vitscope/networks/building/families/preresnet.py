@@ -23,5 +23,5 @@ def network(wanted: Wanted) -> nn.Module:
     blocks = resnet.DEPTHS.get(wanted.arch.get("depth", 0), {})
     full = {**alternet.DEFAULTS, **blocks, **wanted.arch, "attention": (0, 0, 0, 0)}
     model = alternet.AlterNet(full, wanted.classes, wanted.channels)
-    model.add_module("layer0", model.layer0.layer0)
+    model.add_module("layer0", model.layer0[0])
     return model
