@@ -12,11 +12,12 @@ import warnings
 from collections.abc import Generator, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from fractions import Fraction
+from itertools import islice
 from pathlib import Path
 from typing import IO, NamedTuple
 
 import numpy as np
-from PIL import Image
+from PIL import Image, ImageSequence
 
 from vitscope.data.sources import shapes32
 from vitscope.data.sources.folder import SUFFIXES
@@ -162,10 +163,10 @@ def _read_animation(path: Path) -> Generator[Frame]:
             warnings.simplefilter("ignore", Image.DecompressionBombWarning)
             # A PNG's fallback image for viewers without animation may not be one of its frames.
             first = int(bool(image.info.get("default_image")))
-            while _seek(image, first + read):
-                picture = in_rgb(image, str(path))
+            for page in islice(ImageSequence.Iterator(image), first, None):
+                picture = in_rgb(page, str(path))
                 # The unit is milliseconds, and 0 means unknown.
-                said = Fraction(image.info.get("duration", 0)).limit_denominator(1000) / 1000
+                said = Fraction(page.info.get("duration", 0)).limit_denominator(1000) / 1000
                 yield Frame(picture, said if said > 0 else SECONDS)
                 read += 1
             # Pillow accepts a truncated file.
@@ -178,14 +179,6 @@ def _read_animation(path: Path) -> Generator[Frame]:
     except Exception as error:
         # Damaged bytes make decoders fail in every way.
         raise BrokenOffError(f"{path} breaks off in frame {read + 1}") from error
-
-
-def _seek(image: Image.Image, number: int) -> bool:
-    try:
-        image.seek(number)
-    except EOFError:
-        return False
-    return True
 
 
 def _move_shape() -> Generator[Frame]:

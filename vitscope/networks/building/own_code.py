@@ -159,11 +159,9 @@ def _below(folder: Path, file: Path) -> Path:
 
 def _name_in_packages(file: Path, where: str) -> str:
     """Return the name of a module within the packages that contain its folder."""
-    parts = [] if file.name == "__init__.py" else [file.stem]
-    folder = file.parent
-    while (folder / "__init__.py").is_file():
-        parts.insert(0, folder.name)
-        folder = folder.parent
+    packages = takewhile(lambda folder: (folder / "__init__.py").is_file(), file.parents)
+    parts = [folder.name for folder in packages][::-1]
+    parts += [] if file.name == "__init__.py" else [file.stem]
     if any("." in part for part in parts):
         raise VitscopeError(
             f"{where}: {shown(file)} cannot be imported, because of the dot in its name: rename it."
