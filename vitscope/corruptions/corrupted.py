@@ -29,8 +29,6 @@ def tensor_name(severity: int) -> str:
 
 
 class CorruptedImages:
-    """Images under one corruption, mapped into memory."""
-
     def __init__(self, path: Path | str) -> None:
         self._file = TensorFile(path)
         if "corruption" not in self._file.metadata or "rows" not in self._file.names:

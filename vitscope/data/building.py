@@ -251,7 +251,6 @@ class UnstoredSplit(Split):
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """The shape of an image as networks take it: (C, H, W)."""
         return self._dataset["channels"], *height_and_width(self._dataset["image_size"])
 
     def images(self, rows: Rows) -> npt.NDArray[Any]:
@@ -264,7 +263,6 @@ class UnstoredSplit(Split):
         return [as_pixels(each.convert(mode)) for each in self._whole(rows)]
 
     def whole(self, row: int) -> npt.NDArray[np.uint8] | None:
-        """Return an image before it was cut, (H, W, C); None if it was not, or not resized."""
         found = _wholes(self._source, self._index[[row]], self._dataset)
         return found[0] if found else None
 

@@ -49,8 +49,6 @@ _LONGEST_REPEAT = 1 << 20
 
 
 class Frame(NamedTuple):
-    """A frame, and how long to show it."""
-
     picture: Image.Image
     seconds: Fraction
 

@@ -80,8 +80,6 @@ def _find_softmaxes(
 
 
 class _Factors(NamedTuple):
-    """Holds queries and keys, the module that multiplies them, and whether keys are transposed."""
-
     query: Value
     key: Value
     module: str

@@ -119,7 +119,6 @@ def _values(returned: Any) -> Mapping[Any, Any]:
 
 
 def _entries(returned: Any) -> dict[str, Tensor]:
-    """Return the tensors to choose from, by their names."""
     if isinstance(returned, Tensor):
         return {}
     named = _values(returned).items()

@@ -72,7 +72,6 @@ def is_of_hugging_face(names: Iterable[str]) -> bool:
 
 
 def find_layout(names: Iterable[str]) -> WeightLayout | None:
-    """Return the layout that names belong to, if it is known."""
     names = list(names)
     return next((layout for layout in LAYOUTS if layout.fits(names)), None)
 
@@ -259,8 +258,6 @@ SOME_CLASSES = 2
 
 
 class Misfits(NamedTuple):
-    """Lists the names of weights that are missing, left over or of another shape than wanted."""
-
     missing: list[str]
     left_over: list[str]
     misshapen: list[str]
@@ -272,7 +269,6 @@ class Misfits(NamedTuple):
 
 
 def misfits(weights: Mapping[str, Tensor], wanted: Mapping[str, Tensor]) -> Misfits:
-    """List what keeps weights from matching those that are `wanted`."""
     return Misfits(
         [name for name in wanted if name not in weights],
         [name for name in weights if name not in wanted],

@@ -76,7 +76,6 @@ def _locate(checkpoint: Mapping[str, Any]) -> str | OnHub:
 
 
 def _of_tag(tag: str) -> str | OnHub:
-    """Return where timm keeps the weights of a pretrained tag."""
     # Import here, so that a study without timm's weights does not wait for it.
     from vitscope.networks.building.timm_import import import_timm
 

@@ -191,7 +191,6 @@ class RecordedPass:
         return self.order[first:last]
 
     def between(self, start: int, end: int) -> list[Operation]:
-        """Return the operations behind one operation, up to another."""
         return [self.operations[i] for i in self.indices(start, end)]
 
     def kind(self, start: int, end: int) -> Kind:

@@ -309,7 +309,6 @@ class _Constants:
         return function(*with_values[0], **with_values[1])
 
     def keep(self, result: Any, valued: Any) -> None:
-        """Keep an operation's result both without and with values."""
         pairs = zip(tree_leaves(result), tree_leaves(valued), strict=True)
         for empty, value in pairs:
             if isinstance(empty, Tensor) and empty.is_meta:

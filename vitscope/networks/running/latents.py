@@ -21,7 +21,6 @@ Shape = tuple[int, int, int]
 
 
 def shapes_of(blocks: Path | str) -> dict[str, Shape]:
-    """Return the shape of the maps at every cut point of a block table."""
     table = BLOCKS.read(blocks).set_index("name")[["channels", "height", "width"]]
     return dict(zip(table.index, table.itertuples(index=False, name=None), strict=True))
 
