@@ -73,7 +73,7 @@ def test_a_device_finishes_the_batches_that_the_processor_begins(
     whole = list(drawn.ahead(0, 3, 0))
     assert same(list(drawn.ahead(0, 3, workers, CPU)), whole)
     assert same(list(drawn.ahead(2, 3, workers, CPU)), whole[8:])
-    pixels, _ = drawn.begin(0, 0)
+    pixels, _ = drawn.draw(0, 0, finish=False)
     assert (pixels.dtype, pixels.shape) == (torch.uint8, (45, 32, 32, 3))
 
 

@@ -60,7 +60,6 @@ class Candidate:
 
     @property
     def number(self) -> int:
-        """How many MSAs the network has in all."""
         return sum(self.attention)
 
 
@@ -108,9 +107,8 @@ def follow(plan: Plan, scores: Sequence[float]) -> Course:
     following = _choose_next(plan, at, best.candidate, failures)
     if following is None:
         return Course(tuple(steps), best, None, "stages")
-    if len(steps) > plan.steps:
-        return Course(tuple(steps), best, None, "steps")
-    return Course(tuple(steps), best, following, "")
+    enough = len(steps) > plan.steps
+    return Course(tuple(steps), best, None if enough else following, "steps" if enough else "")
 
 
 def _choose_next(plan: Plan, at: Candidate, best: Candidate, failures: int) -> Candidate | None:
@@ -120,9 +118,8 @@ def _choose_next(plan: Plan, at: Candidate, best: Candidate, failures: int) -> C
     if failures < plan.patience and at.attention[stage] < plan.room(stage):
         return _add_one(at.attention, stage)
     # Go on from the best network, without the MSAs that failed in a later stage.
-    earlier = (each for each in range(stage - 1, -1, -1) if plan.room(each) > 0)
-    found = next(earlier, None)
-    return None if found is None else _add_one(best.attention, found)
+    earlier = (each for each in reversed(range(stage)) if plan.room(each))
+    return next((_add_one(best.attention, each) for each in earlier), None)
 
 
 def _add_one(attention: Attention, stage: int) -> Candidate:
@@ -143,12 +140,10 @@ class Proposal(NamedTuple):
 
 
 def write_proposal(proposal: Proposal, path: Path | str) -> None:
-    """Write a step's proposal, for the jobs that train and measure it."""
     write_text(path, json.dumps(proposal._asdict(), sort_keys=True) + "\n")
 
 
 def read_proposal(path: Path | str) -> Proposal:
-    """Read what a step tries."""
     try:
         return Proposal(**json.loads(Path(path).read_text(encoding="utf-8")))
     except (OSError, TypeError, ValueError) as error:
@@ -169,7 +164,6 @@ def network_to_try(path: Path | str, where: str) -> Network:
 
 
 def plan_of(settings: Mapping[str, Any]) -> Plan:
-    """Return the plan of a build-up from its settings as a job has them."""
     return Plan(tuple(settings["blocks"]), settings["patience"], settings["steps"])
 
 
@@ -179,9 +173,8 @@ def network_of(baseline: Mapping[str, Any], attention: Sequence[int]) -> Network
 
 
 def decide(baseline: Mapping[str, Any], plan: Plan, scores: Sequence[float]) -> Proposal:
-    """Return the proposal of the step that follows these scores."""
     following = follow(plan, scores).next
-    network = None if following is None else network_of(baseline, following.attention)
+    network = network_of(baseline, following.attention) if following else None
     return Proposal(len(scores), network)
 
 
@@ -193,10 +186,8 @@ def describe_candidate(candidate: Candidate) -> str:
 
 def describe_next(course: Course) -> str:
     """Return what comes after the last step: the next candidate, or why there is none."""
-    if course.next is not None:
-        return describe_candidate(course.next)
     reasons = {"stages": "no stage is left", "steps": "no more steps are asked for"}
-    return f"ended: {reasons[course.ended]}"
+    return describe_candidate(course.next) if course.next else f"ended: {reasons[course.ended]}"
 
 
 def describe_model(

@@ -36,9 +36,7 @@ BUILDUP = Table(
         "stage": ("string", "stage that got one MSA more, c1 to c4; null for the baseline"),
         "msas": ("int32", "MSA blocks in all stages together"),
         "attention": ("string", "MSA blocks of each stage, from the first to the last"),
-        "parameters": ("int64", "parameters of the network"),
-        "images": ("int64", "number of test images"),
-        "correct": ("int64", "how many of them have the class that the network says"),
+        **RESULT.columns,
         "accuracy": ("float64", "that share"),
         "ci_low": ("float64", "lower end of its 95 % interval (Wilson)"),
         "ci_high": ("float64", "upper end of its 95 % interval (Wilson)"),
@@ -93,10 +91,8 @@ def label_digests(metadata: Mapping[str, str]) -> dict[str, str]:
     """Return the digests in the table's metadata, labelled as in figures."""
     steps = {key: digest for key, digest in metadata.items() if key.startswith(STEP)}
     labelled = {"Data SHA-256": metadata[DATA]} if DATA in metadata else {}
-    numbers = {key.removeprefix(STEP).removesuffix("_sha256"): steps[key] for key in steps}
-    return labelled | {
-        f"Checkpoint SHA-256 of step {n}": numbers[n] for n in sorted(numbers, key=int)
-    }
+    numbers = {int(key.split("_")[1]): digest for key, digest in steps.items()}
+    return labelled | {f"Checkpoint SHA-256 of step {n}": numbers[n] for n in sorted(numbers)}
 
 
 def refuse_missing(network: Mapping[str, Any], where: str, weights: Path | None = None) -> NoReturn:

@@ -5,7 +5,6 @@ import tarfile
 from collections.abc import Sequence
 from math import prod
 from pathlib import Path, PurePosixPath
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -14,10 +13,9 @@ from vitscope.corruptions import SEVERITIES
 from vitscope.corruptions.corrupting import corrupt
 from vitscope.data.split import Split, choose_rows
 from vitscope.errors import VitscopeError
-from vitscope.files.arrays import read_header
+from vitscope.files.arrays import Array, read_header
 from vitscope.files.tensors import TensorFile, TensorWriter
 
-Array = npt.NDArray[Any]
 Integers = npt.NDArray[np.int64]
 Pixels = npt.NDArray[np.uint8]
 
@@ -27,13 +25,10 @@ ROWS_PER_WRITE = 256
 
 
 def tensor_name(severity: int) -> str:
-    """Return the name of the tensor that holds the images of a severity."""
     return f"severity{severity}"
 
 
 class CorruptedImages:
-    """Images under one corruption, mapped into memory."""
-
     def __init__(self, path: Path | str) -> None:
         self._file = TensorFile(path)
         if "corruption" not in self._file.metadata or "rows" not in self._file.names:
@@ -44,11 +39,9 @@ class CorruptedImages:
 
     @property
     def severities(self) -> list[int]:
-        """The severities, in ascending order."""
         return [severity for severity in SEVERITIES if tensor_name(severity) in self._file.names]
 
     def images(self, severity: int) -> Pixels:
-        """Return the images of a severity, (N, 3, H, W)."""
         return self._file.array(tensor_name(severity))
 
 
@@ -170,13 +163,7 @@ def build(
     It reads them from an official archive or its folder if one is given, and else makes them.
     """
     rows = choose_rows(split, images, seed, "analysis.robustness: the study corrupts")
-    if official is not None:
-        images_of = OfficialImages(official, corruption, split, rows).images
-    else:
-
-        def images_of(rows: Integers, severity: int) -> Pixels:
-            return corrupt(split.images(rows), corruption, severity, rows, seed or 0)
-
+    archive = official and OfficialImages(official, corruption, split, rows)
     shape = (len(rows), *split.shape)
     tensors = {tensor_name(severity): ("U8", shape) for severity in severities}
     tensors["rows"] = ("I64", (len(rows),))
@@ -187,4 +174,9 @@ def build(
         for first in range(0, len(rows), ROWS_PER_WRITE):
             some = rows[first : first + ROWS_PER_WRITE]
             for severity in severities:
-                writer.write(tensor_name(severity), first, images_of(some, severity))
+                pixels = (
+                    archive.images(some, severity)
+                    if archive
+                    else corrupt(split.images(some), corruption, severity, some, seed or 0)
+                )
+                writer.write(tensor_name(severity), first, pixels)

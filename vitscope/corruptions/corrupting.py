@@ -5,7 +5,6 @@ from functools import cache, lru_cache, partial
 from io import BytesIO
 from itertools import product
 from math import log
-from typing import Any
 from zlib import crc32
 
 import numpy as np
@@ -17,13 +16,13 @@ from scipy.sparse import csr_array
 from vitscope.corruptions import CORRUPTIONS, SEVERITIES
 from vitscope.corruptions import frost as frost_plates
 from vitscope.errors import VitscopeError, nearest
+from vitscope.files.arrays import Array as Maps
 from vitscope.files.images import as_picture, as_pixels
 from vitscope.files.strict_yaml import load_yaml
 from vitscope.package_data import CORRUPTION_PARAMETERS
 
 # Float32 from 0 to 1, (n, channels, height, width): three channels, or one for grey images.
-Images = npt.NDArray[Any]
-Maps = npt.NDArray[Any]
+Images = Maps
 # One generator for each image.
 Draws = Iterable[np.random.Generator]
 # The perceived lightness of red, green and blue (ITU-R BT.601).
@@ -104,14 +103,8 @@ def defocus_blur(images: Images, draws: Draws, radius: float, smoothing: float) 
 
 def gaussian(deviation: float, mode: str, truncate: float) -> Callable[[int], Maps]:
     """Return SciPy's Gaussian filter as a map of lines."""
-
-    def matrix(length: int) -> Maps:
-        lines: Maps = ndimage.gaussian_filter(
-            np.eye(length), (deviation, 0), mode=mode, truncate=truncate
-        )
-        return lines
-
-    return matrix
+    smooth, sigma = ndimage.gaussian_filter, (deviation, 0)
+    return lambda length: smooth(np.eye(length), sigma, mode=mode, truncate=truncate)
 
 
 def glass_blur(images: Images, draws: Draws, deviation: float, reach: int, rounds: int) -> Images:
@@ -255,8 +248,6 @@ def pixelate(images: Images, draws: Draws, share: float) -> Images:
 
 
 def jpeg_compression(images: Images, draws: Draws, quality: int) -> Images:
-    """Compress an image and decode it."""
-
     def compress(image: Image.Image) -> Image.Image:
         file = BytesIO()
         image.save(file, "JPEG", quality=quality)
@@ -303,7 +294,6 @@ def snow(
 
 
 def frost(images: Images, draws: Draws, image: float, ice: float) -> Images:
-    """Look through a piece of a frosted pane."""
     height, width = images.shape[-2:]
     pieces = draw_each(lambda draw: frost_plates.cut_piece(draw, height, width), draws)
     # On a grey image, the pane has the lightness of its colours.

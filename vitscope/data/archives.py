@@ -36,7 +36,6 @@ class Official(NamedTuple):
 
 
 def find_official(archive: Mapping[str, Any], source: Mapping[str, Any], label: str) -> Official:
-    """Return the official archive that a source of a study asks for."""
     files, url = archive["files"], source.get("url", archive["url"])
     file = PurePosixPath(urlsplit(url).path).name
     if file not in files:
@@ -138,6 +137,5 @@ def members_of(tar: tarfile.TarFile, path: Path) -> Iterator[tarfile.TarInfo]:
 
 
 def content_of(tar: tarfile.TarFile, member: tarfile.TarInfo) -> bytes:
-    """Return the bytes of a member."""
     file = tar.extractfile(member)
     return b"" if file is None else file.read()

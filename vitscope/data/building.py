@@ -50,7 +50,7 @@ def build(
     where = f"data.{name}.splits.{split}"
     outputs = _outputs(where, source, dataset)
     ours = Numbering([*source.classes], None) if outputs else None
-    classes = ours or numbering(where, source.classes, dataset, getattr(source, "empty", ()))
+    classes = ours or numbering(where, source.classes, dataset, source.empty)
     check_taken(where, settings["images"], len(source))
     rows = select(len(source), settings["images"], settings["seed"])
     metadata = {
@@ -67,7 +67,7 @@ def build(
     shape = (dataset.get("channels", 3), *height_and_width(dataset["image_size"]))
     if settings.get("stored", True):
         images = {"images": ("U8", (len(rows), *shape)), **numbers_of(len(rows), source.extra)}
-        masks = {"masks": ("U8", (len(rows), *shape[1:]))} if _has_masks(source) else {}
+        masks = {"masks": ("U8", (len(rows), *shape[1:]))} if source.has_masks else {}
         tensors, written = images | masks, _written(where, source, rows, dataset, classes)
         if wholes := _wholes(source, rows[:WHOLES], dataset):
             sizes = np.array([each.shape[:2] for each in wholes])
@@ -91,7 +91,6 @@ def build(
 
 
 def numbers_of(count: int, extra: tuple[str, ...] = ()) -> dict[str, tuple[str, tuple[int, ...]]]:
-    """Return the type and shape of each tensor that holds one number per image, by name."""
     return dict.fromkeys(("labels", "index", "sums", *extra), ("I64", (count,)))
 
 
@@ -120,17 +119,13 @@ def write_split(
 
 def _outputs(where: str, source: Source, dataset: Mapping[str, Any]) -> list[list[int]] | None:
     """Return which network outputs belong to each class, if a class of the source has several."""
-    outputs: list[list[int]] | None = getattr(source, "outputs", None)
+    outputs = source.outputs
     if outputs is None or dataset["classes"] in (None, IMAGENET_CLASSES):
         return outputs if dataset["classes"] else None
     raise VitscopeError(
         f"{where}: found {dataset['classes']} classes, allowed: {IMAGENET_CLASSES}, which the "
         f"{len(outputs)} categories of this source are made of, or null."
     )
-
-
-def _has_masks(source: Source) -> bool:
-    return bool(getattr(source, "has_masks", False))
 
 
 def _mask(
@@ -171,7 +166,7 @@ def _written(
         pixels = np.stack([preprocess(sample.image, dataset, where) for sample in chosen])
         yield "images", first, pixels
         yield "sums", first, row_sums(pixels).view(np.int64)
-        if _has_masks(source):
+        if source.has_masks:
             shape = pixels.shape[2:]
             yield "masks", first, np.stack([_mask(each, dataset, shape, where) for each in chosen])
         yield "labels", first, _labels(where, [each.label for each in chosen], classes)
@@ -256,7 +251,6 @@ class UnstoredSplit(Split):
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """The shape of an image as networks take it: (C, H, W)."""
         return self._dataset["channels"], *height_and_width(self._dataset["image_size"])
 
     def images(self, rows: Rows) -> npt.NDArray[Any]:
@@ -265,12 +259,10 @@ class UnstoredSplit(Split):
         return np.stack([preprocess(each, self._dataset, where) for each in self._whole(rows)])
 
     def pictures(self, rows: Rows) -> list[npt.NDArray[Any]]:
-        """Return whole images, each (H, W, C)."""
         mode = MODES[self._dataset["channels"]]
         return [as_pixels(each.convert(mode)) for each in self._whole(rows)]
 
     def whole(self, row: int) -> npt.NDArray[np.uint8] | None:
-        """Return an image before it was cut, (H, W, C); None if it was not, or not resized."""
         found = _wholes(self._source, self._index[[row]], self._dataset)
         return found[0] if found else None
 

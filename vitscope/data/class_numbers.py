@@ -61,7 +61,6 @@ def numbering(
 
 
 def numbered_names(classes: int) -> list[str]:
-    """Return made-up names for classes that have none."""
     return [str(number) for number in range(classes)]
 
 

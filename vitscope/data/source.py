@@ -1,8 +1,9 @@
 """What every source of images offers, and a source of image files."""
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -38,27 +39,31 @@ class Glance(NamedTuple):
     empty: Sequence[str] = ()
 
 
-class Source(Protocol):
+class Source(ABC):
     """One split of a data set, read image by image.
 
-    `classes` is empty if labels are unknown; `extra` names the further numbers of each sample;
-    `provenance` says where the images come from, for the metadata of everything made from them.
+    `classes` is empty if labels are unknown; `provenance` says where the images come from, for the
+    metadata of everything made from them; `extra` names the further numbers of each sample.
     """
 
-    @property
-    def classes(self) -> list[str]: ...
+    classes: list[str]
+    provenance: dict[str, str]
+    extra: tuple[str, ...] = ()
+    # Sub-folders without images, and the network outputs of each class if a class has several.
+    empty: Sequence[str] = ()
+    outputs: list[list[int]] | None = None
 
     @property
-    def extra(self) -> tuple[str, ...]: ...
+    def has_masks(self) -> bool:
+        """Whether any of the images has a mask beside it."""
+        return False
 
-    @property
-    def provenance(self) -> dict[str, str]: ...
-
+    @abstractmethod
     def __len__(self) -> int: ...
 
+    @abstractmethod
     def samples(self, indices: npt.NDArray[np.int64]) -> Iterator[Sample]:
         """Yield the images of ascending indices, one at a time."""
-        ...
 
 
 def no_such_split(source: str, split: str, allowed: Iterable[str]) -> VitscopeError:
@@ -75,10 +80,8 @@ def mask_of(file: Path) -> Path:
     return file.with_suffix(MASK)
 
 
-class ImageFiles:
+class ImageFiles(Source):
     """Image files with the numbers of their classes, some with a mask of their subject."""
-
-    extra = ()
 
     def __init__(
         self,
@@ -88,7 +91,6 @@ class ImageFiles:
         empty: Sequence[str] = (),
     ) -> None:
         self._files, self.classes, self.provenance = files, classes, provenance
-        # Sub-folders without images.
         self.empty = empty
 
     def __len__(self) -> int:
@@ -100,7 +102,6 @@ class ImageFiles:
 
     @property
     def has_masks(self) -> bool:
-        """Whether any of the images has a mask beside it."""
         return any(mask_of(file).is_file() for file, _ in self._files)
 
     def one_size(self) -> tuple[int, int] | None:

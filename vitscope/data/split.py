@@ -120,7 +120,6 @@ class Split:
 
     @property
     def metadata(self) -> dict[str, str]:
-        """Facts about where the images come from."""
         return self._file.metadata
 
     @property
@@ -133,7 +132,6 @@ class Split:
         return self._file.array(name)
 
     def normalize(self, rows: Rows, mean: Sequence[float], std: Sequence[float]) -> "Tensor":
-        """Return images in the form that a model expects, float32 (N, C, H, W)."""
         return normalize(self.images(rows), mean, std)
 
     def batches(
@@ -218,11 +216,10 @@ def known_labels(images: Split, rows: Sequence[int]) -> npt.NDArray[np.int64]:
 def labels_of(images: Split, rows: Sequence[int]) -> npt.NDArray[np.int64]:
     """Return the labels of a split's rows, with -1 for unknown ones."""
     labels: npt.NDArray[np.int64] = np.array(images.labels[list(rows)])
-    where = f"data.{images.metadata['dataset']}"
     outside = int((labels >= len(images.classes)).sum())
     if outside:
         raise VitscopeError(
-            f"{where}: {outside} of {len(labels)} images have a label outside the "
-            f"{len(images.classes)} classes: delete the artefact and run again."
+            f"data.{images.metadata['dataset']}: {outside} of {len(labels)} images have a label "
+            f"outside the {len(images.classes)} classes: delete the artefact and run again."
         )
     return labels

@@ -25,8 +25,6 @@ CPU = torch.device("cpu")
 Images = Sequence[Pixels] | Pixels
 Augment = Callable[[Pixels], Pixels]
 Mix = Callable[[Tensor, Tensor], tuple[Tensor, Tensor]]
-# Turns pixels, (N, H, W, C), and labels into images, (N, C, H, W), and soft targets.
-Finish = Mix
 
 
 def augmentation(
@@ -121,8 +119,11 @@ def _reflect(places: npt.NDArray[np.int64], size: int) -> npt.NDArray[np.int64]:
 
 def finishing(
     recipe: Recipe, classes: int, mean: Sequence[float], std: Sequence[float], device: torch.device
-) -> Finish:
-    """Return the second half of augmentation, which normalizes, erases and mixes a batch."""
+) -> Mix:
+    """Return the second half of augmentation, which normalizes, erases and mixes a batch.
+
+    It turns pixels, (N, H, W, C), and labels into images, (N, C, H, W), and soft targets.
+    """
     erase, mix = erasing(recipe, device), mixing(recipe, classes)
     center, spread = (torch.tensor(each, device=device).view(-1, 1, 1) for each in (mean, std))
 

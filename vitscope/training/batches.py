@@ -81,30 +81,21 @@ class Batches:
 
     @property
     def steps(self) -> int:
-        """How many batches an epoch has."""
         return len(self._rows) // self._batch_size
 
-    def draw(self, epoch: int, step: int) -> Batch:
-        """Return a batch."""
-        with seeded(self._seed, epoch, step):
-            return self._finish(*self._begin(epoch, step))
-
-    def begin(self, epoch: int, step: int) -> Batch:
-        """Do the processor's half of a batch that a device finishes; return pixels and labels."""
-        with seeded(self._seed, epoch, step):
-            return self._begin(epoch, step)
-
-    def _begin(self, epoch: int, step: int) -> Batch:
+    def draw(self, epoch: int, step: int, finish: bool = True) -> Batch:
+        """Return a batch, or else pixels and labels, which a device finishes."""
         first = step * self._batch_size
-        chosen = self._order(epoch)[first : first + self._batch_size]
-        # To crop, take whole images before they are resized.
-        images: Images = (
-            self._split.pictures(chosen)
-            if self._crops
-            else self._split.images(chosen).transpose(0, 2, 3, 1)
-        )
-        pixels = self._augment(images)
-        return torch.tensor(pixels), torch.tensor(self._split.labels[chosen])
+        with seeded(self._seed, epoch, step):
+            chosen = self._order(epoch)[first : first + self._batch_size]
+            # To crop, take whole images before they are resized.
+            images: Images = (
+                self._split.pictures(chosen)
+                if self._crops
+                else self._split.images(chosen).transpose(0, 2, 3, 1)
+            )
+            begun = torch.tensor(self._augment(images)), torch.tensor(self._split.labels[chosen])
+            return self._finish(*begun) if finish else begun
 
     def _draw_order(self, epoch: int) -> npt.NDArray[np.int64]:
         with seeded(self._seed, epoch):
@@ -123,7 +114,8 @@ class Batches:
         steps = [(epoch, step) for epoch in range(first, last) for step in range(self.steps)]
         if device is None:
             return _drawn_by(workers, self.draw, steps)
-        begun = _drawn_by(workers, self.begin, steps, pinned=device.type == "cuda")
+        begin = partial(self.draw, finish=False)
+        begun = _drawn_by(workers, begin, steps, pinned=device.type == "cuda")
         return self._finished_on(device, steps, begun)
 
     def _finished_on(
@@ -214,7 +206,6 @@ class Augmented:
 
     @property
     def metadata(self) -> dict[str, str]:
-        """Facts about where the images come from."""
         return self._file.metadata
 
     def rows(self, first: int, last: int) -> tuple[Tensor, Tensor]:
@@ -223,7 +214,6 @@ class Augmented:
         return torch.tensor(images[first:last]), torch.tensor(targets[first:last])
 
     def batches(self, batch_size: int) -> Iterator[tuple[Tensor, Tensor]]:
-        """Yield all images with their targets in batches."""
         for first in range(0, len(self), batch_size):
             yield self.rows(first, first + batch_size)
 

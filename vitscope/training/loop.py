@@ -44,7 +44,6 @@ class Events(ExitStack):
         self._writer = self.enter_context(SummaryWriter(str(folder), purge_step=done + 1))
 
     def write(self, row: Row) -> None:
-        """Write the record of an epoch."""
         if self._writer is None:
             return
         for name in row.keys() - {"epoch"}:

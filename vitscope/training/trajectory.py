@@ -2,19 +2,17 @@
 
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 
 from vitscope.errors import VitscopeError
+from vitscope.files.arrays import Array
 from vitscope.files.tensors import row_sums
 
 if TYPE_CHECKING:
     from torch import nn
-
-Array = npt.NDArray[Any]
 
 # Read weights in pieces of this many numbers, so that memory never holds all moments.
 PIECE = 1 << 18
@@ -86,7 +84,6 @@ class Moments:
         self._file.seek(0, 2)
 
     def add(self, model: "nn.Module") -> None:
-        """Keep the parameters as they are now."""
         import torch
 
         # Parameters in another memory format have no flat view, so reshape copies them in order.
@@ -97,6 +94,5 @@ class Moments:
         self.sums.append(int(row_sums(raw[None])[0]))
 
     def polar(self) -> pd.DataFrame:
-        """Return the trajectory from the first moment to the last."""
         kept = np.memmap(self._path, np.float32, "r").reshape(-1, self._size)
         return polar(list(kept))

@@ -55,7 +55,6 @@ class Unfinished:
 
     @property
     def done(self) -> int:
-        """How many epochs are done."""
         return len(self.history)
 
     def begin(self, say: Say) -> None:
@@ -117,7 +116,6 @@ class Unfinished:
         HISTORY.write(pd.DataFrame(self.history), self._directory / HISTORY_FILE)
 
     def remove(self) -> None:
-        """Remove the folder."""
         shutil.rmtree(self._folder)
 
     def _write_checkpoint(self) -> None:
@@ -143,7 +141,6 @@ class Unfinished:
         return [name for name, after in epochs_of(self._recipe).items() if after == epoch]
 
     def _checkpoints(self) -> list[Path]:
-        """Return the checkpoints, the newest first."""
         found = self._folder.glob("checkpoint_*.safetensors")
         return sorted(found, key=lambda path: -int(path.stem.removeprefix("checkpoint_")))
 

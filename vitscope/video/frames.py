@@ -12,11 +12,12 @@ import warnings
 from collections.abc import Generator, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from fractions import Fraction
+from itertools import islice
 from pathlib import Path
 from typing import IO, NamedTuple
 
 import numpy as np
-from PIL import Image
+from PIL import Image, ImageSequence
 
 from vitscope.data.sources import shapes32
 from vitscope.data.sources.folder import SUFFIXES
@@ -48,8 +49,6 @@ _LONGEST_REPEAT = 1 << 20
 
 
 class Frame(NamedTuple):
-    """A frame, and how long to show it."""
-
     picture: Image.Image
     seconds: Fraction
 
@@ -97,7 +96,6 @@ def open_source(path: Path | None, source: Mapping[str, str], per_second: float 
 
 
 def open_video(path: Path) -> Video:
-    """Return the frames of a folder or a file."""
     try:
         if path.is_dir():
             return Video(1 / SECONDS, _read_folder(path))
@@ -163,10 +161,10 @@ def _read_animation(path: Path) -> Generator[Frame]:
             warnings.simplefilter("ignore", Image.DecompressionBombWarning)
             # A PNG's fallback image for viewers without animation may not be one of its frames.
             first = int(bool(image.info.get("default_image")))
-            while _seek(image, first + read):
-                picture = in_rgb(image, str(path))
+            for page in islice(ImageSequence.Iterator(image), first, None):
+                picture = in_rgb(page, str(path))
                 # The unit is milliseconds, and 0 means unknown.
-                said = Fraction(image.info.get("duration", 0)).limit_denominator(1000) / 1000
+                said = Fraction(page.info.get("duration", 0)).limit_denominator(1000) / 1000
                 yield Frame(picture, said if said > 0 else SECONDS)
                 read += 1
             # Pillow accepts a truncated file.
@@ -179,14 +177,6 @@ def _read_animation(path: Path) -> Generator[Frame]:
     except Exception as error:
         # Damaged bytes make decoders fail in every way.
         raise BrokenOffError(f"{path} breaks off in frame {read + 1}") from error
-
-
-def _seek(image: Image.Image, number: int) -> bool:
-    try:
-        image.seek(number)
-    except EOFError:
-        return False
-    return True
 
 
 def _move_shape() -> Generator[Frame]:
@@ -203,7 +193,6 @@ def generate(name: str) -> Video:
 
 
 def read_film(path: Path) -> Video:
-    """Return the frames of a video at its own rate."""
     program = _find_program(
         f"{path} is no folder and no animated GIF, WebP or PNG, and videos are read by ffmpeg, "
         f"which is not on the PATH: install it, or give one of these."
@@ -298,7 +287,6 @@ def _run(command: tuple[str, ...]) -> Iterator[tuple[subprocess.Popen[bytes], IO
 
 
 def writing_program() -> str:
-    """Return the ffmpeg that writes videos."""
     return _find_program(
         "An MP4 is written by ffmpeg, which is not on the PATH: install it, or write .webp or .gif."
     )

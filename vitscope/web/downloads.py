@@ -72,6 +72,12 @@ class _Source:
         """Return a failure; with `afresh`, the bytes received so far are of no use."""
         return _TryAgainError(f"{self.label}: {redact(self.url)} {what}", pause, afresh)
 
+    def address_error(self) -> VitscopeError:
+        return VitscopeError(
+            f"{self.label}: '{redact(self.url)}' is not a web address: give one that begins with "
+            f"https:// or http:// and holds no user name or password."
+        )
+
     def disguise_error(self, disguise: str) -> VitscopeError:
         return self.failure(
             f"gives {disguise} and not the file",
@@ -218,35 +224,19 @@ def _ask(source: _Source, headers: Mapping[str, str]) -> Iterator[HTTPResponse]:
     except URLError as error:
         raise _explain_silence(source, error.reason) from error
     except (InvalidURL, ValueError) as error:
-        raise _address_error(source.label, source.url) from error
+        raise source.address_error() from error
     except (OSError, HTTPException) as error:
         raise _explain_silence(source, error) from error
     with response:
         yield response
 
 
-def _address_error(label: str, url: str) -> VitscopeError:
-    return VitscopeError(
-        f"{label}: '{redact(url)}' is not a web address: give one that begins with https:// or "
-        f"http:// and holds no user name or password."
-    )
-
-
-def _check_address(label: str, url: str) -> None:
-    try:
+def _is_address(url: str) -> bool:
+    with contextlib.suppress(ValueError):
         parts = urlsplit(url)
-        valid = parts.scheme in {"http", "https"} and bool(parts.hostname) and parts.port != 0
-        valid = valid and "@" not in parts.netloc
-    except ValueError:
-        valid = False
-    if not valid:
-        raise _address_error(label, url)
-
-
-def _strong_etag(response: HTTPResponse) -> str | None:
-    """Return the entity tag if it is strong: only a strong one promises the same bytes."""
-    tag: str | None = response.headers["ETag"]
-    return tag if tag and not tag.startswith("W/") else None
+        named = bool(parts.hostname) and parts.port != 0 and "@" not in parts.netloc
+        return named and parts.scheme in {"http", "https"}
+    return False
 
 
 def _whole_size(response: HTTPResponse) -> int | None:
@@ -325,7 +315,10 @@ def _transfer(source: _Source, partial: _Partial, say: Say) -> bool:
     with _ask(source, asked) as response:
         resumed = response.status == 206
         span, total = response.headers["Content-Range"] or "", _whole_size(response)
-        version = (span.startswith(f"bytes {offset}-"), _strong_etag(response), total)
+        tag = response.headers["ETag"] or ""
+        # Only a strong entity tag promises the same bytes.
+        strong = None if tag.startswith("W/") else tag or None
+        version = (span.startswith(f"bytes {offset}-"), strong, total)
         if resumed and version != (True, etag, size):
             raise source.try_again("changed during the download", 0.0, afresh=True)
         # Refuse a response that cannot be the file before reading its bytes.
@@ -333,7 +326,7 @@ def _transfer(source: _Source, partial: _Partial, say: Say) -> bool:
             raise source.disguise_error("a web page")
         source.check_size(total)
         if not resumed:
-            partial.begin(redact(source.url), _strong_etag(response), total)
+            partial.begin(redact(source.url), strong, total)
         done = partial.file.seek(offset if resumed else 0)
         clock = Clock()
         for data in _chunks(source, response):
@@ -418,8 +411,9 @@ def fetch(
     Messages call the file `label`, and name `said_by` as the source of its digest and size.
     """
     target = Path(path)
-    _check_address(label, url)
     source = _Source(url, label, sha256, md5, size, said_by, timeout)
+    if not _is_address(url):
+        raise source.address_error()
     try:
         partial = _Partial(target)
         with partial.file:

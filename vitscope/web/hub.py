@@ -21,7 +21,6 @@ class OnHub:
 
     @property
     def address(self) -> str:
-        """Return its web address."""
         name, _, revision = self.repository.partition("@")
         return f"{_endpoint()}/{name}/resolve/{revision or 'main'}/{self.file}"
 

@@ -29,14 +29,11 @@ Source = Mapping[str, Any]
 
 @dataclass(frozen=True)
 class Entry:
-    """The digest and size that a download must have."""
-
     sha256: str
     bytes: int
 
 
 def find_entry(lock: Path, url: str) -> Entry | None:
-    """Return the lock file's entry for an address."""
     try:
         with lock.open("rb") as file:
             fcntl.flock(file, fcntl.LOCK_SH)

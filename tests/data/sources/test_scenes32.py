@@ -13,7 +13,7 @@ def drawn(count: int, split: str = "test", seed: int = 0) -> tuple[np.ndarray, n
 
 
 def test_an_image_depends_on_its_index_and_not_on_its_company() -> None:
-    source = Scenes32("train", seed=3)
+    source = Scenes32({"seed": 3}, "train")
     many = [*source.samples(np.arange(20))]
     (few,) = source.samples(np.array([13]))
     np.testing.assert_array_equal(few.image, many[13].image)
@@ -67,4 +67,4 @@ def test_images_have_the_spectrum_of_their_class() -> None:
 
 def test_a_split_that_it_lacks_is_refused() -> None:
     with pytest.raises(VitscopeError, match="scenes32 has no split 'conflict': name the splits"):
-        Scenes32("conflict", seed=0)
+        Scenes32({}, "conflict")

@@ -103,7 +103,7 @@ def test_leaves_hide_each_other() -> None:
 
 
 def test_the_source_says_what_it_draws() -> None:
-    source = Shapes32("conflict", seed=1)
+    source = Shapes32({"seed": 1}, "conflict")
     rows = np.array([2, 70, 9_999])
     drawn = draw("conflict", rows, seed=1)
     samples = list(source.samples(rows))
@@ -118,4 +118,4 @@ def test_the_source_says_what_it_draws() -> None:
 
 def test_an_unknown_split_is_refused() -> None:
     with pytest.raises(VitscopeError, match=r"shapes32 has no split 'tests'.*Did you mean 'test'"):
-        Shapes32("tests", seed=0)
+        Shapes32({}, "tests")

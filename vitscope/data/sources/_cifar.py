@@ -6,14 +6,14 @@ import pickletools
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
 from PIL import Image
 
 from vitscope.data.archives import confirm, content_of, members_of, opened_tar
-from vitscope.data.source import Sample, no_such_split
+from vitscope.data.source import Sample, Source, no_such_split
 from vitscope.errors import VitscopeError
 from vitscope.files.whole import sha256_of
 
@@ -61,34 +61,27 @@ def read_binary(members: list[bytes], label_bytes: int) -> Content:
     return names.decode("ascii").split(), parts
 
 
-class Cifar:
-    """A split of CIFAR-10 or CIFAR-100."""
+class Cifar(Source):
+    """A split of CIFAR-10 or CIFAR-100: of an official archive, in one of the layouts."""
 
-    extra = ()
+    archive: ClassVar[Mapping[str, Any]]
+    layouts: ClassVar[Layouts]
 
-    def __init__(
-        self,
-        source: Mapping[str, Any],
-        split: str,
-        path: Path,
-        archive: Mapping[str, Any],
-        layouts: Layouts,
-    ) -> None:
-        """Open a split of an archive; a downloaded archive must be the official one."""
+    def __init__(self, source: Mapping[str, Any], split: str, file: Path) -> None:
         if "path" not in source:
-            confirm(archive, source, path)
+            confirm(self.archive, source, file)
         if split not in SPLITS:
             raise no_such_split(source["kind"], split, SPLITS)
-        name, members = _read_members(source["kind"], path, split, layouts)
+        name, members = _read_members(source["kind"], file, split, self.layouts)
         try:
-            self.classes, parts = layouts[name].read(members)
+            self.classes, parts = self.layouts[name].read(members)
             self._pixels = np.concatenate([pixels for pixels, _ in parts])
             self._labels = np.concatenate([labels for _, labels in parts])
         except (ValueError, KeyError, TypeError, OverflowError) as error:
             raise VitscopeError(
-                f"{path} is not the official archive {name} ({error}): get it again."
+                f"{file} is not the official archive {name} ({error}): get it again."
             ) from error
-        self.provenance = {"source": name, "source_sha256": sha256_of(path)}
+        self.provenance = {"source": name, "source_sha256": sha256_of(file)}
 
     def __len__(self) -> int:
         return len(self._labels)

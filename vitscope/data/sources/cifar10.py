@@ -1,8 +1,6 @@
 """CIFAR-10: the official archive, downloaded or given."""
 
-from collections.abc import Mapping
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 from vitscope.data.sources._cifar import Cifar, FileLayout, read_binary, read_pickled
@@ -45,5 +43,8 @@ LAYOUTS = {
 }
 
 
-def open_split(source: Mapping[str, Any], split: str, file: Path) -> Cifar:
-    return Cifar(source, split, file, SOURCE["archive"], LAYOUTS)
+class Cifar10(Cifar):
+    archive, layouts = SOURCE["archive"], LAYOUTS
+
+
+open_split = Cifar10

@@ -1,8 +1,6 @@
 """CIFAR-100: the official archive, downloaded or given."""
 
-from collections.abc import Mapping
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 from vitscope.data.sources._cifar import Cifar, FileLayout, read_binary, read_pickled
@@ -46,6 +44,8 @@ LAYOUTS = {
 }
 
 
-def open_split(source: Mapping[str, Any], split: str, file: Path) -> Cifar:
-    """Open a split, with fine labels."""
-    return Cifar(source, split, file, SOURCE["archive"], LAYOUTS)
+class Cifar100(Cifar):
+    archive, layouts = SOURCE["archive"], LAYOUTS
+
+
+open_split = Cifar100

@@ -18,7 +18,7 @@ import numpy.typing as npt
 
 from vitscope.data.archives import confirm, content_of, members_of, opened_tar
 from vitscope.data.class_numbers import imagenet_synsets
-from vitscope.data.source import Sample, no_such_split
+from vitscope.data.source import Sample, Source, no_such_split
 from vitscope.data.split import UNKNOWN_LABEL
 from vitscope.errors import VitscopeError
 from vitscope.files.images import decode_image
@@ -61,7 +61,7 @@ def read_categories() -> dict[str, list[int]]:
     return {row["category"]: [number[each] for each in row["synsets"].split()] for row in rows}
 
 
-class CueConflict:
+class CueConflict(Source):
     """The stimuli, in order of their names.
 
     Their labels are unknown: neither cue is the truth. A network that tells ImageNet's classes

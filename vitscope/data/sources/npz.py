@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 from PIL import Image
 
-from vitscope.data.source import Sample
+from vitscope.data.source import Sample, Source
 from vitscope.data.split import UNKNOWN_LABEL
 from vitscope.errors import VitscopeError, nearest
 from vitscope.files.arrays import read_header
@@ -38,14 +38,11 @@ def open_split(source: Mapping[str, Any], split: str, file: Path) -> "Npz":
     return Npz(file)
 
 
-class Npz:
+class Npz(Source):
     """The arrays `images` and `labels` of an archive; `labels` may be missing."""
 
-    extra = ()
-
     def __init__(self, path: Path) -> None:
-        self._path = path
-        self.classes: list[str] = []
+        self._path, self.classes = path, []
         try:
             with zipfile.ZipFile(path) as archive:
                 names = [name.removesuffix(".npy") for name in archive.namelist()]

@@ -11,7 +11,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from vitscope.data.source import Sample
+from vitscope.data.source import Sample, Source
 from vitscope.data.split import UNKNOWN_LABEL
 from vitscope.errors import VitscopeError, nearest
 from vitscope.files.images import decode_image
@@ -49,10 +49,8 @@ def open_split(source: Mapping[str, Any], split: str, file: Path) -> "Parquet":
     return Parquet(file, source.get("image"), source.get("label"))
 
 
-class Parquet:
+class Parquet(Source):
     """Encoded images in a column of parquet files, in Hugging Face's layout."""
-
-    extra = ()
 
     def __init__(self, path: Path, image: str | None, label: str | None) -> None:
         self._paths = sorted(path.glob("*.parquet")) if path.is_dir() else [path]

@@ -6,8 +6,7 @@ class, and only all of them tell it: what an object is to shapes32, the mean is 
 depends on the seed, the split and its index alone.
 """
 
-from collections.abc import Iterator, Mapping
-from pathlib import Path
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -82,11 +81,6 @@ def draw(split: str, index: int, seed: int) -> tuple[npt.NDArray[np.uint8], int]
     return np.rint(255 * np.clip(image, 0, 1)).astype(np.uint8), label
 
 
-def open_split(source: Mapping[str, Any], split: str, file: Path | None) -> "Scenes32":
-    """Open a split, whose images are drawn one by one."""
-    return Scenes32(split, source.get("seed", 0))
-
-
 class Scenes32(Generated):
     """The data set as a source, which draws images on demand."""
 
@@ -97,3 +91,6 @@ class Scenes32(Generated):
         for index in indices:
             pixels, label = draw(self._split, int(index), self._seed)
             yield Sample(Image.fromarray(pixels), label)
+
+
+open_split = Scenes32

@@ -6,9 +6,8 @@ background has the statistics of natural images: noise with a 1/f spectrum, or d
 image depends on the seed, the split and its index alone.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -285,11 +284,6 @@ def draw(split: str, indices: Integers, seed: int, places: Array | None = None) 
     return Images(pixels.transpose(0, 2, 3, 1), label, shape, texture)
 
 
-def open_split(source: Mapping[str, Any], split: str, file: Path | None) -> "Shapes32":
-    """Open a split, whose images are drawn one by one."""
-    return Shapes32(split, source.get("seed", 0))
-
-
 class Shapes32(Generated):
     """The data set as a source, which draws images on demand."""
 
@@ -304,3 +298,6 @@ class Shapes32(Generated):
             for pixels, (label, shape, texture) in zip(drawn.pixels, cues, strict=True):
                 extra = (int(shape), int(texture))
                 yield Sample(Image.fromarray(pixels), int(label), extra)
+
+
+open_split = Shapes32

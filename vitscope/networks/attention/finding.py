@@ -14,18 +14,11 @@ import torch
 from torch import Tensor, nn
 
 from vitscope.networks.attention.reading import Attention, Counting, SoftmaxId
+from vitscope.networks.finding import operations as ops
 from vitscope.networks.finding.branches import factors_of, multiplies_values
 from vitscope.networks.finding.capture import capturing
 from vitscope.networks.finding.cut_points import CutPoint, OperationId
 from vitscope.networks.finding.dataflow import Dataflow, Operation, Run, Value, on_shapes, record
-from vitscope.networks.finding.operations import (
-    CONVOLUTIONS,
-    MOVES,
-    PRODUCTS,
-    SOFTMAXES,
-    is_fused_attention,
-    plain_name,
-)
 from vitscope.networks.finding.positions import DIGITS, Tracer
 
 NO_SOFTMAX = "what weighs its values is no softmax of products that can be read"
@@ -78,7 +71,7 @@ def _find_softmaxes(
 
     def see(nth: SoftmaxId, func: Any, args: Any, kwargs: Any, result: Any) -> None:
         tensor = result if isinstance(result, Tensor) else result[0]
-        softmaxes[counting.count(plain_name(func), tensor)] = _Place(nth, passed)
+        softmaxes[counting.count(ops.plain_name(func), tensor)] = _Place(nth, passed)
 
     counting = Counting(model, see)
     with torch.no_grad(), capturing(model, cut_points, cut), counting:
@@ -87,8 +80,6 @@ def _find_softmaxes(
 
 
 class _Factors(NamedTuple):
-    """Holds queries and keys, the module that multiplies them, and whether keys are transposed."""
-
     query: Value
     key: Value
     module: str
@@ -100,10 +91,6 @@ class _AttentionFinder:
         self._flow, self._softmaxes = flow, softmaxes
         self._tracer = Tracer(flow)
         self._needed = set(flow.needed())
-        self._users: dict[int, list[int]] = {}
-        for index, operation in enumerate(flow.operations):
-            for value in operation.operands():
-                self._users.setdefault(value.operation, []).append(index)
 
     def find(self) -> FoundAttention:
         found: list[Attention] = []
@@ -139,20 +126,20 @@ class _AttentionFinder:
         """Return what is computed from a product, up to the next layers or products."""
         waiting, seen = [product], set[int]()
         while waiting:
-            for user in self._users.get(waiting.pop(), []):
+            for user in self._flow.users.get(waiting.pop(), []):
                 if user not in seen and user in self._needed:
                     seen.add(user)
-                    if self._flow.operations[user].name not in PRODUCTS | CONVOLUTIONS:
+                    if self._flow.operations[user].name not in ops.PRODUCTS | ops.CONVOLUTIONS:
                         waiting.append(user)
         return seen
 
     def _factors(self, index: int, operation: Operation) -> "_Factors | None":
         """Return the queries and keys if an operation is their attention, or None."""
-        if is_fused_attention(operation.name):
+        if ops.is_fused_attention(operation.name):
             query, key = operation.args[:2]
             both = isinstance(query, Value) and isinstance(key, Value)
             return _Factors(query, key, operation.module, False) if both else None
-        if operation.name not in SOFTMAXES:
+        if operation.name not in ops.SOFTMAXES:
             return None
         product = self._product_before(index)
         if product is None:
@@ -173,7 +160,7 @@ class _AttentionFinder:
                     continue
                 if multiplies_values(before):
                     return value.operation
-                if before.name not in SOFTMAXES:
+                if before.name not in ops.SOFTMAXES:
                     seen.add(value.operation)
                     waiting.append(value.operation)
         return None
@@ -205,26 +192,25 @@ class _AttentionFinder:
         positions, shape = self._tracer.positions(value), self._flow.shape_of(value)
         if positions is None:
             raise _RefusedError("nobody can tell where in the image its queries and keys are")
-        each = (positions.image, positions.row, positions.column)
-        if any(tensor.shape[channel] > 1 for tensor in each):
+        if any(tensor.shape[channel] > 1 for tensor in positions):
             raise _RefusedError(varying)
         one = list(shape)
         one[channel] = 1
-        stacked = torch.stack([t.expand(one).squeeze(channel) for t in each], -1)
+        stacked = torch.stack([t.expand(one).squeeze(channel) for t in positions], -1)
         places: npt.NDArray[np.float64] = stacked.double().numpy()
         return places.reshape(-1, *places.shape[-2:])
 
     def _is_mixed(self, index: int) -> bool:
         """Tell whether a softmax is changed before it multiplies the values."""
-        if is_fused_attention(self._flow.operations[index].name):
+        if ops.is_fused_attention(self._flow.operations[index].name):
             return False
         waiting = [index]
         while waiting:
-            for user in self._users.get(waiting.pop(), []):
+            for user in self._flow.users.get(waiting.pop(), []):
                 operation = self._flow.operations[user]
                 if user not in self._needed:
                     continue
-                if operation.name in MOVES or operation.name == "native_dropout":
+                if operation.name in ops.MOVES or operation.name == "native_dropout":
                     waiting.append(user)
                 elif not multiplies_values(operation):
                     return True

@@ -9,12 +9,12 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import torch
 from torch import Tensor, nn
 
 from vitscope.errors import VitscopeError, quoted
-from vitscope.networks.finding.branches import Branches
+from vitscope.files.arrays import Array
+from vitscope.networks.finding.branches import attends
 from vitscope.networks.finding.cut_points import Layout
 from vitscope.networks.finding.cuts import RecordedPass
 from vitscope.networks.finding.dataflow import (
@@ -27,8 +27,6 @@ from vitscope.networks.finding.dataflow import (
 )
 from vitscope.networks.finding.operations import ADDITIONS, CONVOLUTIONS, PRODUCTS
 from vitscope.networks.finding.positions import Positions, Tracer
-
-Array = npt.NDArray[Any]
 
 # Count at most this many class tokens and registers before the tokens of positions.
 MOST_PREFIX = 8
@@ -52,10 +50,9 @@ class PositionBias:
 def position_biases(model: nn.Module, network: Mapping[str, Any]) -> list[PositionBias]:
     """Return the biases of all layers of a model with weights, described by a study."""
     flow = record_with_values(model, network)
-    branches = Branches(flow)
     found = []
     for operation, constant, value in _find_additions(flow):
-        if _attends(flow, branches, value):
+        if _attends(flow, value):
             shape = flow.shape_of(value)
             table = _of_windows(constant.tensor, shape, flow)
             if table is not None:
@@ -72,24 +69,27 @@ def position_biases(model: nn.Module, network: Mapping[str, Any]) -> list[Positi
 def _find_additions(flow: Dataflow) -> Iterator[tuple[Operation, Constant, Value]]:
     """Yield the operations that add a constant to a value, where it covers all position pairs."""
     for operation in flow.operations:
-        if operation.name not in ADDITIONS:
-            continue
-        constants = [arg for arg in operation.args if isinstance(arg, Constant)]
-        values = [arg for arg in operation.args if isinstance(arg, Value)]
-        if len(constants) != 1 or len(values) != 1:
-            continue
-        (constant,), (value,), ends = constants, values, operation.shape[-2:]
+        added, ends = _added(operation), operation.shape[-2:]
         of_pairs = len(operation.shape) > 2 and ends[0] == ends[1] > 1
-        if of_pairs and constant.shape[-2:] == ends and not constant.tensor.is_meta:
-            yield operation, constant, value
+        if added and of_pairs and added[0].shape[-2:] == ends:
+            yield operation, *added
 
 
-def _attends(flow: Dataflow, branches: Branches, value: Value) -> bool:
+def _added(operation: Operation) -> tuple[Constant, Value] | None:
+    """Return the constant that an operation adds and the value that it adds it to, if any."""
+    constants = [arg for arg in operation.args if isinstance(arg, Constant)]
+    values = [arg for arg in operation.args if isinstance(arg, Value)]
+    if operation.name not in ADDITIONS or not len(constants) == len(values) == 1:
+        return None
+    return None if constants[0].tensor.is_meta else (constants[0], values[0])
+
+
+def _attends(flow: Dataflow, value: Value) -> bool:
     """Tell whether a value is a product of queries and keys, perhaps scaled or moved."""
     size = np.prod(flow.shape_of(value))
     while True:
         operation = flow.operations[value.operation]
-        if branches.attends(operation):
+        if attends(operation):
             return True
         same = [each for each in operation.operands() if np.prod(flow.shape_of(each)) == size]
         if len(operation.operands()) != 1 or not same:
@@ -154,8 +154,7 @@ def _table(biases: Array, rows: int, columns: int) -> Array | None:
     lowest, highest = (end.reduceat(sorted_, starts, axis=1) for end in (np.minimum, np.maximum))
     if (highest - lowest).max() > EQUAL * abs(biases).max():
         return None
-    table: Array = lowest.reshape(-1, 2 * rows - 1, 2 * columns - 1)
-    return table
+    return lowest.reshape(-1, 2 * rows - 1, 2 * columns - 1)
 
 
 @dataclass(frozen=True)
@@ -175,7 +174,7 @@ def position_embedding(model: nn.Module, network: Mapping[str, Any]) -> Position
     recorded = RecordedPass(model, record_with_values(model, network))
     for index in recorded.dominators:
         operation = recorded.operations[index]
-        constant = _find_constant(operation)
+        constant, _ = _added(operation) or (None, None)
         layout = recorded.maps.layout(index) if constant else None
         if constant and layout and _differs(constant, operation, layout):
             added = constant.tensor.expand(operation.shape)
@@ -185,14 +184,6 @@ def position_embedding(model: nn.Module, network: Mapping[str, Any]) -> Position
         "the network has no position embedding: it adds nothing to its tokens that differs between "
         "positions and is the same for all images."
     )
-
-
-def _find_constant(operation: Operation) -> Constant | None:
-    """Return the constant that an operation adds to a value, if any."""
-    constants = [arg for arg in operation.args if isinstance(arg, Constant)]
-    values = [arg for arg in operation.args if isinstance(arg, Value)]
-    adds = operation.name in ADDITIONS and len(constants) == len(values) == 1
-    return constants[0] if adds and not constants[0].tensor.is_meta else None
 
 
 def _differs(constant: Constant, operation: Operation, layout: Layout) -> bool:
@@ -215,24 +206,20 @@ def first_projection(model: nn.Module, network: Mapping[str, Any]) -> Projection
     flow = record_with_values(model, network)
     for operation in flow.operations:
         if operation.name in CONVOLUTIONS and isinstance(operation.args[1], Constant):
-            return Projection(operation.module, _of_convolution(operation))
-        if operation.name in PRODUCTS and _factors(operation) is not None:
-            return Projection(operation.module, _of_product(flow, operation))
+            filters, module = operation.args[1].tensor, quoted(operation.module)
+            transposed = len(operation.args) > 6 and operation.args[6] is True
+            if filters.ndim != 4 or transposed:
+                raise VitscopeError(
+                    f"the first layer of the network, {module}, is a convolution of another kind "
+                    f"than that of images by filters of two dimensions, which can be shown."
+                )
+            return Projection(operation.module, filters)
+        if operation.name in PRODUCTS and (factors := _factors(operation)):
+            return Projection(operation.module, _of_product(flow, operation.module, *factors))
     raise VitscopeError(
         "the network has no filters: no convolution, and no product with a matrix, takes the "
         "values of images."
     )
-
-
-def _of_convolution(operation: Operation) -> Tensor:
-    filters: Tensor = operation.args[1].tensor
-    transposed = len(operation.args) > 6 and operation.args[6] is True
-    if filters.ndim != 4 or transposed:
-        raise VitscopeError(
-            f"the first layer of the network, {quoted(operation.module)}, is a convolution of "
-            f"another kind than that of images by filters of two dimensions, which can be shown."
-        )
-    return filters
 
 
 def _factors(operation: Operation) -> tuple[Value, int, Tensor] | None:
@@ -245,17 +232,16 @@ def _factors(operation: Operation) -> tuple[Value, int, Tensor] | None:
     return None
 
 
-def _of_product(flow: Dataflow, operation: Operation) -> Tensor:
+def _of_product(
+    flow: Dataflow, module: str, value: Value, dimension: int, matrix: Tensor
+) -> Tensor:
     """Return the weights of a linear layer as filters, by tracing which pixel each weight takes."""
-    factors = _factors(operation)
-    assert factors is not None
-    value, dimension, matrix = factors
     if matrix.ndim == 3 and (matrix == matrix[:1]).all():
         matrix = matrix[0]
     pixels = _pixels(flow, value, dimension)
     if matrix.ndim != 2 or pixels is None:
         raise VitscopeError(
-            f"the first layer of the network, {quoted(operation.module)}, is a product with a "
+            f"the first layer of the network, {quoted(module)}, is a product with a "
             f"matrix, and nothing tells which pixel of an image each of its weights is for."
         )
     channel, row, column = (each.long() for each in pixels)
@@ -278,16 +264,12 @@ def _pixels(flow: Dataflow, value: Value, dimension: int) -> Tensor | None:
     if found is None:
         return None
     shape = flow.shape_of(value)
-    full = torch.stack([each.expand(shape) for each in (found.image, found.row, found.column)])
+    full = torch.stack([each.expand(shape) for each in found])
     taken = full.movedim(dimension, -1).flatten(1, -2)[:, 0]
-    return taken if _fill_a_patch(taken) else None
-
-
-def _fill_a_patch(pixels: Tensor) -> bool:
-    """Tell whether channels, rows and columns fill a patch of the image, each pixel once."""
-    if pixels.isnan().any():
-        return False
-    least, most = pixels.amin(1), pixels.amax(1)
-    once = len(set(map(tuple, pixels.T.tolist()))) == pixels.shape[1]
-    whole = int((most - least + 1).prod()) == pixels.shape[1]
-    return once and whole and float(least[0]) == 0
+    if taken.isnan().any():
+        return None
+    least, most, count = taken.amin(1), taken.amax(1), taken.shape[1]
+    # Together they have to fill a patch of the image, each pixel once.
+    once = len(set(map(tuple, taken.T.tolist()))) == count
+    whole = int((most - least + 1).prod()) == count
+    return taken if once and whole and float(least[0]) == 0 else None

@@ -20,18 +20,8 @@ from torch import Tensor, nn
 
 from vitscope.errors import VitscopeError, quoted
 from vitscope.networks.building.networks import own_type, widened, without_fast_path
-from vitscope.networks.finding.operations import (
-    FLEX_ATTENTION,
-    PRODUCTS,
-    SOFTMAXES,
-    Args,
-    Kwargs,
-    ModuleMode,
-    OperationMode,
-    first_tensor,
-    is_fused_attention,
-    plain_name,
-)
+from vitscope.networks.finding import operations as ops
+from vitscope.networks.finding.operations import Args, Kwargs
 
 # Compute this many bytes of attention at once: the results then stay in the cache of a core.
 BYTES_AT_ONCE = 4 << 20
@@ -68,7 +58,6 @@ class Attention:
 
     @property
     def windows(self) -> int:
-        """Return the number of windows in an image."""
         return len(self.queries)
 
     def places(self, images: int, first: int, last: int, heads: slice) -> npt.NDArray[np.int64]:
@@ -142,7 +131,6 @@ class _Softmax:
         self.shape = tuple(result.shape)
 
     def at(self, places: npt.NDArray[np.int64]) -> Tensor:
-        """Return the attention at some places."""
         return _at(self.result, places)
 
 
@@ -152,7 +140,9 @@ class _Fused:
     def __init__(self, function: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> None:
         names = [argument.name for argument in function._schema.arguments]
         given = {**dict(zip(names, args, strict=False)), **kwargs}
-        self._query, self._key = _as_one(given["query"], given["key"])
+        query, key = given["query"], in_heads_of(given["query"], given["key"])
+        leading = np.broadcast_shapes(query.shape[:-2], key.shape[:-2])
+        self._query, self._key = (each.expand(*leading, -1, -1) for each in (query, key))
         mask = given.get("attn_mask")
         self._mask: Tensor | None = given.get("attn_bias") if mask is None else mask
         self._causal = bool(given.get("is_causal"))
@@ -161,7 +151,6 @@ class _Fused:
         self.shape = (*self._query.shape[:-1], self._key.shape[-2])
 
     def at(self, places: npt.NDArray[np.int64]) -> Tensor:
-        """Return the attention at some places."""
         query, key = (widened(_at(each, places)) for each in (self._query, self._key))
         scores = torch.matmul(query * self._scale, key.transpose(-2, -1))
         if self._causal:
@@ -203,11 +192,10 @@ def _flex_weights(function: Any, args: Args, kwargs: Kwargs) -> Tensor:
 
 
 def _source(function: Any, args: Args, kwargs: Kwargs, result: Any) -> "_Softmax | _Fused":
-    """Return the object that reads the weights of an attention."""
-    name = plain_name(function)
-    if name == FLEX_ATTENTION:
+    name = ops.plain_name(function)
+    if name == ops.FLEX_ATTENTION:
         return _Softmax(_flex_weights(function, args, kwargs))
-    return _Fused(function, args, kwargs) if is_fused_attention(name) else _Softmax(result)
+    return _Fused(function, args, kwargs) if ops.is_fused_attention(name) else _Softmax(result)
 
 
 def in_heads_of(query: Tensor, key: Tensor) -> Tensor:
@@ -217,14 +205,7 @@ def in_heads_of(query: Tensor, key: Tensor) -> Tensor:
     return key
 
 
-def _as_one(query: Tensor, key: Tensor) -> tuple[Tensor, Tensor]:
-    """Return queries and keys of the same images and heads; several heads may share keys."""
-    key = in_heads_of(query, key)
-    leading = np.broadcast_shapes(query.shape[:-2], key.shape[:-2])
-    return query.expand(*leading, -1, -1), key.expand(*leading, -1, -1)
-
-
-class Counting(ModuleMode):  # type: ignore[no-untyped-call]
+class Counting(ops.ModuleMode):  # type: ignore[no-untyped-call]
     """Counts the softmaxes and fused attentions of modules, and reports each one."""
 
     def __init__(
@@ -235,15 +216,13 @@ class Counting(ModuleMode):  # type: ignore[no-untyped-call]
         self._softmaxes: Counter[str] = Counter()
 
     def begin(self, images: int) -> None:
-        """Begin a pass of `images` images."""
         super().begin(images)
         self._softmaxes.clear()
 
     def run(self, function: Any, args: Args, kwargs: Kwargs) -> Any:
-        """Run an operation, and report it if it may be attention."""
         result = function(*args, **kwargs)
-        name = plain_name(function)
-        if name in SOFTMAXES or is_fused_attention(name):
+        name = ops.plain_name(function)
+        if name in ops.SOFTMAXES or ops.is_fused_attention(name):
             which = SoftmaxId(self.module, self._softmaxes[self.module])
             self._softmaxes[self.module] += 1
             self._see(which, function, args, kwargs, result)
@@ -271,7 +250,6 @@ class _Reader(Counting):  # type: ignore[no-untyped-call]
         self._seen = 0
 
     def begin(self, images: int) -> None:
-        """Begin a pass of `images` images."""
         super().begin(images)
         self._seen = 0
 
@@ -340,7 +318,7 @@ def using(
         yield
 
 
-class _Using(OperationMode):  # type: ignore[no-untyped-call]
+class _Using(ops.OperationMode):  # type: ignore[no-untyped-call]
     """Finds the product of the most recently read attention and its values."""
 
     def __init__(self, see: Callable[[Use], None]) -> None:
@@ -363,17 +341,16 @@ class _Using(OperationMode):  # type: ignore[no-untyped-call]
         self._last = attention, weights.images, read
 
     def run(self, function: Any, args: Args, kwargs: Kwargs) -> Any:
-        """Run an operation, and report it if it is the product."""
         result = function(*args, **kwargs)
         if self._last is None:
             return result
-        name = plain_name(function)
+        name = ops.plain_name(function)
         products: Sequence[tuple[Tensor, Tensor]] = []
-        if is_fused_attention(name):
-            output = first_tensor(result)
+        if ops.is_fused_attention(name):
+            output = ops.first_tensor(result)
             assert output is not None
             products = [(in_heads_of(output, args[2]).expand(*output.shape[:-2], -1, -1), output)]
-        elif name in PRODUCTS:
+        elif name in ops.PRODUCTS:
             left, right = args[-2:]
             products = _products(left, right, result, self._last[2].shape)
         if products:

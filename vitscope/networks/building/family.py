@@ -3,19 +3,18 @@
 Every module of `vitscope.networks.building.families` whose name has no leading underscore is a
 family. It holds a literal `ARCH`, the JSON schema of the family's `arch`, in which a word of
 `VALUES` and a sentence may stand for the schema of a key, or "usual" for what `USUAL` says of it,
-and `FAMILY`. No other keys are allowed, unless the schema says so. Where a schema cannot say
-all, a literal `PREPARED_BY` names the module, without torch, whose function `prepare` checks
-`arch` further when a study is read. docs/families.md shows how to add one.
+and a function `network`. No other keys are allowed, unless the schema says so. Where a schema
+cannot say all, a literal `PREPARED_BY` names the module, without torch, whose function `prepare`
+checks `arch` further when a study is read. docs/families.md shows how to add one.
 """
 
 import ast
 import importlib
 import pkgutil
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from vitscope.errors import VitscopeError, nearest
 from vitscope.image_size import ImageSize, height_and_width
@@ -59,16 +58,20 @@ USUAL: dict[str, tuple[str, str] | dict[str, Any]] = {
 }
 
 
-@dataclass(frozen=True)
-class Family:
-    """Describes a kind of network to the rest of the project.
+class Wanted(NamedTuple):
+    """Describes a network to be built: its `arch`, and what images and classes it is for."""
 
-    `network` builds one from `arch`, a number of classes, the size of images and their channels;
-    `without_values` says whether that works on the meta device.
-    """
+    arch: Mapping[str, Any]
+    classes: int
+    image_size: ImageSize
+    channels: int
 
-    network: Callable[[Mapping[str, Any], int, ImageSize, int], "nn.Module"]
-    without_values: bool = True
+
+class Family(NamedTuple):
+    """Describes a kind of network: what builds one, and whether that works on the meta device."""
+
+    network: Callable[[Wanted], "nn.Module"]
+    without_values: bool
 
     def build(
         self,
@@ -87,7 +90,7 @@ class Family:
         from vitscope.networks.building.networks import adapt, why_no_classifier
 
         try:
-            network = self.network(arch, num_classes or 0, image_size, channels)
+            network = self.network(Wanted(arch, num_classes or 0, image_size, channels))
         except VitscopeError:
             raise
         except Exception as error:  # Networks refuse dimensions with errors of many types.
@@ -114,7 +117,6 @@ def family_names() -> list[str]:
 
 
 def module_of(name: str) -> str:
-    """Return the name of the module that declares a family."""
     return f"{families.__name__}.{name}"
 
 
@@ -172,10 +174,9 @@ def _literal(family: str, name: str) -> Any:
 
 
 def find_family(name: str) -> Family:
-    """Return a family by its name."""
     _check(name)
-    family: Family = importlib.import_module(module_of(name)).FAMILY
-    return family
+    module = importlib.import_module(module_of(name))
+    return Family(module.network, not getattr(module, "WITH_VALUES", False))
 
 
 def build_network(network: Mapping[str, Any]) -> "nn.Module":

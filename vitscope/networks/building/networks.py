@@ -77,7 +77,14 @@ def logits_of(returned: Any, output: Output = None) -> Tensor:
     """
     named = _entries(returned)
     if output is not None:
-        return _chosen(returned, named, str(output))
+        name = str(output)
+        if name not in named:
+            raise VitscopeError(
+                f"output: the network returned a {type(returned).__name__} without a tensor "
+                f"{quoted(name)}; there are {', '.join(named) or 'none that has a name'}."
+                f"{nearest(name, named)}"
+            )
+        return named[name]
     if isinstance(returned, Tensor):
         return returned
     if "logits" in named:
@@ -92,7 +99,6 @@ def logits_of(returned: Any, output: Output = None) -> Tensor:
 
 
 def tensors_of(returned: Any) -> list[Tensor]:
-    """Return all tensors that a network returned."""
     held = returned if isinstance(returned, Tensor) else [*_values(returned).values()]
     return [leaf for leaf in tree_leaves(held) if isinstance(leaf, Tensor)]
 
@@ -113,25 +119,13 @@ def _values(returned: Any) -> Mapping[Any, Any]:
 
 
 def _entries(returned: Any) -> dict[str, Tensor]:
-    """Return the tensors to choose from, by their names."""
     if isinstance(returned, Tensor):
         return {}
     named = _values(returned).items()
     return {str(name): value for name, value in named if isinstance(value, Tensor)}
 
 
-def _chosen(returned: Any, named: Mapping[str, Tensor], output: str) -> Tensor:
-    if output not in named:
-        there = ", ".join(named) or "none that has a name"
-        raise VitscopeError(
-            f"output: the network returned a {type(returned).__name__} without a tensor "
-            f"{quoted(output)}; there are {there}.{nearest(output, named)}"
-        )
-    return named[output]
-
-
 def _advise(named: Mapping[str, Tensor]) -> str:
-    """Say how to choose one of several tensors."""
     if not named:
         return ""
     shapes = (f"{name} ({'x'.join(map(str, each.shape))})" for name, each in named.items())
@@ -257,7 +251,6 @@ def original(network: nn.Module) -> nn.Module:
 
 
 def is_compiled(network: nn.Module) -> bool:
-    """Tell whether a network or one of its modules is compiled."""
     return any(
         module._compiled_call_impl is not None or hasattr(module, "_orig_mod")
         for module in network.modules()

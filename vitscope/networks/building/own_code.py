@@ -64,7 +64,6 @@ class OwnCode:
 
 
 def keywords(arch: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the keywords with which to call the function."""
     return {key: value for key, value in arch.items() if key not in OWN_KEYS}
 
 
@@ -139,7 +138,8 @@ def check_call(
     defined = [*_definitions(tree.body)]
     found = [node for there, node in defined if there == name]
     if not found and not _makes_names(tree):
-        functions = [there for there, node in defined if _is_made_here(node)]
+        made_here = ast.FunctionDef | ast.ClassDef
+        functions = [there for there, node in defined if isinstance(node, made_here)]
         raise VitscopeError(
             f"{key}: {file} has no function {quoted(name)}; it has "
             f"{', '.join(functions) or 'none'}.{nearest(name, functions)}"
@@ -159,11 +159,9 @@ def _below(folder: Path, file: Path) -> Path:
 
 def _name_in_packages(file: Path, where: str) -> str:
     """Return the name of a module within the packages that contain its folder."""
-    parts = [] if file.name == "__init__.py" else [file.stem]
-    folder = file.parent
-    while (folder / "__init__.py").is_file():
-        parts.insert(0, folder.name)
-        folder = folder.parent
+    packages = takewhile(lambda folder: (folder / "__init__.py").is_file(), file.parents)
+    parts = [folder.name for folder in packages][::-1]
+    parts += [] if file.name == "__init__.py" else [file.stem]
     if any("." in part for part in parts):
         raise VitscopeError(
             f"{where}: {shown(file)} cannot be imported, because of the dot in its name: rename it."
@@ -236,10 +234,6 @@ def _definitions(body: list[ast.stmt]) -> Iterator[tuple[str, ast.AST]]:
             yield from _definitions(handler.body)
 
 
-def _is_made_here(node: ast.AST) -> bool:
-    return isinstance(node, ast.FunctionDef | ast.ClassDef)
-
-
 def _find_called(made: ast.AST) -> ast.FunctionDef | None:
     """Return the function that takes the keywords, or a class's own `__init__`; None if unclear."""
     if isinstance(made, ast.ClassDef):
@@ -304,7 +298,6 @@ _FOLDERS: list[str] = []
 
 
 def call(arch: Mapping[str, Any], keywords: Mapping[str, Any]) -> object:
-    """Call the function that `arch` names, and return what it made."""
     own = locate(arch, Path(), "arch")
     with running(own, arch["make"]) as module:
         return getattr(module, arch["make"])(**keywords)
@@ -314,14 +307,17 @@ def call(arch: Mapping[str, Any], keywords: Mapping[str, Any]) -> object:
 def running(own: OwnCode, what: str) -> Iterator[ModuleType]:
     """Import a user's code and lend its module; report an error in it with its file and line."""
     _enter(own)
+    # Write nothing beside a user's files; bytecode hides an edit within a second of another.
+    before, sys.dont_write_bytecode = sys.dont_write_bytecode, True
     try:
-        with _leaving_no_bytecode():
-            yield importlib.import_module(own.module)
+        yield importlib.import_module(own.module)
     except (VitscopeError, MemoryError):
         raise
     except (Exception, SystemExit) as error:
         place = f"{shown(own.file)}: {what}"
         raise VitscopeError(explain_user_error(error) or f"{place}: {_reason(error)}.") from error
+    finally:
+        sys.dont_write_bytecode = before
 
 
 def explain_user_error(error: BaseException) -> str | None:
@@ -375,16 +371,6 @@ def _leave() -> None:
     _FILES.clear()
 
 
-@contextmanager
-def _leaving_no_bytecode() -> Iterator[None]:
-    """Write nothing beside a user's files; bytecode hides an edit within a second of another."""
-    before, sys.dont_write_bytecode = sys.dont_write_bytecode, True
-    try:
-        yield
-    finally:
-        sys.dont_write_bytecode = before
-
-
 HERE = Path(__file__).parents[2]
 FAMILIES = Path(__file__).with_name("families")
 # Python calls this function of a module for names that the module lacks.
@@ -397,7 +383,9 @@ def explain_failure(error: Exception) -> str | None:
     if torch is None or torch.__file__ is None:
         return None
     # Recording code runs between the network and torch, and does not belong to the network.
-    frames = list(takewhile(lambda each: not _records(each[0]), walk_tb(error.__traceback__)))
+    recording = ("__torch_dispatch__", "__torch_function__")
+    walked = walk_tb(error.__traceback__)
+    frames = [*takewhile(lambda each: each[0].f_code.co_name not in recording, walked)]
     running = [(frame, frame.f_locals.get("self")) for frame, _ in frames]
     inside = [n for n, (_, it) in enumerate(running) if isinstance(it, torch.nn.Module)]
     if not inside:
@@ -407,7 +395,9 @@ def explain_failure(error: Exception) -> str | None:
     files = [_file_of(frame) for frame, _ in frames]
     own = [n for n, file in enumerate(files) if not file.is_relative_to(library)]
     frame, line = frames[own[-1]] if own else frames[0]
-    known = bool(own) and _is_of_networks(_file_of(frame))
+    file = _file_of(frame)
+    # A file may belong to a network if it is of others, or of a family.
+    known = bool(own) and (not file.is_relative_to(HERE) or file.is_relative_to(FAMILIES))
     if isinstance(error, AttributeError) and not known and innermost.f_code.co_name == GETS:
         missing = innermost.f_locals.get("name")
         return (
@@ -420,20 +410,11 @@ def explain_failure(error: Exception) -> str | None:
     modules = root.named_modules() if isinstance(root, torch.nn.Module) else ()
     names = {id(each): name for name, each in modules}
     called = f"'{names[id(module)]}' ({kind})" if names.get(id(module)) else f"({kind})"
-    place = f" at {_file_of(frame)}, line {line}" if known else ""
+    place = f" at {file}, line {line}" if known else ""
     return (
         f"the module {called} of the network fails{place}: {type(error).__name__}: {error}: "
         f"correct it, or how the study says to build it."
     )
-
-
-def _is_of_networks(file: Path) -> bool:
-    """Tell whether a file may belong to a network: one of others, or one of a family."""
-    return not file.is_relative_to(HERE) or file.is_relative_to(FAMILIES)
-
-
-def _records(frame: FrameType) -> bool:
-    return frame.f_code.co_name in ("__torch_dispatch__", "__torch_function__")
 
 
 def _file_of(frame: FrameType) -> Path:

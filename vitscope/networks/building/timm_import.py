@@ -19,7 +19,6 @@ _LIBRARIES: list[torch.library.Library] = []
 
 
 def import_timm(name: str = "timm") -> ModuleType:
-    """Import timm, or a module of it or of torchvision."""
     declare()
     with warnings.catch_warnings():
         # timm imports tqdm, which would warn in every notebook without ipywidgets.

@@ -115,7 +115,13 @@ def convert(
     where = f"{label}: {source}"
     _check_library(place, network, model, where)
     _tell(place, foreign, translated, where)
-    fitted = _fit(place, foreign, translated, network, model, where)
+    weights, wanted = translated.weights, model.state_dict()
+    named = {id(tensor): place.before + name for name, tensor in place.weights.items()}
+    about = _describe(place, foreign, network, model)
+    check_names(weights, wanted, network, where, named=named, about=about)
+    # In the order and the types of the network.
+    fitted = {name: weights[name].to(tensor.dtype) for name, tensor in wanted.items()}
+    _check_finite(fitted, where)
     metadata = _about(network, model, label, origin, foreign.sha256)
     if place.key:
         metadata["weights"] = place.key
@@ -138,7 +144,6 @@ def convert_made(network: Network, target: Path, *, label: str, origin: str) -> 
 def _about(
     network: Network, model: nn.Module, label: str, origin: str, sha256: str
 ) -> dict[str, str]:
-    """Return the metadata of a checkpoint about its network and its file."""
     return {
         OF: label,
         "source": origin,
@@ -185,24 +190,6 @@ def _tell(place: Place, foreign: Foreign, translated: Translated, where: str) ->
     if translated.left_out:
         names = [place.before + name for name in translated.left_out]
         print(f"{where} holds what the network has no use for: {first_of(names, SHOWN)}.")
-
-
-def _fit(
-    place: Place,
-    foreign: Foreign,
-    translated: Translated,
-    network: Network,
-    model: nn.Module,
-    what: str,
-) -> StateDict:
-    """Return weights in the order and types of a model; refuse those that do not fit."""
-    weights, wanted = translated.weights, model.state_dict()
-    named = {id(tensor): place.before + name for name, tensor in place.weights.items()}
-    about = _describe(place, foreign, network, model)
-    check_names(weights, wanted, network, what, named=named, about=about)
-    fitted = {name: weights[name].to(tensor.dtype) for name, tensor in wanted.items()}
-    _check_finite(fitted, what)
-    return fitted
 
 
 def _check_finite(weights: StateDict, what: str) -> None:

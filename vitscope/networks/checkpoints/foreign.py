@@ -45,11 +45,9 @@ DEEPEST_NESTING = 4
 # Messages about a file count at most MOST_ENTRIES of its entries, and name at most SHOWN.
 MOST_ENTRIES = 100
 SHOWN = 8
-GIVE = "give the file of a state dict"
 
 
 def dense_tensors(loaded: object) -> StateDict:
-    """Return the weights that an entry holds itself."""
     if not isinstance(loaded, Mapping):
         return {}
     return {
@@ -68,13 +66,11 @@ def find_weights(loaded: object, key: str | None, where: str) -> dict[str, State
     found = _innermost(entry, key or "")
     if not found:
         inside = "" if key is None else f" in its entry {quoted(key)}"
-        raise VitscopeError(f"{where} holds no weights{inside}: {_advice(loaded)}.")
+        counts, what = _counts(loaded), "give the file of a state dict"
+        if any(counts.values()):
+            what = "say with `checkpoint.key` which entry is meant"
+        raise VitscopeError(f"{where} holds no weights{inside}: {_held(_in_words(counts))}{what}.")
     return found
-
-
-def entries_with_weights(loaded: object) -> list[str]:
-    """Name the entries of a file that hold weights, and how many each holds, for a message."""
-    return _in_words({name: count for name, count in _counts(loaded).items() if count})
 
 
 def _counts(loaded: object) -> dict[str, int]:
@@ -100,7 +96,6 @@ def _counts(loaded: object) -> dict[str, int]:
 
 
 def _in_words(counts: Mapping[str, int]) -> list[str]:
-    """Format entries for a message."""
     ends = {0: "", 1: " (1 weight)"}
     return [quoted(name) + ends.get(count, f" ({count} weights)") for name, count in counts.items()]
 
@@ -140,13 +135,6 @@ def _entry(loaded: object, key: str, where: str) -> object:
         inside, rest = inside[outer], rest.removeprefix(f"{outer}.")
     held = _held(_in_words(_counts(loaded)) or list(map(quoted, names)))
     raise VitscopeError(f"{where} has no entry {quoted(key)}: {held}correct `checkpoint.key`.")
-
-
-def _advice(loaded: object) -> str:
-    """Say what to do if no weights were found."""
-    counts = _counts(loaded)
-    what = "say with `checkpoint.key` which entry is meant" if any(counts.values()) else GIVE
-    return f"{_held(_in_words(counts))}{what}"
 
 
 def _held(names: Sequence[str]) -> str:
@@ -228,10 +216,10 @@ def read_foreign(
         kept = {n: t for n, t in tensors.items() if not any(fnmatchcase(n, p) for p in ignore)}
         # Only the first place is sure to be used, so a fault in a later one refuses no file.
         with suppress(VitscopeError) if places else nullcontext():
-            _check_plain(kept, where)
-            _check_amount(kept, path, where)
+            _check_plain(kept, path, where)
             places.append(Place(place, *_without_prefixes(kept)))
-    return Foreign(tuple(places), digest, tuple(entries_with_weights(loaded)))
+    held = {name: count for name, count in _counts(loaded).items() if count}
+    return Foreign(tuple(places), digest, tuple(_in_words(held)))
 
 
 def _check_readable(path: Path, label: str) -> None:
@@ -255,20 +243,9 @@ def _load(path: Path, label: str) -> object:
         start = file.read(9)
     if start[8:] != b"{":
         return _load_torch(path, label, zipped=start.startswith(b"PK\x03\x04"))
-    if int.from_bytes(start[:8], "little") > LONGEST_HEADER:
-        raise _damage_error(path, label)
-    return _load_safetensors(path, label)
-
-
-def _damage_error(path: Path, label: str) -> VitscopeError:
-    return VitscopeError(
-        f"{label}: {path} is damaged or is not a checkpoint (a file of torch.save or "
-        f"safetensors): get it again."
-    )
-
-
-def _load_safetensors(path: Path, label: str) -> StateDict:
     try:
+        if int.from_bytes(start[:8], "little") > LONGEST_HEADER:
+            raise ValueError("the length of the header")
         with safetensors.safe_open(path, "pt") as file:
             ours = CHECKSUMS in (file.metadata() or {})
         if ours:
@@ -276,6 +253,13 @@ def _load_safetensors(path: Path, label: str) -> StateDict:
         return dict(safetensors.torch.load_file(path))
     except (SafetensorError, OSError, ValueError, KeyError) as error:
         raise _damage_error(path, label) from error
+
+
+def _damage_error(path: Path, label: str) -> VitscopeError:
+    return VitscopeError(
+        f"{label}: {path} is damaged or is not a checkpoint (a file of torch.save or "
+        f"safetensors): get it again."
+    )
 
 
 def _check_expansion(path: Path, label: str) -> None:
@@ -326,8 +310,8 @@ def _check_patterns(ignore: Sequence[str], places: Mapping[str, StateDict], wher
         )
 
 
-def _check_plain(weights: StateDict, what: str) -> None:
-    """Refuse tensors without values, or with values that are not plain numbers."""
+def _check_plain(weights: StateDict, path: Path, what: str) -> None:
+    """Refuse tensors without plain numbers as values, or with more than a file can hold."""
     for name, tensor in weights.items():
         if len(name) > LONGEST_NAME:
             raise VitscopeError(
@@ -340,14 +324,10 @@ def _check_plain(weights: StateDict, what: str) -> None:
                 f"{what} holds {quoted(name)} as a {shape} tensor of {tensor.dtype}, which no "
                 f"weights of a network are: save the state dict in float32."
             )
-
-
-def _check_amount(weights: StateDict, path: Path, where: str) -> None:
-    """Refuse tensors with more values than the file holds, or more names than any network has."""
     size = sum(tensor.nbytes for tensor in weights.values())
     if size > LARGEST_EXPANSION * path.stat().st_size or len(weights) > MOST_TENSORS:
         raise VitscopeError(
-            f"{where} holds {len(weights)} tensors of {size} bytes in all, more than a file of its "
+            f"{what} holds {len(weights)} tensors of {size} bytes in all, more than a file of its "
             f"size or any network can have: do not use it, and get it again."
         )
 

@@ -38,18 +38,13 @@ def rename(state_dict: StateDict, pattern: str, new: New) -> StateDict:
     return {name: state_dict[key] for name, key in renamed.items()}
 
 
-def unchanged(state_dict: StateDict) -> StateDict:
-    """Return weights unchanged."""
-    return state_dict
-
-
 @dataclass(frozen=True)
 class WeightLayout:
     """Lists the names that a library gives to the weights of a kind of network.
 
-    A file has this layout if each of `marks` is found in a name. `network` is the class of timm
-    that has such weights. Names that match `without` are unused and left out. `renamed` holds
-    substitutions, applied one after another; `finish` does the rest.
+    A file has this layout if each of `marks` is found in a name, at the start of a word of it.
+    `network` is the class of timm that has such weights. Names that match `without` are unused and
+    left out. `renamed` holds substitutions, applied one after another; `finish` does the rest.
     """
 
     name: str
@@ -57,19 +52,18 @@ class WeightLayout:
     marks: tuple[str, ...]
     renamed: tuple[tuple[str, New], ...] = ()
     without: str = "(?!)"
-    finish: Callable[[StateDict], StateDict] = unchanged
+    finish: Callable[[StateDict], StateDict] | None = None
 
     def fits(self, names: Iterable[str]) -> bool:
-        """Tell whether names belong to this layout."""
         names = list(names)
-        return all(any(re.search(mark, name) for name in names) for mark in self.marks)
+        return all(any(re.search(rf"(?:^|\.){mark}", n) for n in names) for mark in self.marks)
 
     def translate(self, weights: StateDict) -> StateDict:
         """Return weights under timm's names for them."""
         kept = {n: tensor for n, tensor in weights.items() if not re.search(self.without, n)}
         for pattern, new in self.renamed:
             kept = rename(kept, pattern, new)
-        return self.finish(kept)
+        return self.finish(kept) if self.finish else kept
 
 
 def is_of_hugging_face(names: Iterable[str]) -> bool:
@@ -78,7 +72,6 @@ def is_of_hugging_face(names: Iterable[str]) -> bool:
 
 
 def find_layout(names: Iterable[str]) -> WeightLayout | None:
-    """Return the layout that names belong to, if it is known."""
     names = list(names)
     return next((layout for layout in LAYOUTS if layout.fits(names)), None)
 
@@ -108,8 +101,8 @@ LAYOUTS = (
         name="torchvision's ViT",
         network="VisionTransformer",
         marks=(
-            r"(?:^|\.)conv_proj\.weight$",
-            r"(?:^|\.)encoder\.layers\.encoder_layer_0\.self_attention\.in_proj_weight$",
+            r"conv_proj\.weight$",
+            r"encoder\.layers\.encoder_layer_0\.self_attention\.in_proj_weight$",
         ),
         renamed=(
             (r"^class_token$", "cls_token"),
@@ -129,10 +122,7 @@ LAYOUTS = (
     WeightLayout(
         name="torchvision's Swin",
         network="SwinTransformer",
-        marks=(
-            r"(?:^|\.)features\.0\.0\.weight$",
-            r"(?:^|\.)features\.1\.0\.attn\.relative_position_bias_table$",
-        ),
+        marks=(r"features\.0\.0\.weight$", r"features\.1\.0\.attn\.relative_position_bias_table$"),
         without=_SWIN_BUFFERS,
         renamed=(
             (r"^features\.0\.0\.", "patch_embed.proj."),
@@ -147,10 +137,7 @@ LAYOUTS = (
     WeightLayout(
         name="torchvision's ConvNeXt",
         network="ConvNeXt",
-        marks=(
-            r"(?:^|\.)features\.0\.0\.weight$",
-            r"(?:^|\.)features\.1\.0\.layer_scale$",
-        ),
+        marks=(r"features\.0\.0\.weight$", r"features\.1\.0\.layer_scale$"),
         renamed=(
             (r"^features\.0\.", "stem."),
             (r"^features\.([1-9]\d*)\.(\d+(?=\.(?:block|layer_scale)))?", _stage),
@@ -168,16 +155,12 @@ LAYOUTS = (
     WeightLayout(
         name="a ResNet of torchvision or timm",
         network="ResNet",
-        marks=(
-            r"(?:^|\.)conv1\.weight$",
-            r"(?:^|\.)bn1\.weight$",
-            r"(?:^|\.)layer1\.0\.conv1\.weight$",
-        ),
+        marks=(r"conv1\.weight$", r"bn1\.weight$", r"layer1\.0\.conv1\.weight$"),
     ),
     WeightLayout(
         name="a Swin of an earlier timm",
         network="SwinTransformer",
-        marks=(r"(?:^|\.)layers\.0\.downsample\.reduction\.weight$",),
+        marks=(r"layers\.0\.downsample\.reduction\.weight$",),
         without=_SWIN_BUFFERS,
         renamed=(
             (r"^(layers\.)(\d+)(\.downsample\.)", _next_stage),
@@ -187,7 +170,7 @@ LAYOUTS = (
     WeightLayout(
         name="a PiT of an earlier timm",
         network="PoolingVisionTransformer",
-        marks=(r"(?:^|\.)(?:pools\.0|transformers\.0\.pool)\.",),
+        marks=(r"(?:pools\.0|transformers\.0\.pool)\.",),
         renamed=(
             (r"^pools\.(\d+)\.", r"transformers.\1.pool."),
             (r"^(transformers\.)(\d+)(\.pool\.)", _next_stage),
@@ -219,7 +202,6 @@ class Watched(TorchDispatchMode):  # type: ignore[no-untyped-call]
     def __torch_dispatch__(
         self, func: Any, types: Any, args: Any = (), kwargs: Any = None
     ) -> object:
-        """Run an operation, and remember its operands."""
         if any(word in func.name() for word in RESIZING):
             raise ResizedError
         for argument in args:
@@ -265,14 +247,10 @@ def apply_filter(translation: Filter, weights: StateDict, model: nn.Module) -> S
             if name not in given or len(unknown) == MOST_UNKNOWN:
                 raise
             unknown[name] = given.pop(name)
-    _check_tables(weights, found)
-    return found
-
-
-def _check_tables(weights: StateDict, found: StateDict) -> None:
     ours = set(map(id, weights.values()))
     if any(name.endswith(TABLE) and id(tensor) not in ours for name, tensor in found.items()):
         raise ResizedError
+    return found
 
 
 SHOWN = 4
@@ -280,8 +258,6 @@ SOME_CLASSES = 2
 
 
 class Misfits(NamedTuple):
-    """Lists the names of weights that are missing, left over or of another shape than wanted."""
-
     missing: list[str]
     left_over: list[str]
     misshapen: list[str]
@@ -293,7 +269,6 @@ class Misfits(NamedTuple):
 
 
 def misfits(weights: Mapping[str, Tensor], wanted: Mapping[str, Tensor]) -> Misfits:
-    """List what keeps weights from matching those that are `wanted`."""
     return Misfits(
         [name for name in wanted if name not in weights],
         [name for name in weights if name not in wanted],
@@ -437,7 +412,6 @@ def _by_transformers(weights: StateDict, model: Any) -> Attempt:
 
 
 def suits(layout: WeightLayout, model: nn.Module) -> bool:
-    """Tell whether a layout belongs to the weights of this network."""
     return layout.network in (kind.__name__ for kind in classes_of_timm(model))
 
 

@@ -22,7 +22,6 @@ def file_values(checkpoint: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _place(checkpoint: Mapping[str, Any]) -> str:
-    """Return the kind of place that an entry names."""
     named = [place for place in PLACES if place in checkpoint]
     if len(named) != 1:
         raise VitscopeError(
@@ -70,7 +69,6 @@ def _address(place: "str | OnHub") -> str:
 
 
 def _locate(checkpoint: Mapping[str, Any]) -> str | OnHub:
-    """Return the address of a checkpoint, or its file on the hub."""
     place = _place(checkpoint)
     if place == "hf":
         return OnHub(checkpoint["hf"])
@@ -78,7 +76,6 @@ def _locate(checkpoint: Mapping[str, Any]) -> str | OnHub:
 
 
 def _of_tag(tag: str) -> str | OnHub:
-    """Return where timm keeps the weights of a pretrained tag."""
     # Import here, so that a study without timm's weights does not wait for it.
     from vitscope.networks.building.timm_import import import_timm
 

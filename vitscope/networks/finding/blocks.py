@@ -6,6 +6,8 @@ on other devices it may be one operation that keeps less in memory.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
+from functools import partial
 from typing import Any, Literal, NamedTuple, Self, get_args
 
 import pandas as pd
@@ -19,6 +21,7 @@ from vitscope.errors import VitscopeError
 from vitscope.files.tables import warning_metadata
 from vitscope.networks.building.networks import uncompiled
 from vitscope.networks.building.own_code import explain_failure
+from vitscope.networks.finding import operations as ops
 from vitscope.networks.finding.branches import multiplies_values
 from vitscope.networks.finding.capture import capturing
 from vitscope.networks.finding.cut_points import CutPoint, Part, Side, write_points
@@ -31,18 +34,7 @@ from vitscope.networks.finding.dataflow import (
     on_shapes,
     record,
 )
-from vitscope.networks.finding.operations import (
-    CONVOLUTIONS,
-    FLEX_ATTENTION,
-    NORMALIZATIONS,
-    PRODUCTS,
-    SOFTMAXES,
-    Args,
-    Kwargs,
-    OperationMode,
-    is_fused_attention,
-    plain_name,
-)
+from vitscope.networks.finding.operations import Args, Kwargs
 from vitscope.networks.finding.search import Points, find_cut_points
 
 Shape = tuple[int, ...]
@@ -62,10 +54,8 @@ class Blocks(NamedTuple):
     warnings: list[str]
 
     def metadata(self) -> dict[str, str]:
-        """Return the metadata of the block table."""
         head = {f"head_{cost}": str(value) for cost, value in self.head._asdict().items()}
-        found = {"uncovered": "; ".join(self.uncovered)}
-        found |= warning_metadata(self.warnings)
+        found = {"uncovered": "; ".join(self.uncovered), **warning_metadata(self.warnings)}
         return head | found | {"cut_points": write_points(self.points)}
 
 
@@ -169,7 +159,7 @@ def _measure(
     return shapes, parts, weights.unread()
 
 
-class _ParameterCounter(OperationMode):  # type: ignore[no-untyped-call]
+class _ParameterCounter(ops.OperationMode):  # type: ignore[no-untyped-call]
     """Counts the parameters that operations read, each once."""
 
     def __init__(self, model: nn.Module) -> None:
@@ -192,13 +182,11 @@ class _ParameterCounter(OperationMode):  # type: ignore[no-untyped-call]
             self._unread.setdefault(name, parameter.numel())
 
     def run(self, function: Any, args: Args, kwargs: Kwargs) -> Any:
-        """Run an operation, and count the parameters that it is the first to read."""
         for leaf in tree_leaves((args, dict(kwargs))):
             self._read(leaf)
         return function(*args, **kwargs)
 
     def empty(self, tensor: Tensor) -> Tensor:
-        """Return a tensor without its values, and count it as read."""
         self._read(tensor)
         return super().empty(tensor)
 
@@ -210,16 +198,14 @@ class _ParameterCounter(OperationMode):  # type: ignore[no-untyped-call]
             self._count += count
 
     def take(self) -> int:
-        """Return the count, and restart it."""
         count, self._count = self._count, 0
         return count
 
     def unread(self) -> int:
-        """Return how many parameters no operation has read."""
         return sum(self._unread.values())
 
 
-class ActivationCounter(OperationMode):
+class ActivationCounter(ops.OperationMode):
     """Counts the bytes that operations return: all of them, and the most in memory at once.
 
     Views and changes in place take no memory of their own.
@@ -231,9 +217,12 @@ class ActivationCounter(OperationMode):
         self._live: list[tuple[StorageWeakRef, int]] = []
 
     def run(self, function: Any, args: Args, kwargs: Kwargs) -> Any:
-        """Run an operation, and count the bytes that it returns."""
-        if plain_name(function) == FLEX_ATTENTION:
-            return self._run_flex_attention(args, kwargs)
+        if ops.plain_name(function) == ops.FLEX_ATTENTION:
+            # Step by step, as torch does on a CPU: other counters need that too.
+            from torch._higher_order_ops.flex_attention import sdpa_dense
+
+            with self:
+                return sdpa_dense(*args, **kwargs)
         given = {storage._cdata for storage in _storages((args, kwargs))}
         result = function(*args, **kwargs)
         for storage in _storages(result):
@@ -243,13 +232,6 @@ class ActivationCounter(OperationMode):
                 self._live.append((reference, storage.nbytes()))
         self._peak = max(self._peak, self._in_memory())
         return result
-
-    def _run_flex_attention(self, args: Args, kwargs: Kwargs) -> Any:
-        """Run FlexAttention step by step, as torch does on a CPU: other counters need that too."""
-        from torch._higher_order_ops.flex_attention import sdpa_dense
-
-        with self:
-            return sdpa_dense(*args, **kwargs)
 
     def take(self) -> tuple[int, int]:
         """Return the bytes made and the most in memory at once, and restart both counts."""
@@ -314,22 +296,14 @@ def _blocks(model: nn.Module, cut_points: Sequence[CutPoint], images: Tensor) ->
         nonlocal passed
         passed = index + 1
 
-    def begin(name: str) -> Callable[..., None]:
-        def note(*_: object) -> None:
-            began.setdefault(name, passed)
-
-        return note
+    def begin(name: str, *_: object) -> None:
+        began.setdefault(name, passed)
 
     # Register behind the cut points: parameters of a module come after a cut at its input.
-    with capturing(model, cut_points, cut):
-        hooks = [
-            each.register_forward_pre_hook(begin(name)) for name, each in model.named_modules()
-        ]
-        try:
-            model(images)
-        finally:
-            for hook in hooks:
-                hook.remove()
+    with capturing(model, cut_points, cut), ExitStack() as stack:
+        for name, each in model.named_modules():
+            stack.callback(each.register_forward_pre_hook(partial(begin, name)).remove)
+        model(images)
     return {
         name: next(began[each] for each in _outwards(name) if each in began)
         for name, _ in model.named_parameters()
@@ -348,17 +322,12 @@ class _Layers:
 
     def __init__(self, model: nn.Module, flow: Dataflow) -> None:
         self._model, self._flow = model, flow
-        self._users: dict[int, list[int]] = {}
-        for index, operation in enumerate(flow.operations):
-            for value in operation.operands():
-                self._users.setdefault(value.operation, []).append(index)
         self._qkv: set[int] = set()
         self._projections: set[int] = set()
 
     def find(self) -> dict[str, Layer]:
-        """Return the kinds of all parameters."""
         for index, operation in enumerate(self._flow.operations):
-            if operation.name in SOFTMAXES or is_fused_attention(operation.name):
+            if operation.name in ops.SOFTMAXES or ops.is_fused_attention(operation.name):
                 self._follow_attention(index)
         taking = self._taking()
         found = {name: self._kind(name, taking) for name, _ in self._model.named_parameters()}
@@ -375,7 +344,7 @@ class _Layers:
         """Note the layers around an attention: the nearest before its products, and after it."""
         operations = self._flow.operations
         products = [index]
-        if operations[index].name in SOFTMAXES:
+        if operations[index].name in ops.SOFTMAXES:
             before = [i for i in self._back([index]) if multiplies_values(operations[i])]
             if not before:
                 return
@@ -390,7 +359,7 @@ class _Layers:
         )
 
     def _onwards(self, starts: Sequence[int]) -> Iterator[int]:
-        return self._walk(starts, lambda i: self._users.get(i, []))
+        return self._walk(starts, lambda i: self._flow.users.get(i, []))
 
     def _walk(self, starts: Sequence[int], step: Callable[[int], Iterable[int]]) -> Iterator[int]:
         """Yield the operations that can be reached, up to layers with weights."""
@@ -405,12 +374,12 @@ class _Layers:
 
     def _has_weights(self, index: int) -> bool:
         operation = self._flow.operations[index]
-        multiplies = operation.name in PRODUCTS | CONVOLUTIONS
+        multiplies = operation.name in ops.PRODUCTS | ops.CONVOLUTIONS
         return multiplies and any(each.ndim > 1 for each in _constants(operation))
 
     def _kind_of_operation(self, index: int) -> Layer:
         operation = self._flow.operations[index]
-        if operation.name in NORMALIZATIONS:
+        if operation.name in ops.NORMALIZATIONS:
             return "norm"
         if not self._has_weights(index):
             return OTHER
@@ -418,21 +387,18 @@ class _Layers:
             return "qkv"
         if index in self._projections:
             return "projection"
-        return "convolution" if operation.name in CONVOLUTIONS else "mlp"
+        return "convolution" if operation.name in ops.CONVOLUTIONS else "mlp"
 
     def _taking(self) -> list[tuple[int, int, str, Layer]]:
         """Return the operands of operations that do not come from the images.
 
         Each has its place in memory, its size, the module that runs the operation, and its kind.
         """
-        taken = []
-        for index, operation in enumerate(self._flow.operations):
-            kind = self._kind_of_operation(index)
-            taken += [
-                (_memory(each), each.numel(), operation.module, kind)
-                for each in _constants(operation)
-            ]
-        return taken
+        return [
+            (_memory(each), each.numel(), operation.module, self._kind_of_operation(index))
+            for index, operation in enumerate(self._flow.operations)
+            for each in _constants(operation)
+        ]
 
     def _kind(self, name: str, taking: Sequence[tuple[int, int, str, Layer]]) -> Layer:
         owner = name.rpartition(".")[0]

@@ -15,24 +15,9 @@ from typing import Any, NamedTuple
 
 from torch.utils._pytree import tree_leaves
 
+from vitscope.networks.finding import operations as ops
 from vitscope.networks.finding.cut_points import Kind
 from vitscope.networks.finding.dataflow import Constant, Dataflow, Operation, Value
-from vitscope.networks.finding.operations import (
-    ACTIVATIONS,
-    BATCH_NORMALIZATIONS,
-    CONVOLUTIONS,
-    COPIES,
-    CUMULATIONS,
-    MOVES,
-    NORMALIZATIONS,
-    POOLINGS,
-    PRODUCTS,
-    SOFTMAXES,
-    STACKS,
-    is_fourier,
-    is_fused_attention,
-    multiplies,
-)
 
 
 def pattern(module: str) -> str:
@@ -48,92 +33,90 @@ def factors_of(operation: Operation) -> list[Value]:
 
 def multiplies_values(operation: Operation) -> bool:
     """Tell whether an operation is a product of two values that both depend on the images."""
-    return operation.name in PRODUCTS and len(factors_of(operation)) == 2
+    return operation.name in ops.PRODUCTS and len(factors_of(operation)) == 2
 
 
-class Branches:
-    """Tells what operations of a recorded pass do together."""
+def attends(operation: Operation) -> bool:
+    """Tell whether an operation multiplies values that both depend on the images."""
+    return ops.is_fused_attention(operation.name) or multiplies_values(operation)
 
-    def __init__(self, flow: Dataflow) -> None:
-        self._flow = flow
 
-    def kind(self, indices: Sequence[int], channels: int, size: tuple[int, int]) -> Kind:
-        """Return the kind of a branch, for a stream with this many `channels` and this map size."""
-        branch = [self._flow.operations[index] for index in indices]
-        softmax = any(op.name in SOFTMAXES or is_fused_attention(op.name) for op in branch)
-        if not softmax and self._recurs(indices, size):
-            return "ssm"
-        if any(self.attends(operation) for operation in branch):
-            return "msa"
-        spatial = [operation for operation in branch if self._is_spatial(operation)]
-        if spatial and not self._belong_to_mlp(spatial, branch, channels):
-            return "conv"
-        if any(op.name in PRODUCTS | CONVOLUTIONS or is_fourier(op.name) for op in branch):
-            return "mlp"
-        return "pool" if any(op.name in POOLINGS for op in branch) else "mlp"
+def find_main(branch: Sequence[Operation]) -> Operation | None:
+    """Return the operation that decides a branch's kind: attention, or its first matrix."""
+    doing = [operation for operation in branch if ops.multiplies(operation.name)]
+    return max(doing, key=attends, default=None)
 
-    def main(self, branch: Sequence[Operation]) -> Operation | None:
-        """Return the operation that decides a branch's kind: attention, or its first matrix."""
-        doing = [operation for operation in branch if multiplies(operation.name)]
-        return max(doing, key=self.attends, default=None)
 
-    def attends(self, operation: Operation) -> bool:
-        """Tell whether an operation multiplies values that both depend on the images."""
-        return is_fused_attention(operation.name) or multiplies_values(operation)
+def kind_of(flow: Dataflow, indices: Sequence[int], channels: int, size: tuple[int, int]) -> Kind:
+    """Return the kind of a branch, for a stream with this many `channels` and this map size."""
+    branch = [flow.operations[index] for index in indices]
+    softmax = any(op.name in ops.SOFTMAXES or ops.is_fused_attention(op.name) for op in branch)
+    if not softmax and _recurs(flow, indices, size):
+        return "ssm"
+    if any(map(attends, branch)):
+        return "msa"
+    spatial = [operation for operation in branch if _is_spatial(flow, operation)]
+    if spatial and not _belong_to_mlp(flow, spatial, branch, channels):
+        return "conv"
+    if any(op.name in ops.PRODUCTS | ops.CONVOLUTIONS or ops.is_fourier(op.name) for op in branch):
+        return "mlp"
+    return "pool" if any(op.name in ops.POOLINGS for op in branch) else "mlp"
 
-    def _recurs(self, indices: Sequence[int], size: tuple[int, int]) -> bool:
-        """Tell whether operations pass a state along positions.
 
-        They accumulate, or add to a multiple of an earlier result, often enough to get from one end
-        of a row to the other, or by doubling from one end of the map.
-        """
-        if any(self._flow.operations[index].name in CUMULATIONS for index in indices):
-            return True
-        least = max(3, min(int(log2(max(size[0] * size[1], 1))), min(size) - 1))
-        steps: dict[int, int] = {}
-        for index in indices:
-            operation = self._flow.operations[index]
-            carried = [self._carried(v.operation, steps) for v in operation.operands()]
-            if operation.name in ("add", "sub"):
-                steps[index] = 1 + max(carried, default=0)
-            elif operation.name in ("addcmul", "lerp"):
-                known = (steps.get(v.operation, 0) for v in operation.operands())
-                steps[index] = 1 + max(known, default=0)
-            elif operation.name in MOVES and len(carried) == 1:
-                steps[index] = steps.get(operation.operands()[0].operation, 0)
-            if steps.get(index, 0) >= least:
-                return True
-        return False
+def _recurs(flow: Dataflow, indices: Sequence[int], size: tuple[int, int]) -> bool:
+    """Tell whether operations pass a state along positions.
 
-    def _carried(self, index: int, steps: Mapping[int, int]) -> int:
-        """Return how many steps led to a state that an operation multiplies."""
-        operation = self._flow.operations[index]
-        if operation.name in MOVES and len(operation.operands()) == 1:
-            return self._carried(operation.operands()[0].operation, steps)
-        if operation.name != "mul":
-            return 0
-        return max((steps.get(v.operation, 0) for v in operation.operands()), default=0)
-
-    def _kernel(self, operation: Operation) -> tuple[int, ...]:
-        weight = operation.args[1]
-        shape: tuple[int, ...] = (
-            self._flow.shape_of(weight) if isinstance(weight, Value) else weight.shape
-        )
-        return shape
-
-    def _is_spatial(self, operation: Operation) -> bool:
-        return operation.name in CONVOLUTIONS and max(self._kernel(operation)[2:]) > 1
-
-    def _belong_to_mlp(
-        self, spatial: Sequence[Operation], branch: Sequence[Operation], channels: int
-    ) -> bool:
-        """Tell whether convolutions belong to an MLP: one channel each, where it is wide."""
-        for operation in spatial:
-            wide, of_group = self._kernel(operation)[:2]
-            widened = any(op.name in PRODUCTS and op.shape[-1] == wide for op in branch)
-            if of_group > 1 or wide <= channels or not widened:
-                return False
+    They accumulate, or add to a multiple of an earlier result, often enough to get from one end
+    of a row to the other, or by doubling from one end of the map.
+    """
+    if any(flow.operations[index].name in ops.CUMULATIONS for index in indices):
         return True
+    least = max(3, min(int(log2(max(size[0] * size[1], 1))), min(size) - 1))
+    steps: dict[int, int] = {}
+    for index in indices:
+        operation = flow.operations[index]
+        carried = [_carried(flow, v.operation, steps) for v in operation.operands()]
+        if operation.name in ("add", "sub"):
+            steps[index] = 1 + max(carried, default=0)
+        elif operation.name in ("addcmul", "lerp"):
+            known = (steps.get(v.operation, 0) for v in operation.operands())
+            steps[index] = 1 + max(known, default=0)
+        elif operation.name in ops.MOVES and len(carried) == 1:
+            steps[index] = steps.get(operation.operands()[0].operation, 0)
+        if steps.get(index, 0) >= least:
+            return True
+    return False
+
+
+def _carried(flow: Dataflow, index: int, steps: Mapping[int, int]) -> int:
+    """Return how many steps led to a state that an operation multiplies."""
+    operation = flow.operations[index]
+    if operation.name in ops.MOVES and len(operation.operands()) == 1:
+        return _carried(flow, operation.operands()[0].operation, steps)
+    if operation.name != "mul":
+        return 0
+    return max((steps.get(v.operation, 0) for v in operation.operands()), default=0)
+
+
+def _kernel(flow: Dataflow, operation: Operation) -> tuple[int, ...]:
+    weight = operation.args[1]
+    return flow.shape_of(weight) if isinstance(weight, Value) else weight.shape
+
+
+def _is_spatial(flow: Dataflow, operation: Operation) -> bool:
+    return operation.name in ops.CONVOLUTIONS and max(_kernel(flow, operation)[2:]) > 1
+
+
+def _belong_to_mlp(
+    flow: Dataflow, spatial: Sequence[Operation], branch: Sequence[Operation], channels: int
+) -> bool:
+    """Tell whether convolutions belong to an MLP: one channel each, where it is wide."""
+    for operation in spatial:
+        wide, of_group = _kernel(flow, operation)[:2]
+        widened = any(op.name in ops.PRODUCTS and op.shape[-1] == wide for op in branch)
+        if of_group > 1 or wide <= channels or not widened:
+            return False
+    return True
 
 
 # These operations take part of their result from each operand.
@@ -149,9 +132,6 @@ class Addends(NamedTuple):
 
     added: dict[int, bool]
     computed: tuple[int, ...] = ()
-
-    def __len__(self) -> int:
-        return len(self.added) + len(self.computed)
 
 
 NOTHING = Addends({})
@@ -189,8 +169,10 @@ def addends(flow: Dataflow, operation: Operation) -> Addends:
     name, leaves = operation.name, taken(operation)
     values = [place for place, leaf in enumerate(leaves) if isinstance(leaf, Value)]
     if name in ("add", "sub", "rsub"):
-        plain = {0: name != "rsub", 1: name == "rsub" or _is_plain_addition(operation)}
-        return Addends({place: plain[place] for place in values if place in plain})
+        alpha = [*operation.args[2:3], operation.kwargs.get("alpha", 1)][0]
+        plain = name == "add" and isinstance(alpha, int | float) and alpha == 1
+        unchanged = {0: name != "rsub", 1: name == "rsub" or plain}
+        return Addends({place: unchanged[place] for place in values if place in unchanged})
     if name == "_foreach_add":
         # It adds lists of tensors; here each list has one.
         return Addends({0: True, 1: not operation.kwargs}) if values == [0, 1] else NOTHING
@@ -200,8 +182,10 @@ def addends(flow: Dataflow, operation: Operation) -> Addends:
         return Addends(dict.fromkeys(values, False)) if 2 not in values else NOTHING
     if name in ("mul", "div", "neg"):
         return Addends({values[0]: False}) if values == [0] or len(values) == 1 else NOTHING
-    if name in BATCH_NORMALIZATIONS:
-        return Addends({0: False}) if values == [0] and not _by_batch(operation) else NOTHING
+    if name in ops.BATCH_NORMALIZATIONS:
+        # Statistics of its batch make it more than a scale.
+        by_batch = name == "native_batch_norm" and bool(operation.args[5])
+        return Addends({0: False}) if values == [0] and not by_batch else NOTHING
     if name in ("sum", "mean"):
         return Addends({0: name == "sum"}) if _undoes_stack(flow, operation) else NOTHING
     if name in ("index_add", "scatter_add", "index_put"):
@@ -212,12 +196,7 @@ def addends(flow: Dataflow, operation: Operation) -> Addends:
         return Addends({1: True}) if 1 in values else NOTHING
     if name in ("stack", "cat", "write"):
         return Addends(dict.fromkeys(values, True))
-    return Addends({values[0]: True}) if name in MOVES and len(values) == 1 else NOTHING
-
-
-def _is_plain_addition(operation: Operation) -> bool:
-    alpha = [*operation.args[2:3], operation.kwargs.get("alpha", 1)][0]
-    return operation.name == "add" and isinstance(alpha, int | float) and alpha == 1
+    return Addends({values[0]: True}) if name in ops.MOVES and len(values) == 1 else NOTHING
 
 
 def _of_product(operation: Operation, leaves: list[Any], values: list[int]) -> Addends:
@@ -243,18 +222,13 @@ def _of_places(operation: Operation, leaves: list[Any], values: list[int]) -> Ad
     return NOTHING if scaled or {*values} - {0, source} else Addends(dict.fromkeys(values, True))
 
 
-def _by_batch(operation: Operation) -> bool:
-    """Tell whether a batch normalization uses the statistics of its batch."""
-    return operation.name == "native_batch_norm" and bool(operation.args[5])
-
-
 def _undoes_stack(flow: Dataflow, operation: Operation) -> bool:
     """Tell whether a sum is over the dimension along which its operand was stacked."""
     if operation.name not in ("sum", "mean"):
         return False
     (operand,) = operation.operands()[:1]
     before = flow.operations[operand.operation]
-    if before.name not in STACKS or len(operation.args) < 2:
+    if before.name not in ops.STACKS or len(operation.args) < 2:
         return False
     count = len(before.shape)
     along = [*before.args[1:2], before.kwargs.get("dim", 0)][0] % count
@@ -273,7 +247,6 @@ class Ways:
     _addends: dict[int, Addends] = field(default_factory=dict)
 
     def addends(self, index: int) -> Addends:
-        """Return what an operation adds up."""
         if index not in self._addends:
             self._addends[index] = addends(self.flow, self.flow.operations[index])
         return self._addends[index]
@@ -297,7 +270,7 @@ class Ways:
             # As in `x[:] += f`, the sum is written where the stream was.
             source = operation.args[1]
             return isinstance(source, Value) and self.adds(source.operation)
-        if operation.name in MOVES | _PARTIAL:
+        if operation.name in ops.MOVES | _PARTIAL:
             return False
         if _undoes_stack(self.flow, operation):
             index = operation.operands()[0].operation
@@ -351,10 +324,10 @@ class Ways:
         for before, after in pairwise(sums):
             operation = self.flow.operations[after.operation]
             parts, leaves = self.addends(after.operation), taken(operation)
-            if operation.name in MOVES or len(after.stream) != 1:
+            if operation.name in ops.MOVES or len(after.stream) != 1:
                 return False
             value = leaves[after.stream[0]]
-            while self.flow.operations[value.operation].name in COPIES:
+            while self.flow.operations[value.operation].name in ops.COPIES:
                 (value,) = self.flow.operations[value.operation].operands()
             if value != Value(before.operation) or not parts.added[after.stream[0]]:
                 return False
@@ -396,8 +369,8 @@ class Ways:
         behind = [self.flow.operations[index] for index in self.ancestors(value, origin)]
         return not any(
             _is_nonlinear(operation)
-            or is_fourier(operation.name)
-            or (operation.name in CONVOLUTIONS and max(_kernel(self.flow, operation)[2:]) > 1)
+            or ops.is_fourier(operation.name)
+            or _is_spatial(self.flow, operation)
             for operation in behind
         )
 
@@ -415,18 +388,14 @@ class Ways:
 
 def is_mixed(name: str) -> bool:
     """Tell whether an operation inherently mixes two values without a sum, like a product."""
-    return name in PRODUCTS | {"mul", "div", "cat", "write", "copy"} or is_fused_attention(name)
+    return name in ops.PRODUCTS | {"mul", "div", "cat", "write", "copy"} or ops.is_fused_attention(
+        name
+    )
 
 
 def _is_nonlinear(operation: Operation) -> bool:
     name = operation.name
-    if name in NORMALIZATIONS - BATCH_NORMALIZATIONS or is_fused_attention(name):
+    if name in ops.NORMALIZATIONS - ops.BATCH_NORMALIZATIONS or ops.is_fused_attention(name):
         return True
-    multiplies = name in PRODUCTS | {"mul", "div", "pow", "addcmul"}
-    return name in ACTIVATIONS | SOFTMAXES or (multiplies and len(operation.operands()) > 1)
-
-
-def _kernel(flow: Dataflow, operation: Operation) -> tuple[int, ...]:
-    weight = operation.args[1]
-    shape: tuple[int, ...] = flow.shape_of(weight) if isinstance(weight, Value) else weight.shape
-    return shape
+    multiplied = name in ops.PRODUCTS | {"mul", "div", "pow", "addcmul"}
+    return name in ops.ACTIVATIONS | ops.SOFTMAXES or (multiplied and len(operation.operands()) > 1)

@@ -15,18 +15,10 @@ from torch.utils._pytree import tree_flatten, tree_leaves, tree_map, tree_unflat
 
 from vitscope.errors import VitscopeError, quoted
 from vitscope.networks.building.networks import tensors_of, without_fast_path
+from vitscope.networks.finding import operations as ops
 from vitscope.networks.finding.cut_points import Addition, CutPoint, Join, OperationId
 from vitscope.networks.finding.dataflow import Constant, Dataflow, Operation, Value, record
-from vitscope.networks.finding.operations import (
-    STACKS,
-    Args,
-    Kwargs,
-    ModuleMode,
-    first_tensor,
-    is_bias,
-    is_mutable,
-    plain_name,
-)
+from vitscope.networks.finding.operations import Args, Kwargs
 
 Sink = Callable[[int, Tensor], None]
 
@@ -55,7 +47,12 @@ def reading(model: nn.Module, cut_points: Sequence[CutPoint], sink: Sink) -> Ite
     seen: list[int] = []
 
     def read(index: int, tensor: Tensor) -> None:
-        _check_order(cut_points, seen, index)
+        if index != len(seen):
+            raise VitscopeError(
+                f"The network took another path than the one that was recorded: it came to the cut "
+                f"point {quoted(cut_points[index].name)} after {len(seen)} others, where it is "
+                f"number {index}. Networks that choose their path by the images cannot be read."
+            )
         seen.append(index)
         sink(index, tensor)
 
@@ -63,7 +60,12 @@ def reading(model: nn.Module, cut_points: Sequence[CutPoint], sink: Sink) -> Ite
         seen.clear()
 
     def end(*_: Any) -> None:
-        _check_complete(cut_points, seen)
+        for point in cut_points[len(seen) :]:
+            raise VitscopeError(
+                f"The network took another path than the one that was recorded: it never came to "
+                f"the cut point {quoted(point.name)}. Networks that choose their path by the "
+                f"images cannot be read."
+            )
 
     by_operation = {
         point.operation: index
@@ -99,33 +101,13 @@ def _attach(
 
 
 def _tensor(point: CutPoint, values: Any) -> Tensor:
-    tensor = first_tensor(values)
+    tensor = ops.first_tensor(values)
     if tensor is None:
         raise VitscopeError(f"The {point.at} of the module {quoted(point.module)} is no tensor.")
     return tensor
 
 
-def _check_order(cut_points: Sequence[CutPoint], seen: Sequence[int], index: int) -> None:
-    if index != len(seen):
-        raise VitscopeError(
-            f"The network took another path than the one that was recorded: it came to the cut "
-            f"point {quoted(cut_points[index].name)} after {len(seen)} others, where it is number "
-            f"{index}. Networks that choose their path by the images cannot be read."
-        )
-
-
-def _check_complete(cut_points: Sequence[CutPoint], seen: Sequence[int]) -> None:
-    if len(seen) < len(cut_points):
-        raise VitscopeError(
-            f"The network took another path than the one that was recorded: it never came to the "
-            f"cut point {quoted(cut_points[len(seen)].name)}. Networks that choose their path by "
-            f"the images cannot be read."
-        )
-
-
-class _Reader(ModuleMode):  # type: ignore[no-untyped-call]
-    """Reads what operations return."""
-
+class _Reader(ops.ModuleMode):  # type: ignore[no-untyped-call]
     def __init__(
         self,
         model: nn.Module,
@@ -138,11 +120,10 @@ class _Reader(ModuleMode):  # type: ignore[no-untyped-call]
         self._read = read
 
     def run(self, function: Any, args: Args, kwargs: Kwargs) -> Any:
-        """Run an operation, and read its result if that is wanted."""
         result = function(*args, **kwargs)
-        name = plain_name(function)
-        if name in self._names and not is_bias(name, args):
-            tensor = first_tensor(result)
+        name = ops.plain_name(function)
+        if name in self._names and not ops.is_bias(name, args):
+            tensor = ops.first_tensor(result)
             if tensor is not None:
                 index = self._wanted.get(self.count(name, tensor))
                 if index is not None:
@@ -150,7 +131,7 @@ class _Reader(ModuleMode):  # type: ignore[no-untyped-call]
         return result
 
 
-class _AtJoins(ModuleMode):  # type: ignore[no-untyped-call]
+class _AtJoins(ops.ModuleMode):  # type: ignore[no-untyped-call]
     """Replaces some additions of a pass."""
 
     def __init__(self, model: nn.Module, names: Set[str], joins: Iterable[Join]) -> None:
@@ -161,13 +142,13 @@ class _AtJoins(ModuleMode):  # type: ignore[no-untyped-call]
 
     def run(self, function: Any, args: Args, kwargs: Kwargs) -> Any:
         """Run an operation; if it is one of the additions, do something else instead."""
-        name = plain_name(function)
-        if name not in self.names or is_bias(name, args):
+        name = ops.plain_name(function)
+        if name not in self.names or ops.is_bias(name, args):
             return function(*args, **kwargs)
         in_place = function.overloadpacket.__name__ != name
         # Run an addition in place later: it would overwrite the stream.
         result = args[0] if in_place else function(*args, **kwargs)
-        tensor = first_tensor(result)
+        tensor = ops.first_tensor(result)
         addition = None
         if tensor is not None:
             operation = self.count(name, tensor)
@@ -198,7 +179,6 @@ class Silencing(_AtJoins):  # type: ignore[no-untyped-call]
         super().__init__(model, names, joins)
 
     def add(self, addition: Addition, function: Any, args: Args, kwargs: Kwargs) -> Any:
-        """Add zeros in place of the branch."""
         leaves, spec = tree_flatten((args, dict(kwargs)))
         for place in addition.branch:
             written = function.overloadpacket.__name__.endswith("_") and place == 0
@@ -222,7 +202,6 @@ class JoinReader(_AtJoins):  # type: ignore[no-untyped-call]
         self._sides: dict[Join, tuple[Tensor, Tensor]] = {}
 
     def add(self, addition: Addition, function: Any, args: Args, kwargs: Kwargs) -> Any:
-        """Read both sides of an addition, and run it."""
         join, index = self._joins[addition]
         stream, branch = _sides(addition, function, args, kwargs)
         if join in self._sides:
@@ -238,12 +217,12 @@ class JoinReader(_AtJoins):  # type: ignore[no-untyped-call]
 def _sides(addition: Addition, function: Any, args: Args, kwargs: Kwargs) -> tuple[Tensor, Tensor]:
     """Return the two sides of an addition: the stream, and the sum of all others."""
     leaves, spec = tree_flatten((args, dict(kwargs)))
-    name = plain_name(function)
+    name = ops.plain_name(function)
     if name == "cat":
         # Operands have size one along this dimension, over which the next operation sums.
         along = [*args[1:2], kwargs.get("dim", 0)][0]
         leaves = [leaf.squeeze(along) if isinstance(leaf, Tensor) else leaf for leaf in leaves]
-    if name in ("add", *STACKS) and kwargs.get("alpha", 1) == 1:
+    if name in ("add", *ops.STACKS) and kwargs.get("alpha", 1) == 1:
         shapes = [leaves[place].shape for place in (*addition.stream, *addition.branch)]
         shape = torch.broadcast_shapes(*shapes)  # type: ignore[no-untyped-call]
         stream, branch = (
@@ -341,7 +320,7 @@ class Replay:
         flow, start, end = self._find(part, tensor)
         order = _needed(flow, start, end)
         operations = [flow.operations[index] for index in order]
-        changed = any(each.function and is_mutable(each.function) for each in operations)
+        changed = any(each.function and ops.is_mutable(each.function) for each in operations)
         values = {start: tensor.clone() if changed else tensor}
         for index, operation in zip(order, operations, strict=True):
             result = _run(operation, values)
@@ -367,7 +346,6 @@ class Replay:
         return flow, start, end
 
     def _cuts(self, flow: Dataflow) -> list[Value]:
-        """Return the images, the values at the cut points, and the result."""
         return [Value(0), *(_value_at(flow, point) for point in self._points), flow.result]
 
 
@@ -405,7 +383,7 @@ def _run(operation: Operation, values: dict[Value, Tensor]) -> Any:
                 f"alone."
             )
         return values[operation.operands()[0]]
-    changes = is_mutable(operation.function)
+    changes = ops.is_mutable(operation.function)
 
     def known(leaf: Any) -> Any:
         if isinstance(leaf, Value):

@@ -106,7 +106,6 @@ class Join:
 
     @property
     def names(self) -> frozenset[str]:
-        """Return the names of its additions."""
         return frozenset(addition.operation.alike[0] for addition in self.additions)
 
 
@@ -140,7 +139,6 @@ def write_points(points: Sequence[CutPoint]) -> str:
 
 def read_points(text: str) -> list[CutPoint]:
     """Read cut points from the text that `write_points` made."""
-
     listed = json.loads(text)
     layouts = typed(listed["layouts"], list[Layout])
     numbers = [entry.pop("layout") for entry in listed["points"]]
@@ -166,7 +164,6 @@ def head_of(metadata: Mapping[str, str]) -> Part:
 
 
 def read_cut_points(path: Path | str) -> list[CutPoint]:
-    """Return the cut points that the metadata of a block table describe."""
     return read_points(read_metadata(path)["cut_points"])
 
 
@@ -197,12 +194,8 @@ COSTS: Columns = {
 }
 
 NORM = "norm"
-_SIDE: Columns = {
-    NORM: (
-        "string",
-        "after or before: the side of the norm of a sum on which the cut point lies; null where "
-        "the sum has none",
-    )
-}
-
-BLOCKS = Table("blocks", {**CUT_POINT, **_SIDE, **COSTS})
+_SIDE = (
+    "after or before: the side of the norm of a sum on which the cut point lies; null where "
+    "the sum has none"
+)
+BLOCKS = Table("blocks", {**CUT_POINT, NORM: ("string", _SIDE), **COSTS})

@@ -4,30 +4,17 @@ A recorded pass answers what is asked about it: where every path meets, and whic
 """
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Sequence, Set
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import pairwise
 
 from torch import nn
 
-from vitscope.networks.finding.branches import Branches, Way, Ways, is_mixed, pattern
+from vitscope.networks.finding import operations as ops
+from vitscope.networks.finding.branches import Way, Ways, is_mixed, kind_of, pattern
 from vitscope.networks.finding.cut_points import How, Kind, Layout, Side
 from vitscope.networks.finding.dataflow import Dataflow, Operation, Value
-from vitscope.networks.finding.operations import (
-    ACTIVATIONS,
-    ADDITIONS,
-    CONVOLUTIONS,
-    COPIES,
-    MOVES,
-    NORMALIZATIONS,
-    PARTS_OF_NORMS,
-    POOLINGS,
-    REDUCTIONS,
-    inside,
-    is_fourier,
-    multiplies,
-)
 from vitscope.networks.finding.positions import Tracer, layout_of
 
 
@@ -35,8 +22,7 @@ class Maps:
     """Finds the layouts of operations' results, each when it is first asked for."""
 
     def __init__(self, flow: Dataflow) -> None:
-        self._flow = flow
-        self._tracer = Tracer(flow)
+        self._flow, self._tracer = flow, Tracer(flow)
         self._known: dict[int, Layout | None] = {}
 
     def layout(self, index: int) -> Layout | None:
@@ -48,7 +34,6 @@ class Maps:
         return self._known[index]
 
     def size(self, index: int) -> tuple[int, int] | None:
-        """Return the height and width of a feature map."""
         layout, shape = self.layout(index), self._flow.operations[index].shape
         if layout is None:
             return None
@@ -76,7 +61,6 @@ class RecordedPass:
         self.modules = [name for name, _ in model.named_modules() if name]
         self.maps = Maps(flow)
         self.ways = Ways(flow)
-        self.branches = Branches(flow)
         self._found_ways: dict[int, Way | None] = {}
         self.order = flow.needed()
         # Count a stack that is summed up again as part of that sum.
@@ -118,14 +102,10 @@ class RecordedPass:
             return self.ways.way(shortcut.operation, index)
         return way
 
-    def _adds(self, index: int) -> bool:
-        operation = self.operations[index]
-        return operation.name in ADDITIONS and len(set(operation.operands())) > 1
-
     def _adds_stream(self, index: int, shape: tuple[int, ...], stream: int) -> bool:
         """Tell whether an operation adds a stream to some channels of a map with a given shape."""
         operation, channel = self.operations[index], self.maps.channel(index)
-        if index <= stream or operation.name not in ADDITIONS or channel is None:
+        if index <= stream or operation.name not in ops.ADDITIONS or channel is None:
             return False
         others = [d for d in range(len(shape)) if d != channel]
         same = len(operation.shape) == len(shape) and all(
@@ -149,18 +129,18 @@ class RecordedPass:
         kept = {d: norm for d, norm in found.items() if self.operations[d].module not in without}
         return {d: norm for d, norm in kept.items() if norm is not None}
 
-    def followed_by(self, end: int, names: Set[str]) -> int | None:
-        """Return the operation of the same module that takes a sum and nothing else, if any."""
+    def activation(self, end: int) -> int | None:
+        """Return the activation of the same module that takes a sum and nothing else, if any."""
         last = end
         for index in self.dominators[bisect_right(self.dominators, end) :]:
             following = self.operations[index]
             if following.operands()[:1] != [Value(last)]:
                 return None
-            if not inside(following.module, self.operations[end].module):
+            if not ops.inside(following.module, self.operations[end].module):
                 return None
-            if following.name in names:
+            if following.name in ops.ACTIVATIONS:
                 return index
-            if following.name not in COPIES:
+            if following.name not in ops.COPIES:
                 return None
             # A sum converted to another type still counts as the sum.
             last = index
@@ -175,15 +155,17 @@ class RecordedPass:
         normalizes, norm = False, None
         for before, index in pairwise(self.dominators[bisect_left(self.dominators, end) :]):
             within = self.between(before, index)
-            if not all(inside(op.module, block) and op.name in PARTS_OF_NORMS for op in within):
+            if not all(
+                ops.inside(op.module, block) and op.name in ops.PARTS_OF_NORMS for op in within
+            ):
                 break
             if norm is not None:
                 last = self.operations[norm]
                 if within[-1].module != last.module or within[-1].name not in ("mul", "add"):
                     break
             names = {op.name for op in within}
-            divides = bool(names & REDUCTIONS) and within[-1].name in ("mul", "div")
-            normalizes |= bool(names & NORMALIZATIONS) or divides
+            divides = bool(names & ops.REDUCTIONS) and within[-1].name in ("mul", "div")
+            normalizes |= bool(names & ops.NORMALIZATIONS) or divides
             if self.joins(index):
                 break
             if normalizes and self.maps.size(index) == size:
@@ -194,7 +176,7 @@ class RecordedPass:
         """Tell whether a value is another one, possibly moved."""
         while value.operation > origin:
             operation = self.operations[value.operation]
-            if operation.name not in MOVES or len(operation.operands()) != 1:
+            if operation.name not in ops.MOVES or len(operation.operands()) != 1:
                 return False
             value = operation.operands()[0]
         return value.operation == origin
@@ -209,7 +191,6 @@ class RecordedPass:
         return self.order[first:last]
 
     def between(self, start: int, end: int) -> list[Operation]:
-        """Return the operations behind one operation, up to another."""
         return [self.operations[i] for i in self.indices(start, end)]
 
     def kind(self, start: int, end: int) -> Kind:
@@ -218,7 +199,7 @@ class RecordedPass:
 
     def _kind_of(self, indices: Sequence[int], end: int) -> Kind:
         size = self.maps.size(end) or (1, 1)
-        return self.branches.kind(indices, self.maps.channels(end), size)
+        return kind_of(self.flow, indices, self.maps.channels(end), size)
 
     def kind_of_join(self, start: int, end: int) -> Kind:
         """Return the kind of what a join adds: `parallel` if only some of its branches attend."""
@@ -229,7 +210,7 @@ class RecordedPass:
             attends = self._kind_of(sorted(behind), end) == "msa"
             (attending if attends else others).update(behind)
         names = {self.operations[i].name for i in others - attending}
-        works = any(multiplies(name) or is_fourier(name) for name in names)
+        works = any(ops.multiplies(name) or ops.is_fourier(name) for name in names)
         if attending and works:
             return "parallel"
         # Leave out what stands in the shortcut, such as a projection: it is not part of the branch.
@@ -249,17 +230,21 @@ class RecordedPass:
         streams = [value for value in operands if self.moved_from(value, start)]
         behind = [self.ways.ancestors(v, start) for v in operands if v not in streams]
         names = {self.operations[i].name for each in behind for i in each}
-        return bool(streams) and any(multiplies(name) or is_fourier(name) for name in names)
+        return bool(streams) and any(ops.multiplies(name) or ops.is_fourier(name) for name in names)
 
     def additions(self, start: int, end: int) -> list[int]:
         """Return the additions of maps behind one operation and before another."""
         first, last = bisect_right(self.order, start), bisect_left(self.order, end)
-        return [i for i in self.order[first:last] if self._adds(i) and self.maps.layout(i)]
+        named = [i for i in self.order[first:last] if self.operations[i].name in ops.ADDITIONS]
+        of_several = [i for i in named if len(set(self.operations[i].operands())) > 1]
+        return [*filter(self.maps.layout, of_several)]
 
     def stretches(self, cuts: Sequence[int]) -> list[tuple[int, int, float]]:
         """Return the stretches between cuts, from images to end, with their shares of the work."""
         ends = [0, *cuts, self.order[-1]]
-        work = [sum(multiplies(op.name) for op in self.between(*pair)) for pair in pairwise(ends)]
+        work = [
+            sum(ops.multiplies(op.name) for op in self.between(*pair)) for pair in pairwise(ends)
+        ]
         whole = max(sum(work), 1)
         return [(*pair, part / whole) for pair, part in zip(pairwise(ends), work, strict=True)]
 
@@ -268,7 +253,7 @@ class RecordedPass:
         beyond = {self.operations[i].module for i in self.order if not start < i <= end}
         while "." in name:
             outer = name.rpartition(".")[0]
-            if any(inside(module, outer) for module in beyond):
+            if any(ops.inside(module, outer) for module in beyond):
                 break
             name = outer
         return name
@@ -298,11 +283,11 @@ class Cut:
 
 def layer_kind(recorded: RecordedPass, start: int, end: int) -> Kind:
     """Return the kind of a part between two values without a shortcut."""
-    if recorded.operations[end].name in POOLINGS:
+    if recorded.operations[end].name in ops.POOLINGS:
         return "pool"
     kind = recorded.kind(start, end)
     # Without a shortcut, a convolution of any width counts as one.
-    convolves = any(op.name in CONVOLUTIONS for op in recorded.between(start, end))
+    convolves = any(op.name in ops.CONVOLUTIONS for op in recorded.between(start, end))
     return "conv" if kind == "mlp" and convolves else kind
 
 
@@ -315,10 +300,6 @@ class CutFinder:
         self._maps = recorded.maps
         self._operations = recorded.operations
         self._dominators = recorded.dominators
-
-    def find(self) -> list[Cut]:
-        """Return all cuts in order."""
-        return self._with_plain_cuts(self._cuts())
 
     def _cuts(self) -> list[Cut]:
         """Return the cuts of all blocks, with the stem and every subsampling before them."""
@@ -334,14 +315,10 @@ class CutFinder:
             # A subsampling stands before a block, or inside it before its branch begins.
             for entry in (block.start, block.begin):
                 last = cuts[-1].index
-                if entry > last and self._maps.size(entry) not in (
-                    None,
-                    self._maps.size(last),
-                ):
+                if entry > last and self._maps.size(entry) not in (None, self._maps.size(last)):
                     kind: Kind = "msa" if self._pass.kind(last, entry) == "msa" else "pool"
-                    cuts.append(
-                        Cut(entry, "subsampling", kind, entry, block.block, block.start, last)
-                    )
+                    inner = block.block, block.start, last
+                    cuts.append(Cut(entry, "subsampling", kind, entry, *inner))
             cuts.append(block)
         return cuts
 
@@ -355,6 +332,8 @@ class CutFinder:
     def _blocks_without_joins(self, holding: set[str]) -> list[tuple[int, str]]:
         """Return where blocks without a shortcut end, if their names match blocks that have one."""
         patterns = {pattern(block) for block in holding if block}
+        ran = [self._operations[index] for index in self._pass.order]
+        working = [operation.module for operation in ran if ops.multiplies(operation.name)]
         return [
             (passage.value.operation, passage.module)
             for passage in self._pass.flow.passages
@@ -362,17 +341,13 @@ class CutFinder:
             and pattern(passage.module) in patterns
             and passage.value.operation in self._dominators
             and self._maps.layout(passage.value.operation)
-            and not any(inside(other, passage.module) for other in holding)
-            and self._matrices(passage.module) > 1
+            and not any(ops.inside(other, passage.module) for other in holding)
+            and sum(ops.inside(module, passage.module) for module in working) > 1
         ]
-
-    def _matrices(self, module: str) -> int:
-        ran = (self._operations[i] for i in self._pass.order)
-        return sum(inside(op.module, module) and multiplies(op.name) for op in ran)
 
     def _block(self, end: int, block: str) -> Cut:
         """Return the cut where a block ends: behind the activation or norm of its sum, if any."""
-        index = self._pass.followed_by(end, ACTIVATIONS) or self._norms.get(end, end)
+        index = self._pass.activation(end) or self._norms.get(end, end)
         start = self._entry(end, block)
         # A shortcut starts where its branch does; a block without one is all branch.
         how: How = "join" if self._pass.joins(end) else "block"
@@ -385,7 +360,9 @@ class CutFinder:
         if not module:
             return self._pass.before(end)
         position = bisect_left(self._dominators, end) - 1
-        while position > 0 and inside(self._operations[self._dominators[position]].module, module):
+        while position > 0 and ops.inside(
+            self._operations[self._dominators[position]].module, module
+        ):
             position -= 1
         return self._dominators[position]
 
@@ -399,14 +376,15 @@ class CutFinder:
         while "." in outer:
             outer = outer.rpartition(".")[0]
             entry = self._entry(first.end, outer)
-            if not any(multiplies(op.name) for op in self._pass.between(0, entry)):
+            if not any(ops.multiplies(op.name) for op in self._pass.between(0, entry)):
                 break
             if self._maps.size(entry) not in (None, self._maps.size(first.start)):
                 return entry
         return first.start
 
-    def _with_plain_cuts(self, cuts: list[Cut]) -> list[Cut]:
-        """Add cuts where there are no joins, or in large stretches between them."""
+    def find(self) -> list[Cut]:
+        """Return all cuts in order: of joins, and in large stretches that have none."""
+        cuts = self._cuts()
         if not cuts:
             plain = self._plain_cuts(0, self._pass.order[-1])
             return [replace(plain[0], kind="stem", how="stem"), *plain[1:]] if plain else []
@@ -427,12 +405,9 @@ class CutFinder:
         last = start
         for index in self._dominators:
             if start < index < end and self._ends_layer(last, index):
-                cut = Cut(
-                    index, "layer", layer_kind(self._pass, last, index), index, "", last, last
-                )
-                module = self._operations[index].module
+                kind, module = layer_kind(self._pass, last, index), self._operations[index].module
                 layer = self._pass.largest_module(module, last, index)
-                cuts.append(replace(cut, block=layer))
+                cuts.append(Cut(index, "layer", kind, index, layer, last, last))
                 last = index
         return cuts
 
@@ -440,7 +415,7 @@ class CutFinder:
         operation, size = self._operations[index], self._maps.size(index)
         if size is None or (size == (1, 1) and self._maps.size(last) != (1, 1)):
             return False
-        convolved = any(op.name in CONVOLUTIONS for op in self._pass.between(last, index))
+        convolved = any(op.name in ops.CONVOLUTIONS for op in self._pass.between(last, index))
         if operation.name == "cat":
             return convolved
-        return operation.name in POOLINGS or (operation.name in ACTIVATIONS and convolved)
+        return operation.name in ops.POOLINGS or (operation.name in ops.ACTIVATIONS and convolved)

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from copy import copy
 from dataclasses import dataclass, field
-from functools import partial
+from functools import cached_property, partial
 from itertools import chain
 from typing import Any, TypeVar
 
@@ -21,19 +21,9 @@ from torch.utils._pytree import tree_leaves, tree_map
 from vitscope.errors import VitscopeError
 from vitscope.image_size import height_and_width
 from vitscope.networks.building.networks import ends_of, own_type, without_fast_path
+from vitscope.networks.finding import operations as ops
 from vitscope.networks.finding.cut_points import At, OperationId
-from vitscope.networks.finding.operations import (
-    OF_SHAPES,
-    Args,
-    Kwargs,
-    ModuleMode,
-    alike,
-    first_tensor,
-    is_bias,
-    is_mutable,
-    plain_name,
-    refuse_unknown,
-)
+from vitscope.networks.finding.operations import Args, Kwargs
 
 
 @dataclass(frozen=True)
@@ -69,7 +59,6 @@ class Operation:
 
     @property
     def module(self) -> str:
-        """Return the name of the module that runs it."""
         return self.which.module
 
     @property
@@ -78,7 +67,6 @@ class Operation:
         return self.shapes[0]
 
     def operands(self) -> list[Value]:
-        """Return the values that it takes, in order."""
         return [leaf for leaf in tree_leaves((self.args, self.kwargs)) if isinstance(leaf, Value)]
 
 
@@ -102,8 +90,16 @@ class Dataflow:
     calls: Mapping[str, int]
 
     def shape_of(self, value: Value) -> tuple[int, ...]:
-        """Return the shape of a value."""
         return self.operations[value.operation].shapes[value.output]
+
+    @cached_property
+    def users(self) -> dict[int, list[int]]:
+        """The operations that take a result of each, in order."""
+        users: dict[int, list[int]] = {}
+        for index, operation in enumerate(self.operations):
+            for value in operation.operands():
+                users.setdefault(value.operation, []).append(index)
+        return users
 
     def needed(self) -> list[int]:
         """Return the operations that the result depends on, in order."""
@@ -147,7 +143,7 @@ def record(
     return recorder.finish(ends_of(output))
 
 
-class _Recorder(ModuleMode):  # type: ignore[no-untyped-call]
+class _Recorder(ops.ModuleMode):  # type: ignore[no-untyped-call]
     """Records operations; keeps every tensor alive, so that no identity is used twice."""
 
     def __init__(
@@ -166,29 +162,27 @@ class _Recorder(ModuleMode):  # type: ignore[no-untyped-call]
         self._add(None, "images", images, (), {})
 
     def run(self, function: Any, args: Args, kwargs: Kwargs) -> Any:
-        """Run an operation and record it."""
-        refuse_unknown(function)
+        ops.refuse_unknown(function)
         # Look operands up first: an operation in place changes them.
-        known = partial(self._known, changes=is_mutable(function))
+        known = partial(self._known, changes=ops.is_mutable(function))
         known_args, known_kwargs = tree_map(known, (args, dict(kwargs)))
-        depends = plain_name(function) not in OF_SHAPES and any(
+        depends = ops.plain_name(function) not in ops.OF_SHAPES and any(
             isinstance(leaf, Value) for leaf in tree_leaves((known_args, known_kwargs))
         )
         valued = None if depends else self._constants.run(function, args, kwargs)
         result = function(*args, **kwargs)
-        tensor = first_tensor(result)
+        tensor = ops.first_tensor(result)
         if valued is not None:
             self._constants.keep(result, valued)
         if tensor is not None:
-            name = plain_name(function)
-            if not is_bias(name, args):
+            name = ops.plain_name(function)
+            if not ops.is_bias(name, args):
                 self.count(name, tensor)
             if depends:
                 self._add(function, name, result, known_args, known_kwargs)
         return result
 
     def empty(self, tensor: Tensor) -> Tensor:
-        """Return a tensor without its values, and remember the values."""
         empty = super().empty(tensor)
         self._constants.keep(empty, tensor)
         return empty
@@ -208,22 +202,24 @@ class _Recorder(ModuleMode):  # type: ignore[no-untyped-call]
         if written is None:
             return None
         before = Constant(tuple(tensor.shape), self._constants.value(tensor))
-        which = OperationId(self.module, alike("write", tensor, self._images), 0)
-        value = Value(len(self._operations))
-        self._operations.append(
-            Operation(None, "write", which, (tuple(tensor.shape),), (before, written))
-        )
+        return self._add_write(tensor, before, written)
+
+    def _add_write(self, tensor: Tensor, before: Value | Constant, written: Value) -> Value:
+        """Add an operation that makes what a tensor was, and what was written to it, its value."""
+        which = OperationId(self.module, ops.alike("write", tensor, self._images), 0)
+        shapes, value = (tuple(tensor.shape),), Value(len(self._operations))
+        self._operations.append(Operation(None, "write", which, shapes, (before, written)))
         self._name(tensor, value)
         return value
 
     def _add(self, function: Any, name: str, result: Any, args: Args, kwargs: Kwargs) -> None:
         tensors = [leaf for leaf in tree_leaves(result) if isinstance(leaf, Tensor)]
         index = len(self._operations)
-        which = self.last(alike(name, tensors[0], self._images))
+        which = self.last(ops.alike(name, tensors[0], self._images))
         shapes = tuple(tuple(tensor.shape) for tensor in tensors)
         self._operations.append(Operation(function, name, which, shapes, args, kwargs))
         changed = [tensor for tensor in tensors if id(tensor) in self._values]
-        if function is not None and is_mutable(function):
+        if function is not None and ops.is_mutable(function):
             for tensor in tensors:
                 self._written[tensor.untyped_storage()._cdata] = Value(index)
         for output, tensor in enumerate(tensors):
@@ -242,27 +238,19 @@ class _Recorder(ModuleMode):  # type: ignore[no-untyped-call]
         """Mark tensors that share memory with an overwritten tensor as changed too."""
         for identity in self._sharing.get(written.untyped_storage()._cdata, []):
             tensor = self._alive[identity]
-            if tensor is written:
-                continue
-            before = self._values[identity]
-            index = len(self._operations)
-            which = OperationId(self.module, alike("write", tensor, self._images), 0)
-            self._operations.append(
-                Operation(None, "write", which, (tuple(tensor.shape),), (before, value))
-            )
-            self._name(tensor, Value(index))
+            if tensor is not written:
+                self._add_write(tensor, self._values[identity], value)
 
     def _enter_module(self, name: str, module: nn.Module, args: Any, kwargs: Any) -> None:
         super()._enter_module(name, module, args, kwargs)
-        self._note(name, "input", first_tensor((args, kwargs)))
+        self._note(name, "input", ops.first_tensor((args, kwargs)))
 
     def _leave_module(self, name: str, module: nn.Module, args: Any, output: Any) -> None:
         super()._leave_module(name, module, args, output)
-        self._note(name, "output", first_tensor(output))
+        self._note(name, "output", ops.first_tensor(output))
         self._calls[name] += 1
 
     def _note(self, module: str, at: At, tensor: Tensor | None) -> None:
-        """Note that a module is called with a tensor, or returns it."""
         value = None if tensor is None else self._values.get(id(tensor))
         if value is not None:
             self._passages.append(Passage(value, module, at))
@@ -304,7 +292,7 @@ class _Constants:
         """Return an operation's result with values; None if some values are unknown."""
         if self._device is None:
             return None
-        changes = is_mutable(function)
+        changes = ops.is_mutable(function)
 
         def valued(leaf: Any) -> Any:
             if isinstance(leaf, Tensor):
@@ -321,7 +309,6 @@ class _Constants:
         return function(*with_values[0], **with_values[1])
 
     def keep(self, result: Any, valued: Any) -> None:
-        """Keep an operation's result both without and with values."""
         pairs = zip(tree_leaves(result), tree_leaves(valued), strict=True)
         for empty, value in pairs:
             if isinstance(empty, Tensor) and empty.is_meta:
@@ -349,7 +336,8 @@ def on_shapes(
     """
     try:
         with keeping_attributes(model):
-            return make(_without_values(model), blank_images(model, network, "meta"))
+            run = running_on(model, without_values(model))
+            return make(run, blank_images(model, network, "meta"))
     except VitscopeError:
         raise
     except Exception:
@@ -399,11 +387,6 @@ def keeping_attributes(model: nn.Module) -> Iterator[None]:
             value.update(content) if isinstance(value, dict) else value.extend(content)
 
 
-def _without_values(model: nn.Module) -> Run:
-    """Return a function that runs a network on shapes without values."""
-    return running_on(model, without_values(model))
-
-
 def running_on(model: nn.Module, tensors: Mapping[str, Tensor]) -> Run:
     """Return a function that runs a network with other tensors, by the names of `own_tensors`."""
     return partial(functional_call, model, dict(tensors), tie_weights=False)
@@ -441,7 +424,10 @@ def record_with_values(model: nn.Module, network: Mapping[str, Any]) -> Dataflow
     """
     model = model.eval()
     try:
-        return _record_on_shapes(model, network)
+        empty = without_values(model)
+        pairs = [(empty[name], tensor.detach()) for name, tensor in own_tensors(model).items()]
+        images = blank_images(model, network, "meta")
+        return record(model, images, running_on(model, empty), pairs)
     except VitscopeError:
         raise
     except Exception:
@@ -449,13 +435,6 @@ def record_with_values(model: nn.Module, network: Mapping[str, Any]) -> Dataflow
         first = next(chain(model.parameters(), model.buffers()), torch.zeros(0))
         with sdpa_kernel(SDPBackend.MATH):
             return record(model, blank_images(model, network, first.device))
-
-
-def _record_on_shapes(model: nn.Module, network: Mapping[str, Any]) -> Dataflow:
-    empty = without_values(model)
-    pairs = [(empty[name], tensor.detach()) for name, tensor in own_tensors(model).items()]
-    images = blank_images(model, network, "meta")
-    return record(model, images, running_on(model, empty), pairs)
 
 
 def name_of(model: nn.Module, constant: Constant) -> str | None:

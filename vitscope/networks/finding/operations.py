@@ -113,7 +113,6 @@ def refuse_unknown(function: Any) -> None:
 
 
 def is_mutable(function: Any) -> bool:
-    """Tell whether an operation changes its operands."""
     return not isinstance(function, HigherOrderOperator) and function._schema.is_mutable
 
 
@@ -123,15 +122,6 @@ def is_composite(function: Any) -> bool:
     if not isinstance(function, OpOverload):
         return False
     return torch._C._dispatch_has_kernel_for_dispatch_key(function._name, _COMPOSITE)
-
-
-def run_composite(function: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
-    """Run the operations that make up a composite one.
-
-    Run them as torch does without gradients; its `decompose` may use another version, written in
-    Python.
-    """
-    return function._op_dk(_COMPOSITE, *args, **kwargs)
 
 
 def is_fused_attention(name: str) -> bool:
@@ -170,14 +160,12 @@ class OperationMode(TorchDispatchMode):  # type: ignore[no-untyped-call]
         self._blocks: list[ExitStack] = []
 
     def __enter__(self) -> Self:
-        """See all operations from now on."""
         self._blocks.append(ExitStack())
         self._blocks[-1].enter_context(uncompiled())
         super().__enter__()  # type: ignore[no-untyped-call]
         return self
 
     def __exit__(self, *error: Any) -> None:
-        """Stop seeing operations, and remove the hooks."""
         super().__exit__(*error)  # type: ignore[no-untyped-call]
         self._blocks.pop().close()
 
@@ -189,7 +177,8 @@ class OperationMode(TorchDispatchMode):  # type: ignore[no-untyped-call]
             return self.run(func, *self._without_values(args, kwargs or {}))
         super().__enter__()  # type: ignore[no-untyped-call]
         try:
-            return run_composite(func, args, kwargs or {})
+            # As torch does without gradients; `decompose` may use a version written in Python.
+            return func._op_dk(_COMPOSITE, *args, **(kwargs or {}))
         finally:
             super().__exit__(None, None, None)  # type: ignore[no-untyped-call]
 
@@ -208,7 +197,6 @@ class OperationMode(TorchDispatchMode):  # type: ignore[no-untyped-call]
         return taken
 
     def empty(self, tensor: Tensor) -> Tensor:
-        """Return a tensor without its values."""
         return tensor.to("meta")
 
     @abstractmethod
@@ -230,7 +218,6 @@ class ModuleMode(OperationMode):  # type: ignore[no-untyped-call]
         self._running = [""]
 
     def __enter__(self) -> Self:
-        """Follow which module runs, and see every operation."""
         if isinstance(self.model, ScriptModule):
             raise VitscopeError(
                 "the network is scripted by torch.jit, which shows no modules while it runs: give "
@@ -248,14 +235,12 @@ class ModuleMode(OperationMode):  # type: ignore[no-untyped-call]
         return self
 
     def begin(self, images: int) -> None:
-        """Begin a pass of `images` images."""
         self._images = images
         self._running = [""]
         self.counts.clear()
 
     @property
     def module(self) -> str:
-        """Return the name of the module that runs."""
         return self._running[-1]
 
     def count(self, name: str, tensor: Tensor) -> OperationId:
@@ -289,5 +274,4 @@ def is_bias(name: str, args: Sequence[Any]) -> bool:
 
 
 def first_tensor(values: Any) -> Tensor | None:
-    """Return the first tensor among a module's arguments or results."""
     return next((leaf for leaf in tree_leaves(values) if isinstance(leaf, Tensor)), None)

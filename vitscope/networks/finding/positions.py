@@ -4,7 +4,6 @@ Coordinates are moved as values are moved: by the operations that a pass recorde
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from math import inf, isnan, nan
 from typing import Any, NamedTuple
 
@@ -12,32 +11,16 @@ import torch
 from torch import Tensor
 from torch.utils._pytree import tree_leaves, tree_map
 
+from vitscope.networks.finding import operations as ops
 from vitscope.networks.finding.cut_points import Layout
 from vitscope.networks.finding.dataflow import Constant, Dataflow, Operation, Value
-from vitscope.networks.finding.operations import (
-    CHOICES,
-    CONVOLUTIONS,
-    COPIES,
-    MAPS,
-    MOVES,
-    PRODUCTS,
-    REDUCTIONS,
-    SCATTERS,
-    SORTS,
-    STRIDED_POOLINGS,
-    UNFOLDING,
-    VIEWS,
-)
 
 ROUNDING = 1e-6
-
-
 # Coordinates that are means of others count as equal up to this many digits.
 DIGITS = 4
 
 
-@dataclass(frozen=True)
-class Positions:
+class Positions(NamedTuple):
     """Holds the image, row and column of every value of a tensor, in the tensor's dimensions.
 
     Their size is 1 along a dimension in which they do not change. Values without a place are NaN.
@@ -49,13 +32,7 @@ class Positions:
 
     def each(self, change: Callable[[Tensor], Tensor]) -> "Positions":
         """Return positions with `change` applied to each coordinate, as small as possible."""
-        return Positions(*(_narrow(change(t)) for t in (self.image, self.row, self.column)))
-
-
-def _of_one_value(operation: Operation) -> bool:
-    """Tell whether an operation is a convolution that takes each position by itself."""
-    weight = operation.args[1] if operation.name in CONVOLUTIONS else None
-    return isinstance(weight, Constant) and weight.shape[2:] == (1, 1)
+        return Positions(*(_narrow(change(t)) for t in self))
 
 
 class _Line(NamedTuple):
@@ -65,7 +42,6 @@ class _Line(NamedTuple):
     apart: float
 
     def places(self, count: int) -> Tensor:
-        """Return the places of `count` rows or columns."""
         return self.middle + (torch.arange(count) - (count - 1) / 2) * self.apart
 
 
@@ -106,10 +82,10 @@ def _lines(positions: Positions | None, shape: tuple[int, ...]) -> list[_Line]:
 def _step(operation: Operation, before: tuple[int, ...], dimension: int) -> float:
     """Return how many rows (2) or columns (3) of a map become one of the next map."""
     args = operation.args
-    if operation.name in CONVOLUTIONS:
+    if operation.name in ops.CONVOLUTIONS:
         stride = _of(args[3], dimension)
         return 1 / stride if args[6] else stride
-    if operation.name in STRIDED_POOLINGS:
+    if operation.name in ops.STRIDED_POOLINGS:
         return _of(args[2] if len(args) > 2 and args[2] else args[1], dimension)
     return before[dimension] / operation.shape[dimension]
 
@@ -124,9 +100,10 @@ def _narrow(tensor: Tensor) -> Tensor:
     """Shrink every dimension along which all values are the same to its first value."""
     for dimension in range(tensor.ndim):
         first = tensor.narrow(dimension, 0, 1)
-        # Expanded values are equal without a comparison.
-        alike = tensor.stride(dimension) == 0 or _same(tensor, first)
-        if tensor.shape[dimension] > 1 and alike:
+        # Expanded values are equal without a comparison; pixels are farther apart than rounding.
+        if tensor.stride(dimension) == 0 or torch.allclose(
+            tensor, first, rtol=0, atol=ROUNDING, equal_nan=True
+        ):
             tensor = first
     return tensor
 
@@ -143,12 +120,6 @@ def _reshape(tensor: Tensor, shape: tuple[int, ...], result: tuple[int, ...]) ->
     varying = tensor.reshape(tensor.shape[: len(shape) - kept])
     moved = varying.expand(shape[: len(shape) - kept]).reshape(result[: len(result) - kept])
     return moved.reshape(*moved.shape, *[1] * kept)
-
-
-def _same(tensor: Tensor, other: Tensor) -> bool:
-    both_nan = tensor.isnan() & other.isnan()
-    # Allow for rounding: pixels of an image are farther apart.
-    return bool((((tensor - other).abs() < ROUNDING) | both_nan).all())
 
 
 def _has_places(positions: Positions | None) -> bool:
@@ -169,7 +140,7 @@ def _in_a_row(positions: Positions | None) -> bool:
 
 def _scatters(operation: Operation) -> bool:
     """Tell whether an operation writes values of the images elsewhere without adding them."""
-    if operation.name not in SCATTERS:
+    if operation.name not in ops.SCATTERS:
         return False
     adds = operation.name == "index_put" and operation.args[-1] is True
     return not adds and any(isinstance(leaf, Value) for leaf in tree_leaves(operation.args[1:]))
@@ -215,11 +186,13 @@ class Tracer:
         """Return the values whose positions decide the position of another."""
         operation = self._flow.operations[value.operation]
         operands = operation.operands()
-        if operation.name in MOVES:
+        if operation.name in ops.MOVES:
             return operands
-        if operation.name in PRODUCTS | REDUCTIONS | MAPS | UNFOLDING or _shifts(operation):
+        if operation.name in ops.PRODUCTS | ops.REDUCTIONS | ops.MAPS | ops.UNFOLDING or _shifts(
+            operation
+        ):
             return operands[:1]
-        if operation.name in SORTS or _scatters(operation):
+        if operation.name in ops.SORTS or _scatters(operation):
             return []
         same = [v for v in operands if self._flow.shape_of(v) == operation.shape]
         # With a shortcut, the earliest operand is the stream itself, which is the easiest to trace,
@@ -233,28 +206,30 @@ class Tracer:
 
     def _find(self, value: Value) -> Positions | None:
         operation = self._flow.operations[value.operation]
-        if operation.name in MAPS:
+        if operation.name in ops.MAPS:
             return self._new_map(operation)
-        if operation.name in UNFOLDING:
+        if operation.name in ops.UNFOLDING:
             return self._unfold(operation)
         if _shifts(operation):
             return self._known[operation.operands()[0]]
         deciding = [self._known[each] for each in self._deciding(value)]
-        if operation.name in MOVES:
+        if operation.name in ops.MOVES:
             known = bool(deciding) and all(each is not None for each in deciding)
             return self._move_all(operation, value.output) if known else None
         told = [each for each in deciding if each is not None]
         if not told:
             return None
         first = next(filter(_has_places, told), told[0])
-        if operation.name in PRODUCTS:
+        if operation.name in ops.PRODUCTS:
             factor = operation.args[1 if operation.name in ("addmm", "baddbmm") else 0]
             # A product sums over the last dimension of a value, or the one before if a matrix is on
             # the left.
             along = -2 if isinstance(factor, Constant) else -1
             return self._mean(first, [along])
-        if operation.name in REDUCTIONS:
-            return self._reduce(operation, first)
+        if operation.name in ops.REDUCTIONS:
+            keep = len(operation.shape) == first.row.ndim
+            args = operation.args
+            return self._mean(first, args[1], keep) if len(args) > 1 else None
         return first
 
     def _new_map(self, operation: Operation) -> Positions | None:
@@ -267,8 +242,10 @@ class Tracer:
             return None
         operand = operation.operands()[0]
         before, shape = self._known[operand], self._flow.shape_of(operand)
+        weight = operation.args[1] if operation.name in ops.CONVOLUTIONS else None
+        of_one_value = isinstance(weight, Constant) and weight.shape[2:] == (1, 1)
         # Such a layer mixes the heads of scores, or takes each token, whose place is lost.
-        if _of_one_value(operation) and operation.shape[2:] == shape[2:]:
+        if of_one_value and operation.shape[2:] == shape[2:]:
             return before and before.each(lambda t: t.nanmean(1, keepdim=True))
         lines = [
             _Line(line.middle, line.apart * _step(operation, shape, dimension))
@@ -304,13 +281,6 @@ class Tracer:
         image = before.image.reshape(-1, 1, 1)
         return Positions(image, each[:, 0].view(1, 1, -1), each[:, 1].view(1, 1, -1))
 
-    def _reduce(self, operation: Operation, first: Positions) -> Positions | None:
-        if len(operation.args) < 2:
-            return None
-        keep = len(operation.shape) == first.row.ndim
-        dims = operation.args[1]
-        return self._mean(first, dims, keep)
-
     def _mean(self, positions: Positions, dims: Any, keep: bool = True) -> Positions:
         """Return the positions of means along dimensions; a mean over all positions has none."""
         mean = positions.each(lambda t: t.nanmean(dims, keepdim=keep))
@@ -321,38 +291,38 @@ class Tracer:
 
     def _move_all(self, operation: Operation, output: int) -> Positions | None:
         try:
-            return Positions(
-                *(self._move(operation, output, name) for name in ("image", "row", "column"))
-            )
+            return Positions(*(self._move(operation, output, n) for n in range(3)))
         except (RuntimeError, IndexError, TypeError, NotImplementedError):
             return None
 
-    def _move(self, operation: Operation, output: int, name: str) -> Tensor:
-        if operation.name in VIEWS:
-            (viewed,) = operation.operands()
-            known = self._known[viewed]
+    def _move(self, operation: Operation, output: int, number: int) -> Tensor:
+        """Return one of the three coordinates of a result, moved as values are."""
+
+        def coordinate(value: Value) -> Tensor:
+            known = self._known[value]
             assert known is not None
-            shape = self._flow.shape_of(viewed)
-            return _narrow(_reshape(getattr(known, name), shape, operation.shapes[output]))
+            return known[number]
+
+        if operation.name in ops.VIEWS:
+            (viewed,) = operation.operands()
+            before, after = self._flow.shape_of(viewed), operation.shapes[output]
+            return _narrow(_reshape(coordinate(viewed), before, after))
 
         def coordinates(leaf: Any) -> Any:
             if isinstance(leaf, Value):
-                known = self._known[leaf]
-                assert known is not None
-                tensor: Tensor = getattr(known, name)
-                return tensor.expand(self._flow.shape_of(leaf))
+                return coordinate(leaf).expand(self._flow.shape_of(leaf))
             if isinstance(leaf, Constant):
                 numbers = not leaf.tensor.is_meta and not leaf.tensor.is_floating_point()
                 # These constants say which tokens are taken; others are put beside them and have no
                 # place.
-                chooses = numbers and operation.name in CHOICES
+                chooses = numbers and operation.name in ops.CHOICES
                 return leaf.tensor if chooses else torch.full((), nan).expand(leaf.shape)
             return leaf
 
         args, kwargs = tree_map(coordinates, (operation.args, dict(operation.kwargs)))
         for key in ("device", "dtype", "layout", "pin_memory", "memory_format"):
             kwargs.pop(key, None)
-        if operation.name in COPIES:
+        if operation.name in ops.COPIES:
             moved = args[0]
         elif operation.name == "constant_pad_nd":
             moved = torch.nn.functional.pad(args[0], args[1], value=nan)
@@ -365,12 +335,15 @@ class Tracer:
 
 def layout_of(positions: Positions, shape: tuple[int, ...]) -> Layout | None:
     """Return the layout of a tensor of feature maps, or None if it holds none."""
-    varying = [_varying(positions, dimension) for dimension in range(len(shape))]
+    each = positions._asdict().items()
+    varying = [{name for name, t in each if _varies(t, d)} for d in range(len(shape))]
     channels = [d for d, size in enumerate(shape) if not varying[d] and size > 1]
     spatial = [d for d, letters in enumerate(varying) if letters & {"row", "column"}]
     images = [d for d, letters in enumerate(varying) if "image" in letters]
     if not spatial:
-        return _of_one_position(shape)
+        # Maps with a single position are told by their shape alone.
+        order = "nchw" if shape[2:] == (1, 1) else "nhwc" if shape[1:3] == (1, 1) else ""
+        return Layout(order) if order and len(shape) == 4 else None
     if len(images) != 1 or len(channels) > 1:
         return None
     if not channels:
@@ -387,26 +360,12 @@ def layout_of(positions: Positions, shape: tuple[int, ...]) -> Layout | None:
     return _of_tokens(positions, shape, image, channel, spatial)
 
 
-def _varying(positions: Positions, dimension: int) -> set[str]:
-    each = {"image": positions.image, "row": positions.row, "column": positions.column}
-    return {name for name, tensor in each.items() if _varies(tensor, dimension)}
-
-
 def _varies(tensor: Tensor, dimension: int) -> bool:
     """Tell whether coordinates vary along a dimension; ignore missing ones."""
     if tensor.shape[dimension] == 1:
         return False
     least, most = tensor.nan_to_num(inf), tensor.nan_to_num(-inf)
     return bool((least.amin(dimension) < most.amax(dimension)).any())
-
-
-def _of_one_position(shape: tuple[int, ...]) -> Layout | None:
-    """Return the layout of maps with a single position, from their shape alone."""
-    if len(shape) != 4:
-        return None
-    if shape[2:] == (1, 1):
-        return Layout("nchw")
-    return Layout("nhwc") if shape[1:3] == (1, 1) else None
 
 
 def _plain(varying: list[set[str]], channel: int, spatial: list[int]) -> str | None:
@@ -428,7 +387,7 @@ def _of_tokens(
     inner = [d for d in spatial if d != image]
     others = [d for d in range(len(shape)) if d not in (image, channel, *inner)]
     order = (image, *others, *inner, channel)
-    full = [t.expand(shape).permute(order) for t in _each(positions)]
+    full = [t.expand(shape).permute(order) for t in positions]
     numbers = full[0].nan_to_num(0.0)
     count = int(numbers.max()) + 1
     try:
@@ -454,10 +413,6 @@ def _of_tokens(
     name = "".join(letters[d] for d in range(len(shape)))
     tokens = None if in_order else tuple(raster.tolist())
     return Layout(name, prefix if in_order else 0, (height, width), len(on_map), tokens)
-
-
-def _each(positions: Positions) -> tuple[Tensor, Tensor, Tensor]:
-    return positions.image, positions.row, positions.column
 
 
 def _ranks(coordinates: Tensor) -> Tensor:

@@ -18,19 +18,11 @@ from typing import Any
 from torch import Tensor, nn
 
 from vitscope.errors import VitscopeError, nearest, quoted
-from vitscope.networks.finding.branches import Way
-from vitscope.networks.finding.cut_points import Addition, CutPoint, Join, Kind, Layout, Side
+from vitscope.networks.finding import operations as ops
+from vitscope.networks.finding.branches import find_main
+from vitscope.networks.finding.cut_points import Addition, CutPoint, Join, Kind, Side
 from vitscope.networks.finding.cuts import Cut, CutFinder, RecordedPass, layer_kind
 from vitscope.networks.finding.dataflow import Passage, Value, record
-from vitscope.networks.finding.operations import (
-    ACTIVATIONS,
-    MOVES,
-    NORMALIZATIONS,
-    POOLINGS,
-    STACKS,
-    inside,
-    multiplies,
-)
 
 # A study names points in this form.
 Points = Sequence[Mapping[str, Any]]
@@ -53,7 +45,7 @@ def named_cuts(recorded: RecordedPass, points: Points) -> list[Cut]:
         end = _end_of(recorded, index)
         begin = recorded.before(end) if recorded.joins(end) else last
         # Behind a point that is named within a branch, only the sum may be left.
-        works = any(multiplies(op.name) for op in recorded.between(last, index))
+        works = any(ops.multiplies(op.name) for op in recorded.between(last, index))
         kind: Kind = layer_kind(recorded, last if works else begin, index) if cuts else "stem"
         cuts.append(Cut(index, "named", kind, end, called, last, begin))
         last = index
@@ -85,9 +77,11 @@ def _locate(recorded: RecordedPass, name: str, point: Mapping[str, Any]) -> tupl
         if (passage.module, passage.at) == (name, at) and passage.value.output == 0
     ]
     if not indices or recorded.maps.layout(indices[0]) is None:
-        raise VitscopeError(
-            f"points: the {at} of {quoted(name)} is no feature map: {_shape_of(recorded, indices)}."
-        )
+        said = "it does not depend on the images"
+        if indices:
+            shape = recorded.operations[indices[0]].shape
+            said = f"of {recorded.flow.images} images it has the shape {shape}"
+        raise VitscopeError(f"points: the {at} of {quoted(name)} is no feature map: {said}.")
     if indices[0] not in recorded.dominators and not point.get("inside", False):
         raise VitscopeError(
             f"points: the {at} of {quoted(name)} is not the whole stream: the result also "
@@ -97,25 +91,13 @@ def _locate(recorded: RecordedPass, name: str, point: Mapping[str, Any]) -> tupl
     return indices[0], name, at
 
 
-def _shape_of(recorded: RecordedPass, indices: Sequence[int]) -> str:
-    if not indices:
-        return "it does not depend on the images"
-    shape = recorded.operations[indices[0]].shape
-    return f"of {recorded.flow.images} images it has the shape {shape}"
-
-
 def _end_of(recorded: RecordedPass, index: int) -> int:
     """Return the join that an activation or norm belongs to, or else the operation itself."""
     operation = recorded.operations[index]
     before = [value.operation for value in operation.operands()]
-    closes = operation.name in ACTIVATIONS | NORMALIZATIONS
+    closes = operation.name in ops.ACTIVATIONS | ops.NORMALIZATIONS
     activated = closes and before and recorded.joins(before[0])
     return before[0] if activated and before[0] in recorded.dominators else index
-
-
-def describe_cuts(recorded: RecordedPass, cuts: Sequence[Cut]) -> list[CutPoint]:
-    """Return the cut points of a recorded pass."""
-    return _Namer(recorded).points(cuts) if cuts else []
 
 
 class _Namer:
@@ -123,6 +105,8 @@ class _Namer:
         self._pass = recorded
 
     def points(self, cuts: Sequence[Cut]) -> list[CutPoint]:
+        if not cuts:
+            return []
         ended = Counter(cut.block for cut in cuts if cut.how in ("join", "block"))
         names: Counter[str] = Counter()
         points: list[CutPoint] = []
@@ -147,16 +131,16 @@ class _Namer:
             return self._subsampling(cut)
         if cut.block and (cut.how == "layer" or ended[cut.block] == 1):
             return cut.block
-        main = self._pass.branches.main(self._pass.between(cut.begin, cut.end))
-        if main is None or main.module == cut.block:
+        doing = find_main(self._pass.between(cut.begin, cut.end))
+        if doing is None or doing.module == cut.block:
             return f"{cut.block}.join".lstrip(".")
-        return self._pass.largest_module(main.module, cut.begin, cut.end) or cut.how
+        return self._pass.largest_module(doing.module, cut.begin, cut.end) or cut.how
 
     def _subsampling(self, cut: Cut) -> str:
         """Return the largest module that subsamples and does not hold the block behind it."""
         ran = reversed(self._pass.between(0, cut.index))
-        name: str = next((op.module for op in ran if multiplies(op.name)), cut.block)
-        while "." in name and not inside(cut.block, name.rpartition(".")[0]):
+        name: str = next((op.module for op in ran if ops.multiplies(op.name)), cut.block)
+        while "." in name and not ops.inside(cut.block, name.rpartition(".")[0]):
             name = name.rpartition(".")[0]
         return name
 
@@ -167,6 +151,9 @@ class _Namer:
                 f"nobody can tell where in the image the values of {quoted(name)} lie, as where a "
                 f"network has several streams; name the points to read, as `points`."
             )
+        side: Side | None = "after" if cut.index in self._pass.norms.values() else None
+        if cut.index in self._pass.norms:
+            side = "before"
         point = CutPoint(
             name,
             cut.kind,
@@ -177,15 +164,9 @@ class _Namer:
             self._pass.operations[cut.index].which,
             self._join(cut, before),
             cut.how,
-            self._side(cut.index),
+            side,
         )
         return self._by_module(point, cut.index, cut.block)
-
-    def _side(self, index: int) -> Side | None:
-        """Return a value's side of the norm of a sum, if it is that sum or norm."""
-        if index in self._pass.norms:
-            return "before"
-        return "after" if index in self._pass.norms.values() else None
 
     def _by_module(self, point: CutPoint, index: int, block: str) -> CutPoint:
         """Read a point at a module that takes or returns its value, perhaps in another form."""
@@ -235,20 +216,17 @@ class _Namer:
         )
         arrives = self._pass.moved_from(Value(way.start), before)
         identity = unchanged and way.unchanged and arrives
-        return Join(additions, identity, self._layout_of_sides(way, cut.end))
+        last = way.sums[-1].operation
+        # The two sides of a stack are read where it is summed up.
+        summed = cut.end if operations[last].name in ops.STACKS else last
+        return Join(additions, identity, self._pass.maps.layout(summed) if way.direct else None)
 
     def _is_positive(self, index: int) -> bool:
         """Tell whether a value comes from a ReLU, so that a second ReLU leaves it unchanged."""
         operation = self._pass.operations[index]
-        while operation.name in POOLINGS | MOVES and len(operation.operands()) == 1:
+        while operation.name in ops.POOLINGS | ops.MOVES and len(operation.operands()) == 1:
             operation = self._pass.operations[operation.operands()[0].operation]
         return operation.name == "relu"
-
-    def _layout_of_sides(self, way: Way, end: int) -> Layout | None:
-        """Return the layout of the two sides of a sum, if they can be read."""
-        last = way.sums[-1].operation
-        stacked = self._pass.operations[last].name in STACKS
-        return self._pass.maps.layout(end if stacked else last) if way.direct else None
 
 
 # A stretch between two cut points with a share of the network this large, and this many additions
@@ -291,14 +269,15 @@ def find_cut_points(
             raise VitscopeError(
                 "norms: `points` say themselves on which side of a norm they lie: leave it out."
             )
-        return FoundPoints(describe_cuts(recorded, named_cuts(recorded, points)), [], outputs)
+        named = _Namer(recorded).points(named_cuts(recorded, points))
+        return FoundPoints(named, [], outputs)
     if norms == "before" and not recorded.norms:
         raise VitscopeError(
             "norms: no block of the network normalizes the sum of stream and branch, so that there "
             "is no side to choose: leave it out."
         )
     cuts = CutFinder(recorded, norms).find()
-    found = describe_cuts(recorded, cuts)
+    found = _Namer(recorded).points(cuts)
     _refuse_streams(recorded, cuts, found)
     lost = _lost(recorded, cuts)
     behind = sum(index > cuts[-1].index for index in lost)
@@ -311,16 +290,13 @@ def _refuse_streams(
 ) -> None:
     """Refuse a network if only part of it was found."""
     lost = [*_say_lost(recorded, cuts, _lost(recorded, cuts))]
-    if lost and not cuts:
-        raise VitscopeError(
-            f"no cut point was found in the network: {lost[0]}; name the points to read, as "
-            f"`points`."
-        )
     if not cuts:
+        nowhere = (
+            "nowhere do all paths from the images meet in a map, as where it has several streams"
+        )
         raise VitscopeError(
-            "no cut point was found in the network: nowhere do all paths from the images meet in "
-            "a map, as where it has several streams; name the points to read, as "
-            "`points`."
+            f"no cut point was found in the network: {lost[0] if lost else nowhere}; name the "
+            f"points to read, as `points`."
         )
     names = ["the images", *(point.name for point in points), "the result"]
     for position, (start, end, share) in enumerate(recorded.stretches([cut.index for cut in cuts])):
@@ -340,12 +316,8 @@ def _name_uncovered(recorded: RecordedPass, cuts: Sequence[Cut]) -> list[str]:
     lost = [d for d in recorded.dominators if recorded.joins(d) and d not in joined]
     every = recorded.additions(0, recorded.order[-1])
     inner = [index for index in every if index not in {*joined, *lost}]
-    said = []
-    if inner:
-        said.append(f"{len(inner)} additions within branches")
-    if lost:
-        said.append(f"{len(lost)} additions of values that are no maps")
-    return said
+    counts = {"within branches": len(inner), "of values that are no maps": len(lost)}
+    return [f"{count} additions {where}" for where, count in counts.items() if count]
 
 
 def _lost(recorded: RecordedPass, cuts: Sequence[Cut]) -> list[int]:

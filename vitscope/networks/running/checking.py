@@ -45,7 +45,6 @@ class Checked:
         return [str(index), point.name, point.kind, str(point.stage), size, *counts, point.how]
 
     def summary(self) -> str:
-        """Summarize the results in one line."""
         kinds = Counter(self.blocks.table["kind"])
         counts = ", ".join(f"{count} {kind}" for kind, count in kinds.items())
         counted = [
@@ -59,8 +58,8 @@ class Checked:
             f"{self.proofs.silenced} branches silenced",
             *self._attention(),
         ]
-        for side in self.blocks.table["norm"].dropna().unique():
-            said.append(f"read {side} the norms of sums")
+        sides = self.blocks.table["norm"].dropna().unique()
+        said += [f"read {side} the norms of sums" for side in sides]
         if self.blocks.uncovered:
             said.append("not covered: " + ", ".join(self.blocks.uncovered))
         said += [warning.rstrip(".") for warning in self.blocks.warnings]
@@ -76,7 +75,6 @@ class Checked:
 
 
 def _short(count: int) -> str:
-    """Return a count with three digits."""
     for size, letter in ((1e9, "G"), (1e6, "M"), (1e3, "k")):
         if count >= size:
             return f"{count / size:.3g} {letter}"

@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any, NamedTuple
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -41,7 +41,6 @@ Work = Callable[..., Tensors]
 
 
 def is_recorded(device: torch.device) -> bool:
-    """Tell whether work on a device is recorded."""
     return device.type in RECORDED_ON
 
 
@@ -62,12 +61,8 @@ def own_stream(device: torch.device) -> Iterator[None]:
         here.wait_stream(own)
 
 
-class _Recorded(NamedTuple):
-    """Holds recorded work: it reads and writes only `inputs` and `outputs`, which stay in place."""
-
-    replay: Callable[[], None]
-    inputs: Tensors
-    outputs: Tensors
+# What replays recorded work, and the inputs and outputs that it reads and writes, in place.
+Recorded = tuple[Callable[[], None], Tensors, Tensors]
 
 
 class Recording:
@@ -81,7 +76,7 @@ class Recording:
     def __init__(self, say: Say = say_on_stderr) -> None:
         self._say = say
         self._calls: Counter[object] = Counter()
-        self._recorded: dict[object, _Recorded] = {}
+        self._recorded: dict[object, Recorded] = {}
         self._refused = False
 
     def run(self, work: Work, *inputs: Tensor) -> Tensors:
@@ -105,16 +100,13 @@ class Recording:
                     f"runs one operation after the other, since no CUDA graph holds it: {first}"
                 )
                 return work(*inputs)
-            self._recorded[shapes] = _Recorded(replay, kept, outputs)
-        return _replayed(self._recorded[shapes], inputs)
-
-
-def _replayed(recorded: _Recorded, inputs: Tensors) -> Tensors:
-    """Return copies of the results of recorded work, since the next replay overwrites them."""
-    for kept, given in zip(recorded.inputs, inputs, strict=True):
-        kept.copy_(given)
-    recorded.replay()
-    return tuple(each.clone() for each in recorded.outputs)
+            self._recorded[shapes] = replay, kept, outputs
+        replay, places, results = self._recorded[shapes]
+        for place, given in zip(places, inputs, strict=True):
+            place.copy_(given)
+        replay()
+        # The next replay overwrites the results.
+        return tuple(each.clone() for each in results)
 
 
 def record(work: Callable[[], Tensors]) -> tuple[Callable[[], None], Tensors]:

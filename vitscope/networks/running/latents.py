@@ -4,7 +4,7 @@ import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
-from typing import Any, Self
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -21,18 +21,16 @@ Shape = tuple[int, int, int]
 
 
 def shapes_of(blocks: Path | str) -> dict[str, Shape]:
-    """Return the shape of the maps at every cut point of a block table."""
     table = BLOCKS.read(blocks).set_index("name")[["channels", "height", "width"]]
     return dict(zip(table.index, table.itertuples(index=False, name=None), strict=True))
 
 
 def as_stored(maps: Tensor) -> Array:
     """Return maps as an array of the type that stores their bytes in a file."""
-    found: Array = (maps.view(torch.uint16) if maps.dtype is torch.bfloat16 else maps).numpy()
-    return found
+    return (maps.view(torch.uint16) if maps.dtype is torch.bfloat16 else maps).numpy()
 
 
-class _WriterThread:
+class _WriterThread(ThreadPoolExecutor):
     """Write latents while the model computes the next ones.
 
     Stage maps in two buffers that are reused, because touching memory for the first time costs more
@@ -41,16 +39,13 @@ class _WriterThread:
     """
 
     def __init__(self, writer: TensorWriter, dtype: torch.dtype, from_gpu: bool) -> None:
+        super().__init__(1)
         self._writer, self._from_gpu = writer, from_gpu
-        self._pool = ThreadPoolExecutor(1)
         self._staged = [torch.empty(0, dtype=dtype) for _ in range(2)]
         self._written: list[Future[None]] = []
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._pool.shutdown()
+    def __exit__(self, *error: Any) -> None:
+        super().__exit__(*error)
         for written in self._written:
             written.result()
 
@@ -71,7 +66,7 @@ class _WriterThread:
             copied.record()
         else:
             rows.copy_(latent)
-        self._written.append(self._pool.submit(self._write, name, first_row, rows, copied))
+        self._written.append(self.submit(self._write, name, first_row, rows, copied))
 
     def _write(self, name: str, first_row: int, rows: Tensor, copied: Any) -> None:
         if copied:
@@ -101,11 +96,9 @@ def extract(
         for point, shape in zip(cut_points, shapes, strict=True)
     }
     model = model.eval().to(device)
-    first_row = 0
+    first_row, from_gpu = 0, device is not None and device.type == "cuda"
     with TensorWriter(path, tensors, metadata or {}) as writer:
-        with _WriterThread(
-            writer, torch_dtype, device is not None and device.type == "cuda"
-        ) as thread:
+        with _WriterThread(writer, torch_dtype, from_gpu) as thread:
 
             def store(index: int, latent: Tensor) -> None:
                 thread.write(cut_points[index].name, first_row, latent)
@@ -164,7 +157,6 @@ class HeldMaps:
         }
 
     def put(self, index: int, maps: Tensor) -> None:
-        """Append the maps of a batch to those of earlier batches."""
         self._maps[self.names[index]][self.images : self.images + len(maps)] = maps
 
     def _held(self, name: str) -> Tensor:
@@ -180,7 +172,6 @@ class HeldMaps:
         return self._file_dtype
 
     def shape(self, name: str) -> tuple[int, ...]:
-        """Return the shape of the maps of a cut point."""
         return tuple(self._held(name).shape)
 
     def mapped(self, name: str) -> Array:

@@ -3,9 +3,9 @@
 A network must say the same of an image each time, and labels mean what its outputs mean.
 """
 
-import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, nullcontext
+from contextlib import ExitStack, nullcontext
+from functools import partial
 from math import inf, log, sqrt
 from typing import Any, NamedTuple
 
@@ -57,7 +57,7 @@ def decide_among(logits: Tensor, outputs: Sequence[Sequence[int]] | None) -> Ten
     if outputs is None:
         return logits
     log_probability = logits.double().log_softmax(1)
-    means = [log_probability[:, [*each]].logsumexp(1) - math.log(len(each)) for each in outputs]
+    means = [log_probability[:, [*each]].logsumexp(1) - log(len(each)) for each in outputs]
     return torch.stack(means, dim=1)
 
 
@@ -82,21 +82,17 @@ def predict(
             truth = torch.from_numpy(labels[first : first + len(batch)])
             columns = scores_of_images(decide_among(logits, outputs), truth.clamp_min(0))
             found = pd.DataFrame({key: value.numpy() for key, value in columns.items()})
-            scores.append(_without_unknown(found, truth.numpy() < 0))
+            unknown = truth.numpy() < 0
+            if unknown.any():
+                by_label = {n: found[n].astype(object).mask(unknown, None) for n in BY_LABEL}
+                found = found.assign(**by_label)
+            scores.append(found)
             first += len(batch)
     if first != len(labels):
         raise ValueError(f"got {first} images, expected {len(labels)}")
     if not scores:
         raise VitscopeError("There is no image to classify: select at least one.")
     return pd.concat(scores, ignore_index=True)
-
-
-def _without_unknown(scores: pd.DataFrame, unknown: npt.NDArray[np.bool_]) -> pd.DataFrame:
-    """Set the scores that need a label to null where the label is unknown."""
-    if not unknown.any():
-        return scores
-    by_label = {name: scores[name].astype(object).mask(unknown, None) for name in BY_LABEL}
-    return scores.assign(**by_label)
 
 
 def _check_finite(model: nn.Module, logits: Tensor, first: int) -> None:
@@ -130,8 +126,10 @@ def why_unrepeatable(network: nn.Module, image: Tensor) -> str | None:
 
     Each pass holds the image together with a different second one.
     """
-    batch = torch.cat([image, image.flip(-1)])
-    with _keeping_random_numbers(image.device):
+    batch, kind = torch.cat([image, image.flip(-1)]), image.device.type
+    gpus = [image.device] if kind == "cuda" else []
+    # The state of the random numbers is then as before.
+    with torch.random.fork_rng(gpus) if kind in ("cpu", "cuda") else nullcontext():
         one, other = network(batch), network(torch.cat([image, -image]))
         if all(map(_is_alike, tensors_of(one), tensors_of(other))):
             return None
@@ -175,28 +173,15 @@ def _trace(network: nn.Module, batch: Tensor) -> list[tuple[str, float]]:
     """Return the innermost modules in the order of their calls, each with a sum of its output."""
     called: list[tuple[str, float]] = []
 
-    def note(name: str, output: Any) -> None:
+    def note(name: str, module: nn.Module, args: Any, output: Any) -> None:
         called.extend((name, float(each.double().sum())) for each in tensors_of(output))
 
-    inner = [(name, each) for name, each in network.named_modules() if not [*each.children()]]
-    hooks = [
-        module.register_forward_hook(lambda _, __, output, name=name: note(name, output))
-        for name, module in inner
-    ]
-    try:
+    with ExitStack() as stack:
+        for name, module in network.named_modules():
+            if not [*module.children()]:
+                stack.callback(module.register_forward_hook(partial(note, name)).remove)
         network(batch)
-    finally:
-        for hook in hooks:
-            hook.remove()
     return called
-
-
-@contextmanager
-def _keeping_random_numbers(device: torch.device) -> Iterator[None]:
-    """Restore the state of the random numbers after the block."""
-    gpus = [device] if device.type == "cuda" else []
-    with torch.random.fork_rng(gpus) if device.type in ("cpu", "cuda") else nullcontext():
-        yield
 
 
 Integers = npt.NDArray[np.int64]
@@ -217,7 +202,11 @@ def doubts(labels: Integers, predictions: Integers, names: Sequence[str]) -> lis
     """
     found = []
     if is_chance(labels, predictions, len(names)):
-        found.append(_no_better_than_chance(labels, predictions))
+        right, images = int((labels == predictions).sum()), len(labels)
+        found.append(
+            f"it is right about {right} of {images} images ({100 * right / images:.1f} %), which "
+            f"is no better than chance, {100 * chance(labels, predictions):.1f} %"
+        )
     if taken := find_swapped_classes(labels, predictions, len(names)):
         found.append("; ".join(_sentences(taken, names)))
     return found
@@ -299,14 +288,6 @@ def _find_rivals(labels: Integers, predictions: Integers, classes: int) -> Itera
         either = right + int(named[other])
         if either and is_surely_above(int(named[other]) / either, 0.5, either, risk):
             yield Confusion(label, images, right, other, int(named[other]))
-
-
-def _no_better_than_chance(labels: Integers, predictions: Integers) -> str:
-    right, images = int((labels == predictions).sum()), len(labels)
-    return (
-        f"it is right about {right} of {images} images ({100 * right / images:.1f} %), which is no "
-        f"better than chance, {100 * chance(labels, predictions):.1f} %"
-    )
 
 
 def _sentences(taken: Sequence[Confusion], names: Sequence[str]) -> Iterator[str]:

@@ -1,6 +1,6 @@
 """Parts that several families share."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import torch
@@ -8,14 +8,14 @@ from torch import Tensor, nn
 from torch.nn.functional import scaled_dot_product_attention
 
 from vitscope.errors import VitscopeError, nearest
-from vitscope.image_size import ImageSize
-from vitscope.networks.building.family import Family
+from vitscope.networks.building.family import Wanted
 from vitscope.networks.building.timm_import import import_timm
 
 
-def build_timm(network: type[nn.Module], arch: Mapping[str, Any], **options: Any) -> nn.Module:
+def build_timm(network: type[nn.Module], wanted: Wanted, **options: Any) -> nn.Module:
     """Build timm's model that `arch` names, or else a `network` of the given dimensions."""
-    options = {**arch, **options}
+    given = {"num_classes": wanted.classes, "in_chans": wanted.channels}
+    options = {**wanted.arch, **given, **options}
     name = options.pop("name", None)
     if name is None:
         return network(**options)
@@ -34,22 +34,21 @@ def build_timm(network: type[nn.Module], arch: Mapping[str, Any], **options: Any
     return model
 
 
-def of_timm(module: str, network: str, *, sized: bool = True) -> Family:
-    """Return the family of a class of timm: its models by name, or of the given dimensions.
+def of_timm(module: str, network: str, *, sized: bool = True) -> Callable[[Wanted], nn.Module]:
+    """Return what builds a class of timm: its models by name, or of the given dimensions.
 
     A `sized` network is built for images of one size.
     """
 
-    def build(
-        arch: Mapping[str, Any], num_classes: int, image_size: ImageSize, channels: int
-    ) -> nn.Module:
+    def build(wanted: Wanted) -> nn.Module:
         kind = getattr(import_timm(f"timm.models.{module}"), network)
-        size = {"img_size": image_size} if sized else {}
-        return build_timm(kind, arch, num_classes=num_classes, in_chans=channels, **size)
+        return build_timm(kind, wanted, **({"img_size": wanted.image_size} if sized else {}))
 
-    return Family(build)
+    return build
 
 
+# How many times as many channels the output of a residual block has as its convolutions.
+EXPANSION = {"basic": 1, "bottleneck": 4}
 # A gate has this many input channels for each channel in between.
 REDUCTION = 16
 
@@ -63,7 +62,6 @@ def conv_bn(
 
 
 def stem_pooling() -> nn.Module:
-    """Return the pooling at the end of a stem for large images."""
     return nn.MaxPool2d(3, stride=2, padding=1)
 
 
@@ -137,15 +135,22 @@ def sees(rows: int, columns: int, window: int, prefix: int) -> Tensor:
     return nn.functional.pad(near, (prefix, 0, prefix, 0), value=True)
 
 
-def mask_of(seen: Tensor) -> Tensor:
-    """Return the mask to add to scores: zero where a key is seen, and -inf elsewhere."""
-    return torch.zeros(seen.shape, device=seen.device).masked_fill(~seen, -torch.inf)
-
-
-class LocalAttention(nn.Module):
-    """Masks the attention of a timm ViT, with the layers of the attention that it replaces."""
+class Windowed(nn.Module):
+    """Has the mask to add to scores: zero where a token sees another, and -inf elsewhere."""
 
     mask: Tensor
+    proj: Any
+    _window: tuple[int, int, int, int]
+
+    def init_non_persistent_buffers(self) -> None:
+        """Compute the buffer that no checkpoint holds; the name of the method is timm's."""
+        seen = sees(*self._window).to(self.proj.weight.device)
+        mask = torch.zeros(seen.shape, device=seen.device).masked_fill(~seen, -torch.inf)
+        self.register_buffer("mask", mask, persistent=False)
+
+
+class LocalAttention(Windowed):
+    """Masks the attention of a timm ViT, with the layers of the attention that it replaces."""
 
     def __init__(self, replaced: Any, grid: tuple[int, int], window: int, prefix: int) -> None:
         super().__init__()
@@ -154,11 +159,6 @@ class LocalAttention(nn.Module):
         self.qkv, self.proj = replaced.qkv, replaced.proj
         self._window = (*grid, window, prefix)
         self.init_non_persistent_buffers()
-
-    def init_non_persistent_buffers(self) -> None:
-        """Compute the buffer that no checkpoint holds; the name of the method is timm's."""
-        seen = sees(*self._window).to(self.qkv.weight.device)
-        self.register_buffer("mask", mask_of(seen), persistent=False)
 
     def forward(self, x: Tensor, **_: Any) -> Tensor:
         """Return the tokens after attention; timm's blocks also pass a mask, which is None."""
@@ -174,13 +174,11 @@ class LocalAttention(nn.Module):
         return out
 
 
-class PositionMixing(nn.Module):
+class PositionMixing(Windowed):
     """Averages the values in a window, with or without learned weights for pairs of places.
 
     The weights of a head are a softmax over what a query sees, and begin as a plain mean.
     """
-
-    mask: Tensor
 
     def __init__(
         self, replaced: Any, grid: tuple[int, int], window: int, prefix: int, learned: bool
@@ -197,11 +195,6 @@ class PositionMixing(nn.Module):
         self.proj = replaced.proj
         self._window = (*grid, window, prefix)
         self.init_non_persistent_buffers()
-
-    def init_non_persistent_buffers(self) -> None:
-        """Compute the buffer that no checkpoint holds; the name of the method is timm's."""
-        seen = sees(*self._window).to(self.proj.weight.device)
-        self.register_buffer("mask", mask_of(seen), persistent=False)
 
     def forward(self, x: Tensor, **_: Any) -> Tensor:
         """Return the mixed tokens; timm's blocks also pass a mask, which is None."""

@@ -1,13 +1,11 @@
 """AlexNet for small images, or with a stem for large ones."""
 
-from collections.abc import Mapping
 from typing import Any
 
 from torch import Tensor, nn
 
-from vitscope.image_size import ImageSize
 from vitscope.networks.building.families.vgg import Classifier
-from vitscope.networks.building.family import Family
+from vitscope.networks.building.family import Wanted
 
 ARCH = {
     "properties": {
@@ -29,8 +27,6 @@ ARCH = {
 
 
 class Layer(nn.Module):
-    """A convolution and its activation."""
-
     def __init__(self, in_channels: int, channels: int, kernel: int, **options: Any) -> None:
         super().__init__()
         self.conv = nn.Conv2d(in_channels, channels, kernel, bias=False, **options)
@@ -64,11 +60,6 @@ class AlexNet(nn.Sequential):
         self.classifier = nn.Sequential(pools[2], nn.AdaptiveAvgPool2d(side), features)
 
 
-def network(
-    arch: Mapping[str, Any], num_classes: int, image_size: ImageSize, channels: int
-) -> nn.Module:
-    width, hidden = arch.get("width", 64), arch.get("hidden", 4096)
-    return AlexNet(width, hidden, arch["stem"], num_classes, channels)
-
-
-FAMILY = Family(network)
+def network(wanted: Wanted) -> nn.Module:
+    width, hidden = wanted.arch.get("width", 64), wanted.arch.get("hidden", 4096)
+    return AlexNet(width, hidden, wanted.arch["stem"], wanted.classes, wanted.channels)

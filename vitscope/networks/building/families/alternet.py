@@ -3,6 +3,7 @@
 Stages end with the alternation that the paper proposes: a convolution block, an attention block.
 """
 
+from collections import OrderedDict
 from collections.abc import Mapping
 from math import ceil
 from typing import Any
@@ -11,9 +12,14 @@ import torch
 from einops import rearrange
 from torch import Tensor, nn
 
-from vitscope.image_size import ImageSize, height_and_width
-from vitscope.networks.building.families._parts import drop_path, drop_rates, stem_pooling
-from vitscope.networks.building.family import Family
+from vitscope.image_size import height_and_width
+from vitscope.networks.building.families._parts import (
+    EXPANSION,
+    drop_path,
+    drop_rates,
+    stem_pooling,
+)
+from vitscope.networks.building.family import Wanted
 
 ARCH = {
     "properties": {
@@ -65,7 +71,6 @@ DEFAULTS: dict[str, Any] = {
 }
 # This window side divides the sides of the maps of 224-pixel images behind a stem.
 WINDOW_BEHIND_STEM = 7
-EXPANSION = {"basic": 1, "bottleneck": 4}
 
 
 def bn_relu_conv(in_channels: int, channels: int, kernel: int, stride: int = 1) -> nn.Sequential:
@@ -157,45 +162,36 @@ class Block(nn.Module):
         self.shortcut = nn.Sequential(*[conv] if projects else [])
         self.sd = drop_path(dropped)
 
-    def skip(self, x: Tensor, activated: Tensor) -> Tensor:
-        """Return the shortcut, to which the branch is added."""
-        return self.shortcut(activated) if len(self.shortcut) > 0 else x
+    def join(self, branch: Tensor, x: Tensor, activated: Tensor) -> Tensor:
+        out: Tensor = self.sd(branch) + (self.shortcut(activated) if len(self.shortcut) else x)
+        return out
 
 
-class BasicBlock(Block):
-    """Applies two 3x3 convolutions."""
+class ConvBlock(Block):
+    """Two 3x3 convolutions, or a bottleneck: one between two 1x1 ones that narrow and widen."""
 
-    def __init__(self, in_channels: int, width: int, stride: int, dropped: float) -> None:
-        super().__init__(in_channels, width, stride, dropped)
+    def __init__(
+        self, in_channels: int, width: int, stride: int, kind: str, dropped: float
+    ) -> None:
+        channels = width * EXPANSION[kind]
+        super().__init__(in_channels, channels, stride, dropped)
         self.bn = nn.BatchNorm2d(in_channels)
         self.relu = nn.ReLU()
-        self.conv1 = nn.Conv2d(in_channels, width, 3, stride, padding=1, bias=False)
-        self.conv2 = bn_relu_conv(width, width, 3)
+        self.narrows = kind == "bottleneck"
+        if self.narrows:
+            self.conv1 = nn.Conv2d(in_channels, width, 1, bias=False)
+            self.conv2 = bn_relu_conv(width, width, 3, stride)
+            self.conv3 = bn_relu_conv(width, channels, 1)
+        else:
+            self.conv1 = nn.Conv2d(in_channels, width, 3, stride, padding=1, bias=False)
+            self.conv2 = bn_relu_conv(width, width, 3)
 
     def forward(self, x: Tensor) -> Tensor:
         activated = self.relu(self.bn(x))
         branch = self.conv2(self.conv1(activated))
-        out: Tensor = self.sd(branch) + self.skip(x, activated)
-        return out
-
-
-class Bottleneck(Block):
-    """Applies a 3x3 convolution between two 1x1 convolutions that narrow and widen."""
-
-    def __init__(self, in_channels: int, width: int, stride: int, dropped: float) -> None:
-        channels = width * EXPANSION["bottleneck"]
-        super().__init__(in_channels, channels, stride, dropped)
-        self.bn = nn.BatchNorm2d(in_channels)
-        self.relu = nn.ReLU()
-        self.conv1 = nn.Conv2d(in_channels, width, 1, bias=False)
-        self.conv2 = bn_relu_conv(width, width, 3, stride)
-        self.conv3 = bn_relu_conv(width, channels, 1)
-
-    def forward(self, x: Tensor) -> Tensor:
-        activated = self.relu(self.bn(x))
-        branch = self.conv3(self.conv2(self.conv1(activated)))
-        out: Tensor = self.sd(branch) + self.skip(x, activated)
-        return out
+        if self.narrows:
+            branch = self.conv3(branch)
+        return self.join(branch, x, activated)
 
 
 class AttentionBlock(Block):
@@ -213,15 +209,7 @@ class AttentionBlock(Block):
 
     def forward(self, x: Tensor) -> Tensor:
         activated = self.relu(self.norm1(x))
-        branch = self.attn(self.norm2(self.conv(activated)))
-        out: Tensor = self.sd(branch) + self.skip(x, activated)
-        return out
-
-
-CONV_BLOCKS: dict[str, type[BasicBlock | Bottleneck]] = {
-    "basic": BasicBlock,
-    "bottleneck": Bottleneck,
-}
+        return self.join(self.attn(self.norm2(self.conv(activated))), x, activated)
 
 
 class Classifier(nn.Module):
@@ -238,27 +226,16 @@ class Classifier(nn.Module):
         return out
 
 
-class Stem(nn.Module):
-    """Applies a single 3x3 convolution, or for large images a 7x7 convolution and pooling."""
-
-    def __init__(self, in_channels: int, channels: int, large: bool) -> None:
-        super().__init__()
-        kernel, stride = (7, 2) if large else (3, 1)
-        conv = nn.Conv2d(in_channels, channels, kernel, stride, kernel // 2, bias=False)
-        self.layer0 = nn.Sequential(conv, *[stem_pooling()] if large else [])
-
-    def forward(self, x: Tensor) -> Tensor:
-        out: Tensor = self.layer0(x)
-        return out
-
-
 class AlterNet(nn.Sequential):
     """A network with the module names of the authors' checkpoints."""
 
     def __init__(self, arch: Mapping[str, Any], num_classes: int, in_channels: int) -> None:
         super().__init__()
         width, channels = arch["width"], arch["width"]
-        self.layer0 = Stem(in_channels, width, arch["stem"])
+        kernel, stride = (7, 2) if arch["stem"] else (3, 1)
+        conv = nn.Conv2d(in_channels, width, kernel, stride, kernel // 2, bias=False)
+        stem = nn.Sequential(conv, *[stem_pooling()] if arch["stem"] else [])
+        self.layer0 = nn.Sequential(OrderedDict(layer0=stem))
         rates = drop_rates(arch["drop_path_rate"], arch["blocks"])
         for stage in range(len(arch["blocks"])):
             layers: list[nn.Module] = []
@@ -269,24 +246,21 @@ class AlterNet(nn.Sequential):
                     layers.append(AttentionBlock(channels, narrow, heads, arch, next(rates)))
                 else:
                     stride = 2 if stage > 0 and index == 0 else 1
-                    block = CONV_BLOCKS[arch["block"]]
-                    layers.append(block(channels, width * 2**stage, stride, next(rates)))
-                    channels = width * 2**stage * EXPANSION[arch["block"]]
+                    inner, kind = width * 2**stage, arch["block"]
+                    layers.append(ConvBlock(channels, inner, stride, kind, next(rates)))
+                    channels = inner * EXPANSION[kind]
             self.add_module(f"layer{stage + 1}", nn.Sequential(*layers))
         self.classifier = nn.Sequential(Classifier(channels, num_classes))
 
 
 def alternation(arch: Mapping[str, Any], stage: int) -> list[bool]:
-    """Tell for each block of a stage whether it attends."""
     attending = arch["attention"][stage]
     plain = arch["blocks"][stage] - 2 * attending
     return [False] * plain + [False, True] * attending
 
 
-def network(
-    arch: Mapping[str, Any], num_classes: int, image_size: ImageSize, channels: int
-) -> nn.Module:
-    """Build a network of a published depth, or one with the given blocks."""
+def network(wanted: Wanted) -> nn.Module:
+    arch = wanted.arch
     full = {**DEFAULTS, **DEPTHS.get(arch.get("depth", 0), {}), **arch}
     if full["stem"] and "window" not in arch:
         full["window"] = WINDOW_BEHIND_STEM
@@ -294,10 +268,7 @@ def network(
     for stage, attending in enumerate(full["attention"]):
         if 2 * attending > full["blocks"][stage]:
             raise ValueError(f"at most half of the blocks of stage {stage + 1} can attend")
-        sides = (ceil(side / behind / 2**stage) for side in height_and_width(image_size))
+        sides = (ceil(side / behind / 2**stage) for side in height_and_width(wanted.image_size))
         if attending and any(side % full["window"] for side in sides):
             raise ValueError(f"the maps of stage {stage + 1} do not divide into windows")
-    return AlterNet(full, num_classes, channels)
-
-
-FAMILY = Family(network)
+    return AlterNet(full, wanted.classes, wanted.channels)

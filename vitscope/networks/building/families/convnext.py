@@ -13,4 +13,4 @@ ARCH = {
     "oneOf": [{"required": ["name"]}, {"required": ["patch_size", "depths", "dims"]}],
 }
 
-FAMILY = of_timm("convnext", "ConvNeXt", sized=False)
+network = of_timm("convnext", "ConvNeXt", sized=False)

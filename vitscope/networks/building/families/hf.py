@@ -11,8 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from vitscope.errors import VitscopeError, quoted
-from vitscope.image_size import ImageSize
-from vitscope.networks.building.family import Family
+from vitscope.networks.building.family import Wanted
 from vitscope.networks.building.own_code import join, shown
 from vitscope.web.hub import OnHub
 
@@ -42,6 +41,7 @@ ARCH = {
 # Ignore the type of the weights in the file, which are measured in float32, and code beside it.
 UNUSED = ("dtype", "torch_dtype", "auto_map")
 PREPARED_BY = "vitscope.networks.building.families.hf"
+WITH_VALUES = True
 
 
 def prepare(arch: Mapping[str, Any], folder: Path, where: str) -> dict[str, Any]:
@@ -70,9 +70,7 @@ def prepare(arch: Mapping[str, Any], folder: Path, where: str) -> dict[str, Any]
     return {**arch, "config": config}
 
 
-def network(
-    arch: Mapping[str, Any], num_classes: int, image_size: ImageSize, channels: int
-) -> "nn.Module":
+def network(wanted: Wanted) -> "nn.Module":
     """Build the classifier that the configuration describes, with its own image size."""
     from vitscope.networks.building.timm_import import declare
 
@@ -86,12 +84,9 @@ def network(
         ) from error
     transformers.logging.set_verbosity_error()
     transformers.logging.disable_progress_bar()
-    said = {key: value for key, value in arch["config"].items() if key not in UNUSED}
+    said = {key: value for key, value in wanted.arch["config"].items() if key not in UNUSED}
     config = transformers.AutoConfig.for_model(**said)
-    config.num_labels = num_classes
+    config.num_labels = wanted.classes
     classifier = transformers.AutoModelForImageClassification
     model: nn.Module = classifier.from_config(config, trust_remote_code=False)
     return model
-
-
-FAMILY = Family(network, without_values=False)

@@ -23,4 +23,4 @@ ARCH = {
     ],
 }
 
-FAMILY = of_timm("mlp_mixer", "MlpMixer")
+network = of_timm("mlp_mixer", "MlpMixer")

@@ -19,4 +19,4 @@ ARCH = {
     ],
 }
 
-FAMILY = of_timm("pit", "PoolingVisionTransformer")
+network = of_timm("pit", "PoolingVisionTransformer")

@@ -4,14 +4,10 @@ The function is called with the keywords that stand beside it, and returns a `to
 runs in jobs alone; docs/security.md says what that means.
 """
 
-from collections.abc import Mapping
-from typing import Any
-
 from torch import nn
 
 from vitscope.errors import VitscopeError
-from vitscope.image_size import ImageSize
-from vitscope.networks.building.family import Family
+from vitscope.networks.building.family import Wanted
 from vitscope.networks.building.networks import original
 from vitscope.networks.building.own_code import call, keywords
 from vitscope.networks.building.timm_import import declare
@@ -43,13 +39,13 @@ ARCH = {
     "additionalProperties": {"description": "Any keyword of the function."},
 }
 PREPARED_BY = "vitscope.networks.building.own_code"
+WITH_VALUES = True
 
 
-def network(
-    arch: Mapping[str, Any], num_classes: int, image_size: ImageSize, channels: int
-) -> nn.Module:
+def network(wanted: Wanted) -> nn.Module:
     """Call the user's function, which knows only what its keywords say about the data."""
     declare()
+    arch = wanted.arch
     made = call(arch, keywords(arch))
     if not isinstance(made, nn.Module):
         raise VitscopeError(
@@ -57,6 +53,3 @@ def network(
             f"type {type(made).__name__}, which is no torch.nn.Module: return the network."
         )
     return original(made)
-
-
-FAMILY = Family(network, without_values=False)

@@ -5,15 +5,15 @@ from typing import Any
 
 from torch import Tensor, nn
 
-from vitscope.image_size import ImageSize
 from vitscope.networks.building.families._parts import (
+    EXPANSION,
     conv_bn,
     drop_path,
     drop_rates,
     gate_of,
     stem_pooling,
 )
-from vitscope.networks.building.family import Family
+from vitscope.networks.building.family import Wanted
 
 ARCH = {
     "properties": {
@@ -59,62 +59,39 @@ DEFAULTS: dict[str, Any] = {
 
 
 class Block(nn.Module):
-    """A residual block: a branch of convolutions, a shortcut, and ReLU after their sum."""
+    """A residual block: a branch of convolutions, a shortcut, and ReLU after their sum.
 
-    expansion = 1
+    The branch has two 3x3 convolutions, or is a bottleneck: a 3x3 convolution, perhaps grouped,
+    between two 1x1 convolutions that narrow and widen.
+    """
 
     def __init__(
         self, in_channels: int, width: int, stride: int, arch: Mapping[str, Any], dropped: float
     ) -> None:
         super().__init__()
-        channels = width * self.expansion
+        channels, groups = width * EXPANSION[arch["block"]], arch["groups"]
         projects = stride != 1 or in_channels != channels
         self.shortcut = nn.Sequential(
             *conv_bn(in_channels, channels, 1, stride) if projects else []
         )
         self.relu = nn.ReLU()
         self.gate, self.sd = gate_of(arch["gate"], channels), drop_path(dropped)
+        self.narrows = arch["block"] == "bottleneck"
+        if self.narrows:
+            inner = max(1, width * arch["group_width"] // 64) * groups
+            self.conv1 = nn.Sequential(*conv_bn(in_channels, inner, 1), nn.ReLU())
+            self.conv2 = nn.Sequential(*conv_bn(inner, inner, 3, stride, groups), nn.ReLU())
+            self.conv3 = nn.Sequential(*conv_bn(inner, channels, 1))
+        else:
+            self.conv1 = nn.Sequential(*conv_bn(in_channels, width, 3, stride), nn.ReLU())
+            self.conv2 = nn.Sequential(*conv_bn(width, width, 3))
 
-    def join(self, branch: Tensor, x: Tensor) -> Tensor:
-        """Return the feature map after the block, from its branch and its input."""
+    def forward(self, x: Tensor) -> Tensor:
+        branch = self.conv2(self.conv1(x))
+        if self.narrows:
+            branch = self.conv3(branch)
         out: Tensor = self.relu(self.sd(self.gate(branch)) + self.shortcut(x))
         return out
-
-
-class BasicBlock(Block):
-    """Applies two 3x3 convolutions."""
-
-    def __init__(
-        self, in_channels: int, width: int, stride: int, arch: Mapping[str, Any], dropped: float
-    ) -> None:
-        super().__init__(in_channels, width, stride, arch, dropped)
-        self.conv1 = nn.Sequential(*conv_bn(in_channels, width, 3, stride), nn.ReLU())
-        self.conv2 = nn.Sequential(*conv_bn(width, width, 3))
-
-    def forward(self, x: Tensor) -> Tensor:
-        return self.join(self.conv2(self.conv1(x)), x)
-
-
-class Bottleneck(Block):
-    """A 3x3 convolution, perhaps grouped, between two 1x1 convolutions that narrow and widen."""
-
-    expansion = 4
-
-    def __init__(
-        self, in_channels: int, width: int, stride: int, arch: Mapping[str, Any], dropped: float
-    ) -> None:
-        super().__init__(in_channels, width, stride, arch, dropped)
-        groups = arch["groups"]
-        inner = max(1, width * arch["group_width"] // 64) * groups
-        self.conv1 = nn.Sequential(*conv_bn(in_channels, inner, 1), nn.ReLU())
-        self.conv2 = nn.Sequential(*conv_bn(inner, inner, 3, stride, groups), nn.ReLU())
-        self.conv3 = nn.Sequential(*conv_bn(inner, width * self.expansion, 1))
-
-    def forward(self, x: Tensor) -> Tensor:
-        return self.join(self.conv3(self.conv2(self.conv1(x))), x)
-
-
-BLOCKS: dict[str, type[BasicBlock | Bottleneck]] = {"basic": BasicBlock, "bottleneck": Bottleneck}
 
 
 class Classifier(nn.Module):
@@ -134,7 +111,7 @@ class ResNet(nn.Sequential):
 
     def __init__(self, arch: Mapping[str, Any], num_classes: int, in_channels: int) -> None:
         super().__init__()
-        kind, blocks, width = BLOCKS[arch["block"]], arch["blocks"], arch["width"]
+        blocks, width = arch["blocks"], arch["width"]
         first = conv_bn(in_channels, width, *((7, 2) if arch["stem"] else (3,)))
         pooling = [stem_pooling()] if arch["stem"] else []
         self.layer0 = nn.Sequential(*first, nn.ReLU(), *pooling)
@@ -143,20 +120,14 @@ class ResNet(nn.Sequential):
             layers = []
             for index in range(depth):
                 stride = 2 if stage > 0 and index == 0 else 1
-                layers.append(kind(channels, width * 2**stage, stride, arch, next(rates)))
-                channels = width * 2**stage * kind.expansion
+                layers.append(Block(channels, width * 2**stage, stride, arch, next(rates)))
+                channels = width * 2**stage * EXPANSION[arch["block"]]
             self.add_module(f"layer{stage + 1}", nn.Sequential(*layers))
         self.classifier = nn.Sequential(Classifier(channels, num_classes))
 
 
-def network(
-    arch: Mapping[str, Any], num_classes: int, image_size: ImageSize, channels: int
-) -> nn.Module:
-    """Build a network of a published depth, or one with the given blocks."""
-    full = {**DEFAULTS, **DEPTHS.get(arch.get("depth", 0), {}), **arch}
+def network(wanted: Wanted) -> nn.Module:
+    full = {**DEFAULTS, **DEPTHS.get(wanted.arch.get("depth", 0), {}), **wanted.arch}
     if full["block"] == "basic" and (full["groups"], full["group_width"]) != (1, 64):
         raise ValueError("`groups` and `group_width` are of bottlenecks")
-    return ResNet(full, num_classes, channels)
-
-
-FAMILY = Family(network)
+    return ResNet(full, wanted.classes, wanted.channels)

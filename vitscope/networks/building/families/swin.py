@@ -23,4 +23,4 @@ ARCH = {
     ],
 }
 
-FAMILY = of_timm("swin_transformer", "SwinTransformer")
+network = of_timm("swin_transformer", "SwinTransformer")

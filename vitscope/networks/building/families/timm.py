@@ -12,8 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from vitscope.errors import VitscopeError, nearest, quoted
-from vitscope.image_size import ImageSize
-from vitscope.networks.building.family import Family
+from vitscope.networks.building.family import Wanted
 
 if TYPE_CHECKING:
     from torch import nn
@@ -38,21 +37,20 @@ ARCH = {
 PREPARED_BY = "vitscope.networks.building.families.timm"
 
 
-def network(
-    arch: Mapping[str, Any], num_classes: int, image_size: ImageSize, channels: int
-) -> "nn.Module":
+def network(wanted: Wanted) -> "nn.Module":
     """Build a model of timm, for images of this size if it depends on the size."""
     from vitscope.networks.building.timm_import import import_timm
 
     timm = import_timm()
-    options = prepare(arch, Path(), "arch") | {"num_classes": num_classes, "in_chans": channels}
+    options = prepare(wanted.arch, Path(), "arch")
+    options |= {"num_classes": wanted.classes, "in_chans": wanted.channels}
     model: nn.Module
     try:
-        model = timm.create_model(options.pop("name"), img_size=image_size, **options)
+        model = timm.create_model(options.pop("name"), img_size=wanted.image_size, **options)
     except TypeError as error:
         if "img_size" not in str(error):
             raise
-        model = timm.create_model(arch["name"], **options)
+        model = timm.create_model(wanted.arch["name"], **options)
     return model
 
 
@@ -76,7 +74,6 @@ def _sources() -> tuple[str, ...]:
 
 @cache
 def declared_names() -> frozenset[str]:
-    """Return the names of the models that the sources declare."""
     declaration = re.compile(r"^@register_model\s+def (\w+)\(", re.MULTILINE)
     return frozenset(name for source in _sources() for name in declaration.findall(source))
 
@@ -97,6 +94,3 @@ def _check(name: str, where: str) -> None:
             f"{where}.name: timm has no weights {quoted(name)}: leave out what is behind the dot, "
             f"or give one of {', '.join(tagged) or 'none'}.{nearest(name, tagged)}"
         )
-
-
-FAMILY = Family(network)

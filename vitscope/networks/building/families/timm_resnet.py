@@ -1,13 +1,9 @@
 """ResNets of timm, by name or by their blocks: a 7x7 stem with pooling, four stages."""
 
-from collections.abc import Mapping
-from typing import Any
-
 from torch import nn
 
-from vitscope.image_size import ImageSize
 from vitscope.networks.building.families._parts import build_timm
-from vitscope.networks.building.family import Family
+from vitscope.networks.building.family import Wanted
 from vitscope.networks.building.timm_import import import_timm
 
 ARCH = {
@@ -21,14 +17,9 @@ ARCH = {
 }
 
 
-def network(
-    arch: Mapping[str, Any], num_classes: int, image_size: ImageSize, channels: int
-) -> nn.Module:
-    """Build one of timm's models, or one with the given blocks."""
+def network(wanted: Wanted) -> nn.Module:
     resnet = import_timm("timm.models.resnet")
     blocks = {"basic": resnet.BasicBlock, "bottleneck": resnet.Bottleneck}
-    options = {**arch, "block": blocks[arch["block"]]} if "block" in arch else arch
-    return build_timm(resnet.ResNet, options, num_classes=num_classes, in_chans=channels)
-
-
-FAMILY = Family(network)
+    kind = wanted.arch.get("block")
+    block = {"block": blocks[kind]} if kind else {}
+    return build_timm(resnet.ResNet, wanted, **block)

@@ -1,12 +1,8 @@
 """VGGs for small images, with batch normalization: behind each convolution, or before it."""
 
-from collections.abc import Mapping
-from typing import Any
-
 from torch import Tensor, nn
 
-from vitscope.image_size import ImageSize
-from vitscope.networks.building.family import Family
+from vitscope.networks.building.family import Wanted
 
 ARCH = {
     "properties": {
@@ -66,22 +62,17 @@ class Classifier(nn.Module):
         return out
 
 
-def network(
-    arch: Mapping[str, Any], num_classes: int, image_size: ImageSize, channels: int
-) -> nn.Module:
-    """Build a network of a published depth, with the module names of its authors."""
-    model, width, preactivation = nn.Sequential(), arch.get("width", 64), arch.get("preactivation")
+def network(wanted: Wanted) -> nn.Module:
+    arch, channels, model = wanted.arch, wanted.channels, nn.Sequential()
+    width, preactivation = arch.get("width", 64), arch.get("preactivation")
     for stage, (times, depth) in enumerate(zip(WIDTHS, LAYERS[arch["depth"]], strict=True)):
         layers: list[nn.Module] = [nn.MaxPool2d(2)] if stage else []
         for _ in range(depth):
             layers.append(Block(channels, width * times, bool(preactivation)))
             channels = width * times
         model.add_module(f"layer{stage}", nn.Sequential(*layers))
-    classifier = Classifier(7 * 7 * channels, arch.get("hidden", 4096), num_classes)
+    classifier = Classifier(7 * 7 * channels, arch.get("hidden", 4096), wanted.classes)
     model.add_module(
         "classifier", nn.Sequential(nn.MaxPool2d(2), nn.AdaptiveAvgPool2d(7), classifier)
     )
     return model
-
-
-FAMILY = Family(network)

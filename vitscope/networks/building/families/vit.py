@@ -3,14 +3,10 @@
 Those by their dimensions may attend to windows, and classify the mean of their tokens.
 """
 
-from collections.abc import Mapping
-from typing import Any
-
 from torch import nn
 
-from vitscope.image_size import ImageSize
 from vitscope.networks.building.families._parts import build_timm, replace_attention
-from vitscope.networks.building.family import Family
+from vitscope.networks.building.family import Wanted
 from vitscope.networks.building.timm_import import import_timm
 
 ARCH = {
@@ -61,22 +57,15 @@ ARCH = {
 }
 
 
-def network(
-    arch: Mapping[str, Any], num_classes: int, image_size: ImageSize, channels: int
-) -> nn.Module:
+def network(wanted: Wanted) -> nn.Module:
     """Build one of timm's models, or one of the given dimensions, perhaps with local attention."""
     transformer = import_timm("timm.models.vision_transformer").VisionTransformer
-    own = ("attention_window", "mixing")
+    arch, own = wanted.arch, ("attention_window", "mixing")
     of_timm = {key: value for key, value in arch.items() if key not in own}
     if not arch.get("class_token", True):
         of_timm["global_pool"] = "avg"
-    model = build_timm(
-        transformer, of_timm, num_classes=num_classes, img_size=image_size, in_chans=channels
-    )
+    model = build_timm(transformer, wanted._replace(arch=of_timm), img_size=wanted.image_size)
     mixing = arch.get("mixing", "attention")
     if "attention_window" in arch or mixing != "attention":
         replace_attention(model, arch.get("attention_window"), mixing)
     return model
-
-
-FAMILY = Family(network)
