@@ -261,11 +261,12 @@ def passes_of(
 def passes_of_shard(views: float) -> Callable[[Case], Work | None]:
     """Count passes of the images of a shard, each in several views."""
 
-    def count(case: Case) -> Work | None:
-        size = min(case.study.analysis.shard_size, case.study.images(case.model))
-        return passes(views, size, case.images, case.batch_size)
-
-    return count
+    return lambda case: passes(
+        views,
+        min(case.study.analysis.shard_size, case.study.images(case.model)),
+        case.images,
+        case.batch_size,
+    )
 
 
 @dataclass(frozen=True)

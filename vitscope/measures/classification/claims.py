@@ -63,8 +63,7 @@ def _published(points: pd.DataFrame) -> pd.DataFrame:
 def _resample(share: float, images: float) -> Array:
     # Networks with different numbers of errors get different seeds.
     wrong = np.random.default_rng(round(share * images)).binomial(int(images), share, RESAMPLES)
-    resampled: Array = 100 * wrong / images
-    return resampled
+    return 100 * wrong / images
 
 
 CLAIMS_FIT = Evidence(

@@ -56,7 +56,7 @@ from dataclasses import dataclass
 from vitscope.errors import VitscopeError, quoted, unknown
 from vitscope.files.tables import Table
 from vitscope.measures.columns import SCORES, interval_columns, resampled_column
-from vitscope.measures.measure import Case, FigureKind, Given, Measure, Work, bootstrap, together
+from vitscope.measures.measure import Case, FigureKind, Measure, Work, bootstrap, together
 from vitscope.settings.section import setting
 
 CLASSIFICATION_TABLE = Table(
@@ -80,16 +80,13 @@ class ClassificationSettings:
     )
 
 
-def count_classes(case: Case) -> Given:
-    """Return the number of classes."""
-    return {"classes": case.study.dataset_of(case.model).classes}
-
-
 CLASSIFICATION = Measure(
     needs="predictions",
     settings=ClassificationSettings,
     table=CLASSIFICATION_TABLE,
-    arguments=together(count_classes, bootstrap),
+    arguments=together(
+        lambda case: {"classes": case.study.dataset_of(case.model).classes}, bootstrap
+    ),
 )
 
 
@@ -121,11 +118,6 @@ class FitSettings:
 PUBLISHED = frozenset({"metric", "value", "images"})
 
 
-def count_passes(case: Case) -> Work:
-    """Count one pass for each augmented image."""
-    return Work(case.settings.images, case.batch_size)
-
-
 FIT = Measure(
     needs="model",
     table=FIT_TABLE,
@@ -137,7 +129,7 @@ FIT = Measure(
     settings=FitSettings,
     predictions_of=("classification", ClassificationSettings),
     arguments=bootstrap,
-    takes=count_passes,
+    takes=lambda case: Work(case.settings.images, case.batch_size),
     reads=("predictions", "alike"),
 )
 

@@ -80,6 +80,7 @@ from vitscope.measures.measure import (
     Measure,
     Multiples,
     Work,
+    named,
     only,
     together,
 )
@@ -289,13 +290,6 @@ HESSIAN_DENSITY_TABLE = Table(
 )
 
 
-def choose_probes(case: Case) -> Given:
-    """Return which batches to measure, and how to estimate the density."""
-    settings: HessianSettings = case.settings
-    probing = {"probes": settings.density_probes, "steps": settings.density_steps}
-    return choose_batches(case) | probing
-
-
 def count_passes_of_density(case: Case) -> Work:
     """Count the products of all steps for all random vectors."""
     settings: HessianSettings = case.settings
@@ -310,7 +304,13 @@ HESSIAN_DENSITY = Measure(
     question="How networks train",
     figures={"hessian_density": FigureKind(snapshots=True)},
     settings_of=("hessian", HessianSettings),
-    arguments=choose_probes,
+    arguments=together(
+        choose_batches,
+        named(
+            probes=lambda case: case.settings.density_probes,
+            steps=lambda case: case.settings.density_steps,
+        ),
+    ),
     takes=count_passes_of_density,
     shares=SHARES,
     refuse=refuse_batches,
