@@ -82,17 +82,17 @@ class OnModel:
     device: "torch.device"
     settings: dict[str, Any]
     batch_size: int
-    blocks: "pd.DataFrame | None" = None
+    blocks: "pd.DataFrame"
     predictions: "pd.DataFrame | None" = None
     corrupted: "Sequence[CorruptedImages]" = ()
     alike: "Augmented | None" = None
     # A measure adds a sentence for each thing that makes its values doubtful.
     warnings: list[str] = field(default_factory=list)
 
-    def batches(self, rows: Sequence[int]) -> "Iterator[Tensor]":
-        """Yield some images in batches, as the model expects them."""
+    def batches(self, rows: Sequence[int], size: int | None = None) -> "Iterator[Tensor]":
+        """Yield some images in batches of a `size`, or the usual one, as the model expects them."""
         mean, std = self.settings["mean"], self.settings["std"]
-        return self.images.batches(rows, self.batch_size, mean, std)
+        return self.images.batches(rows, size or self.batch_size, mean, std)
 
 
 @dataclass(frozen=True)

@@ -302,7 +302,9 @@ class Maps:
                 matrix = whole(piece.weights[0, :, place].float().cpu(), self._queries, self._keys)
                 for number, asked in enumerate(self._asked):
                     if head in asked.heads:
-                        found[number, head] = _row(matrix, asked.token, self._queries, self._keys)
+                        token, places = asked.token, len(self._queries.places)
+                        row = matrix[:places].mean(0) if token is None else matrix[token]
+                        found[number, head] = row[: len(self._keys.places)].double().numpy()
         height, width = self._keys.grid
         for (number, head), values in sorted(found.items()):
             asked = self._asked[number]
@@ -329,10 +331,3 @@ def maps_of(network: nn.Module, maps: Maps, image: Tensor) -> tuple[list[dict[st
     with attending(network, [maps.attention], read), torch.inference_mode():
         returned = network(image)
     return found, returned
-
-
-def _row(matrix: Tensor, token: int | None, queries: Tokens, keys: Tokens) -> Array:
-    """Return what a query, or the mean query, takes from each key with a place."""
-    row = matrix[: len(queries.places)].mean(0) if token is None else matrix[token]
-    values: Array = row[: len(keys.places)].double().numpy()
-    return values

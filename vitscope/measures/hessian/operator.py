@@ -21,11 +21,11 @@ from torch.autograd.graph import Node
 from torch.nn import functional
 
 from vitscope.errors import VitscopeError
+from vitscope.measures.given import OnLoss
 from vitscope.measures.hessian.lanczos import Start
 from vitscope.networks.building.networks import plain_attention
 from vitscope.networks.running.device import Recording, own_stream
-from vitscope.progress import Progress, Say, say_on_stderr
-from vitscope.training.batches import Augmented
+from vitscope.progress import Progress, say_on_stderr
 from vitscope.training.steps import decays, trained_parameters
 
 # Two evaluations of the same product may differ by this multiple of the rounding error.
@@ -260,11 +260,9 @@ CHECKED = 8
 class Loss:
     """Gives the Hessian of the loss of a model on batches of images, with weight decay."""
 
-    model: nn.Module
-    images: Augmented
+    given: OnLoss
     batch_size: int
     weight_decay: float
-    device: torch.device | None = None
 
     def hessian(self, batch: int, images: int | None = None) -> Hessian:
         """Return the Hessian on a batch, or on its first `images` images."""
@@ -275,26 +273,20 @@ class Loss:
         return gauss_newton_of_model(*self._on(batch))
 
     def _on(self, batch: int, images: int | None = None) -> tuple[nn.Module, Tensor, Tensor, float]:
-        first = batch * self.batch_size
-        pixels, targets = self.images.rows(first, first + (images or self.batch_size))
-        return (
-            self.model.to(self.device),
-            pixels.to(self.device),
-            targets.to(self.device),
-            self.weight_decay,
-        )
+        first, device = batch * self.batch_size, self.given.device
+        pixels, targets = self.given.images.rows(first, first + (images or self.batch_size))
+        network = self.given.network.to(device)
+        return network, pixels.to(device), targets.to(device), self.weight_decay
 
-
-def over_batches(
-    loss: Loss, batches: Sequence[int], measure: Callable[[int, Hessian], pd.DataFrame], say: Say
-) -> pd.DataFrame:
-    """Check the Hessian, then return what `measure` makes of it on each batch."""
-    checked = min(CHECKED, loss.batch_size)
-    progress = Progress(len(batches), "batches", say)
-    tables = []
-    with own_stream(next(loss.model.to(loss.device).parameters()).device):
-        require_deterministic(lambda: loss.hessian(batches[0], checked))
-        for batch in batches:
-            tables.append(measure(batch, loss.hessian(batch)))
-            progress.advance()
-    return pd.concat(tables, ignore_index=True)
+    def over_batches(
+        self, batches: Sequence[int], measure: Callable[[int, Hessian], pd.DataFrame]
+    ) -> pd.DataFrame:
+        """Check the Hessian, then return what `measure` makes of it on each batch."""
+        checked = min(CHECKED, self.batch_size)
+        progress, tables = Progress(len(batches), "batches", self.given.say), []
+        with own_stream(self.given.device):
+            require_deterministic(lambda: self.hessian(batches[0], checked))
+            for batch in batches:
+                tables.append(measure(batch, self.hessian(batch)))
+                progress.advance()
+        return pd.concat(tables, ignore_index=True)

@@ -235,8 +235,6 @@ def measure_lesion(
     given: OnModel, chosen: Mapping[str, Any], bootstrap: Mapping[str, int]
 ) -> pd.DataFrame:
     """Return how removing each residual branch changes accuracy on the `chosen` images."""
-    if given.blocks is None:
-        raise ValueError("lesions need the block table")
     rows = rows_to_classify(given.images, chosen["images"], chosen["seed"])
     labels = known_labels(given.images, rows)
     joins = joins_of(given.model, given.cut_points)

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -16,9 +16,6 @@ from vitscope.measures.given import OnModel
 from vitscope.measures.occlusion.measure import count_dropped, grid_of, grids_of
 from vitscope.measures.per_image import spread, spread_of
 from vitscope.measures.scores import Disturb, classify_disturbed
-
-if TYPE_CHECKING:
-    from torch import Tensor
 
 
 def orders(seed: int, rows: Sequence[int], draw: int, patches: int) -> Array:
@@ -81,25 +78,23 @@ def list_changes(
     """Return all changes for images of this size: first those that drop patches, then shuffles."""
     cut = grid_of(grid, size)
     dropped = [Change("dropped", cut, count_dropped(share, cut)) for share in sorted(shares)]
-    return dropped + [
-        Change("shuffled", each, 0) for each in sorted(grids_of(shuffled_grids, size))
-    ]
+    shuffled = sorted(grids_of(shuffled_grids, size))
+    return [*dropped, *(Change("shuffled", each, 0) for each in shuffled)]
 
 
-def disturb_by(changes: Sequence[Change], drawn: Drawn, black: "Tensor") -> Disturb:
+def disturb_by(changes: Sequence[Change], drawn: Drawn, black: Tensor) -> Disturb:
     """Return a function that yields, for each draw, the images after each change.
 
     Within a draw, a larger share drops all the patches of a smaller share, and more.
     """
-
     grids = {each.grid for each in changes}
 
-    def disturb(images: "Tensor", rows: Sequence[int]) -> Iterator[Iterator["Tensor"]]:
+    def disturb(images: Tensor, rows: Sequence[int]) -> Iterator[Iterator[Tensor]]:
         for draw in range(drawn["draws"]):
             order = {grid: orders(drawn["seed"], rows, draw, grid**2) for grid in grids}
             yield map(partial(changed, images, order), changes)
 
-    def changed(images: "Tensor", order: Mapping[int, Array], each: Change) -> "Tensor":
+    def changed(images: Tensor, order: Mapping[int, Array], each: Change) -> Tensor:
         if each.change == "shuffled":
             return shuffle(images, order[each.grid], each.grid)
         return drop(images, order[each.grid], each.dropped, each.grid, black)

@@ -34,8 +34,7 @@ def neighbours(height: int, width: int) -> Array:
     """Tell which positions of a grid lie side by side, or one above the other: (P, P)."""
     row, column = np.divmod(np.arange(height * width), width)
     apart = abs(row[:, None] - row) + abs(column[:, None] - column)
-    result: Array = apart == 1
-    return result
+    return np.equal(apart, 1)
 
 
 def measure_position_similarity(given: OnNetwork, positions: int) -> pd.DataFrame:

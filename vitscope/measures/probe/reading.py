@@ -262,10 +262,6 @@ def merge_probe_tokens(parts: Parts, threshold: float, resamples: int, seed: int
     return parts.cut_points.merge(table, on="index", validate="one_to_many")
 
 
-def _negative_error(found: Array, targets: Array) -> float:
-    return -float(np.square(found - targets).sum())
-
-
 def _probe_target(
     rows: pd.DataFrame, targets: Array, outlier: Array
 ) -> tuple[dict[str, Any], Array]:
@@ -277,7 +273,12 @@ def _probe_target(
     images = len(numbers)
     # Layers normalize tokens, too: without it, errors would grow with the length of tokens.
     vectors = unit(np.stack(rows["vector"].to_list()))
-    found = read_linearly(vectors, targets, folds_of(images)[image], _negative_error)
+    found = read_linearly(
+        vectors,
+        targets,
+        folds_of(images)[image],
+        lambda found, targets: -float(np.square(found - targets).sum()),
+    )
     squares = np.stack([np.square(each - targets).sum(1) for each in (found.read, found.unseen)])
     groups = np.stack([np.ones(len(image), bool), ~outlier, outlier])
     of_images = np.zeros((images, 3, 2))

@@ -213,8 +213,6 @@ def measure_receptive_field(
     given: OnModel, settings: Settings, seed: int | None, bootstrap: Mapping[str, int]
 ) -> pd.DataFrame:
     """Return the effective receptive field of a model at the chosen cut points."""
-    if given.blocks is None:
-        raise ValueError("receptive fields need the block table")
     which = chosen(given.model, given.cut_points, settings.cut_points)
     points = [given.cut_points[index] for index in which]
     blocks = given.blocks.set_index("index", drop=False).loc[which, [*CUT_POINT]]
@@ -226,8 +224,7 @@ def measure_receptive_field(
     network = given.network.eval().to(given.device).requires_grad_(False)
     count = min(settings.images, len(given.images))
     rows = select(len(given.images), count, seed).tolist()
-    mean, std = given.settings["mean"], given.settings["std"]
-    for batch in given.images.batches(rows, settings.batch_size, mean, std):
+    for batch in given.batches(rows, settings.batch_size):
         found = contributions(network, points, batch.to(given.device))
         for field, contributed in zip(fields, found, strict=True):
             field.add(contributed)
