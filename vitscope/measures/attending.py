@@ -188,7 +188,6 @@ def list_doubts(found: FoundAttention) -> list[str]:
 
 
 def _list_refused(found: FoundAttention) -> str:
-    """Name all attention that cannot be read, by reason."""
     names: dict[str, list[str]] = {}
     for name, why in found.refused.items():
         names.setdefault(why, []).append(quoted(name or "the network"))

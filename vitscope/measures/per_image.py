@@ -88,19 +88,11 @@ def part_of(values: Sequence[Array], first_image: int, column: str) -> pd.DataFr
 
     `first_image` is the position of the shard's first image among those measured.
     """
-    return pd.concat(
-        [
-            pd.DataFrame(
-                {
-                    "index": index,
-                    "image": np.arange(first_image, first_image + len(value)),
-                    column: value,
-                }
-            )
-            for index, value in enumerate(values)
-        ],
-        ignore_index=True,
-    )
+    tables = [
+        pd.DataFrame({"index": index, "image": first_image + np.arange(len(value)), column: value})
+        for index, value in enumerate(values)
+    ]
+    return pd.concat(tables, ignore_index=True)
 
 
 def part_of_tokens(

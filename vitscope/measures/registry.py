@@ -64,7 +64,6 @@ def installed() -> Installed:
 
 @cache
 def _found() -> dict[str, str]:
-    """Return the package that declares each measure."""
     return _built_in() | {**installed().packages}
 
 

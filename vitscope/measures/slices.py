@@ -23,8 +23,6 @@ SLICE_BYTES = 1 << 20
 
 @dataclass(frozen=True)
 class _Slice:
-    """Names the maps of some images at one cut point."""
-
     name: str
     first: int
     images: int

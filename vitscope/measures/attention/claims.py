@@ -99,7 +99,6 @@ def _farther(ours: Points, theirs: Points) -> Array:
 
 
 def _of_attentions(does: str, margins: Callable[[Points, Points], Array]) -> Statistic:
-    """Count the attentions of the first model that look farther, or less far."""
     rule = (
         "Each attention of the first model is compared with the one of the same number of the "
         f"second; it is in favour if the mean distance of its heads is {does}. The distance is the "

@@ -286,7 +286,6 @@ def measure_attention_low_pass(
 
 
 def _table_of_heads(values: Array, bootstrap: Mapping[str, int]) -> pd.DataFrame:
-    """Return the rows of an attention: one for each head, and one for all heads."""
     image, head = np.divmod(np.arange(values[..., 0].size), values.shape[1])
     columns = dict(zip(LOW_PASS_VALUES, values.reshape(-1, len(LOW_PASS_VALUES)).T, strict=True))
     rows = pd.DataFrame({"image": image, "head": head, **columns})

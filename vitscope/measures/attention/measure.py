@@ -256,36 +256,28 @@ class AttentionMapsSettings:
     images: int = setting(2, "How many images are shown, the first of those measured.", minimum=1)
     block: str | int | None = setting(
         None,
-        (
-            "Whose attention is shown: the name of a module, or a number from 0 on, from the end "
-            "if below 0; null for the last that has queries with a place."
-        ),
+        "Whose attention is shown: the name of a module, or a number from 0 on, from the end "
+        "if below 0; null for the last that has queries with a place.",
     )
     query: list[float] | None = setting(
         None,
-        (
-            "Whose attention all heads are shown of, as [row, column] in pixels of the image; null "
-            "for the class token, or the mean of all queries where there is none."
-        ),
+        "Whose attention all heads are shown of, as [row, column] in pixels of the image; null "
+        "for the class token, or the mean of all queries where there is none.",
         items={"minimum": 0},
         minItems=2,
         maxItems=2,
     )
     queries: list[list[float]] = setting(
         [],
-        (
-            "Whose attention one head is shown of, each as [row, column] in pixels of the image; "
-            "empty for the middles of its four quarters."
-        ),
+        "Whose attention one head is shown of, each as [row, column] in pixels of the image; "
+        "empty for the middles of its four quarters.",
         items={"items": {"type": "number", "minimum": 0}, "minItems": 2, "maxItems": 2},
     )
     head: int = setting(0, "Which head that is, from 0 on.", minimum=0)
     mass: float | None = setting(
         None,
-        (
-            "The share of the attention that the brightest positions of a map hold, around which a "
-            "line is drawn; null for no line."
-        ),
+        "The share of the attention that the brightest positions of a map hold, around which a "
+        "line is drawn; null for no line.",
         exclusiveMinimum=0,
         exclusiveMaximum=1,
     )
@@ -350,10 +342,8 @@ class AttentionRolloutSettings:
     )
     discard: float = setting(
         0.0,
-        (
-            "The share of the weights of each attention, the lowest ones, that is left out; in "
-            "large networks many small weights add up to an even rollout."
-        ),
+        "The share of the weights of each attention, the lowest ones, that is left out; in "
+        "large networks many small weights add up to an even rollout.",
         minimum=0,
         exclusiveMaximum=1,
     )

@@ -71,7 +71,6 @@ def hsic(grams: Array) -> Array:
 
 
 def _grams(latents: Latents, first: int, images: int) -> Array:
-    """Return the Gram matrices of all cut points over `images` images of a shard."""
     grams = []
     for name in latents.names:
         maps = latents.mapped(name)[first : first + images]

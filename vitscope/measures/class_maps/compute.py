@@ -63,12 +63,10 @@ class _Places(OperationMode):  # type: ignore[no-untyped-call]
         self._waiting.append((key, tensor))
 
     def run(self, function: Any, args: Args, kwargs: Kwargs) -> Any:
-        """Run an operation, after settling those that have ended."""
         self.settle()
         return function(*args, **kwargs)
 
     def settle(self) -> None:
-        """Look up the places of tensors returned by operations that have ended."""
         for key, tensor in self._waiting:
             if tensor.requires_grad:
                 self.edges[key] = get_gradient_edge(tensor)

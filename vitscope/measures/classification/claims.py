@@ -40,7 +40,6 @@ _OF_WINDOWS = (
 
 
 def _without_against_convolution(models: Models) -> list[Subject]:
-    """Pair each model that has no Convs with each convolutional one."""
     without = [model for model, traits in models.items() if "conv" not in traits.kinds]
     return [(model, *other) for model in without for other in convolutional(models)]
 

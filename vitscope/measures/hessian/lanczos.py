@@ -77,12 +77,10 @@ class _Krylov:
 
     @property
     def full(self) -> bool:
-        """Tell whether the basis has no room for another vector."""
         return self.length == self.capacity
 
     @property
     def complete(self) -> bool:
-        """Tell whether the basis spans the whole space."""
         return self.length == self._start.size
 
     def _orthogonalize(self, vector: Tensor) -> tuple[Array, float]:

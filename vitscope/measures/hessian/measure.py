@@ -164,13 +164,6 @@ def work_of_products(case: Case, products: float, vectors: int, *, most: bool) -
     return Work(count, settings.batch_size, "product", vectors, most)
 
 
-def count_passes(case: Case) -> Work:
-    """Count the largest number of products; they end when the result has converged."""
-    settings: HessianSettings = case.settings
-    vectors = max(LEAST_VECTORS, 3 * settings.top)
-    return work_of_products(case, settings.iterations, vectors, most=True)
-
-
 def fit_batches(images: int, usual: Any = HessianSettings()) -> Given:
     """Return no more batches than the images can fill."""
     size = min(usual.batch_size, images)
@@ -202,7 +195,10 @@ HESSIAN = Measure(
     },
     settings=HessianSettings,
     arguments=together(choose_batches, only("top", "tolerance", "iterations")),
-    takes=count_passes,
+    # At most: products end when the result has converged.
+    takes=lambda case: work_of_products(
+        case, case.settings.iterations, max(LEAST_VECTORS, 3 * case.settings.top), most=True
+    ),
     shares=SHARES,
     refuse=refuse_batches,
     fit=fit_batches,
@@ -290,13 +286,6 @@ HESSIAN_DENSITY_TABLE = Table(
 )
 
 
-def count_passes_of_density(case: Case) -> Work:
-    """Count the products of all steps for all random vectors."""
-    settings: HessianSettings = case.settings
-    products = settings.density_probes * settings.density_steps
-    return work_of_products(case, products, settings.density_steps, most=False)
-
-
 # Uses the settings of the largest eigenvalues.
 HESSIAN_DENSITY = Measure(
     needs="loss",
@@ -311,7 +300,12 @@ HESSIAN_DENSITY = Measure(
             steps=lambda case: case.settings.density_steps,
         ),
     ),
-    takes=count_passes_of_density,
+    takes=lambda case: work_of_products(
+        case,
+        case.settings.density_probes * case.settings.density_steps,
+        case.settings.density_steps,
+        most=False,
+    ),
     shares=SHARES,
     refuse=refuse_batches,
 )

@@ -107,7 +107,6 @@ class Curvature(ABC):
     def _derivative(
         self, of: Sequence[Tensor], by: Sequence[Tensor], vectors: Sequence[Tensor]
     ) -> Sequence[Tensor]:
-        """Return the product of vectors with the derivative of `of` by `by`."""
         return torch.autograd.grad(of, by, vectors, retain_graph=True, materialize_grads=True)
 
 
@@ -161,7 +160,6 @@ class GaussNewton(Curvature):
 
 
 def _nodes(root: Node | None) -> Iterator[Node]:
-    """Yield each node of the autograd graph below `root` once."""
     pending, seen = [root], set[Node]()
     while pending:
         node = pending.pop()

@@ -28,7 +28,6 @@ _SMALLER = (
 
 
 def _distances(grid: pd.DataFrame) -> tuple[pd.Series, float]:
-    """Return how far the points of a grid are from its middle, and its step."""
     distance = np.sqrt(np.square(grid["x"]) + np.square(grid["y"]))
     return distance, float(distance[distance > 0].min())
 

@@ -58,10 +58,6 @@ class _Kept:
     versions: list[int]
     counted: Counter[tuple[str, Alike]]
 
-    def intact(self) -> bool:
-        """Tell whether the tensors are unchanged since."""
-        return _versions(self.output) == self.versions
-
 
 class _CleanPass(Silencing):  # type: ignore[no-untyped-call]
     """Runs the clean forward pass, and keeps the outputs of modules that lesions use again."""
@@ -109,7 +105,7 @@ class _CleanPass(Silencing):  # type: ignore[no-untyped-call]
         answers = {
             module: _answer(kept, silencing)
             for module, kept in self._before.pop(join.additions[0].operation, {}).items()
-            if self._calls[module] == 1 and kept.intact()
+            if self._calls[module] == 1 and _versions(kept.output) == kept.versions
         }
         return silencing, answers
 
@@ -151,7 +147,6 @@ def _worth_keeping(model: nn.Module, joins: Sequence[Join]) -> list[nn.Module]:
 
 @contextmanager
 def _doing(answers: Mapping[nn.Module, Callable[..., Any]]) -> Iterator[None]:
-    """Replace the forward passes of modules."""
     own = {module: vars(module).get("forward") for module in answers}
     try:
         for module, answer in answers.items():

@@ -79,7 +79,6 @@ def measure_patch_filters(given: OnNetwork, filters: int, components: int) -> pd
 
 
 def _check_filters(model: str, module: str, weights: Array) -> None:
-    """Refuse filters with other than one or three channels, and values that are not finite."""
     if weights.shape[1] not in CHANNELS:
         raise VitscopeError(
             f"models.{model}: the filters of the first layer, '{module}', have {weights.shape[1]} "

@@ -98,7 +98,6 @@ def contributions(network: nn.Module, points: Sequence[CutPoint], images: Tensor
 def _values_at_points(
     network: nn.Module, points: Sequence[CutPoint], images: Tensor
 ) -> list[Tensor]:
-    """Run the network as far as the last point; return the value at each."""
     found: dict[int, Tensor] = {}
     returned: dict[int, tuple[Tensor, int]] = {}
 
@@ -192,7 +191,6 @@ class Field:
         }
 
     def _shares(self, rings: Array, mean: Array, resamples: int, seed: int) -> dict[str, Any]:
-        """Return the columns of the table for all shares of contributions."""
         logs = self._squares.rings(np.log10(mean + 1)[None])[0]
         spread = spread_of(self._areas, rings, resamples, seed)
         kept = spread.kept(SHARES.index(CLAIMED))

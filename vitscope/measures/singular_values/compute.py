@@ -132,7 +132,6 @@ def _row_of_tokens(index: Any, rows: pd.DataFrame) -> dict[str, Any]:
 
 
 def _row_of_images(index: Any, rows: pd.DataFrame) -> dict[str, Any]:
-    """Return a row with the spectrum of the mean tokens of all images."""
     pooled = np.stack(rows["pooled"].to_list())
     values = singular_values(pooled)
     alone = len(pooled) == 1
