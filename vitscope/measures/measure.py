@@ -251,11 +251,13 @@ def passes_of(
     Without `batch`, the settings say how many images are in memory at once.
     """
 
-    def count(case: Case) -> Work | None:
-        each = views(case) if callable(views) else views
-        return passes(each, case.settings.images, case.images, batch or case.batch_size, keeps)
-
-    return count
+    return lambda case: passes(
+        views(case) if callable(views) else views,
+        case.settings.images,
+        case.images,
+        batch or case.batch_size,
+        keeps,
+    )
 
 
 def passes_of_shard(views: float) -> Callable[[Case], Work | None]:
@@ -284,11 +286,8 @@ class Merge:
 
 def mean_over_images(column: str) -> Merge:
     """Merge values for each cut point and image into means with bootstrap intervals."""
-
-    def arguments(case: Case) -> Given:
-        return {"column": column} | bootstrap(case)
-
-    return Merge(arguments, True, "vitscope.measures.per_image:merge_means")
+    merges = "vitscope.measures.per_image:merge_means"
+    return Merge(lambda case: {"column": column} | bootstrap(case), True, merges)
 
 
 @dataclass(frozen=True, eq=False)
@@ -417,8 +416,7 @@ class Measure:
 
     def drawn_alike(self, study: "Study") -> int:
         """Return how many images are augmented alike for all models, for a measure of them."""
-        images: int = self.read_settings(study).images
-        return images
+        return int(self.read_settings(study).images)
 
     def steps(self, study: "Study") -> tuple[int, int]:
         """Return how many steps jobs share, and how many of them each job measures."""

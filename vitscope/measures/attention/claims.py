@@ -46,7 +46,6 @@ def _published(points: pd.DataFrame) -> pd.DataFrame:
 
 
 def _heads(points: Points) -> Points:
-    """Keep the heads that have a distance."""
     return points.where(points.frame["head"].notna() & points.frame[_DISTANCE].notna())
 
 

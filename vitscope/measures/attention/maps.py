@@ -278,7 +278,6 @@ class Maps:
         return chosen
 
     def _query(self, shows: str, query: Sequence[float], heads: Sequence[int]) -> _Asked:
-        """Return the query nearest to a pixel of the image."""
         place = np.array(query)
         if (place < 0).any() or (place > self._size).any():
             raise VitscopeError(

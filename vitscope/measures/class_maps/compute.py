@@ -215,9 +215,7 @@ class Explainer:
 
     def explain(self, image: Tensor) -> Explained:
         """Return the maps of one image, as the network takes it."""
-        if self._point is None:
-            self._point = self._chosen(image)
-        point = self._point
+        point = self._point = self._point or self._chosen(image)
         passed = self._pass_back(image, [point], self._attentions)
         self._refuse_relevance(passed)
         maps = [Map("grad_cam", point.name, grad_cam(point, *passed.streams[0]))]
@@ -287,8 +285,7 @@ def change_pixels(before: Tensor, after: Tensor, order: Array, steps: int) -> Te
 
     Only whole pixels change. The first view is `before`, the last is `after`.
     """
-    rank = torch.empty(len(order), dtype=torch.int64)
-    rank[torch.from_numpy(order)] = torch.arange(len(order))
+    rank = torch.from_numpy(order).argsort()
     changed = rank < (len(order) * torch.arange(steps + 1) // steps)[:, None]
     mask = changed.view(steps + 1, 1, *before.shape[-2:]).to(before.device)
     return torch.where(mask, after, before)

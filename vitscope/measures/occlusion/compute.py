@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 import torch
+from einops import rearrange, repeat
 from torch import Tensor
 
 from vitscope.data.split import normalize
@@ -37,24 +38,19 @@ def drop(images: Tensor, order: Array, dropped: int, grid: int, black: Tensor) -
     """Return images whose patches `order[:, :dropped]` are black."""
     kept = np.ones(order.shape, bool)
     np.put_along_axis(kept, order[:, :dropped], False, axis=1)
-    mask = torch.from_numpy(kept).to(images.device).view(-1, 1, grid, 1, grid, 1)
-    cut = _into_patches(images, grid)
-    return torch.where(mask, cut, black.to(images).view(-1, 1, 1, 1, 1)).view(images.shape)
+    height, width = (size // grid for size in images.shape[2:])
+    mask = torch.from_numpy(kept).to(images.device)
+    mask = repeat(mask, "n (down across) -> n 1 (down h) (across w)", down=grid, h=height, w=width)
+    return torch.where(mask, images, black.to(images).view(-1, 1, 1))
 
 
 def shuffle(images: Tensor, order: Array, grid: int) -> Tensor:
     """Return images whose patches are put in the given order, row by row."""
-    cut = _into_patches(images, grid).permute(0, 2, 4, 1, 3, 5).flatten(1, 2)
+    whole, patches = "n c (down h) (across w)", "n (down across) c h w"
+    cut = rearrange(images, f"{whole} -> {patches}", down=grid, across=grid)
     first = torch.arange(len(images), device=images.device)[:, None]
     moved = cut[first, torch.from_numpy(order).to(images.device)]
-    placed = moved.reshape(len(images), grid, grid, *moved.shape[2:]).permute(0, 3, 1, 4, 2, 5)
-    return placed.reshape(images.shape)
-
-
-def _into_patches(images: Tensor, grid: int) -> Tensor:
-    """Return images as (N, C, grid, height of a patch, grid, width of a patch)."""
-    count, channels, height, width = images.shape
-    return images.reshape(count, channels, grid, height // grid, grid, width // grid)
+    return rearrange(moved, f"{patches} -> {whole}", down=grid)
 
 
 # The keys are `seed` and `draws`.
