@@ -211,22 +211,16 @@ def _batches(tables: Iterable[pd.DataFrame]) -> Iterator[tuple[int, Array]]:
             yield int(str(first_image)), grams
 
 
-def _both(parts: Parts, others: Parts) -> Iterator[tuple[int, Array, Array]]:
-    """Yield the first image of each batch, and the Gram matrices of both models."""
+def merge_cka_between(parts: Parts, others: Parts) -> pd.DataFrame:
+    batches, own = [], 0
     for one, other in zip_longest(_batches(parts.tables), _batches(others.tables)):
         if not (one and other and one[0] == other[0] and one[1].shape[1:] == other[1].shape[1:]):
             raise VitscopeError(
                 f"The parts of '{parts.model}' and '{others.model}' are of different images: "
                 "delete those of both and run again."
             )
-        yield *one, other[1]
-
-
-def merge_cka_between(parts: Parts, others: Parts) -> pd.DataFrame:
-    batches, own = [], 0
-    for first_image, ours, theirs in _both(parts, others):
-        own, grams = len(ours), np.concatenate([ours, theirs])
-        batches.append(hsic_rows(len(grams), [(first_image, grams)]))
+        own, grams = len(one[1]), np.concatenate([one[1], other[1]])
+        batches.append(hsic_rows(len(grams), [(one[0], grams)]))
     rows = mean_cka(parts.model, batches)
     between = rows[(rows["index"] < own) & (rows["other_index"] >= own)]
     return between.assign(

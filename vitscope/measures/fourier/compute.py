@@ -12,13 +12,7 @@ import pandas as pd
 
 from vitscope.claims.intervals import RESAMPLED
 from vitscope.files.arrays import Array
-from vitscope.measures.fourier.plane import (
-    BANDS,
-    HalfDiagonal,
-    LongDiagonal,
-    Plane,
-    diagonal_steps,
-)
+from vitscope.measures.fourier.plane import BANDS, HalfDiagonal, LongDiagonal, Plane, diagonal_steps
 from vitscope.measures.given import OnLatents, Parts
 from vitscope.measures.per_image import spread, spread_of
 from vitscope.measures.slices import measure_slices

@@ -35,15 +35,6 @@ def _draw_published(panel: Panel, theirs: Published, back: Axes) -> None:
         back.plot(depth[rows], units["change"][rows], linestyle="", **style, zorder=2.5)
 
 
-def _draw_measured(panel: Panel, depth: pd.Series) -> None:
-    units, color = panel.rows, panel.look.color
-    low, high = units["ci_low"], units["ci_high"]
-    panel.axes.vlines(depth, low, high, color=color, lw=CURVE, zorder=3)
-    panel.axes.plot(depth, units["change"], **panel.look.line, linestyle="", zorder=3)
-    if low.notna().any():
-        panel.legend.add_marker(INTERVAL, {**INTERVAL_BAR, "color": color}, color)
-
-
 def plot_lesion(
     table: pd.DataFrame,
     blocks: pd.DataFrame,
@@ -66,7 +57,12 @@ def plot_lesion(
             _draw_published(panel, panel.theirs, back)
         # A unit is in the middle of its band.
         middles = points.set_index("index")["depth"].rolling(2).mean()
-        _draw_measured(panel, middles[panel.rows["index"]].reset_index(drop=True))
+        units, look = panel.rows, panel.look
+        depth, low = middles[units["index"]].reset_index(drop=True), units["ci_low"]
+        panel.axes.vlines(depth, low, units["ci_high"], color=look.color, lw=CURVE, zorder=3)
+        panel.axes.plot(depth, units["change"], **look.line, linestyle="", zorder=3)
+        if low.notna().any():
+            panel.legend.add_marker(INTERVAL, {**INTERVAL_BAR, "color": look.color}, look.color)
         drawn |= {panel.axes, back}
     # All zeros at one height, so that panels of one scale keep theirs beside published points.
     share_zero(drawn, lambda above: above + _ROOM)

@@ -69,23 +69,17 @@ def measure_patch_filters(given: OnNetwork, filters: int, components: int) -> pd
     """Return the first filters of a network, and their first principal components."""
     found = given.find(first_projection)
     weights = found.filters.detach().double().cpu().numpy()
-    _check_filters(given.model, found.module, weights)
+    where = f"models.{given.model}: the filters of the first layer, '{found.module}',"
+    if weights.shape[1] not in CHANNELS:
+        raise VitscopeError(
+            f"{where} have {weights.shape[1]} channels, and can be shown where these are one or "
+            f"three."
+        )
+    if not np.isfinite(weights).all():
+        raise VitscopeError(f"{where} are not finite: check the checkpoint.")
     directions, shares = principal_components(weights)
     of_filters = _rows_of_filters("filter", weights[:filters], len(weights))
     of_components = _rows_of_filters("component", directions[:components], len(directions))
     of_components = of_components.assign(share=shares[:components])
     both = pd.concat([of_filters, of_components], ignore_index=True)
     return both.assign(model=given.model, module=found.module)
-
-
-def _check_filters(model: str, module: str, weights: Array) -> None:
-    if weights.shape[1] not in CHANNELS:
-        raise VitscopeError(
-            f"models.{model}: the filters of the first layer, '{module}', have {weights.shape[1]} "
-            f"channels, and can be shown where these are one or three."
-        )
-    if not np.isfinite(weights).all():
-        raise VitscopeError(
-            f"models.{model}: the filters of the first layer, '{module}', are not finite: check "
-            f"the checkpoint."
-        )

@@ -1,6 +1,5 @@
 """What a network knows of positions: its embeddings of them, and biases for their offsets."""
 
-from collections.abc import Iterator
 from math import ceil
 from typing import Any
 
@@ -10,11 +9,7 @@ import pandas as pd
 from vitscope.errors import VitscopeError
 from vitscope.files.arrays import Array
 from vitscope.measures.given import OnNetwork
-from vitscope.networks.attention.found_weights import (
-    PositionBias,
-    position_biases,
-    position_embedding,
-)
+from vitscope.networks.attention.found_weights import position_biases, position_embedding
 
 
 def similarities(embedding: Array) -> tuple[Array, Array]:
@@ -78,27 +73,25 @@ def _means_of_chosen(values: Array, chosen: Array) -> Array:
 
 
 def measure_position_bias(given: OnNetwork) -> pd.DataFrame:
-    found = given.find(position_biases)
-    rows = [row for layer, bias in enumerate(found) for row in _rows_of_heads(layer, bias)]
-    table = pd.DataFrame(rows).assign(model=given.model)
-    return table.astype({"head": "Int32"})
-
-
-def _rows_of_heads(layer: int, bias: PositionBias) -> Iterator[dict[str, Any]]:
-    height, width = bias.values.shape[1:]
-    for head, values in enumerate(bias.values):
-        yield {
-            "layer": layer,
-            "module": bias.module,
-            "head": None if bias.shared else head,
-            "height": height,
-            "width": width,
-            "at_itself": values[height // 2, width // 2],
-            "to_neighbours": _beside(values).mean() if height * width > 1 else np.nan,
-            "lowest": values.min(),
-            "highest": values.max(),
-            "values": values.ravel(),
-        }
+    rows: list[dict[str, Any]] = []
+    for layer, bias in enumerate(given.find(position_biases)):
+        height, width = bias.values.shape[1:]
+        rows += [
+            {
+                "layer": layer,
+                "module": bias.module,
+                "head": None if bias.shared else head,
+                "height": height,
+                "width": width,
+                "at_itself": values[height // 2, width // 2],
+                "to_neighbours": _beside(values).mean() if height * width > 1 else np.nan,
+                "lowest": values.min(),
+                "highest": values.max(),
+                "values": values.ravel(),
+            }
+            for head, values in enumerate(bias.values)
+        ]
+    return pd.DataFrame(rows).assign(model=given.model).astype({"head": "Int32"})
 
 
 def _beside(values: Array) -> Array:

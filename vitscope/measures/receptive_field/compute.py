@@ -30,7 +30,10 @@ def chosen(model: str, points: Sequence[CutPoint], wanted: Sequence[str]) -> lis
     A name without `*`, `?` or `[` must exist. Without any names, take the last of each stage.
     """
     if not wanted:
-        return _last_of_stages(points)
+        last = {point.stage: index for index, point in enumerate(points)}
+        if len(last) <= 2:
+            return sorted({*np.linspace(0, len(points) - 1, POINTS).round().astype(int).tolist()})
+        return sorted(last.values())
     names = [point.name for point in points]
     where = f"models.{model}: analysis.receptive_field.cut_points"
     for name in wanted:
@@ -50,13 +53,6 @@ def chosen(model: str, points: Sequence[CutPoint], wanted: Sequence[str]) -> lis
             f"`vitscope check` lists them."
         )
     return found
-
-
-def _last_of_stages(points: Sequence[CutPoint]) -> list[int]:
-    last = {point.stage: index for index, point in enumerate(points)}
-    if len(last) <= 2:
-        return sorted({*np.linspace(0, len(points) - 1, POINTS).round().astype(int).tolist()})
-    return sorted(last.values())
 
 
 class _Reached(Exception):  # noqa: N818
