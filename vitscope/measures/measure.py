@@ -189,7 +189,6 @@ Arguments = Callable[[Case], Given]
 
 
 def no_arguments(case: Case) -> Given:
-    """Return no arguments."""
     return {}
 
 
@@ -345,7 +344,6 @@ class Measure:
 
     @property
     def part_table(self) -> Table:
-        """The table of its parts."""
         return self.part or self.table
 
     @property

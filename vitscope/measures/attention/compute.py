@@ -177,7 +177,6 @@ def _nmi(weights: Tensor) -> Tensor:
 
 
 def measure_attention(given: OnModel, shard: int, selection: Mapping[str, Any]) -> pd.DataFrame:
-    """Return the numbers of all attentions, for the images of a shard."""
     network = given.network.eval().to(given.device)
     attentions = attention_of(given)
     size = height_and_width(given.settings["image_size"])

@@ -52,7 +52,6 @@ class Rollout:
         return self._first.grid
 
     def begin(self) -> None:
-        """Start on another image."""
         self._stream = self._first
         kind = torch.float64 if self.of_relevance else torch.float32
         self._joint = torch.eye(len(self._stream), dtype=kind)

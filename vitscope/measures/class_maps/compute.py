@@ -262,7 +262,6 @@ class Explainer:
 def measure_class_maps(
     given: OnModel, explained: Mapping[str, Any], chosen: Mapping[str, Any]
 ) -> pd.DataFrame:
-    """Return the maps of all methods, for the images shown."""
     explainer = Explainer(given, **explained)
     found = []
     for row, picture, image in images_shown(given, **chosen):
@@ -360,7 +359,6 @@ def measure_faithfulness(
     changed: Mapping[str, Any],
     bootstrap: Mapping[str, int],
 ) -> pd.DataFrame:
-    """Return how faithful the maps of every method are, for the `chosen` images."""
     explainer, shown = Explainer(given, **explained), images_shown(given, **chosen)
     found = [follow(explainer, row, image, **changed) for row, _, image in shown]
     curves = {key: np.stack([of_image[key] for of_image in found]) for key in found[-1]}

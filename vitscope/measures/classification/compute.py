@@ -71,14 +71,12 @@ def shape_share(shares: Array) -> Array:
 def measure_classification(
     given: OnPredictions, classes: int, resamples: int, seed: int
 ) -> pd.DataFrame:
-    """Return the scores of a model, in one row."""
     scores = scores_of(given.predictions, classes)
     scores |= calibration(given.predictions, resamples, seed)
     return pd.DataFrame([{"model": given.model, "images": len(given.predictions)} | scores])
 
 
 def measure_reliability(given: OnPredictions) -> pd.DataFrame:
-    """Return a row for each bin of confidence."""
     return reliability(given.predictions).assign(model=given.model)
 
 

@@ -68,7 +68,6 @@ def fit_table(
 
 
 def measure_fit(given: OnModel, resamples: int, seed: int) -> pd.DataFrame:
-    """Return the error of the predictions, and the loss on augmented training images."""
     assert given.alike
     assert given.predictions is not None
     losses = training_losses(given.network, given.alike.batches(given.batch_size), given.device)

@@ -191,7 +191,6 @@ class ShapeTextureSettings:
 
 
 def refuse_unknown_split(case: Case) -> None:
-    """Refuse a split that the data set lacks."""
     study, split, model = case.study, case.settings.split, case.model
     splits = study.dataset_of(model).splits
     if split not in splits:

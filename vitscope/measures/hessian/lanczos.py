@@ -42,11 +42,9 @@ class Start:
         return np.random.default_rng(self.seed)
 
     def signs(self, chance: np.random.Generator) -> Tensor:
-        """Return a vector of random signs."""
         return torch.from_numpy(2.0 * chance.integers(0, 2, self.size) - 1).to(self.like)
 
     def noise(self, chance: np.random.Generator) -> Tensor:
-        """Return a vector of normal values."""
         return torch.from_numpy(chance.standard_normal(self.size)).to(self.like)
 
 

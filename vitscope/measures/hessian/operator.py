@@ -59,7 +59,6 @@ class Curvature(ABC):
 
     @property
     def size(self) -> int:
-        """The number of parameters."""
         return sum(self.sizes)
 
     def within(self, chosen: Sequence[int]) -> Self:
@@ -212,7 +211,6 @@ def of_model(model: nn.Module, images: Tensor, targets: Tensor, weight_decay: fl
 def gauss_newton_of_model(
     model: nn.Module, images: Tensor, targets: Tensor, weight_decay: float
 ) -> GaussNewton:
-    """Return the Gauss-Newton part of the Hessian of a model's loss on a batch."""
     logits, _ = _logits_of(model, images, targets)
     parameters = [*trained_parameters(model).values()]
     return GaussNewton(logits, targets, parameters, _decay_of(model, weight_decay))
@@ -267,7 +265,6 @@ class Loss:
         return of_model(*self._on(batch, images))
 
     def gauss_newton(self, batch: int) -> GaussNewton:
-        """Return the Gauss-Newton part of the Hessian on a batch."""
         return gauss_newton_of_model(*self._on(batch))
 
     def _on(self, batch: int, images: int | None = None) -> tuple[nn.Module, Tensor, Tensor, float]:

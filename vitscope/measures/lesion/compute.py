@@ -229,7 +229,6 @@ def _found(logits: Tensor, truth: Tensor, what: str) -> Array:
 def measure_lesion(
     given: OnModel, chosen: Mapping[str, Any], bootstrap: Mapping[str, int]
 ) -> pd.DataFrame:
-    """Return how removing each residual branch changes accuracy on the `chosen` images."""
     rows = rows_to_classify(given.images, chosen["images"], chosen["seed"])
     labels = known_labels(given.images, rows)
     joins = joins_of(given.model, given.cut_points)

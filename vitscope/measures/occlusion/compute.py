@@ -155,7 +155,6 @@ def measure_occlusion(
     drawn: Drawn,
     bootstrap: Mapping[str, int],
 ) -> pd.DataFrame:
-    """Return the accuracy while patches of the `chosen` images are dropped or shuffled."""
     settings = given.settings
     changes = list_changes(**cut, size=settings["image_size"])
     channels = given.images.shape[0]

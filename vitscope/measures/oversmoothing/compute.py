@@ -26,7 +26,6 @@ def token_similarity(maps: Array) -> Array:
 
 
 def measure_token_similarity(given: OnLatents) -> pd.DataFrame:
-    """Return the similarity of the tokens of every image of a shard at every cut point."""
     return part_of_tokens(given, token_similarity, "similarity")
 
 
@@ -43,5 +42,4 @@ def mean_token_share(maps: Array) -> Array:
 
 
 def measure_mean_token(given: OnLatents) -> pd.DataFrame:
-    """Return the share of the mean token in every image of a shard at every cut point."""
     return part_of_tokens(given, mean_token_share, "share")

@@ -66,7 +66,6 @@ def _rows_of_filters(of: str, filters: Array, count: int) -> pd.DataFrame:
 
 
 def measure_patch_filters(given: OnNetwork, filters: int, components: int) -> pd.DataFrame:
-    """Return the first filters of a network, and their first principal components."""
     found = given.find(first_projection)
     weights = found.filters.detach().double().cpu().numpy()
     where = f"models.{given.model}: the filters of the first layer, '{found.module}',"

@@ -173,7 +173,6 @@ class Field:
         self._rings.append(self._squares.rings(maps))
 
     def row(self, resamples: int, seed: int) -> dict[str, Any]:
-        """Return the row of the table."""
         rings = np.concatenate(self._rings)
         mean = self._sum / len(rings)
         return {
@@ -206,7 +205,6 @@ class Field:
 def measure_receptive_field(
     given: OnModel, settings: Settings, seed: int | None, bootstrap: Mapping[str, int]
 ) -> pd.DataFrame:
-    """Return the effective receptive field of a model at the chosen cut points."""
     which = chosen(given.model, given.cut_points, settings.cut_points)
     points = [given.cut_points[index] for index in which]
     blocks = given.blocks.set_index("index", drop=False).loc[which, [*CUT_POINT]]

@@ -78,7 +78,6 @@ def ratio_table(logs: Logs, blocks: pd.DataFrame, bootstrap: Mapping[str, int]) 
 def measure_skip_ratio(
     given: OnModel, chosen: Mapping[str, Any], bootstrap: Mapping[str, int]
 ) -> pd.DataFrame:
-    """Return the ratios of a model on the `chosen` images."""
     if not any(point.join and point.join.layout for point in given.cut_points):
         raise VitscopeError(
             f"models.{given.model}: no cut point of the model has a residual branch that can be "
