@@ -10,7 +10,7 @@ from dataclasses import asdict, dataclass, field
 from math import ceil
 from typing import TYPE_CHECKING, Any, Literal
 
-from vitscope.errors import VitscopeError, unknown
+from vitscope.errors import VitscopeError, unknown, wrong
 from vitscope.files.tables import Table
 from vitscope.measures.needs import NEEDS, READABLE, Input, Need
 from vitscope.settings.section import optional, result_settings, schema_of
@@ -506,8 +506,9 @@ def _check_augmented(study: "Study", table: str, images: int | None = None) -> N
         there, wanted = splits[augmented.split].images, images or augmented.images
         if study.clean and there is not None and wanted > there:
             key = f"{table}.images" if images else "augmented.images"
-            raise VitscopeError(
-                f"{study.path}: analysis.{key}, for models.{model} in {asking}: found {wanted}, "
-                f"allowed: at most {there}, the images of data.{data}.splits.{augmented.split}: "
-                f"without augmentation each is taken once."
+            at = f"analysis.{key}, for models.{model} in {asking}"
+            allowed = (
+                f"at most {there}, the images of data.{data}.splits.{augmented.split}: without "
+                f"augmentation each is taken once."
             )
+            raise wrong(study.path, at, wanted, allowed)

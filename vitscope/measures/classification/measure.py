@@ -53,7 +53,7 @@ of an image, over all images, also those whose cues agree: 0 is chance, 1 the sa
 
 from dataclasses import dataclass
 
-from vitscope.errors import VitscopeError, quoted, unknown
+from vitscope.errors import quoted, unknown, wrong
 from vitscope.files.tables import Table
 from vitscope.measures.columns import SCORES, interval_columns, resampled_column
 from vitscope.measures.measure import Case, FigureKind, Measure, Work, bootstrap, together
@@ -203,11 +203,11 @@ def refuse_split(case: Case) -> None:
     study, ours = case.study, case.settings
     theirs = study.section("classification", ClassificationSettings)
     if ours.split == study.analysis.split and ours.images != theirs.images:
-        raise VitscopeError(
-            f"{study.path}: analysis.shape_texture.images: found {quoted(ours.images)}, "
-            f"allowed: the same as analysis.classification.images, which is "
-            f"{quoted(theirs.images)}: both are of the split '{ours.split}'."
+        allowed = (
+            f"the same as analysis.classification.images, which is {quoted(theirs.images)}: both "
+            f"are of the split '{ours.split}'."
         )
+        raise wrong(study.path, "analysis.shape_texture.images", ours.images, allowed)
 
 
 SHAPE_TEXTURE = Measure(
