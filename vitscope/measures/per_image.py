@@ -35,6 +35,11 @@ class Spread(NamedTuple):
         return None if self.resampled is None else self.resampled[:, number].astype(np.float32)
 
 
+def ratio(upper: Array, lower: Array, otherwise: float = np.nan) -> Array:
+    """Divide values; return `otherwise` where the divisor is not above zero."""
+    return np.where(lower > 0, upper / np.where(lower > 0, lower, 1), otherwise)
+
+
 def bootstrap_means(values: Array, resamples: int, seed: int) -> Array:
     """Resample the rows `resamples` times, alike for all columns, and return the column means."""
     generator = np.random.default_rng(seed)

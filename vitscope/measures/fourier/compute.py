@@ -14,7 +14,7 @@ from vitscope.claims.intervals import RESAMPLED
 from vitscope.files.arrays import Array
 from vitscope.measures.fourier.plane import BANDS, HalfDiagonal, LongDiagonal, Plane, diagonal_steps
 from vitscope.measures.given import OnLatents, Parts
-from vitscope.measures.per_image import spread, spread_of
+from vitscope.measures.per_image import ratio, spread, spread_of
 from vitscope.measures.slices import measure_slices
 
 
@@ -147,9 +147,7 @@ def merge_fourier(parts: Parts, resamples: int, seed: int) -> pd.DataFrame:
 
 def _shares(variance: Array) -> Array:
     """Return the share of each band in the sum over the last axis; NaN if that sum is 0."""
-    total = variance.sum(axis=-1, keepdims=True)
-    result: Array = np.divide(variance, total, out=np.full_like(variance, np.nan), where=total > 0)
-    return result
+    return ratio(variance, variance.sum(axis=-1, keepdims=True))
 
 
 def merge_spectrum(parts: Parts, edges: Sequence[float], resamples: int, seed: int) -> pd.DataFrame:

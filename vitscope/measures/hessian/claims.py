@@ -23,6 +23,7 @@ from vitscope.claims.claim import (
 from vitscope.claims.points import Points
 from vitscope.claims.statistics import Found, Statistic, difference, value_of
 from vitscope.files.arrays import Array
+from vitscope.measures.per_image import ratio
 
 _WHY = (
     "The paper's Fig. 1c and Fig. 4, and Fig. 6 and 7, at each snapshot of the figure. Published "
@@ -85,9 +86,7 @@ def _positive_decades(points: pd.DataFrame) -> pd.DataFrame:
 
 
 def _ratios(means: Array) -> Array:
-    upper, lower = means.T
-    ratios: Array = np.divide(upper, lower, out=np.full_like(upper, np.nan), where=lower > 0)
-    return ratios
+    return ratio(*means.T)
 
 
 def _by_batch(terms: pd.DataFrame, points: Points) -> Array:

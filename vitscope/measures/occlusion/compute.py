@@ -15,7 +15,7 @@ from vitscope.files.arrays import Array
 from vitscope.image_size import ImageSize
 from vitscope.measures.given import OnModel
 from vitscope.measures.occlusion.measure import count_dropped, grid_of, grids_of
-from vitscope.measures.per_image import spread, spread_of
+from vitscope.measures.per_image import ratio, spread, spread_of
 from vitscope.measures.scores import Disturb, classify_disturbed
 
 
@@ -144,8 +144,7 @@ def mean_kept(clean: Array, disturbed: Array, resamples: int, seed: int) -> dict
 
 def _ratios_kept(means: Array) -> Array:
     """Divide the second of two means by the first; return (resamples, 1), NaN where that is 0."""
-    without, disturbed = means[:, :1], means[:, 1:]
-    return np.divide(disturbed, without, out=np.full_like(without, np.nan), where=without > 0)
+    return ratio(means[:, 1:], means[:, :1])
 
 
 def measure_occlusion(

@@ -6,6 +6,7 @@ import pandas as pd
 from vitscope.errors import VitscopeError
 from vitscope.files.arrays import Array
 from vitscope.measures.given import OnNetwork
+from vitscope.measures.per_image import ratio
 from vitscope.networks.attention.found_weights import first_projection
 
 # Filters can be shown if they are gray, or red, green and blue.
@@ -33,8 +34,7 @@ def frequencies(filters: Array) -> Array:
     power = (abs(np.fft.fft2(filters)) ** 2).sum(axis=1)
     rows, columns = (2 * np.fft.fftfreq(size) for size in filters.shape[2:])
     weighted = (power * np.hypot(rows[:, None], columns)).sum((1, 2))
-    total = power.sum((1, 2))
-    return np.where(total > 0, weighted / np.where(total > 0, total, 1), np.nan)
+    return ratio(weighted, power.sum((1, 2)))
 
 
 def scaled(filters: Array) -> tuple[Array, Array, Array]:

@@ -9,6 +9,7 @@ import pandas as pd
 from vitscope.errors import VitscopeError
 from vitscope.files.arrays import Array
 from vitscope.measures.given import OnNetwork
+from vitscope.measures.per_image import ratio
 from vitscope.networks.attention.found_weights import position_biases, position_embedding
 
 
@@ -67,9 +68,7 @@ def measure_position_similarity(given: OnNetwork, positions: int) -> pd.DataFram
 def _means_of_chosen(values: Array, chosen: Array) -> Array:
     """Return the mean of the chosen finite values of each row; NaN in a row without any."""
     there = chosen & np.isfinite(values)
-    count = there.sum(axis=1)
-    total = np.where(there, values, 0).sum(axis=1)
-    return np.where(count > 0, total / np.where(count > 0, count, 1), np.nan)
+    return ratio(np.where(there, values, 0).sum(axis=1), there.sum(axis=1))
 
 
 def measure_position_bias(given: OnNetwork) -> pd.DataFrame:

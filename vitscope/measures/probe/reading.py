@@ -20,7 +20,7 @@ from vitscope.claims.intervals import KEPT, RESAMPLED, TAILS
 from vitscope.errors import VitscopeError
 from vitscope.files.arrays import Array
 from vitscope.measures.given import Parts
-from vitscope.measures.per_image import bootstrap_means, spread
+from vitscope.measures.per_image import bootstrap_means, ratio, spread
 from vitscope.measures.probe.measure import (
     FOLDS,
     LINEAR,
@@ -289,7 +289,7 @@ def _probe_target(
 
 def _columns_of_r2(squares: Array, resampled: Array) -> dict[str, Array]:
     """Return the columns of r2, from sums of squares (K, 3, 2) and resamples (R, K, 3, 2)."""
-    shares, others = (_r2(each) for each in (squares, resampled))
+    shares, others = (1 - ratio(each[..., 0], each[..., 1]) for each in (squares, resampled))
     # Without outliers in any resample the interval is NaN, of which NumPy warns.
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", RuntimeWarning)
@@ -306,10 +306,3 @@ def _columns_of_r2(squares: Array, resampled: Array) -> dict[str, Array]:
         "difference_high": difference_high,
         _RESAMPLED_TOKENS: differences[:KEPT].T.astype(np.float32),
     }
-
-
-def _r2(squares: Array) -> Array:
-    """Return r2 from squared errors and deviations (..., 2); NaN where deviations are 0."""
-    errors, deviations = squares[..., 0], squares[..., 1]
-    some = deviations > 0
-    return np.where(some, 1 - errors / np.where(some, deviations, 1), np.nan)
