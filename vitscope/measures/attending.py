@@ -132,9 +132,8 @@ def over_heads(weights: Weights, fusion: str) -> Tensor:
 
 def attention_of(given: OnModel) -> list[Attention]:
     """Return the attention of a model, and warn of attention that cannot be read."""
-    attentions, warnings = attention_in(
-        given.network, given.settings, given.cut_points, f"models.{given.model}"
-    )
+    where = f"models.{given.model}"
+    attentions, warnings = attention_in(given.network, given.settings, given.cut_points, where)
     given.warnings.extend(warnings)
     return attentions
 

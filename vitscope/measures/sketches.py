@@ -99,12 +99,8 @@ def sketch_lesion(axes: Axes, points: pd.DataFrame, look: Look) -> None:
 def sketch_robustness_by_accuracy(axes: Axes, points: pd.DataFrame, look: Look) -> None:
     if "corruption" in points:
         mean = points[points["corruption"] == MEAN]
-        points = pd.DataFrame(
-            {
-                "accuracy": 100 * (1 - mean["clean_error"]),
-                "robustness": 100 * (1 - mean["error"]),
-            }
-        )
+        accuracy, robustness = (100 * (1 - mean[each]) for each in ("clean_error", "error"))
+        points = pd.DataFrame({"accuracy": accuracy, "robustness": robustness})
     _draw(axes, points["accuracy"], points["robustness"], look, linestyle="")
     axes.set(xlabel="Accuracy (%)", ylabel="Robustness (%)")
     axes.margins(0.15)

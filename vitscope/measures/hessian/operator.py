@@ -50,12 +50,8 @@ class Curvature(ABC):
         self._curved = [index for index, part in enumerate(gradient) if part.requires_grad]
         self._gradient = [gradient[index] for index in self._curved]
         self._recording = Recording(lambda text: say_on_stderr(f"a product of the Hessian {text}"))
-        self._decay = torch.cat(
-            [
-                p.detach().new_full((p.numel(),), each)
-                for p, each in zip(parameters, decay, strict=True)
-            ]
-        )
+        each = zip(parameters, decay, strict=True)
+        self._decay = torch.cat([p.detach().new_full((p.numel(),), own) for p, own in each])
 
     @property
     def size(self) -> int:
@@ -94,12 +90,8 @@ class Curvature(ABC):
         return product
 
     def _product(self, vector: Tensor) -> tuple[Tensor]:
-        parts = [
-            part.view_as(parameter)
-            for part, parameter in zip(
-                torch.split(vector, self.sizes), self._parameters, strict=True
-            )
-        ]
+        split = zip(torch.split(vector, self.sizes), self._parameters, strict=True)
+        parts = [part.view_as(parameter) for part, parameter in split]
         product = torch.cat([part.reshape(-1) for part in self.multiply(parts)])
         return (product.addcmul_(self._decay, vector),)
 

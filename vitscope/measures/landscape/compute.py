@@ -87,12 +87,8 @@ def plane(model: nn.Module, seed: int, pair: int = 0) -> Iterator[Callable[[floa
 
 def l2_terms(model: nn.Module) -> tuple[float, float]:
     """Return the sum of the 2-norms of all parameter tensors, and the sum of their squares."""
-    norms = torch.stack(
-        [
-            torch.linalg.vector_norm(parameter.detach(), dtype=torch.float64)
-            for parameter in model.parameters()
-        ]
-    )
+    each = [torch.linalg.vector_norm(p.detach(), dtype=torch.float64) for p in model.parameters()]
+    norms = torch.stack(each)
     return float(norms.sum()), float(norms.square().sum())
 
 
