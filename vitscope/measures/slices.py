@@ -3,9 +3,8 @@
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from math import prod
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -21,8 +20,7 @@ Measure = Callable[[Any], Any]
 SLICE_BYTES = 1 << 20
 
 
-@dataclass(frozen=True)
-class _Slice:
+class _Slice(NamedTuple):
     name: str
     first: int
     images: int

@@ -1,9 +1,8 @@
 """What attention looks at in images: its maps, and its rollout through a network."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cache
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -218,8 +217,7 @@ def attention_named(
     return inside[-1]
 
 
-@dataclass(frozen=True)
-class _Asked:
+class _Asked(NamedTuple):
     """Names a query to show: a token by number, or None for the mean of all tokens with a place."""
 
     shows: str

@@ -117,13 +117,10 @@ def hsic_rows(count: int, batches: Iterable[tuple[int, Array]]) -> pd.DataFrame:
     )
 
 
-def shard_hsic(latents: Latents, first_image: int, batch_size: int) -> pd.DataFrame:
-    """Return the HSIC of all pairs of cut points over each whole batch of a shard."""
-    return hsic_rows(len(latents.names), batches_of(latents, first_image, batch_size))
-
-
 def measure_cka(given: OnLatents, batch_size: int) -> pd.DataFrame:
-    return shard_hsic(given.latents, given.first_image, batch_size)
+    """Return the HSIC of all pairs of cut points over each whole batch of a shard."""
+    batches = batches_of(given.latents, given.first_image, batch_size)
+    return hsic_rows(len(given.latents.names), batches)
 
 
 def measure_cka_between(given: OnLatents, batch_size: int) -> pd.DataFrame:

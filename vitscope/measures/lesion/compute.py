@@ -8,8 +8,7 @@ pass, so they are not computed again: they return what they returned in the clea
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -47,8 +46,7 @@ def _versions(value: object) -> list[int]:
     return []
 
 
-@dataclass(frozen=True)
-class _Kept:
+class _Kept(NamedTuple):
     """Keeps what a module returned, and how often its tensors had been changed in place by then.
 
     Also keeps the operations counted in it: without them, later operations would be miscounted.
