@@ -23,7 +23,8 @@ from bench.extraction import (
 )
 from bench.rows import Row
 from vitscope.files.tensors import TensorFile, TensorWriter
-from vitscope.measures.cka.compute import mean_cka, shard_hsic
+from vitscope.measures.cka.compute import mean_cka, measure_cka
+from vitscope.measures.given import OnLatents
 from vitscope.networks.running.latents import extract
 
 # As in a job of the workflow, which has one thread.
@@ -39,9 +40,9 @@ def _measure_model(name: str) -> Row:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "latents.safetensors"
         extract(network, points, shapes, batches, IMAGES, path)
-        measured = TensorFile(path)
+        measured = OnLatents(TensorFile(path), 0)
         times = [
-            (seconds_of(plain), seconds_of(lambda: shard_hsic(measured, 0, BATCH)))
+            (seconds_of(plain), seconds_of(lambda: measure_cka(measured, BATCH)))
             for _ in range(TURNS)
         ]
         size = path.stat().st_size / 1e9
@@ -67,7 +68,7 @@ def _peak(images: int) -> float:
                 for first in range(0, images, BATCH):
                     writer.write(name, first, rows)
         tracemalloc.start()
-        shard_hsic(TensorFile(path), 0, BATCH)
+        measure_cka(OnLatents(TensorFile(path), 0), BATCH)
         peak = tracemalloc.get_traced_memory()[1]
         tracemalloc.stop()
     return peak / 2**20
@@ -89,7 +90,7 @@ def _measure_merge() -> Row:
         with TensorWriter(path, shapes, {}) as writer:
             for name in shapes:
                 writer.write(name, 0, rng.normal(size=(BATCH, 4, 1, 1)).astype(np.float32))
-        part = shard_hsic(TensorFile(path), 0, BATCH)
+        part = measure_cka(OnLatents(TensorFile(path), 0), BATCH)
     shards = [part.assign(first_image=first) for first in range(0, MANY_IMAGES, BATCH)]
     return Row(
         f"merging the CKA of {MANY_IMAGES:,} images, 50 cut points",

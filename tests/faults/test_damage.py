@@ -15,7 +15,7 @@ from vitscope.errors import VitscopeError
 from vitscope.files.tables import read_metadata
 from vitscope.files.tensors import TensorFile
 from vitscope.jobs.tables import find_table
-from vitscope.measures.cka.compute import shard_hsic
+from vitscope.measures.cka.compute import measure_cka
 from vitscope.measures.feature_variance import compute as variance
 from vitscope.measures.fourier import compute as fourier
 from vitscope.measures.given import OnLatents
@@ -62,7 +62,7 @@ KINDS: dict[str, tuple[str, list[Callable[[Path], object]]]] = {
             lambda path: variance.measure_feature_variance(OnLatents(TensorFile(path), 0)),
             lambda path: fourier.measure_fourier(OnLatents(TensorFile(path), 0), False, None),
             lambda path: fourier.measure_fourier(OnLatents(TensorFile(path), 0), True, [0.5, 1]),
-            lambda path: shard_hsic(TensorFile(path), 0, 4),
+            lambda path: measure_cka(OnLatents(TensorFile(path), 0), 4),
         ],
     ),
     "data artefact": ("data/shapes32/test.safetensors", [read_split]),

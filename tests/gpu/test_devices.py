@@ -34,9 +34,8 @@ from vitscope.measures.classification.fit import training_losses
 from vitscope.measures.feature_variance import compute as feature_variance
 from vitscope.measures.fourier import compute as fourier
 from vitscope.measures.frequency_noise.compute import disturb_by as noise_of
-from vitscope.measures.given import OnLatents, OnModel
-from vitscope.measures.hessian.compute import density, largest_eigenvalues
-from vitscope.measures.hessian.operator import Loss
+from vitscope.measures.given import OnLatents, OnLoss, OnModel
+from vitscope.measures.hessian.compute import measure_hessian, measure_hessian_density
 from vitscope.measures.landscape.compute import losses_at
 from vitscope.measures.lesion.compute import correctness, joins_of
 from vitscope.measures.occlusion.compute import disturb_by as patches_of
@@ -164,7 +163,7 @@ def test_latents_and_what_is_measured_of_them(
     assert_close(*variance, NUMBERS)
     amplitude = [fourier.measure_fourier(each, False, None)["value"].to_numpy() for each in given]
     assert_close(*amplitude, NUMBERS)
-    hsic = [cka.shard_hsic(latents, 0, BATCH)["hsic"].to_numpy() for latents in (theirs, ours)]
+    hsic = [cka.measure_cka(each, BATCH)["hsic"].to_numpy() for each in given]
     assert_close(*hsic, 10 * NUMBERS)
 
 
@@ -271,21 +270,19 @@ def test_the_landscape(study: Study, drawn: Augmented, other: Side, name: str) -
 def test_eigenvalues_and_density_of_the_hessian(
     study: Study, drawn: Augmented, other: Side, name: str
 ) -> None:
-    def losses(side: Side) -> Loss:
+    def losses(side: Side) -> OnLoss:
         device, _ = on(side)
-        return Loss(trained(study, name), drawn, BATCH, 0.05, device)
+        return OnLoss(trained(study, name), drawn, device, say=lambda text: None)
 
-    options: dict[str, Any] = {"say": lambda text: None}
+    options: dict[str, Any] = {"top": 3, "tolerance": EIGENVALUES / 10, "iterations": 60}
     ours, theirs = (
-        largest_eigenvalues(
-            losses(side), [0], top=3, tolerance=EIGENVALUES / 10, iterations=60, **options
-        )
-        for side in (ALONE, other)
+        measure_hessian(losses(side), [0], BATCH, 0.05, **options) for side in (ALONE, other)
     )
     assert theirs["converged"].all()
     assert_close(theirs["eigenvalue"].to_numpy(), ours["eigenvalue"].to_numpy(), EIGENVALUES)
     ours, theirs = (
-        density(losses(side), [0], probes=1, steps=8, **options) for side in (ALONE, other)
+        measure_hessian_density(losses(side), [0], BATCH, 0.05, probes=1, steps=8)
+        for side in (ALONE, other)
     )
     # Nodes of small weight are sensitive to rounding; the moments that they stand for are not.
     for power in (1, 2, 3):

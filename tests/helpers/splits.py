@@ -77,5 +77,5 @@ def splits_of_shapes(folder: Path, train: int, test: int) -> tuple[Split, Split]
 def on_model(network: nn.Module, images: Split, **others: Any) -> OnModel:
     """Return what a job of a measure of the model is given; by default it has no cut points."""
     settings = {"mean": CENTER, "std": SPREAD, "classes": len(images.classes), "image_size": 32}
-    defaults = {"cut_points": [], "device": torch.device("cpu"), "batch_size": 7}
+    defaults = {"cut_points": [], "device": torch.device("cpu"), "batch_size": 7, "blocks": None}
     return OnModel("net", network, images=images, settings=settings, **(defaults | others))

@@ -108,25 +108,22 @@ def whole(weights: Tensor, queries: Tokens, keys: Tokens) -> Tensor:
     return matrix[..., :-1, :-1]
 
 
-_FUSED: dict[str, Callable[[Tensor, Tensor], Tensor]] = {
-    "mean": torch.add,
-    "max": torch.maximum,
-    "min": torch.minimum,
-}
-_OF_A_PIECE: dict[str, Callable[[Tensor], Tensor]] = {
-    "mean": lambda heads: heads.sum(2),
-    "max": lambda heads: heads.amax(2),
-    "min": lambda heads: heads.amin(2),
+# How heads of a piece are fused, and pieces.
+_FUSED: dict[str, tuple[Callable[..., Tensor], Callable[..., Tensor]]] = {
+    "mean": (torch.sum, torch.add),
+    "max": (torch.amax, torch.maximum),
+    "min": (torch.amin, torch.minimum),
 }
 
 
 def over_heads(weights: Weights, fusion: str) -> Tensor:
     """Return the mean, maximum or minimum over heads: (images, windows, queries, keys)."""
     found: list[Tensor] = []
+    fuse, join = _FUSED[fusion]
     for piece in weights.pieces():
-        of_piece = _OF_A_PIECE[fusion](piece.weights.float())
+        of_piece = fuse(piece.weights.float(), 2)
         if piece.heads.start:
-            found[-1] = _FUSED[fusion](found[-1], of_piece)
+            found[-1] = join(found[-1], of_piece)
         else:
             found.append(of_piece)
     fused = torch.cat(found)
@@ -135,9 +132,8 @@ def over_heads(weights: Weights, fusion: str) -> Tensor:
 
 def attention_of(given: OnModel) -> list[Attention]:
     """Return the attention of a model, and warn of attention that cannot be read."""
-    attentions, warnings = attention_in(
-        given.network, given.settings, given.cut_points, f"models.{given.model}"
-    )
+    where = f"models.{given.model}"
+    attentions, warnings = attention_in(given.network, given.settings, given.cut_points, where)
     given.warnings.extend(warnings)
     return attentions
 
@@ -191,7 +187,6 @@ def list_doubts(found: FoundAttention) -> list[str]:
 
 
 def _list_refused(found: FoundAttention) -> str:
-    """Name all attention that cannot be read, by reason."""
     names: dict[str, list[str]] = {}
     for name, why in found.refused.items():
         names.setdefault(why, []).append(quoted(name or "the network"))

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 from vitscope.errors import VitscopeError
 
@@ -13,44 +13,15 @@ if TYPE_CHECKING:
 
     from vitscope.corruptions.corrupted import CorruptedImages
     from vitscope.data.split import Split
-    from vitscope.files.arrays import Array
     from vitscope.files.tensors import TensorFile
     from vitscope.networks.finding.cut_points import CutPoint
+    from vitscope.networks.running.latents import HeldMaps
     from vitscope.progress import Say
     from vitscope.training.batches import Augmented
 
 T = TypeVar("T")
-
-
-class Latents(Protocol):
-    """Gives feature maps (images, channels, height, width) at cut points, from a file or memory."""
-
-    path: Any
-
-    @property
-    def names(self) -> list[str]:
-        """The cut points, in their order."""
-
-    def dtype(self, name: str) -> str:
-        """Return the type of maps, as safetensors calls it."""
-
-    def shape(self, name: str) -> tuple[int, ...]:
-        """Return the shape of maps."""
-
-    def on_gpu(self, name: str) -> "Tensor | None":
-        """Return maps on their GPU for a measure that takes them there; else None."""
-
-    def mapped(self, name: str) -> "Array":
-        """Return maps as they are stored; the caller has to `check` them."""
-
-    def read(self, name: str, first_row: int, rows: "Array") -> "Array":
-        """Return as many maps as `rows` holds, from `first_row` on; copy them there from a file."""
-
-    def check(self, name: str, total: int) -> None:
-        """Refuse maps whose checksums are wrong."""
-
-    def verify(self, *names: str) -> None:
-        """Read the named maps, or all, and refuse those that differ from what was written."""
+# Feature maps (images, channels, height, width) at cut points, from a file or from memory.
+Latents: TypeAlias = "TensorFile | HeldMaps"
 
 
 @dataclass(frozen=True)
@@ -82,17 +53,17 @@ class OnModel:
     device: "torch.device"
     settings: dict[str, Any]
     batch_size: int
-    blocks: "pd.DataFrame | None" = None
+    blocks: "pd.DataFrame"
     predictions: "pd.DataFrame | None" = None
     corrupted: "Sequence[CorruptedImages]" = ()
     alike: "Augmented | None" = None
     # A measure adds a sentence for each thing that makes its values doubtful.
     warnings: list[str] = field(default_factory=list)
 
-    def batches(self, rows: Sequence[int]) -> "Iterator[Tensor]":
-        """Yield some images in batches, as the model expects them."""
+    def batches(self, rows: Sequence[int], size: int | None = None) -> "Iterator[Tensor]":
+        """Yield some images in batches of a `size`, or the usual one, as the model expects them."""
         mean, std = self.settings["mean"], self.settings["std"]
-        return self.images.batches(rows, self.batch_size, mean, std)
+        return self.images.batches(rows, size or self.batch_size, mean, std)
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from dataclasses import asdict, dataclass, field
 from math import ceil
 from typing import TYPE_CHECKING, Any, Literal
 
-from vitscope.errors import VitscopeError, unknown
+from vitscope.errors import VitscopeError, unknown, wrong
 from vitscope.files.tables import Table
 from vitscope.measures.needs import NEEDS, READABLE, Input, Need
 from vitscope.settings.section import optional, result_settings, schema_of
@@ -189,7 +189,6 @@ Arguments = Callable[[Case], Given]
 
 
 def no_arguments(case: Case) -> Given:
-    """Return no arguments."""
     return {}
 
 
@@ -251,21 +250,24 @@ def passes_of(
     Without `batch`, the settings say how many images are in memory at once.
     """
 
-    def count(case: Case) -> Work | None:
-        each = views(case) if callable(views) else views
-        return passes(each, case.settings.images, case.images, batch or case.batch_size, keeps)
-
-    return count
+    return lambda case: passes(
+        views(case) if callable(views) else views,
+        case.settings.images,
+        case.images,
+        batch or case.batch_size,
+        keeps,
+    )
 
 
 def passes_of_shard(views: float) -> Callable[[Case], Work | None]:
     """Count passes of the images of a shard, each in several views."""
 
-    def count(case: Case) -> Work | None:
-        size = min(case.study.analysis.shard_size, case.study.images(case.model))
-        return passes(views, size, case.images, case.batch_size)
-
-    return count
+    return lambda case: passes(
+        views,
+        min(case.study.analysis.shard_size, case.study.images(case.model)),
+        case.images,
+        case.batch_size,
+    )
 
 
 @dataclass(frozen=True)
@@ -283,11 +285,8 @@ class Merge:
 
 def mean_over_images(column: str) -> Merge:
     """Merge values for each cut point and image into means with bootstrap intervals."""
-
-    def arguments(case: Case) -> Given:
-        return {"column": column} | bootstrap(case)
-
-    return Merge(arguments, True, "vitscope.measures.per_image:merge_means")
+    merges = "vitscope.measures.per_image:merge_means"
+    return Merge(lambda case: {"column": column} | bootstrap(case), True, merges)
 
 
 @dataclass(frozen=True, eq=False)
@@ -345,7 +344,6 @@ class Measure:
 
     @property
     def part_table(self) -> Table:
-        """The table of its parts."""
         return self.part or self.table
 
     @property
@@ -416,8 +414,7 @@ class Measure:
 
     def drawn_alike(self, study: "Study") -> int:
         """Return how many images are augmented alike for all models, for a measure of them."""
-        images: int = self.read_settings(study).images
-        return images
+        return int(self.read_settings(study).images)
 
     def steps(self, study: "Study") -> tuple[int, int]:
         """Return how many steps jobs share, and how many of them each job measures."""
@@ -509,8 +506,9 @@ def _check_augmented(study: "Study", table: str, images: int | None = None) -> N
         there, wanted = splits[augmented.split].images, images or augmented.images
         if study.clean and there is not None and wanted > there:
             key = f"{table}.images" if images else "augmented.images"
-            raise VitscopeError(
-                f"{study.path}: analysis.{key}, for models.{model} in {asking}: found {wanted}, "
-                f"allowed: at most {there}, the images of data.{data}.splits.{augmented.split}: "
-                f"without augmentation each is taken once."
+            at = f"analysis.{key}, for models.{model} in {asking}"
+            allowed = (
+                f"at most {there}, the images of data.{data}.splits.{augmented.split}: without "
+                f"augmentation each is taken once."
             )
+            raise wrong(study.path, at, wanted, allowed)

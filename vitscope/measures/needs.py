@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from vitscope.measures.measure import Case
-    from vitscope.settings.keys import Model
 
 # The wildcards of a job: their names in rules, and their values.
 About = dict[str, str]
@@ -20,7 +19,9 @@ OF_CASE: "dict[str, Callable[[Case], Any]]" = {
     "model": lambda case: case.model,
     "part": lambda case: case.part,
     "snapshot": lambda case: case.snapshot,
-    "snapshots": lambda case: _snapshots_to_read(case.study.models[case.model]),
+    "snapshots": lambda case: (
+        [] if (model := case.study.models[case.model]).history else model.moments()
+    ),
     "dataset": lambda case: case.study.models[case.model].data,
     "split": lambda case: case.measure.split(case.study),
     "alike": lambda case: "yes",
@@ -30,10 +31,6 @@ OF_CASE: "dict[str, Callable[[Case], Any]]" = {
     "first_image": lambda case: case.part * case.study.analysis.shard_size,
     "by_label": lambda case: case.measure.by_label,
 }
-
-
-def _snapshots_to_read(model: "Model") -> list[str]:
-    return [] if model.history else model.moments()
 
 
 @dataclass(frozen=True)

@@ -35,6 +35,11 @@ class Spread(NamedTuple):
         return None if self.resampled is None else self.resampled[:, number].astype(np.float32)
 
 
+def ratio(upper: Array, lower: Array, otherwise: float = np.nan) -> Array:
+    """Divide values; return `otherwise` where the divisor is not above zero."""
+    return np.where(lower > 0, upper / np.where(lower > 0, lower, 1), otherwise)
+
+
 def bootstrap_means(values: Array, resamples: int, seed: int) -> Array:
     """Resample the rows `resamples` times, alike for all columns, and return the column means."""
     generator = np.random.default_rng(seed)
@@ -88,19 +93,11 @@ def part_of(values: Sequence[Array], first_image: int, column: str) -> pd.DataFr
 
     `first_image` is the position of the shard's first image among those measured.
     """
-    return pd.concat(
-        [
-            pd.DataFrame(
-                {
-                    "index": index,
-                    "image": np.arange(first_image, first_image + len(value)),
-                    column: value,
-                }
-            )
-            for index, value in enumerate(values)
-        ],
-        ignore_index=True,
-    )
+    tables = [
+        pd.DataFrame({"index": index, "image": first_image + np.arange(len(value)), column: value})
+        for index, value in enumerate(values)
+    ]
+    return pd.concat(tables, ignore_index=True)
 
 
 def part_of_tokens(

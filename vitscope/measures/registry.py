@@ -58,18 +58,15 @@ def _taken() -> set[str]:
 
 @cache
 def installed() -> Installed:
-    """Return the measures of installed packages."""
     return read_installed(_taken)
 
 
 @cache
 def _found() -> dict[str, str]:
-    """Return the package that declares each measure."""
     return _built_in() | {**installed().packages}
 
 
 def package(measure: str) -> str:
-    """Return the package that a measure's folder is."""
     if measure not in _found():
         raise VitscopeError(f"There is no measure '{measure}'.{nearest(measure, _found())}")
     return _found()[measure]
@@ -82,7 +79,6 @@ def module(measure: str) -> str:
 
 @cache
 def folder(measure: str) -> Path:
-    """Return the folder of a measure."""
     spec = find_spec(module(measure))
     assert spec
     return Path(str(spec.origin)).parent
@@ -135,7 +131,6 @@ class Registry:
         return (*_found(), *self.own)
 
     def declared(self, measure: str) -> Measure:
-        """Return the declaration of a measure."""
         return self.own[measure].measure if measure in self.own else _declared(measure)
 
     def kinds(self) -> dict[str, FigureKind]:

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 CUTOFF = 0.9
 BINS = 10
+_EDGES = np.arange(BINS + 1) / BINS
 # Draws of labels for a calibrated network: its mean ECE is then exact to a few thousandths.
 DRAWS = 200
 
@@ -32,7 +33,14 @@ def scores_of(predictions: pd.DataFrame, classes: int) -> dict[str, float]:
 
     A score is NaN if nothing defines it: no prediction is confident, or none is wrong.
     """
-    _check_labels(predictions, classes)
+    if predictions.empty:
+        raise VitscopeError("There are no predictions to score: measure at least one image.")
+    outside = int((~predictions["label"].between(0, classes - 1)).sum())
+    if outside:
+        raise VitscopeError(
+            f"{outside} of {len(predictions)} images have a label outside the {classes} classes "
+            f"of the data set: correct `classes` of the data set, or its labels."
+        )
     label, prediction = predictions["label"].to_numpy(), predictions["prediction"].to_numpy()
     right = label == prediction
     confident = predictions["confidence"].to_numpy() > CUTOFF
@@ -54,24 +62,22 @@ def scores_of(predictions: pd.DataFrame, classes: int) -> dict[str, float]:
     }
 
 
-def reliability(predictions: pd.DataFrame, bins: int = BINS) -> pd.DataFrame:
+def reliability(predictions: pd.DataFrame) -> pd.DataFrame:
     """Return the number, accuracy and mean confidence of the images in each bin of confidence.
 
     The last two are NaN in a bin without images.
     """
-    edges = np.arange(bins + 1) / bins
-    confidence, right = _confidence_and_right(predictions)
-    bin_of = _bins_of(confidence, bins)
-    images = np.bincount(bin_of, minlength=bins)
+    confidence, right, bin_of = _by_bin(predictions)
+    images = np.bincount(bin_of, minlength=BINS)
     counted = np.where(images > 0, images, np.nan)
     return pd.DataFrame(
         {
-            "bin": np.arange(bins),
-            "low": edges[:-1],
-            "high": edges[1:],
+            "bin": np.arange(BINS),
+            "low": _EDGES[:-1],
+            "high": _EDGES[1:],
             "images": images,
-            "accuracy": np.bincount(bin_of, right, bins) / counted,
-            "confidence": np.bincount(bin_of, confidence, bins) / counted,
+            "accuracy": np.bincount(bin_of, right, BINS) / counted,
+            "confidence": np.bincount(bin_of, confidence, BINS) / counted,
         }
     )
 
@@ -82,8 +88,7 @@ def calibration(predictions: pd.DataFrame, resamples: int, seed: int) -> dict[st
     Labels of the calibrated network are drawn with the given confidences, so that its mean ECE is
     due to chance alone.
     """
-    confidence, right = _confidence_and_right(predictions)
-    bin_of = _bins_of(confidence, BINS)
+    confidence, right, bin_of = _by_bin(predictions)
     gaps = (confidence - right)[:, None] * (bin_of[:, None] == np.arange(BINS))
     ends = spread_of(lambda means: np.abs(means).sum(axis=1, keepdims=True), gaps, resamples, seed)
     drawn, generator = [], np.random.default_rng(seed)
@@ -94,26 +99,11 @@ def calibration(predictions: pd.DataFrame, resamples: int, seed: int) -> dict[st
     return {"ece_low": low, "ece_high": high, "ece_calibrated": float(np.mean(drawn))}
 
 
-def _confidence_and_right(predictions: pd.DataFrame) -> tuple[Array, Array]:
-    """Return the confidence of each prediction, and whether it is right."""
+def _by_bin(predictions: pd.DataFrame) -> tuple[Array, Array, Array]:
+    """Return the confidence of each prediction, whether it is right, and its bin."""
     right = predictions["label"].to_numpy() == predictions["prediction"].to_numpy()
-    return predictions["confidence"].to_numpy(), right
-
-
-def _bins_of(confidence: Array, bins: int) -> Array:
-    found: Array = np.searchsorted(np.arange(bins + 1) / bins, confidence, side="left") - 1
-    return found
-
-
-def _check_labels(predictions: pd.DataFrame, classes: int) -> None:
-    if predictions.empty:
-        raise VitscopeError("There are no predictions to score: measure at least one image.")
-    outside = int((~predictions["label"].between(0, classes - 1)).sum())
-    if outside:
-        raise VitscopeError(
-            f"{outside} of {len(predictions)} images have a label outside the {classes} classes "
-            f"of the data set: correct `classes` of the data set, or its labels."
-        )
+    confidence = predictions["confidence"].to_numpy()
+    return confidence, right, np.searchsorted(_EDGES, confidence) - 1
 
 
 def _share_of(true: Array) -> float:

@@ -26,9 +26,14 @@ class Shown(NamedTuple):
     image: Tensor
 
 
+def rows_shown(given: OnModel, shown: int, images: int, seed: int | None) -> list[int]:
+    """Return the rows of the first `shown` of the measured images of a split."""
+    return shard_rows(len(given.images), 0, images, seed, shard_size=images)[:shown]
+
+
 def images_shown(given: OnModel, shown: int, images: int, seed: int | None) -> Iterator[Shown]:
     """Yield the first `shown` of the measured images of a split."""
-    rows = shard_rows(len(given.images), 0, images, seed, shard_size=images)[:shown]
+    rows = rows_shown(given, shown, images, seed)
     mean, std = given.settings["mean"], given.settings["std"]
     for row, image in zip(rows, given.images.images(rows), strict=True):
         taken = given.images.normalize([row], mean, std).to(given.device)

@@ -20,7 +20,6 @@ def _draw(axes: Axes, x: Any, y: Any, look: Look, **style: Any) -> None:
 
 
 def _draw_by_depth(axes: Axes, points: pd.DataFrame, value: str, label: str, look: Look) -> None:
-    """Draw a column by depth, with a band where an MSA is."""
     depth = points["depth"].to_numpy()
     for place in np.flatnonzero(points["kind"] == "msa"):
         axes.axvspan(*depth[[place - 1, place]], **BANDS["msa"])
@@ -29,12 +28,10 @@ def _draw_by_depth(axes: Axes, points: pd.DataFrame, value: str, label: str, loo
 
 
 def sketch_feature_variance(axes: Axes, points: pd.DataFrame, look: Look) -> None:
-    """Draw the variance by depth."""
     _draw_by_depth(axes, points, "variance", "Feature map variance", look)
 
 
 def sketch_fourier_depth(axes: Axes, points: pd.DataFrame, look: Look) -> None:
-    """Draw the high-frequency component by depth."""
     if "measure" in points:
         points = ends_of(curves_of(points)[0].sort_values(["index", "frequency"]))
     _draw_by_depth(axes, points, "delta_log_amplitude", f"{AMPLITUDE} at 1.0π", look)
@@ -53,7 +50,6 @@ def sketch_fourier_curves(axes: Axes, points: pd.DataFrame, look: Look) -> None:
 
 
 def sketch_frequency_noise(axes: Axes, points: pd.DataFrame, look: Look) -> None:
-    """Draw the change of accuracy by the frequency of noise."""
     points = points.sort_values("frequency")
     axes.axhline(0, **ZERO, zorder=0)
     _draw(axes, points["frequency"], points["change"], look)
@@ -61,7 +57,6 @@ def sketch_frequency_noise(axes: Axes, points: pd.DataFrame, look: Look) -> None
 
 
 def sketch_fit(axes: Axes, points: pd.DataFrame, look: Look) -> None:
-    """Draw the training loss by the test error."""
     value = points.set_index("metric")["value"]
     _draw(axes, [value["error_percent"]], [value["nll_train"]], look)
     axes.set(xlabel="Test error (%)", ylabel="Training NLL")
@@ -91,7 +86,6 @@ def sketch_hessian(axes: Axes, points: pd.DataFrame, look: Look) -> None:
 
 
 def sketch_lesion(axes: Axes, points: pd.DataFrame, look: Look) -> None:
-    """Draw the change of accuracy without each unit, from the first to the last."""
     units = points.sort_values("index")
     depth = (np.arange(len(units)) + 0.5) / len(units)
     for place in np.flatnonzero(units["kind"] == "msa"):
@@ -103,15 +97,10 @@ def sketch_lesion(axes: Axes, points: pd.DataFrame, look: Look) -> None:
 
 
 def sketch_robustness_by_accuracy(axes: Axes, points: pd.DataFrame, look: Look) -> None:
-    """Draw the accuracy under corruptions by the accuracy without."""
     if "corruption" in points:
         mean = points[points["corruption"] == MEAN]
-        points = pd.DataFrame(
-            {
-                "accuracy": 100 * (1 - mean["clean_error"]),
-                "robustness": 100 * (1 - mean["error"]),
-            }
-        )
+        accuracy, robustness = (100 * (1 - mean[each]) for each in ("clean_error", "error"))
+        points = pd.DataFrame({"accuracy": accuracy, "robustness": robustness})
     _draw(axes, points["accuracy"], points["robustness"], look, linestyle="")
     axes.set(xlabel="Accuracy (%)", ylabel="Robustness (%)")
     axes.margins(0.15)

@@ -3,9 +3,8 @@
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from math import prod
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -21,10 +20,7 @@ Measure = Callable[[Any], Any]
 SLICE_BYTES = 1 << 20
 
 
-@dataclass(frozen=True)
-class _Slice:
-    """Names the maps of some images at one cut point."""
-
+class _Slice(NamedTuple):
     name: str
     first: int
     images: int
@@ -37,29 +33,21 @@ def _slices(latents: Latents, name: str) -> Iterator[_Slice]:
         yield _Slice(name, first, min(step, images - first))
 
 
-class _Reader:
-    """Reads slices; each thread has its own buffer, which every read of a file overwrites."""
+def _read(latents: Latents, wanted: _Slice, of_thread: threading.local) -> tuple[Array, int]:
+    """Return the maps of a slice, valid until the thread's next read, and their checksum.
 
-    def __init__(self, latents: Latents, names: Mapping[str, Any]) -> None:
-        self._latents = latents
-        self._shapes = {name: latents.shape(name)[1:] for name in names}
-        self._local = threading.local()
-
-    def read(self, wanted: _Slice) -> tuple[Array, int]:
-        """Return the maps of a slice, valid until the thread's next read, and their checksum.
-
-        Maps in memory stay where they are, and have no checksum.
-        """
-        shape = (wanted.images, *self._shapes[wanted.name])
-        dtype = self._latents.dtype(wanted.name)
-        size = int(np.prod(shape)) * DTYPES[dtype].itemsize
-        buffer: Array = getattr(self._local, "buffer", np.empty(0, np.uint8))
-        if len(buffer) < size:
-            buffer = self._local.buffer = np.empty(size, np.uint8)
-        rows = buffer[:size].view(DTYPES[dtype]).reshape(shape)
-        maps = self._latents.read(wanted.name, wanted.first, rows)
-        total = checksum(maps, wanted.first) if maps is rows else 0
-        return as_float(maps, dtype), total
+    Every read of a file overwrites the buffer of the thread. Maps in memory stay where they are,
+    and have no checksum.
+    """
+    shape, dtype = (wanted.images, *latents.shape(wanted.name)[1:]), latents.dtype(wanted.name)
+    size = prod(shape) * DTYPES[dtype].itemsize
+    buffer: Array = getattr(of_thread, "buffer", np.empty(0, np.uint8))
+    if len(buffer) < size:
+        buffer = of_thread.buffer = np.empty(size, np.uint8)
+    rows = buffer[:size].view(DTYPES[dtype]).reshape(shape)
+    maps = latents.read(wanted.name, wanted.first, rows)
+    total = checksum(maps, wanted.first) if maps is rows else 0
+    return as_float(maps, dtype), total
 
 
 def measure_slices(
@@ -81,10 +69,10 @@ def measure_slices(
         for name, values in measured.items():
             _check_finite(given, name, 0, values)
         return measured
-    reader = _Reader(latents, measures)
+    of_thread = threading.local()
 
     def run(wanted: _Slice) -> tuple[Array, int]:
-        maps, total = reader.read(wanted)
+        maps, total = _read(latents, wanted, of_thread)
         with np.errstate(invalid="ignore", over="ignore"):
             values = measures[wanted.name](maps)
         _check_finite(given, wanted.name, wanted.first, values)

@@ -26,7 +26,6 @@ from vitscope.measures.cka.compute import (
     measure_cka_between,
     merge_cka,
     merge_cka_between,
-    shard_hsic,
     u_centred,
 )
 from vitscope.measures.cka.measure import CKA_BETWEEN_PART, CKA_BETWEEN_TABLE, CKA_PART, CKA_TABLE
@@ -207,10 +206,9 @@ def test_any_sharding_gives_the_same(
     whole = measured(folder, MAPS, 4, 40)
     pd.testing.assert_frame_equal(measured(folder, MAPS, 4, 4 * batches), whole, check_exact=True)
     parts = [
-        shard_hsic(
-            written(folder / "latents", [each[first : first + 8] for each in MAPS]), first, 4
-        )
+        measure_cka(OnLatents(written(folder / "latents", maps), first), 4)
         for first in range(0, 40, 8)
+        for maps in [[each[first : first + 8] for each in MAPS]]
     ]
     random.shuffle(parts)
     again = merge_cka(Parts("one", iter(parts), pd.DataFrame()))
@@ -218,7 +216,7 @@ def test_any_sharding_gives_the_same(
 
 
 def test_rows_of_a_shard_say_which_batch_they_are_of(tmp_path: Path) -> None:
-    frame = shard_hsic(written(tmp_path / "latents", MAPS), 80, 20)
+    frame = measure_cka(OnLatents(written(tmp_path / "latents", MAPS), 80), 20)
     CKA_PART.write(frame, tmp_path / "part.parquet")
     assert frame["index"].tolist() == [0, 0, 0, 1, 1, 2] * 2
     assert frame["other_index"].tolist() == [0, 1, 2, 1, 2, 2] * 2
@@ -232,7 +230,7 @@ def test_images_that_fill_no_batch_are_left_out(tmp_path: Path) -> None:
     pd.testing.assert_frame_equal(merged, whole, check_exact=True)
     assert set(whole["images"]) == {36}
     shard = written(tmp_path / "latents", [each[:5] for each in MAPS])
-    assert shard_hsic(shard, 36, 12).empty
+    assert measure_cka(OnLatents(shard, 36), 12).empty
 
 
 def test_maps_that_are_the_same_for_all_images_have_none(tmp_path: Path) -> None:
@@ -257,7 +255,8 @@ def test_a_single_image_that_differs_is_no_similarity(tmp_path: Path) -> None:
 
 def test_bfloat16_latents_are_as_they_are_on_disk(tmp_path: Path) -> None:
     raw, values = zip(*map(rounded, MAPS), strict=True)
-    merged = mean_cka("net", [shard_hsic(written(tmp_path / "latents", raw, "BF16"), 0, 8)])
+    latents = OnLatents(written(tmp_path / "latents", raw, "BF16"), 0)
+    merged = mean_cka("net", [measure_cka(latents, 8)])
     expected = cka_by_formula(values, 8)
     np.testing.assert_allclose(matrix(merged), expected, rtol=1e-5)
 
@@ -268,7 +267,7 @@ def test_values_that_are_not_finite_are_refused(tmp_path: Path, value: float) ->
     spoilt[17, 1, 0, 1] = value
     latents = written(tmp_path / "latents", [WIDE, spoilt])
     with pytest.raises(VitscopeError, match=r"cut point map1 in .*latents have values"):
-        shard_hsic(latents, 0, 8)
+        measure_cka(OnLatents(latents, 0), 8)
 
 
 def test_torch_is_not_needed() -> None:

@@ -28,7 +28,6 @@ from vitscope.measures.fourier.plane import (
     HalfDiagonal,
     LongDiagonal,
     Plane,
-    WholeSpectrum,
     diagonal_steps,
 )
 from vitscope.measures.given import OnLatents, Parts
@@ -49,7 +48,7 @@ def test_a_shard_has_every_quantity_of_every_image(tmp_path: Path) -> None:
     for index, maps in enumerate((MAPS, OBLONG, PIXEL)):
         height, width = maps.shape[2:]
         nothing = np.full((6, 1), np.nan)
-        whole = WholeSpectrum(Plane(height, width, EDGES), radial=True)(maps)
+        whole = Plane(height, width, EDGES, radial=True)(maps)
         diagonal = LongDiagonal(8, 7) if maps is OBLONG else HalfDiagonal(5, height)
         found = {"diagonal": diagonal(maps).astype(np.float64)}
         for number, band in enumerate(BANDS):

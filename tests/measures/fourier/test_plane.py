@@ -20,7 +20,6 @@ from vitscope.measures.fourier.plane import (
     HalfDiagonal,
     LongDiagonal,
     Plane,
-    WholeSpectrum,
     diagonal_steps,
 )
 from vitscope.package_data import PUBLISHED_POINTS
@@ -37,7 +36,7 @@ def lengths(height: int, width: int) -> np.ndarray:
 
 
 def measured(maps: np.ndarray, edges: Sequence[float] = EDGES) -> tuple[np.ndarray, np.ndarray]:
-    values = WholeSpectrum(Plane(*maps.shape[2:], edges), radial=True)(maps)
+    values = Plane(*maps.shape[2:], edges, radial=True)(maps)
     return values[:, :3], values[:, 3:]
 
 

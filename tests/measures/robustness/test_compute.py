@@ -1,6 +1,7 @@
 """Robustness: the views of images, their scores, and the mean corruption error."""
 
 from dataclasses import asdict, replace
+from itertools import product
 from pathlib import Path
 
 import numpy as np
@@ -18,7 +19,7 @@ from vitscope.jobs.tables import find_table
 from vitscope.measures import registry
 from vitscope.measures.columns import SCORES
 from vitscope.measures.given import Parts
-from vitscope.measures.robustness.compute import corrupted_views, measure_robustness
+from vitscope.measures.robustness.compute import corrupted_batches, measure_robustness
 from vitscope.measures.robustness.measure import ROBUSTNESS_PART
 from vitscope.measures.robustness.scores import (
     alexnet_errors,
@@ -92,14 +93,11 @@ def test_wrong_labels_are_noticed_on_images_as_they_are(tmp_path: Path) -> None:
 def test_views_show_the_same_images(split: Split, corrupted: list[CorruptedImages]) -> None:
     rows = corrupted[0].rows
     assert all(each.rows.tolist() == rows.tolist() for each in corrupted)
-    # All views are made before the first is read.
-    views = [view for each in corrupted for view in corrupted_views(each, *LOADED)]
-    assert [(v.corruption, v.severity) for v in views] == [
-        (name, severity) for name in SOME for severity in SEVERITIES
-    ]
-    for view in views:
-        ours = corrupt(split.images(rows), view.corruption, view.severity, rows)
-        assert torch.equal(torch.cat(list(view.batches)), normalize(ours, *LOADED[1:]))
+    assert [each.corruption for each in corrupted] == SOME
+    for each, severity in product(corrupted, SEVERITIES):
+        found = torch.cat([*corrupted_batches(each, severity, *LOADED)])
+        ours = corrupt(split.images(rows), each.corruption, severity, rows)
+        assert torch.equal(found, normalize(ours, *LOADED[1:]))
 
 
 def test_a_job_scores_images_as_they_are_and_then_every_view(

@@ -46,7 +46,6 @@ def _published(points: pd.DataFrame) -> pd.DataFrame:
 
 
 def _heads(points: Points) -> Points:
-    """Keep the heads that have a distance."""
     return points.where(points.frame["head"].notna() & points.frame[_DISTANCE].notna())
 
 
@@ -57,8 +56,7 @@ def _means(points: Points, value: str) -> Points:
 
 def _reach(heads: Points) -> Array:
     """Divide the distance of each head by that of queries that attend to all keys equally."""
-    found: Array = heads[_DISTANCE] / heads["distance_uniform"]
-    return found
+    return np.divide(heads[_DISTANCE], heads["distance_uniform"])
 
 
 def _spreads_of_early_over_late(points: Points) -> Found | None:
@@ -75,34 +73,19 @@ def _spreads_of_early_over_late(points: Points) -> Found | None:
     return value_of(spreads[0] - spreads[1])
 
 
-def _over_mean(values: Array, points: Points, factor: float = 1) -> Array | None:
+def _over_mean(
+    points: Points, values_of: Callable[[Points], Array], factor: float = 1
+) -> Array | None:
     """Return by how much each point of the last third exceeds `factor` times the mean of all."""
-    last = points.frame["depth"].to_numpy() >= 2 / 3
-    if not last.any():
-        return None
-    found: Array = values[:, last] - factor * values.mean(axis=1, keepdims=True)
-    return found
-
-
-def _late_heads_over_mean(points: Points) -> Array | None:
-    heads = _heads(points)
-    return _over_mean(_reach(heads), heads)
-
-
-def _late_information_over_half(points: Points) -> Array | None:
-    means = _means(points, "nmi")
-    return _over_mean(means["nmi"], means, 0.5)
+    values, last = values_of(points), points.frame["depth"].to_numpy() >= 2 / 3
+    return values[:, last] - factor * values.mean(axis=1, keepdims=True) if last.any() else None
 
 
 def _below_anywhere(points: Points) -> Array:
-    """Subtract each head's distance from that of attention to all keys of the image alike.
-
-    Only heads in several windows count.
-    """
+    """Subtract the distance of heads in several windows from that of attention to all alike."""
     heads = _heads(points)
     within = heads.where(heads.frame["windows"] > 1)
-    found: Array = within["distance_anywhere"] - within[_DISTANCE]
-    return found
+    return np.subtract(within["distance_anywhere"], within[_DISTANCE])
 
 
 def _farther(ours: Points, theirs: Points) -> Array:
@@ -115,7 +98,6 @@ def _farther(ours: Points, theirs: Points) -> Array:
 
 
 def _of_attentions(does: str, margins: Callable[[Points, Points], Array]) -> Statistic:
-    """Count the attentions of the first model that look farther, or less far."""
     rule = (
         "Each attention of the first model is compared with the one of the same number of the "
         f"second; it is in favour if the mean distance of its heads is {does}. The distance is the "
@@ -153,7 +135,7 @@ _ABOUT_DISTANCE = (
             "share of late heads",
             f"The heads of the last third count: a head is in favour if its distance, {_REACH}, is "
             f"above the mean over all heads of the network. {_THIRDS}",
-            _late_heads_over_mean,
+            lambda points: _over_mean(_heads(points), _reach),
         ),
         "Not in the paper: Raghu et al. 2021 find that heads in the last blocks of a ViT look far.",
     ),
@@ -213,7 +195,7 @@ _ABOUT_INFORMATION = (
             "share of late attentions",
             "The attentions of the last third count: an attention is in favour if the mean over "
             f"its heads is above half of the mean over all attentions of the network. {_THIRDS}",
-            _late_information_over_half,
+            lambda points: _over_mean(_means(points, "nmi"), lambda means: means["nmi"], 0.5),
         ),
         "Not in the paper: Park et al. 2023 find that attention does not collapse in late blocks "
         "of supervised networks, but does in contrastive ones.",
@@ -239,23 +221,14 @@ def _of_subjects(rows: pd.DataFrame, _: pd.DataFrame) -> pd.DataFrame:
     return heads.sort_values(["image", "head"], ignore_index=True)
 
 
-def _rollouts_of_subjects(rows: pd.DataFrame, _: pd.DataFrame) -> pd.DataFrame:
-    """Keep the rollouts of images whose subject a mask shows."""
-    return rows[rows["on_subject"].notna()].sort_values("image", ignore_index=True)
-
-
 def _over_even(maps: Points) -> Array:
     """Subtract from what each map has on the subject what an even map has there."""
-    found: Array = maps["on_subject"] - maps["subject"]
-    return found
+    return np.subtract(maps["on_subject"], maps["subject"])
 
 
-def _on_subject(maps: Points) -> Array | None:
-    return maps["on_subject"].mean(axis=1) if len(maps) else None
-
-
-def _more_on_subject(ours: Points, theirs: Points) -> Found | None:
-    return difference(_on_subject(ours), _on_subject(theirs))
+def _more_on_subject(*both: Points) -> Found | None:
+    one, other = (maps["on_subject"].mean(axis=1) if len(maps) else None for maps in both)
+    return difference(one, other)
 
 
 CLAIMS_ATTENTION_HEADS = Evidence(
@@ -326,7 +299,7 @@ CLAIMS_ATTENTION_ROLLOUT = Evidence(
             f"{_PROBING} that DeiT has the best rollout, likely due to its augmentation.",
         ),
     ),
-    _rollouts_of_subjects,
+    lambda rows, _: rows[rows["on_subject"].notna()].sort_values("image", ignore_index=True),
 )
 
 

@@ -20,6 +20,7 @@ from vitscope.measures.attending import attention_of
 from vitscope.measures.attention.heads import EACH_HEAD, of_heads, place_of
 from vitscope.measures.attention.measure import VALUES
 from vitscope.measures.given import OnModel
+from vitscope.measures.shown import rows_shown
 from vitscope.networks.attention.reading import Attention, Use, Weights, attending, using
 from vitscope.networks.building.networks import own_type
 
@@ -176,7 +177,6 @@ def _nmi(weights: Tensor) -> Tensor:
 
 
 def measure_attention(given: OnModel, shard: int, selection: Mapping[str, Any]) -> pd.DataFrame:
-    """Return the numbers of all attentions, for the images of a shard."""
     network = given.network.eval().to(given.device)
     attentions = attention_of(given)
     size = height_and_width(given.settings["image_size"])
@@ -259,22 +259,18 @@ def measure_attention_low_pass(
     given: OnModel, chosen: Mapping[str, Any], bootstrap: Mapping[str, int]
 ) -> pd.DataFrame:
     """Return how much each head lets through, for the `chosen` images."""
-    if given.blocks is None:
-        raise ValueError("heads are placed by the block table")
     network = given.network.eval().to(given.device)
     attentions = attention_of(given)
-    count, seed = chosen["images"], chosen["seed"]
-    rows = shard_rows(len(given.images), 0, count, seed, shard_size=count)[: chosen["shown"]]
+    rows = rows_shown(given, **chosen)
     found: dict[Attention, list[Array]] = {each: [] for each in attentions}
 
     def see(use: Use) -> None:
         if use.weights.shape[-2] > 1:
             found[use.attention].append(pass_by_head(*use.by_head())[0].numpy())
 
-    mean, std = given.settings["mean"], given.settings["std"]
     with using(network, attentions, see):
         # One at a time, so that memory holds the matrices of a single image.
-        for image in given.images.batches(rows, 1, mean, std):
+        for image in given.batches(rows, 1):
             network(image.to(given.device))
     points = given.blocks.sort_values("index", ignore_index=True)
     tables = []
@@ -283,16 +279,12 @@ def measure_attention_low_pass(
         values = np.stack(of_images) if of_images else np.full(shape, np.nan)
         if own_type(network).itemsize < 4:
             values[..., -1] = np.nan
-        place = place_of(points, attention.index)
-        table = _table_of_heads(values, bootstrap).assign(
-            attention=position, name=attention.name, **place
-        )
-        tables.append(table)
+        place = {"attention": position, "name": attention.name, **place_of(points, attention.index)}
+        tables.append(_table_of_heads(values, bootstrap).assign(**place))
     return pd.concat(tables, ignore_index=True)
 
 
 def _table_of_heads(values: Array, bootstrap: Mapping[str, int]) -> pd.DataFrame:
-    """Return the rows of an attention: one for each head, and one for all heads."""
     image, head = np.divmod(np.arange(values[..., 0].size), values.shape[1])
     columns = dict(zip(LOW_PASS_VALUES, values.reshape(-1, len(LOW_PASS_VALUES)).T, strict=True))
     rows = pd.DataFrame({"image": image, "head": head, **columns})

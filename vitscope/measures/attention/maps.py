@@ -1,9 +1,8 @@
 """What attention looks at in images: its maps, and its rollout through a network."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cache
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -52,7 +51,6 @@ class Rollout:
         return self._first.grid
 
     def begin(self) -> None:
-        """Start on another image."""
         self._stream = self._first
         kind = torch.float64 if self.of_relevance else torch.float32
         self._joint = torch.eye(len(self._stream), dtype=kind)
@@ -219,8 +217,7 @@ def attention_named(
     return inside[-1]
 
 
-@dataclass(frozen=True)
-class _Asked:
+class _Asked(NamedTuple):
     """Names a query to show: a token by number, or None for the mean of all tokens with a place."""
 
     shows: str
@@ -278,7 +275,6 @@ class Maps:
         return chosen
 
     def _query(self, shows: str, query: Sequence[float], heads: Sequence[int]) -> _Asked:
-        """Return the query nearest to a pixel of the image."""
         place = np.array(query)
         if (place < 0).any() or (place > self._size).any():
             raise VitscopeError(
@@ -302,7 +298,9 @@ class Maps:
                 matrix = whole(piece.weights[0, :, place].float().cpu(), self._queries, self._keys)
                 for number, asked in enumerate(self._asked):
                     if head in asked.heads:
-                        found[number, head] = _row(matrix, asked.token, self._queries, self._keys)
+                        token, places = asked.token, len(self._queries.places)
+                        row = matrix[:places].mean(0) if token is None else matrix[token]
+                        found[number, head] = row[: len(self._keys.places)].double().numpy()
         height, width = self._keys.grid
         for (number, head), values in sorted(found.items()):
             asked = self._asked[number]
@@ -329,10 +327,3 @@ def maps_of(network: nn.Module, maps: Maps, image: Tensor) -> tuple[list[dict[st
     with attending(network, [maps.attention], read), torch.inference_mode():
         returned = network(image)
     return found, returned
-
-
-def _row(matrix: Tensor, token: int | None, queries: Tokens, keys: Tokens) -> Array:
-    """Return what a query, or the mean query, takes from each key with a place."""
-    row = matrix[: len(queries.places)].mean(0) if token is None else matrix[token]
-    values: Array = row[: len(keys.places)].double().numpy()
-    return values

@@ -70,18 +70,18 @@ from typing import Literal
 from vitscope.files.tables import Columns, Table
 from vitscope.measures.columns import interval_columns, resampled_column
 from vitscope.measures.measure import (
-    Case,
     FigureKind,
-    Given,
     Measure,
     Merge,
     Multiples,
     bootstrap,
     images_to_show,
-    own_settings,
+    named,
+    only,
     passes_of,
     passes_of_shard,
     selection,
+    together,
 )
 from vitscope.settings.section import optional, setting
 
@@ -97,13 +97,13 @@ _ATTENTION: Columns = {
         "distance of the same queries if they attend equally to all keys of all windows, pixels",
     ),
 }
-_MEANINGS = {
-    "distance": "mean distance of keys, weighted by attention, in pixels of the image",
-    "distance_renormalized": "the same for the attention to keys that have a place",
-    "entropy": "entropy of the attention of a query, nats",
-    "nmi": "mutual information of query and key over the root of their entropies",
+_OF_HEAD: Columns = {
+    "distance": ("float64", "mean distance of keys, weighted by attention, in pixels of the image"),
+    "distance_renormalized": ("float64", "the same for the attention to keys that have a place"),
+    "entropy": ("float64", "entropy of the attention of a query, nats"),
+    "nmi": ("float64", "mutual information of query and key over the root of their entropies"),
 }
-VALUES = tuple(_MEANINGS)
+VALUES = tuple(_OF_HEAD)
 
 
 ATTENTION_TABLE = Table(
@@ -119,10 +119,8 @@ ATTENTION_TABLE = Table(
         "images": ("int64", "number of images"),
         **{
             column: kind
-            for name, meaning in _MEANINGS.items()
-            for column, kind in (
-                {name: ("float64", meaning)} | interval_columns(f"of {name}", name)
-            ).items()
+            for name, value in _OF_HEAD.items()
+            for column, kind in {name: value, **interval_columns(f"of {name}", name)}.items()
         },
         # Null for heads that no claim is about.
         **resampled_column("distance"),
@@ -138,7 +136,7 @@ ATTENTION_PART = Table(
         "index": ("int32", "cut point after it, or the number of cut points if there is none"),
         "image": ("int64", "row of the image in its split"),
         "head": ("int32", "head, 0 for the first"),
-        **{name: ("float64", meaning) for name, meaning in _MEANINGS.items()},
+        **_OF_HEAD,
     },
 )
 
@@ -213,20 +211,13 @@ class AttentionLowPassSettings:
     )
 
 
-def choose_for_low_pass(case: Case) -> Given:
-    """Return which images to measure, and the settings of bootstrap intervals."""
-    return {"chosen": images_to_show(case), "bootstrap": bootstrap(case)}
-
-
 ATTENTION_LOW_PASS = Measure(
     needs="model",
     table=ATTENTION_LOW_PASS_TABLE,
     question="Where networks look",
-    figures={
-        "attention_low_pass": FigureKind(options=Multiples),
-    },
+    figures={"attention_low_pass": FigureKind(options=Multiples)},
     settings=AttentionLowPassSettings,
-    arguments=choose_for_low_pass,
+    arguments=named(chosen=images_to_show, bootstrap=bootstrap),
     # One pass for each image, and the singular values of its attention.
     takes=passes_of(10, batch=1),
     reads_attention=True,
@@ -265,36 +256,28 @@ class AttentionMapsSettings:
     images: int = setting(2, "How many images are shown, the first of those measured.", minimum=1)
     block: str | int | None = setting(
         None,
-        (
-            "Whose attention is shown: the name of a module, or a number from 0 on, from the end "
-            "if below 0; null for the last that has queries with a place."
-        ),
+        "Whose attention is shown: the name of a module, or a number from 0 on, from the end "
+        "if below 0; null for the last that has queries with a place.",
     )
     query: list[float] | None = setting(
         None,
-        (
-            "Whose attention all heads are shown of, as [row, column] in pixels of the image; null "
-            "for the class token, or the mean of all queries where there is none."
-        ),
+        "Whose attention all heads are shown of, as [row, column] in pixels of the image; null "
+        "for the class token, or the mean of all queries where there is none.",
         items={"minimum": 0},
         minItems=2,
         maxItems=2,
     )
     queries: list[list[float]] = setting(
         [],
-        (
-            "Whose attention one head is shown of, each as [row, column] in pixels of the image; "
-            "empty for the middles of its four quarters."
-        ),
+        "Whose attention one head is shown of, each as [row, column] in pixels of the image; "
+        "empty for the middles of its four quarters.",
         items={"items": {"type": "number", "minimum": 0}, "minItems": 2, "maxItems": 2},
     )
     head: int = setting(0, "Which head that is, from 0 on.", minimum=0)
     mass: float | None = setting(
         None,
-        (
-            "The share of the attention that the brightest positions of a map hold, around which a "
-            "line is drawn; null for no line."
-        ),
+        "The share of the attention that the brightest positions of a map hold, around which a "
+        "line is drawn; null for no line.",
         exclusiveMinimum=0,
         exclusiveMaximum=1,
     )
@@ -314,13 +297,6 @@ class AttentionMapsOptions:
     )
 
 
-def choose_for_maps(case: Case) -> Given:
-    """Return which images, heads and queries to show."""
-    shows = own_settings(case)
-    del shows["images"]
-    return {"shows": shows, "chosen": images_to_show(case)}
-
-
 ATTENTION_MAPS = Measure(
     needs="model",
     table=ATTENTION_MAPS_TABLE,
@@ -330,7 +306,7 @@ ATTENTION_MAPS = Measure(
         "attention_query": FigureKind(options=AttentionMapsOptions),
     },
     settings=AttentionMapsSettings,
-    arguments=choose_for_maps,
+    arguments=named(shows=only("block", "query", "queries", "head", "mass"), chosen=images_to_show),
     takes=passes_of(batch=1),
     reads_attention=True,
 )
@@ -366,10 +342,8 @@ class AttentionRolloutSettings:
     )
     discard: float = setting(
         0.0,
-        (
-            "The share of the weights of each attention, the lowest ones, that is left out; in "
-            "large networks many small weights add up to an even rollout."
-        ),
+        "The share of the weights of each attention, the lowest ones, that is left out; in "
+        "large networks many small weights add up to an even rollout.",
         minimum=0,
         exclusiveMaximum=1,
     )
@@ -392,23 +366,13 @@ class AttentionRolloutOptions:
     )
 
 
-def choose_for_rollout(case: Case) -> Given:
-    """Return which images to show, how to combine heads, and how many weights to discard."""
-    settings = case.settings
-    return {
-        "heads": settings.heads,
-        "discard": settings.discard,
-        "chosen": images_to_show(case),
-    }
-
-
 ATTENTION_ROLLOUT = Measure(
     needs="model",
     table=ATTENTION_ROLLOUT_TABLE,
     question="Where networks look",
     figures={"attention_rollout": FigureKind(options=AttentionRolloutOptions)},
     settings=AttentionRolloutSettings,
-    arguments=choose_for_rollout,
+    arguments=together(only("heads", "discard"), named(chosen=images_to_show)),
     # One pass for each image, and the products of attention.
     takes=passes_of(2, batch=1),
     reads_attention=True,

@@ -71,7 +71,6 @@ def hsic(grams: Array) -> Array:
 
 
 def _grams(latents: Latents, first: int, images: int) -> Array:
-    """Return the Gram matrices of all cut points over `images` images of a shard."""
     grams = []
     for name in latents.names:
         maps = latents.mapped(name)[first : first + images]
@@ -118,13 +117,10 @@ def hsic_rows(count: int, batches: Iterable[tuple[int, Array]]) -> pd.DataFrame:
     )
 
 
-def shard_hsic(latents: Latents, first_image: int, batch_size: int) -> pd.DataFrame:
-    """Return the HSIC of all pairs of cut points over each whole batch of a shard."""
-    return hsic_rows(len(latents.names), batches_of(latents, first_image, batch_size))
-
-
 def measure_cka(given: OnLatents, batch_size: int) -> pd.DataFrame:
-    return shard_hsic(given.latents, given.first_image, batch_size)
+    """Return the HSIC of all pairs of cut points over each whole batch of a shard."""
+    batches = batches_of(given.latents, given.first_image, batch_size)
+    return hsic_rows(len(given.latents.names), batches)
 
 
 def measure_cka_between(given: OnLatents, batch_size: int) -> pd.DataFrame:
@@ -212,22 +208,16 @@ def _batches(tables: Iterable[pd.DataFrame]) -> Iterator[tuple[int, Array]]:
             yield int(str(first_image)), grams
 
 
-def _both(parts: Parts, others: Parts) -> Iterator[tuple[int, Array, Array]]:
-    """Yield the first image of each batch, and the Gram matrices of both models."""
+def merge_cka_between(parts: Parts, others: Parts) -> pd.DataFrame:
+    batches, own = [], 0
     for one, other in zip_longest(_batches(parts.tables), _batches(others.tables)):
         if not (one and other and one[0] == other[0] and one[1].shape[1:] == other[1].shape[1:]):
             raise VitscopeError(
                 f"The parts of '{parts.model}' and '{others.model}' are of different images: "
                 "delete those of both and run again."
             )
-        yield *one, other[1]
-
-
-def merge_cka_between(parts: Parts, others: Parts) -> pd.DataFrame:
-    batches, own = [], 0
-    for first_image, ours, theirs in _both(parts, others):
-        own, grams = len(ours), np.concatenate([ours, theirs])
-        batches.append(hsic_rows(len(grams), [(first_image, grams)]))
+        own, grams = len(one[1]), np.concatenate([one[1], other[1]])
+        batches.append(hsic_rows(len(grams), [(one[0], grams)]))
     rows = mean_cka(parts.model, batches)
     between = rows[(rows["index"] < own) & (rows["other_index"] >= own)]
     return between.assign(

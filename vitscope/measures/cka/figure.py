@@ -13,15 +13,14 @@ from vitscope.errors import VitscopeError
 from vitscope.files.arrays import Array
 
 
-def _matrix_of(table: pd.DataFrame, model: str, count: int) -> Array:
-    """Return the CKA of `count` cut points as a matrix, with NaN for missing pairs."""
-    pairs = table[table["model"] == model].sort_values(["index", "other_index"])
-    if len(pairs) != count**2:
+def _matrix(table: str, pairs: pd.DataFrame, height: int, width: int, of: str) -> Array:
+    """Return the CKA of pairs of cut points, in order, as a matrix; `of` says whose they are."""
+    if len(pairs) != height * width:
         raise VitscopeError(
-            f"The cka table has {len(pairs)} pairs of cut points of the model '{model}', which has "
-            f"{count} cut points: delete the tables and run again."
+            f"The {table} table has {len(pairs)} pairs of cut points of the {of}: delete the "
+            f"tables and run again."
         )
-    return pairs["cka"].to_numpy(np.float64).reshape(count, count)
+    return pairs["cka"].to_numpy(np.float64).reshape(height, width)
 
 
 def plot_cka(table: pd.DataFrame, blocks: pd.DataFrame, members: Sequence[Member]) -> Figure:
@@ -29,24 +28,14 @@ def plot_cka(table: pd.DataFrame, blocks: pd.DataFrame, members: Sequence[Member
     panels = panels_of_maps(len(members))
     maps = []
     for panel, member in zip(panels.of_models(members, blocks), members, strict=True):
-        values = _matrix_of(table, member.model, len(panel.rows))
+        pairs = table[table["model"] == member.model].sort_values(["index", "other_index"])
+        count = len(panel.rows)
+        of = f"model '{member.model}', which has {count} cut points"
+        values = _matrix("cka", pairs, count, count, of)
         maps.append(SimilarityMap(values, panel.rows))
     draw_maps(panels, maps, "CKA")
     panels.label("Normalized depth", "Normalized depth")
     return panels.figure
-
-
-def _matrix_between(table: pd.DataFrame, pair: tuple[str, str], shape: tuple[int, int]) -> Array:
-    """Return the CKA of two models, a row for each cut point of the second; NaN if missing."""
-    of_pair = (table["model"] == pair[0]) & (table["other_model"] == pair[1])
-    rows = table[of_pair].sort_values(["other_index", "index"])
-    if len(rows) != shape[0] * shape[1]:
-        raise VitscopeError(
-            f"The cka_between table has {len(rows)} pairs of cut points of the models '{pair[0]}' "
-            f"and '{pair[1]}', which have {shape[1]} and {shape[0]}: delete the tables and run "
-            "again."
-        )
-    return rows["cka"].to_numpy(np.float64).reshape(shape)
 
 
 def _depth_of(label: str) -> str:
@@ -65,7 +54,10 @@ def plot_cka_between(
     maps = []
     for axes, (first, second) in zip(panels.axes, pairs, strict=True):
         across, up = (rows_of(blocks, model, ["index"]) for model in (first, second))
-        values = _matrix_between(table, (first, second), (len(up), len(across)))
+        both = (table["model"] == first) & (table["other_model"] == second)
+        rows = table[both].sort_values(["other_index", "index"])
+        of = f"models '{first}' and '{second}', which have {len(across)} and {len(up)}"
+        values = _matrix("cka_between", rows, len(up), len(across), of)
         maps.append(SimilarityMap(values, up, across))
         axes.set_xlabel(_depth_of(label[first]))
         axes.set_ylabel(_depth_of(label[second]))

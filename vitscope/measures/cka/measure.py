@@ -19,7 +19,7 @@ For a model with 50 cut points, on 10,000 images in batches of 64, parts take 13
 
 from dataclasses import dataclass
 
-from vitscope.errors import VitscopeError
+from vitscope.errors import wrong
 from vitscope.files.tables import Table
 from vitscope.measures.measure import Case, FigureKind, Given, Measure, refuse_fewer
 from vitscope.settings.section import setting
@@ -82,10 +82,8 @@ def refuse_batches(case: Case) -> None:
     refuse_fewer(case, LEAST_BATCH)
     study, shard_size = case.study, case.study.analysis.shard_size
     if study.shards(case.model) > 1 and shard_size % batch_size(case)["batch_size"]:
-        raise VitscopeError(
-            f"{study.path}: analysis.cka.batch_size: found {case.settings.batch_size}, allowed: a "
-            f"divisor of analysis.shard_size, which is {shard_size}."
-        )
+        allowed = f"a divisor of analysis.shard_size, which is {shard_size}."
+        raise wrong(study.path, "analysis.cka.batch_size", case.settings.batch_size, allowed)
 
 
 CKA = Measure(

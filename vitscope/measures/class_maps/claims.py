@@ -37,8 +37,6 @@ def _exceeds(change: str, more: str, less: str) -> Statistic:
 
 
 def _evidence(changed: str, cam: Row, rollout: Row) -> Evidence:
-    """Return the claims on Grad-CAM and gradient rollout under one change of pixels."""
-
     def measured(rows: pd.DataFrame, _blocks: pd.DataFrame) -> pd.DataFrame:
         of_methods = rows[rows["change"] == changed].drop_duplicates("method")
         resampled = {f"value{RESAMPLED}": of_methods.get(f"area{RESAMPLED}")}

@@ -1,6 +1,6 @@
 """Maps of what the score of a class depends on in an image, by each method that there is."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -63,12 +63,10 @@ class _Places(OperationMode):  # type: ignore[no-untyped-call]
         self._waiting.append((key, tensor))
 
     def run(self, function: Any, args: Args, kwargs: Kwargs) -> Any:
-        """Run an operation, after settling those that have ended."""
         self.settle()
         return function(*args, **kwargs)
 
     def settle(self) -> None:
-        """Look up the places of tensors returned by operations that have ended."""
         for key, tensor in self._waiting:
             if tensor.requires_grad:
                 self.edges[key] = get_gradient_edge(tensor)
@@ -217,14 +215,21 @@ class Explainer:
 
     def explain(self, image: Tensor) -> Explained:
         """Return the maps of one image, as the network takes it."""
-        if self._point is None:
-            self._point = self._chosen(image)
-        point = self._point
+        point = self._point = self._point or self._chosen(image)
         passed = self._pass_back(image, [point], self._attentions)
         self._refuse_relevance(passed)
         maps = [Map("grad_cam", point.name, grad_cam(point, *passed.streams[0]))]
         maps += [self._roll(rollout, passed) for rollout in self._rollouts]
         return Explained(passed.logits, passed.number, maps)
+
+    @torch.inference_mode()
+    def probabilities(self, views: Tensor, number: int) -> Array:
+        """Return the probability of a class for each of some images."""
+        found = []
+        for batch in torch.split(views, self._given.batch_size):
+            logits = decide_among(self._network(batch), self._outputs)
+            found.append(logits.double().softmax(1)[:, number].cpu().numpy())
+        return np.concatenate(found)
 
     def _roll(self, rollout: Rollout, passed: Passed) -> Map:
         """Return the rollout of attention, or of its relevance if the rollout is one of relevance.
@@ -257,7 +262,6 @@ class Explainer:
 def measure_class_maps(
     given: OnModel, explained: Mapping[str, Any], chosen: Mapping[str, Any]
 ) -> pd.DataFrame:
-    """Return the maps of all methods, for the images shown."""
     explainer = Explainer(given, **explained)
     found = []
     for row, picture, image in images_shown(given, **chosen):
@@ -289,8 +293,7 @@ def change_pixels(before: Tensor, after: Tensor, order: Array, steps: int) -> Te
 
     Only whole pixels change. The first view is `before`, the last is `after`.
     """
-    rank = torch.empty(len(order), dtype=torch.int64)
-    rank[torch.from_numpy(order)] = torch.arange(len(order))
+    rank = torch.from_numpy(order).argsort()
     changed = rank < (len(order) * torch.arange(steps + 1) // steps)[:, None]
     mask = changed.view(steps + 1, 1, *before.shape[-2:]).to(before.device)
     return torch.where(mask, after, before)
@@ -303,36 +306,23 @@ def blur_image(image: Tensor, share: float) -> Tensor:
     return torch.from_numpy(blurred).to(image)
 
 
-class Follower:
-    """Follows the class of each image through the changes of every method."""
-
-    def __init__(
-        self, given: OnModel, explained: Mapping[str, Any], steps: int, blur: float, seed: int
-    ) -> None:
-        self._given, self._explainer = given, Explainer(given, **explained)
-        self._steps, self._blur, self._seed = steps, blur, seed
-
-    def follow(self, row: int, image: Tensor) -> Curves:
-        """Return the curves of an image; `row` is its row in the split."""
-        _, number, maps = self._explainer.explain(image)
-        generator = np.random.default_rng([self._seed, row])
-        among_equals = generator.random(image[0, 0].numel())
-        values = {each.method: each.values for each in maps}
-        values["random"] = torch.from_numpy(generator.random(values["grad_cam"].shape))
-        black, blurred = torch.zeros_like(image), blur_image(image, self._blur)
-        curves = {}
-        for method, of_method in values.items():
-            order = order_pixels(of_method, image, among_equals)
-            for change, ends in {"deleted": (image, black), "inserted": (blurred, image)}.items():
-                views = change_pixels(*ends, order, self._steps)
-                curves[method, change] = np.concatenate([*self._probabilities(views, number)])
-        return curves
-
-    @torch.inference_mode()
-    def _probabilities(self, views: Tensor, number: int) -> Iterator[Array]:
-        for batch in torch.split(views, self._given.batch_size):
-            logits = decide_among(self._given.network(batch), self._given.images.outputs)
-            yield logits.double().softmax(1)[:, number].cpu().numpy()
+def follow(
+    explainer: Explainer, row: int, image: Tensor, steps: int, blur: float, seed: int
+) -> Curves:
+    """Follow the class of an image, of a row in the split, through the changes of every method."""
+    _, number, maps = explainer.explain(image)
+    generator = np.random.default_rng([seed, row])
+    among_equals = generator.random(image[0, 0].numel())
+    values = {each.method: each.values for each in maps}
+    values["random"] = torch.from_numpy(generator.random(values["grad_cam"].shape))
+    black, blurred = torch.zeros_like(image), blur_image(image, blur)
+    curves = {}
+    for method, of_method in values.items():
+        order = order_pixels(of_method, image, among_equals)
+        for change, ends in {"deleted": (image, black), "inserted": (blurred, image)}.items():
+            views = change_pixels(*ends, order, steps)
+            curves[method, change] = explainer.probabilities(views, number)
+    return curves
 
 
 def faithfulness_table(
@@ -369,8 +359,7 @@ def measure_faithfulness(
     changed: Mapping[str, Any],
     bootstrap: Mapping[str, int],
 ) -> pd.DataFrame:
-    """Return how faithful the maps of every method are, for the `chosen` images."""
-    follower = Follower(given, explained, **changed)
-    found = [follower.follow(row, image) for row, _, image in images_shown(given, **chosen)]
+    explainer, shown = Explainer(given, **explained), images_shown(given, **chosen)
+    found = [follow(explainer, row, image, **changed) for row, _, image in shown]
     curves = {key: np.stack([of_image[key] for of_image in found]) for key in found[-1]}
     return faithfulness_table(given.model, curves, bootstrap)

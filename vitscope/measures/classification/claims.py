@@ -40,7 +40,6 @@ _OF_WINDOWS = (
 
 
 def _without_against_convolution(models: Models) -> list[Subject]:
-    """Pair each model that has no Convs with each convolutional one."""
     without = [model for model, traits in models.items() if "conv" not in traits.kinds]
     return [(model, *other) for model in without for other in convolutional(models)]
 
@@ -63,8 +62,7 @@ def _published(points: pd.DataFrame) -> pd.DataFrame:
 def _resample(share: float, images: float) -> Array:
     # Networks with different numbers of errors get different seeds.
     wrong = np.random.default_rng(round(share * images)).binomial(int(images), share, RESAMPLES)
-    resampled: Array = 100 * wrong / images
-    return resampled
+    return 100 * wrong / images
 
 
 CLAIMS_FIT = Evidence(

@@ -13,7 +13,7 @@ from vitscope.data.split import Split
 from vitscope.errors import VitscopeError
 from vitscope.files.arrays import Array
 from vitscope.measures.given import OnPredictions
-from vitscope.measures.per_image import bootstrap_means
+from vitscope.measures.per_image import bootstrap_means, ratio
 from vitscope.measures.scores import calibration, reliability, scores_of
 from vitscope.package_data import PUBLISHED_POINTS
 
@@ -71,14 +71,12 @@ def shape_share(shares: Array) -> Array:
 def measure_classification(
     given: OnPredictions, classes: int, resamples: int, seed: int
 ) -> pd.DataFrame:
-    """Return the scores of a model, in one row."""
     scores = scores_of(given.predictions, classes)
     scores |= calibration(given.predictions, resamples, seed)
     return pd.DataFrame([{"model": given.model, "images": len(given.predictions)} | scores])
 
 
 def measure_reliability(given: OnPredictions) -> pd.DataFrame:
-    """Return a row for each bin of confidence."""
     return reliability(given.predictions).assign(model=given.model)
 
 
@@ -190,9 +188,8 @@ def _kappa(means: Array) -> Array:
     """
     ours, (people, both) = means[:, :1], np.split(means[:, 1:], 2, axis=1)
     by_chance = ours + people - 2 * ours * people
-    kappa = 2 * (both - ours * people) / np.where(by_chance > 0, by_chance, np.nan)
-    result: Array = kappa.mean(axis=1)
-    return result
+    kappa: Array = ratio(2 * (both - ours * people), by_chance).mean(axis=1)
+    return kappa
 
 
 def measure_shape_texture(given: OnPredictions, resamples: int, seed: int) -> pd.DataFrame:

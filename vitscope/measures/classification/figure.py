@@ -13,13 +13,7 @@ from matplotlib.patches import Patch
 from vitscope.claims.points import Published
 from vitscope.drawing.axes import axes_of_published, axis_above, draw_interval_of
 from vitscope.drawing.figure import Member, rows_of
-from vitscope.drawing.legends import (
-    INTERVAL,
-    Legend,
-    another_model,
-    percent,
-    published_label,
-)
+from vitscope.drawing.legends import INTERVAL, Legend, another_model, percent, published_label
 from vitscope.drawing.looks import (
     BAR_ALPHA,
     CUE_COLORS,
@@ -63,11 +57,6 @@ def add_entries(legend: Legend, published: Mapping[str, Published], axis: str) -
         legend.add_marker(label, look.hollow)
 
 
-def _draw_published(axes: Axes, theirs: Published, metric: str, height: int, look: Look) -> None:
-    values = theirs.points.loc[theirs.points["metric"] == metric, "value"]
-    axes.plot(values, [height + _BELOW] * len(values), linestyle="", **look.hollow, zorder=2.5)
-
-
 def plot_fit(
     table: pd.DataFrame, members: Sequence[Member], published: Mapping[str, Published]
 ) -> Figure:
@@ -87,8 +76,10 @@ def plot_fit(
             back.axhline(position, **ROW, zorder=0)
             ends = rows[member.model].loc[metric, ["ci_low", "value", "ci_high"]]
             draw_interval_of(axes, position, ends, look.line)
-            if member.model in published:
-                _draw_published(back, published[member.model], metric, position, look)
+            if theirs := published.get(member.model):
+                values = theirs.points.loc[theirs.points["metric"] == metric, "value"]
+                heights = [position + _BELOW] * len(values)
+                back.plot(values, heights, linestyle="", **look.hollow, zorder=2.5)
         axes.set_xlabel(label)
         axes.margins(x=0.08)
         if above:
@@ -104,7 +95,6 @@ _CHARACTERS, _INCHES_PER_CHARACTER = 10, 0.055
 
 
 def _draw_points(axes: Axes, rows: pd.DataFrame, members: Sequence[Member]) -> None:
-    """Draw the measured values of the models, from left to right."""
     axes.plot(range(len(members)), rows["value"], **JOINED, zorder=2)
     for place, member in enumerate(members):
         row, look = rows.iloc[place], look_of(member)
@@ -136,11 +126,7 @@ def _name_models(panels: Panels, members: Sequence[Member]) -> None:
     turned = longest > room
     # If one name is broken into lines, all are.
     width = room if all(len(member.label) <= room for member in members) else longest
-    lines = [wrap(member.label, width) for member in members]
-    names = [
-        member.label if turned else "\n".join(each)
-        for member, each in zip(members, lines, strict=True)
-    ]
+    names = [m.label if turned else "\n".join(wrap(m.label, width)) for m in members]
     for axes in panels.axes:
         axes.set_xticks(range(len(members)), names, rotation=90 if turned else 0)
         axes.tick_params(axis="x", length=0)
@@ -199,14 +185,6 @@ def _draw_diagram(panel: Panel) -> None:
     axes.set(xlim=(0, 1), ylim=(0, 1))
 
 
-def _draw_histogram(panel: Panel) -> None:
-    bins = panel.rows
-    share = bins["images"] / bins["images"].sum()
-    width = bins["high"] - bins["low"]
-    panel.axes.bar(bins["low"], share, width, align="edge", linewidth=0, color=PALE)
-    panel.legend.add_shade("share of images", PALE, 1)
-
-
 def _in_words(scores: pd.Series) -> str:
     names = ("accuracy", "ece", "ece_calibrated")
     accuracy, ece, calibrated = (percent(scores[name], ".1f") for name in names)
@@ -218,22 +196,8 @@ def _in_words(scores: pd.Series) -> str:
     )
 
 
-def _write_above(axes: Axes, text: str) -> None:
-    axes.annotate(
-        text,
-        (0.5, 1),
-        (0, _SCORES_PAD),
-        xycoords="axes fraction",
-        textcoords="offset points",
-        ha="center",
-        size=matplotlib.rcParams["legend.fontsize"],
-    )
-
-
 def plot_reliability(
-    table: pd.DataFrame,
-    classification: pd.DataFrame,
-    members: Sequence[Member],
+    table: pd.DataFrame, classification: pd.DataFrame, members: Sequence[Member]
 ) -> Figure:
     """Draw one panel per model: accuracy by bin of confidence, and below it the images per bin."""
     diagrams, histograms = make_panels_with_strips(len(members))
@@ -241,9 +205,20 @@ def plot_reliability(
         scores = rows_of(classification, member.model).iloc[0]
         _draw_diagram(panel)
         panel.axes.set_title(member.label, pad=_TITLE_PAD * text_scale())
-        _write_above(panel.axes, _in_words(scores))
+        panel.axes.annotate(
+            _in_words(scores),
+            (0.5, 1),
+            (0, _SCORES_PAD),
+            xycoords="axes fraction",
+            textcoords="offset points",
+            ha="center",
+            size=matplotlib.rcParams["legend.fontsize"],
+        )
     for panel in histograms.of_models(members, table, ()):
-        _draw_histogram(panel)
+        bins = panel.rows
+        share, width = bins["images"] / bins["images"].sum(), bins["high"] - bins["low"]
+        panel.axes.bar(bins["low"], share, width, align="edge", linewidth=0, color=PALE)
+        panel.legend.add_shade("share of images", PALE, 1)
     highest = max(below.get_ylim()[1] for below in histograms.axes)
     for below in histograms.axes:
         below.set_ylim(0, highest)
@@ -251,31 +226,13 @@ def plot_reliability(
     return histograms.finish("Confidence", "Share")
 
 
-def _split_rows(table: pd.DataFrame, model: str) -> tuple[pd.Series, pd.DataFrame]:
-    """Return the row of all images of a model, and the rows of each class of the shape."""
-    rows = rows_of(table, model)
-    of_all = rows["class_name"] == "all"
-    return rows[of_all].iloc[0], rows[~of_all]
-
-
 def _draw_decisions(axes: Axes, whole: pd.Series, height: int) -> None:
     """Draw in one bar the shares of images classified by either cue and by neither."""
     shape, texture = whole["shape_accuracy"], whole["texture_accuracy"]
-    start = 0.0
-    for share, color in zip(
-        (shape, texture, 1 - shape - texture), CUE_COLORS.values(), strict=True
-    ):
+    shares, start = (shape, texture, 1 - shape - texture), 0.0
+    for share, color in zip(shares, CUE_COLORS.values(), strict=True):
         axes.barh(height, share, 0.7, left=start, color=color, linewidth=0)
         start += share
-
-
-def _draw_bias(
-    axes: Axes, whole: pd.Series, classes: pd.DataFrame, height: int, look: Look
-) -> None:
-    """Draw the bias over all images with its interval, and behind it the bias of each shape."""
-    axes.plot(classes["shape_bias"], [height] * len(classes), color=look.color, **TICK)
-    ends = whole[["ci_low", "shape_bias", "ci_high"]]
-    draw_interval_of(axes, height, ends, look.line, clip_on=False)
 
 
 def _draw_published_decisions(panels: Panels, theirs: Published, height: int) -> None:
@@ -306,12 +263,16 @@ def plot_shape_texture(
     decisions, bias, *beside = panels.axes
     bias.axvline(0.5, **REFERENCE)
     for height, member in enumerate(members):
-        whole, classes = _split_rows(table, member.model)
+        rows, look = rows_of(table, member.model), look_of(member)
+        of_all = rows["class_name"] == "all"
+        whole, classes = rows[of_all].iloc[0], rows[~of_all]
         _draw_decisions(decisions, whole, height)
-        _draw_bias(bias, whole, classes, height, look_of(member))
+        bias.plot(classes["shape_bias"], [height] * len(classes), color=look.color, **TICK)
+        ends = whole[["ci_low", "shape_bias", "ci_high"]]
+        draw_interval_of(bias, height, ends, look.line, clip_on=False)
         for axes in beside:
             ends = whole[["consistency_low", "consistency", "consistency_high"]]
-            draw_interval_of(axes, height, ends, look_of(member).line, clip_on=False)
+            draw_interval_of(axes, height, ends, look.line, clip_on=False)
     for name, color in CUE_COLORS.items():
         panels.legend.add_shade(name, color, 1)
     all_images = {"color": GRAY, "marker": "o", "linewidth": INTERVAL_WIDTH}

@@ -68,9 +68,8 @@ def fit_table(
 
 
 def measure_fit(given: OnModel, resamples: int, seed: int) -> pd.DataFrame:
-    """Return the error of the predictions, and the loss on augmented training images."""
-    if given.alike is None or given.predictions is None:
-        raise ValueError("the fit needs predictions and augmented images")
+    assert given.alike
+    assert given.predictions is not None
     losses = training_losses(given.network, given.alike.batches(given.batch_size), given.device)
     table = fit_table(given.predictions, losses, resamples, seed)
     return table.assign(model=given.model)

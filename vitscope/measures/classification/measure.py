@@ -53,10 +53,10 @@ of an image, over all images, also those whose cues agree: 0 is chance, 1 the sa
 
 from dataclasses import dataclass
 
-from vitscope.errors import VitscopeError, quoted, unknown
+from vitscope.errors import quoted, unknown, wrong
 from vitscope.files.tables import Table
 from vitscope.measures.columns import SCORES, interval_columns, resampled_column
-from vitscope.measures.measure import Case, FigureKind, Given, Measure, Work, bootstrap, together
+from vitscope.measures.measure import Case, FigureKind, Measure, Work, bootstrap, together
 from vitscope.settings.section import setting
 
 CLASSIFICATION_TABLE = Table(
@@ -80,16 +80,13 @@ class ClassificationSettings:
     )
 
 
-def count_classes(case: Case) -> Given:
-    """Return the number of classes."""
-    return {"classes": case.study.dataset_of(case.model).classes}
-
-
 CLASSIFICATION = Measure(
     needs="predictions",
     settings=ClassificationSettings,
     table=CLASSIFICATION_TABLE,
-    arguments=together(count_classes, bootstrap),
+    arguments=together(
+        lambda case: {"classes": case.study.dataset_of(case.model).classes}, bootstrap
+    ),
 )
 
 
@@ -121,11 +118,6 @@ class FitSettings:
 PUBLISHED = frozenset({"metric", "value", "images"})
 
 
-def count_passes(case: Case) -> Work:
-    """Count one pass for each augmented image."""
-    return Work(case.settings.images, case.batch_size)
-
-
 FIT = Measure(
     needs="model",
     table=FIT_TABLE,
@@ -137,7 +129,7 @@ FIT = Measure(
     settings=FitSettings,
     predictions_of=("classification", ClassificationSettings),
     arguments=bootstrap,
-    takes=count_passes,
+    takes=lambda case: Work(case.settings.images, case.batch_size),
     reads=("predictions", "alike"),
 )
 
@@ -199,7 +191,6 @@ class ShapeTextureSettings:
 
 
 def refuse_unknown_split(case: Case) -> None:
-    """Refuse a split that the data set lacks."""
     study, split, model = case.study, case.settings.split, case.model
     splits = study.dataset_of(model).splits
     if split not in splits:
@@ -212,11 +203,11 @@ def refuse_split(case: Case) -> None:
     study, ours = case.study, case.settings
     theirs = study.section("classification", ClassificationSettings)
     if ours.split == study.analysis.split and ours.images != theirs.images:
-        raise VitscopeError(
-            f"{study.path}: analysis.shape_texture.images: found {quoted(ours.images)}, "
-            f"allowed: the same as analysis.classification.images, which is "
-            f"{quoted(theirs.images)}: both are of the split '{ours.split}'."
+        allowed = (
+            f"the same as analysis.classification.images, which is {quoted(theirs.images)}: both "
+            f"are of the split '{ours.split}'."
         )
+        raise wrong(study.path, "analysis.shape_texture.images", ours.images, allowed)
 
 
 SHAPE_TEXTURE = Measure(

@@ -50,7 +50,6 @@ def moments(maps: Array) -> Array:
 
 
 def measure_spatial_share(given: OnLatents) -> pd.DataFrame:
-    """Return the moments of every image of a shard at every cut point."""
     names = given.latents.names
     measures = dict.fromkeys(names, moments)
     found = measure_slices(given, measures)
@@ -83,7 +82,6 @@ def share(within: Array, means: Array, resamples: int, seed: int) -> dict[str, f
 
 
 def merge_spatial_share(parts: Parts, resamples: int, seed: int) -> pd.DataFrame:
-    """Return the shares of a model at each cut point, with the columns of the cut point."""
     points = parts.cut_points
     rows = pd.concat(parts.tables).sort_values(["index", "image"])
     several = set(points["index"][points["height"] * points["width"] > 1])

@@ -58,9 +58,7 @@ FEATURE_VARIANCE = Measure(
     question="What blocks do to feature maps",
     figures={
         "feature_variance": FigureKind(
-            published=BY_DEPTH | {"variance"},
-            overview=True,
-            options=ByDepth,
+            published=BY_DEPTH | {"variance"}, overview=True, options=ByDepth
         ),
         "variance_by_epoch": FigureKind(beside=("fourier",), by_epoch=True, options=Multiples),
     },
@@ -95,13 +93,9 @@ SPATIAL_SHARE = Measure(
     part=SPATIAL_SHARE_PART,
     question="What blocks do to feature maps",
     figures={
-        "spatial_share": FigureKind(
-            options=ByDepth,
-        ),
+        "spatial_share": FigureKind(options=ByDepth),
         "variance_and_share": FigureKind(
-            beside=("feature_variance",),
-            published=BY_DEPTH | {"variance"},
-            options=Multiples,
+            beside=("feature_variance",), published=BY_DEPTH | {"variance"}, options=Multiples
         ),
         "share_by_epoch": FigureKind(by_epoch=True, options=Multiples),
     },

@@ -51,16 +51,14 @@ def _rises_between(curves: Points) -> Array:
     last = curves.frame["index"].duplicated(keep="last")
     components = curves.where(~last & (curves.frame["frequency"] > 0))[_COMPONENT]
     first, second = np.triu_indices(components.shape[1], k=1)
-    found: Array = components[:, second] - components[:, first]
-    return found
+    return np.subtract(components[:, second], components[:, first])
 
 
 def _falls_at_ends(points: Points) -> Array:
     """Return how much the component falls over each Conv that ends a stage without subsampling."""
     ends = points.frame["subsampling"].shift(-1, fill_value=True)
     chosen = ends & (points.frame["kind"] == "conv") & ~points.frame["subsampling"]
-    found: Array = -np.diff(points[_COMPONENT], axis=1)[:, chosen.to_numpy()[1:]]
-    return found
+    return np.negative(np.diff(points[_COMPONENT], axis=1)[:, chosen.to_numpy()[1:]])
 
 
 CLAIMS_FOURIER_CURVES = Evidence(

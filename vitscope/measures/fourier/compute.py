@@ -4,7 +4,7 @@ The log amplitudes along the half-diagonal are what the authors of the paper mea
 and the variances in bands of frequency come from the transform of the whole map.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -12,16 +12,9 @@ import pandas as pd
 
 from vitscope.claims.intervals import RESAMPLED
 from vitscope.files.arrays import Array
-from vitscope.measures.fourier.plane import (
-    BANDS,
-    HalfDiagonal,
-    LongDiagonal,
-    Plane,
-    WholeSpectrum,
-    diagonal_steps,
-)
+from vitscope.measures.fourier.plane import BANDS, HalfDiagonal, LongDiagonal, Plane, diagonal_steps
 from vitscope.measures.given import OnLatents, Parts
-from vitscope.measures.per_image import spread, spread_of
+from vitscope.measures.per_image import ratio, spread, spread_of
 from vitscope.measures.slices import measure_slices
 
 
@@ -35,11 +28,11 @@ class Transforms:
         channels, height, width = shape
         self.steps = diagonal_steps(min(height, width))
         self.pixels = height * width
-        self._measures: list[HalfDiagonal | LongDiagonal | WholeSpectrum] = [
+        self._measures: list[HalfDiagonal | LongDiagonal | Plane] = [
             HalfDiagonal(channels, height) if height == width else LongDiagonal(height, width)
         ]
         if edges is not None:
-            self._measures.append(WholeSpectrum(Plane(height, width, edges), radial))
+            self._measures.append(Plane(height, width, edges, radial))
         self._bands = len(BANDS) if edges is not None else 0
 
     def __call__(self, maps: Any) -> Any:
@@ -102,14 +95,6 @@ AMPLITUDES = ("diagonal", "radial")
 _RESAMPLED = f"delta_log_amplitude{RESAMPLED}"
 
 
-def _frequencies(measure: str, points: pd.DataFrame) -> pd.Series:
-    """Return the frequency of each row in units of pi, from its step and the size of its map."""
-    if measure == "radial":
-        return 2 * points["step"] / points[["height", "width"]].max(axis=1)
-    # The authors label the last step 1.0 pi, whatever its true frequency is.
-    return points["step"] / points.groupby("index")["step"].transform("max").clip(lower=1)
-
-
 def _means(per_image: pd.DataFrame, resamples: int, seed: int) -> pd.DataFrame:
     """Average over images each amplitude and its difference from frequency 0.
 
@@ -132,26 +117,27 @@ def _means(per_image: pd.DataFrame, resamples: int, seed: int) -> pd.DataFrame:
     )
 
 
-def _per_image(tables: Iterable[pd.DataFrame]) -> pd.DataFrame:
+def merge_fourier(parts: Parts, resamples: int, seed: int) -> pd.DataFrame:
+    """Return the amplitudes of a model: means over all images, and their 95 % intervals."""
     # Reshape each table before reading the next: a row for each image takes a fifth of the memory
     # of a row for each value.
-    return pd.concat(
+    per_image = pd.concat(
         table[table["quantity"].isin(AMPLITUDES)].pivot(
             index="image", columns=["quantity", "index", "step"], values="value"
         )
-        for table in tables
+        for table in parts.tables
     )
-
-
-def merge_fourier(parts: Parts, resamples: int, seed: int) -> pd.DataFrame:
-    """Return the amplitudes of a model: means over all images, and their 95 % intervals."""
-    per_image = _per_image(parts.tables)
     merged = []
     for quantity in AMPLITUDES:
         if quantity in per_image:
             means = _means(pd.DataFrame(per_image[quantity]), resamples, seed)
             points = parts.cut_points.merge(means, on="index", validate="one_to_many")
-            frequency = _frequencies(quantity, points)
+            if quantity == "radial":
+                largest = points[["height", "width"]].max(axis=1) / 2
+            else:
+                # The authors label the last step 1.0 pi, whatever its true frequency is.
+                largest = points.groupby("index")["step"].transform("max").clip(lower=1)
+            frequency = points["step"] / largest
             merged.append(points.drop(columns="step").assign(measure=quantity, frequency=frequency))
     table = pd.concat(merged, ignore_index=True)
     # Claims are about the highest frequency of the diagonal, so no other row keeps its resamples.
@@ -161,9 +147,7 @@ def merge_fourier(parts: Parts, resamples: int, seed: int) -> pd.DataFrame:
 
 def _shares(variance: Array) -> Array:
     """Return the share of each band in the sum over the last axis; NaN if that sum is 0."""
-    total = variance.sum(axis=-1, keepdims=True)
-    result: Array = np.divide(variance, total, out=np.full_like(variance, np.nan), where=total > 0)
-    return result
+    return ratio(variance, variance.sum(axis=-1, keepdims=True))
 
 
 def merge_spectrum(parts: Parts, edges: Sequence[float], resamples: int, seed: int) -> pd.DataFrame:

@@ -37,7 +37,7 @@ means over resampled images.
 
 from dataclasses import dataclass
 
-from vitscope.errors import VitscopeError
+from vitscope.errors import wrong
 from vitscope.files.tables import Table
 from vitscope.measures.columns import AT_CUT_POINT, OF_IMAGE, interval_columns, resampled_column
 from vitscope.measures.measure import (
@@ -155,10 +155,8 @@ def refuse_edges(case: Case) -> None:
     """Refuse a middle band that ends before it begins."""
     begin, end = case.settings.edges
     if begin >= end:
-        raise VitscopeError(
-            f"{case.study.path}: analysis.spectrum.edges: found [{begin}, {end}], allowed: two "
-            f"numbers of which the second is larger."
-        )
+        allowed = "two numbers of which the second is larger."
+        raise wrong(case.study.path, "analysis.spectrum.edges", [begin, end], allowed)
 
 
 SPECTRUM = Measure(

@@ -125,14 +125,21 @@ _ROUNDING = 1e-9
 
 
 class Plane:
-    """Sorts the components of the real transform of a map into bands and rings, and weights them.
+    """Measures the variance in each band and, if `radial`, the mean log amplitude on each ring.
 
     `edges` are where the middle band begins and ends. A component on an edge belongs to the band
-    below it; frequency 0 belongs to none.
+    below it; frequency 0 belongs to none. Rings have integer radii, from 0 to the end of the longer
+    axis, in steps of that axis and rounded, halves down. Components in the corners beyond the last
+    ring are left out.
     """
 
-    def __init__(self, height: int, width: int, edges: Sequence[float]) -> None:
-        self.pixels = height * width
+    def __init__(
+        self, height: int, width: int, edges: Sequence[float], radial: bool = False
+    ) -> None:
+        self._radial = radial
+        pixels = height * width
+        # By Parseval's theorem, bands add up to the variance of the map, which is 0 for one pixel.
+        self._variance_of = pixels * max(1, pixels - 1)
         # The transform of real maps leaves out the half of the plane that holds conjugates.
         columns = np.arange(width // 2 + 1)
         twice = np.where((columns == 0) | (2 * columns == width), 1, 2)
@@ -146,66 +153,38 @@ class Plane:
         self.components = counted[: len(BANDS)].astype(np.int32)
         self._in_ring = np.bincount(self._rings, self._counts)[: int(steps) + 1]
 
-    def of_tensor(self, power: "Tensor", radial: bool) -> "Tensor":
-        """Return the bands of each map from squared amplitudes (N, C, components), then its rings.
-
-        Both are means over channels. They equal those of arrays, but one product computes all sums.
-        """
-        import torch
-
-        bands = (self._bands[:, None] == np.arange(len(BANDS))) * self._counts[:, None]
-        of_bands = torch.from_numpy(bands / (self.pixels * max(1, self.pixels - 1)))
-        found = [power.mean(1) @ of_bands.to(power.device)]
-        if radial:
-            rings = self._rings[:, None] == np.arange(len(self._in_ring))
-            of_rings = torch.from_numpy(rings * self._counts[:, None] / self._in_ring)
-            amplitude = (power.sqrt() + float(FLOOR)).log().mean(1)
-            found.append(amplitude @ of_rings.to(power.device))
-        return torch.cat(found, dim=1)
-
-    def band_variance(self, power: Array) -> Array:
-        """Return the unbiased variance in each band from squared amplitudes.
-
-        By Parseval's theorem, bands add up to the variance of the map. It is 0 for a single pixel.
-        """
-        of_band = np.bincount(self._bands, self._counts * power, len(BANDS) + 1)[: len(BANDS)]
-        return of_band / (self.pixels * max(1, self.pixels - 1))
-
-    def ring_means(self, values: Array) -> Array:
-        """Return the mean over each ring of integer radius, from 0 to the end of the longer axis.
-
-        Radii are in steps of the longer axis and rounded, halves down. Components in the corners
-        beyond the last ring are left out.
-        """
-        sums = np.bincount(self._rings, self._counts * values)[: len(self._in_ring)]
-        return sums / self._in_ring
-
-
-class WholeSpectrum:
-    """Measures the variance in each band and, if wanted, the mean log amplitude on each ring."""
-
-    def __init__(self, plane: Plane, radial: bool) -> None:
-        self._plane = plane
-        self._radial = radial
-
     def __call__(self, maps: Array) -> Array:
         """Return the bands of each image of (N, C, H, W), then its rings; means over channels."""
         # One image at a time: the number of images changes how a transform is vectorized.
         return np.stack([self._of_image(image) for image in maps])
 
     def of_tensor(self, maps: "Tensor") -> "Tensor":
-        """Return the same for a tensor on any device."""
-        return self._plane.of_tensor(_power_of_tensor(maps), self._radial)
+        """Return the same for a tensor on any device, where one product computes all sums."""
+        import torch
+
+        power = _power_of_tensor(maps)
+        bands = (self._bands[:, None] == np.arange(len(BANDS))) * self._counts[:, None]
+        of_bands = torch.from_numpy(bands / self._variance_of)
+        found = [power.mean(1) @ of_bands.to(power.device)]
+        if self._radial:
+            rings = self._rings[:, None] == np.arange(len(self._in_ring))
+            of_rings = torch.from_numpy(rings * self._counts[:, None] / self._in_ring)
+            amplitude = (power.sqrt() + float(FLOOR)).log().mean(1)
+            found.append(amplitude @ of_rings.to(power.device))
+        return torch.cat(found, dim=1)
 
     def _of_image(self, maps: Array) -> Array:
         power = _power(maps)
-        bands = self._plane.band_variance(power.mean(axis=0, dtype=np.float64))
+        counted = self._counts * power.mean(axis=0, dtype=np.float64)
+        of_bands = np.bincount(self._bands, counted, len(BANDS) + 1)[: len(BANDS)]
+        bands = of_bands / self._variance_of
         if not self._radial:
             return bands
         np.sqrt(power, out=power)
         power += FLOOR
         amplitude = np.log(power, out=power).mean(axis=0, dtype=np.float64)
-        return np.concatenate([bands, self._plane.ring_means(amplitude)])
+        sums = np.bincount(self._rings, self._counts * amplitude)[: len(self._in_ring)]
+        return np.concatenate([bands, sums / self._in_ring])
 
 
 class LongDiagonal:

@@ -126,6 +126,5 @@ def noise_table(
 def measure_frequency_noise(
     given: OnModel, chosen: Mapping[str, Any], noise: Noise, bootstrap: Mapping[str, int]
 ) -> pd.DataFrame:
-    """Return how noise of each frequency changes accuracy on the `chosen` images."""
     clean, shares = classify_disturbed(given, chosen, disturb_by(noise))
     return noise_table(given.model, clean, shares, noise, given.settings["image_size"], bootstrap)

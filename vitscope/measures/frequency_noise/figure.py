@@ -1,6 +1,7 @@
 """Decrease of accuracy under noise of one frequency: Fig. 2b of the paper."""
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -75,13 +76,12 @@ def _draw_strips(axes: Axes, points: pd.DataFrame, shown: Sequence[float]) -> No
     for frequency in shown:
         pictures = _pictures(frequency, width, size)
         for picture, offset in zip(pictures, offsets.values(), strict=True):
-            image = OffsetImage(
-                picture,
-                zoom=_PICTURE / len(picture),
-                cmap="gray_r",
-                norm=Normalize(0, 1),
-                interpolation="nearest",
-            )
+            gray: dict[str, Any] = {
+                "cmap": "gray_r",
+                "norm": Normalize(0, 1),
+                "interpolation": "nearest",
+            }
+            image = OffsetImage(picture, zoom=_PICTURE / len(picture), **gray)
             axes.add_artist(
                 AnnotationBbox(
                     image,
@@ -97,7 +97,6 @@ def _draw_strips(axes: Axes, points: pd.DataFrame, shown: Sequence[float]) -> No
 
 
 def _draw_frequencies(axes: Axes, points: pd.DataFrame, inches: float) -> None:
-    """Tick and picture as many frequencies as fit into a figure of this width."""
     frequencies = points["frequency"].tolist()
     span = frequencies[-1] - frequencies[0] or 1
     axes.set_xlim(frequencies[0] - _MARGIN * span, frequencies[-1] + _MARGIN * span)

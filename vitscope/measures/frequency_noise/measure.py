@@ -115,7 +115,6 @@ def count_views(case: Case) -> int:
 
 
 def refuse_frequencies(case: Case) -> None:
-    """Refuse frequencies of noise that the images do not have."""
     across = height_and_width(case.study.dataset_of(case.model).image_size)
     for frequency, size in product(case.settings.frequencies, across):
         with case.naming():

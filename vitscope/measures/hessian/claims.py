@@ -23,6 +23,7 @@ from vitscope.claims.claim import (
 from vitscope.claims.points import Points
 from vitscope.claims.statistics import Found, Statistic, difference, value_of
 from vitscope.files.arrays import Array
+from vitscope.measures.per_image import ratio
 
 _WHY = (
     "The paper's Fig. 1c and Fig. 4, and Fig. 6 and 7, at each snapshot of the figure. Published "
@@ -85,9 +86,7 @@ def _positive_decades(points: pd.DataFrame) -> pd.DataFrame:
 
 
 def _ratios(means: Array) -> Array:
-    upper, lower = means.T
-    ratios: Array = np.divide(upper, lower, out=np.full_like(upper, np.nan), where=lower > 0)
-    return ratios
+    return ratio(*means.T)
 
 
 def _by_batch(terms: pd.DataFrame, points: Points) -> Array:
@@ -103,14 +102,6 @@ def _compare(
     found = compare_means(_ratios, *sums)
     measured = "batch" in ours and "batch" in theirs
     return found if found is None or measured else replace(found, batches=None)
-
-
-def _more_negative(ours: Points, theirs: Points) -> Found | None:
-    return _compare(_negative_share, ours, theirs)
-
-
-def _smaller_positive(ours: Points, theirs: Points) -> Found | None:
-    return _compare(_positive_decades, theirs, ours)
 
 
 def _proved_negative(points: Points) -> Found | None:
@@ -137,14 +128,14 @@ _MORE_NEGATIVE = Statistic(
     "difference of the share of eigenvalues",
     "The value is the share of negative ones among the largest eigenvalues by magnitude of every "
     f"batch, of the first model minus that of the second. {PAIRED}",
-    _more_negative,
+    lambda ours, theirs: _compare(_negative_share, ours, theirs),
     percent=True,
 )
 _SMALLER_POSITIVE = Statistic(
     "difference of mean magnitude in decades",
     "The value is the mean base-10 logarithm of the positive ones among the largest eigenvalues by "
     f"magnitude of every batch, of the second model minus that of the first. {PAIRED}",
-    _smaller_positive,
+    lambda ours, theirs: _compare(_positive_decades, theirs, ours),
 )
 
 CLAIMS_HESSIAN = Evidence(
@@ -221,19 +212,11 @@ def _decades(points: Points) -> Array:
     return decades[:, np.isfinite(decades).all(axis=0)]
 
 
-def _spread(means: Array) -> Array:
-    spread: Array = np.std(means, axis=-1, ddof=1)
-    return spread
-
-
 def _differs_more(ours: Points, theirs: Points) -> Found | None:
     decades = [_decades(points) for points in (ours, theirs)]
-    enough = min(each.shape[1] for each in decades) > 1
-    return compare_means(_spread, *decades) if enough else None
-
-
-def _measured(rows: pd.DataFrame, _: pd.DataFrame) -> pd.DataFrame:
-    return rows.loc[rows["of"] == "block", ["batch", "index", "eigenvalue"]]
+    if min(each.shape[1] for each in decades) < 2:
+        return None
+    return compare_means(lambda means: np.array(np.std(means, axis=-1, ddof=1)), *decades)
 
 
 CLAIMS_CURVATURE = Evidence(
@@ -257,5 +240,5 @@ CLAIMS_CURVATURE = Evidence(
             "between densities of eigenvalues.",
         ),
     ),
-    _measured,
+    lambda rows, _: rows.loc[rows["of"] == "block", ["batch", "index", "eigenvalue"]],
 )

@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -11,26 +10,21 @@ import torch
 from vitscope.files.arrays import Array
 from vitscope.measures.given import OnLoss
 from vitscope.measures.hessian.lanczos import largest, quadrature
-from vitscope.measures.hessian.operator import (
-    Curvature,
-    Hessian,
-    Loss,
-    over_batches,
-)
+from vitscope.measures.hessian.operator import Curvature, Hessian, Loss
 from vitscope.networks.building.networks import plain_attention
 from vitscope.networks.finding.blocks import LAYERS, place_parameters
-from vitscope.progress import Say
 from vitscope.training.steps import trained_parameters
 
 
-def largest_eigenvalues(
-    loss: Loss,
+def measure_hessian(
+    given: OnLoss,
     batches: Sequence[int],
+    batch_size: int,
+    weight_decay: float,
     *,
     top: int,
     tolerance: float,
     iterations: int,
-    say: Say = print,
 ) -> pd.DataFrame:
     """Return the `top` eigenvalues of largest magnitude for each batch, a row for each."""
 
@@ -38,7 +32,7 @@ def largest_eigenvalues(
         found = largest(hessian, hessian.start(batch), top, tolerance, iterations)
         converged = found.residuals <= tolerance
         if not converged.all():
-            say(
+            given.say(
                 f"batch {batch}: {(~converged).sum()} of {len(converged)} eigenvalues are not "
                 f"within {tolerance:g} after {found.steps} steps, but within "
                 f"{found.residuals.max():.2g}: raise analysis.hessian.iterations"
@@ -46,7 +40,7 @@ def largest_eigenvalues(
         return pd.DataFrame(
             {
                 "batch": batch,
-                "images": loss.batch_size,
+                "images": batch_size,
                 "rank": np.arange(1, len(converged) + 1),
                 "eigenvalue": found.eigenvalues,
                 "residual": found.residuals,
@@ -55,18 +49,17 @@ def largest_eigenvalues(
             }
         )
 
-    return over_batches(loss, batches, measure, say)
+    return Loss(given, batch_size, weight_decay).over_batches(batches, measure)
 
 
-def measure_hessian(
-    given: OnLoss, batches: Sequence[int], batch_size: int, weight_decay: float, **settings: Any
-) -> pd.DataFrame:
-    loss = Loss(given.network, given.images, batch_size, weight_decay, given.device)
-    return largest_eigenvalues(loss, batches, say=given.say, **settings)
-
-
-def density(
-    loss: Loss, batches: Sequence[int], *, probes: int, steps: int, say: Say = print
+def measure_hessian_density(
+    given: OnLoss,
+    batches: Sequence[int],
+    batch_size: int,
+    weight_decay: float,
+    *,
+    probes: int,
+    steps: int,
 ) -> pd.DataFrame:
     """Return the density of all eigenvalues for each batch: nodes and weights of each probe."""
 
@@ -78,14 +71,7 @@ def density(
             tables.append(pd.DataFrame(table))
         return pd.concat(tables)
 
-    return over_batches(loss, batches, measure, say)
-
-
-def measure_hessian_density(
-    given: OnLoss, batches: Sequence[int], batch_size: int, weight_decay: float, **settings: Any
-) -> pd.DataFrame:
-    loss = Loss(given.network, given.images, batch_size, weight_decay, given.device)
-    return density(loss, batches, say=given.say, **settings)
+    return Loss(given, batch_size, weight_decay).over_batches(batches, measure)
 
 
 # A pass that finds the layers takes this many images.
@@ -136,17 +122,18 @@ def traces(operator: Curvature, batch: int, probes: int) -> Array:
     return torch.stack(estimates).mean(0).cpu().numpy()
 
 
-def curvature(
-    loss: Loss,
-    parts: Sequence[Part],
+def measure_curvature(
+    given: OnLoss,
     batches: Sequence[int],
+    batch_size: int,
+    weight_decay: float,
     *,
     probes: int,
     tolerance: float,
     iterations: int,
-    say: Say = print,
 ) -> pd.DataFrame:
     """Return the traces and the largest eigenvalue of each part, for each batch."""
+    loss, parts = Loss(given, batch_size, weight_decay), parts_of(given)
 
     def measure(batch: int, hessian: Hessian) -> pd.DataFrame:
         whole = traces(hessian, batch, probes)
@@ -172,17 +159,10 @@ def curvature(
         table = pd.DataFrame(rows).assign(batch=batch)
         failed = int((~table["converged"]).sum())
         if failed:
-            say(
+            given.say(
                 f"batch {batch}: {failed} of {len(table)} eigenvalues have not converged: raise "
                 f"analysis.curvature.iterations"
             )
         return table
 
-    return over_batches(loss, batches, measure, say)
-
-
-def measure_curvature(
-    given: OnLoss, batches: Sequence[int], batch_size: int, weight_decay: float, **settings: Any
-) -> pd.DataFrame:
-    loss = Loss(given.network, given.images, batch_size, weight_decay, given.device)
-    return curvature(loss, parts_of(given), batches, say=given.say, **settings)
+    return loss.over_batches(batches, measure)

@@ -42,11 +42,9 @@ class Start:
         return np.random.default_rng(self.seed)
 
     def signs(self, chance: np.random.Generator) -> Tensor:
-        """Return a vector of random signs."""
         return torch.from_numpy(2.0 * chance.integers(0, 2, self.size) - 1).to(self.like)
 
     def noise(self, chance: np.random.Generator) -> Tensor:
-        """Return a vector of normal values."""
         return torch.from_numpy(chance.standard_normal(self.size)).to(self.like)
 
 
@@ -77,12 +75,10 @@ class _Krylov:
 
     @property
     def full(self) -> bool:
-        """Tell whether the basis has no room for another vector."""
         return self.length == self.capacity
 
     @property
     def complete(self) -> bool:
-        """Tell whether the basis spans the whole space."""
         return self.length == self._start.size
 
     def _orthogonalize(self, vector: Tensor) -> tuple[Array, float]:

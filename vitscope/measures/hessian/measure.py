@@ -80,6 +80,7 @@ from vitscope.measures.measure import (
     Measure,
     Multiples,
     Work,
+    named,
     only,
     together,
 )
@@ -163,13 +164,6 @@ def work_of_products(case: Case, products: float, vectors: int, *, most: bool) -
     return Work(count, settings.batch_size, "product", vectors, most)
 
 
-def count_passes(case: Case) -> Work:
-    """Count the largest number of products; they end when the result has converged."""
-    settings: HessianSettings = case.settings
-    vectors = max(LEAST_VECTORS, 3 * settings.top)
-    return work_of_products(case, settings.iterations, vectors, most=True)
-
-
 def fit_batches(images: int, usual: Any = HessianSettings()) -> Given:
     """Return no more batches than the images can fill."""
     size = min(usual.batch_size, images)
@@ -201,7 +195,10 @@ HESSIAN = Measure(
     },
     settings=HessianSettings,
     arguments=together(choose_batches, only("top", "tolerance", "iterations")),
-    takes=count_passes,
+    # At most: products end when the result has converged.
+    takes=lambda case: work_of_products(
+        case, case.settings.iterations, max(LEAST_VECTORS, 3 * case.settings.top), most=True
+    ),
     shares=SHARES,
     refuse=refuse_batches,
     fit=fit_batches,
@@ -289,20 +286,6 @@ HESSIAN_DENSITY_TABLE = Table(
 )
 
 
-def choose_probes(case: Case) -> Given:
-    """Return which batches to measure, and how to estimate the density."""
-    settings: HessianSettings = case.settings
-    probing = {"probes": settings.density_probes, "steps": settings.density_steps}
-    return choose_batches(case) | probing
-
-
-def count_passes_of_density(case: Case) -> Work:
-    """Count the products of all steps for all random vectors."""
-    settings: HessianSettings = case.settings
-    products = settings.density_probes * settings.density_steps
-    return work_of_products(case, products, settings.density_steps, most=False)
-
-
 # Uses the settings of the largest eigenvalues.
 HESSIAN_DENSITY = Measure(
     needs="loss",
@@ -310,8 +293,19 @@ HESSIAN_DENSITY = Measure(
     question="How networks train",
     figures={"hessian_density": FigureKind(snapshots=True)},
     settings_of=("hessian", HessianSettings),
-    arguments=choose_probes,
-    takes=count_passes_of_density,
+    arguments=together(
+        choose_batches,
+        named(
+            probes=lambda case: case.settings.density_probes,
+            steps=lambda case: case.settings.density_steps,
+        ),
+    ),
+    takes=lambda case: work_of_products(
+        case,
+        case.settings.density_probes * case.settings.density_steps,
+        case.settings.density_steps,
+        most=False,
+    ),
     shares=SHARES,
     refuse=refuse_batches,
 )

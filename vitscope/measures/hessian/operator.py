@@ -21,11 +21,11 @@ from torch.autograd.graph import Node
 from torch.nn import functional
 
 from vitscope.errors import VitscopeError
+from vitscope.measures.given import OnLoss
 from vitscope.measures.hessian.lanczos import Start
 from vitscope.networks.building.networks import plain_attention
 from vitscope.networks.running.device import Recording, own_stream
-from vitscope.progress import Progress, Say, say_on_stderr
-from vitscope.training.batches import Augmented
+from vitscope.progress import Progress, say_on_stderr
 from vitscope.training.steps import decays, trained_parameters
 
 # Two evaluations of the same product may differ by this multiple of the rounding error.
@@ -50,16 +50,11 @@ class Curvature(ABC):
         self._curved = [index for index, part in enumerate(gradient) if part.requires_grad]
         self._gradient = [gradient[index] for index in self._curved]
         self._recording = Recording(lambda text: say_on_stderr(f"a product of the Hessian {text}"))
-        self._decay = torch.cat(
-            [
-                p.detach().new_full((p.numel(),), each)
-                for p, each in zip(parameters, decay, strict=True)
-            ]
-        )
+        each = zip(parameters, decay, strict=True)
+        self._decay = torch.cat([p.detach().new_full((p.numel(),), own) for p, own in each])
 
     @property
     def size(self) -> int:
-        """The number of parameters."""
         return sum(self.sizes)
 
     def within(self, chosen: Sequence[int]) -> Self:
@@ -95,19 +90,14 @@ class Curvature(ABC):
         return product
 
     def _product(self, vector: Tensor) -> tuple[Tensor]:
-        parts = [
-            part.view_as(parameter)
-            for part, parameter in zip(
-                torch.split(vector, self.sizes), self._parameters, strict=True
-            )
-        ]
+        split = zip(torch.split(vector, self.sizes), self._parameters, strict=True)
+        parts = [part.view_as(parameter) for part, parameter in split]
         product = torch.cat([part.reshape(-1) for part in self.multiply(parts)])
         return (product.addcmul_(self._decay, vector),)
 
     def _derivative(
         self, of: Sequence[Tensor], by: Sequence[Tensor], vectors: Sequence[Tensor]
     ) -> Sequence[Tensor]:
-        """Return the product of vectors with the derivative of `of` by `by`."""
         return torch.autograd.grad(of, by, vectors, retain_graph=True, materialize_grads=True)
 
 
@@ -161,7 +151,6 @@ class GaussNewton(Curvature):
 
 
 def _nodes(root: Node | None) -> Iterator[Node]:
-    """Yield each node of the autograd graph below `root` once."""
     pending, seen = [root], set[Node]()
     while pending:
         node = pending.pop()
@@ -214,7 +203,6 @@ def of_model(model: nn.Module, images: Tensor, targets: Tensor, weight_decay: fl
 def gauss_newton_of_model(
     model: nn.Module, images: Tensor, targets: Tensor, weight_decay: float
 ) -> GaussNewton:
-    """Return the Gauss-Newton part of the Hessian of a model's loss on a batch."""
     logits, _ = _logits_of(model, images, targets)
     parameters = [*trained_parameters(model).values()]
     return GaussNewton(logits, targets, parameters, _decay_of(model, weight_decay))
@@ -260,41 +248,32 @@ CHECKED = 8
 class Loss:
     """Gives the Hessian of the loss of a model on batches of images, with weight decay."""
 
-    model: nn.Module
-    images: Augmented
+    given: OnLoss
     batch_size: int
     weight_decay: float
-    device: torch.device | None = None
 
     def hessian(self, batch: int, images: int | None = None) -> Hessian:
         """Return the Hessian on a batch, or on its first `images` images."""
         return of_model(*self._on(batch, images))
 
     def gauss_newton(self, batch: int) -> GaussNewton:
-        """Return the Gauss-Newton part of the Hessian on a batch."""
         return gauss_newton_of_model(*self._on(batch))
 
     def _on(self, batch: int, images: int | None = None) -> tuple[nn.Module, Tensor, Tensor, float]:
-        first = batch * self.batch_size
-        pixels, targets = self.images.rows(first, first + (images or self.batch_size))
-        return (
-            self.model.to(self.device),
-            pixels.to(self.device),
-            targets.to(self.device),
-            self.weight_decay,
-        )
+        first, device = batch * self.batch_size, self.given.device
+        pixels, targets = self.given.images.rows(first, first + (images or self.batch_size))
+        network = self.given.network.to(device)
+        return network, pixels.to(device), targets.to(device), self.weight_decay
 
-
-def over_batches(
-    loss: Loss, batches: Sequence[int], measure: Callable[[int, Hessian], pd.DataFrame], say: Say
-) -> pd.DataFrame:
-    """Check the Hessian, then return what `measure` makes of it on each batch."""
-    checked = min(CHECKED, loss.batch_size)
-    progress = Progress(len(batches), "batches", say)
-    tables = []
-    with own_stream(next(loss.model.to(loss.device).parameters()).device):
-        require_deterministic(lambda: loss.hessian(batches[0], checked))
-        for batch in batches:
-            tables.append(measure(batch, loss.hessian(batch)))
-            progress.advance()
-    return pd.concat(tables, ignore_index=True)
+    def over_batches(
+        self, batches: Sequence[int], measure: Callable[[int, Hessian], pd.DataFrame]
+    ) -> pd.DataFrame:
+        """Check the Hessian, then return what `measure` makes of it on each batch."""
+        checked = min(CHECKED, self.batch_size)
+        progress, tables = Progress(len(batches), "batches", self.given.say), []
+        with own_stream(self.given.device):
+            require_deterministic(lambda: self.hessian(batches[0], checked))
+            for batch in batches:
+                tables.append(measure(batch, self.hessian(batch)))
+                progress.advance()
+        return pd.concat(tables, ignore_index=True)

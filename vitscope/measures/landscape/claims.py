@@ -5,6 +5,7 @@ directions, and the accuracy.
 """
 
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import pandas as pd
@@ -12,7 +13,6 @@ import pandas as pd
 from vitscope.claims.claim import Claim, Evidence, attention_against_convolution, every_pair
 from vitscope.claims.points import Points
 from vitscope.claims.statistics import Found, Statistic, difference, one_value
-from vitscope.files.arrays import Array
 from vitscope.measures.landscape.measure import about_radius
 
 _WHY = (
@@ -28,7 +28,6 @@ _SMALLER = (
 
 
 def _distances(grid: pd.DataFrame) -> tuple[pd.Series, float]:
-    """Return how far the points of a grid are from its middle, and its step."""
     distance = np.sqrt(np.square(grid["x"]) + np.square(grid["y"]))
     return distance, float(distance[distance > 0].min())
 
@@ -63,27 +62,16 @@ def _measured(rows: pd.DataFrame, _blocks: pd.DataFrame) -> pd.DataFrame:
 
 def _smaller(measure: str, ours: Points, theirs: Points) -> Found | None:
     """Find by how much smaller the first model's mean over pairs of directions is."""
-    one, other = (_of(measure, points) for points in (ours, theirs))
+    one, other = (
+        points.where(points.frame["measure"] == measure)["value"][0] for points in (ours, theirs)
+    )
     found = difference(np.atleast_1d(one.mean()), np.atleast_1d(other.mean()), -1)
     several = len(one) > 1 and len(other) > 1
     return replace(found, draws=(other, one)) if found and several else found
 
 
-def _of(measure: str, points: Points) -> Array:
-    values: Array = points.where(points.frame["measure"] == measure)["value"][0]
-    return values
-
-
-def _curves_less(ours: Points, theirs: Points) -> Found | None:
-    return _smaller("curvature", ours, theirs)
-
-
-def _varies_less(ours: Points, theirs: Points) -> Found | None:
-    return _smaller("nll_spread", ours, theirs)
-
-
 def _flatter_is_more_accurate(ours: Points, theirs: Points) -> Found | None:
-    flatter = _varies_less(ours, theirs)
+    flatter = _smaller("nll_spread", ours, theirs)
     if flatter is None or not flatter.value:
         return None
     first, second = (one_value(points, "accuracy") for points in (ours, theirs))
@@ -103,7 +91,7 @@ CLAIMS_LANDSCAPE = Evidence(
                 "The curvature is the second difference of the loss (NLL and L2 term) at the "
                 "trained weights, over the nearest steps and averaged over both directions. "
                 f"{_SMALLER}",
-                _curves_less,
+                partial(_smaller, "curvature"),
             ),
             _WHY,
         ),
@@ -116,7 +104,7 @@ CLAIMS_LANDSCAPE = Evidence(
                 "difference of the spread of the NLL",
                 "The spread is the highest minus the lowest NLL at a distance of 0.5, within "
                 f"half a step. {_SMALLER}",
-                _varies_less,
+                partial(_smaller, "nll_spread"),
             ),
             _WHY,
         ),

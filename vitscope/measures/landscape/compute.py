@@ -87,12 +87,8 @@ def plane(model: nn.Module, seed: int, pair: int = 0) -> Iterator[Callable[[floa
 
 def l2_terms(model: nn.Module) -> tuple[float, float]:
     """Return the sum of the 2-norms of all parameter tensors, and the sum of their squares."""
-    norms = torch.stack(
-        [
-            torch.linalg.vector_norm(parameter.detach(), dtype=torch.float64)
-            for parameter in model.parameters()
-        ]
-    )
+    each = [torch.linalg.vector_norm(p.detach(), dtype=torch.float64) for p in model.parameters()]
+    norms = torch.stack(each)
     return float(norms.sum()), float(norms.square().sum())
 
 
@@ -114,28 +110,22 @@ def _scored(logits: Tensor, targets: Tensor) -> dict[str, Tensor]:
     return scores_of_images(logits, targets.argmax(1)) | {"loss": loss}
 
 
-class Images:
-    """Yields augmented images in batches, as a network takes them at each point of a landscape."""
+def batches_at_points(
+    images: Augmented, batch_size: int, device: torch.device, precision: str
+) -> Callable[[], Iterable[tuple[Tensor, Tensor]]]:
+    """Return a function that gives images in batches, as a network takes them at each point.
 
-    def __init__(
-        self, images: Augmented, batch_size: int, device: torch.device, precision: str
-    ) -> None:
-        self._images, self._batch_size = images, batch_size
-        self._device, self._layout = device, LAYOUTS[precision]
-        size = (
-            sum(part.numel() for part in images.rows(0, 1)) * len(images) * torch.float32.itemsize
-        )
-        # On the processor, images are mapped into memory and equally near.
-        stay = is_recorded(device) and size <= KEPT_BYTES
-        self._kept = list(self._copied()) if stay else None
+    Batches are on the device, each with its targets, which stay on the processor.
+    """
 
-    def __iter__(self) -> Iterator[tuple[Tensor, Tensor]]:
-        """Yield batches on the device, each with its targets, which stay on the processor."""
-        yield from self._copied() if self._kept is None else self._kept
+    def copied() -> Iterator[tuple[Tensor, Tensor]]:
+        for pixels, targets in images.batches(batch_size):
+            yield pixels.to(device, memory_format=LAYOUTS[precision]), targets
 
-    def _copied(self) -> Iterator[tuple[Tensor, Tensor]]:
-        for images, targets in self._images.batches(self._batch_size):
-            yield images.to(self._device, memory_format=self._layout), targets
+    size = sum(part.numel() for part in images.rows(0, 1)) * len(images) * torch.float32.itemsize
+    # On the processor, images are mapped into memory and equally near.
+    kept = [*copied()] if is_recorded(device) and size <= KEPT_BYTES else None
+    return copied if kept is None else lambda: kept
 
 
 def scores(
@@ -196,11 +186,11 @@ def losses_at(
         return (model(batch).float(),)
 
     with plane(model, seed, pair) as move, own_stream(device):
-        batches = Images(images, batch_size, device, precision)
+        batches = batches_at_points(images, batch_size, device, precision)
         for x, y in points:
             move(x, y)
             with torch.inference_mode(), autocast():
-                row = scores(lambda batch: recording.run(work, batch)[0], batches)
+                row = scores(lambda batch: recording.run(work, batch)[0], batches())
             if x == y == 0 and not isfinite(row["nll"]):
                 raise VitscopeError(
                     f"The loss of the {type(model).__name__} on augmented images is not finite at "

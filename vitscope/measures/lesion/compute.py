@@ -8,8 +8,7 @@ pass, so they are not computed again: they return what they returned in the clea
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -47,8 +46,7 @@ def _versions(value: object) -> list[int]:
     return []
 
 
-@dataclass(frozen=True)
-class _Kept:
+class _Kept(NamedTuple):
     """Keeps what a module returned, and how often its tensors had been changed in place by then.
 
     Also keeps the operations counted in it: without them, later operations would be miscounted.
@@ -57,10 +55,6 @@ class _Kept:
     output: Any
     versions: list[int]
     counted: Counter[tuple[str, Alike]]
-
-    def intact(self) -> bool:
-        """Tell whether the tensors are unchanged since."""
-        return _versions(self.output) == self.versions
 
 
 class _CleanPass(Silencing):  # type: ignore[no-untyped-call]
@@ -109,7 +103,7 @@ class _CleanPass(Silencing):  # type: ignore[no-untyped-call]
         answers = {
             module: _answer(kept, silencing)
             for module, kept in self._before.pop(join.additions[0].operation, {}).items()
-            if self._calls[module] == 1 and kept.intact()
+            if self._calls[module] == 1 and _versions(kept.output) == kept.versions
         }
         return silencing, answers
 
@@ -151,7 +145,6 @@ def _worth_keeping(model: nn.Module, joins: Sequence[Join]) -> list[nn.Module]:
 
 @contextmanager
 def _doing(answers: Mapping[nn.Module, Callable[..., Any]]) -> Iterator[None]:
-    """Replace the forward passes of modules."""
     own = {module: vars(module).get("forward") for module in answers}
     try:
         for module, answer in answers.items():
@@ -234,9 +227,6 @@ def _found(logits: Tensor, truth: Tensor, what: str) -> Array:
 def measure_lesion(
     given: OnModel, chosen: Mapping[str, Any], bootstrap: Mapping[str, int]
 ) -> pd.DataFrame:
-    """Return how removing each residual branch changes accuracy on the `chosen` images."""
-    if given.blocks is None:
-        raise ValueError("lesions need the block table")
     rows = rows_to_classify(given.images, chosen["images"], chosen["seed"])
     labels = known_labels(given.images, rows)
     joins = joins_of(given.model, given.cut_points)

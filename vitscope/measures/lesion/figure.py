@@ -21,42 +21,18 @@ _OFF_SCALE = "extrapolated_offscale"
 _OFF_SCALE_MARKER = 7  # A caret that points down.
 
 
-def _middles(units: pd.DataFrame, points: pd.DataFrame) -> pd.Series:
-    """Return the depth of each unit: the middle of its band."""
-    middles = points.set_index("index")["depth"].rolling(2).mean()
-    return middles[units["index"]].reset_index(drop=True)
-
-
-def _published_middles(units: pd.DataFrame) -> pd.Series:
-    """Return the depths of published units, which count from 0 and go from depth 0 to 1."""
-    last = round((units["index"] / units["depth"]).iloc[-1])
-    middles: pd.Series = (units["index"] + 0.5) / (last + 1)
-    return middles
-
-
 def _draw_published(panel: Panel, theirs: Published, back: Axes) -> None:
     units, look = theirs.points, panel.look
-    depth = _published_middles(units)
+    # Published units count from 0, and go from depth 0 to 1.
+    depth = (units["index"] + 0.5) / (round((units["index"] / units["depth"]).iloc[-1]) + 1)
     off = units.get("source", pd.Series("", units.index)) == _OFF_SCALE
-    caret = {
-        **look.hollow,
-        "marker": _OFF_SCALE_MARKER,
-        "markersize": 1.6 * look.line["markersize"],
-    }
+    size = 1.6 * look.line["markersize"]
+    caret = {**look.hollow, "marker": _OFF_SCALE_MARKER, "markersize": size}
     panel.name_published(theirs)
     if off.any():
         panel.legend.add_marker("extrapolated", caret, look)
     for rows, style in ((~off, look.hollow), (off, caret)):
         back.plot(depth[rows], units["change"][rows], linestyle="", **style, zorder=2.5)
-
-
-def _draw_measured(panel: Panel, depth: pd.Series) -> None:
-    units, color = panel.rows, panel.look.color
-    low, high = units["ci_low"], units["ci_high"]
-    panel.axes.vlines(depth, low, high, color=color, lw=CURVE, zorder=3)
-    panel.axes.plot(depth, units["change"], **panel.look.line, linestyle="", zorder=3)
-    if low.notna().any():
-        panel.legend.add_marker(INTERVAL, {**INTERVAL_BAR, "color": color}, color)
 
 
 def plot_lesion(
@@ -79,7 +55,14 @@ def plot_lesion(
         back.axhline(0, **ZERO, zorder=0.5)
         if panel.theirs:
             _draw_published(panel, panel.theirs, back)
-        _draw_measured(panel, _middles(panel.rows, points))
+        # A unit is in the middle of its band.
+        middles = points.set_index("index")["depth"].rolling(2).mean()
+        units, look = panel.rows, panel.look
+        depth, low = middles[units["index"]].reset_index(drop=True), units["ci_low"]
+        panel.axes.vlines(depth, low, units["ci_high"], color=look.color, lw=CURVE, zorder=3)
+        panel.axes.plot(depth, units["change"], **look.line, linestyle="", zorder=3)
+        if low.notna().any():
+            panel.legend.add_marker(INTERVAL, {**INTERVAL_BAR, "color": look.color}, look.color)
         drawn |= {panel.axes, back}
     # All zeros at one height, so that panels of one scale keep theirs beside published points.
     share_zero(drawn, lambda above: above + _ROOM)

@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from vitscope.files.tables import Table
 from vitscope.measures.columns import AT_CUT_POINT, CHANGE
 from vitscope.measures.measure import (
-    Case,
     FigureKind,
     Measure,
     Multiples,
@@ -40,11 +39,6 @@ class Settings:
     )
 
 
-def count_views(case: Case) -> float:
-    """Count a pass of the whole model, and a share of a pass for each removed unit."""
-    return 1 + SHARE_OF_LESION * case.cut_points
-
-
 LESION = Measure(
     needs="model",
     table=TABLE,
@@ -59,5 +53,5 @@ LESION = Measure(
     },
     settings=Settings,
     arguments=named(chosen=images_to_classify, bootstrap=bootstrap),
-    takes=passes_of(count_views, keeps="units"),
+    takes=passes_of(lambda case: 1 + SHARE_OF_LESION * case.cut_points, keeps="units"),
 )

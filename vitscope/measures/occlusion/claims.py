@@ -13,11 +13,6 @@ _WHY = (
 _KEEPS_MORE = larger("mean_kept", "accuracy kept")
 
 
-def _no_points(_published: pd.DataFrame) -> pd.DataFrame:
-    """Return no points: a curve published for a few shares does not give the mean over all."""
-    return pd.DataFrame(columns=["measure", "value"])
-
-
 CLAIMS_OCCLUSION = Evidence(
     "occlusion",
     (
@@ -34,7 +29,8 @@ CLAIMS_OCCLUSION = Evidence(
         ),
     ),
     value_in_row("mean_kept", "change", "dropped"),
-    _no_points,
+    # A curve published for a few shares does not give the mean over all.
+    lambda _: pd.DataFrame(columns=["measure", "value"]),
 )
 
 CLAIMS_SHUFFLING = Evidence(

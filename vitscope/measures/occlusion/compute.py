@@ -2,11 +2,12 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
 import torch
+from einops import rearrange, repeat
 from torch import Tensor
 
 from vitscope.data.split import normalize
@@ -14,11 +15,8 @@ from vitscope.files.arrays import Array
 from vitscope.image_size import ImageSize
 from vitscope.measures.given import OnModel
 from vitscope.measures.occlusion.measure import count_dropped, grid_of, grids_of
-from vitscope.measures.per_image import spread, spread_of
+from vitscope.measures.per_image import ratio, spread, spread_of
 from vitscope.measures.scores import Disturb, classify_disturbed
-
-if TYPE_CHECKING:
-    from torch import Tensor
 
 
 def orders(seed: int, rows: Sequence[int], draw: int, patches: int) -> Array:
@@ -40,24 +38,19 @@ def drop(images: Tensor, order: Array, dropped: int, grid: int, black: Tensor) -
     """Return images whose patches `order[:, :dropped]` are black."""
     kept = np.ones(order.shape, bool)
     np.put_along_axis(kept, order[:, :dropped], False, axis=1)
-    mask = torch.from_numpy(kept).to(images.device).view(-1, 1, grid, 1, grid, 1)
-    cut = _into_patches(images, grid)
-    return torch.where(mask, cut, black.to(images).view(-1, 1, 1, 1, 1)).view(images.shape)
+    height, width = (size // grid for size in images.shape[2:])
+    mask = torch.from_numpy(kept).to(images.device)
+    mask = repeat(mask, "n (down across) -> n 1 (down h) (across w)", down=grid, h=height, w=width)
+    return torch.where(mask, images, black.to(images).view(-1, 1, 1))
 
 
 def shuffle(images: Tensor, order: Array, grid: int) -> Tensor:
     """Return images whose patches are put in the given order, row by row."""
-    cut = _into_patches(images, grid).permute(0, 2, 4, 1, 3, 5).flatten(1, 2)
+    whole, patches = "n c (down h) (across w)", "n (down across) c h w"
+    cut = rearrange(images, f"{whole} -> {patches}", down=grid, across=grid)
     first = torch.arange(len(images), device=images.device)[:, None]
     moved = cut[first, torch.from_numpy(order).to(images.device)]
-    placed = moved.reshape(len(images), grid, grid, *moved.shape[2:]).permute(0, 3, 1, 4, 2, 5)
-    return placed.reshape(images.shape)
-
-
-def _into_patches(images: Tensor, grid: int) -> Tensor:
-    """Return images as (N, C, grid, height of a patch, grid, width of a patch)."""
-    count, channels, height, width = images.shape
-    return images.reshape(count, channels, grid, height // grid, grid, width // grid)
+    return rearrange(moved, f"{patches} -> {whole}", down=grid)
 
 
 # The keys are `seed` and `draws`.
@@ -81,25 +74,23 @@ def list_changes(
     """Return all changes for images of this size: first those that drop patches, then shuffles."""
     cut = grid_of(grid, size)
     dropped = [Change("dropped", cut, count_dropped(share, cut)) for share in sorted(shares)]
-    return dropped + [
-        Change("shuffled", each, 0) for each in sorted(grids_of(shuffled_grids, size))
-    ]
+    shuffled = sorted(grids_of(shuffled_grids, size))
+    return [*dropped, *(Change("shuffled", each, 0) for each in shuffled)]
 
 
-def disturb_by(changes: Sequence[Change], drawn: Drawn, black: "Tensor") -> Disturb:
+def disturb_by(changes: Sequence[Change], drawn: Drawn, black: Tensor) -> Disturb:
     """Return a function that yields, for each draw, the images after each change.
 
     Within a draw, a larger share drops all the patches of a smaller share, and more.
     """
-
     grids = {each.grid for each in changes}
 
-    def disturb(images: "Tensor", rows: Sequence[int]) -> Iterator[Iterator["Tensor"]]:
+    def disturb(images: Tensor, rows: Sequence[int]) -> Iterator[Iterator[Tensor]]:
         for draw in range(drawn["draws"]):
             order = {grid: orders(drawn["seed"], rows, draw, grid**2) for grid in grids}
             yield map(partial(changed, images, order), changes)
 
-    def changed(images: "Tensor", order: Mapping[int, Array], each: Change) -> "Tensor":
+    def changed(images: Tensor, order: Mapping[int, Array], each: Change) -> Tensor:
         if each.change == "shuffled":
             return shuffle(images, order[each.grid], each.grid)
         return drop(images, order[each.grid], each.dropped, each.grid, black)
@@ -153,8 +144,7 @@ def mean_kept(clean: Array, disturbed: Array, resamples: int, seed: int) -> dict
 
 def _ratios_kept(means: Array) -> Array:
     """Divide the second of two means by the first; return (resamples, 1), NaN where that is 0."""
-    without, disturbed = means[:, :1], means[:, 1:]
-    return np.divide(disturbed, without, out=np.full_like(without, np.nan), where=without > 0)
+    return ratio(means[:, 1:], means[:, :1])
 
 
 def measure_occlusion(
@@ -164,7 +154,6 @@ def measure_occlusion(
     drawn: Drawn,
     bootstrap: Mapping[str, int],
 ) -> pd.DataFrame:
-    """Return the accuracy while patches of the `chosen` images are dropped or shuffled."""
     settings = given.settings
     changes = list_changes(**cut, size=settings["image_size"])
     channels = given.images.shape[0]

@@ -125,7 +125,6 @@ def count_views(case: Case) -> int:
 
 
 def refuse_grids(case: Case) -> None:
-    """Refuse grids that images of a figure cannot be cut into."""
     size = case.study.dataset_of(case.model).image_size
     with case.naming():
         grid_of(case.settings.grid, size)

@@ -5,7 +5,7 @@ import pandas as pd
 
 from vitscope.files.arrays import Array
 from vitscope.measures.given import OnLatents
-from vitscope.measures.per_image import part_of_tokens
+from vitscope.measures.per_image import part_of_tokens, ratio
 
 
 def token_similarity(maps: Array) -> Array:
@@ -26,7 +26,6 @@ def token_similarity(maps: Array) -> Array:
 
 
 def measure_token_similarity(given: OnLatents) -> pd.DataFrame:
-    """Return the similarity of the tokens of every image of a shard at every cut point."""
     return part_of_tokens(given, token_similarity, "similarity")
 
 
@@ -38,10 +37,8 @@ def mean_token_share(maps: Array) -> Array:
     energy = np.einsum("nchw,nchw->n", maps, maps, dtype=np.float64)
     means = maps.mean(axis=(2, 3), dtype=np.float64)
     of_mean = np.vecdot(means, means) * (maps.shape[2] * maps.shape[3])
-    result: Array = np.divide(of_mean, energy, out=np.zeros(len(maps)), where=energy > 0)
-    return result
+    return ratio(of_mean, energy, 0)
 
 
 def measure_mean_token(given: OnLatents) -> pd.DataFrame:
-    """Return the share of the mean token in every image of a shard at every cut point."""
     return part_of_tokens(given, mean_token_share, "share")

@@ -38,11 +38,7 @@ TOKEN_SIMILARITY = Measure(
     table=TOKEN_SIMILARITY_TABLE,
     part=TOKEN_SIMILARITY_PART,
     question="What becomes of tokens",
-    figures={
-        "token_similarity": FigureKind(
-            options=ByDepth,
-        )
-    },
+    figures={"token_similarity": FigureKind(options=ByDepth)},
     merge=mean_over_images("similarity"),
     seconds_per_gb=0.6,
 )
@@ -59,11 +55,7 @@ MEAN_TOKEN = Measure(
     table=MEAN_TOKEN_TABLE,
     part=MEAN_TOKEN_PART,
     question="What becomes of tokens",
-    figures={
-        "mean_token": FigureKind(
-            options=ByDepth,
-        )
-    },
+    figures={"mean_token": FigureKind(options=ByDepth)},
     merge=mean_over_images("share"),
     seconds_per_gb=0.6,
 )

@@ -39,7 +39,6 @@ def merge(
 
 
 def _check_table(table: Any, name: str, function: Callable[..., Any]) -> pd.DataFrame:
-    """Refuse a result of the user's function that is no table."""
     if not isinstance(table, pd.DataFrame):
         raise VitscopeError(
             f"{place_of(function)}: {name} returned a {type(table).__name__}, allowed: a "

@@ -101,7 +101,7 @@ class _Defined:
 
     def measure(self, name: str) -> Measure:
         """Build the measure that `MEASURE` describes, by default one of latents."""
-        said = self._keywords("MEASURE", FIELDS)
+        said = self._said_of_measure()
         needs = said.pop("needs", "latents")
         if needs not in ("latents", "model", "predictions", "network"):
             raise self._refusal(
@@ -115,24 +115,23 @@ class _Defined:
         return measure
 
     def _tables(self, name: str, needs: str) -> tuple[Table, Table]:
-        """Return the table of a measure, and the table of its parts."""
         said = "TABLE" in self._values
         if needs != "latents":
             if not said:
                 raise self._refusal("MEASURE", "without latents it needs a `TABLE` of its columns")
-            table = Table(name, self._columns("TABLE"))
+            table = Table(name, self._columns())
             return table, table
         if said and "merge" not in self.names:
             raise self._refusal("TABLE", "add `merge(parts)`, which makes this table of the parts")
         meaning = " ".join(self._docstring.partition("\n\n")[0].split()).rstrip(".") or name
         part = Table(f"{name}_per_image", per_image_columns("value", meaning))
         if said:
-            return Table(name, self._columns("TABLE")), part
+            return Table(name, self._columns()), part
         return Table(name, mean_columns("value", f"{meaning}; mean over images")), part
 
-    def _columns(self, constant: str) -> Columns:
-        """Read columns; a column that has a type but no sentence is described by its name."""
-        columns = self._literal(constant, self._values[constant])
+    def _columns(self) -> Columns:
+        """Read `TABLE`; a column that has a type but no sentence is described by its name."""
+        columns = self._literal("TABLE", self._values["TABLE"])
         try:
             return {
                 str(column): (said, column) if isinstance(said, str) else (said[0], said[1])
@@ -140,21 +139,22 @@ class _Defined:
             }
         except (AttributeError, TypeError, IndexError) as error:
             raise self._refusal(
-                constant, "allowed: {'column': 'float64'} or {'column': ('float64', 'what it is')}"
+                "TABLE", "allowed: {'column': 'float64'} or {'column': ('float64', 'what it is')}"
             ) from error
 
-    def _keywords(self, constant: str, known: tuple[str, ...]) -> dict[str, Any]:
-        """Read the fields set by `NAME = Measure(...)` or a dictionary; refuse unknown fields."""
-        value = self._values.get(constant)
+    def _said_of_measure(self) -> dict[str, Any]:
+        """Read the fields set by `MEASURE = Measure(...)` or a dictionary; refuse unknown ones."""
+        value = self._values.get("MEASURE")
         if value is None:
             return {}
         if isinstance(value, ast.Call):
-            said = {str(each.arg): self._literal(constant, each.value) for each in value.keywords}
+            said = {str(each.arg): self._literal("MEASURE", each.value) for each in value.keywords}
         else:
-            said = self._literal(constant, value)
+            said = self._literal("MEASURE", value)
         for key in said:
-            if key not in known:
-                raise self._refusal(constant, f"found {quoted(key)}, allowed: {', '.join(known)}")
+            if key not in FIELDS:
+                allowed = ", ".join(FIELDS)
+                raise self._refusal("MEASURE", f"found {quoted(key)}, allowed: {allowed}")
         return said
 
     def _literal(self, constant: str, value: ast.expr) -> Any:

@@ -14,7 +14,6 @@ from vitscope.networks.building.own_code import find_code, running
 def plot_by_depth(
     table: pd.DataFrame, members: Sequence[Member], *, label: str, together: bool = False
 ) -> Figure:
-    """Draw the values of a measure by depth."""
     return Chart(Rows(label, Steps("value")))(table, members=members, together=together)
 
 

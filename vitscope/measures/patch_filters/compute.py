@@ -6,6 +6,7 @@ import pandas as pd
 from vitscope.errors import VitscopeError
 from vitscope.files.arrays import Array
 from vitscope.measures.given import OnNetwork
+from vitscope.measures.per_image import ratio
 from vitscope.networks.attention.found_weights import first_projection
 
 # Filters can be shown if they are gray, or red, green and blue.
@@ -33,8 +34,7 @@ def frequencies(filters: Array) -> Array:
     power = (abs(np.fft.fft2(filters)) ** 2).sum(axis=1)
     rows, columns = (2 * np.fft.fftfreq(size) for size in filters.shape[2:])
     weighted = (power * np.hypot(rows[:, None], columns)).sum((1, 2))
-    total = power.sum((1, 2))
-    return np.where(total > 0, weighted / np.where(total > 0, total, 1), np.nan)
+    return ratio(weighted, power.sum((1, 2)))
 
 
 def scaled(filters: Array) -> tuple[Array, Array, Array]:
@@ -66,27 +66,19 @@ def _rows_of_filters(of: str, filters: Array, count: int) -> pd.DataFrame:
 
 
 def measure_patch_filters(given: OnNetwork, filters: int, components: int) -> pd.DataFrame:
-    """Return the first filters of a network, and their first principal components."""
     found = given.find(first_projection)
     weights = found.filters.detach().double().cpu().numpy()
-    _check_filters(given.model, found.module, weights)
+    where = f"models.{given.model}: the filters of the first layer, '{found.module}',"
+    if weights.shape[1] not in CHANNELS:
+        raise VitscopeError(
+            f"{where} have {weights.shape[1]} channels, and can be shown where these are one or "
+            f"three."
+        )
+    if not np.isfinite(weights).all():
+        raise VitscopeError(f"{where} are not finite: check the checkpoint.")
     directions, shares = principal_components(weights)
     of_filters = _rows_of_filters("filter", weights[:filters], len(weights))
     of_components = _rows_of_filters("component", directions[:components], len(directions))
     of_components = of_components.assign(share=shares[:components])
     both = pd.concat([of_filters, of_components], ignore_index=True)
     return both.assign(model=given.model, module=found.module)
-
-
-def _check_filters(model: str, module: str, weights: Array) -> None:
-    """Refuse filters with other than one or three channels, and values that are not finite."""
-    if weights.shape[1] not in CHANNELS:
-        raise VitscopeError(
-            f"models.{model}: the filters of the first layer, '{module}', have {weights.shape[1]} "
-            f"channels, and can be shown where these are one or three."
-        )
-    if not np.isfinite(weights).all():
-        raise VitscopeError(
-            f"models.{model}: the filters of the first layer, '{module}', are not finite: check "
-            f"the checkpoint."
-        )

@@ -5,7 +5,6 @@ from math import ceil
 
 import numpy as np
 import pandas as pd
-from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from vitscope.drawing.figure import Member, rows_of
@@ -56,11 +55,9 @@ def draw_tiles(
     filters = [rows_of(shown, member.model, ["number"]) for member in members]
     titles = [title(*each) for each in zip(members, filters, strict=True)]
     count = len(members)
-    across = columns_of(count)
+    across, width = columns_of(count), width_of(count)
     down = ceil(count / across)
-    width = width_of(count)
-    tiles = [pictures(rows) for rows in filters]
-    pages = [tiled(each, _columns(len(each))) for each in tiles]
+    pages = [tiled(each, _columns(len(each))) for each in map(pictures, filters)]
     highest = [
         max(page.shape[0] / page.shape[1] for page in pages[first : first + across])
         for first in range(0, count, across)
@@ -71,7 +68,9 @@ def draw_tiles(
     figure.set_layout_engine("constrained", wspace=_SPACE)
     grid = figure.subplots(down, across, squeeze=False, height_ratios=highest)
     for axes, page, text in zip(grid.ravel(), pages, titles, strict=False):
-        _show(axes, page, text)
+        axes.imshow(page, interpolation="nearest", vmin=0, vmax=1)
+        axes.set(title=text, xticks=[], yticks=[], anchor="N")
+        axes.spines[:].set_visible(False)
     for unused in grid.ravel()[count:]:
         unused.remove()
     return figure
@@ -82,13 +81,6 @@ def _columns(count: int) -> int:
     wanted = (2 * count) ** 0.5
     some = range(ceil(count**0.5), ceil((3 * count) ** 0.5) + 1)
     return min(some, key=lambda columns: (-count % columns, abs(columns - wanted)))
-
-
-def _show(axes: Axes, page: Array, title: str) -> None:
-    axes.imshow(page, interpolation="nearest", vmin=0, vmax=1)
-    axes.set_title(title)
-    axes.set(xticks=[], yticks=[], anchor="N")
-    axes.spines[:].set_visible(False)
 
 
 def _title_of_filters(member: Member, rows: pd.DataFrame) -> str:

@@ -4,8 +4,7 @@ import numpy as np
 import pandas as pd
 
 from vitscope.claims.claim import Claim, Evidence, every_model
-from vitscope.claims.points import Points
-from vitscope.claims.statistics import Found, Statistic, exactly, excess, rank_correlation
+from vitscope.claims.statistics import Statistic, exactly, excess, rank_correlation
 
 _FIGURE = "Not in the paper: Dosovitskiy et al. 2021 (Fig. 7, middle) find"
 
@@ -26,14 +25,6 @@ def _pairs_of_positions(rows: pd.DataFrame, _blocks: pd.DataFrame) -> pd.DataFra
     return found.assign(distance=found["apart"].round().astype(int))
 
 
-def _follow_nearness(pairs: Points) -> Found | None:
-    return exactly(rank_correlation(-pairs["apart"], pairs["cosine"]))
-
-
-def _exceed_others(pairs: Points) -> Found | None:
-    return exactly(excess(pairs, "cosine", "line"))
-
-
 CLAIMS_POSITION_SIMILARITY = Evidence(
     "position_similarity",
     (
@@ -46,7 +37,7 @@ CLAIMS_POSITION_SIMILARITY = Evidence(
                 "rank correlation of cosine and nearness",
                 "The value is the rank correlation (Spearman) of the cosine of two embeddings "
                 "and the distance of their positions, with the sign changed, over all pairs.",
-                _follow_nearness,
+                lambda pairs: exactly(rank_correlation(-pairs["apart"], pairs["cosine"])),
             ),
             f"{_FIGURE} that positions near each other have similar embeddings.",
         ),
@@ -60,7 +51,7 @@ CLAIMS_POSITION_SIMILARITY = Evidence(
                 "The value is the mean cosine of pairs in one row or column minus the mean "
                 "cosine of other pairs at the same distance, in whole positions, averaged over "
                 "the distances at which there are both.",
-                _exceed_others,
+                lambda pairs: exactly(excess(pairs, "cosine", "line")),
             ),
             f"{_FIGURE} a structure of rows and columns: positions in one row or column have "
             "similar embeddings.",

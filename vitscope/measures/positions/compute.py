@@ -1,6 +1,5 @@
 """What a network knows of positions: its embeddings of them, and biases for their offsets."""
 
-from collections.abc import Iterator
 from math import ceil
 from typing import Any
 
@@ -10,11 +9,8 @@ import pandas as pd
 from vitscope.errors import VitscopeError
 from vitscope.files.arrays import Array
 from vitscope.measures.given import OnNetwork
-from vitscope.networks.attention.found_weights import (
-    PositionBias,
-    position_biases,
-    position_embedding,
-)
+from vitscope.measures.per_image import ratio
+from vitscope.networks.attention.found_weights import position_biases, position_embedding
 
 
 def similarities(embedding: Array) -> tuple[Array, Array]:
@@ -34,8 +30,7 @@ def neighbours(height: int, width: int) -> Array:
     """Tell which positions of a grid lie side by side, or one above the other: (P, P)."""
     row, column = np.divmod(np.arange(height * width), width)
     apart = abs(row[:, None] - row) + abs(column[:, None] - column)
-    result: Array = apart == 1
-    return result
+    return np.equal(apart, 1)
 
 
 def measure_position_similarity(given: OnNetwork, positions: int) -> pd.DataFrame:
@@ -73,33 +68,29 @@ def measure_position_similarity(given: OnNetwork, positions: int) -> pd.DataFram
 def _means_of_chosen(values: Array, chosen: Array) -> Array:
     """Return the mean of the chosen finite values of each row; NaN in a row without any."""
     there = chosen & np.isfinite(values)
-    count = there.sum(axis=1)
-    total = np.where(there, values, 0).sum(axis=1)
-    return np.where(count > 0, total / np.where(count > 0, count, 1), np.nan)
+    return ratio(np.where(there, values, 0).sum(axis=1), there.sum(axis=1))
 
 
 def measure_position_bias(given: OnNetwork) -> pd.DataFrame:
-    found = given.find(position_biases)
-    rows = [row for layer, bias in enumerate(found) for row in _rows_of_heads(layer, bias)]
-    table = pd.DataFrame(rows).assign(model=given.model)
-    return table.astype({"head": "Int32"})
-
-
-def _rows_of_heads(layer: int, bias: PositionBias) -> Iterator[dict[str, Any]]:
-    height, width = bias.values.shape[1:]
-    for head, values in enumerate(bias.values):
-        yield {
-            "layer": layer,
-            "module": bias.module,
-            "head": None if bias.shared else head,
-            "height": height,
-            "width": width,
-            "at_itself": values[height // 2, width // 2],
-            "to_neighbours": _beside(values).mean() if height * width > 1 else np.nan,
-            "lowest": values.min(),
-            "highest": values.max(),
-            "values": values.ravel(),
-        }
+    rows: list[dict[str, Any]] = []
+    for layer, bias in enumerate(given.find(position_biases)):
+        height, width = bias.values.shape[1:]
+        rows += [
+            {
+                "layer": layer,
+                "module": bias.module,
+                "head": None if bias.shared else head,
+                "height": height,
+                "width": width,
+                "at_itself": values[height // 2, width // 2],
+                "to_neighbours": _beside(values).mean() if height * width > 1 else np.nan,
+                "lowest": values.min(),
+                "highest": values.max(),
+                "values": values.ravel(),
+            }
+            for head, values in enumerate(bias.values)
+        ]
+    return pd.DataFrame(rows).assign(model=given.model).astype({"head": "Int32"})
 
 
 def _beside(values: Array) -> Array:

@@ -18,7 +18,6 @@ from vitscope.files.arrays import Array
 from vitscope.measures.given import OnModel
 from vitscope.measures.probe.measure import MEAN, PREFIX, TOKEN
 from vitscope.networks.finding.capture import reading
-from vitscope.networks.finding.cut_points import CutPoint
 
 # A cell is described by up to 4 x 4 means of its pixels.
 DETAIL = 4
@@ -47,8 +46,6 @@ def cells_of(images: Tensor, grid: tuple[int, int], rows: Tensor, columns: Tenso
 
 
 class _Vectors:
-    """Collects the vectors of all images of a part at all cut points."""
-
     def __init__(self, given: OnModel, known: pd.DataFrame, places: Array) -> None:
         self._points, self._known = given.cut_points, known
         self._places = torch.from_numpy(places).to(given.device)
@@ -64,7 +61,11 @@ class _Vectors:
         point, known = self._points[index], self._known[self._first :][: len(self._batch)]
         maps = point.layout.to_nchw(tensor).float()
         if not bool(maps.isfinite().all()):
-            raise _not_finite(point, known["image"], maps)
+            image = known["image"].iloc[int((~maps.isfinite()).flatten(1).any(1).int().argmax())]
+            raise VitscopeError(
+                f"The feature map at {point.name} is not finite for image {image}: check the "
+                "checkpoint and the model's mean and std."
+            )
         self._add(known.assign(of=MEAN, token=0), index, maps.mean((2, 3)))
         prefix = point.layout.first_prefix(tensor)
         if prefix is not None:
@@ -101,14 +102,6 @@ class _Vectors:
 
 def _to_array(values: Tensor) -> Array:
     return values.cpu().numpy()
-
-
-def _not_finite(point: CutPoint, images: pd.Series, maps: Tensor) -> VitscopeError:
-    image = images.iloc[int((~maps.isfinite()).flatten(1).any(1).int().argmax())]
-    return VitscopeError(
-        f"The feature map at {point.name} is not finite for image {image}: check the checkpoint "
-        "and the model's mean and std."
-    )
 
 
 def measure_probe(

@@ -44,7 +44,6 @@ from vitscope.measures.columns import AT_CUT_POINT, OF_IMAGE, interval_columns, 
 from vitscope.measures.measure import (
     Case,
     FigureKind,
-    Given,
     Measure,
     Merge,
     Multiples,
@@ -158,11 +157,6 @@ PROBE_TOKENS_TABLE = Table(
 )
 
 
-def choose_threshold(case: Case) -> Given:
-    norms = case.study.section("token_norms", NormSettings)
-    return {"threshold": norms.threshold} | bootstrap(case)
-
-
 PROBE_TOKENS = Measure(
     needs="parts",
     table=PROBE_TOKENS_TABLE,
@@ -170,6 +164,12 @@ PROBE_TOKENS = Measure(
     question="What becomes of tokens",
     figures={"probe_tokens": FigureKind(options=Multiples)},
     settings_of=("probe", ProbeSettings),
-    merge=Merge(choose_threshold, at_cut_points=True),
+    merge=Merge(
+        lambda case: {
+            "threshold": case.study.section("token_norms", NormSettings).threshold,
+            **bootstrap(case),
+        },
+        at_cut_points=True,
+    ),
     refuse=partial(refuse_fewer, least=FOLDS),
 )

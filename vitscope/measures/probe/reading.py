@@ -20,7 +20,7 @@ from vitscope.claims.intervals import KEPT, RESAMPLED, TAILS
 from vitscope.errors import VitscopeError
 from vitscope.files.arrays import Array
 from vitscope.measures.given import Parts
-from vitscope.measures.per_image import bootstrap_means, spread
+from vitscope.measures.per_image import bootstrap_means, ratio, spread
 from vitscope.measures.probe.measure import (
     FOLDS,
     LINEAR,
@@ -262,10 +262,6 @@ def merge_probe_tokens(parts: Parts, threshold: float, resamples: int, seed: int
     return parts.cut_points.merge(table, on="index", validate="one_to_many")
 
 
-def _negative_error(found: Array, targets: Array) -> float:
-    return -float(np.square(found - targets).sum())
-
-
 def _probe_target(
     rows: pd.DataFrame, targets: Array, outlier: Array
 ) -> tuple[dict[str, Any], Array]:
@@ -277,7 +273,12 @@ def _probe_target(
     images = len(numbers)
     # Layers normalize tokens, too: without it, errors would grow with the length of tokens.
     vectors = unit(np.stack(rows["vector"].to_list()))
-    found = read_linearly(vectors, targets, folds_of(images)[image], _negative_error)
+    found = read_linearly(
+        vectors,
+        targets,
+        folds_of(images)[image],
+        lambda found, targets: -float(np.square(found - targets).sum()),
+    )
     squares = np.stack([np.square(each - targets).sum(1) for each in (found.read, found.unseen)])
     groups = np.stack([np.ones(len(image), bool), ~outlier, outlier])
     of_images = np.zeros((images, 3, 2))
@@ -288,7 +289,7 @@ def _probe_target(
 
 def _columns_of_r2(squares: Array, resampled: Array) -> dict[str, Array]:
     """Return the columns of r2, from sums of squares (K, 3, 2) and resamples (R, K, 3, 2)."""
-    shares, others = (_r2(each) for each in (squares, resampled))
+    shares, others = (1 - ratio(each[..., 0], each[..., 1]) for each in (squares, resampled))
     # Without outliers in any resample the interval is NaN, of which NumPy warns.
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", RuntimeWarning)
@@ -305,10 +306,3 @@ def _columns_of_r2(squares: Array, resampled: Array) -> dict[str, Array]:
         "difference_high": difference_high,
         _RESAMPLED_TOKENS: differences[:KEPT].T.astype(np.float32),
     }
-
-
-def _r2(squares: Array) -> Array:
-    """Return r2 from squared errors and deviations (..., 2); NaN where deviations are 0."""
-    errors, deviations = squares[..., 0], squares[..., 1]
-    some = deviations > 0
-    return np.where(some, 1 - errors / np.where(some, deviations, 1), np.nan)

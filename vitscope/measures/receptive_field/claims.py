@@ -4,7 +4,7 @@ import numpy as np
 
 from vitscope.claims.claim import Claim, Evidence, attention_against_convolution, every_model
 from vitscope.claims.points import Points
-from vitscope.claims.statistics import Found, Statistic, difference, grows_with_depth
+from vitscope.claims.statistics import Statistic, difference, grows_with_depth
 from vitscope.files.arrays import Array
 
 # Networks are compared at this normalized depth.
@@ -17,10 +17,6 @@ def _early_area(points: Points) -> Array | None:
     if not len(depth) or not depth.min() <= EARLY <= depth.max():
         return None
     return np.array([np.interp(EARLY, depth, each) for each in areas])
-
-
-def _sees_farther(ours: Points, theirs: Points) -> Found | None:
-    return difference(_early_area(ours), _early_area(theirs))
 
 
 CLAIMS_RECEPTIVE_FIELD = Evidence(
@@ -48,7 +44,7 @@ CLAIMS_RECEPTIVE_FIELD = Evidence(
                 "quarter of the depth, as a share of the image, interpolated between the "
                 "measured cut points. The value is the area for the first model minus the area "
                 "for the convolutional model.",
-                _sees_farther,
+                lambda ours, theirs: difference(_early_area(ours), _early_area(theirs)),
             ),
             "Not in the paper: Raghu et al. 2021 find that the lower layers of ViTs have "
             "larger effective receptive fields than the lower layers of ResNets.",

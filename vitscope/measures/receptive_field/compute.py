@@ -30,7 +30,10 @@ def chosen(model: str, points: Sequence[CutPoint], wanted: Sequence[str]) -> lis
     A name without `*`, `?` or `[` must exist. Without any names, take the last of each stage.
     """
     if not wanted:
-        return _last_of_stages(points)
+        last = {point.stage: index for index, point in enumerate(points)}
+        if len(last) <= 2:
+            return sorted({*np.linspace(0, len(points) - 1, POINTS).round().astype(int).tolist()})
+        return sorted(last.values())
     names = [point.name for point in points]
     where = f"models.{model}: analysis.receptive_field.cut_points"
     for name in wanted:
@@ -50,13 +53,6 @@ def chosen(model: str, points: Sequence[CutPoint], wanted: Sequence[str]) -> lis
             f"`vitscope check` lists them."
         )
     return found
-
-
-def _last_of_stages(points: Sequence[CutPoint]) -> list[int]:
-    last = {point.stage: index for index, point in enumerate(points)}
-    if len(last) <= 2:
-        return sorted({*np.linspace(0, len(points) - 1, POINTS).round().astype(int).tolist()})
-    return sorted(last.values())
 
 
 class _Reached(Exception):  # noqa: N818
@@ -98,7 +94,6 @@ def contributions(network: nn.Module, points: Sequence[CutPoint], images: Tensor
 def _values_at_points(
     network: nn.Module, points: Sequence[CutPoint], images: Tensor
 ) -> list[Tensor]:
-    """Run the network as far as the last point; return the value at each."""
     found: dict[int, Tensor] = {}
     returned: dict[int, tuple[Tensor, int]] = {}
 
@@ -178,7 +173,6 @@ class Field:
         self._rings.append(self._squares.rings(maps))
 
     def row(self, resamples: int, seed: int) -> dict[str, Any]:
-        """Return the row of the table."""
         rings = np.concatenate(self._rings)
         mean = self._sum / len(rings)
         return {
@@ -192,7 +186,6 @@ class Field:
         }
 
     def _shares(self, rings: Array, mean: Array, resamples: int, seed: int) -> dict[str, Any]:
-        """Return the columns of the table for all shares of contributions."""
         logs = self._squares.rings(np.log10(mean + 1)[None])[0]
         spread = spread_of(self._areas, rings, resamples, seed)
         kept = spread.kept(SHARES.index(CLAIMED))
@@ -212,9 +205,6 @@ class Field:
 def measure_receptive_field(
     given: OnModel, settings: Settings, seed: int | None, bootstrap: Mapping[str, int]
 ) -> pd.DataFrame:
-    """Return the effective receptive field of a model at the chosen cut points."""
-    if given.blocks is None:
-        raise ValueError("receptive fields need the block table")
     which = chosen(given.model, given.cut_points, settings.cut_points)
     points = [given.cut_points[index] for index in which]
     blocks = given.blocks.set_index("index", drop=False).loc[which, [*CUT_POINT]]
@@ -226,8 +216,7 @@ def measure_receptive_field(
     network = given.network.eval().to(given.device).requires_grad_(False)
     count = min(settings.images, len(given.images))
     rows = select(len(given.images), count, seed).tolist()
-    mean, std = given.settings["mean"], given.settings["std"]
-    for batch in given.images.batches(rows, settings.batch_size, mean, std):
+    for batch in given.batches(rows, settings.batch_size):
         found = contributions(network, points, batch.to(given.device))
         for field, contributed in zip(fields, found, strict=True):
             field.add(contributed)

@@ -23,9 +23,7 @@ from dataclasses import dataclass
 from vitscope.files.tables import Columns, Table
 from vitscope.measures.columns import AT_CUT_POINT, resampled_column
 from vitscope.measures.measure import (
-    Case,
     FigureKind,
-    Given,
     Measure,
     bootstrap,
     named,
@@ -84,18 +82,17 @@ class Settings:
     batch_size: int = setting(16, "Images whose gradients are in memory at once.", minimum=1)
 
 
-def choose_images(case: Case) -> Given:
-    """Return the seed that chooses the images."""
-    return {"seed": case.study.analysis.seed}
-
-
 RECEPTIVE_FIELD = Measure(
     needs="model",
     table=TABLE,
     question="Where networks look",
     figures={"receptive_field": FigureKind()},
     settings=Settings,
-    arguments=together(whole_settings, choose_images, named(bootstrap=bootstrap)),
+    arguments=together(
+        whole_settings,
+        lambda case: {"seed": case.study.analysis.seed},
+        named(bootstrap=bootstrap),
+    ),
     takes=passes_of(VIEWS, keeps="gradient"),
     about_features=True,
 )

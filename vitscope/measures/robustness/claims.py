@@ -48,10 +48,6 @@ _WHY = (
 _ERRORS = "clean_error", "error"
 
 
-def _rows_of_mean_errors(rows: pd.DataFrame, blocks: pd.DataFrame) -> pd.DataFrame:
-    return pd.concat(value_in_row(each, "corruption", MEAN)(rows, blocks) for each in _ERRORS)
-
-
 def _published_errors(points: pd.DataFrame) -> pd.DataFrame:
     shares = points[["accuracy", "robustness"]].iloc[0] / 100
     return pd.DataFrame({"measure": _ERRORS, "value": (1 - shares).to_list()})
@@ -78,6 +74,8 @@ CLAIMS_ROBUSTNESS_BY_ACCURACY = Evidence(
             "corruption error.",
         ),
     ),
-    _rows_of_mean_errors,
+    lambda rows, blocks: pd.concat(
+        value_in_row(each, "corruption", MEAN)(rows, blocks) for each in _ERRORS
+    ),
     _published_errors,
 )

@@ -1,10 +1,8 @@
 """Robustness: how a model classifies images as they are and corrupted ones."""
 
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
-import numpy as np
-import numpy.typing as npt
 import pandas as pd
 
 from vitscope.corruptions import CLEAN
@@ -18,28 +16,15 @@ if TYPE_CHECKING:
     from torch import Tensor
 
 
-class View(NamedTuple):
-    """The images in batches, clean or under one corruption of one severity."""
-
-    corruption: str
-    severity: int
-    batches: Iterator["Tensor"]
-
-
-def corrupted_views(
-    corrupted: CorruptedImages, batch_size: int, mean: Sequence[float], std: Sequence[float]
-) -> Iterator[View]:
-    """Yield a view for each severity of a corruption."""
-    for severity in corrupted.severities:
-        images = corrupted.images(severity)
-        yield View(
-            corrupted.corruption, severity, _normalized_batches(images, batch_size, mean, std)
-        )
-
-
-def _normalized_batches(
-    images: npt.NDArray[np.uint8], batch_size: int, mean: Sequence[float], std: Sequence[float]
+def corrupted_batches(
+    corrupted: CorruptedImages,
+    severity: int,
+    batch_size: int,
+    mean: Sequence[float],
+    std: Sequence[float],
 ) -> Iterator["Tensor"]:
+    """Yield the images under one corruption of one severity, in batches."""
+    images = corrupted.images(severity)
     for first in range(0, len(images), batch_size):
         yield normalize(images[first : first + batch_size], mean, std)
 
@@ -52,16 +37,19 @@ def measure_robustness(given: OnModel, corruptions: Sequence[str], clean: bool) 
     rows = given.corrupted[0].rows.tolist()
     labels = known_labels(given.images, rows)
     loading = (given.batch_size, given.settings["mean"], given.settings["std"])
-    views = [view for each in given.corrupted for view in corrupted_views(each, *loading)]
-    if clean:
-        views.insert(0, View(CLEAN, 0, given.images.batches(rows, *loading)))
+    views = [(CLEAN, 0, given.batches(rows))] if clean else []
+    views += [
+        (each.corruption, severity, corrupted_batches(each, severity, *loading))
+        for each in given.corrupted
+        for severity in each.severities
+    ]
     rows_of_table = []
-    for view in views:
-        predictions = predict(given.network, view.batches, labels, given.device)
-        if view.corruption == CLEAN:
+    for corruption, severity, batches in views:
+        predictions = predict(given.network, batches, labels, given.device)
+        if corruption == CLEAN:
             given.warnings.extend(warn_about_labels(given.model, given.images, predictions))
         scores = scores_of(predictions, given.settings["classes"])
-        facts = {"corruption": view.corruption, "severity": view.severity, "images": len(labels)}
+        facts = {"corruption": corruption, "severity": severity, "images": len(labels)}
         right = (predictions["label"] == predictions["prediction"]).to_numpy()
         rows_of_table.append({"model": given.model, **facts, **scores, "right": right})
     return pd.DataFrame(rows_of_table)

@@ -60,6 +60,5 @@ def corruption_error(
 def merge_corruption_error(
     parts: Parts, alexnet: str | None, resamples: int, seed: int
 ) -> pd.DataFrame:
-    """Return the corruption errors of a model from all parts of its robustness table."""
     views = pd.concat(parts.tables, ignore_index=True)
     return corruption_error(views, alexnet, resamples, seed)

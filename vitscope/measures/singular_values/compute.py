@@ -105,7 +105,6 @@ def measure_singular_values(given: OnLatents, tokens: int, seed: int) -> pd.Data
 
 
 def merge_singular_values(parts: Parts, resamples: int, seed: int) -> pd.DataFrame:
-    """Return the spectra of tokens and of images of a model at each cut point."""
     per_image = pd.concat(parts.tables, ignore_index=True)
     # The order, and so the rounding of sums, must not depend on the shards.
     ordered = per_image.sort_values(["index", "image"], ignore_index=True)
@@ -132,7 +131,6 @@ def _row_of_tokens(index: Any, rows: pd.DataFrame) -> dict[str, Any]:
 
 
 def _row_of_images(index: Any, rows: pd.DataFrame) -> dict[str, Any]:
-    """Return a row with the spectrum of the mean tokens of all images."""
     pooled = np.stack(rows["pooled"].to_list())
     values = singular_values(pooled)
     alone = len(pooled) == 1

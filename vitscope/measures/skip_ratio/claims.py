@@ -5,20 +5,16 @@ import numpy as np
 from vitscope.claims.claim import Claim, Evidence, attending, attention_against_convolution
 from vitscope.claims.points import Points
 from vitscope.claims.statistics import Found, Statistic, difference, rank_correlation
-from vitscope.files.arrays import Array
 
 
 def _of_kind(points: Points, tokens: str) -> Points:
     return points.where(points.frame["tokens"] == tokens).known("ratio")
 
 
-def _mean_log(points: Points) -> Array | None:
-    known = _of_kind(points, "positions")
-    return np.log(known["ratio"]).mean(axis=1) if len(known) else None
-
-
-def _carry_more(ours: Points, theirs: Points) -> Found | None:
-    return difference(_mean_log(ours), _mean_log(theirs))
+def _carry_more(*both: Points) -> Found | None:
+    known = (_of_kind(points, "positions") for points in both)
+    one, other = (np.log(each["ratio"]).mean(axis=1) if len(each) else None for each in known)
+    return difference(one, other)
 
 
 def _falls_with_depth(points: Points) -> Found | None:

@@ -8,11 +8,11 @@ import pandas as pd
 import torch
 from torch import Tensor, nn
 
-from vitscope.data.split import shard_rows
 from vitscope.errors import VitscopeError
 from vitscope.files.arrays import Array
 from vitscope.measures.given import OnModel
 from vitscope.measures.per_image import spread_of
+from vitscope.measures.shown import rows_shown
 from vitscope.networks.building.networks import without_fast_path
 from vitscope.networks.finding.capture import PROVED, JoinReader, refuse_unproven
 from vitscope.networks.finding.cut_points import CUT_POINT, CutPoint, Layout
@@ -78,16 +78,12 @@ def ratio_table(logs: Logs, blocks: pd.DataFrame, bootstrap: Mapping[str, int]) 
 def measure_skip_ratio(
     given: OnModel, chosen: Mapping[str, Any], bootstrap: Mapping[str, int]
 ) -> pd.DataFrame:
-    """Return the ratios of a model on the `chosen` images."""
-    if given.blocks is None:
-        raise ValueError("ratios need the block table")
     if not any(point.join and point.join.layout for point in given.cut_points):
         raise VitscopeError(
             f"models.{given.model}: no cut point of the model has a residual branch that can be "
             f"read: take the model out of the figures of the kind skip_ratio."
         )
-    count, seed = chosen["images"], chosen["seed"]
-    rows = shard_rows(len(given.images), 0, count, seed, shard_size=count)[: chosen["shown"]]
+    rows = rows_shown(given, **chosen)
     network, (first, *_) = given.network.eval().to(given.device), given.batches(rows[:PROVED])
     refuse_unproven(f"models.{given.model}", network, given.cut_points, first.to(given.device))
     logs = read_ratios(network, given.cut_points, given.batches(rows), given.device)

@@ -15,20 +15,18 @@ from vitscope.training.trajectory import check_count, polar_by_tensor
 
 def measure_learning_curves(given: OnWeights, snapshots: Mapping[str, int]) -> pd.DataFrame:
     """Return what was recorded after each epoch, and the names of the `snapshots` taken then."""
-    if given.history is None:
-        raise ValueError("learning curves need the history of a training")
+    assert given.history is not None, "learning curves need the history of a training"
     last = int(given.history["epoch"].max())
     recorded = given.history.set_index("epoch")[[*RECORDED]].astype(float)
     # Epoch 0 gets a row of nulls: nothing was recorded before training.
     rows = recorded.reindex(range(last + 1)).rename_axis("epoch").reset_index()
     taken = {**snapshots, END: last}
-    named = pd.Series([_snapshots_after(taken, epoch) for epoch in rows["epoch"]], dtype=object)
+    names = [
+        ", ".join(name for name, after in taken.items() if after == epoch) or None
+        for epoch in rows["epoch"]
+    ]
+    named = pd.Series(names, dtype=object)
     return rows.assign(model=given.model, snapshots=named)[list(LEARNING_CURVES_TABLE.columns)]
-
-
-def _snapshots_after(taken: Mapping[str, int], epoch: int) -> str | None:
-    """Join the names of the snapshots taken after this epoch; None if there are none."""
-    return ", ".join(name for name, after in taken.items() if after == epoch) or None
 
 
 def traced(
@@ -79,8 +77,7 @@ def measure_trajectory(
     if given.history is not None:
         where = f"The history of {given.model}"
         return recorded(given.history, warmup, where).assign(model=given.model)
-    if network is None:
-        raise ValueError("a trajectory through snapshots needs the network")
+    assert network is not None, "a trajectory through snapshots needs the network"
     # Imported here, so that a recorded trajectory needs no torch.
     from vitscope.networks.building.networks import parameter_names
 

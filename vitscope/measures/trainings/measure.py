@@ -47,7 +47,6 @@ def find_snapshots(case: Case) -> Given:
 
 
 def refuse_without_history(case: Case) -> None:
-    """Refuse a model that has no record of its training."""
     if case.study.models[case.model].history is None:
         raise VitscopeError(
             f"{case.study.path}: models.{case.model}.history: found none, allowed: the table that "
@@ -94,7 +93,6 @@ def find_warmup(case: Case) -> Given:
 
 
 def refuse_few_snapshots(case: Case) -> None:
-    """Refuse a model that has no history and fewer than LEAST_SNAPSHOTS snapshots."""
     model = case.study.models[case.model]
     if model.history is None and len(model.snapshots) < LEAST_SNAPSHOTS:
         raise VitscopeError(
