@@ -103,7 +103,8 @@ def plot_fit(
             theirs.set_xlabel(panels.in_lines(f"Published {_within(LABELS[metric])}"), color=GRAY)
         axes.set_xlabel(panels.in_lines(LABELS[metric]))
     for axes in panels.axes:
-        axes.hlines(range(len(ordered)), 0, 1, **ROW, transform=axes.get_yaxis_transform(), zorder=0)
+        for position, _ in enumerate(ordered):
+            axes.axhline(position, **ROW, zorder=0)
         axes.margins(x=0.08)
     add_entries(panels.legend, published, "panels of their own")
     panels.legend.draw(panels.figure)
