@@ -25,6 +25,7 @@ from vitscope.drawing.legends import INTERVAL, Legend, minus, moment, percent, p
 from vitscope.drawing.looks import (
     DASHED,
     DOTTED,
+    EVERY_SECOND,
     FOOT_MARK,
     GRAY,
     HAIR,
@@ -411,7 +412,9 @@ def _draw_in_rows(
     if each is None:
         legend.add_line(INTERVAL, {"color": GRAY, "linewidth": INTERVAL_WIDTH})
     else:
-        axes.plot(each, heights, color=style["color"], **_BATCH)
+        face = style.get("markerfacecolor", style["color"])
+        look = _BATCH | {"color": style["color"], "mfc": face, "markeredgewidth": HAIR}
+        axes.plot(each, heights, **look)
 
 
 def plot_curvature_by_layer(table: pd.DataFrame, members: Sequence[Member]) -> Figure:
@@ -427,6 +430,9 @@ def plot_curvature_by_layer(table: pd.DataFrame, members: Sequence[Member]) -> F
     ]
     panels = make_row_panels(labels, _ROW, 0.3)
     left, right = panels.axes
+    for row in range(0, len(labels), 2):
+        for axes in panels.axes:
+            axes.axhspan(row - 0.48, row + 0.48, **EVERY_SECOND, zorder=0)
     offsets = np.linspace(-_APART / 2, _APART / 2, len(members)) if len(members) > 1 else [0.0]
     for member, look in zip(members, looks_of(members), strict=True):
         panels.legend.add_marker(member.label, look.line, look)
