@@ -145,3 +145,30 @@ def test_a_model_without_values_is_named_in_its_panel(
     sizes = [axes.get_window_extent().size for axes in figure.axes]
     np.testing.assert_allclose(sizes, [sizes[1]] * 4, rtol=0.05)
     assert min(map(min, sizes)) > 50
+
+
+@pytest.mark.parametrize("width", [3.25, 5.5])
+def test_a_legend_stands_where_a_panel_is_missing(width):
+    members = [Member("vit", f"ViT {number}", "vit") for number in range(5)]
+    with style(STYLE, {"width": width}):
+        figure = CHART(table("vit", STEPS), members=members)
+        figure.draw_without_rendering()
+    *others, last = figure.axes
+    (legend,) = legends_of(figure)
+    box, right = legend.get_window_extent(), max(axes.get_window_extent().x1 for axes in others)
+    assert last.get_window_extent().x1 < box.x0
+    assert box.x1 <= right + 0.1 * figure.dpi
+    assert last.get_window_extent().y0 <= box.y0
+    assert box.y1 <= last.get_window_extent().y1
+    # No word is broken; where one panel is missing nothing is below all.
+    assert {*" ".join(legend_labels(figure)).split()} <= {*f"{OPEN} 95 % interval".split()}
+
+
+def test_a_legend_that_is_too_large_for_the_place_of_a_panel_is_below_all():
+    members = [Member("vit", f"ViT {number}", "vit") for number in range(5)]
+    long = Chart(Rows("Variance", *(Steps("variance", f"curve {n}") for n in range(30))))
+    with style(STYLE, {}):
+        figure = long(table("vit", STEPS), members=members)
+        figure.draw_without_rendering()
+    (legend,) = legends_of(figure)
+    assert legend.get_window_extent().y1 < min(axes.get_window_extent().y0 for axes in figure.axes)

@@ -1,4 +1,4 @@
-"""Axes: behind and above others, on one scale, and colour bars."""
+"""Axes: behind others, on one scale, and colour bars."""
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any
@@ -14,7 +14,7 @@ from matplotlib.ticker import MaxNLocator, PercentFormatter
 
 from vitscope.claims.points import Published
 from vitscope.drawing.legends import another_model
-from vitscope.drawing.looks import GRAY, INTERVAL_WIDTH, depth_colors, text_scale
+from vitscope.drawing.looks import GRAY, INTERVAL_WIDTH, depth_colors
 
 # The space between panels with axes behind them, as a share of the figure's width.
 _SPACE_BEHIND = 0.05
@@ -40,19 +40,6 @@ def axis_behind(axes: Axes, label: str) -> Axes:
         layout.set(wspace=_SPACE_BEHIND)
     behind.tick_params(axis="y", colors=GRAY)
     behind.spines["right"].set(visible=True, color=GRAY)
-    return behind
-
-
-def axis_above(axes: Axes) -> Axes:
-    """Return a second x axis, above and in gray, as `axis_behind` does on the right."""
-    behind = axes.twiny()
-    axes.set_zorder(behind.get_zorder() + 1)
-    axes.patch.set_visible(False)
-    behind.xaxis.label.set_color(GRAY)
-    # Larger text needs more room between the label and the numbers below it.
-    behind.xaxis.labelpad = 2 + 12 * max(0, text_scale() - 1)
-    behind.tick_params(axis="x", colors=GRAY)
-    behind.spines["top"].set(visible=True, color=GRAY)
     return behind
 
 

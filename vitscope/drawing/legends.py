@@ -11,6 +11,7 @@ from matplotlib.figure import Figure, SubFigure
 from matplotlib.legend_handler import HandlerTuple
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
+from matplotlib.transforms import blended_transform_factory
 
 from vitscope.claims.points import Published
 from vitscope.drawing.figure import Member
@@ -21,8 +22,8 @@ INTERVAL = "95 % interval"
 _MOMENTS = {"init": "before training", "warmup": "end of warm-up", END: "end of training"}
 # A figure has room for this many rows of a legend; each further one makes it taller (inches).
 _ROWS, _ROW_HEIGHT = 2, 0.2
-# Letters of an entry in an inch of the figure.
-_LETTERS = 17
+# Letters of an entry in an inch of the figure, and inches that a mark takes beside it.
+_LETTERS, _MARK = 17, 0.3
 
 
 class Legend:
@@ -70,33 +71,60 @@ class Legend:
         labels = [label for label in added if label not in last]
         return {label: added[label] for label in (*labels, *last) if label in added}
 
-    def draw(self, figure: Figure | SubFigure, inside: Axes | None = None) -> None:
-        """Draw one legend for all panels below them, in as few rows as it has room in.
+    def draw(
+        self,
+        figure: Figure | SubFigure,
+        inside: Axes | None = None,
+        free: tuple[Axes, Axes] | None = None,
+    ) -> None:
+        """Draw one legend for all panels, in axes of another figure `inside` what is drawn.
 
-        Where these are many, the figure grows, not to take from its panels. In axes of another
-        figure the legend stands among what is drawn.
+        It stands where a panel is missing, below the first axes of `free` and to the right of the
+        second ones, if it fits; or below all panels, in as few rows as it has room in. Where these
+        are many, the figure grows, not to take from its panels.
         """
-        letters = int(_LETTERS * figure.figure.get_figwidth() / text_scale())
-        entries = {fill(label, letters): handles for label, handles in self.entries().items()}
-        handler = {tuple: HandlerTuple(ndivide=None, pad=0)}
-        if not entries:
+        if not self.entries():
             return
+        whole = figure.figure
         if inside is not None:
-            inside.legend(list(entries.values()), list(entries), handler_map=handler)
+            inside.legend(**self._in_lines(whole.get_figwidth()))
             return
-        for rows in range(1, len(entries) + 1):
-            drawn = figure.legend(
-                list(entries.values()),
-                list(entries),
-                loc="outside lower center",
-                ncols=ceil(len(entries) / rows),
-                handler_map=handler,
-            )
-            if rows == len(entries) or drawn.get_window_extent().width <= figure.bbox.width:
+        if free is not None and self._draw_in(figure, free):
+            return
+        said = self._in_lines(whole.get_figwidth())
+        count = len(said["labels"])
+        for rows in range(1, count + 1):
+            columns = ceil(count / rows)
+            drawn = figure.legend(**said, loc="outside lower center", ncols=columns)
+            if rows == count or drawn.get_window_extent().width <= figure.bbox.width:
                 break
             drawn.remove()
-        whole = figure.figure
         whole.set_figheight(whole.get_figheight() + _ROW_HEIGHT * max(0, rows - _ROWS))
+
+    def _draw_in(self, figure: Figure | SubFigure, free: tuple[Axes, Axes]) -> bool:
+        """Draw the legend in a free place if it fits; tell whether it does."""
+        above, left = free
+        wide, high = above.get_window_extent().width, left.get_window_extent().height
+        place = blended_transform_factory(above.transAxes, left.transAxes)
+        said = self._in_lines(wide / figure.figure.dpi - _MARK * text_scale())
+        anchor = {"bbox_to_anchor": (0, 0, 1, 1), "bbox_transform": place}
+        drawn = figure.legend(**said, loc="center", **anchor)
+        drawn.set_in_layout(False)
+        taken = drawn.get_window_extent()
+        if taken.width <= wide and taken.height <= high:
+            return True
+        drawn.remove()
+        return False
+
+    def _in_lines(self, inches: float) -> dict[str, Any]:
+        """Return the entries as arguments of a legend that is so many inches wide."""
+        letters = max(1, int(_LETTERS * inches / text_scale()))
+        entries = self.entries()
+        return {
+            "labels": [fill(label, letters, break_long_words=False) for label in entries],
+            "handles": list(entries.values()),
+            "handler_map": {tuple: HandlerTuple(ndivide=None, pad=0)},
+        }
 
 
 def percent(share: float, form: str = ".0f") -> str:

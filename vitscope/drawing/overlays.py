@@ -7,7 +7,6 @@ and smooth maps of few positions show spots that are not there.
 import io
 from collections.abc import Sequence
 from dataclasses import dataclass
-from math import ceil
 from textwrap import fill
 from typing import Any
 
@@ -20,6 +19,7 @@ from matplotlib.cm import ScalarMappable
 from matplotlib.colors import Colormap, ListedColormap, Normalize
 from matplotlib.figure import Figure, SubFigure
 from matplotlib.image import AxesImage
+from matplotlib.layout_engine import ConstrainedLayoutEngine
 from matplotlib.ticker import MaxNLocator, StrMethodFormatter
 from PIL import Image
 
@@ -32,8 +32,9 @@ from vitscope.files.arrays import Array
 from vitscope.files.images import as_picture, as_pixels
 
 # Inches: the title above a group, its colour bar, the largest panel, and the least panel and the
-# least group with another group beside it.
-_TITLE, _BAR, _LARGEST, _LEAST, _LEAST_GROUP = 0.28, 0.5, 1.5, 0.4, 2.5
+# least group with another group beside it; and around each panel.
+_TITLE, _BAR, _LARGEST, _LEAST, _LEAST_GROUP = 0.32, 0.5, 1.5, 0.4, 2.45
+_AROUND = 0.015
 # Inches: the least of a colour bar with a label, a letter of it, a character above a picture, and a
 # line of text above a row of panels.
 _LABELLED, _LETTER, _CHARACTER, _LINE = 0.6, 0.065, 0.045, 0.12
@@ -61,7 +62,7 @@ class Groups:
     def titles(self, titles: Sequence[str]) -> None:
         """Put a title above each group, where its panels begin."""
         for part, title in zip(self.parts, titles, strict=True):
-            part.suptitle(title, x=0.01, ha="left")
+            part.suptitle(title, x=0.002, ha="left")
 
     def bars(self, scales: Sequence[Normalize], label: str, unit: str = "") -> None:
         """Put the scale of the colours of each group to the right of it.
@@ -90,30 +91,61 @@ class Groups:
         axes.set_facecolor(GRAY)
 
 
-def groups_of_panels(
-    groups: int, rows: int, columns: int, lines: int = 0, one_scale: bool = False
-) -> Groups:
-    """Return groups of square panels without axes, two side by side where they are narrow.
+def _lines_of(columns: Sequence[int], bar: float) -> tuple[list[list[int]], float]:
+    """Return which groups stand side by side, and the side of all panels, in inches.
 
-    There is room for `lines` of text above each panel, and for colour bars: one for each group or,
-    of `one_scale`, one below all.
+    `columns` are those of each group, in order; another one stands beside where there is room.
     """
-    if find_given_axes(groups * rows * columns) is not None:
+
+    def side_of(line: Sequence[int]) -> float:
+        room = page_width() - bar * len(line)
+        return min(room / sum(columns[group] for group in line), _LARGEST)
+
+    side = side_of([columns.index(max(columns))])
+    lines: list[list[int]] = []
+    for group, _ in enumerate(columns):
+        beside = [*lines[-1], group] if lines else []
+        smaller = min(side, side_of(beside)) if beside else 0
+        least = min(columns[each] for each in beside) * smaller + bar if beside else 0
+        if smaller >= _LEAST and least >= text_scale() * _LEAST_GROUP:
+            lines[-1], side = beside, smaller
+        else:
+            lines.append([group])
+    return lines, side
+
+
+def groups_of_panels(
+    shapes: Sequence[tuple[int, int]], text: int = 0, one_scale: bool = False
+) -> Groups:
+    """Return groups of square panels without axes, side by side where they are narrow.
+
+    `shapes` are the rows and columns of each. There is room for so many lines of `text` above each
+    panel, and for colour bars: one for each group or, of `one_scale`, one below all.
+    """
+    if find_given_axes(sum(rows * columns for rows, columns in shapes)) is not None:
         raise VitscopeError("This figure is laid out as a whole: leave ax out.")
-    page, text = page_width(), text_scale()
-    bar, below = (0, text * _STRIP) if one_scale else (text * _BAR, 0)
-    room = page / 2 >= max(text * _LEAST_GROUP, _LEAST * columns + bar)
-    beside = 2 if groups > 1 and room else 1
-    side = min(page / beside - bar, _LARGEST * columns) / columns
-    down = ceil(groups / beside)
-    high = rows * (side + lines * text * _LINE) + text * _TITLE
-    figure = Figure(figsize=(beside * (side * columns + bar), down * high + below))
-    heights = [high] * down + [below] * one_scale
-    grid = figure.add_gridspec(len(heights), beside, height_ratios=heights)
-    places = [divmod(group, beside) for group in range(groups)]
-    parts = [figure.add_subfigure(grid[place]) for place in places]
-    grids = [part.subplots(rows, columns, squeeze=False) for part in parts]
-    for axes in np.ravel(grids):
+    bar, below = (0, text_scale() * _STRIP) if one_scale else (text_scale() * _BAR, 0)
+    lines, side = _lines_of([columns for _, columns in shapes], bar)
+    row = side + text * text_scale() * _LINE
+    most = [max(shapes[group][0] for group in line) for line in lines]
+    heights = [rows * row + text_scale() * _TITLE for rows in most] + [below] * one_scale
+    # Where groups end, from the left: at one of the lines of a grid of uneven columns.
+    ends = [np.cumsum([side * shapes[group][1] + bar for group in line]) for line in lines]
+    edges = np.unique(np.concatenate([[0.0], *ends]).round(4))
+    figure = Figure(figsize=(min(edges[-1], page_width()), sum(heights)))
+    layout = figure.get_layout_engine()
+    if isinstance(layout, ConstrainedLayoutEngine):
+        layout.set(w_pad=_AROUND, h_pad=_AROUND, wspace=0, hspace=0)
+    ratios = {"height_ratios": heights, "width_ratios": np.diff(edges)}
+    grid = figure.add_gridspec(len(heights), len(edges) - 1, **ratios)
+    parts, grids = [], []
+    for down, line in enumerate(lines):
+        stops = np.searchsorted(edges, ends[down].round(4)).tolist()
+        for group, start, stop in zip(line, [0, *stops], stops, strict=False):
+            part = figure.add_subfigure(grid[down, start:stop])
+            parts.append(part)
+            grids.append(part.subplots(most[down], shapes[group][1], squeeze=False))
+    for axes in (axes for each in grids for axes in each.ravel()):
         axes.set(xticks=[], yticks=[])
         axes.spines[:].set_visible(False)
     strip = figure.add_subfigure(grid[-1, :]) if one_scale else None
@@ -146,7 +178,8 @@ def name_picture(axes: Axes, row: pd.Series, side: float) -> None:
         short = name if len(name) <= fit else f"{name[: fit - 3].rstrip()}..."
         said = f"{share:.0f} %"
         between = ", " if len(f"{short}, {said}") < fit else "\n"
-        axes.set_title(f"{literal(short)}{between}{said}", fontsize="small", pad=2)
+        text = f"{literal(short)}{between}{said}"
+        axes.set_title(text, fontsize="small", pad=2, x=0, ha="left")
 
 
 def smooth(values: Array, size: tuple[int, int]) -> Array:

@@ -153,7 +153,14 @@ class Panels:
     def finish(self, x: str, y: str, scales: Scales | None = None) -> Figure:
         """Label the axes and draw the legend; return the figure."""
         self.label(x, y, scales)
-        self.legend.draw(self.figure, None if self.whole else self.axes[0])
+        if not self.whole:
+            self.legend.draw(self.figure, inside=self.axes[0])
+        elif len(self.axes) % self.columns:
+            # A panel of the row above, and one to the left, tell where the first free place is.
+            above, left = self.axes[-self.columns], self.axes[-1]
+            self.legend.draw(self.figure, free=(above, left))
+        else:
+            self.legend.draw(self.figure)
         return self.figure
 
     def label(self, x: str, y: str, scales: Scales | None = None) -> None:
@@ -272,14 +279,15 @@ def make_panels(count: int, least: float = _LEAST) -> Panels:
     return Panels(figure, _first(grid, count), columns)
 
 
-def stack_panels(count: int, rows: int) -> list[Panels]:
+def stack_panels(count: int, rows: int, least: float = _LEAST) -> list[Panels]:
     """Return `rows` kinds of panels, one over the other, `count` of each in one figure.
 
-    Those for which the page has no room follow below, again all kinds of them.
+    Those for which the page has no room follow below, again all kinds of them. Each is at least so
+    many inches wide.
     """
     if find_given_axes(count * rows):
         return [make_panels(1)]
-    columns = columns_of(count)
+    columns = columns_of(count, least)
     groups = ceil(count / columns)
     height = groups * rows * _ROW_HEIGHT * text_scale() + _LEGEND_HEIGHT
     figure = Figure(figsize=(width_of(count), height))
@@ -308,13 +316,17 @@ def make_panels_with_strips(count: int) -> tuple[Panels, Panels]:
 
 
 def make_row_panels(
-    labels: Sequence[str], row_height: float, above: float = 0, count: int = 2
+    labels: Sequence[str],
+    row_height: float,
+    above: float = 0,
+    count: int = 2,
+    least: float = _LEAST,
 ) -> Panels:
-    """Return two panels or three, side by side, with a row for each label from top to bottom.
+    """Return panels, side by side, with a row for each label from top to bottom.
 
-    In inches: the height of a row, and what is needed above the panels.
+    In inches: the height of a row, what is needed above the panels, and the least width of each.
     """
-    panels = make_panels(count)
+    panels = make_panels(count, least)
     height = (_ROWS_AXES_HEIGHT + row_height * len(labels) + above) * text_scale()
     panels.figure.set_figheight(height * ceil(count / panels.columns))
     for position, axes in enumerate(panels.axes):

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 import numpy as np
 import pandas as pd
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from matplotlib.axes import Axes
@@ -20,6 +21,7 @@ from tests.helpers.overlays import (
     square_panels,
 )
 from tests.helpers.shown import flaws
+from vitscope.drawing.figure import Member
 from vitscope.measures.attention.figure import mask_of
 
 HEADS = {"vit": 3, "swin": 2}
@@ -99,7 +101,7 @@ def test_heads_lie_over_the_image_on_scales_of_their_own(laid_out):
     for (_, panels), bar, member in zip(groups, bars, (VIT, SWIN), strict=True):
         heads = HEADS[member.model]
         for line, image in zip(lines_of(panels, 1 + heads), (2, 7), strict=True):
-            assert line[0].get_title() == "toucan\n98 %"
+            assert line[0].get_title() == "toucan, 98 %"
             for head, axes in enumerate(line[1:]):
                 below, over = axes.images
                 np.testing.assert_array_equal(below.get_array(), grey_of(image))
@@ -108,7 +110,7 @@ def test_heads_lie_over_the_image_on_scales_of_their_own(laid_out):
                 np.testing.assert_allclose(over.get_array().ravel(), expected)
                 assert over.get_clim() == (0, 1)
                 assert over.get_interpolation() == "nearest"
-        assert bar.get_ylabel() in ("Attention over\nits largest", "")
+        assert bar.get_ylabel() in ("Attention over its largest", "")
     assert not flaws(figure)
 
 
@@ -151,12 +153,29 @@ def test_many_heads_stand_in_lines(laid_out):
     assert not flaws(figure)
 
 
+def test_groups_stand_side_by_side_where_there_is_room(laid_out):
+    heads = {"vit": 3, "pit": 4, "swin": 9}
+    members = [VIT, Member("pit", "PiT", "pit"), SWIN]
+    figure: Figure = laid_out("attention_heads", {"attention_maps": maps(heads)}, members)
+    # No part is wider than its heads need it.
+    boxes = [part.bbox.bounds for part in figure.subfigs]
+    (left, up, wide, _), (left_1, up_1, wide_1, _), (left_2, up_2, _, _) = boxes
+    np.testing.assert_allclose((left, left_1, left_2), (0, wide, 0), atol=1e-6)
+    assert up_2 < up == pytest.approx(up_1)
+    assert wide < wide_1
+    assert figure.get_figwidth() <= 5.5
+    square_panels(figure)
+    assert not flaws(figure)
+
+
 def test_what_queries_look_at(laid_out):
     table = maps()
     figure: Figure = laid_out("attention_query", {"attention_maps": table}, (VIT, SWIN))
     for (title, panels), member in zip(groups_of(figure), (VIT, SWIN), strict=True):
         assert title == f"{member.label}: {member.model}.attn, head 1"
         assert len(panels) == 2 * 4
+        # There is room beside a name, where no map has a title.
+        assert panels[0].get_title() == "toucan, 98 %"
         for line, image in zip(lines_of(panels, 4), (2, 7), strict=True):
             np.testing.assert_array_equal(line[0].images[0].get_array(), pixels_of(image))
             crosses = [cross.get_xydata().tolist() for cross in line[0].lines]

@@ -85,8 +85,10 @@ def test_published_points_are_open_and_of_other_models_on_axes_of_their_own(
     published = read_published(file, kinds()[kind].published, series, same_models)
     figure = drawn_from(kind, {"fit": TABLE}, MEMBERS, published)
     theirs = pd.read_csv(file).set_index(["model", "metric"])["value"]
-    measured, others = figure.axes[:2], figure.axes[2:]
-    assert len(others) == (0 if same_models else 2)
+    # Of `fit`, panels to the right of the measured ones; else axes behind these.
+    measured, others = figure.axes[:2], figure.axes[1::2] if kind == "fit" else figure.axes[2:]
+    assert len(figure.axes) == (2 if same_models else 4)
+    others = [] if same_models else others
     for axes, metric in zip(others or measured, METRICS, strict=True):
         shown = [place for place, name in enumerate(order) if name in series]
         values = [theirs[series[order[place]], metric] for place in shown]
@@ -94,8 +96,9 @@ def test_published_points_are_open_and_of_other_models_on_axes_of_their_own(
             (point,) = mark.get_xydata().tolist()
             at = point[kind == "fit"]
             assert point == placed(kind, at, value)
-            # Beside the measured one, and before the next model.
-            assert 0 < at - place < 0.5
+            # Beside the measured one, and before the next model; alone in a panel of its own.
+            alone = kind == "fit" and not same_models
+            assert at == place if alone else 0 < at - place < 0.5
 
 
 SHAPE_MEMBERS = (RESNET, VIT)

@@ -1,5 +1,6 @@
 """The three figures of Fourier-transformed feature maps."""
 
+from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
@@ -162,6 +163,14 @@ def test_the_component_by_depth(drawn, fourier, kind):
         assert (low, high) == (expected["ci_low"].min(), expected["ci_high"].max())
         # The bands go on to the last cut point.
         assert model != "swin" or spans(axes)[-1][0] > expected["depth"].max()
+
+
+def test_five_models_stand_side_by_side_on_one_scale(drawn):
+    members = [RESNET, VIT, SWIN, replace(RESNET, label="Other"), replace(VIT, label="More")]
+    upper, lower = np.split(np.array(panels(drawn(BOTH, members))), 2)
+    for row in (upper, lower):
+        assert len({axes.get_position().y0 for axes in row}) == 1
+        assert len({axes.get_ylim() for axes in row}) == 1
 
 
 @pytest.mark.parametrize("same_models", [True, False])

@@ -7,7 +7,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from tests.helpers.drawing import RESNET, VIT
-from tests.helpers.shown import flaws
+from tests.helpers.shown import flaws, legend_labels
 from vitscope.claims.points import read_published
 from vitscope.drawing.figure import Member
 from vitscope.drawing.legends import moment
@@ -229,8 +229,14 @@ def test_curves_are_the_means_of_blocks_in_their_bands(drawn_from, snapshots) ->
     ]
     for axes, (member, snapshot, row) in zip(figure.axes, shown, strict=True):
         expected = means(member.model, snapshot, "block").loc[:2]
-        curves = [line.get_xydata() for line in axes.lines if len(line.get_xdata()) == 3]
+        lines = [line for line in axes.lines if len(line.get_xdata()) == 3]
+        curves = [line.get_xydata() for line in lines if line.get_linestyle() != "None"]
+        # Four batches are too few for an interval, and are drawn themselves.
+        batches = [line.get_ydata() for line in lines if line.get_linestyle() == "None"]
+        assert len(batches) == 4
+        assert not axes.collections
         names = ["linear", "mean"] if row else ["magnitude"]
+        np.testing.assert_allclose(np.mean(batches, axis=0), expected[names[-1]])
         for curve, name in zip(curves, names, strict=True):
             np.testing.assert_allclose(curve[:, 0], [0, 0.25, 0.75])
             np.testing.assert_allclose(curve[:, 1], expected[name])
@@ -252,9 +258,10 @@ def test_rows_are_the_means_of_kinds_of_layers(drawn_from) -> None:
     for nth, member in enumerate(CURVATURE_MEMBERS):
         expected = pd.concat([means(member.model, "end", of) for of in ("network", "layer")])
         at = np.arange(4) + [-0.25, 0.25][nth]
-        (curve,) = [line.get_xydata() for line in left.lines[nth : nth + 1]]
+        curve, *batches = [line.get_xydata() for line in left.lines[5 * nth :][:5]]
         np.testing.assert_allclose(curve, np.c_[expected["magnitude"], at])
-        for name, line in zip(("linear", "mean"), right.lines[2 * nth : 2 * nth + 2], strict=True):
+        np.testing.assert_allclose(np.mean(batches, axis=0), curve)
+        for name, line in zip(("linear", "mean"), right.lines[10 * nth :][:10:5], strict=True):
             np.testing.assert_allclose(line.get_xydata(), np.c_[expected[name], at])
 
 
@@ -277,7 +284,11 @@ def test_labels_of_both_signs_have_room(drawn_from) -> None:
     shown = np.sort([each for each in ends if each[0] < each[1]], axis=0)
     assert len(shown) > 3
     assert (shown[1:, 0] > shown[:-1, 1]).all()
-    assert figure.legends[0].get_texts()[-1].get_text() == "95 % interval"
+    assert "one batch" in legend_labels(figure)
+    many = [both.assign(batch=both["batch"] + 4 * n) for n in range(3)]
+    tables = {"curvature": pd.concat(many)}
+    figure = drawn_from("curvature_by_layer", tables, CURVATURE_MEMBERS, {}, ("end",))
+    assert legend_labels(figure)[-1] == "95 % interval"
 
 
 DENSITY_MEMBERS = (RESNET, VIT)

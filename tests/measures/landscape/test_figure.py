@@ -10,6 +10,7 @@ from matplotlib.colors import to_hex
 from matplotlib.contour import QuadContourSet
 from matplotlib.path import Path as Outline
 from mpl_toolkits.mplot3d.art3d import Poly3DCollection
+from mpl_toolkits.mplot3d.proj3d import proj_transform
 
 from tests.helpers.drawing import RESNET, VIT
 from tests.helpers.shown import legend_labels
@@ -180,6 +181,16 @@ def test_bands_of_faces_have_the_colour_of_their_loss(drawn, table):
         assert max(np.ptp(each[:, 2]) for each in shown) < cut / 8
         shade = matplotlib.colormaps["plasma"]([each[:, 2].mean() / cut for each in shown])
         np.testing.assert_allclose(faces_of(axes)._facecolor3d, shade, atol=1e-12)
+
+
+def test_the_plane_lies_below_its_surface_and_its_edges_are_named(drawn):
+    for axes in maps_of(drawn("landscape")):
+        ((x, y, z),) = [line.get_data_3d() for line in axes.lines]
+        assert {*zip(x, y, z, strict=True)} == {(i, j, 0) for i in (-1, 1) for j in (-1, 1)}
+        first, second = axes.texts
+        assert [first.get_text(), second.get_text()] == ["first\ndirection", "second direction"]
+        middles = [proj_transform(*at, 0, axes.get_proj())[:2] for at in ((0, 1), (1, 0))]
+        np.testing.assert_allclose([first.xy, second.xy], middles)
 
 
 @pytest.mark.parametrize("kind", KINDS[:2])

@@ -75,7 +75,18 @@ def test_errors_are_those_of_the_table_in_the_order_of_the_groups(drawn):
         rows = of_model(tables["corruption_error"], member).set_index("corruption")
         expected = [rows["clean_error"].iloc[0], *rows["error"].loc[["mean", *CORRUPTIONS]]]
         np.testing.assert_allclose(line.get_xdata(), 100 * np.array(expected), rtol=1e-12)
-        np.testing.assert_array_equal(line.get_ydata(), range(17))
+        np.testing.assert_array_equal(line.get_ydata().round(), range(17))
+    # Behind each marker its interval, in its row.
+    for bars, line, member in zip(axes.collections, axes.lines, members, strict=False):
+        rows = of_model(tables["corruption_error"], member).set_index("corruption")
+        count = int(rows["images"].iloc[0])
+        clean = binomtest(round(count * rows["clean_error"].iloc[0]), count)
+        ends = [[*clean.proportion_ci(method="wilson")]]
+        ends += rows.loc[["mean", *CORRUPTIONS], ["ci_low", "ci_high"]].to_numpy(float).tolist()
+        shown = np.array(bars.get_segments())
+        np.testing.assert_allclose(shown[..., 0], 100 * np.array(ends))
+        np.testing.assert_array_equal(shown[:, 0, 1], line.get_ydata())
+        assert to_hex(bars.get_color()[0]) == line.get_color()
 
 
 def test_a_study_of_few_corruptions(drawn):
@@ -113,9 +124,10 @@ def test_models_stand_at_their_accuracy_and_robustness(drawn_from, same_models):
     ends = 100 * (1 - tables[0].iloc[-1][["ci_high", "ci_low"]].astype(float))
     np.testing.assert_allclose(upwards[:, 1], ends)
     assert [axes.get_title() for axes in figure.axes] == ["measured", "published"]
-    # Intervals lie behind all points, and have none of their colours.
+    # Intervals lie behind all points, in their colours, and paler.
     front = min(line.get_zorder() for line in figure.axes[0].lines)
-    colors = {line.get_color() for line in figure.axes[0].lines}
-    for interval in figure.axes[0].collections:
+    colors = [line.get_color() for line in figure.axes[0].lines for _ in range(2)]
+    for interval, color in zip(figure.axes[0].collections, colors, strict=True):
         assert interval.get_zorder() < front
-        assert to_hex(interval.get_color()[0]) not in colors
+        assert to_hex(interval.get_color()[0]) == color
+        assert interval.get_alpha() < 0.5

@@ -189,17 +189,19 @@ def plot_attention_heads(
     """Draw for each model and image the image, and a map of every head, in lines of some heads."""
     heads = table[table["shows"] == "heads"]
     shown = [rows_of(heads, each.model, ["image", "head"]) for each in members]
-    images = max(rows["image"].nunique() for rows in shown)
-    most = max(rows["head"].nunique() for rows in shown)
-    lines = ceil(most / (int(page_width() / _LEAST) - 1))
-    columns = 1 + ceil(most / lines)
+    counts = [(rows["image"].nunique(), rows["head"].nunique()) for rows in shown]
+    lines = [ceil(count / (int(page_width() / _LEAST) - 1)) for _, count in counts]
+    shapes = [
+        (images * down, 1 + ceil(count / down))
+        for (images, count), down in zip(counts, lines, strict=True)
+    ]
     text = 1 + int(heads["class_name"].notna().any())
-    groups = groups_of_panels(len(members), images * lines, columns, text)
+    groups = groups_of_panels(shapes, text)
     manners = [Manner.of(rows, over, own_scales) for rows in shown]
-    for rows, grid, manner in zip(shown, groups.grids, manners, strict=True):
+    for rows, grid, down, manner in zip(shown, groups.grids, lines, manners, strict=True):
         unused = {*grid.ravel()}
         for number, (_, image) in enumerate(rows.groupby("image")):
-            unused -= _draw_heads(image, grid[number * lines :][:lines], manner, groups.side)
+            unused -= _draw_heads(image, grid[number * down :][:down], manner, groups.side)
         for axes in unused:
             axes.remove()
     label(groups, members, shown, manners, lambda row: f" ({row['of']})")
@@ -210,7 +212,8 @@ def _draw_heads(heads: pd.DataFrame, grid: Array, manner: Manner, side: float) -
     """Draw an image and the map of each head for it; return the panels used."""
     pixels = read_picture(heads["picture"].iloc[0])
     draw_picture(grid[0, 0], pixels)
-    name_picture(grid[0, 0], heads.iloc[0], side)
+    # The title of the head beside it is short.
+    name_picture(grid[0, 0], heads.iloc[0], 1.15 * side)
     if (heads["of"] == "query").all():
         place = heads[["query_column", "query_row"]].iloc[0] - 0.5
         grid[0, 0].plot(*place, color="white", **CROSS)
@@ -227,10 +230,10 @@ def plot_attention_query(
     """Draw for each model a row for each image: the image, and a map of each query."""
     queries = table[table["shows"] == "queries"]
     shown = [rows_of(queries, each.model, ["image"]) for each in members]
-    images = max(rows["image"].nunique() for rows in shown)
-    columns = 1 + max(rows.groupby("image").size().max() for rows in shown)
-    text = 2 * int(queries["class_name"].notna().any())
-    groups = groups_of_panels(len(members), images, columns, text)
+    shapes = [
+        (rows["image"].nunique(), 1 + int(rows.groupby("image").size().max())) for rows in shown
+    ]
+    groups = groups_of_panels(shapes, int(queries["class_name"].notna().any()))
     manners = [Manner.of(rows, over, own_scales) for rows in shown]
     for rows, grid, manner in zip(shown, groups.grids, manners, strict=True):
         for (_, image), line in zip(rows.groupby("image", sort=False), grid, strict=False):
@@ -242,7 +245,8 @@ def plot_attention_query(
 def _draw_queries(queries: pd.DataFrame, line: Array, manner: Manner, side: float) -> None:
     pixels = read_picture(queries["picture"].iloc[0])
     draw_picture(line[0], pixels)
-    name_picture(line[0], queries.iloc[0], side)
+    # No panel beside it has a title.
+    name_picture(line[0], queries.iloc[0], side * len(line))
     for number, (_, query) in enumerate(queries.iterrows()):
         color, axes = QUERY_COLORS[number % len(QUERY_COLORS)], line[1 + number]
         draw_weights(axes, query, manner, pixels, side)
@@ -287,7 +291,7 @@ def plot_attention_rollout(
     rows = max(map(len, shown))
     cut, masked = (int(table[each].notna().any()) for each in ("whole", "on_subject"))
     text = masked + (masked or int(table["class_name"].notna().any()))
-    groups = groups_of_panels(len(members), rows, cut + 3, text, one_scale=True)
+    groups = groups_of_panels([(rows, cut + 3)] * len(members), text, one_scale=True)
     for images, grid in zip(shown, groups.grids, strict=True):
         for (_, image), panels in zip(images.iterrows(), grid, strict=False):
             left, middle, right = panels[cut:]

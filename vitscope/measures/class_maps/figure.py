@@ -32,7 +32,7 @@ def plot_class_maps(table: pd.DataFrame, members: Sequence[Member]) -> Figure:
     shown = [rows_of(table, each.model, ["image"]) for each in members]
     rows = max(of_model["image"].nunique() for of_model in shown)
     methods = [method for method in METHODS if method in set(table["method"])]
-    groups = groups_of_panels(len(members), rows, 1 + len(methods), 2, one_scale=True)
+    groups = groups_of_panels([(rows, 1 + len(methods))] * len(members), 2, one_scale=True)
     for of_model, grid in zip(shown, groups.grids, strict=True):
         unused = {*grid.ravel()}
         for (_, maps), line in zip(of_model.groupby("image"), grid, strict=False):

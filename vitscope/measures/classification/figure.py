@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 
 from vitscope.claims.points import Published
-from vitscope.drawing.axes import axes_of_published, axis_above, draw_interval_of
+from vitscope.drawing.axes import axes_of_published, draw_interval_of
 from vitscope.drawing.figure import Member, rows_of
 from vitscope.drawing.legends import INTERVAL, Legend, another_model, percent, published_label
 from vitscope.drawing.looks import (
@@ -42,6 +42,13 @@ from vitscope.measures.classification.compute import count_decisions, letters_of
 # In units of models: how far published points stand below the measured ones, or right of them.
 _BELOW, _BESIDE = 0.3, 0.2
 LABELS = {"error_percent": "Test error (%)", "nll_train": "Training NLL"}
+# Inches: a panel beside others with the same rows.
+_LEAST = 1.2
+
+
+def _within(label: str) -> str:
+    """Return a label as it stands within a sentence."""
+    return f"{label[0].lower()}{label[1:]}"
 
 
 def add_entries(legend: Legend, published: Mapping[str, Published], axis: str) -> None:
@@ -57,35 +64,43 @@ def add_entries(legend: Legend, published: Mapping[str, Published], axis: str) -
         legend.add_marker(label, look.hollow)
 
 
+def _draw_published(axes: Axes, theirs: Published, metric: str, height: float, look: Look) -> None:
+    values = theirs.points.loc[theirs.points["metric"] == metric, "value"]
+    axes.plot(values, [height] * len(values), linestyle="", **look.hollow, zorder=2.5)
+
+
 def plot_fit(
     table: pd.DataFrame, members: Sequence[Member], published: Mapping[str, Published]
 ) -> Figure:
     """Draw a row per model, the smallest error on top: left its error, right its training loss.
 
-    Published points of other models have axes of their own above: only their order compares.
+    Published points of other models have panels of their own, on the right of each: only their
+    order compares.
     """
     rows = {member.model: rows_of(table, member.model).set_index("metric") for member in members}
     errors = {model: float(found["value"]["error_percent"]) for model, found in rows.items()}
     ordered = sorted(members, key=lambda member: errors[member.model])
-    above = another_model(published.values())
-    panels = make_row_panels([member.label for member in ordered], 0.24, 0.3 * above)
-    for axes, (metric, label) in zip(panels.axes, LABELS.items(), strict=True):
-        back = axis_above(axes) if above else axes
+    apart = another_model(published.values())
+    count = len(LABELS) * (1 + apart)
+    panels = make_row_panels([member.label for member in ordered], 0.24, count=count, least=_LEAST)
+    for axes, theirs, metric in zip(
+        panels.axes[:: 1 + apart], panels.axes[apart :: 1 + apart], LABELS, strict=True
+    ):
         for position, member in enumerate(ordered):
             look = look_of(member)
-            back.axhline(position, **ROW, zorder=0)
             ends = rows[member.model].loc[metric, ["ci_low", "value", "ci_high"]]
             draw_interval_of(axes, position, ends, look.line)
-            if theirs := published.get(member.model):
-                values = theirs.points.loc[theirs.points["metric"] == metric, "value"]
-                heights = [position + _BELOW] * len(values)
-                back.plot(values, heights, linestyle="", **look.hollow, zorder=2.5)
-        axes.set_xlabel(label)
+            if member.model in published:
+                height = position + _BELOW * (not apart)
+                _draw_published(theirs, published[member.model], metric, height, look)
+        if apart:
+            theirs.set_xlabel(panels.in_lines(f"Published {_within(LABELS[metric])}"), color=GRAY)
+        axes.set_xlabel(panels.in_lines(LABELS[metric]))
+    for axes in panels.axes:
+        for position, _ in enumerate(ordered):
+            axes.axhline(position, **ROW, zorder=0)
         axes.margins(x=0.08)
-        if above:
-            back.set_xlabel(f"Published {label[0].lower()}{label[1:]}")
-            back.margins(x=0.08)
-    add_entries(panels.legend, published, "upper axes")
+    add_entries(panels.legend, published, "panels of their own")
     panels.legend.draw(panels.figure)
     return panels.figure
 
@@ -150,8 +165,7 @@ def plot_fit_by_window(
         axes.set_ylabel(label)
         axes.margins(y=0.12)
         if published:
-            what = f"{label[0].lower()}{label[1:]}"
-            back = axes_of_published(axes, what, *published.values())
+            back = axes_of_published(axes, _within(label), *published.values())
             _draw_published_points(back, published, metric, members)
             back.margins(y=0.12)
     _name_models(panels, members)

@@ -22,6 +22,8 @@ from vitscope.drawing.panels import make_panels, stack_panels
 
 AMPLITUDE = "Δ log amplitude"
 COMPONENT = "Δ log amplitude at 1.0π"
+# Inches: a panel beside others on the same scale.
+_LEAST = 1.05
 _ENDS = Curve("delta_log_amplitude")
 _BY_DEPTH = Chart(Rows(COMPONENT, Theirs("delta_log_amplitude", AMPLITUDE), _ENDS))
 
@@ -57,7 +59,7 @@ def draw_curves(axes: Axes, curves: pd.DataFrame) -> None:
 
 def plot_fourier(table: pd.DataFrame, members: Sequence[Member]) -> Figure:
     """Draw two panels per model: its curves, and below them their values at 1.0 pi by depth."""
-    upper, lower = stack_panels(len(members), 2)
+    upper, lower = stack_panels(len(members), 2, _LEAST)
     for panel in upper.of_models(members, *curves_of(table)):
         draw_curves(panel.axes, panel.rows)
     ends = ends_of_each(table, members)
@@ -66,7 +68,7 @@ def plot_fourier(table: pd.DataFrame, members: Sequence[Member]) -> Figure:
         _ENDS.draw(panel, Across())
     depth_bar(upper.axes)
     upper.label("Frequency", AMPLITUDE, "shared")
-    return lower.finish("Normalized depth", COMPONENT, "own")
+    return lower.finish("Normalized depth", COMPONENT, "shared")
 
 
 def plot_fourier_curves(

@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from math import ceil, floor, log10
 from textwrap import fill
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -24,9 +25,12 @@ from vitscope.drawing.legends import INTERVAL, Legend, minus, moment, percent, p
 from vitscope.drawing.looks import (
     DASHED,
     DOTTED,
+    EVERY_SECOND,
     FOOT_MARK,
     GRAY,
     HAIR,
+    HEAD,
+    HEAD_ALPHA,
     INTERVAL_WIDTH,
     RANGE_ALPHA,
     ZERO,
@@ -308,10 +312,25 @@ _TICKS = 5
 
 
 def over_batches(rows: pd.DataFrame, values: pd.Series) -> pd.DataFrame:
-    """Return the mean of a value over batches, with its interval, by the index of the part."""
+    """Return a value of each part: its mean over batches, the interval of that, and all values."""
     wide = values.groupby([rows["batch"], rows["index"]]).first().unstack()
     low, high, _ = spread(wide.to_numpy(), _RESAMPLES, _SEED)
-    return pd.DataFrame({"mean": wide.mean(), "low": low, "high": high})
+    means = {"mean": wide.mean(), "low": low, "high": high}
+    return pd.DataFrame(means | {"batches": [*wide.to_numpy().T]})
+
+
+# An interval of fewer batches than this says little: they are drawn themselves.
+_FEWEST = 10
+_BATCH: dict[str, Any] = {**HEAD, "alpha": HEAD_ALPHA, "zorder": 2}
+
+
+def _few_batches(points: pd.DataFrame, legend: Legend) -> Array | None:
+    """Return the values of parts in each batch if these are few, which the legend says then."""
+    values = np.stack([*points["batches"]])
+    if values.shape[1] >= _FEWEST:
+        return None
+    legend.add_line("one batch", {**_BATCH, "color": GRAY})
+    return values
 
 
 def _means_of(rows: pd.DataFrame) -> dict[str, pd.DataFrame]:
@@ -341,7 +360,11 @@ def _draw_blocks(panel: Panel, depth: pd.Series, drawn: Mapping[str, pd.DataFram
             panel.draw_curve(at, points["mean"], **DASHED, color=GRAY)
             panel.legend.add_line(_LABELS[name], {"color": GRAY, **DASHED})
             continue
-        panel.draw_interval(at, points["low"], points["high"])
+        each = _few_batches(points, panel.legend)
+        if each is None:
+            panel.draw_interval(at, points["low"], points["high"])
+        else:
+            panel.axes.plot(at, each, color=look.color, **_BATCH)
         panel.draw_curve(at, points["mean"])
         if name == "mean":
             panel.legend.add_marker(_LABELS[name], look.line, look)
@@ -354,6 +377,8 @@ def plot_curvature(table: pd.DataFrame, blocks: pd.DataFrame, members: Sequence[
     """
     snapshots = list(dict.fromkeys(table["snapshot"]))
     panels = stack_panels(len(members), 2 * len(snapshots))
+    for label in _LABELS.values():
+        panels[0].legend.expect(label)
     for nth, snapshot in enumerate(snapshots):
         upper, lower = panels[2 * nth : 2 * nth + 2]
         rows = table[(table["snapshot"] == snapshot) & (table["of"] == "block")]
@@ -377,6 +402,21 @@ def plot_curvature(table: pd.DataFrame, blocks: pd.DataFrame, members: Sequence[
     return panels[-1].finish("Normalized depth", _MEAN)
 
 
+def _draw_in_rows(
+    axes: Axes, heights: Array, points: pd.DataFrame, style: Mapping[str, Any], legend: Legend
+) -> None:
+    """Draw means in rows with their intervals, or with the values in each of few batches."""
+    each = _few_batches(points, legend)
+    low, high = (points[end] if each is None else np.nan for end in ("low", "high"))
+    draw_interval_of(axes, heights, (low, points["mean"], high), style)
+    if each is None:
+        legend.add_line(INTERVAL, {"color": GRAY, "linewidth": INTERVAL_WIDTH})
+    else:
+        face = style.get("markerfacecolor", style["color"])
+        look = _BATCH | {"color": style["color"], "mfc": face, "markeredgewidth": HAIR}
+        axes.plot(each, heights, **look)
+
+
 def plot_curvature_by_layer(table: pd.DataFrame, members: Sequence[Member]) -> Figure:
     """Draw a row per kind of layer: the largest eigenvalue of each model, and the mean."""
     rows = table[table["of"] != "block"]
@@ -390,23 +430,22 @@ def plot_curvature_by_layer(table: pd.DataFrame, members: Sequence[Member]) -> F
     ]
     panels = make_row_panels(labels, _ROW, 0.3)
     left, right = panels.axes
+    for row in range(0, len(labels), 2):
+        for axes in panels.axes:
+            axes.axhspan(row - 0.48, row + 0.48, **EVERY_SECOND, zorder=0)
     offsets = np.linspace(-_APART / 2, _APART / 2, len(members)) if len(members) > 1 else [0.0]
-    for member, look, offset in zip(members, looks_of(members), offsets, strict=True):
+    for member, look in zip(members, looks_of(members), strict=True):
         panels.legend.add_marker(member.label, look.line, look)
+    for member, look, offset in zip(members, looks_of(members), offsets, strict=True):
         for nth, snapshot in enumerate(snapshots):
             own = rows_of(rows, member.model, snapshot=snapshot)
             numbers = own["part"].map(parts.index)
             drawn = _means_of(own.assign(index=numbers))
             at = drawn["mean"].index.to_numpy() + nth * len(parts) + offset
-            ends = {
-                name: points[["low", "mean", "high"]].T.to_numpy() for name, points in drawn.items()
-            }
-            draw_interval_of(left, at, ends["magnitude"], look.line)
-            draw_interval_of(right, at, ends["gauss_newton"], look.hollow)
-            draw_interval_of(right, at, ends["mean"], look.line)
+            _draw_in_rows(left, at, drawn["magnitude"], look.line, panels.legend)
+            _draw_in_rows(right, at, drawn["gauss_newton"], look.hollow, panels.legend)
+            _draw_in_rows(right, at, drawn["mean"], look.line, panels.legend)
     panels.legend.add_marker(f"open: {_LABELS['gauss_newton']}", looks_of(members)[0].hollow, GRAY)
-    if rows["batch"].nunique() > 1:
-        panels.legend.add_line(INTERVAL, {"color": GRAY, "linewidth": INTERVAL_WIDTH})
     left.set_xscale("log")
     means = rows["gauss_newton_trace"] / rows["parameters"]
     linear = _linear_below(means)

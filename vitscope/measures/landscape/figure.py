@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from math import ceil
+from typing import Any
 
 import matplotlib
 import numpy as np
@@ -20,6 +21,7 @@ from matplotlib.patches import Patch
 from matplotlib.ticker import MaxNLocator
 from mpl_toolkits.mplot3d.art3d import Poly3DCollection
 from mpl_toolkits.mplot3d.axes3d import Axes3D
+from mpl_toolkits.mplot3d.proj3d import proj_transform
 
 from vitscope.drawing.axes import color_bar
 from vitscope.drawing.figure import Member
@@ -27,6 +29,8 @@ from vitscope.drawing.legends import percent
 from vitscope.drawing.looks import (
     CENTRE,
     DOTTED,
+    GRAY,
+    GRID,
     LOSS_COLORS,
     THREAD,
     UNDEFINED,
@@ -137,10 +141,10 @@ _BOX = (4 / 0.8, 4 / 0.8, 3 / 22 * 42)
 _ZOOM = 1.25
 
 # In inches. The drawing fills its space, since no axes need any.
-_WIDTH, _SHAPE, _TITLE = 2.4, 2.1 / 2.4, 0.3
+_WIDTH, _SHAPE, _TITLE = 2.4, 2.1 / 2.4, 0.4
 _BAR_SPACE, _BAR_WIDTH, _BAR_HEIGHT = 0.75, 0.09, 1.3
-# The lower corners of the box are empty, so surfaces sink by this much.
-_SINK = 0.12
+# What the names of directions need below a surface.
+_NAMES = 0.16
 
 
 def _panels(count: int, note: bool) -> Panels:
@@ -148,15 +152,15 @@ def _panels(count: int, note: bool) -> Panels:
     columns = columns_of(count, LEAST_SQUARE)
     rows = ceil(count / columns)
     wide = min(_WIDTH, (page_width() - _BAR_SPACE * text_scale()) / columns)
-    high = _SHAPE * wide
+    high, below = _SHAPE * wide, _NAMES * text_scale()
     width = columns * wide + _BAR_SPACE * text_scale()
-    height = rows * (_TITLE + high) + note * _TITLE
+    height = rows * (_TITLE + high + below) + note * _TITLE
     figure = Figure(figsize=(width, height))
     figure.set_layout_engine("none")
     spaces = []
     for position in range(count):
         row, column = divmod(position, columns)
-        bottom = (rows - 1 - row) * (_TITLE + high) - _SINK
+        bottom = (rows - 1 - row) * (_TITLE + high + below) + below
         rectangle = (column * wide / width, bottom / height, wide / width, high / height)
         spaces.append(figure.add_axes(rectangle, projection="3d"))
     return Panels(figure, spaces, columns)
@@ -216,6 +220,20 @@ def _draw_surface(axes: Axes3D, surface: AboveMinimum, cut: float, colors: Scala
     axes.set_box_aspect(_BOX, zoom=_ZOOM)
     axes.view_init(elev=_ELEVATION, azim=_AZIMUTH)
     axes.set_axis_off()
+    _draw_floor(axes, surface)
+
+
+def _draw_floor(axes: Axes3D, surface: AboveMinimum) -> None:
+    """Draw the plane below the surface, and name the directions along the two edges in front."""
+    (left, right), (front, back) = surface.x[[0, -1]], surface.y[[0, -1]]
+    edges = np.array([[left, front], [right, front], [right, back], [left, back], [left, front]])
+    axes.plot(*edges.T, zs=0, **GRID, zorder=0)
+    axes.computed_zorder = False
+    named = {"first\ndirection": (0, back, "left"), "second direction": (right, 0, "center")}
+    for name, (x, y, side) in named.items():
+        at = proj_transform(x, y, 0, axes.get_proj())[:2]
+        how: dict[str, Any] = {"ha": side, "va": "top", "size": "x-small", "color": GRAY}
+        axes.annotate(name, at, (2, -2), textcoords="offset points", **how)
 
 
 def plot_landscape(table: pd.DataFrame, members: Sequence[Member]) -> Figure:

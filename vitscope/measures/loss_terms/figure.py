@@ -7,18 +7,24 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
+from matplotlib.colors import to_rgba
 from matplotlib.figure import Figure
 
 from vitscope.drawing.figure import Member, rows_of
-from vitscope.drawing.looks import DASHED, GRAY, NODE, PLAIN, ZERO, look_of
+from vitscope.drawing.looks import BAR_ALPHA, DASHED, GRAY, NODE, PLAIN, ZERO, look_of
 from vitscope.drawing.panels import stack_panels
 
 _TITLES = {False: "on augmented images", True: "on clean images"}
 # Inches of a panel that has room for several powers of ten on either side of zero.
 _WIDE = 2.0
 _LINES: dict[bool, dict[str, Any]] = {True: PLAIN, False: DASHED}
-# Those without L2 are open and in front, so that both show where the term changes nothing.
-_NODES = {True: {**NODE, "zorder": 2}, False: {**NODE, "mfc": "none", "zorder": 3}}
+
+
+def _node(l2: bool, color: str) -> dict[str, Any]:
+    """Return the look of a node, pale or, without L2, a ring in front: both show if they agree."""
+    if l2:
+        return {**NODE, "mfc": to_rgba(color, BAR_ALPHA), "mec": "none", "zorder": 2}
+    return {**NODE, "mfc": "none", "mec": color, "zorder": 3}
 
 
 def _change(rows: pd.DataFrame) -> pd.Series:
@@ -48,9 +54,9 @@ def plot_loss_terms(table: pd.DataFrame, members: Sequence[Member]) -> Figure:
             change, nodes = _change(own[own["of"] == "slice"]), own[own["of"] == "spectrum"]
             above.plot(change.index, change, color=color, **line)
             share = nodes["value"] / nodes["batch"].nunique()
-            below.plot(nodes["x"], share, color=color, linestyle="", **_NODES[l2])
+            below.plot(nodes["x"], share, linestyle="", **_node(l2, color))
             said = "with L2" if l2 else "without L2"
-            upper.legend.add_line(said, {"color": GRAY, **line, **_NODES[l2]})
+            upper.legend.add_line(said, {"color": GRAY, **line, **_node(l2, GRAY)})
         above.set_title(f"{member.label}\n{_TITLES[clean]}")
         above.sharey(upper.axes[0])
         below.sharex(lower.axes[0])

@@ -12,13 +12,12 @@ from matplotlib.ticker import MaxNLocator
 
 from vitscope.drawing.axes import color_bar
 from vitscope.drawing.figure import Member, rows_of
-from vitscope.drawing.looks import POSITION_COLORS, SIGNED_COLORS
+from vitscope.drawing.looks import GRAY, POSITION_COLORS, SIGNED_COLORS, text_scale
 from vitscope.drawing.panels import (
     LEAST_SQUARE,
     columns_of,
     make_square_panels,
     page_width,
-    width_of,
 )
 from vitscope.files.arrays import Array
 
@@ -83,31 +82,45 @@ def plot_position_products(table: pd.DataFrame, members: Sequence[Member]) -> Fi
     return panels.finish("Position, row by row", "Position, row by row")
 
 
-# Inches: the side of a tile at most, the least height of a panel, what bars and labels take of the
-# width, and a title and its labels of the height; the width of a bar, and the height of the label
-# below all.
-_TILE, _LEAST, _BAR_WIDTH, _TEXT_HEIGHT = 0.5, 0.9, 1.3, 0.5
-_BAR, _LABEL_HEIGHT = 0.1, 0.15
+# Inches: the side of a tile at most, what bars and labels take of the width, a title and labels of
+# the height, and a colour bar of the width and at least of the height.
+_TILE, _BAR_WIDTH, _TEXT_HEIGHT, _BAR, _LEAST_BAR = 0.5, 1.3, 0.55, 0.1, 0.4
+# Between layers, as a share of a tile's side; and how much of a panel tiles fill at least.
+_BETWEEN, _FILLED = 0.25, 0.75
 
 
-def _heads(rows: pd.DataFrame) -> Array:
-    """Return the heads of the rows of the table; those that share a bias are one, 0."""
-    return rows["head"].fillna(0).to_numpy(int)
+class _Places:
+    """Where the tiles of a model are, in tiles: layers across, heads down, in columns if many."""
+
+    def __init__(self, rows: pd.DataFrame) -> None:
+        # Heads that share a bias are one, 0.
+        self.heads, self.layers = rows["head"].fillna(0).to_numpy(int), rows["layer"].to_numpy(int)
+        of_layers = 1 + rows.assign(head=self.heads).groupby("layer")["head"].max().to_numpy()
+        columns = {down: -(-of_layers // down) for down in {*of_layers.tolist()}}
+        filled = {d: of_layers.sum() / (d * each.sum()) for d, each in columns.items()}
+        # The tallest panel that tiles fill: later stages may have many more heads.
+        enough = min(_FILLED, max(filled.values()))
+        self.down = max(down for down, share in filled.items() if share >= enough)
+        self.columns = columns[self.down]
+        self.starts = np.cumsum(self.columns + _BETWEEN) - self.columns - _BETWEEN
+        self.width = float(self.starts[-1] + self.columns[-1])
+        self.left = self.starts[self.layers] + self.heads // self.down
+        self.top = self.heads % self.down
 
 
-def _draw_biases(axes: Axes, rows: pd.DataFrame, scale: TwoSlopeNorm, width: int) -> None:
-    heads = _heads(rows)
-    for head, row in zip(heads, rows.to_dict("records"), strict=True):
+def _draw_biases(axes: Axes, rows: pd.DataFrame, places: _Places, scale: TwoSlopeNorm) -> None:
+    for row, left, top in zip(rows.to_dict("records"), places.left, places.top, strict=True):
         values = np.reshape(row["values"], (row["height"], row["width"]))
-        edges = (row["layer"], row["layer"] + 1 - _GAP, head + 1 - _GAP, head)
+        edges = (left, left + 1 - _GAP, top + 1 - _GAP, top)
         axes.imshow(values, cmap=SIGNED_COLORS, norm=scale, extent=edges, interpolation="nearest")
-    layers = rows["layer"].max() + 1
-    middle = (1 - _GAP) / 2
-    axes.set_xticks(np.arange(layers) + middle, [str(number) for number in range(layers)])
-    names = ["all"] if rows["head"].isna().all() else [str(n) for n in range(heads.max() + 1)]
-    axes.set_yticks(np.arange(heads.max() + 1) + middle, names)
-    # As wide as the widest panel, so that tiles are of one size.
-    axes.set(xlim=(0, width - _GAP), ylim=(heads.max() + 1 - _GAP, 0), aspect="equal")
+    middles = places.starts + (places.columns - _GAP) / 2
+    axes.set_xticks(middles, [str(number) for number in range(len(middles))])
+    names = ["all"] if rows["head"].isna().all() else [str(n) for n in range(places.down)]
+    axes.set_yticks(np.arange(len(names)) + (1 - _GAP) / 2, names)
+    for start, columns in zip(places.starts, places.columns, strict=True):
+        for column in range(columns if columns > 1 else 0):
+            at = (start + column + (1 - _GAP) / 2, -_GAP)
+            axes.text(*at, str(column * places.down), ha="center", fontsize="x-small", color=GRAY)
     axes.tick_params(length=0)
     axes.spines[:].set_visible(False)
 
@@ -115,21 +128,26 @@ def _draw_biases(axes: Axes, rows: pd.DataFrame, scale: TwoSlopeNorm, width: int
 def plot_position_bias(table: pd.DataFrame, members: Sequence[Member]) -> Figure:
     """Draw a panel per model, one below the other: layers across, heads down, on one scale each."""
     rows = [rows_of(table, member.model, ["layer", "head"]) for member in members]
-    layers = [int(each["layer"].max()) + 1 for each in rows]
-    tile = min(_TILE, (page_width() - _BAR_WIDTH) / max(layers))
-    heights = [max(_LEAST, tile * (_heads(each).max() + 1)) + _TEXT_HEIGHT for each in rows]
-    width = max(width_of(1), tile * max(layers) + _BAR_WIDTH)
-    figure = Figure(figsize=(width, sum(heights) + _LABEL_HEIGHT))
+    places = [_Places(each) for each in rows]
+    width = max(each.width for each in places)
+    tile = min(_TILE, (page_width() - _BAR_WIDTH * text_scale()) / width)
+    heights = [max(_LEAST_BAR * text_scale() / tile, each.down) for each in places]
+    text = _TEXT_HEIGHT * text_scale()
+    size = tile * width + _BAR_WIDTH * text_scale(), tile * sum(heights) + text * len(members)
+    figure = Figure(figsize=size)
     grid = figure.subplots(len(members), 1, squeeze=False, height_ratios=heights)[:, 0]
-    for axes, each, member, height in zip(grid, rows, members, heights, strict=True):
+    for axes, each, at, member, high in zip(grid, rows, places, members, heights, strict=True):
         largest = float(each[["lowest", "highest"]].abs().to_numpy().max()) or 1.0
         scale = TwoSlopeNorm(0, -largest, largest)
-        _draw_biases(axes, each, scale, max(layers))
-        axes.set_title(member.label, loc="left")
+        _draw_biases(axes, each, at, scale)
+        # As wide as the widest panel, so that tiles are of one size.
+        axes.set(xlim=(0, width - _GAP), ylim=(high - _GAP, 0), aspect="equal", anchor="W")
+        axes.set_title(member.label, loc="left", pad=10)
         axes.set_ylabel("Head")
-        colors = ScalarMappable(scale, SIGNED_COLORS)
-        aspect = (height - _TEXT_HEIGHT) / _BAR
-        options = {"aspect": aspect, "pad": 0.02, "ticks": MaxNLocator(5)}
-        color_bar([axes], colors, "Bias of the logit", labelpad=4, **options)
-    grid[-1].set_xlabel("Layer with a bias", loc="left")
+        axes.set_xlabel("Layer with a bias", x=(at.width - _GAP) / (width - _GAP) / 2)
+        beside = (at.width + _BETWEEN, 0, _BAR / tile, high - _GAP)
+        bar = axes.inset_axes(beside, transform=axes.transData)
+        colors, ticks = ScalarMappable(scale, SIGNED_COLORS), MaxNLocator(5 if high > 2 else 3)
+        color_bar([axes], colors, "", cax=bar, ticks=ticks)
+        bar.set_title("Bias of the logit", loc="left", fontsize="small")
     return figure

@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import matplotlib
+import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
@@ -15,12 +16,10 @@ from vitscope.drawing.axes import begin_at_zero, ticks
 from vitscope.drawing.figure import Member, rows_of
 from vitscope.drawing.legends import INTERVAL, another_model, published_label
 from vitscope.drawing.looks import (
+    BAR_ALPHA,
     EVERY_SECOND,
     GRAY,
-    HAIR,
-    INTERVAL_BAR,
-    PALE,
-    RANGE,
+    INTERVAL_WIDTH,
     Look,
     looks_of,
 )
@@ -29,7 +28,10 @@ from vitscope.drawing.panels import Panels, columns_of, make_panels, page_width
 # What is drawn by severity: the column, its label and its scale.
 SCORES = (("accuracy", "Accuracy (%)", 100), ("nll", "NLL", 1), ("ece", "ECE (%)", 100))
 # Inches.
-_ROW_HEIGHT, _REST_HEIGHT, _LEAST_HEIGHT, _LEAST_WIDTH = 0.165, 0.75, 3.0, 2.5
+_ROW_HEIGHT, _REST_HEIGHT, _LEAST_HEIGHT, _LEAST_WIDTH = 0.2, 0.75, 3.0, 2.5
+_TALLER = 1.25
+# An error and its interval; and how much of a row's height its models take, one below the other.
+_ENDS, _APART = ["ci_low", "error", "ci_high"], 0.7
 
 
 def _draw_scores(axes: Sequence[Axes], rows: pd.DataFrame, look: Look) -> None:
@@ -40,24 +42,33 @@ def _draw_scores(axes: Sequence[Axes], rows: pd.DataFrame, look: Look) -> None:
         panel.plot(values.index, values, **look.curve, clip_on=False, zorder=3)
 
 
-def _errors(rows: pd.DataFrame) -> pd.Series:
-    """Return errors in percent: without corruption, of the mean, then of each."""
-    errors = rows.set_index("corruption")["error"]
-    present = [name for name in CORRUPTIONS if name in errors]
-    clean = pd.Series({CLEAN: rows["clean_error"].iloc[0]})
-    return 100 * pd.concat([clean, errors[[MEAN, *present]]])
+def _clean_interval(row: pd.Series) -> tuple[float, float]:
+    """Return the interval of the error of images as they are, which is that of a share."""
+    return known_share_interval(row["clean_error"], int(row["images"]))
 
 
-def _draw_errors(axes: Axes, errors: pd.DataFrame, looks: Sequence[Look]) -> None:
-    """Draw a row for each corruption, with a marker for each model."""
-    rows = range(len(errors))
-    axes.hlines(rows, errors.min(axis=1), errors.max(axis=1), **RANGE, zorder=1)
-    for column, look in enumerate(looks):
-        values = errors.iloc[:, column]
-        axes.plot(values, rows, **look.line, linestyle="", clip_on=False, zorder=3)
-    axes.set_yticks(rows, [_in_words(name) for name in errors.index])
-    axes.get_yticklabels()[errors.index.tolist().index(MEAN)].set_fontweight("bold")
-    axes.set(xlabel="Error (%)", ylim=(len(errors) - 0.5, -0.5))
+def _errors(rows: pd.DataFrame) -> pd.DataFrame:
+    """Return errors in percent with their ends: without corruption, of the mean, then of each."""
+    errors = rows.set_index("corruption")
+    low, high = _clean_interval(rows.iloc[0])
+    errors.loc[CLEAN, _ENDS] = low, rows["clean_error"].iloc[0], high
+    present = [name for name in CORRUPTIONS if name in errors.index]
+    return 100 * errors.loc[[CLEAN, MEAN, *present], _ENDS].astype(float)
+
+
+def _draw_errors(axes: Axes, errors: Sequence[pd.DataFrame], looks: Sequence[Look]) -> None:
+    """Draw a row for each corruption, with a marker for each model, and its interval behind all."""
+    names = errors[0].index
+    rows = np.arange(len(names))
+    for nth, (of_model, look) in enumerate(zip(errors, looks, strict=True)):
+        at = rows + _APART * ((nth + 0.5) / len(errors) - 0.5)
+        low, values, high = of_model.T.to_numpy()
+        style: dict[str, Any] = {"color": look.color, "alpha": BAR_ALPHA, "zorder": 2}
+        axes.hlines(at, low, high, linewidth=INTERVAL_WIDTH, **style)
+        axes.plot(values, at, **look.line, linestyle="", clip_on=False, zorder=3)
+    axes.set_yticks(rows, [_in_words(name) for name in names])
+    axes.get_yticklabels()[names.tolist().index(MEAN)].set_fontweight("bold")
+    axes.set(xlabel="Error (%)", ylim=(len(names) - 0.5, -0.5))
     axes.set_xlim(left=0)
     axes.tick_params(axis="y", length=0)
 
@@ -114,8 +125,8 @@ def plot_robustness(
     """Draw left the scores of all models by severity, right their errors by corruption."""
     looks = looks_of(members)
     of_models = [rows_of(corruption_error, m.model) for m in members]
-    errors = pd.concat(map(_errors, of_models), axis=1)
-    panels = _panels(len(errors))
+    errors = [*map(_errors, of_models)]
+    panels = _panels(len(errors[0]))
     *scores, by_corruption = panels.axes
     for member, look in zip(members, looks, strict=True):
         _draw_scores(scores, rows_of(table, member.model), look)
@@ -127,20 +138,22 @@ def plot_robustness(
     scores[-1].set_xlabel("Severity (0: no corruption)")
     panels.figure.align_ylabels(scores)
     _draw_errors(by_corruption, errors, looks)
-    _mark_groups(by_corruption, errors.index.tolist())
+    _mark_groups(by_corruption, errors[0].index.tolist())
     panels.legend.add_models(members)
+    interval: dict[str, Any] = {"alpha": BAR_ALPHA, "linewidth": INTERVAL_WIDTH}
+    panels.legend.add_line(INTERVAL, {"color": GRAY, **interval})
     panels.legend.draw(panels.figure)
     return panels.figure
 
 
 def _draw_model(axes: Axes, row: pd.Series, look: Look) -> None:
     """Draw the accuracy of a model and its robustness, and behind all models their intervals."""
-    accuracy, robustness = 1 - row["clean_error"], 1 - row["error"]
-    ends = known_share_interval(accuracy, int(row["images"]))
-    line: dict[str, Any] = {"color": PALE, "linewidth": HAIR, "zorder": 1}
-    axes.hlines(100 * robustness, 100 * ends[0], 100 * ends[1], **line)
-    axes.vlines(100 * accuracy, 100 * (1 - row["ci_high"]), 100 * (1 - row["ci_low"]), **line)
-    axes.plot(100 * accuracy, 100 * robustness, **look.line, linestyle="", zorder=3)
+    accuracy, robustness = 100 - 100 * row["clean_error"], 100 - 100 * row["error"]
+    high, low = (100 - 100 * end for end in _clean_interval(row))
+    line: dict[str, Any] = {"color": look.color, "alpha": BAR_ALPHA, "zorder": 1}
+    axes.hlines(robustness, low, high, **line)
+    axes.vlines(accuracy, 100 - 100 * row["ci_high"], 100 - 100 * row["ci_low"], **line)
+    axes.plot(accuracy, robustness, **look.line, linestyle="", zorder=3)
 
 
 def plot_robustness_by_accuracy(
@@ -152,8 +165,10 @@ def plot_robustness_by_accuracy(
     """
     apart = another_model(published.values())
     panels = make_panels(2 if apart else 1)
+    # Intervals of both axes need more height than curves.
+    panels.resize(height=_TALLER * panels.figure.get_figheight())
     panels.legend.add_models(members)
-    panels.legend.add_marker(INTERVAL, {**INTERVAL_BAR, "color": PALE})
+    panels.legend.add_line(INTERVAL, {"color": GRAY, "alpha": BAR_ALPHA})
     for member, look in zip(members, looks_of(members), strict=True):
         rows = rows_of(table, member.model)
         _draw_model(panels.axes[0], rows[rows["corruption"] == MEAN].iloc[0], look)
