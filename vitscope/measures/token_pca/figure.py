@@ -59,8 +59,7 @@ def _draw_tokens(axes: Axes, colours: Array, row: pd.Series, size: tuple[int, in
 def plot_token_pca(table: pd.DataFrame, members: Sequence[Member]) -> Figure:
     """Draw for each model the images in a row, and below each the colours of its tokens."""
     shown = [rows_of(table, each.model, ["image"]) for each in members]
-    columns = max(map(len, shown))
-    groups = groups_of_panels(len(members), 2, columns, one_scale=True)
+    groups = groups_of_panels([(2, len(rows)) for rows in shown], one_scale=True)
     titles = []
     for rows, grid, member in zip(shown, groups.grids, members, strict=True):
         panels = zip(rows.iterrows(), colours_of(rows), grid.T, strict=False)
