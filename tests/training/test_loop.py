@@ -174,6 +174,24 @@ def test_labels_must_be_known(splits: tuple[Split, Split], tmp_path: Path) -> No
         trained((sample, splits[1]), tmp_path, batch_size=1)
 
 
+@pytest.mark.parametrize("common", [0, 2, 3, 200])
+def test_images_of_the_test_are_not_trained_on(tmp_path: Path, common: int) -> None:
+    """One in a hundred may be there twice, as in published data sets."""
+    pixels = np.random.default_rng(0).integers(0, 256, (500, 32, 32, 3), np.uint8)
+    rows = {"train": slice(0, 300), "test": slice(300 - common, 500 - common)}
+    for split, chosen in rows.items():
+        labels = np.arange(500)[chosen] % 10
+        np.savez(tmp_path / f"{split}.npz", images=pixels[chosen], labels=labels)
+    source = {"kind": "npz", "path": str(tmp_path / "{split}.npz")}
+    train_split, test_split = (built(tmp_path / split, source, split) for split in rows)
+    if common > 2:
+        sentence = f"^{common} of the 200 images of the split test of mine are in the split train"
+        with pytest.raises(VitscopeError, match=sentence):
+            trained((train_split, test_split), tmp_path)
+    else:
+        assert trained((train_split, test_split), tmp_path)
+
+
 def read_events(folder: Path, name: str) -> list[tuple[int, float]]:
     found = EventAccumulator(str(folder / EVENTS), purge_orphaned_data=True).Reload()
     return [(event.step, event.value) for event in found.Scalars(name)]

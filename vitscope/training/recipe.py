@@ -10,6 +10,8 @@ from vitscope.data.split import UNKNOWN_LABEL, Split, select
 from vitscope.errors import VitscopeError
 
 Recipe = Mapping[str, Any]
+# Data sets have some images twice: 10 of the 10,000 test images of CIFAR-100 are in its training.
+MOST_SEEN = 0.01
 
 
 def training_rows(split: Split, recipe: Recipe) -> npt.NDArray[np.int64]:
@@ -40,4 +42,21 @@ def check(recipe: Recipe, train_split: Split, test_split: Split) -> None:
         raise VitscopeError(
             f"training.warmup_epochs is {recipe['warmup_epochs']} of {epochs} epochs: leave at "
             f"least one epoch after the warm-up."
+        )
+    _refuse_seen(recipe, train_split, test_split)
+
+
+def _refuse_seen(recipe: Recipe, train_split: Split, test_split: Split) -> None:
+    """Refuse test images of the training: accuracy on them says nothing of others."""
+    if "sums" not in train_split.HOLDS & test_split.HOLDS:
+        return
+    trained_on = train_split.sums[training_rows(train_split, recipe)]
+    seen, count = int(np.isin(test_split.sums, trained_on).sum()), len(test_split)
+    if seen > MOST_SEEN * count:
+        test, train = (each.metadata["split"] for each in (test_split, train_split))
+        raise VitscopeError(
+            f"{seen} of the {count} images of the split {test} of "
+            f"{test_split.metadata['dataset']} are in the split {train} as well, and accuracy on "
+            f"images that a network was trained on says nothing of others: give splits without "
+            f"common images; in a `path`, {{split}} stands for the name of the split."
         )
