@@ -43,7 +43,8 @@ def test_such_a_model_is_its_snapshot_and_the_rest_is_as_it_was() -> None:
     assert (moment.arch, moment.data, moment.training) == (model.arch, model.data, model.training)
     assert (moment.snapshots, moment.history) == ({}, None)
     assert CIFAR.network("vit@epoch_3") == CIFAR.network("vit")
-    assert CIFAR.own_models == ["resnet", "vit", "vit_light", "swin", "alternet", "convnext"]
+    light = ["vit_light", "vit_light_1", "vit_light_2"]
+    assert CIFAR.own_models == ["resnet", "vit", *light, "swin", "alternet", "convnext"]
 
 
 def test_the_moments_that_a_figure_names_are_shown_in_order_of_epochs(tmp_path: Path) -> None:
