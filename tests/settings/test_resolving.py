@@ -43,7 +43,7 @@ def test_such_a_model_is_its_snapshot_and_the_rest_is_as_it_was() -> None:
     assert (moment.arch, moment.data, moment.training) == (model.arch, model.data, model.training)
     assert (moment.snapshots, moment.history) == ({}, None)
     assert CIFAR.network("vit@epoch_3") == CIFAR.network("vit")
-    light = ["vit_light", "vit_light_1", "vit_light_2"]
+    light = ["vit_light", "vit_light_2"]
     assert CIFAR.own_models == ["resnet", "vit", *light, "swin", "alternet", "convnext"]
 
 
