@@ -285,26 +285,29 @@ def published_points(wildcards):
 
 def tables_of_overview(wildcards):
     """Return what the overview shows and counts: tables of models and build-ups, by their names."""
-    study, found, models = study_of(wildcards), {}, set()
-    for name in figures_of_overview(study):
-        if name in study.buildups:
-            found[name] = path_of(rules.tabulate_buildup.output.table, wildcards, buildup=name)
-            continue
-        figure = study.figures[name]
-        models |= {*figure.models}
+    study = study_of(wildcards)
+    shown = figures_of_overview(study)
+    figures = [study.figures[name] for name in shown if name in study.figures]
+    subjects, models = defaultdict(set), {model for each in figures for model in each.models}
+    for figure in figures:
         for table in figure.measures:
-            found.setdefault(table, set()).update(figure.subjects(table))
-    path = "<results>/{study}/{table}/{model}.parquet"
-    tables = {
-        name: (
-            shown
-            if isinstance(shown, str)
-            else [path.format(study=study.name, table=name, model=each) for each in sorted(shown)]
-        )
-        for name, shown in found.items()
+            subjects[table] |= {*figure.subjects(table)}
+    path, names = "<results>/{study}/{table}/{model}.parquet", {"study": study.name}
+    buildups = rules.tabulate_buildup.output.table
+    return {
+        "cut_points": paths_of(
+            rules.convert_checkpoint.output.blocks, model=sorted(models), **names
+        ),
+        **{
+            f"buildup_{name}": path_of(buildups, wildcards, buildup=name)
+            for name in shown
+            if name in study.buildups
+        },
+        **{
+            table: [path.format(table=table, model=each, **names) for each in sorted(of)]
+            for table, of in subjects.items()
+        },
     }
-    blocks = rules.convert_checkpoint.output.blocks
-    return tables | {"cut_points": paths_of(blocks, study=study.name, model=sorted(models))}
 
 
 def tables_of_page(wildcards):

@@ -1,4 +1,4 @@
-"""Videos of what networks attend to."""
+"""Videos beside what networks make of them."""
 
 
 use rule fetch_image as fetch_video with:
@@ -15,7 +15,7 @@ use rule fetch_image as fetch_video with:
 
 
 use rule draw_blocks as draw_video with:
-    """Draw what a network attends to in each frame, in the format of the ending of the file."""
+    """Draw what a network makes of each frame, in the format of the ending of the file."""
     input:
         checkpoint=of_model(rules.convert_checkpoint.output.checkpoint),
         blocks=of_model(rules.convert_checkpoint.output.blocks),

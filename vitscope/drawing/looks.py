@@ -46,7 +46,6 @@ DASHED = {**PLAIN, "linestyle": (0, (4, 1.4))}
 DOTTED: dict[str, Any] = {"linestyle": ":", "linewidth": THIN}
 # What joins models that stand side by side, or the lowest value of a row and its highest.
 JOINED: dict[str, Any] = {"color": GRAY, "linewidth": 0.6}
-RANGE: dict[str, Any] = {"color": "#bdbdbd", "linewidth": THIN}
 # A row that belongs to a model, every second group of rows, and a grid.
 ROW: dict[str, Any] = {"color": "#e4e4e4", "linewidth": 0.6}
 EVERY_SECOND: dict[str, Any] = {"color": "#f0f0f0", "linewidth": 0}

@@ -82,8 +82,6 @@ class Counted(NamedTuple):
 
 def count(inputs: Files, values: Values) -> Counted:
     """Count the claims about some figures, by the values of `values_of_counting`."""
-    import pandas as pd
-
     from vitscope.claims import counting
     from vitscope.claims.agreement import score_agreement
     from vitscope.claims.points import at_snapshots, read_published_of
@@ -94,11 +92,11 @@ def count(inputs: Files, values: Values) -> Counted:
         evidence[name] = found(**figure["own"]) if "own" in figure else found
     needed, columns = {each.table for each in evidence.values()}, values["columns"]
     tables = {
-        name: pd.concat(map(Table(**columns[name]).read, tables_in({name: inputs[name]})))
+        name: _read_all(Table(**columns[name]), tables_in({name: inputs[name]}))
         for name in sorted(needed)
     }
-    points = [BLOCKS.read(path) for path in inputs["cut_points"]]
-    tables["blocks"] = pd.concat(points, ignore_index=True)
+    if evidence:
+        tables["blocks"] = _read_all(BLOCKS, inputs["cut_points"])
     claims, agreement, traits = [], [], values["traits_of"]
     for name, found in evidence.items():
         figure = values["figures"][name]
@@ -112,6 +110,12 @@ def count(inputs: Files, values: Values) -> Counted:
     trained = counting.trainings(values["repeats"], seeds)
     every = counting.add_recipes(counting.joined(CLAIMS, claims), trained)
     return Counted(every, counting.joined(AGREEMENT, agreement), [*evidence.values()])
+
+
+def _read_all(table: Table, paths: Iterable[str]) -> "pd.DataFrame":
+    import pandas as pd
+
+    return pd.concat(map(table.read, paths), ignore_index=True)
 
 
 def count_claims(inputs: Files, outputs: Files, values: Values, resources: Resources) -> None:

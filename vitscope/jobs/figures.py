@@ -216,29 +216,35 @@ def _sketch_of(name: str, values: Values, inputs: Files) -> "Shown":
     members = [as_shown(each) for each in values["members"]]
     sketch, published = resolve_name(values["sketch"]), values["published"]
     if values["sketch"] == _BUILDUP_SKETCH:
-        path = inputs.get(name)
+        path = inputs.get(f"buildup_{name}")
         (file,) = (each for each in inputs["published"] if Path(each).name == published["file"])
         baseline = members[0].model
         table = BUILDUP.read(path).sort_values("step").assign(model=baseline) if path else None
         return Shown(name, sketch, members, {baseline: read_steps(file)}, table)
     table = None
     if paths := inputs.get(values["table"]):
-        read = pd.concat(map(Table(**values["columns"]).read, paths))
+        read = pd.concat(map(Table(**values["columns"]).read, paths), ignore_index=True)
         table = at_snapshots({"": read}, values["snapshots"])[""]
     curves = read_published_of(published, set(values["published_columns"]), inputs["published"])
     points = {model: curve.points for model, curve in curves.items()}
     return Shown(name, sketch, members, points, table)
 
 
-DRAW_OVERVIEW = Job(
-    run=draw_overview,
-    values=lambda study, names: {
+def _values_of_overview(study: Study, names: Names) -> Values:
+    shown = figures_of_overview(study)
+    figures = {name: _values_of_sketch(study, name) for name in shown}
+    counting = values_of_counting(study, shown)
+    sketches = sorted({each["sketch"] for each in figures.values()})
+    return {
         "study": describing.title(study),
         "style": describing.style(study),
-        "figures": {name: _values_of_sketch(study, name) for name in figures_of_overview(study)},
-        "counting": values_of_counting(study, figures_of_overview(study)),
-    },
-)
+        "figures": figures,
+        "counting": counting,
+        "modules": [*sketches, *counting["modules"]],
+    }
+
+
+DRAW_OVERVIEW = Job(run=draw_overview, values=_values_of_overview)
 
 
 KINDS_OF_PAGE = (
@@ -261,12 +267,14 @@ def kinds_of_page(study: Study, model: str) -> list[str]:
 def _values_of_page(study: Study, names: Names) -> Values:
     measures = registry.of(study)
     kinds = {name: measures.kinds()[name] for name in kinds_of_page(study, names["model"])}
+    claims = [measures.claiming(kind) for kind in kinds.values()]
     return {
         "study": describing.title(study),
         "style": describing.style(study, page=True),
         "member": describing.member(study, names["model"]),
         "kinds": {
             name: {
+                "draws": measures.drawing(kind),
                 "tables": {table: columns_of(study, table) for table in kind.tables},
                 "published": bool(kind.drawn_columns),
                 "values": kind.values,
@@ -274,7 +282,7 @@ def _values_of_page(study: Study, names: Names) -> Values:
             }
             for name, kind in kinds.items()
         },
-        "modules": [measures.drawing(kind) for kind in kinds.values()],
+        "modules": [*map(measures.drawing, kinds.values()), *filter(None, claims)],
     }
 
 
@@ -293,11 +301,11 @@ def draw_network(inputs: Files, outputs: Files, values: Values, resources: Resou
     member = as_shown(values["member"])
     blocks = BLOCKS.read(inputs["blocks"])
     panels, counted = [], []
-    for (drawn, kind), function in zip(values["kinds"].items(), values["modules"], strict=True):
+    for drawn, kind in values["kinds"].items():
         columns = kind["tables"]
         tables = {name: Table(**each).read(inputs[name]) for name, each in columns.items()}
         published: dict[str, Published] | None = {} if kind["published"] else None
-        panel = partial(draw, function, tables, [member], published, (), kind["values"])
+        panel = partial(draw, kind["draws"], tables, [member], published, (), kind["values"])
         panels.append(partial(drawn_in, panel))
         if kind["claims"]:
             evidence = resolve_name(kind["claims"])

@@ -55,7 +55,7 @@ class Study:
     )
     videos: dict[str, keys.Video] = setting(
         {},
-        "Attention over videos, by name; `figures/{study}/{name}.webp` is the target of each, or "
+        "Networks over videos, by name; `figures/{study}/{name}.webp` is the target of each, or "
         "`.gif`, `.mp4`.",
         **NAMED,
     )

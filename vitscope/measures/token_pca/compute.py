@@ -172,7 +172,6 @@ def measure_token_pca(
 ) -> pd.DataFrame:
     """Return the components of the tokens of the images shown."""
     given.network.eval().to(given.device)
-    assert given.blocks is not None
     point = choose_point(given.model, given.blocks, given.cut_points, settings.cut_point)
     shown = [*images_shown(given, **chosen)]
     maps = np.stack([read_map(given.network, given.model, point, each.image) for each in shown])

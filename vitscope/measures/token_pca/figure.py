@@ -30,9 +30,9 @@ def in_colours(components: Array, low: Array, high: Array) -> Array:
 
     Positions without components are transparent.
     """
-    scaled = (components - low) / np.maximum(high - low, np.finfo(np.float64).tiny)
-    opaque = np.isfinite(scaled[..., :1]).astype(float)
-    return np.concatenate([np.nan_to_num(scaled).clip(0, 1), opaque], axis=-1)
+    opaque = np.isfinite(components[..., :1]).astype(float)
+    scaled = np.nan_to_num(components - low) / np.where(high > low, high - low, 1)
+    return np.concatenate([scaled.clip(0, 1), opaque], axis=-1)
 
 
 def colours_of(rows: pd.DataFrame) -> list[Array]:
