@@ -288,10 +288,11 @@ def tables_of_overview(wildcards):
     study = study_of(wildcards)
     shown = figures_of_overview(study)
     figures = [study.figures[name] for name in shown if name in study.figures]
-    subjects, models = defaultdict(set), {model for each in figures for model in each.models}
+    models = {model for each in figures for model in each.models}
+    subjects = {}
     for figure in figures:
         for table in figure.measures:
-            subjects[table] |= {*figure.subjects(table)}
+            subjects.setdefault(table, set()).update(figure.subjects(table))
     path, names = "<results>/{study}/{table}/{model}.parquet", {"study": study.name}
     buildups = rules.tabulate_buildup.output.table
     return {

@@ -67,6 +67,9 @@ TABLES: dict[str, Expected | None] = {
     "skip_ratio": Expected(["model", "index", "tokens"], 1e-3),
     "spatial_share": Expected(["model", "index"], 1e-4),
     "spectrum": Expected(["model", "index", "band"], 1e-4, 1e-6),
+    "token_pca": Expected(
+        ["model", "image"], 1e-3, 1e-3, without=("first", "components", "picture")
+    ),
     "token_norms": Expected(["model", "index"], 1e-4, without=("positions",)),
     "token_similarity": Expected(["model", "index"], 1e-4),
     "trajectory": Expected(["model", "moment"], 1e-5),

@@ -56,11 +56,11 @@ def refusal(studies: StudyFiles, target: str, folders: Mapping[str, str] = FOLDE
         ),
         (
             "figures/wlak.webp",
-            f"{MINI}: videos: found 'wlak', allowed: walk. Did you mean 'walk'?",
+            f"{MINI}: videos: found 'wlak', allowed: walk, walk_tokens. Did you mean 'walk'?",
         ),
         (
             "figures/fig9.webp",
-            f"{MINI}: videos: found 'fig9', allowed: walk.",
+            f"{MINI}: videos: found 'fig9', allowed: walk, walk_tokens.",
         ),
         ("figures/own/fig9.pdf", "own.yaml: title: found nothing."),
         (

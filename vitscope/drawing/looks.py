@@ -28,6 +28,8 @@ OF_ALL: dict[str, Any] = {"color": GRAY, "marker": "o"}
 
 # A curve in a small sketch.
 SKETCHED: dict[str, Any] = {"markersize": 2, "linewidth": 0.7}
+# Points of few values, behind the curves of all.
+FEW: dict[str, Any] = {"markersize": 2.4}
 
 # Widths of lines, from those between faces to curves that are many.
 THREAD, HAIR, THIN, CURVE = 0.4, 0.5, 0.7, 0.8

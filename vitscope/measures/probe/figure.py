@@ -3,7 +3,7 @@
 from matplotlib.axes import Axes
 
 from vitscope.drawing.charts import Chart, Curve, Layer, Level, Rows
-from vitscope.drawing.looks import DIAGONAL, HOLLOW_POINTS, PROBE_STYLES, REFERENCE
+from vitscope.drawing.looks import DIAGONAL, FEW, HOLLOW_POINTS, PROBE_STYLES, REFERENCE
 from vitscope.measures.probe.measure import (
     LINEAR,
     MEAN,
@@ -29,7 +29,7 @@ plot_probe = Chart(
 )
 
 # Of few tokens, behind the curves of all; what is read of these may be far below nothing.
-_SMALL = {"markersize": 2.4, "zorder": 2.5}
+_SMALL = FEW | {"zorder": 2.5}
 _LOWEST = -0.2
 
 

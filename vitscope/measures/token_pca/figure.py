@@ -10,7 +10,7 @@ from matplotlib.patches import Patch
 
 from vitscope.drawing.figure import Member, rows_of
 from vitscope.drawing.legends import percent
-from vitscope.drawing.looks import GRAY
+from vitscope.drawing.looks import GRAY, HAIR
 from vitscope.drawing.overlays import draw_picture, groups_of_panels, read_picture
 from vitscope.files.arrays import Array
 
@@ -53,7 +53,7 @@ def _draw_tokens(axes: Axes, colours: Array, row: pd.Series, size: tuple[int, in
     grey = np.dstack([np.full((*outliers.shape, 3), OUTLIER), outliers.astype(float)])
     for layer in (grey, colours):
         axes.imshow(layer, extent=extent, interpolation="nearest")
-    axes.spines[:].set(visible=True, color=GRAY, linewidth=0.5)
+    axes.spines[:].set(visible=True, color=GRAY, linewidth=HAIR)
 
 
 def plot_token_pca(table: pd.DataFrame, members: Sequence[Member]) -> Figure:
