@@ -2,6 +2,7 @@
 
 import json
 import random
+import time
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -210,6 +211,8 @@ def test_each_number_of_an_epoch_is_an_event(tmp_path: Path) -> None:
 
 def test_an_epoch_that_is_done_again_stands_there_once(tmp_path: Path) -> None:
     write_events(tmp_path, 0, {1: 0.5, 2: 0.25, 3: 4.0})
+    # Files of one process and second are numbered, and read in the order of letters: 10 before 9.
+    time.sleep(1)
     write_events(tmp_path, 2, {3: 0.125})
     assert read_events(tmp_path, "loss") == [(1, 0.5), (2, 0.25), (3, 0.125)]
 
