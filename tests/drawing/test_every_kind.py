@@ -67,6 +67,7 @@ PICTURES = {
     "patch_filters",
     "receptive_field",
     "token_outliers",
+    "token_pca",
     "trajectory",
 }
 TOGETHER = [
@@ -121,6 +122,12 @@ def table_of(name: str) -> pd.DataFrame:
         rows = rows.assign(products=[alike] * len(rows), cosines=[alike] * len(rows))
     if name == "receptive_field":
         rows = rows.assign(contributions=[np.ones(width**2) for width in rows["image_width"]])
+    if name == "token_pca":
+        sizes = rows["height"] * rows["width"]
+        first = [np.append(np.linspace(-1, 1, size - 1), np.nan) for size in sizes]
+        components = [np.linspace(-1, 1, 3 * size) for size in sizes]
+        rows = rows.assign(first=first, components=components, picture=picture(0))
+        rows = rows.assign(explained=[[0.5, 0.3, 0.2]] * len(rows))
     if name in MAPS:
         sizes = rows["height"] * rows["width"]
         maps = [np.linspace(0.5, 1, count) for count in sizes]
