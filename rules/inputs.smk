@@ -244,12 +244,15 @@ def to_merge(wildcards):
 # Tables, claims, figures and records
 
 
+# The table of a model, or of a pair; every rule that makes one writes it here.
+OF_SUBJECT = "<results>/{study}/{table}/{model}.parquet"
+
+
 def subjects_in_table(wildcards):
     """Return the table of each model, or pair, that is joined; all rules write these here."""
     study = study_of(wildcards)
     subjects = study.subjects_of(wildcards.table)
-    path = "<results>/{study}/{table}/{model}.parquet"
-    return collect(path, study=study.name, table=wildcards.table, model=subjects)
+    return collect(OF_SUBJECT, study=study.name, table=wildcards.table, model=subjects)
 
 
 def all_models(path, of=Study.models_of):
@@ -293,7 +296,7 @@ def tables_of_overview(wildcards):
     for figure in figures:
         for table in figure.measures:
             subjects.setdefault(table, set()).update(figure.subjects(table))
-    path, names = "<results>/{study}/{table}/{model}.parquet", {"study": study.name}
+    names = {"study": study.name}
     buildups = rules.tabulate_buildup.output.table
     return {
         "cut_points": paths_of(
@@ -305,7 +308,7 @@ def tables_of_overview(wildcards):
             if name in study.buildups
         },
         **{
-            table: [path.format(table=table, model=each, **names) for each in sorted(of)]
+            table: [OF_SUBJECT.format(table=table, model=each, **names) for each in sorted(of)]
             for table, of in subjects.items()
         },
     }
@@ -315,18 +318,16 @@ def tables_of_page(wildcards):
     """Return the tables of a network that are drawn on its page, by their names."""
     study, kinds = study_of(wildcards), registry.kinds()
     tables = {t for kind in kinds_of_page(study, wildcards.model) for t in kinds[kind].tables}
-    path = "<results>/{study}/{table}/{model}.parquet"
     names = {"study": study.name, "model": wildcards.model}
-    return {table: path.format(table=table, **names) for table in sorted(tables - {"blocks"})}
+    return {table: OF_SUBJECT.format(table=table, **names) for table in sorted(tables - {"blocks"})}
 
 
 def tables_of_figure(wildcards):
     """Return the tables of the models of a figure, or of its pairs, by their names."""
     study = study_of(wildcards)
     figure = study.figures[names_of(wildcards)["figure"]]
-    path = "<results>/{study}/{table}/{model}.parquet"
     return {
-        table: collect(path, study=study.name, table=table, model=figure.subjects(table))
+        table: collect(OF_SUBJECT, study=study.name, table=table, model=figure.subjects(table))
         for table in figure.tables
     }
 

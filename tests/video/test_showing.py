@@ -22,7 +22,7 @@ from vitscope.scopes.looking import Scope
 from vitscope.video.frames import Frame
 from vitscope.video.sheet import Scale, Sheet, map_colors
 from vitscope.video.showing import Painter
-from vitscope.video.views import VIEWS, Subject, View
+from vitscope.video.views import VIEWS, RolloutView, Subject
 
 # The colours of maps, each as a number; no two are the same.
 CODES = np.asarray(map_colors(np.linspace(0, 1, 256)[None]))[0].astype(int) @ [1, 256, 65536]
@@ -160,8 +160,11 @@ def test_components_are_of_frames_spread_over_the_video(
 ) -> None:
     seen: list[int] = []
 
-    class Eyes(View):
+    class Eyes(RolloutView):
         LOOKS_AHEAD = 4
+
+        def __init__(self) -> None:
+            pass
 
         def look_ahead(self, images: Sequence[torch.Tensor]) -> None:
             seen.extend(round(float(image.mean())) for image in images)

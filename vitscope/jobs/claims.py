@@ -12,7 +12,7 @@ from vitscope.files.whole import write_text
 from vitscope.jobs import describing
 from vitscope.jobs.job import Files, Job, Names, Resources, Study, Values
 from vitscope.jobs.reporting import introduce_study, tables_in, values_of_introduction
-from vitscope.jobs.tables import columns_of
+from vitscope.jobs.tables import columns_of, read_all
 from vitscope.measures import registry
 from vitscope.networks.building.family import complete
 from vitscope.networks.finding.cut_points import BLOCKS
@@ -92,11 +92,11 @@ def count(inputs: Files, values: Values) -> Counted:
         evidence[name] = found(**figure["own"]) if "own" in figure else found
     needed, columns = {each.table for each in evidence.values()}, values["columns"]
     tables = {
-        name: _read_all(Table(**columns[name]), tables_in({name: inputs[name]}))
+        name: read_all(Table(**columns[name]), tables_in({name: inputs[name]}))
         for name in sorted(needed)
     }
     if evidence:
-        tables["blocks"] = _read_all(BLOCKS, inputs["cut_points"])
+        tables["blocks"] = read_all(BLOCKS, inputs["cut_points"])
     claims, agreement, traits = [], [], values["traits_of"]
     for name, found in evidence.items():
         figure = values["figures"][name]
@@ -110,12 +110,6 @@ def count(inputs: Files, values: Values) -> Counted:
     trained = counting.trainings(values["repeats"], seeds)
     every = counting.add_recipes(counting.joined(CLAIMS, claims), trained)
     return Counted(every, counting.joined(AGREEMENT, agreement), [*evidence.values()])
-
-
-def _read_all(table: Table, paths: Iterable[str]) -> "pd.DataFrame":
-    import pandas as pd
-
-    return pd.concat(map(table.read, paths), ignore_index=True)
 
 
 def count_claims(inputs: Files, outputs: Files, values: Values, resources: Resources) -> None:

@@ -15,7 +15,7 @@ from vitscope.jobs import describing
 from vitscope.jobs.claims import count, values_of_counting
 from vitscope.jobs.job import Files, Job, Names, Resources, Study, Takes, Values
 from vitscope.jobs.networks import find_blocks, values_of_blocks
-from vitscope.jobs.tables import columns_of
+from vitscope.jobs.tables import columns_of, read_all
 from vitscope.measures import registry
 from vitscope.measures.registry import caption_of, sentence_of, title_of
 from vitscope.networks.finding.cut_points import BLOCKS
@@ -92,13 +92,10 @@ def read_points(
     inputs: Files, values: Values
 ) -> "tuple[dict[str, pd.DataFrame], dict[str, Published] | None]":
     """Return the tables of a figure and its published points; None if its kind shows none."""
-    import pandas as pd
-
     from vitscope.claims.points import read_published_of
 
     tables = {
-        name: pd.concat([Table(**columns).read(path) for path in inputs[name]])
-        for name, columns in values["tables"].items()
+        name: read_all(Table(**columns), inputs[name]) for name, columns in values["tables"].items()
     }
     if columns := set(values["published_columns"]):
         return tables, read_published_of(values["published"], columns, inputs["published"])
@@ -205,8 +202,6 @@ def draw_overview(inputs: Files, outputs: Files, values: Values, resources: Reso
 
 def _sketch_of(name: str, values: Values, inputs: Files) -> "Shown":
     """Return a figure of the overview, with its table if it is measured."""
-    import pandas as pd
-
     from vitscope.buildup.figure import read_steps
     from vitscope.buildup.table import BUILDUP
     from vitscope.claims.points import at_snapshots, read_published_of
@@ -223,7 +218,7 @@ def _sketch_of(name: str, values: Values, inputs: Files) -> "Shown":
         return Shown(name, sketch, members, {baseline: read_steps(file)}, table)
     table = None
     if paths := inputs.get(values["table"]):
-        read = pd.concat(map(Table(**values["columns"]).read, paths), ignore_index=True)
+        read = read_all(Table(**values["columns"]), paths)
         table = at_snapshots({"": read}, values["snapshots"])[""]
     curves = read_published_of(published, set(values["published_columns"]), inputs["published"])
     points = {model: curve.points for model, curve in curves.items()}

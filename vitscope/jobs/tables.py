@@ -1,8 +1,10 @@
 """Jobs of tables, and every table by its name where it is not known beforehand which is needed."""
 
+from collections.abc import Iterable
 from dataclasses import asdict
 from functools import cache
 from importlib import import_module
+from typing import TYPE_CHECKING
 
 from vitscope.claims.intervals import without_resamples
 from vitscope.errors import VitscopeError, nearest
@@ -10,6 +12,9 @@ from vitscope.files.tables import Table, read_frame, read_warnings, warning_meta
 from vitscope.jobs.job import Files, Job, Resources, Study, Values
 from vitscope.measures import registry
 from vitscope.networks.finding.cut_points import BLOCKS
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 # Tables that belong to no measure, and where their columns are declared.
 OTHERS = {
@@ -43,18 +48,22 @@ def find_table(name: str) -> Table:
     return tables()[name]
 
 
+def read_all(table: Table, paths: Iterable[str]) -> "pd.DataFrame":
+    """Return the rows of a table from several files, numbered anew."""
+    import pandas as pd
+
+    return pd.concat(map(table.read, paths), ignore_index=True)
+
+
 def columns_of(study: Study, table: str) -> Values:
     """Return the name and the columns of a table, as plain values."""
     return asdict(BLOCKS) if table == "blocks" else registry.of(study).columns_of(table)
 
 
 def tabulate(inputs: Files, outputs: Files, values: Values, resources: Resources) -> None:
-    import pandas as pd
-
     table = Table(**values["columns"])
-    frames = [table.read(path) for path in inputs["subjects"]]
     warnings = warning_metadata(read_warnings(inputs["subjects"]))
-    table.write(pd.concat(frames, ignore_index=True), outputs["table"], warnings)
+    table.write(read_all(table, inputs["subjects"]), outputs["table"], warnings)
 
 
 TABULATE = Job(

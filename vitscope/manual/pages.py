@@ -6,7 +6,7 @@
 import ast
 import json
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from functools import cache
 from html import escape
 from importlib.util import find_spec
@@ -31,8 +31,8 @@ PAGES = (
 )
 # The pictures of figures of the default study, seen from `docs/`.
 PICTURES = "../tests/pixels/expected"
-# The claims of studies, as the tests expect them.
-COUNTED = {"mini": ROOT / "tests" / "expected" / "claims.csv"}
+# The claims of the default study, as the tests expect them.
+CLAIMS_OF_MINI = ROOT / "tests" / "expected" / "claims.csv"
 GENERATED = re.compile(r"(<!-- generated: (.+?) -->\n).*?(<!-- end -->)", re.DOTALL)
 # How to write a schema's bounds after its type.
 BOUNDS = {
@@ -152,7 +152,7 @@ def _describe_claims(measure: str) -> str:
 
 
 def _list_verdicts() -> str:
-    """List the paper's claims: what is published, and how many rows of each study hold."""
+    """List the paper's claims: what is published, and how many rows of the default study hold."""
     import pandas as pd
 
     from vitscope.claims.counting import distinct
@@ -170,33 +170,28 @@ def _list_verdicts() -> str:
         counts = tally(verdicts)
         return ", ".join(f"{count} {does}" for does, count in counts.items() if count) or "–"
 
-    def of_study(path: Path) -> Callable[[str], pd.DataFrame]:
-        rows = distinct(pd.read_csv(path))
-        # Trainings of one recipe have one verdict.
-        trained = rows["trainings"] > 1
-        once = rows[trained].drop_duplicates(["claim", "snapshot", "recipe_low", "recipe_high"])
-        rows = pd.concat([rows[~trained], once]).sort_index()
-        return lambda claim: rows[rows["claim"] == claim]
-
-    counted = {study: of_study(path) for study, path in COUNTED.items()}
+    rows = distinct(pd.read_csv(CLAIMS_OF_MINI))
+    # Trainings of one recipe have one verdict.
+    trained = rows["trainings"] > 1
+    once = rows[trained].drop_duplicates(["claim", "snapshot", "recipe_low", "recipe_high"])
+    rows = pd.concat([rows[~trained], once]).sort_index()
+    found = dict(iter(rows.groupby("claim")))
     # Kinds that show one measure in several ways make the same claims.
     cells = {
         claim.name: (
             claim.statement,
             claim.source,
             f"[{kind}](claims.md#{kind})",
-            published(pd.concat(rows(claim.name) for rows in counted.values())),
-            *(in_words(rows(claim.name)["holds"]) for rows in counted.values()),
+            published(found.get(claim.name, rows[:0])),
+            in_words(found.get(claim.name, rows[:0])["holds"]),
         )
         for measure in registry.names()
         for kind, evidence in registry.claims_of(measure).items()
         for claim in evidence.claims
         if claim.source.startswith(("Fig.", "Section"))
     }
-    studies = [f"`{study}`" for study in counted]
-    return _format_table(
-        ("claim", "in the paper", "counted in", "published", *studies), cells.values()
-    )
+    head = ("claim", "in the paper", "counted in", "published", "`mini`")
+    return _format_table(head, cells.values())
 
 
 def _describe_family(family: str) -> str:

@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
+from PIL import Image
 from torch import Tensor
 
 from vitscope.data.split import shard_rows
@@ -60,6 +61,23 @@ def name_class(given: OnModel, returned: Any, of_class: int | None = None) -> di
     # A data set without classes, or with other classes, gives no names.
     name = names[number] if len(names) == len(probability) else str(number)
     return {"class_name": name, "confidence": float(probability[number])}
+
+
+def on_subject(
+    weights: Array, grid: tuple[int, int], mask: Array | None
+) -> dict[str, float | None]:
+    """Return the share of the subject in a map and in the image; null if no mask shows it."""
+    if mask is None:
+        return {"on_subject": None, "subject": None}
+    plane = Image.fromarray(mask.astype(np.float32))
+    # Average the mask over each position.
+    covered = np.asarray(plane.resize(grid[::-1], Image.Resampling.BOX))
+    total = weights.sum()
+    return {
+        # A map of nothing is nowhere.
+        "on_subject": float(weights @ covered.ravel() / total) if total else None,
+        "subject": float(covered.mean()),
+    }
 
 
 def _as_8_bit(image: Array) -> npt.NDArray[np.uint8]:

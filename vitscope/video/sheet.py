@@ -23,7 +23,7 @@ from vitscope.image_size import ImageSize, height_and_width
 _LEAST_SIDE = 160
 # Text and the space between panels, as shares of a panel's shorter side; the bar, of its width.
 _TEXT, _GAP, _BAR_WIDTH = 0.07, 0.04, 0.7
-# So many maps stand side by side at most.
+# How many maps stand side by side at most.
 _MOST_BESIDE = 5
 _SMALLEST_TEXT = 12
 _PAPER, _INK = "white", "black"

@@ -1,5 +1,6 @@
 """What stands beside a video: maps of heads, the attention rollout, or the colours of tokens."""
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple
@@ -58,7 +59,7 @@ class Seen(NamedTuple):
     query: tuple[float, float] | None = None
 
 
-class View:
+class View(ABC):
     """What stands beside a video, in `panels`.
 
     It first sees up to `LOOKS_AHEAD` frames, spread evenly over the video.
@@ -70,20 +71,20 @@ class View:
     panels: Sequence[str]
     warnings: Sequence[str] = ()
 
-    def look_ahead(self, images: Sequence[Tensor]) -> None:
-        """Settle what all frames share."""
+    def look_ahead(self, images: Sequence[Tensor]) -> None:  # noqa: B027
+        """Settle what all frames share, if anything."""
 
+    @abstractmethod
     def see(self, image: Tensor) -> Seen:
         """Look at a frame in the form that the network takes."""
-        raise NotImplementedError
 
+    @abstractmethod
     def scale(self, first: Seen) -> Scale | str:
         """Settle the scale of all frames by the first one, and return it."""
-        raise NotImplementedError
 
+    @abstractmethod
     def draw(self, sheet: Sheet, shown: Image.Image, seen: Seen) -> list[Image.Image]:
         """Return the panels beside a frame that is shown."""
-        raise NotImplementedError
 
 
 class HeadsView(View):

@@ -28,7 +28,6 @@ from vitscope.errors import VitscopeError
 from vitscope.measures.attention.maps import (
     Maps,
     Rollout,
-    _on_subject,
     maps_of,
     measure_attention_maps,
     measure_attention_rollout,
@@ -39,6 +38,7 @@ from vitscope.measures.attention.measure import (
     ATTENTION_ROLLOUT_TABLE,
     AttentionMapsSettings,
 )
+from vitscope.measures.shown import on_subject
 from vitscope.networks.attention.reading import Attention
 from vitscope.networks.building.timm_import import import_timm
 
@@ -494,7 +494,7 @@ def test_an_even_rollout_has_on_the_subject_what_the_subject_has_of_the_image(
     assert np.ptp(row["rollout"]) < 1e-6
     assert row["on_subject"] == pytest.approx(row["subject"], rel=1e-6)
     # Nothing of the map is left to be anywhere.
-    assert _on_subject(np.zeros(64), (8, 8), masked.mask(1))["on_subject"] is None
+    assert on_subject(np.zeros(64), (8, 8), masked.mask(1))["on_subject"] is None
 
 
 def test_an_image_that_was_cut_has_its_whole_picture(tmp_path: Path, few_images: Split) -> None:

@@ -16,7 +16,8 @@ from tests.helpers.splits import built, on_model
 from vitscope.data.split import Split
 from vitscope.drawing.figure import Member
 from vitscope.errors import VitscopeError
-from vitscope.measures.token_pca.compute import Basis, Components, measure_token_pca, on_subject
+from vitscope.measures.shown import on_subject
+from vitscope.measures.token_pca.compute import Basis, Components, measure_token_pca
 from vitscope.measures.token_pca.figure import colours_of, plot_token_pca
 from vitscope.measures.token_pca.measure import Settings
 from vitscope.networks.finding.capture import capturing
@@ -109,8 +110,8 @@ def test_of_the_subject_the_foreground_covers_a_share() -> None:
     mask = np.zeros((8, 8), np.uint8)
     mask[:, :3] = 1
     foreground = np.array([[True, False], [True, False]]).ravel()
-    assert on_subject(foreground, mask, 2, 2) == {"on_subject": 0.75, "subject": 0.375}
-    assert on_subject(foreground, None, 2, 2) == {"on_subject": None, "subject": None}
+    assert on_subject(foreground, (2, 2), mask) == {"on_subject": 0.75, "subject": 0.375}
+    assert on_subject(foreground, (2, 2), None) == {"on_subject": None, "subject": None}
 
 
 @pytest.fixture(scope="module")

@@ -7,7 +7,6 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 import torch
-from PIL import Image
 from torch import Tensor, nn
 
 from vitscope.errors import VitscopeError, nearest, quoted
@@ -15,7 +14,7 @@ from vitscope.files.arrays import Array
 from vitscope.image_size import ImageSize, height_and_width
 from vitscope.measures.attending import Tokens, attention_of, over_heads, pooling, tokens_of, whole
 from vitscope.measures.given import OnModel
-from vitscope.measures.shown import images_shown, name_class, whole_picture
+from vitscope.measures.shown import images_shown, name_class, on_subject, whole_picture
 from vitscope.networks.attention.reading import Attention, Weights, attending
 
 
@@ -141,7 +140,7 @@ def measure_attention_rollout(
                 "height": height,
                 "width": width,
                 "rollout": values.double().tolist(),
-                **_on_subject(values.double().numpy(), (height, width), given.images.mask(row)),
+                **on_subject(values.double().numpy(), (height, width), given.images.mask(row)),
                 "picture": picture,
                 "whole": whole_picture(given, row),
                 **name_class(given, returned),
@@ -171,25 +170,8 @@ def measure_attention_maps(
         mask = given.images.mask(row)
         for each in shown:
             weights, grid = np.asarray(each["weights"]), (each["height"], each["width"])
-            found.append({**facts, **each, **_on_subject(weights, grid, mask)})
+            found.append({**facts, **each, **on_subject(weights, grid, mask)})
     return pd.DataFrame(found).assign(mass=shows["mass"])
-
-
-def _on_subject(
-    weights: Array, grid: tuple[int, int], mask: Array | None
-) -> dict[str, float | None]:
-    """Return the share of the subject in a map and in the image; null if no mask shows it."""
-    if mask is None:
-        return {"on_subject": None, "subject": None}
-    plane = Image.fromarray(mask.astype(np.float32))
-    # Average the mask over each position.
-    covered = np.asarray(plane.resize(grid[::-1], Image.Resampling.BOX))
-    total = weights.sum()
-    return {
-        # A map of nothing is nowhere.
-        "on_subject": float(weights @ covered.ravel() / total) if total else None,
-        "subject": float(covered.mean()),
-    }
 
 
 def attention_named(

@@ -6,13 +6,12 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 import pandas as pd
 import torch
-from PIL import Image
 from torch import Tensor, nn
 
 from vitscope.errors import VitscopeError, nearest, quoted
 from vitscope.files.arrays import Array
 from vitscope.measures.given import OnModel
-from vitscope.measures.shown import images_shown
+from vitscope.measures.shown import images_shown, on_subject
 from vitscope.measures.token_norms.compute import outliers, token_norms
 from vitscope.measures.token_pca.measure import Settings
 from vitscope.networks.finding.capture import capturing
@@ -156,17 +155,6 @@ def tokens_of(maps: Array) -> Array:
     return maps.reshape(*maps.shape[:2], -1).transpose(0, 2, 1)
 
 
-def on_subject(foreground: Array, mask: Array | None, height: int, width: int) -> dict[str, Any]:
-    """Return the share of the subject in the foreground and in the image; null without a mask."""
-    if mask is None:
-        return {"on_subject": None, "subject": None}
-    plane = Image.fromarray(mask.astype(np.float32))
-    # Average the mask over each position.
-    covered = np.asarray(plane.resize((width, height), Image.Resampling.BOX)).ravel()
-    inside = float(covered[foreground].mean()) if foreground.any() else None
-    return {"on_subject": inside, "subject": float(covered.mean())}
-
-
 def measure_token_pca(
     given: OnModel, settings: Settings, chosen: Mapping[str, Any]
 ) -> pd.DataFrame:
@@ -189,7 +177,7 @@ def measure_token_pca(
     for number, each in enumerate(shown):
         of_image = {name: values[number] for name, values in found.items()}
         shares = {name: float(of_image[name].mean()) for name in ("foreground", "outliers")}
-        subject = on_subject(of_image["foreground"], given.images.mask(each.row), height, width)
+        subject = on_subject(of_image["foreground"], (height, width), given.images.mask(each.row))
         of_image["components"] = of_image["components"].ravel()
         of_image |= {"image": each.row, "picture": each.picture, **shares, **subject}
         rows.append({**facts, **of_image})
