@@ -9,7 +9,6 @@ from vitscope.files.pages import as_fragment, text_as_html
 from vitscope.files.whole import write_text
 from vitscope.jobs import describing
 from vitscope.jobs.job import Files, Job, Resources, Study, Values
-from vitscope.jobs.tables import read_all
 from vitscope.measures import registry
 from vitscope.networks.finding.cut_points import BLOCKS
 from vitscope.package_data import ROOT
@@ -67,9 +66,11 @@ def values_of_introduction(study: Study) -> Values:
 
 def introduce_study(inputs: Files, outputs: Files, values: Values, resources: Resources) -> None:
     """Write the introduction; networks with the same cut points share a picture."""
+    import pandas as pd
+
     from vitscope.claims.report import count_in_words
 
-    blocks = read_all(BLOCKS, inputs["cut_points"])
+    blocks = pd.concat([BLOCKS.read(path) for path in inputs["cut_points"]])
     paragraphs = [
         values["description"],
         f"Images: {values['data']}." if values["data"] else "",
