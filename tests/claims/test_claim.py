@@ -102,5 +102,5 @@ def test_models_without_msas_or_settings_are_in_no_pair() -> None:
     )
     unknown = {"a": Traits({"msa"}), "b": Traits({"msa"})}
     choosing = [value for name, value in vars(claim).items() if "_against_" in name]
-    assert len(choosing) == 8
+    assert len(choosing) == 9
     assert not any(choose(unknown) for choose in choosing)

@@ -18,6 +18,7 @@ from vitscope.studies.loading import BUNDLED_STUDIES, load_study
 from vitscope.studies.resolving import build_study
 
 MINI = load_study(BUNDLED_STUDIES / "mini.yaml")
+SEEDS = ("", "_2", "_3")
 CIFAR = load_study(BUNDLED_STUDIES / "cifar100.yaml")
 
 
@@ -43,8 +44,10 @@ def test_such_a_model_is_its_snapshot_and_the_rest_is_as_it_was() -> None:
     assert (moment.arch, moment.data, moment.training) == (model.arch, model.data, model.training)
     assert (moment.snapshots, moment.history) == ({}, None)
     assert CIFAR.network("vit@epoch_3") == CIFAR.network("vit")
-    light = ["vit_light", "vit_light_2"]
-    assert CIFAR.own_models == ["resnet", "vit", *light, "swin", "alternet", "convnext"]
+    first = ["resnet", "vit", "vit_light", "swin", "alternet", "convnext"]
+    light = [f"{name}_light{seed}" for name in ("resnet", "alternet", "cnn") for seed in SEEDS]
+    others = ["vit_light_2", "vit_light_3", "vit_fixed", "vit_uniform", *light]
+    assert CIFAR.own_models == [*first, *others]
 
 
 def test_the_moments_that_a_figure_names_are_shown_in_order_of_epochs(tmp_path: Path) -> None:

@@ -222,6 +222,17 @@ AVERAGED = (
 )
 
 
+# Says why claims compare a model with MSAs with one that mixes tokens by other weights.
+SPECIFIC = (
+    "The paper's abstract says that what MSAs improve is due to data specificity, not to "
+    "long-range dependency. The second model mixes tokens by weights that no image changes: "
+    "learned ones of their positions (`mixing: fixed`), or equal ones (`uniform`). Nothing else "
+    "differs."
+)
+# What such a claim states of the MSAs.
+SPECIFICALLY = "than mixing by weights that no image changes"
+
+
 # Pairs models that average weights with the models whose weights they average.
 averaging = named_in("averages")
 
@@ -248,6 +259,10 @@ less_against_more_data = alike_but_for(
     "training.epochs",
     "training.warmup_epochs",
     when=lambda ours, theirs: ours is not None and (theirs is None or ours < theirs),
+)
+attention_against_fixed_weights = alike_but_for(
+    "arch.mixing",
+    when=lambda ours, theirs: ours in (None, "attention") and theirs in ("fixed", "uniform"),
 )
 alternet_against_its_cnn = alike_but_for(
     "arch.attention",

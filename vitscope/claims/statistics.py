@@ -148,11 +148,17 @@ def certain_signs(margins: Array) -> Array:
 
 def changes(points: Points, value: str, kind: str | None) -> Array:
     """Return how a value changes over each block of a kind, or over each that subsamples."""
-    subsampling = points.frame["subsampling"].to_numpy(bool)
-    of_kind = points.frame["kind"].to_numpy() == kind
-    chosen = subsampling if kind is None else of_kind & ~subsampling
-    found: Array = np.diff(points[value], axis=1)[:, chosen[1:]]
+    found: Array = np.diff(points[value], axis=1)[:, _blocks_of(points, kind)]
     return found
+
+
+def _blocks_of(points: Points, kind: str | None) -> Array:
+    """Tell for each block whether it is of a kind, or for no kind whether it subsamples."""
+    subsampling = points.frame["subsampling"].to_numpy(bool)
+    chosen: Array = subsampling
+    if kind is not None:
+        chosen = (points.frame["kind"].to_numpy() == kind) & ~subsampling
+    return chosen[1:]
 
 
 COUNTED = (
@@ -179,6 +185,28 @@ def falls(kind: str | None, value: str, what: str) -> Statistic:
 def rises(kind: str | None, value: str, what: str) -> Statistic:
     """Count the blocks of a kind, or those that subsample, after which a value is higher."""
     return _of_blocks(kind, f"{what} is higher", lambda points: changes(points, value, kind))
+
+
+def falls_more(kind: str, value: str, what: str, log: bool = False) -> Statistic:
+    """Count the blocks of a kind over which a value falls more than over the second model's there.
+
+    Both models must have equally many cut points. Changes of a `log` value are ratios.
+    """
+
+    def margins(ours: Points, theirs: Points) -> Array | None:
+        if len(ours) != len(theirs):
+            return None
+        values = paired(ours[value], theirs[value])
+        one, other = (np.diff(np.log(each) if log else each, axis=1) for each in values)
+        found: Array = (other - one)[:, _blocks_of(ours, kind)]
+        return found
+
+    ratio = ", as a ratio," if log else ""
+    rule = (
+        f"A block is in favour if the {what}{ratio} falls more over it than over the block in its "
+        f"place in the second model. {COUNTED}"
+    )
+    return share(f"share of {_BLOCKS[kind]}", rule, margins)
 
 
 def _of_blocks(kind: str | None, does: str, margins: Callable[[Points], Array]) -> Statistic:

@@ -188,7 +188,7 @@ def _list_verdicts() -> str:
         for measure in registry.names()
         for kind, evidence in registry.claims_of(measure).items()
         for claim in evidence.claims
-        if claim.source.startswith(("Fig.", "Section"))
+        if claim.source.startswith(("Fig.", "Section", "abstract"))
     }
     head = ("claim", "in the paper", "counted in", "published", "`mini`")
     return _format_table(head, cells.values())

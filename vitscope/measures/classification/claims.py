@@ -6,11 +6,14 @@ import numpy as np
 import pandas as pd
 
 from vitscope.claims.claim import (
+    SPECIFIC,
+    SPECIFICALLY,
     Claim,
     Evidence,
     Models,
     Subject,
     attention_against_convolution,
+    attention_against_fixed_weights,
     claims_of,
     convolutional,
     local_against_global,
@@ -80,6 +83,16 @@ CLAIMS_FIT = Evidence(
             "weak_bias_errs_more",
             "A model of weaker inductive bias has the higher test error",
             larger(*_ERROR),
+        ),
+    )
+    + claims_of(
+        "abstract",
+        attention_against_fixed_weights,
+        SPECIFIC,
+        (
+            "specific_weights_err_less",
+            f"MSAs have a lower test error {SPECIFICALLY}",
+            smaller(*_ERROR),
         ),
     ),
     _measured,

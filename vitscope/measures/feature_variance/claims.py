@@ -2,14 +2,17 @@
 
 from vitscope.claims.claim import (
     AVERAGED,
+    SPECIFIC,
+    SPECIFICALLY,
     Curve,
     Evidence,
+    attention_against_fixed_weights,
     averaging,
     claims_of,
     every_model,
     in_order,
 )
-from vitscope.claims.statistics import falls, lower_at_cut_points, rises
+from vitscope.claims.statistics import falls, falls_more, lower_at_cut_points, rises
 
 _VALUE = "variance", "feature map variance"
 
@@ -30,6 +33,16 @@ CLAIMS_FEATURE_VARIANCE = Evidence(
             "subsampling_reduces_variance",
             "Subsampling reduces the feature map variance",
             falls(None, *_VALUE),
+        ),
+    )
+    + claims_of(
+        "after Fig. 9",
+        attention_against_fixed_weights,
+        SPECIFIC,
+        (
+            "msa_reduces_variance_more",
+            f"MSAs reduce the feature map variance more {SPECIFICALLY}",
+            falls_more("msa", *_VALUE, log=True),
         ),
     )
     + claims_of(

@@ -5,9 +5,12 @@ import pandas as pd
 
 from vitscope.claims.claim import (
     AVERAGED,
+    SPECIFIC,
+    SPECIFICALLY,
     Claim,
     Curve,
     Evidence,
+    attention_against_fixed_weights,
     averaging,
     claims_of,
     convolutional,
@@ -15,7 +18,7 @@ from vitscope.claims.claim import (
     with_subsampling,
 )
 from vitscope.claims.points import Points
-from vitscope.claims.statistics import falls, lower_at_cut_points, rises, share
+from vitscope.claims.statistics import falls, falls_more, lower_at_cut_points, rises, share
 from vitscope.files.arrays import Array
 
 _COMPONENT = "delta_log_amplitude"
@@ -111,6 +114,14 @@ CLAIMS_FOURIER = CLAIMS_FOURIER_DEPTH = Evidence(
             every_model,
             rises(None, *_VALUE),
             _WHY,
+        ),
+        Claim(
+            "msa_reduces_high_frequency_more",
+            f"MSAs reduce the high-frequency component more {SPECIFICALLY}",
+            "after Fig. 8",
+            attention_against_fixed_weights,
+            falls_more("msa", *_VALUE),
+            f"{SPECIFIC} {_WHAT}",
         ),
         Claim(
             "stage_end_reduces_high_frequency",

@@ -11,10 +11,13 @@ import numpy as np
 import pandas as pd
 
 from vitscope.claims.claim import (
+    SPECIFIC,
+    SPECIFICALLY,
     Claim,
     Evidence,
     attending,
     attention_against_convolution,
+    attention_against_fixed_weights,
     global_against_local,
     less_against_more_data,
     small_against_large_patches,
@@ -164,6 +167,14 @@ CLAIMS_HESSIAN = Evidence(
             attention_against_convolution,
             _SMALLER_POSITIVE,
             _WHY,
+        ),
+        Claim(
+            "specific_weights_have_smaller_positive_eigenvalues",
+            f"Positive eigenvalues of the Hessian of MSAs are smaller {SPECIFICALLY}",
+            "abstract",
+            attention_against_fixed_weights,
+            _SMALLER_POSITIVE,
+            SPECIFIC,
         ),
         Claim(
             "less_data_has_more_negative_eigenvalues",

@@ -10,7 +10,15 @@ from functools import partial
 import numpy as np
 import pandas as pd
 
-from vitscope.claims.claim import Claim, Evidence, attention_against_convolution, every_pair
+from vitscope.claims.claim import (
+    SPECIFIC,
+    SPECIFICALLY,
+    Claim,
+    Evidence,
+    attention_against_convolution,
+    attention_against_fixed_weights,
+    every_pair,
+)
 from vitscope.claims.points import Points
 from vitscope.claims.statistics import Found, Statistic, difference, one_value
 from vitscope.measures.landscape.measure import about_radius
@@ -78,6 +86,13 @@ def _flatter_is_more_accurate(ours: Points, theirs: Points) -> Found | None:
     return difference(first, second, 1 if flatter.value > 0 else -1)
 
 
+_LESS_SPREAD = Statistic(
+    "difference of the spread of the NLL",
+    "The spread is the highest minus the lowest NLL at a distance of 0.5, within "
+    f"half a step. {_SMALLER}",
+    partial(_smaller, "nll_spread"),
+)
+
 CLAIMS_LANDSCAPE = Evidence(
     "landscape",
     (
@@ -100,13 +115,16 @@ CLAIMS_LANDSCAPE = Evidence(
             "The loss of MSAs varies less around the trained weights than that of Convs",
             "Fig. 1a",
             attention_against_convolution,
-            Statistic(
-                "difference of the spread of the NLL",
-                "The spread is the highest minus the lowest NLL at a distance of 0.5, within "
-                f"half a step. {_SMALLER}",
-                partial(_smaller, "nll_spread"),
-            ),
+            _LESS_SPREAD,
             _WHY,
+        ),
+        Claim(
+            "specific_weights_flatten_loss",
+            f"The loss of MSAs varies less around the trained weights {SPECIFICALLY}",
+            "abstract",
+            attention_against_fixed_weights,
+            _LESS_SPREAD,
+            SPECIFIC,
         ),
         Claim(
             "flatter_is_more_accurate",
