@@ -193,6 +193,7 @@ def test_numbers_of_attention(study: Study, split: Split, other: Side, name: str
                 device,
                 study.network(name),
                 size,
+                mini_blocks(name).table,
             ),
             0,
             selection,

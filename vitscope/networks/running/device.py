@@ -113,7 +113,14 @@ def record(work: Callable[[], Tensors]) -> tuple[Callable[[], None], Tensors]:
     """Record work on the current stream; return a function that replays it, and its results."""
     graph = torch.cuda.CUDAGraph()
     here = torch.cuda.current_stream()
-    # Other threads, such as those that load batches, may allocate during the recording.
-    with torch.cuda.graph(graph, stream=here, capture_error_mode="thread_local"):
-        outputs = work()
+    generator: Any = torch.cuda.default_generators[here.device.index]
+    before = generator.clone_state()
+    try:
+        # Other threads, such as those that load batches, may allocate during the recording.
+        with torch.cuda.graph(graph, stream=here, capture_error_mode="thread_local"):
+            outputs = work()
+    except RuntimeError:
+        # Torch leaves the state of a recording that breaks off as one that is being recorded.
+        generator.graphsafe_set_state(before)
+        raise
     return graph.replay, outputs
