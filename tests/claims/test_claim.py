@@ -95,6 +95,14 @@ def test_nothing_else_may_differ_but_the_seed(other: dict[str, object], paired: 
     assert claim.local_against_global(models) == ([("b", "a")] if paired else [])
 
 
+def test_attention_is_paired_with_the_same_network_of_other_weights() -> None:
+    cifar = load_study(BUNDLED_STUDIES / "cifar100.yaml")
+    pairs = [("vit_light", other) for other in ("vit_fixed", "vit_uniform")]
+    kinds = {"vit_light": {"msa", "mlp"}, "vit_fixed": {"mlp"}, "vit_uniform": {"mlp"}}
+    models = {name: Traits(kinds[name], traits_of(cifar, name)) for name in kinds}
+    assert claim.attention_against_fixed_weights(models) == pairs
+
+
 def test_models_without_msas_or_settings_are_in_no_pair() -> None:
     local = GLOBAL | {"arch.attention_window": 3}
     assert not claim.local_against_global(

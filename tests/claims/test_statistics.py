@@ -12,6 +12,7 @@ from vitscope.claims.statistics import (
     difference,
     excess,
     falls,
+    falls_more,
     grows_with_depth,
     larger,
     lower_at_cut_points,
@@ -162,6 +163,21 @@ def test_cut_points_of_two_models_are_compared_one_by_one():
     np.testing.assert_allclose(found.values, expected)
     fewer = Points(theirs[:-1])
     assert lower_at_cut_points("v", "value").find(Points(ours), fewer) is None
+
+
+def test_blocks_are_compared_with_those_in_their_place():
+    """Ours falls by a fifth over the first MSA and theirs by a tenth, then ours falls less."""
+    ours, theirs = (frame().drop(columns="v_resampled") for _ in range(2))
+    ours["v"], theirs["v"] = [1, 0.8, 2, 1.95, 1.9, 1, 1], [10, 9, 9, 8.5, 20, 20, 20]
+    found = falls_more("msa", "v", "value", log=True).find(*map(Points, (ours, theirs)))
+    assert (found.count, found.total) == (1, 2)
+    # As differences, both of theirs fall more.
+    found = falls_more("msa", "v", "value").find(*map(Points, (ours, theirs)))
+    assert (found.count, found.total) == (0, 2)
+    # What the second model has in their place may be of any kind.
+    other = Points(theirs.assign(kind=["stem", *["mlp"] * 6]))
+    assert falls_more("msa", "v", "value", log=True).find(Points(ours), other).count == 1
+    assert falls_more("msa", "v", "value").find(Points(ours), Points(theirs[:-1])) is None
 
 
 def test_pairs_compare_with_others_at_the_same_distance():
