@@ -32,7 +32,9 @@ PAGES = (
 # The pictures of figures of the default study, seen from `docs/`.
 PICTURES = "../tests/pixels/expected"
 # The claims of the default study, as the tests expect them.
-CLAIMS_OF_MINI = ROOT / "tests" / "expected" / "claims.csv"
+# The counted claims of the default study, and of the one of real images.
+_EXPECTED = ROOT / "tests" / "expected"
+CLAIMS_OF = {"mini": _EXPECTED / "claims.csv", "cifar100": _EXPECTED / "cifar100" / "claims.csv"}
 GENERATED = re.compile(r"(<!-- generated: (.+?) -->\n).*?(<!-- end -->)", re.DOTALL)
 # How to write a schema's bounds after its type.
 BOUNDS = {
@@ -152,7 +154,7 @@ def _describe_claims(measure: str) -> str:
 
 
 def _list_verdicts() -> str:
-    """List the paper's claims: what is published, and how many rows of the default study hold."""
+    """List the paper's claims: what is published, and how many rows of each study hold."""
     import pandas as pd
 
     from vitscope.claims.counting import distinct
@@ -166,31 +168,33 @@ def _list_verdicts() -> str:
         ]
         return "; ".join(dict.fromkeys(said)) or "–"
 
-    def in_words(verdicts: pd.Series) -> str:
-        counts = tally(verdicts)
+    def in_words(rows: pd.DataFrame) -> str:
+        # Trainings of one recipe have one verdict.
+        trained = rows["trainings"] > 1
+        once = rows[trained].drop_duplicates(["snapshot", "recipe_low", "recipe_high"])
+        counts = tally(pd.concat([rows[~trained], once])["holds"])
         return ", ".join(f"{count} {does}" for does, count in counts.items() if count) or "–"
 
-    rows = distinct(pd.read_csv(CLAIMS_OF_MINI))
-    # Trainings of one recipe have one verdict.
-    trained = rows["trainings"] > 1
-    once = rows[trained].drop_duplicates(["claim", "snapshot", "recipe_low", "recipe_high"])
-    rows = pd.concat([rows[~trained], once]).sort_index()
-    found = dict(iter(rows.groupby("claim")))
+    counted = {study: distinct(pd.read_csv(path)) for study, path in CLAIMS_OF.items()}
+
+    def of(claim: str) -> list[pd.DataFrame]:
+        return [rows[rows["claim"] == claim] for rows in counted.values()]
+
     # Kinds that show one measure in several ways make the same claims.
     cells = {
         claim.name: (
             claim.statement,
             claim.source,
             f"[{kind}](claims.md#{kind})",
-            published(found.get(claim.name, rows[:0])),
-            in_words(found.get(claim.name, rows[:0])["holds"]),
+            published(pd.concat(of(claim.name))),
+            *map(in_words, of(claim.name)),
         )
         for measure in registry.names()
         for kind, evidence in registry.claims_of(measure).items()
         for claim in evidence.claims
         if claim.source.startswith(("Fig.", "Section", "abstract"))
     }
-    head = ("claim", "in the paper", "counted in", "published", "`mini`")
+    head = ("claim", "in the paper", "counted in", "published", *(f"`{name}`" for name in counted))
     return _format_table(head, cells.values())
 
 
