@@ -159,7 +159,10 @@ def test_two_recipes_are_compared_by_trainings_with_the_same_seed():
     models, others = [[*"aabc"], [*"xyyz"]]
     pairs = rows(models, [0.1, 9.0, 0.2, 0.3]).assign(versus=others)
     found = add_recipes(pairs, of).set_index(["model", "versus"])
-    assert found.loc[("a", "y"), "recipe_verdict"] == "one training"
+    # A pair of other seeds says nothing more, unless it is all that there is.
+    assert [*found.index] == [("a", "x"), ("b", "y"), ("c", "z")]
+    alone = add_recipes(rows(["a"], [9.0]).assign(versus="y"), of)
+    assert alone["recipe_verdict"].tolist() == ["one training"]
     assert found.loc[("a", "x"), "values"] == [0.1, 0.2, 0.3]
     alone = rows(["a", "b", "c"], [1.0, 1.1, 1.2]).assign(versus="w")
     assert set(add_recipes(alone, of)["recipe_verdict"]) == {"one training"}

@@ -183,8 +183,10 @@ def add_recipes(claims: pd.DataFrame, of: Trainings) -> pd.DataFrame:
 
     Student's interval over at least three trainings decides for a recipe. It is the interval of the
     value or, where cases are counted, of the mean by which they are in favour. Two recipes are
-    compared by trainings with the same seed, which see the same images in the same order.
+    compared by trainings with the same seed, which see the same images in the same order; where a
+    figure has such a pair, pairs of other seeds are left out.
     """
+    claims = _seed_by_seed(claims, of)
     if claims.empty:
         return claims
     once = distinct(claims)
@@ -201,6 +203,23 @@ def add_recipes(claims: pd.DataFrame, of: Trainings) -> pd.DataFrame:
     counted = pd.concat([claims, said], axis=1)
     verdicts = pd.Series(map(_holds, counted.to_dict("records")), claims.index, dtype=object)
     return counted.assign(q=first.map(rates), holds=verdicts)
+
+
+def _seed_by_seed(claims: pd.DataFrame, of: Trainings) -> pd.DataFrame:
+    """Leave out pairs of two seeds, where the figure has the second recipe with the first's."""
+    at = {(training.recipe, training.seed): model for model, training in of.items()}
+    keys = ["figure", "snapshot", "claim", "model", "versus"]
+    there = {*claims[keys].fillna("").itertuples(index=False, name=None)}
+
+    def is_kept(*row: str) -> bool:
+        *rest, model, versus = row
+        if model not in of or versus not in of:
+            return True
+        alike = at.get((of[versus].recipe, of[model].seed))
+        return alike in (None, versus) or (*rest, model, alike) not in there
+
+    kept = [is_kept(*row) for row in claims[keys].fillna("").itertuples(index=False, name=None)]
+    return claims[kept].reset_index(drop=True)
 
 
 def distinct(claims: pd.DataFrame) -> pd.DataFrame:
