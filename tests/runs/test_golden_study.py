@@ -1,7 +1,8 @@
 """The study of the paper, whole: checkpoints from a server, real data, the authors' values.
 
-The checkpoints are the golden ones, which have the layout of the published files. Lock file,
-download, translation of keys, shards, variance, claims and both figures are those of a user.
+The checkpoints are the golden ones, which have the layout of the published files; as that of the
+authors, the server leads on to signed addresses at another host. Lock file, download, translation
+of keys, shards, variance, claims and both figures are those of a user.
 """
 
 from pathlib import Path
@@ -12,7 +13,7 @@ import torch
 import yaml
 
 from tests.helpers.golden import Golden
-from tests.helpers.web import running_site, whole
+from tests.helpers.web import leading_to, running_site, whole
 from tests.runs.copies import REPOSITORY, Workflow, copy_workflow
 from vitscope.jobs.tables import find_table
 
@@ -77,17 +78,19 @@ IN_PLACE_OF = {
 def golden_run(golden: Golden, tmp_path_factory: pytest.TempPathFactory) -> Workflow:
     """A copy of the workflow in which the study was made from a server."""
     folder = tmp_path_factory.mktemp("golden")
-    with running_site() as site:
+    with running_site() as site, running_site() as storage:
         for name in MODELS:
             file = folder / f"{name}.pth.tar"
             torch.save({"state_dict": golden.state_dict(name)}, file)
-            site.at(f"/{name}.pth.tar", whole(file.read_bytes()))
+            asset = leading_to(storage, f"/asset-of-{name}", whole(file.read_bytes()))
+            site.at(f"/{name}.pth.tar", asset)
         studies = folder / "studies"
         studies.mkdir()
         settings = golden_study(golden, site.root)
         (studies / "golden.yaml").write_text(yaml.safe_dump(settings), encoding="utf-8")
         workflow = copy_workflow(folder / "copy", studies)
         workflow.make("all", default="golden")
+        assert [len(storage.asked(f"/asset-of-{name}")) for name in MODELS] == [1] * len(MODELS)
     return workflow
 
 
@@ -102,8 +105,12 @@ def test_table_holds_the_authors_values(golden_run: Workflow, golden: Golden) ->
 
 
 def test_digests_of_first_downloads_are_locked(golden_run: Workflow) -> None:
-    lock = golden_run.studies / "golden.lock.yaml"
-    assert lock.read_text(encoding="utf-8").count("sha256:") == len(MODELS)
+    study, lock = (
+        yaml.safe_load((golden_run.studies / f"golden{end}.yaml").read_text(encoding="utf-8"))
+        for end in ("", ".lock")
+    )
+    # By the addresses that the study has, which do not change as signed ones do.
+    assert {*lock} == {study["models"][name]["checkpoint"]["url"] for name in MODELS}
 
 
 def test_every_figure_of_the_study_is_there(golden_run: Workflow) -> None:

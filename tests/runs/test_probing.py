@@ -1,10 +1,13 @@
 """The study `probing` from end to end: random weights of its networks, from a server of one's own.
 
 The published weights are not looked at: what is tested is that each of its seven files is found at
-its address, fits its network, and ends in every figure.
+its address, fits its network, and ends in every figure. Then every figure is of a ViT-S/14 with
+real weights and of photographs with masks, and numbers are those of ONNX Runtime.
 """
 
 import io
+import shutil
+from copy import deepcopy
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -15,12 +18,24 @@ import pytest
 import safetensors.torch
 import torch
 import yaml
-from PIL import Image
+from matplotlib.path import Path as Outline
+from PIL import Image, ImageDraw
 from torch import Tensor
 
+from tests.helpers.dinov2_graph import (
+    IMAGENET,
+    Seen,
+    numbers_by_hand,
+    rollout_by_hand,
+    run_graph,
+)
 from tests.helpers.hub import Hub, running_hub
-from tests.helpers.web import Site, running_site, whole
+from tests.helpers.registries import Packages
+from tests.helpers.splits import built
+from tests.helpers.web import Site, leading_to, running_site, whole
 from tests.runs.copies import REPOSITORY, copy_workflow
+from vitscope.claims.tables import CLAIMS
+from vitscope.jobs.tables import find_table
 from vitscope.networks.building.family import find_family
 from vitscope.networks.building.timm_import import import_timm
 from vitscope.networks.checkpoints import weight_sources
@@ -90,7 +105,7 @@ def test_every_network_is_probed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     workflow = copy_workflow(tmp_path / "copy", tmp_path / "studies")
     cache = tmp_path / "hub"
     with running_site() as site, running_hub(cache, monkeypatch) as hub:
-        study = dict(STUDY)
+        study = deepcopy(STUDY)
         serve(site, hub, study)
         path = tmp_path / "studies/probed.yaml"
         path.write_text(yaml.safe_dump(study, sort_keys=False), encoding="utf-8")
@@ -120,3 +135,160 @@ def test_every_network_is_probed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     tokens = table.groupby("model")["keys"].first()
     assert tokens["deit_distilled"] == 198
     assert (tokens.drop("deit_distilled") == 197).all()
+
+
+# Rows and columns of patches of 14 pixels.
+GRID = 16
+# Photographs of the package foolbox by their names, and where their subjects lie: corners that were
+# drawn by hand, in percent of the side.
+SUBJECTS = {
+    "imagenet_06_609": "22,37 28,28 52,26 65,37 80,40 80,57 63,61 46,66 37,58 22,54",
+    "imagenet_09_455": "8,42 21,20 43,15 73,20 88,33 90,57 78,81 56,90 26,81 10,66",
+    "imagenet_17_22": "1,28 22,23 46,41 52,50 63,50 74,39 83,27 100,23 100,43 57,70 43,60 13,54",
+    "imagenet_19_305": "26,60 30,47 47,32 60,26 73,30 80,41 73,50 63,54 52,65 39,70 19,67",
+}
+
+
+def put_photographs(packages: Packages, folder: Path) -> None:
+    """Put photographs and masks of their subjects into a folder."""
+    folder.mkdir()
+    for name, corners in SUBJECTS.items():
+        file = packages.unpacked("foolbox==3.3.4") / "foolbox" / "data" / f"{name}.jpg"
+        shutil.copy(file, folder)
+        with Image.open(file) as photograph:
+            mask = Image.new("L", photograph.size)
+        places = [[float(each) / 100 for each in corner.split(",")] for corner in corners.split()]
+        ImageDraw.Draw(mask).polygon(
+            [(x * mask.width, y * mask.height) for x, y in places], fill=255
+        )
+        mask.save(folder / f"{name}.mask.png")
+
+
+def of_one_network(
+    study: dict[str, Any], folder: Path, url: str, horse: dict[str, str]
+) -> dict[str, Any]:
+    """Return the study of photographs in a folder, each figure and video of one network."""
+    study["data"]["photograph"] |= {
+        "source": {"kind": "folder", "path": str(folder)},
+        "splits": {"test": {"images": len(SUBJECTS), "seed": None}},
+    }
+    study["models"] = {
+        "vit_s": {
+            "label": "ViT-S/14",
+            "family": "vit",
+            "arch": {"name": "vit_small_patch14_dinov2"},
+            "data": "photograph",
+            "classes": None,
+            "checkpoint": {"url": url},
+        }
+    }
+    study["analysis"]["images"] = len(SUBJECTS)
+    for section in ("attention_rollout", "attention_maps"):
+        study["analysis"][section]["images"] = len(SUBJECTS)
+    for figure in study["figures"].values():
+        figure["models"] = ["vit_s"]
+        # Of other networks.
+        figure.pop("published", None)
+    for video in study["videos"].values():
+        video |= {"model": "vit_s", "source": horse}
+    return study
+
+
+def moving(photograph: Path) -> bytes:
+    """Return a short video, of what a camera sees that moves over a photograph."""
+    with Image.open(photograph) as image:
+        frames = [image.crop((left, 100, left + 300, 400)) for left in (0, 60, 120)]
+    written = io.BytesIO()
+    frames[0].save(written, "GIF", save_all=True, append_images=frames[1:])
+    return written.getvalue()
+
+
+@pytest.mark.nightly
+def test_real_weights_are_probed(packages: Packages, tmp_path: Path) -> None:
+    photographs = tmp_path / "photographs"
+    put_photographs(packages, photographs)
+    source = {"kind": "folder", "path": str(photographs)}
+    images = built(tmp_path / "split", source, classes=None, image_size=224, resize=[256, 256])
+    rows = [*range(len(SUBJECTS))]
+    seen = run_graph(packages, images.normalize(rows, **IMAGENET))
+    file = io.BytesIO()
+    torch.save(seen.weights, file)
+    (tmp_path / "studies").mkdir()
+    workflow = copy_workflow(tmp_path / "copy", tmp_path / "studies")
+    with running_site() as site, running_site() as storage:
+        url = site.at("/vit_s.pth", leading_to(storage, "/asset", whole(file.getvalue())))
+        video = {"url": site.at("/horse", whole(moving(photographs / "imagenet_17_22.jpg")))}
+        study = of_one_network(deepcopy(STUDY), photographs, url, video)
+        path = tmp_path / "studies/real.yaml"
+        path.write_text(yaml.safe_dump(study, sort_keys=False), encoding="utf-8")
+        workflow.make("--cores", "2", "figures/real/all", default="real")
+    for figure in study["figures"]:
+        assert (workflow.root / f"figures/real/{figure}.pdf").read_bytes().startswith(b"%PDF")
+    for name in study["videos"]:
+        with Image.open(workflow.root / f"figures/real/{name}.webp") as shown:
+            assert shown.n_frames == 3
+    tables = {
+        name: find_table(name).read(workflow.root / f"results/real/tables/{name}.parquet")
+        for name in ("attention", "attention_rollout", "attention_maps", "position_similarity")
+    }
+    hold_numbers(tables, seen)
+    hold_subjects(tables, seen, np.array([images.mask(row) for row in rows]))
+    claims = CLAIMS.read(workflow.root / "results/real/tables/claims.parquet")
+    on_subjects = claims[claims["claim"].str.endswith("_at_the_subject")].set_index("figure")
+    # One head of six looks elsewhere, in every image.
+    assert on_subjects[["measured_count", "measured_total"]].T.to_dict("list") == {
+        "attention_rollout": [4, 4],
+        "attention_heads": [20, 24],
+        "rollout_times_image": [4, 4],
+        "dino_heads": [20, 24],
+    }
+
+
+def hold_numbers(tables: dict[str, pd.DataFrame], seen: Seen) -> None:
+    """Hold tables against what follows from the attention and weights that ONNX Runtime has."""
+    attention, rows = tables["attention"], range(len(SUBJECTS))
+    assert len(attention) == 12 * (6 + 1)
+    assert (attention["keys"] == 1 + GRID**2).all()
+    of_heads = attention.dropna(subset="head").set_index(["attention", "head"])
+    # Of the first block and the last, by hand for each query.
+    for where in ((block, head) for block in (0, 11) for head in range(6)):
+        numbers = [
+            numbers_by_hand(seen.attention[where[0], row, where[1]], GRID, 14) for row in rows
+        ]
+        for name, expected in pd.DataFrame(numbers).mean().items():
+            assert of_heads.loc[where, name] == pytest.approx(expected, rel=2e-4), (where, name)
+    rollouts = tables["attention_rollout"].sort_values("image")["rollout"]
+    for row, rollout in zip(rows, rollouts, strict=True):
+        expected = rollout_by_hand(seen.attention[:, row])
+        np.testing.assert_allclose(rollout, expected, rtol=0, atol=1e-4)
+    positions = seen.weights["pos_embed"][0, 1:].double().numpy()
+    unit = positions / np.linalg.norm(positions, axis=1, keepdims=True)
+    similarity = tables["position_similarity"].sort_values(["row", "column"])
+    cosines = np.array(similarity["cosines"].tolist())
+    np.testing.assert_allclose(cosines, unit @ unit.T, rtol=0, atol=1e-5)
+
+
+def hold_subjects(tables: dict[str, pd.DataFrame], seen: Seen, masks: np.ndarray) -> None:
+    """Hold shares on subjects against masks, and these against the corners that were drawn."""
+    # Of 256 pixels the middle 224 are taken.
+    middles = (np.arange(224) + 0.5 + 16) / 256 * 100
+    places = np.stack(np.meshgrid(middles, middles), -1).reshape(-1, 2)
+    for corners, mask in zip(SUBJECTS.values(), masks, strict=True):
+        outline = Outline(np.array([each.split(",") for each in corners.split()], float))
+        inside = outline.contains_points(places).reshape(224, 224)
+        assert 0.1 < inside.mean() < 0.7
+        assert np.abs(mask - inside).mean() < 0.01
+    covered = masks.reshape(-1, GRID, 14, GRID, 14).mean((2, 4)).reshape(len(SUBJECTS), -1)
+    rollouts = tables["attention_rollout"].set_index("image")
+    maps = tables["attention_maps"]
+    heads = maps[maps["shows"] == "heads"].set_index(["image", "head"])
+    assert len(heads) == len(SUBJECTS) * 6
+    for row, places in enumerate(covered):
+        rollout = rollout_by_hand(seen.attention[:, row])
+        expected = [rollout @ places / rollout.sum(), places.mean()]
+        assert rollouts.loc[row, ["on_subject", "subject"]].tolist() == pytest.approx(
+            expected, rel=1e-3
+        )
+        for head, weights_of_class in enumerate(seen.attention[-1, row, :, 0, 1:]):
+            share = weights_of_class @ places / weights_of_class.sum()
+            assert heads.loc[(row, head), "on_subject"] == pytest.approx(share, rel=1e-3)

