@@ -229,8 +229,8 @@ SPECIFIC = (
     "learned ones of their positions (`mixing: fixed`), or equal ones (`uniform`). Nothing else "
     "differs."
 )
-# What such a claim states of the MSAs.
-SPECIFICALLY = "than mixing by weights that no image changes"
+# What such a claim compares MSAs with.
+OTHER_MIXING = "mixing by weights that no image changes"
 
 
 # Pairs models that average weights with the models whose weights they average.

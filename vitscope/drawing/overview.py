@@ -25,7 +25,7 @@ Sketch = Callable[[Axes, pd.DataFrame, Look], None]
 # of a panel to its claims.
 _COLUMN, _PANEL, _LABELS, _LEGEND, _LEFT = 1.375, 0.8, 0.24, 0.3, -0.2
 # Points; letters of a claim in an inch, and as many as a mark takes of a line.
-_SMALL, _LETTERS, _LETTERS_OF_MARK = 6, 20.4, 4
+_SMALL, _LETTERS, _LETTERS_OF_MARK = 6, 19.7, 4
 
 
 class Shown(NamedTuple):

@@ -6,8 +6,8 @@ import numpy as np
 import pandas as pd
 
 from vitscope.claims.claim import (
+    OTHER_MIXING,
     SPECIFIC,
-    SPECIFICALLY,
     Claim,
     Evidence,
     Models,
@@ -91,7 +91,7 @@ CLAIMS_FIT = Evidence(
         SPECIFIC,
         (
             "specific_weights_err_less",
-            f"MSAs have a lower test error {SPECIFICALLY}",
+            f"MSAs have a lower test error than {OTHER_MIXING}",
             smaller(*_ERROR),
         ),
     ),

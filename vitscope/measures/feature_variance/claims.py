@@ -2,8 +2,8 @@
 
 from vitscope.claims.claim import (
     AVERAGED,
+    OTHER_MIXING,
     SPECIFIC,
-    SPECIFICALLY,
     Curve,
     Evidence,
     attention_against_fixed_weights,
@@ -41,7 +41,7 @@ CLAIMS_FEATURE_VARIANCE = Evidence(
         SPECIFIC,
         (
             "msa_reduces_variance_more",
-            f"MSAs reduce the feature map variance more {SPECIFICALLY}",
+            f"MSAs reduce the feature map variance more than {OTHER_MIXING}",
             falls_more("msa", *_VALUE, log=True),
         ),
     )

@@ -5,8 +5,8 @@ import pandas as pd
 
 from vitscope.claims.claim import (
     AVERAGED,
+    OTHER_MIXING,
     SPECIFIC,
-    SPECIFICALLY,
     Claim,
     Curve,
     Evidence,
@@ -117,7 +117,7 @@ CLAIMS_FOURIER = CLAIMS_FOURIER_DEPTH = Evidence(
         ),
         Claim(
             "msa_reduces_high_frequency_more",
-            f"MSAs reduce the high-frequency component more {SPECIFICALLY}",
+            f"MSAs reduce the high-frequency component more than {OTHER_MIXING}",
             "after Fig. 8",
             attention_against_fixed_weights,
             falls_more("msa", *_VALUE),

@@ -11,8 +11,8 @@ import numpy as np
 import pandas as pd
 
 from vitscope.claims.claim import (
+    OTHER_MIXING,
     SPECIFIC,
-    SPECIFICALLY,
     Claim,
     Evidence,
     attending,
@@ -170,7 +170,7 @@ CLAIMS_HESSIAN = Evidence(
         ),
         Claim(
             "specific_weights_have_smaller_positive_eigenvalues",
-            f"Positive eigenvalues of the Hessian of MSAs are smaller {SPECIFICALLY}",
+            f"Positive eigenvalues of the Hessian of MSAs are smaller than those of {OTHER_MIXING}",
             "abstract",
             attention_against_fixed_weights,
             _SMALLER_POSITIVE,

@@ -11,8 +11,8 @@ import numpy as np
 import pandas as pd
 
 from vitscope.claims.claim import (
+    OTHER_MIXING,
     SPECIFIC,
-    SPECIFICALLY,
     Claim,
     Evidence,
     attention_against_convolution,
@@ -120,7 +120,7 @@ CLAIMS_LANDSCAPE = Evidence(
         ),
         Claim(
             "specific_weights_flatten_loss",
-            f"The loss of MSAs varies less around the trained weights {SPECIFICALLY}",
+            f"The loss of MSAs varies less around the trained weights than that of {OTHER_MIXING}",
             "abstract",
             attention_against_fixed_weights,
             _LESS_SPREAD,
