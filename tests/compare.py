@@ -81,9 +81,9 @@ def _change(was: float, now: float) -> str:
     return f", relative change {now / was - 1:.2e}"
 
 
-def as_text(name: str) -> str:
-    """Return a table of the last run as it is committed."""
-    table = pd.read_parquet(RESULTS / f"{name}.parquet").drop(columns=[*TABLES[name].without])
+def as_text(name: str, folder: Path = RESULTS) -> str:
+    """Return a table of the last run, or one in another folder, as it is committed."""
+    table = pd.read_parquet(folder / f"{name}.parquet").drop(columns=[*TABLES[name].without])
     frame = without_resamples(table)
     return frame.to_csv(index=False, float_format="%.9g", lineterminator="\n")
 

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 import yaml
 
+from tests.compare import EXPECTED, as_text, differences, read_text
 from tests.runs.copies import REPOSITORY, Workflow, copy_workflow
 from vitscope.claims.tables import CLAIMS
 from vitscope.jobs.tables import find_table
@@ -77,6 +78,18 @@ def test_when_msas_begin_to_reduce_the_variance(tmp_path: Path, study: dict[str,
     found = of_msas.set_index("model")[["measured_count", "measured_total", "holds"]].T
     no = "no, in this network"
     assert found.to_dict("list") == {"swin": [2, 8, no], "alternet": [0, 4, no]}
+
+
+def test_the_claims_of_the_paper_are_as_its_page_says(
+    tmp_path: Path, study: dict[str, Any]
+) -> None:
+    """Count the claims of every figure of which docs/paper.md has some, on all that they take."""
+    committed = (EXPECTED / "cifar100" / "claims.csv").read_text(encoding="utf-8")
+    expected = read_text("claims", committed)
+    study["figures"] = {name: study["figures"][name] for name in expected["figure"].unique()}
+    run = made(tmp_path, study, "results/real/tables/claims.md")
+    text = as_text("claims", run.root / "results" / "real" / "tables")
+    assert differences("claims", expected, read_text("claims", text)) == []
 
 
 def lowered(kinds: Any, variances: Any) -> list[bool]:
