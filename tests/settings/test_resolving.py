@@ -104,7 +104,7 @@ def test_models_that_differ_in_their_seed_alone_are_repeats(tmp_path: Path) -> N
     models = {name: vit | {"arch": arch, "training": each} for name, each in trainings.items()}
     figures = {"f": {"kind": "feature_variance", "models": [*trainings]}}
     study = load_study(mini_with(tmp_path, models=models, figures=figures, videos={}, buildups={}))
-    assert study.repeats() == [["one", "three", "two"]]
+    assert study.repeats == [["one", "three", "two"]]
 
 
 # Build-ups and videos

@@ -26,6 +26,7 @@ class Member:
 
     `epoch` is after how many epochs of training it is shown, in a figure that is about that. `nth`
     numbers the architectures of a study that have one family, where that says nothing of them.
+    `recipe` is the first of the trainings of one network and recipe by several seeds.
     """
 
     model: str
@@ -33,6 +34,7 @@ class Member:
     family: str
     epoch: int | None = None
     nth: int = 0
+    recipe: str = ""
 
 
 def literal(text: str) -> str:

@@ -50,7 +50,7 @@ def values_of_counting(study: Study, among: Iterable[str]) -> Values:
         "figures": figures,
         "columns": {name: columns_of(study, name) for name in sorted(tables)},
         "traits_of": {name: traits_of(study, name) for name in study.models_of()},
-        "repeats": study.repeats(),
+        "repeats": study.repeats,
         "modules": sorted({figure["claims"] for figure in figures.values()}),
     }
 

@@ -25,7 +25,7 @@ def labels(study: Study) -> dict[str, str]:
 
 
 def member(study: Study, name: str) -> Values:
-    """Return a model's name, label, family, epoch and place in its family, for figures.
+    """Return a model's name, label, family, epoch, place in its family and recipe, for figures.
 
     An AlterNet without attention is the ResNet that it was built from.
     """
@@ -40,6 +40,7 @@ def member(study: Study, name: str) -> Values:
         "epoch": entry.epoch,
         # The names of these families do not tell how a network is built.
         "nth": distinct.index(entry.arch) if entry.family in ("hf", "python", "timm") else 0,
+        "recipe": next((group[0] for group in study.repeats if name in group), name),
     }
 
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
+from functools import cached_property
 from math import ceil
 from pathlib import Path
 from typing import Any, Literal, TypeVar
@@ -80,8 +81,9 @@ class Study:
         """The names of the models that the study lists, without those added for snapshots."""
         return [name for name in self.models if AT not in name]
 
+    @cached_property
     def repeats(self) -> list[list[str]]:
-        """Group models that share a network and a recipe but differ in the seed."""
+        """The models of each network and recipe that were trained with several seeds."""
         if self.training is None:
             return []
         groups: dict[str, list[str]] = {}

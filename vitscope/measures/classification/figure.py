@@ -39,8 +39,9 @@ from vitscope.drawing.panels import (
 )
 from vitscope.measures.classification.compute import count_decisions, letters_of
 
-# In units of models: how far published points stand below the measured ones, or right of them.
-_BELOW, _BESIDE = 0.3, 0.2
+# In units of models: how far published points stand below the measured ones, or right of them, and
+# trainings of one recipe from each other.
+_BELOW, _BESIDE, _APART = 0.3, 0.2, 0.14
 LABELS = {"error_percent": "Test error (%)", "nll_train": "Training NLL"}
 # Inches: a panel beside others with the same rows.
 _LEAST = 1.2
@@ -109,20 +110,36 @@ def plot_fit(
 _CHARACTERS, _INCHES_PER_CHARACTER = 10, 0.055
 
 
-def _draw_points(axes: Axes, rows: pd.DataFrame, members: Sequence[Member]) -> None:
-    axes.plot(range(len(members)), rows["value"], **JOINED, zorder=2)
-    for place, member in enumerate(members):
-        row, look = rows.iloc[place], look_of(member)
-        ends: dict[str, Any] = {"color": look.color, "linewidth": INTERVAL_WIDTH}
-        axes.vlines(place, row["ci_low"], row["ci_high"], **ends)
-        axes.plot(place, row["value"], linestyle="", **look.line, zorder=3)
+def _by_recipe(members: Sequence[Member]) -> list[list[Member]]:
+    """Group the trainings of each recipe, which stand at one place."""
+    groups: dict[str, list[Member]] = {}
+    for member in members:
+        groups.setdefault(member.recipe or member.model, []).append(member)
+    return [*groups.values()]
+
+
+def _draw_points(axes: Axes, rows: pd.DataFrame, groups: Sequence[Sequence[Member]]) -> None:
+    """Draw the trainings of each recipe side by side, and join the means of the recipes."""
+    models = [[member.model for member in group] for group in groups]
+    axes.plot([rows.loc[each, "value"].mean() for each in models], **JOINED, zorder=2)
+    for place, group in enumerate(groups):
+        for nth, member in enumerate(group):
+            row, look = rows.loc[member.model], look_of(member)
+            across = place + _APART * (nth - (len(group) - 1) / 2)
+            ends: dict[str, Any] = {"color": look.color, "linewidth": INTERVAL_WIDTH}
+            axes.vlines(across, row["ci_low"], row["ci_high"], **ends)
+            axes.plot(across, row["value"], linestyle="", **look.line, zorder=3)
 
 
 def _draw_published_points(
-    axes: Axes, published: Mapping[str, Published], metric: str, members: Sequence[Member]
+    axes: Axes,
+    published: Mapping[str, Published],
+    metric: str,
+    members: Sequence[Member],
+    beside: float,
 ) -> None:
     points = {
-        place + _BESIDE: curve.points.set_index("metric")["value"][metric]
+        place + beside: curve.points.set_index("metric")["value"][metric]
         for place, member in enumerate(members)
         if (curve := published.get(member.model)) is not None
     }
@@ -154,21 +171,24 @@ def _name_models(panels: Panels, members: Sequence[Member]) -> None:
 def plot_fit_by_window(
     table: pd.DataFrame, members: Sequence[Member], published: Mapping[str, Published]
 ) -> Figure:
-    """Draw two panels, models from left to right: their errors, and their training losses.
+    """Draw two panels, recipes from left to right: their errors, and their training losses.
 
     Published points of other models have axes of their own on the right.
     """
-    rows = [rows_of(table, member.model).set_index("metric") for member in members]
+    groups = _by_recipe(members)
+    # Each place has the name of the first training.
+    places = [group[0] for group in groups]
     panels = make_panels(len(LABELS), least=2.2)
     for axes, (metric, label) in zip(panels.axes, LABELS.items(), strict=True):
-        _draw_points(axes, pd.DataFrame([each.loc[metric] for each in rows]), members)
+        _draw_points(axes, table[table["metric"] == metric].set_index("model"), groups)
         axes.set_ylabel(label)
         axes.margins(y=0.12)
         if published:
             back = axes_of_published(axes, _within(label), *published.values())
-            _draw_published_points(back, published, metric, members)
+            beside = _BESIDE + _APART * (max(map(len, groups)) - 1) / 2
+            _draw_published_points(back, published, metric, places, beside)
             back.margins(y=0.12)
-    _name_models(panels, members)
+    _name_models(panels, places)
     add_entries(panels.legend, published, "right axis")
     panels.legend.draw(panels.figure)
     return panels.figure
