@@ -101,6 +101,22 @@ def test_published_points_are_open_and_of_other_models_on_axes_of_their_own(
             assert at == place if alone else 0 < at - place < 0.5
 
 
+def test_trainings_of_a_recipe_stand_at_one_place_and_their_means_are_joined(drawn_from):
+    recipes = ["resnet", "resnet", "resnet", "swin", "alternet", "alternet"]
+    pairs = zip(FAMILIES, recipes, strict=True)
+    members = [Member(family, family, family, recipe=recipe) for family, recipe in pairs]
+    figure = drawn_from("fit_by_window", {"fit": TABLE}, members)
+    error = figure.axes[0]
+    assert [label.get_text() for label in error.get_xticklabels()] == ["resnet", "swin", "alternet"]
+    (joined,) = (line for line in error.lines if len(line.get_xdata()) == 3)
+    means = [np.mean(ERRORS[:3]), ERRORS[3], np.mean(ERRORS[4:])]
+    np.testing.assert_allclose(joined.get_ydata(), means)
+    places = np.array([mark.get_xdata()[0] for mark in marks(error, "filled")])
+    assert places.round().tolist() == [0, 0, 0, 1, 2, 2]
+    assert (np.diff(places) > 0).all()
+    assert places[:3].mean() == pytest.approx(0) and places[4:].mean() == pytest.approx(2)
+
+
 SHAPE_MEMBERS = (RESNET, VIT)
 
 
