@@ -114,7 +114,7 @@ def test_trainings_of_a_recipe_stand_at_one_place_and_their_means_are_joined(dra
     places = np.array([mark.get_xdata()[0] for mark in marks(error, "filled")])
     assert places.round().tolist() == [0, 0, 0, 1, 2, 2]
     assert (np.diff(places) > 0).all()
-    assert places[:3].mean() == pytest.approx(0) and places[4:].mean() == pytest.approx(2)
+    assert [places[:3].mean(), places[4:].mean()] == pytest.approx([0, 2])
 
 
 SHAPE_MEMBERS = (RESNET, VIT)
