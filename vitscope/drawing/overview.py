@@ -50,28 +50,36 @@ def plot(figures: Sequence[Shown], claims: pd.DataFrame | None) -> Figure:
     height = sum(rows) + _LABELS * panels * len(bands) + _LEGEND
     figure = Figure(figsize=(page_width(), height))
     grid = figure.add_gridspec(len(rows), across, height_ratios=rows)
-    legend = Legend()
+    named: dict[Look, list[str]] = {}
     for place, (band, found) in enumerate(zip(bands, said, strict=True)):
         for column, (shown, verdicts) in enumerate(zip(band, found, strict=True)):
             first = place * (panels + 1)
             axes = [figure.add_subplot(grid[first + row, column]) for row in range(panels)]
-            _draw(axes, shown, legend, column)
+            _draw(axes, shown, named, column)
             text = figure.add_subplot(grid[first + panels, column])
             text.set_axis_off()
             write_claims(text, verdicts, _LEFT)
+    legend = Legend()
+    for look, labels in named.items():
+        # Variants of a family look alike in figures that have one of them.
+        legend.add_line(" or ".join(labels), look.curve)
     legend.draw(figure)
     return figure
 
 
-def _draw(panels: Sequence[Axes], shown: Shown, legend: Legend, column: int) -> None:
-    """Draw what is published of a figure, and below it what is measured of the same models."""
+def _draw(panels: Sequence[Axes], shown: Shown, named: dict[Look, list[str]], column: int) -> None:
+    """Draw what is published of a figure, and below it what is measured of the same models.
+
+    Add the labels of its models to those that are `named` so far, by their look.
+    """
     upper, *lower = panels
     for member, look in zip(shown.members, looks_of(shown.members), strict=True):
         if member.model in shown.published:
             shown.sketch(upper, shown.published[member.model], look)
             if shown.table is not None:
                 shown.sketch(lower[0], rows_of(shown.table, member.model), look)
-            legend.add_line(member.label, look.curve)
+            labels = named.setdefault(look, [])
+            labels += [member.label] * (member.label not in labels)
     upper.set_title(f"{shown.name}\n{upper.get_ylabel()}", fontsize=_SMALL + 1)
     for axes, side in zip(panels, ("published", "measured"), strict=False):
         axes.set_ylabel(side if column == 0 else "")
