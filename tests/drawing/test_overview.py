@@ -5,6 +5,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+from matplotlib.artist import getp
 from matplotlib.figure import Figure
 
 from vitscope.buildup.figure import sketch as sketch_buildup
@@ -74,6 +75,15 @@ def test_published_points_are_those_of_the_file(published, name, file, model, co
 def test_published_points_of_two_metrics_are_one_point(published):
     points = read("fig5.csv", "PiT").set_index("metric")["value"]
     assert drawn(axes_of(published, "fig5"), [points["error_percent"]], [points["nll_train"]])
+
+
+def test_the_legend_names_each_look_once_with_all_models_that_have_it(published):
+    (legend,) = published.legends
+    labels = [text.get_text() for text in legend.get_texts()]
+    keys = ("color", "marker", "fillstyle", "linestyle")
+    looks = [tuple(getp(line, key) for key in keys) for line in legend.get_lines()]
+    assert len(labels) == len(looks) == len({*looks})
+    assert "ViT or ViT (scenes)" in labels
 
 
 def test_published_units_stand_in_their_order(published):
