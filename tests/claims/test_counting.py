@@ -166,6 +166,11 @@ def test_two_recipes_are_compared_by_trainings_with_the_same_seed():
     assert found.loc[("a", "x"), "values"] == [0.1, 0.2, 0.3]
     alone = rows(["a", "b", "c"], [1.0, 1.1, 1.2]).assign(versus="w")
     assert set(add_recipes(alone, of)["recipe_verdict"]) == {"one training"}
+    # Where the other was trained once, the training with its seed is compared, on either side.
+    once = trainings([["a", "b", "c"]], {**dict(zip("abc", range(3), strict=False)), "w": 1})
+    assert add_recipes(alone, once)["model"].tolist() == ["b"]
+    turned = alone.assign(model="w", versus=[*"abc"])
+    assert add_recipes(turned, once)["versus"].tolist() == ["b"]
 
 
 def test_a_claim_that_several_figures_show_counts_once():

@@ -171,11 +171,12 @@ Trainings = Mapping[str, Training]
 
 
 def trainings(repeats: Sequence[Sequence[str]], seeds: Mapping[str, Any]) -> dict[str, Training]:
-    """Return the training of each model that was trained with several seeds.
+    """Return the training of each model, by the seeds of all; `repeats` are those of one recipe.
 
     A recipe takes the name of its first model.
     """
-    return {model: Training(group[0], seeds[model]) for group in repeats for model in group}
+    first = {model: group[0] for group in repeats for model in group}
+    return {model: Training(first.get(model, model), seed) for model, seed in seeds.items()}
 
 
 def add_recipes(claims: pd.DataFrame, of: Trainings) -> pd.DataFrame:
@@ -206,17 +207,18 @@ def add_recipes(claims: pd.DataFrame, of: Trainings) -> pd.DataFrame:
 
 
 def _seed_by_seed(claims: pd.DataFrame, of: Trainings) -> pd.DataFrame:
-    """Leave out pairs of two seeds, where the figure has the second recipe with the first's."""
+    """Leave out pairs of two seeds, where the figure has such a pair of one seed."""
     at = {(training.recipe, training.seed): model for model, training in of.items()}
     keys = ["figure", "snapshot", "claim", "model", "versus"]
     there = {*claims[keys].fillna("").itertuples(index=False, name=None)}
 
     def is_kept(*row: str) -> bool:
         *rest, model, versus = row
-        if model not in of or versus not in of:
+        if model not in of or versus not in of or of[model].seed == of[versus].seed:
             return True
-        alike = at.get((of[versus].recipe, of[model].seed))
-        return alike in (None, versus) or (*rest, model, alike) not in there
+        ours = at.get((of[model].recipe, of[versus].seed))
+        theirs = at.get((of[versus].recipe, of[model].seed))
+        return there.isdisjoint({(*rest, ours, versus), (*rest, model, theirs)})
 
     kept = [is_kept(*row) for row in claims[keys].fillna("").itertuples(index=False, name=None)]
     return claims[kept].reset_index(drop=True)
