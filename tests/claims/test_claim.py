@@ -29,8 +29,15 @@ def test_the_models_of_the_default_study_are_paired_as_its_figures_mean_them() -
     assert pairs_in("fig5_sizes", claim.less_against_more_data) == sizes
     assert pairs_in("fig6", claim.token_against_mean) == [("vit_global", "vit_gap")]
     local = ["vit_3x3", "vit_5x5", "vit_8x8"]
-    assert pairs_in("fig7", claim.local_against_global) == [(each, "vit_global") for each in local]
-    assert pairs_in("fig7", claim.global_against_local) == [("vit_global", each) for each in local]
+    pairs = pairs_in("fig7_hessian", claim.local_against_global)
+    assert pairs == [(each, "vit_global") for each in local]
+    pairs = pairs_in("fig7_hessian", claim.global_against_local)
+    assert pairs == [("vit_global", each) for each in local]
+    # Seeds do not matter here.
+    trained = [f"{name}{seed}" for name in local[:2] for seed in ("", "_1", "_2")]
+    pairs = pairs_in("fig7", claim.local_against_global)
+    assert {ours for ours, _ in pairs} == {*trained, "vit_8x8"}
+    assert len(pairs) == 7 * 3
     assert pairs_in("fig12b", claim.alternet_against_its_cnn) == [("cnn_with_msas", "cnn")]
     # Seeds differ, and nothing that any claim is about.
     for choose in (claim.less_against_more_data, claim.token_against_mean):
