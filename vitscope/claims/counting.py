@@ -229,6 +229,12 @@ def distinct(claims: pd.DataFrame) -> pd.DataFrame:
     return claims.drop_duplicates(DISTINCT)
 
 
+def by_recipe(claims: pd.DataFrame) -> pd.DataFrame:
+    """Keep of the trainings of one recipe, which have one verdict, the first."""
+    same = claims.duplicated(["claim", "snapshot", "recipe_low", "recipe_high"])
+    return claims[~same | (claims["trainings"] == 1)]
+
+
 # The columns of a row that describe a single training.
 _ONE: dict[str, Any] = {
     "trainings": 1,

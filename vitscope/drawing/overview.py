@@ -11,6 +11,7 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from vitscope.claims.counting import by_recipe
 from vitscope.drawing.axes import ticks
 from vitscope.drawing.figure import Member, rows_of
 from vitscope.drawing.legends import Legend
@@ -96,7 +97,7 @@ def _verdicts(name: str, claims: pd.DataFrame | None, letters: int) -> list[Said
         return []
     of_figure = claims[claims["figure"] == name]
     found: list[Said] = []
-    for statement, rows in of_figure.groupby("statement", sort=False):
+    for statement, rows in by_recipe(of_figure).groupby("statement", sort=False):
         counts = rows["holds"].value_counts()
         marks = [
             Mark(said, str(counts[said]) if len(rows) > 1 else "")

@@ -157,7 +157,7 @@ def _list_verdicts() -> str:
     """List the paper's claims: what is published, and how many rows of each study hold."""
     import pandas as pd
 
-    from vitscope.claims.counting import distinct
+    from vitscope.claims.counting import by_recipe, distinct
     from vitscope.claims.report import finding, tally
 
     def published(rows: pd.DataFrame) -> str:
@@ -169,10 +169,7 @@ def _list_verdicts() -> str:
         return "; ".join(dict.fromkeys(said)) or "–"
 
     def in_words(rows: pd.DataFrame) -> str:
-        # Trainings of one recipe have one verdict.
-        trained = rows["trainings"] > 1
-        once = rows[trained].drop_duplicates(["snapshot", "recipe_low", "recipe_high"])
-        counts = tally(pd.concat([rows[~trained], once])["holds"])
+        counts = tally(by_recipe(rows)["holds"])
         return ", ".join(f"{count} {does}" for does, count in counts.items() if count) or "–"
 
     counted = {study: distinct(pd.read_csv(path)) for study, path in CLAIMS_OF.items()}
