@@ -187,9 +187,9 @@ def add_recipes(claims: pd.DataFrame, of: Trainings) -> pd.DataFrame:
     compared by trainings with the same seed, which see the same images in the same order; where a
     figure has such a pair, pairs of other seeds are left out.
     """
-    claims = _seed_by_seed(claims, of)
     if claims.empty:
         return claims
+    claims = _seed_by_seed(claims, of)
     once = distinct(claims)
     by_recipe: dict[Any, list[dict[Hashable, Any]]] = {}
     for row in once.to_dict("records"):
