@@ -176,7 +176,7 @@ def test_verdicts_of_a_figure_stand_below_it_with_how_many():
     (said,) = rows["holds"].unique()
     assert f"{VERDICT_LOOKS[said].mark} {len(rows)}" in texts
     assert rows["statement"].iloc[0] in [" ".join(text.split()) for text in texts]
-    # Of local attention two windows were trained three times, and one once.
+    # Two windows of local attention were trained three times, and one once.
     every = [text.get_text() for each in figure.axes for text in each.texts]
     assert {"? 2", "✓ 1"} <= {*every}
     assert "? 6" not in every

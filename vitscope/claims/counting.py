@@ -209,8 +209,9 @@ def add_recipes(claims: pd.DataFrame, of: Trainings) -> pd.DataFrame:
 def _seed_by_seed(claims: pd.DataFrame, of: Trainings) -> pd.DataFrame:
     """Leave out pairs of two seeds, where the figure has such a pair of one seed."""
     at = {(training.recipe, training.seed): model for model, training in of.items()}
-    keys = ["figure", "snapshot", "claim", "model", "versus"]
-    there = {*claims[keys].fillna("").itertuples(index=False, name=None)}
+    keys = claims[["figure", "snapshot", "claim", "model", "versus"]].fillna("")
+    rows = [*keys.itertuples(index=False, name=None)]
+    there = {*rows}
 
     def is_kept(*row: str) -> bool:
         *rest, model, versus = row
@@ -220,8 +221,7 @@ def _seed_by_seed(claims: pd.DataFrame, of: Trainings) -> pd.DataFrame:
         theirs = at.get((of[versus].recipe, of[model].seed))
         return there.isdisjoint({(*rest, ours, versus), (*rest, model, theirs)})
 
-    kept = [is_kept(*row) for row in claims[keys].fillna("").itertuples(index=False, name=None)]
-    return claims[kept].reset_index(drop=True)
+    return claims[[is_kept(*row) for row in rows]].reset_index(drop=True)
 
 
 def distinct(claims: pd.DataFrame) -> pd.DataFrame:
@@ -229,7 +229,7 @@ def distinct(claims: pd.DataFrame) -> pd.DataFrame:
     return claims.drop_duplicates(DISTINCT)
 
 
-def by_recipe(claims: pd.DataFrame) -> pd.DataFrame:
+def once_per_recipe(claims: pd.DataFrame) -> pd.DataFrame:
     """Keep of the trainings of one recipe, which have one verdict, the first."""
     same = claims.duplicated(["claim", "snapshot", "recipe_low", "recipe_high"])
     return claims[~same | (claims["trainings"] == 1)]

@@ -11,7 +11,7 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from vitscope.claims.counting import by_recipe
+from vitscope.claims.counting import once_per_recipe
 from vitscope.drawing.axes import ticks
 from vitscope.drawing.figure import Member, rows_of
 from vitscope.drawing.legends import Legend
@@ -51,7 +51,7 @@ def plot(figures: Sequence[Shown], claims: pd.DataFrame | None) -> Figure:
     height = sum(rows) + _LABELS * panels * len(bands) + _LEGEND
     figure = Figure(figsize=(page_width(), height))
     grid = figure.add_gridspec(len(rows), across, height_ratios=rows)
-    named: dict[Look, list[str]] = {}
+    named: dict[Look, dict[str, None]] = {}
     for place, (band, found) in enumerate(zip(bands, said, strict=True)):
         for column, (shown, verdicts) in enumerate(zip(band, found, strict=True)):
             first = place * (panels + 1)
@@ -68,7 +68,9 @@ def plot(figures: Sequence[Shown], claims: pd.DataFrame | None) -> Figure:
     return figure
 
 
-def _draw(panels: Sequence[Axes], shown: Shown, named: dict[Look, list[str]], column: int) -> None:
+def _draw(
+    panels: Sequence[Axes], shown: Shown, named: dict[Look, dict[str, None]], column: int
+) -> None:
     """Draw what is published of a figure, and below it what is measured of the same models.
 
     Add the labels of its models to those that are `named` so far, by their look.
@@ -79,8 +81,7 @@ def _draw(panels: Sequence[Axes], shown: Shown, named: dict[Look, list[str]], co
             shown.sketch(upper, shown.published[member.model], look)
             if shown.table is not None:
                 shown.sketch(lower[0], rows_of(shown.table, member.model), look)
-            labels = named.setdefault(look, [])
-            labels += [member.label] * (member.label not in labels)
+            named.setdefault(look, {})[member.label] = None
     upper.set_title(f"{shown.name}\n{upper.get_ylabel()}", fontsize=_SMALL + 1)
     for axes, side in zip(panels, ("published", "measured"), strict=False):
         axes.set_ylabel(side if column == 0 else "")
@@ -97,7 +98,7 @@ def _verdicts(name: str, claims: pd.DataFrame | None, letters: int) -> list[Said
         return []
     of_figure = claims[claims["figure"] == name]
     found: list[Said] = []
-    for statement, rows in by_recipe(of_figure).groupby("statement", sort=False):
+    for statement, rows in once_per_recipe(of_figure).groupby("statement", sort=False):
         counts = rows["holds"].value_counts()
         marks = [
             Mark(said, str(counts[said]) if len(rows) > 1 else "")

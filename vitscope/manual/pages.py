@@ -31,7 +31,6 @@ PAGES = (
 )
 # The pictures of figures of the default study, seen from `docs/`.
 PICTURES = "../tests/pixels/expected"
-# The claims of the default study, as the tests expect them.
 # The counted claims of the default study, and of the one of real images.
 _EXPECTED = ROOT / "tests" / "expected"
 CLAIMS_OF = {"mini": _EXPECTED / "claims.csv", "cifar100": _EXPECTED / "cifar100" / "claims.csv"}
@@ -157,7 +156,7 @@ def _list_verdicts() -> str:
     """List the paper's claims: what is published, and how many rows of each study hold."""
     import pandas as pd
 
-    from vitscope.claims.counting import by_recipe, distinct
+    from vitscope.claims.counting import distinct, once_per_recipe
     from vitscope.claims.report import finding, tally
 
     def published(rows: pd.DataFrame) -> str:
@@ -169,7 +168,7 @@ def _list_verdicts() -> str:
         return "; ".join(dict.fromkeys(said)) or "–"
 
     def in_words(rows: pd.DataFrame) -> str:
-        counts = tally(by_recipe(rows)["holds"])
+        counts = tally(once_per_recipe(rows)["holds"])
         return ", ".join(f"{count} {does}" for does, count in counts.items() if count) or "–"
 
     counted = {study: distinct(pd.read_csv(path)) for study, path in CLAIMS_OF.items()}
