@@ -31,7 +31,7 @@ Array = npt.NDArray[np.float64]
 class Seen:
     """What ONNX Runtime computes of some images: position embedding, features, attention.
 
-    `attention` is (blocks, images, heads, queries, keys), the token of the class first.
+    `attention` is (blocks, images, heads, queries, keys), the class token first.
     """
 
     weights: dict[str, Tensor]
@@ -123,7 +123,7 @@ def numbers_by_hand(attention: Array, grid: int, patch: int) -> dict[str, float]
 
 
 def rollout_by_hand(attention: Array) -> Array:
-    """Return what the token of the class looks at through all blocks, (blocks, heads, T, T)."""
+    """Return what the class token looks at through all blocks, (blocks, heads, T, T)."""
     joint = np.eye(attention.shape[-1])
     for block in attention.mean(1):
         mixed = block + np.eye(len(block))

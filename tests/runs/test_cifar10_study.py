@@ -91,9 +91,9 @@ def test_what_was_trained_is_what_is_measured(run: Workflow) -> None:
     )
     assert [*curves.groupby("model")["epoch"].agg(list)] == [[0, 1, 2]] * len(ARCHS)
     last = curves[curves["epoch"] == 2].set_index("model")
-    # Ten classes: of chance, 3.4 standard deviations more are as many as this.
+    # Chance finds one of ten; this is 3.4 standard deviations more.
     assert (last["test_accuracy"] > 0.145).all(), last
-    # And less than of predictions that know nothing.
+    # Predictions that know nothing have the larger one.
     assert last["test_loss"].between(1.5, np.log(10)).all(), last
     errors = fit[fit["metric"] == "error_percent"].set_index("model")
     assert (errors["images"] == TESTED).all()
@@ -110,7 +110,7 @@ def test_every_table_counts_what_the_study_says(run: Workflow) -> None:
     counted = {
         # A grid, and the cross of each of four other pairs of directions.
         "landscape": 2 * (3 * 3 + 4 * 5),
-        # Of the one batch, at the warm-up and at the end.
+        # One batch, at the warm-up and at the end.
         "hessian": 2 * 2,
         "frequency_noise": 2 * 2,
         # Two corruptions, and the mean of both.

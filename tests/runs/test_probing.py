@@ -187,7 +187,7 @@ def of_one_network(
         study["analysis"][section]["images"] = len(SUBJECTS)
     for figure in study["figures"].values():
         figure["models"] = ["vit_s"]
-        # Of other networks.
+        # These points are of other networks.
         figure.pop("published", None)
     for video in study["videos"].values():
         video |= {"model": "vit_s", "source": horse}
@@ -250,7 +250,7 @@ def hold_numbers(tables: dict[str, pd.DataFrame], seen: Seen) -> None:
     assert len(attention) == 12 * (6 + 1)
     assert (attention["keys"] == 1 + GRID**2).all()
     of_heads = attention.dropna(subset="head").set_index(["attention", "head"])
-    # Of the first block and the last, by hand for each query.
+    # The first block and the last, by hand for each query.
     for where in ((block, head) for block in (0, 11) for head in range(6)):
         numbers = [
             numbers_by_hand(seen.attention[where[0], row, where[1]], GRID, 14) for row in rows
@@ -270,7 +270,7 @@ def hold_numbers(tables: dict[str, pd.DataFrame], seen: Seen) -> None:
 
 def hold_subjects(tables: dict[str, pd.DataFrame], seen: Seen, masks: np.ndarray) -> None:
     """Hold shares on subjects against masks, and these against the corners that were drawn."""
-    # Of 256 pixels the middle 224 are taken.
+    # The middle 224 of 256 pixels are taken.
     middles = (np.arange(224) + 0.5 + 16) / 256 * 100
     places = np.stack(np.meshgrid(middles, middles), -1).reshape(-1, 2)
     for corners, mask in zip(SUBJECTS.values(), masks, strict=True):
