@@ -24,11 +24,12 @@ def bundled(name: str, images: int | None = None) -> dict[str, Any]:
     The networks come from the study `mini`: `resnet`, `vit`, `pit`, `swin`, `alternet`, `mixer`
     and `convnext`; `resnet_6` and `vit_6`, trained on 6 % of the images, `resnet_25` and `vit_25`;
     and smaller ViTs: `vit_3x3`, `vit_5x5` and `vit_8x8` with local attention, `vit_global`,
-    `vit_gap` without a class token, and with other seeds `vit_3x3_1`, `vit_3x3_2`, `vit_5x5_1`,
-    `vit_5x5_2`, `vit_global_1` and `vit_global_2`; `cnn` and `cnn_with_msas`, from the build-up of
-    AlterNet; `vit_scenes`, trained on images without a subject. The images are the 256 generated
-    images that this study measures, so that `look(**bundled("vit"))` has the numbers of the
-    workflow; `images` sets another number, up to 2000.
+    `vit_gap` without a class token; with other seeds `resnet_1`, `resnet_2`, `vit_1`, `vit_2`,
+    `vit_3x3_1`, `vit_3x3_2`, `vit_5x5_1`, `vit_5x5_2`, `vit_global_1` and `vit_global_2`; `cnn` and
+    `cnn_with_msas`, from the build-up of AlterNet; `vit_scenes`, trained on images without a
+    subject. The images are the 256 generated images that this study measures, so that
+    `look(**bundled("vit"))` has the numbers of the workflow; `images` sets another number, up to
+    2000.
     """
     # The study of the bundled networks is read without looking for any file that it names.
     file = BUNDLED_MODELS / "mini.yaml"
