@@ -89,7 +89,8 @@ class Study:
         groups: dict[str, list[str]] = {}
         for name in self.models_of():
             traits = self.traits_of(name) | {"training.seed": None}
-            facts = (traits, self.models[name].epoch)
+            epoch = self.models[name].epoch
+            facts = (traits, self.recipe(name).epochs if epoch is None else epoch)
             groups.setdefault(repr(facts), []).append(name)
         return [
             names
