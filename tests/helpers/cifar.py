@@ -11,18 +11,7 @@ from PIL import Image
 
 from tests.helpers.archives import tar_of
 
-CLASSES = (
-    "airplane",
-    "automobile",
-    "bird",
-    "cat",
-    "deer",
-    "dog",
-    "frog",
-    "horse",
-    "ship",
-    "truck",
-)
+CLASSES = ("airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck")
 BATCHES = (*(f"data_batch_{number}" for number in range(1, 6)), "test_batch")
 ROWS = 10_000
 

@@ -127,8 +127,7 @@ KINDS = {
     ),
     "beit": Kind(partial(timm, "beit_base_patch16_224", **SMALL)),
     "xcit": Kind(
-        partial(timm, "xcit_nano_12_p16_224", img_size=64, embed_dim=16, depth=2, num_heads=2),
-        64,
+        partial(timm, "xcit_nano_12_p16_224", img_size=64, embed_dim=16, depth=2, num_heads=2), 64
     ),
     "cait": Kind(partial(timm, "cait_xxs24_224", **SMALL)),
     "eva02": Kind(partial(timm, "eva02_tiny_patch14_224", **SMALL | {"embed_dim": 16})),
@@ -140,10 +139,7 @@ KINDS = {
     "mobilenetv3": Kind(partial(timm, "mobilenetv3_small_050"), 64),
     "mobilevit": Kind(partial(timm, "mobilevit_xxs"), 64),
     "poolformer": Kind(partial(timm, "poolformer_s12"), 64),
-    "pvt_v2": Kind(
-        partial(timm, "pvt_v2_b0", depths=(1, 1, 2, 1), embed_dims=(8, 8, 10, 16)),
-        64,
-    ),
+    "pvt_v2": Kind(partial(timm, "pvt_v2_b0", depths=(1, 1, 2, 1), embed_dims=(8, 8, 10, 16)), 64),
     "hiera": Kind(
         partial(timm, "hiera_tiny_224", img_size=64, embed_dim=16, stages=(1, 2, 2, 1)), 64
     ),

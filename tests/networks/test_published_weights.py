@@ -18,12 +18,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from tests.helpers.dinov2_graph import (
-    IMAGENET,
-    numbers_by_hand,
-    rollout_by_hand,
-    run_graph,
-)
+from tests.helpers.dinov2_graph import IMAGENET, numbers_by_hand, rollout_by_hand, run_graph
 from tests.helpers.registries import Packages, importing_from
 from tests.helpers.splits import built, on_model
 from vitscope.data.archives import download

@@ -36,10 +36,7 @@ def refusal(studies: StudyFiles, target: str, folders: Mapping[str, str] = FOLDE
     ("target", "sentence"),
     [
         ("figures/fgi9.pdf", f"{MINI}: {SHOWN}: found 'fgi9', "),
-        (
-            "figures/paper/fgi9.pdf",
-            f"{PAPER}: {SHOWN}: found 'fgi9', ",
-        ),
+        ("figures/paper/fgi9.pdf", f"{PAPER}: {SHOWN}: found 'fgi9', "),
         (
             "figures/papre/fig9.pdf",
             f"figures/papre/fig9.pdf: found the study 'papre', allowed: "
@@ -58,10 +55,7 @@ def refusal(studies: StudyFiles, target: str, folders: Mapping[str, str] = FOLDE
             "figures/wlak.webp",
             f"{MINI}: videos: found 'wlak', allowed: walk, walk_tokens. Did you mean 'walk'?",
         ),
-        (
-            "figures/fig9.webp",
-            f"{MINI}: videos: found 'fig9', allowed: walk, walk_tokens.",
-        ),
+        ("figures/fig9.webp", f"{MINI}: videos: found 'fig9', allowed: walk, walk_tokens."),
         ("figures/own/fig9.pdf", "own.yaml: title: found nothing."),
         (
             "figures/mini",

@@ -58,11 +58,7 @@ def test_a_whole_study(frozen: Workflow) -> None:
 def test_a_figure_and_videos(frozen: Workflow) -> None:
     videos = [f"figures/frozen/walk.{suffix}" for suffix in ("webp", "gif", "mp4")]
     targets = ["figures/variance.svg", "figures/walk.webp", *videos]
-    rules = (
-        "convert_checkpoint",
-        "extract_kept_latents",
-        "measure_latents",
-    )
+    rules = ("convert_checkpoint", "extract_kept_latents", "measure_latents")
     assert frozen.plan(*targets, default="frozen") == dict.fromkeys(rules, 2) | {
         "build_split": 1,
         "draw_figure": 1,

@@ -22,13 +22,7 @@ from matplotlib.path import Path as Outline
 from PIL import Image, ImageDraw
 from torch import Tensor
 
-from tests.helpers.dinov2_graph import (
-    IMAGENET,
-    Seen,
-    numbers_by_hand,
-    rollout_by_hand,
-    run_graph,
-)
+from tests.helpers.dinov2_graph import IMAGENET, Seen, numbers_by_hand, rollout_by_hand, run_graph
 from tests.helpers.hub import Hub, running_hub
 from tests.helpers.registries import Packages
 from tests.helpers.splits import built

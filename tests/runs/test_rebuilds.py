@@ -10,14 +10,7 @@ import pytest
 import yaml
 
 from tests.helpers.tiers import some_of
-from tests.runs.copies import (
-    MADE,
-    SHOWN,
-    TINY,
-    Workflow,
-    edited,
-    in_work,
-)
+from tests.runs.copies import MADE, SHOWN, TINY, Workflow, edited, in_work
 
 # Of one figure under two names, with two models in two shards, and of one model in one shard.
 DRAWN = {"draw_figure": 2}
@@ -127,11 +120,7 @@ EDITED_SETTINGS = {
     # Claims compare models whose recipes differ in one thing.
     ("training", "epochs"): (3, {}, CLAIMED),
     ("analysis", "bootstrap"): ({"seed": 1}, DRAWN | {"measure_latents": 2}, None),
-    ("analysis", "images"): (
-        12,
-        DRAWN | {"extract_kept_latents": 4, "measure_latents": 2},
-        None,
-    ),
+    ("analysis", "images"): (12, DRAWN | {"extract_kept_latents": 4, "measure_latents": 2}, None),
 }
 
 

@@ -241,8 +241,7 @@ def compiled_in_place() -> nn.Module:
 
 
 @pytest.mark.parametrize(
-    "build",
-    [lambda: torch.compile(network(Convolutions)), compiled_in_place, compiled_within],
+    "build", [lambda: torch.compile(network(Convolutions)), compiled_in_place, compiled_within]
 )
 def test_a_compiled_network_is_measured_as_the_one_that_it_is_of(
     build: Callable[[], nn.Module], monkeypatch: pytest.MonkeyPatch

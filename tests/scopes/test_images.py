@@ -257,11 +257,7 @@ WRONG: dict[str, tuple[Callable[[], Any], dict[str, Any], str]] = {
     "not finite": (lambda: normalized().fill_(np.nan), {}, "not finite"),
     "text": (lambda: np.array([[[["a"]]]]), {}, "allowed: numbers"),
     "a number": (lambda: 3, {}, "`images` is a int, allowed: a tensor"),
-    "an unknown mapping": (
-        lambda: [{"x": 1}],
-        {},
-        r"entries x \(int\), allowed: one of image",
-    ),
+    "an unknown mapping": (lambda: [{"x": 1}], {}, r"entries x \(int\), allowed: one of image"),
     "no folder": (lambda: "nowhere", {"mean": 0, "std": 1, "image_size": 16}, "is not a folder"),
     "no folder, and nothing else": (lambda: "nowhere", {}, "^nowhere is not a folder"),
     "no deviation": (pixels, {"mean": 0, "std": 0}, "std is .* allowed: numbers above 0"),

@@ -333,10 +333,7 @@ TARGETS: dict[str, Target] = {
         "a.tar", _official, lambda path: corrupted._map_member(path, "fog.npy").sum()
     ),
     "npz": Target(
-        "a.npz",
-        _npz,
-        lambda path: _all(open_path("npz", path)),
-        lambda: _written(bombs.lying_npz),
+        "a.npz", _npz, lambda path: _all(open_path("npz", path)), lambda: _written(bombs.lying_npz)
     ),
     "parquet": Target(
         "a.parquet",

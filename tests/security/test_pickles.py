@@ -210,9 +210,7 @@ def test_what_would_fill_the_memory_is_refused(tmp_path: Path, name: str, place:
     refusal_of(place(tmp_path, GREEDY[name]()))
 
 
-def test_memo_and_names_are_looked_at_before_they_are_used(
-    tmp_path: Path,
-) -> None:
+def test_memo_and_names_are_looked_at_before_they_are_used(tmp_path: Path) -> None:
     sentence = refused(in_cifar(tmp_path, GREEDY["a place in the memo beyond its end"]()))
     assert "it fills place 4294967280 of its memo" in sentence
     sentence = refused(in_cifar(tmp_path, HARMFUL["REDUCE of os.system"](tmp_path / "ran")))

@@ -424,12 +424,7 @@ def test_every_section_of_the_analysis_has_its_defaults(tmp_path: Path, section:
 
 @pytest.mark.parametrize(
     ("split", "analysis", "shard_size", "images", "shards"),
-    [
-        (100, 256, 128, 100, 1),
-        (None, 256, 128, 256, 2),
-        (300, 256, 100, 256, 3),
-        (9, 9, 4, 9, 3),
-    ],
+    [(100, 256, 128, 100, 1), (None, 256, 128, 256, 2), (300, 256, 100, 256, 3), (9, 9, 4, 9, 3)],
 )
 def test_images_and_shards(
     tmp_path: Path, split: int | None, analysis: int, shard_size: int, images: int, shards: int

@@ -85,10 +85,7 @@ def test_a_checkpoint_has_exactly_one_place(checkpoint, found):
         describe_source(checkpoint)
 
 
-@pytest.mark.parametrize(
-    "tag",
-    ["resnet50.a1_in1k", "vit_tiny_patch16_224.augreg_in21k_ft_in1k"],
-)
+@pytest.mark.parametrize("tag", ["resnet50.a1_in1k", "vit_tiny_patch16_224.augreg_in21k_ft_in1k"])
 def test_tags_are_found_on_the_hub(monkeypatch, tag):
     monkeypatch.setenv("HF_ENDPOINT", "https://mirror.example/")
     assert address({"timm": tag}) == (

@@ -5,13 +5,7 @@ from collections.abc import Callable
 import pytest
 import torch
 from torch import Tensor, nn
-from torch.nn.functional import (
-    adaptive_avg_pool2d,
-    avg_pool2d,
-    interpolate,
-    max_pool2d,
-    pad,
-)
+from torch.nn.functional import adaptive_avg_pool2d, avg_pool2d, interpolate, max_pool2d, pad
 
 from tests.helpers.kinds import KINDS, build
 from tests.helpers.networks import described
