@@ -37,8 +37,7 @@ pytestmark = pytest.mark.nightly
 
 
 def load(file: Path) -> dict[str, Tensor]:
-    weights: dict[str, Tensor] = torch.load(file, map_location="cpu", weights_only=True)
-    return weights
+    return torch.load(file, map_location="cpu", weights_only=True)
 
 
 # EfficientNet-Lite0, trained on ImageNet.
@@ -86,12 +85,10 @@ def test_photographs_are_classified(
 def stimuli(pytestconfig: pytest.Config) -> Path:
     if "VITSCOPE_CUE_CONFLICT" in os.environ:
         return Path(os.environ["VITSCOPE_CUE_CONFLICT"])
-    assert pytestconfig.cache is not None
     path = pytestconfig.cache.mkdir("published-weights") / "cue_conflict.tar.gz"
     if not path.is_file():
         try:
             archive = declared("cue_conflict").archive
-            assert archive is not None
             download(archive, {}, path, label="cue_conflict", say=lambda _: None)
         except VitscopeError as error:
             pytest.skip(str(error))

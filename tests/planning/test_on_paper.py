@@ -145,8 +145,7 @@ def test_hours_of_feature_maps_are_those_of_passes_and_measures() -> None:
 
 
 def test_the_page_has_every_kind_of_figure() -> None:
-    missing = [kind for kind in registry.kinds() if f"`{kind}`" not in ON_PAPER]
-    assert missing == []
+    assert [kind for kind in registry.kinds() if f"`{kind}`" not in ON_PAPER] == []
 
 
 def test_the_study_lies_where_the_page_says() -> None:

@@ -274,6 +274,14 @@ def in_work(function: str, line: str = "pass") -> Callable[[str], str]:
     return lambda text: head.sub(lambda found: f"{found[0]}    {line}\n", text)
 
 
+def with_study(folder: Path, name: str, settings: dict[str, Any]) -> Workflow:
+    """Write a study below a folder, and copy the workflow beside it."""
+    (folder / "studies").mkdir()
+    text = yaml.safe_dump(settings, sort_keys=False)
+    (folder / "studies" / f"{name}.yaml").write_text(text, encoding="utf-8")
+    return copy_workflow(folder / "copy", folder / "studies")
+
+
 def copy_workflow(root: Path, studies: Path) -> Workflow:
     """Copy the workflow, without what a run makes."""
     root.mkdir()

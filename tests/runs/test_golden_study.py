@@ -13,8 +13,9 @@ import torch
 import yaml
 
 from tests.helpers.golden import Golden
+from tests.helpers.studies import bundled
 from tests.helpers.web import leading_to, running_site, whole
-from tests.runs.copies import REPOSITORY, Workflow, copy_workflow
+from tests.runs.copies import Workflow, with_study
 from vitscope.jobs.tables import find_table
 
 pytestmark = pytest.mark.nightly
@@ -25,8 +26,7 @@ CUT_POINTS = {"resnet_50": 17, "vit_ti": 25, "pit_ti": 27, "swin_ti": 28}
 
 def golden_study(golden: Golden, root: str) -> dict[str, Any]:
     """Return the study of the paper with other addresses, and with the 16 golden images."""
-    path = REPOSITORY / "config" / "studies" / "paper.yaml"
-    settings = yaml.safe_load(path.read_text(encoding="utf-8"))
+    settings = bundled("paper")
     parquet = golden.shared / "data" / "cifar100" / "{split}.parquet"
     settings["data"]["cifar100"]["source"] = {"kind": "parquet", "path": str(parquet)}
     settings["models"] = {name: settings["models"][name] for name in MODELS}
@@ -84,11 +84,7 @@ def golden_run(golden: Golden, tmp_path_factory: pytest.TempPathFactory) -> Work
             torch.save({"state_dict": golden.state_dict(name)}, file)
             asset = leading_to(storage, f"/asset-of-{name}", whole(file.read_bytes()))
             site.at(f"/{name}.pth.tar", asset)
-        studies = folder / "studies"
-        studies.mkdir()
-        settings = golden_study(golden, site.root)
-        (studies / "golden.yaml").write_text(yaml.safe_dump(settings), encoding="utf-8")
-        workflow = copy_workflow(folder / "copy", studies)
+        workflow = with_study(folder, "golden", golden_study(golden, site.root))
         workflow.make("all", default="golden")
         assert [len(storage.asked(f"/asset-of-{name}")) for name in MODELS] == [1] * len(MODELS)
     return workflow

@@ -13,20 +13,19 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 import torch
 from PIL import Image
 
-from tests.helpers.sources import open_path
+from tests.helpers.archives import repacked
+from tests.helpers.refusals import refusal
+from tests.helpers.sources import open_path, read_all
 from tests.security.bombs import BOMBS
 from tests.security.contained import check_sentence, refusal_of
-from vitscope.data.source import Source
 from vitscope.data.sources.npz import Npz
 from vitscope.data.sources.parquet import Parquet
-from vitscope.errors import VitscopeError
 from vitscope.networks.checkpoints.foreign import read_foreign
 
 FOLDER = "cifar-100-binary"
@@ -34,11 +33,6 @@ FOLDER = "cifar-100-binary"
 LARGE = {"labels without end in a pickle", "a footer that lies", "a cell that is repeated"}
 LARGE |= {"labels that expand"}
 GIGABYTE = 1 << 30
-
-
-def read(source: Source) -> None:
-    for _ in source.samples(np.arange(min(len(source), 100))):
-        pass
 
 
 @cache
@@ -146,7 +140,7 @@ WRONG = {
 @pytest.mark.parametrize("name", WRONG)
 def test_arrays_that_lie_about_themselves(tmp_path: Path, name: str) -> None:
     path = zipped(tmp_path / "a.npz", **WRONG[name])
-    refusal_of(lambda: read(Npz(path)))
+    refusal_of(lambda: read_all(Npz(path)))
     assert [file.name for file in tmp_path.iterdir()] == ["a.npz"]
 
 
@@ -170,22 +164,17 @@ def test_a_member_that_says_it_expands_more_than_it_can(tmp_path: Path) -> None:
 def test_weights_that_expand(tmp_path: Path) -> None:
     stored = io.BytesIO()
     torch.save({"weight": torch.zeros(1 << 26)}, stored)
-    path = tmp_path / "a.pth"
-    with zipfile.ZipFile(stored) as old, zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as new:
-        for member in old.infolist():
-            new.writestr(member.filename, old.read(member))
+    path = repacked(tmp_path / "a.pth", stored.getvalue(), method=zipfile.ZIP_DEFLATED)
     assert path.stat().st_size < 1 << 20
     assert "which no weights do: do not use it" in refusal_of(lambda: read_foreign(path, "ViT"))
 
 
+def chunk(kind: bytes, data: bytes) -> bytes:
+    return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
+
+
 def png(width: int, height: int) -> bytes:
     """Return a picture that says how large it is, and holds zeros for all of it."""
-
-    def chunk(kind: bytes, data: bytes) -> bytes:
-        return (
-            struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
-        )
-
     size = chunk(b"IHDR", struct.pack(">IIBBBBB", width, height, 8, 2, 0, 0, 0))
     pixels = zlib.compress(bytes(min(height * (1 + 3 * width), 1 << 26)), 9)
     return b"\x89PNG\r\n\x1a\n" + size + chunk(b"IDAT", pixels) + chunk(b"IEND", b"")
@@ -194,21 +183,15 @@ def png(width: int, height: int) -> bytes:
 @pytest.mark.parametrize("side", [20_000, 2**31 - 1])
 def test_pictures_that_are_too_large(tmp_path: Path, side: int) -> None:
     (tmp_path / "a.png").write_bytes(png(side, side))
-    sentence = refusal_of(lambda: read(open_path("folder", tmp_path)))
+    sentence = refusal_of(lambda: read_all(open_path("folder", tmp_path)))
     assert "is not a readable image: repair or remove it" in sentence
 
 
 def test_a_picture_with_a_text_that_expands(tmp_path: Path) -> None:
     data = b"Comment\0\0" + zlib.compress(bytes(GIGABYTE // 4), 9)
-    chunk = (
-        struct.pack(">I", len(data))
-        + b"zTXt"
-        + data
-        + struct.pack(">I", zlib.crc32(b"zTXt" + data))
-    )
     picture = png(8, 8)
-    (tmp_path / "a.png").write_bytes(picture[:33] + chunk + picture[33:])
-    refusal_of(lambda: read(open_path("folder", tmp_path)))
+    (tmp_path / "a.png").write_bytes(picture[:33] + chunk(b"zTXt", data) + picture[33:])
+    refusal_of(lambda: read_all(open_path("folder", tmp_path)))
 
 
 POSTSCRIPT = b"%!PS-Adobe-3.0 EPSF-3.0\n%%BoundingBox: 0 0 8 8\n%%EndComments\nshowpage\n%%EOF\n"
@@ -224,13 +207,9 @@ def test_pillow_would_run_ghostscript_and_is_not_asked_to(
     (programs / "gs").chmod(0o755)
     monkeypatch.setenv("PATH", f"{programs}:{os.environ['PATH']}")
     (pictures / "a.jpg").write_bytes(POSTSCRIPT)
-    with pytest.raises(VitscopeError) as caught:
-        read(open_path("folder", pictures))
-    check_sentence(str(caught.value))
-    column = pa.table({"image": [{"bytes": POSTSCRIPT}], "label": [0]})
-    pq.write_table(column, tmp_path / "a.parquet")
-    with pytest.raises(VitscopeError, match="is not a readable image"):
-        read(Parquet(tmp_path / "a.parquet", None, None))
+    check_sentence(refusal(lambda: read_all(open_path("folder", pictures))))
+    cells = table(tmp_path / "a.parquet", image=[{"bytes": POSTSCRIPT}], label=[0])
+    assert "is not a readable image" in refusal(read_all, Parquet(cells, None, None))
     assert not canary.exists()
     # The danger is real: Pillow runs it where all formats are allowed.
     with Image.open(io.BytesIO(POSTSCRIPT)) as image, pytest.raises(Exception):  # noqa: B017, PT011
@@ -244,11 +223,10 @@ def test_a_folder_is_read_and_not_written_whatever_its_names_are(tmp_path: Path)
         folder = tmp_path / os.fsdecode(name)
         folder.mkdir()
         Image.new("RGB", (8, 8)).save(folder / "a.png")
-    (tmp_path / "plain" / "pipe.png").unlink(missing_ok=True)
     os.mkfifo(tmp_path / "plain" / "pipe.png")
     (tmp_path / "plain" / "loop.png").symlink_to(tmp_path / "plain" / "loop.png")
     source = open_path("folder", tmp_path)
-    read(source)
+    read_all(source)
     assert len(source) == len(places)
     assert sorted(map(os.fsencode, (file.name for file in tmp_path.iterdir()))) == sorted(places)
 

@@ -5,7 +5,6 @@ import io
 import pickle
 import struct
 import tarfile
-import zipfile
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -13,11 +12,11 @@ from pathlib import Path
 import pytest
 import torch
 
-from tests.helpers.archives import tar_of
+from tests.helpers.archives import repacked, tar_of
+from tests.helpers.refusals import refusal
 from tests.helpers.sources import open_path
 from tests.security.attacks import HARMFUL, called, named, program, raw, shell, text
 from tests.security.contained import check_sentence, refusal_of, refusal_or_none
-from vitscope.errors import VitscopeError
 from vitscope.networks.checkpoints.foreign import read_foreign
 
 Wrap = Callable[[Path, bytes], Callable[[], object]]
@@ -28,11 +27,7 @@ def in_zip(folder: Path, pickled: bytes) -> Callable[[], object]:
     empty = io.BytesIO()
     # With the storage "0", of two numbers, that a pickle may name.
     torch.save({"weight": torch.zeros(2)}, empty)
-    path = folder / "zip.pth"
-    with zipfile.ZipFile(empty) as whole, zipfile.ZipFile(path, "w") as changed:
-        for member in whole.infolist():
-            isolated = member.filename.endswith("/data.pkl")
-            changed.writestr(member, pickled if isolated else whole.read(member))
+    path = repacked(folder / "zip.pth", empty.getvalue(), pickled)
     return lambda: read_foreign(path, "ViT")
 
 
@@ -74,9 +69,7 @@ PLACES: list[Wrap] = [in_zip, in_legacy, in_tar, bare, in_cifar]
 
 
 def refused(read: Callable[[], object]) -> str:
-    with pytest.raises(VitscopeError) as caught:
-        read()
-    return check_sentence(str(caught.value))
+    return check_sentence(refusal(read))
 
 
 @pytest.mark.parametrize("place", PLACES)

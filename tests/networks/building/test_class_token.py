@@ -2,15 +2,12 @@
 
 from typing import Any
 
-import pytest
 import torch
 
 from tests.helpers.attending import found_in, sharpened
-from vitscope.errors import VitscopeError
 from vitscope.networks.attention.reading import differences
-from vitscope.networks.building.family import arch_schema, find_family
+from vitscope.networks.building.family import find_family
 from vitscope.networks.finding.search import find_cut_points
-from vitscope.settings.section import check
 
 # Images of 20 x 20 pixels are 5 x 5 tokens.
 SIZE, TOKENS = 20, 25
@@ -61,10 +58,3 @@ def test_windows_have_no_token_that_sees_all() -> None:
     assert mask.shape == (TOKENS, TOKENS)
     # The corner sees the four of its window.
     assert mask[0].isfinite().nonzero().flatten().tolist() == [0, 1, 5, 6]
-
-
-def test_a_network_by_its_name_is_as_timm_has_it() -> None:
-    arch = {"name": "vit_tiny_patch16_224", "class_token": False}
-    with pytest.raises(VitscopeError, match="and not beside its name") as caught:
-        check("own.yaml", arch, arch_schema("vit"), within=("models", "m", "arch"))
-    assert "\n" not in str(caught.value)

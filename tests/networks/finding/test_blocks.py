@@ -20,6 +20,7 @@ from tests.helpers.networks import (
     hooks_of,
     mini,
     mini_blocks,
+    read,
 )
 from tests.helpers.written import SMALL, empty
 from vitscope.files.tables import read_metadata
@@ -73,11 +74,9 @@ def test_blocks_of_small_models(name: str) -> None:
     check(table, model, cut_points, 32)
     assert set(table["model"]) == {name}
 
-    shapes: list[tuple[int, ...]] = []
-    with capturing(model, cut_points, lambda _, latent: shapes.append(tuple(latent.shape))):
-        model(torch.ones(3, 3, 32, 32))
+    _, maps = read(model, cut_points, torch.ones(3, 3, 32, 32))
     sizes = table[["channels", "height", "width"]].itertuples(index=False, name=None)
-    assert [(3, *size) for size in sizes] == shapes
+    assert [(3, *size) for size in sizes] == [tuple(latent.shape) for latent in maps]
 
 
 @pytest.mark.parametrize("name", ARCHS)
@@ -96,19 +95,13 @@ def test_parameters_are_counted_where_they_are_used(name: str) -> None:
     middle = int(table.index[table["parameters"] > 0][len(table) // 2])
     images = torch.randn(1, 3, 32, 32)
 
-    def maps() -> list[torch.Tensor]:
-        seen: list[torch.Tensor] = []
-        with capturing(model, cut_points, lambda _, latent: seen.append(latent.clone())):
-            model(images)
-        return seen
-
     with torch.inference_mode():
-        before = maps()
+        _, before = read(model, cut_points, images)
         owned = _parameters_of(model, cut_points, middle)
         assert sum(parameter.numel() for parameter in owned) == table["parameters"][middle]
         for parameter in owned:
             parameter.add_(torch.randn_like(parameter))
-        after = maps()
+        _, after = read(model, cut_points, images)
     same = [torch.equal(*pair) for pair in zip(before, after, strict=True)]
     assert all(same[:middle])
     assert not same[middle]

@@ -159,10 +159,10 @@ def test_constants_have_the_values_that_were_there_then() -> None:
 PICTURES = described(8)
 
 
-def constants(flow: Dataflow, name: str) -> list[Constant]:
-    """Return the constants among the operands of operations of a name."""
-    of_name = [op for op in flow.operations if op.name == name]
-    return [arg for op in of_name for arg in op.args if isinstance(arg, Constant)]
+def constants(flow: Dataflow, *names: str) -> list[Constant]:
+    """Return the constants among the operands of all operations, or of those of a name."""
+    operations = [op for op in flow.operations if op.name in names or not names]
+    return [arg for op in operations for arg in op.args if isinstance(arg, Constant)]
 
 
 class Adds(nn.Module):
@@ -236,9 +236,7 @@ def test_a_network_that_does_not_run_on_shapes_runs_as_it_is() -> None:
 def test_all_values_of_networks_are_known(name: str) -> None:
     model, _ = mini(name)
     flow = record_with_values(model, described())
-    known = [
-        arg for op in flow.operations for arg in op.args if isinstance(arg, Constant)
-    ]  # fmt: skip
+    known = [arg for op in flow.operations for arg in op.args if isinstance(arg, Constant)]
     assert len(known) > 50
     assert not any(constant.tensor.is_meta for constant in known)
     assert all(tuple(constant.tensor.shape) == constant.shape for constant in known)

@@ -8,14 +8,14 @@ from torch import Tensor, nn
 
 import vitscope
 from tests.helpers.kinds import EncoderViT
-from tests.helpers.networks import described
+from tests.helpers.networks import described, read
 from vitscope.errors import VitscopeError
 from vitscope.measures.lesion.compute import lesioned
 from vitscope.networks.attention.finding import find_attention
 from vitscope.networks.attention.reading import unlike
 from vitscope.networks.building.networks import without_fast_path
 from vitscope.networks.finding.blocks import Blocks, list_blocks
-from vitscope.networks.finding.capture import capturing, prove
+from vitscope.networks.finding.capture import prove
 
 IMAGES = torch.randn(2, 3, 16, 16, generator=torch.Generator().manual_seed(0))
 SIDES = ["after", "before"]
@@ -83,15 +83,10 @@ def test_values_are_those_of_plain_hooks(kind: str, side: str) -> None:
     blocks = listed(model, norms=side)
     assert blocks.table["norm"].fillna("").tolist() == ["", *[side] * 4]
     assert blocks.table["kind"].tolist() == ["stem", "msa", "mlp", "msa", "mlp"]
-    read: list[Tensor] = []
-    with (
-        torch.no_grad(),
-        capturing(model, blocks.points, lambda _, latent: read.append(latent.clone())),
-    ):
-        model(IMAGES)
+    _, maps = read(model, blocks.points, IMAGES)
     expected = by_hooks(model, side)
-    assert len(expected) == len(read[1:]) == 4
-    assert all(map(torch.equal, read[1:], expected))
+    assert len(expected) == len(maps[1:]) == 4
+    assert all(map(torch.equal, maps[1:], expected))
 
 
 @pytest.mark.parametrize("kind", ["by hand", "batch first"])

@@ -7,9 +7,9 @@ import pytest
 import torch
 from torch import Tensor, nn
 
+from tests.helpers.networks import read
 from vitscope.errors import VitscopeError
 from vitscope.networks.building.networks import logits_of
-from vitscope.networks.finding.capture import capturing
 from vitscope.networks.finding.search import find_cut_points
 
 IMAGES = torch.randn(2, 3, 8, 8, generator=torch.Generator().manual_seed(0))
@@ -23,10 +23,8 @@ class Mix(nn.Module):
         self.norm, self.qkv = nn.LayerNorm(6), nn.Linear(6, 18)
 
     def forward(self, x: Tensor) -> Tensor:
-        """Return what is added to the stream."""
         q, k, v = self.qkv(self.norm(x)).chunk(3, dim=-1)
-        out: Tensor = (q @ k.transpose(1, 2)).softmax(-1) @ v
-        return out
+        return (q @ k.transpose(1, 2)).softmax(-1) @ v
 
 
 class Loop(nn.Module):
@@ -44,7 +42,6 @@ class Loop(nn.Module):
         self.norm, self.always = nn.LayerNorm(6), always
 
     def forward(self, x: Tensor) -> Tensor:
-        """Return the stream behind the last norm."""
         for mix, mlp in self.layers:
             for branch in (mix, mlp):
                 x = x + branch(x)
@@ -60,19 +57,12 @@ class Net(nn.Module):
         self.patches, self.body, self.head = nn.Conv2d(3, 6, 4, 4), body, nn.Linear(6, 2)
 
     def forward(self, images: Tensor) -> Tensor:
-        """Return logits."""
         tokens = self.patches(images).flatten(2).transpose(1, 2)
-        logits: Tensor = self.head(self.body(tokens).mean(1))
-        return logits
+        return self.head(self.body(tokens).mean(1))
 
 
 def stream(model: nn.Module) -> list[Tensor]:
-
-    read: list[Tensor] = []
-    points = find_cut_points(model, IMAGES).points
-    with torch.no_grad(), capturing(model, points, lambda _, latent: read.append(latent.clone())):
-        model(IMAGES)
-    return read
+    return read(model, find_cut_points(model, IMAGES).points, IMAGES)[1]
 
 
 def as_map(tokens: Tensor) -> Tensor:
@@ -107,13 +97,8 @@ def test_a_norm_behind_every_sum_is() -> None:
 def test_names_are_those_of_the_modules_that_are_the_branches() -> None:
     model = Net(Loop(always=False)).eval()
     names = [point.name for point in find_cut_points(model, IMAGES).points]
-    assert names == [
-        "stem",
-        "body.layers.0.0",
-        "body.layers.0.1",
-        "body.layers.1.0",
-        "body.layers.1.1",
-    ]
+    branches = ["0.0", "0.1", "1.0", "1.1"]
+    assert names == ["stem", *(f"body.layers.{branch}" for branch in branches)]
 
 
 LOGITS = torch.ones(2, 3)

@@ -9,11 +9,10 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 import vitscope
-from tests.helpers.networks import described
+from tests.helpers.networks import described, read
 from vitscope.errors import VitscopeError
 from vitscope.measures.lesion.compute import lesioned
 from vitscope.networks.finding.blocks import Blocks, list_blocks
-from vitscope.networks.finding.capture import capturing
 
 IMAGES = torch.randn(6, 3, 32, 32, generator=torch.Generator().manual_seed(1))
 C, TOKENS = 8, 64
@@ -30,8 +29,7 @@ class Block(nn.Module):
         self.norm, self.branch = nn.LayerNorm(C), branch
 
     def forward(self, x: Tensor) -> Tensor:
-        out: Tensor = x + self.branch(self.norm(x))
-        return out
+        return x + self.branch(self.norm(x))
 
 
 class Between(nn.Module):
@@ -51,8 +49,7 @@ class Net(nn.Module):
         self.stem, self.blocks, self.head = stem, nn.Sequential(*blocks), nn.Linear(C, 5)
 
     def forward(self, images: Tensor) -> Tensor:
-        logits: Tensor = self.head(self.blocks(self.stem(images)).mean(1))
-        return logits
+        return self.head(self.blocks(self.stem(images)).mean(1))
 
 
 class Patches(nn.Module):
@@ -66,19 +63,14 @@ class Patches(nn.Module):
         if self.shifted:
             sides = [(2, -2, 2, -2), (-2, 2, 2, -2), (2, -2, -2, 2), (-2, 2, -2, 2)]
             images = torch.cat([images, *(functional.pad(images, side) for side in sides)], 1)
-        tokens: Tensor = self.layer(functional.unfold(images, 4, stride=4).transpose(1, 2))
-        return tokens
+        return self.layer(functional.unfold(images, 4, stride=4).transpose(1, 2))
 
 
-class MeanFirst(nn.Module):
+class MeanFirst(Patches):
     """Patches behind a class token that is their mean."""
 
-    def __init__(self) -> None:
-        super().__init__()
-        self.patches = Patches()
-
     def forward(self, images: Tensor) -> Tensor:
-        tokens = self.patches(images)
+        tokens = super().forward(images)
         return torch.cat([tokens.mean(1, keepdim=True), tokens], 1)
 
 
@@ -97,9 +89,7 @@ def test_patches_are_followed_however_they_are_cut(make: Callable[[], nn.Module]
     blocks = listed(model)
     assert names(blocks) == ["stem", "blocks.0", "blocks.1"]
     assert blocks.warnings == []
-    maps: list[Tensor] = []
-    with capturing(model, blocks.points, lambda _, latent: maps.append(latent.clone())):
-        model(IMAGES)
+    _, maps = read(model, blocks.points, IMAGES)
     tokens = model.stem(IMAGES)[:, -TOKENS:]
     torch.testing.assert_close(maps[0], tokens.transpose(1, 2).reshape(6, C, 8, 8), rtol=0, atol=0)
 

@@ -12,13 +12,12 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from tests.helpers.networks import build_empty, described
+from tests.helpers.networks import build_empty, described, read
 from tests.helpers.written import FOLDER
 from vitscope.networks.building.family import find_family
 from vitscope.networks.building.networks import fill
 from vitscope.networks.checkpoints.translation import translate
 from vitscope.networks.finding.blocks import list_blocks
-from vitscope.networks.finding.capture import capturing
 
 GOLDEN: dict[str, Any] = json.loads((FOLDER / "authors.json").read_text(encoding="utf-8"))
 LAYOUTS = pd.read_csv(FOLDER / "authors_layouts.csv").groupby("network")
@@ -130,13 +129,11 @@ def test_cut_points_are_found(name: str) -> None:
     family, arch = NETWORKS[name]
     narrow = {"width": 8} | ({"hidden": 16} if family in HIDDEN else {})
     torch.manual_seed(0)
-    model, seen = find_family(family).build(arch | narrow, 10, 32).eval(), []
+    model = find_family(family).build(arch | narrow, 10, 32).eval()
     blocks = list_blocks(name, model, described())
     assert blocks.table["kind"].tolist() == KINDS[name].split()
-    with torch.inference_mode():
-        plain = model(images(name))
-        with capturing(model, blocks.points, lambda _, latent: seen.append(latent)):
-            assert torch.equal(model(images(name)), plain)
+    logits, seen = read(model, blocks.points, images(name))
+    assert torch.equal(logits, read(model, [], images(name))[0])
     shapes = blocks.table[["channels", "height", "width"]]
     assert [list(latent.shape[1:]) for latent in seen] == shapes.values.tolist()
 
