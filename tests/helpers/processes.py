@@ -7,8 +7,9 @@ from typing import Any
 
 def output_of(*command: object, **options: Any) -> str:
     """Run a command; return what it printed."""
-    done = subprocess.run(list(map(str, command)), capture_output=True, text=True, **options)
-    assert done.returncode == 0, done.stdout + done.stderr
+    options = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE} | options
+    done = subprocess.run(list(map(str, command)), text=True, check=False, **options)
+    assert done.returncode == 0, f"{done.stdout}{done.stderr}"
     return done.stdout
 
 

@@ -10,12 +10,12 @@ from typing import Any
 
 import pytest
 import torch
-import yaml
 
 from tests.helpers.golden import Golden
 from tests.helpers.studies import bundled
 from tests.helpers.web import leading_to, running_site, whole
 from tests.runs.copies import Workflow, with_study
+from vitscope.files.strict_yaml import load_yaml
 from vitscope.jobs.tables import find_table
 
 pytestmark = pytest.mark.nightly
@@ -101,15 +101,11 @@ def test_table_holds_the_authors_values(golden_run: Workflow, golden: Golden) ->
 
 
 def test_digests_of_first_downloads_are_locked(golden_run: Workflow) -> None:
-    study, lock = (
-        yaml.safe_load((golden_run.studies / f"golden{end}.yaml").read_text(encoding="utf-8"))
-        for end in ("", ".lock")
-    )
+    study, lock = (load_yaml(golden_run.studies / f"golden{end}.yaml") for end in ("", ".lock"))
     # By the addresses that the study has, which do not change as signed ones do.
     assert {*lock} == {study["models"][name]["checkpoint"]["url"] for name in MODELS}
 
 
 def test_every_figure_of_the_study_is_there(golden_run: Workflow) -> None:
-    study = yaml.safe_load((golden_run.studies / "golden.yaml").read_text(encoding="utf-8"))
-    for figure in study["figures"]:
+    for figure in load_yaml(golden_run.studies / "golden.yaml")["figures"]:
         assert Path(golden_run.root, "figures", f"{figure}.pdf").read_bytes().startswith(b"%PDF")

@@ -2,13 +2,14 @@
 
 import os
 import re
-import subprocess
 from pathlib import Path
+from subprocess import STDOUT
 
 import pytest
 import torch
 import yaml
 
+from tests.helpers.processes import output_of
 from tests.runs.copies import REPOSITORY, SETTINGS, SNAKEMAKE, write_study
 from vitscope.networks.building.family import find_family
 
@@ -38,10 +39,8 @@ rule summary:
 def snakemake(folder: Path, *arguments: str) -> str:
     """Run Snakemake in a folder, which must succeed; return what it printed."""
     environment = {**os.environ, "PYTHONPATH": str(REPOSITORY)}
-    command = [SNAKEMAKE, "--cores", "2", *arguments]
-    done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True)
-    assert done.returncode == 0, done.stdout + done.stderr
-    return done.stdout + done.stderr
+    command = (SNAKEMAKE, "--cores", "2", *arguments)
+    return output_of(*command, cwd=folder, env=environment, stderr=STDOUT)
 
 
 @pytest.mark.parametrize("snakefile", ["Snakefile", "workflow/Snakefile"])

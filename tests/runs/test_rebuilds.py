@@ -28,7 +28,6 @@ CONVERTED_VIT = {
 OF_THE_STUDY = (f"results/{TINY}/tables/claims.parquet", f"results/{TINY}/run.yaml")
 RECORDED = {"record_run": 1}
 CLAIMED = RECORDED | {"count_claims": 1}
-# Of each kind of `tiny` one, the block tables, and `classification` beside `reliability`.
 
 
 def planned(workflow: Workflow, *targets: str) -> dict[str, int]:

@@ -5,6 +5,9 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+import vitscope
+from vitscope.scopes.looking import Scope
+
 CLASSES, SIZE, CHANNELS = 5, 16, 8
 
 
@@ -75,3 +78,10 @@ def pixels(count: int = 12) -> Tensor:
 def labels(count: int = 12) -> Tensor:
     """Return the classes of as many images."""
     return torch.arange(count) % CLASSES
+
+
+def looked_at(model: nn.Module | None = None, images: Any = None, **more: Any) -> Scope:
+    """Look at a network, by default the small ViT, with labelled images."""
+    images = pixels() if images is None else images
+    model = network() if model is None else model
+    return vitscope.look(model, images, labels(len(images)), 0.5, 0.25, **more)
