@@ -1,6 +1,7 @@
 """Batches of a training: each image once with its label, augmented, the same whoever draws them."""
 
 import os
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ from torch import Tensor, nn
 
 from tests.helpers.splits import GENERATED, built
 from tests.training.recipes import MEAN, PLAIN, RECIPE, STD
+from tests.training.spoiling import flip
 from vitscope.data.split import Split
 from vitscope.errors import VitscopeError
 from vitscope.training.augmentation import augmentation, cropping, erasing, jitter, mixing, move
@@ -110,13 +112,9 @@ def test_damage_is_told_in_one_sentence_by_any_process(
     tmp_path: Path, workers: int, device: torch.device | None
 ) -> None:
     path = tmp_path / "train"
-    built(path, GENERATED, "train", images=60, seed=0)
-    drawn = Batches(Split(path), PLAIN | {"batch_size": 60}, 0, MEAN, STD)
-    with path.open("r+b") as file:
-        file.seek(path.stat().st_size // 2)
-        byte = file.read(1)
-        file.seek(-1, 1)
-        file.write(bytes([byte[0] ^ 1]))
+    split = built(path, GENERATED, "train", images=60, seed=0)
+    drawn = Batches(split, PLAIN | {"batch_size": 60}, 0, MEAN, STD)
+    flip(path)
     with pytest.raises(VitscopeError, match=r"damaged: image \d+ is not what was written; delete"):
         next(drawn.ahead(0, 1, workers, device))
 
@@ -140,11 +138,8 @@ def test_a_shift_beyond_the_image_is_reflected_again(shape: tuple[int, int, int]
     height, width, _ = shape
     far = 20
     padded = np.pad(pixels, ((far, far), (far, far), (0, 0)), mode="reflect")
-    windows = {
-        padded[y : y + height, x : x + width].tobytes()
-        for y in range(2 * far + 1)
-        for x in range(2 * far + 1)
-    }
+    starts = product(range(2 * far + 1), repeat=2)
+    windows = {padded[y : y + height, x : x + width].tobytes() for y, x in starts}
     many = np.stack([pixels] * 500)
     with seeded(0):
         found = {image.tobytes() for image in move(many, far, False, "reflection")}
@@ -215,10 +210,9 @@ def test_targets_are_smoothed_labels(mixed: bool) -> None:
     recipe = PLAIN | ({"mixup": 0.8, "mixing_probability": 0.0} if mixed else {})
     images, labels = torch.zeros(4, 3, 8, 8), torch.tensor([3, 1, 4, 1])
     _, targets = mixing(recipe, 10)(images, labels)
-    loss = nn.functional.cross_entropy(torch.arange(40.0).view(4, 10).sin(), targets)
-    expected = nn.functional.cross_entropy(
-        torch.arange(40.0).view(4, 10).sin(), labels, label_smoothing=0.1
-    )
+    logits = torch.arange(40.0).view(4, 10).sin()
+    loss = nn.functional.cross_entropy(logits, targets)
+    expected = nn.functional.cross_entropy(logits, labels, label_smoothing=0.1)
     torch.testing.assert_close(loss, expected)
 
 

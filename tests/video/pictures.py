@@ -1,10 +1,15 @@
 """Frames that are known pixel by pixel, and the files that hold them, by Pillow."""
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+import pandas as pd
+import torch
 from PIL import Image
+
+from vitscope.video.views import Subject
 
 Pixels = npt.NDArray[np.uint8]
 
@@ -39,6 +44,13 @@ def cut(path: Path, share: float) -> Path:
     shorter = path.with_name(f"cut-{path.name}")
     shorter.write_bytes(data[: round(share * len(data))])
     return shorter
+
+
+def subject_of(**found: Any) -> Subject:
+    """Return a network of images of 16 pixels as videos have it, without cut points."""
+    taking = {"channels": 3, "image_size": 16, "resize": 16, "interpolation": "bilinear"}
+    nothing = {"cut_points": [], "blocks": pd.DataFrame(), "device": torch.device("cpu")}
+    return Subject(model="mine", label="mine", **nothing, **({"taking": taking} | found))
 
 
 def read_back(path: Path) -> list[Pixels]:
