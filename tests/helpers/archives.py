@@ -1,5 +1,3 @@
-"""Archives of tar, as tests of what reads them write them."""
-
 import io
 import tarfile
 import zipfile
@@ -8,7 +6,6 @@ from pathlib import Path
 
 
 def tar_of(folder: str, files: Mapping[str, bytes], mode: str = "w:gz", **options: int) -> bytes:
-    """Return an archive of a folder with some files."""
     stream = io.BytesIO()
     with tarfile.open(fileobj=stream, mode=mode, **options) as tar:  # type: ignore[call-overload]
         head = tarfile.TarInfo(folder)

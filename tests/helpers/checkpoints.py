@@ -1,5 +1,3 @@
-"""Checkpoints of a small network, as tests of what reads them write them."""
-
 import os
 from pathlib import Path
 from typing import Any
@@ -32,7 +30,6 @@ def saved(path: Path, value: object, **options: Any) -> Path:
 
 
 def network_weights(network: dict[str, Any] = NETWORK) -> dict[str, torch.Tensor]:
-    """Return random weights that fit a network."""
     torch.manual_seed(0)
     return find_family(network["family"]).build(network["arch"], 10, 32).state_dict()
 
@@ -44,8 +41,6 @@ def same(found: dict[str, torch.Tensor], expected: dict[str, torch.Tensor]) -> b
 
 
 class Runs:
-    """What runs a command as soon as it is unpickled."""
-
     def __init__(self, witness: Path) -> None:
         self.witness = witness
 

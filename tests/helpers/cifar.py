@@ -1,5 +1,3 @@
-"""Archives of CIFAR as they are published: small ones, and CIFAR-10 from pictures of it."""
-
 import json
 import struct
 from pathlib import Path

@@ -1,5 +1,3 @@
-"""Figures of a kind, drawn as the job draws them: by the module and the values of the kind."""
-
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 

@@ -48,7 +48,6 @@ class Golden:
         return module.state_dict(name)
 
     def family(self, name: str) -> Family:
-        """Return the family of a published model."""
         return find_family(ARCHS[name][0])
 
     def model(self, name: str) -> nn.Module:

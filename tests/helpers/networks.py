@@ -1,5 +1,3 @@
-"""Networks of all families, as small as the bundled study builds them."""
-
 from collections.abc import Mapping, Sequence
 from functools import cache
 from typing import Any
@@ -37,7 +35,6 @@ def build_empty(
 
 
 def build_empty_mini(name: str) -> nn.Module:
-    """Return a model of the bundled study without values."""
     return build_empty(MINI[name]["family"], MINI[name]["arch"], 10, 32)
 
 
@@ -76,5 +73,4 @@ def read(
 
 
 def hooks_of(model: nn.Module) -> list[dict[int, object]]:
-    """Return the hooks of all modules of a network."""
     return [{**each._forward_hooks, **each._forward_pre_hooks} for each in model.modules()]

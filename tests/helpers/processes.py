@@ -1,5 +1,3 @@
-"""Commands and code in processes of their own, which must succeed."""
-
 import subprocess
 import sys
 from typing import Any

@@ -1,5 +1,3 @@
-"""What is refused, and in which sentence."""
-
 from collections.abc import Callable
 from typing import Any
 

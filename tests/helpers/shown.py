@@ -1,5 +1,3 @@
-"""What can be seen in a figure that is laid out, and what of it is cut off or lies over another."""
-
 from collections.abc import Iterator, Sequence
 from itertools import combinations
 
@@ -23,7 +21,6 @@ def legends_of(figure: Figure) -> list[Legend]:
 
 
 def legend_labels(figure: Figure) -> list[str]:
-    """Return what the legends of a figure name."""
     return [text.get_text() for legend in legends_of(figure) for text in legend.get_texts()]
 
 

@@ -1,5 +1,3 @@
-"""Sources of images, opened as a study opens them."""
-
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +8,6 @@ from vitscope.data.source import Source
 
 
 def open_path(kind: str, path: Path, split: str = "test", **keys: Any) -> Source:
-    """Open a split of a source that is read from a path."""
     return open_source({"kind": kind, "path": str(path), **keys}, split)
 
 

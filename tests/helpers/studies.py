@@ -1,5 +1,3 @@
-"""Studies of tests: one that never changes, and the default study with other settings."""
-
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict

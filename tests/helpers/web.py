@@ -1,5 +1,3 @@
-"""A real web server for tests, which answers each request as the test wants."""
-
 import hmac
 import secrets
 import threading
@@ -128,7 +126,6 @@ def stalling(data: bytes, after: int, **headers: object) -> Answer:
 
 
 def silent(handler: Handler) -> None:
-    """Take the request and never answer."""
     handler.server.released.wait()
 
 

@@ -1,5 +1,3 @@
-"""A converted checkpoint, and a hub."""
-
 from collections.abc import Iterator
 from pathlib import Path
 

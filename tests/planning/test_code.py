@@ -37,7 +37,6 @@ def forget() -> None:
 
 
 def digest(job: str, *modules: str) -> str:
-    """Digest the work of a job as the files are now."""
     forget()
     return code.code_digest(job, {"modules": modules})
 

@@ -1,5 +1,3 @@
-"""What jobs ask of a cluster: at most one GPU, and enough by what was measured, not too much."""
-
 import re
 from dataclasses import replace
 from functools import cache
@@ -52,7 +50,6 @@ Asked = tuple[Job, Request]
 
 
 def ask(name: str, study: Study, names: dict[str, str], **known: Any) -> Asked:
-    """Return a job of a study."""
     job = find_job(name)
     return job, replace(costs.request_of(study, names), **known)
 

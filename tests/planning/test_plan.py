@@ -1,5 +1,3 @@
-"""What jobs will cost: counted by hand for the frozen study, and read from records of runs."""
-
 import re
 import sys
 from dataclasses import replace

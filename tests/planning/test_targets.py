@@ -1,5 +1,3 @@
-"""What nothing makes is refused in a sentence that says what of it is unknown."""
-
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path

@@ -1,5 +1,3 @@
-"""Pages in a headless Chromium, as a reader sees and uses them."""
-
 import json
 import re
 import shutil

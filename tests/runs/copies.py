@@ -217,7 +217,6 @@ class Workflow:
         return process.returncode, output
 
     def make(self, *arguments: str, default: str = "mini") -> str:
-        """Run `snakemake`, which must succeed; return what it printed."""
         code, output = self.run(*arguments, default=default)
         assert code == 0, output
         return output
@@ -249,7 +248,6 @@ def with_packages(packages: Path, root: Path = REPOSITORY) -> dict[str, str]:
 
 
 def write_study(path: Path, change: Callable[[dict[str, Any]], object]) -> None:
-    """Write the settings of these tests, changed, as a study."""
     settings = deepcopy(SETTINGS)
     change(settings)
     path.write_text(yaml.safe_dump(settings, sort_keys=False), encoding="utf-8")
@@ -257,7 +255,6 @@ def write_study(path: Path, change: Callable[[dict[str, Any]], object]) -> None:
 
 @contextmanager
 def edited(path: Path, edit: Callable[[str], str]) -> Iterator[None]:
-    """Change the text of a file for a while."""
     before = path.read_text(encoding="utf-8")
     after = edit(before)
     assert after != before

@@ -1,5 +1,3 @@
-"""A build-up as a user makes one: its steps are found by its results, and outlive a kill."""
-
 import os
 import shutil
 import signal

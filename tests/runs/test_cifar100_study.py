@@ -84,6 +84,5 @@ def test_the_claims_of_the_paper_are_as_its_page_says(
 
 
 def lowered(kinds: Any, variances: Any) -> list[bool]:
-    """Tell of each MSA whether it reduces the variance."""
     change, kinds = np.diff(variances), np.array(kinds)[1:]
     return (change[kinds == "msa"] < 0).tolist()

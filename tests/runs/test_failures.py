@@ -1,5 +1,3 @@
-"""What a user got wrong ends in one sentence, and leaves no file."""
-
 from pathlib import Path
 from typing import Any
 

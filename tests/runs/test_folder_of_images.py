@@ -1,5 +1,3 @@
-"""A folder of images whose names are in another order than the outputs: every page says so."""
-
 from pathlib import Path
 from typing import Any
 

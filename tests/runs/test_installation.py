@@ -1,5 +1,3 @@
-"""What the README says first, in a fresh clone with an environment of its own."""
-
 import os
 import sys
 from functools import partial

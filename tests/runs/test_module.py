@@ -83,7 +83,6 @@ def test_the_snakefile_of_the_catalogue_makes_the_same(tmp_path: Path) -> None:
 
 
 def jobs_of(planned: str) -> dict[str, str]:
-    """Return how many jobs of each rule are planned, of all but the total."""
     found = dict(re.findall(r"^([a-z_]+) +(\d+)$", planned, re.MULTILINE))
     del found["total"]
     return found

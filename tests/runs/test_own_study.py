@@ -1,5 +1,3 @@
-"""A study of one's own: all of it and nothing else, from any folder, as the README says."""
-
 import os
 import re
 import textwrap

@@ -1,5 +1,3 @@
-"""Measures of installed packages: in the workflow and in a notebook, as vitscope's own."""
-
 import os
 import shutil
 import sys
@@ -111,7 +109,6 @@ def write_package(folder: Path, name: str, **files: str) -> None:
 
 
 def run(packages: Path, code: str) -> str:
-    """Run code where packages are installed; return what it prints."""
     return python(textwrap.dedent(code), env=os.environ | with_packages(packages))
 
 

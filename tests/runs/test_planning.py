@@ -1,5 +1,3 @@
-"""The plan of a study: its jobs are those of a dry run, its bytes those of the files."""
-
 import os
 import re
 import sys

@@ -1,5 +1,3 @@
-"""How many jobs of each rule a study takes, counted by hand on one that never changes."""
-
 from pathlib import Path
 
 import pytest
@@ -13,7 +11,6 @@ from vitscope.package_data import ROOT
 
 @pytest.fixture(scope="module")
 def frozen(fresh: Workflow) -> Workflow:
-    """The frozen study, in which nothing was made."""
     return Workflow(fresh.root, FROZEN)
 
 

@@ -47,7 +47,6 @@ def weights(model: dict[str, Any], seed: int) -> dict[str, Tensor]:
 
 
 def classes_of(model: dict[str, Any]) -> int | None:
-    """Return how many classes the published weights tell apart."""
     timm = import_timm()
     tag = model["checkpoint"].get("timm")
     return timm.models.get_pretrained_cfg(tag).num_classes or None if tag else None
@@ -79,7 +78,6 @@ def serve_pictures(site: Site, study: dict[str, Any]) -> None:
 
 
 def serve(site: Site, hub: Hub, study: dict[str, Any]) -> None:
-    """Serve all checkpoints, those of timm from a hub."""
     serve_pictures(site, study)
     for seed, model in enumerate(study["models"].values()):
         checkpoint = model["checkpoint"]
@@ -139,7 +137,6 @@ SUBJECTS = {
 
 
 def put_photographs(packages: Packages, folder: Path) -> None:
-    """Put photographs and masks of their subjects into a folder."""
     folder.mkdir()
     for name, corners in SUBJECTS.items():
         file = packages.unpacked("foolbox==3.3.4") / "foolbox" / "data" / f"{name}.jpg"

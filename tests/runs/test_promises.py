@@ -1,5 +1,3 @@
-"""The same bytes from every run, and the same values from every number of shards."""
-
 from pathlib import Path
 
 import numpy as np

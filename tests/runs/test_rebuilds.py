@@ -1,5 +1,3 @@
-"""What is made again after a change: all that depends on it, and nothing else."""
-
 import os
 import random
 import time
@@ -41,8 +39,6 @@ def one_more_line(text: str) -> str:
 
 
 def setting(*keys: str, value: Any) -> Callable[[str], str]:
-    """Give a setting of a study another value."""
-
     def change(text: str) -> str:
         settings = yaml.safe_load(text)
         entry = settings

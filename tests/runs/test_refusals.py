@@ -1,5 +1,3 @@
-"""What is wrong before any job ends `snakemake` in one sentence: a table of faults."""
-
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path

@@ -1,5 +1,3 @@
-"""The report of a small study, opened in a browser and used as a reader uses it."""
-
 import re
 from html.parser import HTMLParser
 from pathlib import Path

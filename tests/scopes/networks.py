@@ -1,5 +1,3 @@
-"""Small networks as users write them, with images for them."""
-
 from typing import Any
 
 import torch
@@ -69,14 +67,12 @@ def network(kind: type[nn.Module] = Transformer, **keywords: Any) -> nn.Module:
 
 
 def pixels(count: int = 12) -> Tensor:
-    """Return 8-bit images."""
     generator = torch.Generator().manual_seed(1)
     shape = (count, 3, SIZE, SIZE)
     return torch.randint(0, 256, shape, dtype=torch.uint8, generator=generator)
 
 
 def labels(count: int = 12) -> Tensor:
-    """Return the classes of as many images."""
     return torch.arange(count) % CLASSES
 
 

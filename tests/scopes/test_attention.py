@@ -1,5 +1,3 @@
-"""Attention of a network in memory: tables, figures, and what is refused."""
-
 import numpy as np
 import pytest
 from matplotlib import pyplot as plt

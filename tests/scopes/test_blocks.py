@@ -1,5 +1,3 @@
-"""Blocks that are called one after another are the network, to the bit."""
-
 import pytest
 import torch
 from torch import Tensor, nn

@@ -1,5 +1,3 @@
-"""The bundled networks: those of the study, on its images, wherever vitscope is installed."""
-
 import tomllib
 
 import numpy as np

@@ -1,5 +1,3 @@
-"""Networks side by side."""
-
 from typing import Any
 
 import numpy as np

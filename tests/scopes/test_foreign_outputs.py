@@ -1,5 +1,3 @@
-"""Networks that people bring: of other types, that return features, that are compiled."""
-
 import ast
 import re
 from collections.abc import Callable

@@ -1,5 +1,3 @@
-"""Whatever images are given as, the same are measured; what cannot be meant is refused."""
-
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any

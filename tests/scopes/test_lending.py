@@ -1,5 +1,3 @@
-"""A network is given back as it was, whatever happens to a measurement."""
-
 import tempfile
 from functools import partial
 from pathlib import Path

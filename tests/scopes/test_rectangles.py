@@ -1,5 +1,3 @@
-"""Images that are not square: every measure of three networks, against plain numpy and torch."""
-
 from collections.abc import Callable
 from pathlib import Path
 

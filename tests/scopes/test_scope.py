@@ -1,5 +1,3 @@
-"""What a scope shows of itself, where it draws, what it takes, and what it refuses."""
-
 import os
 import pickle
 import pty

@@ -1,5 +1,3 @@
-"""What is measured in memory is what the workflow makes, to the last bit."""
-
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -39,7 +37,6 @@ def tiny(made: Workflow) -> Made:
 
 @pytest.fixture(scope="module")
 def scope(tiny: Made) -> Scope:
-    """The ViT of the study on its test images."""
     return tiny.looked_at("vit")
 
 

@@ -1,5 +1,3 @@
-"""What every script does around its own lines, in processes of their own as Snakemake runs them."""
-
 import fcntl
 import os
 import platform

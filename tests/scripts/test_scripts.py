@@ -1,5 +1,3 @@
-"""What scripts import before their work."""
-
 from tests.helpers.processes import python
 from tests.helpers.rules import ROOT, rules
 from vitscope.jobs.job import names as job_names

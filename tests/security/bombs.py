@@ -1,5 +1,3 @@
-"""Small files that hold more than they say: how each is written, and read as a study reads it."""
-
 import gzip
 import io
 import json
@@ -142,8 +140,6 @@ def labels_npz(path: Path, count: int = 100_000_000) -> None:
 
 
 class Bomb(NamedTuple):
-    """How a file is written, and how it is read."""
-
     write: Callable[[Path], None]
     read: Callable[[Path], object]
 

@@ -1,5 +1,3 @@
-"""What reads the files of others: for each reader, files that it reads and a way to read a file."""
-
 import io
 import json
 import pickle
@@ -53,7 +51,6 @@ class Target:
     bombs: Callable[[], list[bytes]] = list
 
     def run(self, folder: Path, data: bytes) -> None:
-        """Read a file of these bytes."""
         path = folder / self.file
         path.parent.mkdir(exist_ok=True)
         path.write_bytes(data)
@@ -205,7 +202,6 @@ def _keys() -> list[bytes]:
 
 
 def _written(*writers: Callable[[Path], None]) -> list[bytes]:
-    """Return what bombs write."""
     path, found = Path("bomb"), []
     for write in writers:
         write(path)

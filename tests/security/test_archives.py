@@ -1,5 +1,3 @@
-"""Archives and images that are larger, or somewhere else, than they say."""
-
 import gzip
 import io
 import multiprocessing

@@ -1,5 +1,3 @@
-"""No pickle runs anything in a reader, whatever it names and however it calls it."""
-
 import copyreg
 import io
 import pickle

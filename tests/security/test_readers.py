@@ -1,5 +1,3 @@
-"""Whatever the bytes are, a reader reads them or says in one sentence why it does not."""
-
 import contextlib
 import re
 from pathlib import Path

@@ -1,5 +1,3 @@
-"""What an address may hold to open a door does not get further than the request."""
-
 from copy import deepcopy
 from pathlib import Path
 

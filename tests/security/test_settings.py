@@ -1,5 +1,3 @@
-"""Settings that someone else wrote: tags, bombs, numbers, names and text."""
-
 import re
 from copy import deepcopy
 from pathlib import Path

@@ -1,5 +1,3 @@
-"""Data sets against what their folders hold, checked when the study is read."""
-
 import re
 from itertools import product
 from pathlib import Path

@@ -1,5 +1,3 @@
-"""One table of what is wrong in a study, and of the sentence for it."""
-
 import re
 from pathlib import Path
 from typing import Any

@@ -1,5 +1,3 @@
-"""Figures by epoch, build-ups and videos: what is filled in, and what jobs are given."""
-
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any

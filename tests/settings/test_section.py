@@ -1,5 +1,3 @@
-"""Settings declared as dataclasses: their JSON schemas, and values against schemas of any kind."""
-
 from dataclasses import dataclass
 from typing import Any, Literal
 

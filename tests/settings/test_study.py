@@ -1,5 +1,3 @@
-"""Studies: what is read and filled in, and the sentence for everything that is wrong."""
-
 from copy import deepcopy
 from dataclasses import asdict, replace
 from functools import partial

@@ -1,5 +1,3 @@
-"""A cluster, small studies, and what a local run makes of them."""
-
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -126,11 +124,9 @@ def studies(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="session")
 def local(tmp_path_factory: pytest.TempPathFactory, studies: Path) -> Workflow:
-    """A copy of the workflow for runs without Slurm."""
     return copy_workflow(tmp_path_factory.mktemp("local") / "copy", studies)
 
 
 @pytest.fixture
 def remote(tmp_path: Path, studies: Path) -> Workflow:
-    """A copy of the workflow in which nothing was made."""
     return copy_workflow(tmp_path / "copy", studies)

@@ -1,5 +1,3 @@
-"""The workflow on a real Slurm: the same bytes as on one machine, whatever fails on the way."""
-
 import re
 import signal
 import subprocess

@@ -1,5 +1,3 @@
-"""The networks of the study `blurs`: what they average, and what their members know."""
-
 import importlib.util
 from types import ModuleType
 

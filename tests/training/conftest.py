@@ -1,5 +1,3 @@
-"""Images of shapes to train on and to test on."""
-
 import pytest
 
 from tests.helpers.splits import splits_of_shapes

@@ -1,5 +1,3 @@
-"""What ends a training before its time, and what spoils its files."""
-
 from pathlib import Path
 
 
@@ -10,7 +8,6 @@ def break_off(epoch: int, said: str) -> None:
 
 
 def flip(path: Path) -> None:
-    """Change one bit in the middle of a file."""
     data = bytearray(path.read_bytes())
     data[len(data) // 2] ^= 1
     path.write_bytes(data)

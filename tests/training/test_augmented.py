@@ -1,5 +1,3 @@
-"""Augmented images against the split that they are drawn from."""
-
 from collections import Counter
 from pathlib import Path
 from typing import Any

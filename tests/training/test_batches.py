@@ -1,5 +1,3 @@
-"""Batches of a training: each image once with its label, augmented, the same whoever draws them."""
-
 import os
 from itertools import product
 from pathlib import Path
@@ -43,7 +41,6 @@ def test_an_epoch_shows_every_image_once_with_its_label(split: Split) -> None:
 
 
 def same(one: list[tuple[Tensor, Tensor]], two: list[tuple[Tensor, Tensor]]) -> bool:
-    """Tell whether batches are the same, bit for bit."""
     pairs = zip(one, two, strict=True)
     return all(torch.equal(a, b) for batch in pairs for a, b in zip(*batch, strict=True))
 

@@ -1,5 +1,3 @@
-"""Training with a compiled network: when, what becomes of it, and where compiling fails."""
-
 import os
 from collections.abc import Iterator
 from functools import partial

@@ -1,5 +1,3 @@
-"""Training: a tiny model learns in seconds, and the same seed gives the same bytes."""
-
 import json
 import random
 import time

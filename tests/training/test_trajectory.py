@@ -1,5 +1,3 @@
-"""Polar coordinates of weights, against plane geometry."""
-
 import numpy as np
 import pytest
 from hypothesis import given

@@ -1,5 +1,3 @@
-"""A training that is broken off goes on, and ends with the bytes of one that was not."""
-
 import multiprocessing
 import os
 import random
@@ -162,7 +160,6 @@ def broken_once(splits: tuple[Split, Split], tmp_path_factory: pytest.TempPathFa
 
 @pytest.fixture
 def broken(broken_once: Path, tmp_path: Path) -> Path:
-    """The same, to spoil."""
     return Path(shutil.copytree(broken_once, tmp_path / "broken"))
 
 
@@ -216,7 +213,6 @@ def nightly(*values: Any) -> Any:
 
 
 def cut(path: Path, less: int) -> None:
-    """Leave the last bytes of a file away."""
     os.truncate(path, path.stat().st_size - less)
 
 

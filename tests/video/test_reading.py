@@ -1,5 +1,3 @@
-"""Frames of folders, animated pictures and videos, and what is refused of these."""
-
 import subprocess
 from fractions import Fraction
 from pathlib import Path

@@ -1,5 +1,3 @@
-"""Videos of attention: maps are those of the tables, colours stay, and what fails ends."""
-
 from collections.abc import Sequence
 from fractions import Fraction
 from pathlib import Path
@@ -27,7 +25,6 @@ CODES = np.asarray(map_colors(np.linspace(0, 1, 256)[None]))[0].astype(int) @ [1
 
 
 def panels_of(page: npt.NDArray[np.uint8], size: int, count: int) -> list[npt.NDArray[np.uint8]]:
-    """Return the panels of a frame, where a sheet has them."""
     sheet = Sheet(size, [""] * count, "", Scale("", "", ""))
     assert page.shape[1::-1] == sheet.size
     corners = [sheet.corner(number) for number in range(count)]

@@ -1,5 +1,3 @@
-"""Frames come and go one by one: memory, and what a kill leaves."""
-
 import multiprocessing
 import resource
 import time

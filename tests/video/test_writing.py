@@ -1,5 +1,3 @@
-"""What is written is read back by Pillow and by ffmpeg: number of frames, times, and pixels."""
-
 from fractions import Fraction
 from pathlib import Path
 from xml.etree import ElementTree

@@ -1,5 +1,3 @@
-"""Downloads from a real server that misbehaves in every way a server can."""
-
 import hashlib
 import json
 import random
@@ -102,7 +100,6 @@ def test_redirects_within_the_web_are_followed(site, get, target):
 
 @pytest.fixture
 def storage(site: Site) -> Iterator[Site]:
-    """Another host, to which the first one leads."""
     with running_site() as running:
         yield running
 

@@ -1,5 +1,3 @@
-"""The lock file: what is recorded, by whom, and what is refused."""
-
 import errno
 import fcntl
 import multiprocessing

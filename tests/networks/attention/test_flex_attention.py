@@ -65,8 +65,6 @@ class Block(nn.Module):
 
 
 class Transformer(nn.Module):
-    """A ViT whose attention is FlexAttention."""
-
     def __init__(self, attend: Callable[..., Any] = flex_attention, **options: bool) -> None:
         super().__init__()
         torch.manual_seed(0)

@@ -1,5 +1,3 @@
-"""Relative position biases, found in what networks compute and told from masks by their values."""
-
 from collections.abc import Iterable
 from typing import Any
 
@@ -112,7 +110,6 @@ def test_families_without_one(name: str) -> None:
 
 
 def drawn(model: nn.Module) -> nn.Module:
-    """Give a network weights that are not zero."""
     torch.manual_seed(0)
     for parameter in model.parameters():
         parameter.data = 0.1 * torch.randn_like(parameter)

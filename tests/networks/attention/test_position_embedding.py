@@ -1,5 +1,3 @@
-"""Position embeddings, found in what networks compute, whatever they are called."""
-
 from collections.abc import Callable
 from typing import Any
 

@@ -1,5 +1,3 @@
-"""The first layer of a network, found in what it computes, whatever it is called."""
-
 from collections.abc import Callable
 from typing import Any
 

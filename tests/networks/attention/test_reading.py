@@ -1,5 +1,3 @@
-"""Attention of small networks whose weights a test computes itself, in double precision."""
-
 from collections.abc import Callable, Iterator
 from math import sqrt
 from typing import Any

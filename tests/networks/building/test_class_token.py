@@ -1,5 +1,3 @@
-"""ViTs without a class token: what they classify, from their layers one by one."""
-
 from typing import Any
 
 import torch

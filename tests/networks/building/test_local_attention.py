@@ -1,5 +1,3 @@
-"""Attention to a window of tokens, beside sums over pairs that a test takes one by one."""
-
 from itertools import product
 from math import exp
 from typing import Any

@@ -1,5 +1,3 @@
-"""Networks that are compiled, networks without values and how they are filled, imports of timm."""
-
 import subprocess
 import sys
 

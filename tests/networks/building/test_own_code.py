@@ -1,5 +1,3 @@
-"""A user's own code: found and checked without running it, built; its failures are explained."""
-
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -57,7 +55,6 @@ IMAGES = torch.rand(2, 3, 16, 16, generator=torch.Generator().manual_seed(0))
 
 
 def write(folder: Path, **files: str) -> Path:
-    """Write files of Python."""
     for name, text in files.items():
         path = folder / f"{name}.py"
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -333,8 +330,6 @@ def test_weights_that_cannot_be_written_are_refused(tmp_path: Path) -> None:
 
 
 class Scaled(nn.Module):
-    """A module with a mistake in it."""
-
     def forward(self, images: Tensor) -> Tensor:
         return images * self.scale
 

@@ -1,5 +1,3 @@
-"""The bundled weights of studies: complete, small, untouched, and trained as their study says."""
-
 import json
 from dataclasses import asdict
 from pathlib import Path

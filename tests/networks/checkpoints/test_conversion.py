@@ -1,5 +1,3 @@
-"""Conversions: names, shapes and values that fit, and what is said where they do not."""
-
 import hashlib
 import json
 import os
@@ -41,7 +39,6 @@ def misfit(tmp_path: Path, weights: object, network: dict[str, Any] = NETWORK) -
 def converted_from(
     folder: Path, weights: object, network: dict[str, Any] = NETWORK, **options: Any
 ) -> Path:
-    """Save what a checkpoint holds, convert it, and return the converted file."""
     target = folder / "model"
     source = saved(folder / "source.pth", weights)
     convert(source, network, target, label="Model", origin="a", **options)

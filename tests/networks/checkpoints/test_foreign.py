@@ -1,5 +1,3 @@
-"""Foreign checkpoints: what is read, what is refused, and that nothing in a file is ever run."""
-
 import argparse
 import hashlib
 import os
@@ -27,7 +25,6 @@ def places(foreign: Foreign) -> list[str]:
 
 
 def refusal(path: Path, **options: Any) -> str:
-    """Return the one sentence with which a file is refused."""
     sentence = refusals.refusal(read_foreign, path, "ViT", **options)
     assert sentence.startswith(f"ViT: {path} ")
     assert sentence.endswith(".")

@@ -1,5 +1,3 @@
-"""Where checkpoints come from, with a real server and a real lock file."""
-
 import hashlib
 from pathlib import Path
 

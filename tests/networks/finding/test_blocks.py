@@ -1,5 +1,3 @@
-"""The block table: cut points, shapes and what parts cost; and in which part a parameter is."""
-
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -132,8 +130,6 @@ def test_the_table_leaves_no_hooks() -> None:
 
 
 class Twice(nn.Module):
-    """A network that applies the same layer in two blocks."""
-
     def __init__(self) -> None:
         super().__init__()
         self.layer = nn.Conv2d(3, 3, 1)

@@ -1,5 +1,3 @@
-"""Kinds of branches, and what holds for networks of many kinds when they are read or silenced."""
-
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -168,7 +166,6 @@ def case(request: pytest.FixtureRequest) -> Case:
 
 
 def read_case(case: Case, images: int = 2) -> tuple[Tensor, list[Tensor]]:
-    """Return the logits, and the stream at every cut point."""
     returned, stream = read(case.model, case.blocks.points, case.images[:images])
     return logits_of(returned), stream
 

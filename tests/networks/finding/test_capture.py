@@ -1,5 +1,3 @@
-"""Reading a model: layouts, order, and what is left behind."""
-
 import pytest
 import torch
 from torch import Tensor, nn

@@ -1,5 +1,3 @@
-"""What a recorded pass says: dominators, values that change in place, values made of weights."""
-
 import pytest
 import torch
 from hypothesis import given, settings
@@ -40,7 +38,6 @@ class Graph(nn.Module):
 
 
 def paths(flow: Dataflow, index: int) -> list[list[int]]:
-    """Return every path from the images to an operation."""
     before = {value.operation for value in flow.operations[index].operands()}
     if not before:
         return [[index]]
@@ -176,7 +173,6 @@ class Adds(nn.Module):
         self.register_buffer("rows", torch.tensor([4, 0, 1]), persistent=False)
 
     def made(self) -> Tensor:
-        """What is added."""
         if self.way == "a view":
             return self.weight.t()[:, 2]
         if self.way == "chosen and resized":

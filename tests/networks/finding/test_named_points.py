@@ -1,5 +1,3 @@
-"""Points that a study names, and networks that cannot be read without: how they are refused."""
-
 from typing import Any
 
 import pytest

@@ -1,5 +1,3 @@
-"""On which side of the norms of sums a network is read."""
-
 from typing import Any
 
 import pytest
@@ -31,14 +29,11 @@ class Block(nn.Module):
         self.norm1, self.norm2 = nn.LayerNorm(12), nn.LayerNorm(12)
 
     def forward(self, x: Tensor) -> Tensor:
-        """Return the normalized stream."""
         x = self.norm1(x + self.attention(x, x, x, need_weights=False)[0])
         return self.norm2(x + self.mlp(x))
 
 
 class HandWritten(EncoderViT):
-    """The same with blocks that are written by hand."""
-
     def __init__(self) -> None:
         super().__init__(batch_first=True, norm_first=False)
         self.encoder = nn.Sequential(Block(), Block())

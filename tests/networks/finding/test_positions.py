@@ -1,5 +1,3 @@
-"""Where in the image values lie, and layouts that follow: moved back, a map is the map again."""
-
 from collections.abc import Callable
 
 import pytest

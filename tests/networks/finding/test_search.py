@@ -1,5 +1,3 @@
-"""What is found where a network is not written in the usual blocks."""
-
 from collections.abc import Callable
 from typing import Any
 

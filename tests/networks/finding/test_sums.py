@@ -1,5 +1,3 @@
-"""Stream and branch of a sum: in every order and spelling, by lesions and ratios done by hand."""
-
 from collections.abc import Callable
 
 import numpy as np

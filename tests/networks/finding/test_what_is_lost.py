@@ -1,5 +1,3 @@
-"""Networks written otherwise are read, and where the stream cannot be followed, that is told."""
-
 from collections.abc import Callable
 
 import numpy as np

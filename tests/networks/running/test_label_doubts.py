@@ -1,5 +1,3 @@
-"""Doubts of labels: closed forms, how often they have no reason, and swapped folders."""
-
 from math import log, sqrt
 from pathlib import Path
 

@@ -1,5 +1,3 @@
-"""Predictions against torch and the authors' likelihoods, and networks whose passes differ."""
-
 from collections.abc import Callable
 from itertools import pairwise
 from pathlib import Path

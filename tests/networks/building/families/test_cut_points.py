@@ -1,5 +1,3 @@
-"""What holds for the cut points of every family, on small members: found, and as once written."""
-
 from itertools import pairwise
 from typing import Any
 

@@ -1,5 +1,3 @@
-"""The registry of families, their schemas, what the docs say; and how a wrong arch is refused."""
-
 import importlib
 import re
 import sys
@@ -194,12 +192,10 @@ DOCS = Path(__file__).parents[4] / "docs" / "families.md"
 
 
 def fenced(language: str) -> list[str]:
-    """Return the code blocks of a language in the page."""
     return re.findall(rf"```{language}\n(.*?)```", DOCS.read_text(), re.DOTALL)
 
 
 def models() -> dict[str, dict[str, Any]]:
-    """Return the models of the page."""
     return {
         name: entry
         for block in fenced("yaml")

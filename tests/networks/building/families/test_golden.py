@@ -1,5 +1,3 @@
-"""The published layouts load, and give what the authors' own code gives."""
-
 from typing import Any
 
 import pytest

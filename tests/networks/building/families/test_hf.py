@@ -1,5 +1,3 @@
-"""Networks of Hugging Face: built, filled and read as transformers itself has them."""
-
 import json
 from pathlib import Path
 from typing import Any

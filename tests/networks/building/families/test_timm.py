@@ -1,5 +1,3 @@
-"""Any network of timm: its name, what the data say of it, and how it is filled."""
-
 from pathlib import Path
 from typing import Any
 
