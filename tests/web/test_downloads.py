@@ -371,53 +371,50 @@ def rest_of(data: bytes, first: int, end: int, etag: str, size: object = len(DAT
     return answer
 
 
+ONE, WHOLE = '"one"', whole(DATA)
 FROM, LAST = "bytes=100000-", len(DATA)
-HALF, HALF_OF_OTHER = (broken(data, 100_000, ETag='"one"') for data in (DATA, OTHER))
+HALF, HALF_OF_OTHER = (broken(data, 100_000, ETag=ONE) for data in (DATA, OTHER))
+# What it is asked for where what came is of no use.
+TWICE, AGAIN = [None, None], [None, FROM, None]
 # What a server does at one attempt after the other, and which part it is asked for.
 BROKEN_OFF: dict[str, tuple[list[Answer], list[str | None]]] = {
-    "the rest is asked for": ([HALF, ranged(DATA, '"one"')], [None, FROM]),
+    "the rest is asked for": ([HALF, ranged(DATA, ONE)], [None, FROM]),
     "the file has changed": ([HALF_OF_OTHER, ranged(DATA, '"two"')], [None, FROM]),
     "the new file is shorter": (
-        [broken(OTHER * 2, 400_000, ETag='"one"'), ranged(DATA, '"two"')],
+        [broken(OTHER * 2, 400_000, ETag=ONE), ranged(DATA, '"two"')],
         [None, "bytes=400000-"],
     ),
-    "all is sent again": ([HALF, whole(DATA, ETag='"one"')], [None, FROM]),
+    "all is sent again": ([HALF, whole(DATA, ETag=ONE)], [None, FROM]),
     "the rest is of another file": (
-        [HALF_OF_OTHER, rest_of(DATA, 100_000, LAST, '"two"'), whole(DATA)],
-        [None, FROM, None],
+        [HALF_OF_OTHER, rest_of(DATA, 100_000, LAST, '"two"'), WHOLE],
+        AGAIN,
     ),
     # As many bytes as are missing, and not those.
-    "another part is sent": (
-        [HALF, rest_of(DATA, 0, 200_000, '"one"'), whole(DATA)],
-        [None, FROM, None],
-    ),
+    "another part is sent": ([HALF, rest_of(DATA, 0, 200_000, ONE), WHOLE], AGAIN),
     "part of the rest is sent": (
-        [HALF, rest_of(DATA, 100_000, 200_000, '"one"'), ranged(DATA, '"one"')],
+        [HALF, rest_of(DATA, 100_000, 200_000, ONE), ranged(DATA, ONE)],
         [None, FROM, "bytes=200000-"],
     ),
-    "the version is weak": ([broken(DATA, 100_000, ETag='W/"one"'), whole(DATA)], [None, None]),
-    "the server stalls": ([stalling(DATA, 1000), whole(DATA)], [None, None]),
+    "the version is weak": ([broken(DATA, 100_000, ETag='W/"one"'), WHOLE], TWICE),
+    "the server stalls": ([stalling(DATA, 1000), WHOLE], TWICE),
     "the server sends no size": ([chunked(DATA)], [None]),
-    "a senseless pause is asked for": ([status(503, Retry_After="soon"), whole(DATA)], [None] * 2),
-    "a pause of odd digits is asked for": (
-        [status(503, Retry_After="\xb2"), whole(DATA)],
-        [None] * 2,
-    ),
+    "a senseless pause is asked for": ([status(503, Retry_After="soon"), WHOLE], TWICE),
+    "a pause of odd digits is asked for": ([status(503, Retry_After="\xb2"), WHOLE], TWICE),
     "a pause beyond all calendars is asked for": (
-        [status(503, Retry_After=f"Mon, {'9' * 30} Jan 2026 00:00:00 GMT"), whole(DATA)],
-        [None] * 2,
+        [status(503, Retry_After=f"Mon, {'9' * 30} Jan 2026 00:00:00 GMT"), WHOLE],
+        TWICE,
     ),
     "the rest is of a longer file": (
-        [HALF, rest_of(DATA * 2, 100_000, 2 * LAST, '"one"', 2 * LAST), whole(DATA)],
-        [None, FROM, None],
+        [HALF, rest_of(DATA * 2, 100_000, 2 * LAST, ONE, 2 * LAST), WHOLE],
+        AGAIN,
     ),
     "the rest is of a file of any length": (
-        [HALF, rest_of(DATA * 2, 100_000, 2 * LAST, '"one"', "*"), whole(DATA)],
-        [None, FROM, None],
+        [HALF, rest_of(DATA * 2, 100_000, 2 * LAST, ONE, "*"), WHOLE],
+        AGAIN,
     ),
     "the rest does not say which it is": (
-        [HALF, lambda handler: handler.begin(206, Content_Length=0, ETag='"one"'), whole(DATA)],
-        [None, FROM, None],
+        [HALF, lambda handler: handler.begin(206, Content_Length=0, ETag=ONE), WHOLE],
+        AGAIN,
     ),
 }
 

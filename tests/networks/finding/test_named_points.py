@@ -93,14 +93,8 @@ def test_a_pattern_may_not_name_a_value_twice() -> None:
 @pytest.mark.parametrize(
     ("points", "sentence"),
     [
-        (
-            [at("unit.0")],
-            "the network has no module 'unit.0'. Did you mean 'units.0'?",
-        ),
-        (
-            [at("twice")],
-            "'twice' runs 2 times in a pass, allowed: modules that run once.",
-        ),
+        ([at("unit.0")], "the network has no module 'unit.0'. Did you mean 'units.0'?"),
+        ([at("twice")], "'twice' runs 2 times in a pass, allowed: modules that run once."),
         (
             [at("head")],
             "the output of 'head' is no feature map: of 2 images it has the shape (2, 5).",

@@ -1,4 +1,5 @@
 from collections.abc import Callable
+from itertools import chain
 from typing import Any
 
 import pytest
@@ -67,29 +68,21 @@ def as_map(tokens: Tensor) -> Tensor:
     return tokens.transpose(1, 2).unflatten(2, (2, 2))
 
 
-def test_the_last_norm_of_a_network_is_no_part_of_its_stream() -> None:
+@pytest.mark.parametrize("always", [False, True])
+def test_a_norm_behind_every_sum_is_part_of_the_stream_and_the_last_one_is_not(
+    always: bool,
+) -> None:
     torch.manual_seed(0)
-    model = Net(Loop(always=False)).eval()
+    model = Net(Loop(always)).eval()
     with torch.no_grad():
         tokens = model.patches(IMAGES).flatten(2).transpose(1, 2)
         expected = [as_map(tokens)]
-        for pair in model.body.layers:
-            for branch in pair:
-                tokens = tokens + branch(tokens)
-                expected.append(as_map(tokens))
+        for branch in chain(*model.body.layers):
+            tokens = tokens + branch(tokens)
+            tokens = model.body.norm(tokens) if always else tokens
+            expected.append(as_map(tokens))
     assert all(map(torch.equal, stream(model), expected))
     assert len(stream(model)) == len(expected)
-
-
-def test_a_norm_behind_every_sum_is() -> None:
-    torch.manual_seed(0)
-    model = Net(Loop(always=True)).eval()
-    with torch.no_grad():
-        tokens = model.patches(IMAGES).flatten(2).transpose(1, 2)
-        for pair in model.body.layers:
-            for branch in pair:
-                tokens = model.body.norm(tokens + branch(tokens))
-    assert torch.equal(stream(model)[-1], as_map(tokens))
 
 
 def test_names_are_those_of_the_modules_that_are_the_branches() -> None:

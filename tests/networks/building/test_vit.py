@@ -24,9 +24,9 @@ ARCH = {"patch_size": 4, "embed_dim": CHANNELS, "depth": 2, "num_heads": HEADS}
 IMAGES = torch.randn(3, 3, SIZE, SIZE, generator=torch.Generator().manual_seed(1))
 
 
-def vit(window: int | None = None) -> Any:
+def vit(window: int | None = None, **others: Any) -> Any:
     """Return a network that attends to little of what there is, of the same weights each time."""
-    arch = ARCH if window is None else {**ARCH, "attention_window": window}
+    arch = ARCH | others | ({} if window is None else {"attention_window": window})
     torch.manual_seed(0)
     return sharpened(find_family("vit").build(arch, 10, SIZE))
 
@@ -139,8 +139,8 @@ def test_a_network_without_values_is_filled_with_the_mask_too() -> None:
         assert torch.equal(filled(IMAGES), model(IMAGES))
 
 
-def test_cut_points_are_those_of_global_attention_and_attention_is_proven() -> None:
-    model = vit(3)
+@pytest.mark.parametrize("model", [vit(3), vit(class_token=False)])
+def test_cut_points_are_those_of_a_plain_vit_and_attention_is_proven(model: Any) -> None:
     points, theirs = (find_cut_points(each, IMAGES).points for each in (model, vit()))
     assert [(point.name, point.kind) for point in points] == [
         (point.name, point.kind) for point in theirs
@@ -186,6 +186,42 @@ def test_an_even_window_reaches_one_farther_down_and_right() -> None:
 def test_an_arch_that_cannot_be_is_refused(arch: dict[str, Any], sentence: str) -> None:
     within = ("models", "m", "arch")
     assert refusal(check, "own.yaml", arch, arch_schema("vit"), within=within).endswith(sentence)
+
+
+# ViTs without a class token
+
+
+def test_the_mean_of_all_tokens_is_classified() -> None:
+    model, images = vit(class_token=False).double(), IMAGES.double()
+    with torch.no_grad():
+        tokens = model.patch_embed(images) + model.pos_embed
+        assert tokens.shape == (3, SIDE**2, CHANNELS)
+        for block in model.blocks:
+            tokens = block(tokens)
+        mean = tokens.mean(dim=1)
+        centered = mean - mean.mean(dim=1, keepdim=True)
+        normed = centered / (centered.square().mean(dim=1, keepdim=True) + 1e-6).sqrt()
+        normed = normed * model.fc_norm.weight + model.fc_norm.bias
+        expected = normed @ model.head.weight.T + model.head.bias
+        torch.testing.assert_close(model(images), expected, rtol=1e-12, atol=1e-12)
+
+
+def test_the_setting_that_is_left_out_is_a_token() -> None:
+    left_out, said = vit().state_dict(), vit(class_token=True).state_dict()
+    assert all(torch.equal(left_out[name], said[name]) for name in left_out)
+    assert [*left_out] == [*said]
+    assert "cls_token" in left_out
+    assert "cls_token" not in vit(class_token=False).state_dict()
+
+
+def test_windows_have_no_token_that_sees_all() -> None:
+    mask = vit(3, class_token=False).blocks[0].attn.mask
+    assert mask.shape == (SIDE**2, SIDE**2)
+    # The corner sees the four of its window.
+    assert mask[0].isfinite().nonzero().flatten().tolist() == [0, 1, 5, 6]
+
+
+# Mixing by position
 
 
 def mixing(kind: str, window: int | None = 3) -> Any:
