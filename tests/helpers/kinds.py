@@ -78,10 +78,6 @@ class Layer(nn.Module):
         return self.mlp(self.after(hidden_states)) + hidden_states, scores
 
 
-class Logits(SimpleNamespace):
-    """An object that holds logits, and more."""
-
-
 class OneOfYours(nn.Module):
     """A network that returns a dict, or an object with `logits`."""
 
@@ -153,7 +149,7 @@ KINDS = {
     "encoder, sequence first": Kind(partial(EncoderViT, False, True)),
     "encoder, sequence first, norm last": Kind(partial(EncoderViT, False, False)),
     "dict": Kind(partial(OneOfYours, dict)),
-    "object with logits": Kind(partial(OneOfYours, Logits)),
+    "object with logits": Kind(partial(OneOfYours, SimpleNamespace)),
 }
 
 

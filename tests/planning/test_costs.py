@@ -60,11 +60,8 @@ def job(study: Study, name: str, images: int | None = None, **names: str) -> Ask
 
 
 def minutes(asked: Asked) -> int:
-    return costs.minutes(*asked)
-
-
-def megabytes(asked: Asked) -> int:
-    return costs.megabytes(*asked)
+    """Return the time of a job beyond the least."""
+    return costs.minutes(*asked) - LEAST_MINUTES
 
 
 def read(name: str, names: dict[str, str], inputs: dict[str, Any], study: Study = MINI) -> Request:
@@ -164,7 +161,7 @@ def test_models_of_the_paper_have_the_time_that_they_take(name: str) -> None:
     }
     for (rule, measure), seconds in taken.items():
         names = {"model": name, "split": "test", "part": "0", "measure": measure, "snapshot": "end"}
-        asked = 60 * (minutes(job(PAPER, rule, 10_000, **names)) - LEAST_MINUTES)
+        asked = 60 * minutes(job(PAPER, rule, 10_000, **names))
         # Requests are of whole minutes, and a job has its start besides.
         assert LEAST * seconds <= asked <= MOST * (seconds + costs.START_WITH_TORCH) + 60, measure
 
@@ -181,7 +178,7 @@ def test_a_large_model_has_the_time_that_it_takes_on_paper() -> None:
     study = replace(PAPER, name="large", models={"large": model})
     names, taken = {"model": "large", "split": "test"}, costs.count_network(study, "large")
     asking = ask("predict", study, names, network=taken, images=50_000)
-    assert LEAST * 9.8 <= minutes(asking) / 60 <= MOST * 9.8
+    assert LEAST * 9.8 <= costs.minutes(*asking) / 60 <= MOST * 9.8
 
 
 def test_a_gpu_is_asked_for_by_its_own_speed() -> None:
@@ -190,7 +187,7 @@ def test_a_gpu_is_asked_for_by_its_own_speed() -> None:
     for device in speed:
         study = replace(PAPER, device=device)
         asking = ask("predict", study, names, network=taken, images=1_000_000)
-        found[device] = minutes(asking) - LEAST_MINUTES
+        found[device] = minutes(asking)
     assert found["auto"] == found["cpu"]
     assert found["cpu"] == pytest.approx(found["cuda"] * speed["cuda"] / speed["cpu"], rel=0.05)
 
@@ -209,29 +206,27 @@ def test_all_images_of_imagenet_have_the_time_to_be_corrupted() -> None:
     asking = ask("corrupt_images", imagenet(None), PIXELS, images=50_000)
     # Of 4 images, at all severities, each took 0.15 seconds.
     taken = 50_000 * 0.15
-    assert LEAST * taken <= 60 * minutes(asking) <= MOST * taken
+    assert LEAST * taken <= 60 * costs.minutes(*asking) <= MOST * taken
 
 
 def test_images_without_a_model_have_time_by_their_pixels() -> None:
     # A photograph of 500x400 pixels took 2.5 ms; one of 4000x3000 took 0.13 s, 50,000 two hours.
-    building = minutes(ask("build_split", imagenet(None), PIXELS)) - LEAST_MINUTES
+    building = minutes(ask("build_split", imagenet(None), PIXELS))
     assert 60 * building >= LEAST * 50_000 * 0.0025
     assert 4 * building >= 50_000 * 0.13 / 60
-    few = minutes(ask("build_split", imagenet(10_000), PIXELS)) - LEAST_MINUTES
+    few = minutes(ask("build_split", imagenet(10_000), PIXELS))
     assert building == pytest.approx(5 * few, abs=5)
     # An image of 32 pixels took 0.11 ms, one of 224 pixels 0.83.
     fit = PAPER.sections["fit"] | {"images": 1_000_000}
     study = replace(PAPER, sections={**PAPER.sections, "fit": fit})
     for name, seconds in {"vit_ti": 0.000_11, "vit_tiny_imagenet": 0.000_83}.items():
         asked = minutes(ask("augment_images", study, {"model": name, "alike": "yes"}))
-        assert 60 * (asked - LEAST_MINUTES) >= LEAST * 1e6 * seconds, name
+        assert 60 * asked >= LEAST * 1e6 * seconds, name
 
 
 def test_training_has_time_by_the_images_that_there_are() -> None:
-    asked = [
-        minutes(job(MINI, "train_model", count, model="vit")) - LEAST_MINUTES
-        for count in (20_000, 10_000)
-    ]
+    counts = (20_000, 10_000)
+    asked = [minutes(job(MINI, "train_model", count, model="vit")) for count in counts]
     assert asked[0] == pytest.approx(2 * asked[1], abs=1)
     # 16 epochs of 20,000 images took 730 seconds.
     assert 60 * asked[0] >= LEAST * 730
@@ -259,7 +254,7 @@ def test_batches_have_the_memory_that_they_took(
 ) -> None:
     sixty_four = replace(study, analysis=replace(study.analysis, batch_size=64))
     names = {"model": model, "split": "test", "part": "0", "measure": measure, "snapshot": "end"}
-    asked = megabytes(job(sixty_four, rule, 10_000, **names)) - ON_A_NODE
+    asked = costs.megabytes(*job(sixty_four, rule, 10_000, **names)) - ON_A_NODE
     assert measured * 1.08 <= asked <= MOST * measured
 
 

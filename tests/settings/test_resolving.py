@@ -24,9 +24,6 @@ def by_epoch(models: list[str], **settings: Any) -> dict[str, Any]:
     return {"late": {"kind": "variance_by_epoch", "models": models} | settings}
 
 
-# Figures by epoch show each snapshot as a model of its own.
-
-
 def test_a_figure_by_epoch_shows_models_from_first_to_last() -> None:
     names = [f"vit@epoch_{n}" for n in (0, 1, 3, 10, 30)]
     assert CIFAR.figures["fig9_by_epoch"].models == [*names, "vit"]
@@ -95,9 +92,6 @@ def test_models_that_differ_in_their_seed_alone_are_repeats(tmp_path: Path) -> N
     figures = {"f": {"kind": "feature_variance", "models": [*trainings]}}
     study = load_study(mini_with(tmp_path, models=models, figures=figures, videos={}, buildups={}))
     assert study.repeats == [["one", "three", "two"]]
-
-
-# Build-ups and videos
 
 
 def with_video(folder: Path, source: dict[str, str], **others: Any) -> Study:

@@ -121,9 +121,6 @@ def refusal(folder: Path, **changes: object) -> str:
     return message.removeprefix(f"{path}: ")
 
 
-# Networks without a classifier
-
-
 def test_a_model_has_the_classes_of_its_data_set_or_its_own(tmp_path: Path) -> None:
     study = loaded(tmp_path, **{"models.former.classes": None, "models.unseen.classes": 1000})
     assert [model.classes for model in study.models.values()] == [10, None, 1000]
@@ -378,9 +375,6 @@ def test_a_split_of_conflicting_cues_is_needed_where_it_is_shown_alone(tmp_path:
     assert splits["classification"] == splits["feature_variance"] == "test"
 
 
-# What is filled in
-
-
 def test_every_default_of_the_schema_is_filled_in(tmp_path: Path) -> None:
     settings = loaded(tmp_path).settings
     plain = {key: v for key, v in settings["analysis"].items() if key not in SECTIONS}
@@ -451,8 +445,6 @@ def test_a_recipe_that_is_missing_is_refused(tmp_path: Path) -> None:
         f"{tmp_path / 'own.yaml'}: top level: the key 'training' is missing: add it to train net."
     )
 
-
-# Which studies there are
 
 WHERE = "config/config.yaml or --config"
 
@@ -564,9 +556,6 @@ def test_a_folder_without_studies_is_refused(tmp_path: Path) -> None:
         f"{WHERE}: studies_dir: found '{tmp_path}', which holds no study, allowed: a folder with "
         "files NAME.yaml."
     )
-
-
-# Every key
 
 
 @pytest.mark.parametrize("schema", [study_schema(), schema_of(Config)], ids=["study", "config"])

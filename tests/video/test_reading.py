@@ -40,9 +40,6 @@ def refused(path: Path) -> str:
     return str(caught.value)
 
 
-# Folders.
-
-
 def test_frames_of_a_folder_follow_their_numbers(tmp_path: Path) -> None:
     shown = frames(12)
     folder = folder_of(tmp_path / "walk", shown)
@@ -71,9 +68,6 @@ def test_a_frame_that_is_damaged_ends_a_folder(tmp_path: Path) -> None:
     read, sentence = broken(folder)
     np.testing.assert_array_equal(pixels_of(read), shown[:3])
     assert sentence == f"{file} is not a readable image"
-
-
-# Animated pictures.
 
 
 @pytest.mark.parametrize("suffix", ["gif", "webp", "png"])
@@ -111,9 +105,6 @@ def test_the_end_of_a_gif_is_missed_wherever_it_is_cut(tmp_path: Path) -> None:
 def test_a_gif_that_shows_frames_for_no_time(tmp_path: Path) -> None:
     path = save_frames(tmp_path / "a.gif", frames(3), 0)
     assert {frame.seconds for frame in open_video(path).frames} == {TENTH}
-
-
-# Videos.
 
 
 def film(path: Path, shown: list[Pixels], *options: str, rate: str = "25") -> Path:
@@ -184,9 +175,6 @@ def test_ffmpeg_ends_when_no_more_frames_are_wanted(tmp_path, ffmpeg) -> None:
     assert process.poll() is not None
 
 
-# What is refused.
-
-
 @pytest.mark.parametrize("suffix", ["png", "webp", "jpg", "bmp"])
 def test_a_still_picture_is_no_video(tmp_path: Path, suffix: str) -> None:
     path = tmp_path / f"a.{suffix}"
@@ -229,9 +217,6 @@ def test_what_is_no_video(tmp_path, ffmpeg) -> None:
     ):
         path.write_bytes(data)
         assert refused(path).startswith(f"{path} is no video that ffmpeg reads (")
-
-
-# Generated frames, and times.
 
 
 def test_the_generated_video_is_the_same_shape_in_other_places() -> None:

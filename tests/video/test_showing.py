@@ -216,9 +216,6 @@ def test_frames_are_cut_as_the_images_of_a_folder_are(scope: Scope, tmp_path: Pa
     np.testing.assert_array_equal(video[::10, ::10], images_of(own)[0])
 
 
-# What a user gets wrong.
-
-
 @pytest.fixture
 def walk(tmp_path: Path) -> Path:
     return folder_of(tmp_path / "walk", frames(2, (16, 16)))

@@ -188,9 +188,6 @@ def test_an_arch_that_cannot_be_is_refused(arch: dict[str, Any], sentence: str) 
     assert refusal(check, "own.yaml", arch, arch_schema("vit"), within=within).endswith(sentence)
 
 
-# ViTs without a class token
-
-
 def test_the_mean_of_all_tokens_is_classified() -> None:
     model, images = vit(class_token=False).double(), IMAGES.double()
     with torch.no_grad():
@@ -219,9 +216,6 @@ def test_windows_have_no_token_that_sees_all() -> None:
     assert mask.shape == (SIDE**2, SIDE**2)
     # The corner sees the four of its window.
     assert mask[0].isfinite().nonzero().flatten().tolist() == [0, 1, 5, 6]
-
-
-# Mixing by position
 
 
 def mixing(kind: str, window: int | None = 3) -> Any:

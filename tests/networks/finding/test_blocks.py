@@ -128,9 +128,6 @@ def test_shared_parameters_are_counted_where_they_are_first_used() -> None:
     assert table["parameters"].tolist() == [12, 0]
 
 
-# Costs
-
-
 def listed(family: str, arch: dict[str, Any], image_size: int = 32) -> Blocks:
     """Return the blocks of a network of five classes, built without weights."""
     model = build_empty(family, arch, 5, image_size)

@@ -172,9 +172,6 @@ def test_a_translated_file_of_another_size_does_not_fit() -> None:
     assert found.weights["pos_embed"].shape == (1, 17, 24)
 
 
-# Networks of timm, and the files of their authors
-
-
 def timm_weights(family: str, arch: dict[str, Any]) -> dict[str, Tensor]:
     return disturbed(find_family(family).build(arch, CLASSES, SIZE)).state_dict()
 

@@ -49,9 +49,6 @@ def drawn(
     return labels, np.where(generator.random(images) < right, labels, guesses), len(shares)
 
 
-# Skill
-
-
 def test_of_two_classes_the_skill_is_that_of_youden() -> None:
     found, bound = skill(*answers([[45, 15], [10, 30]]))
     sensitivity, specificity = 45 / 60, 30 / 40
@@ -97,9 +94,6 @@ def test_where_all_are_so_the_bound_is_exact() -> None:
     assert is_surely_above(1.0, 0.5, 7, 2.0**-6)
     assert not is_surely_above(1.0, 1.0, 1000, RISK)
     assert is_surely_above(0.1, 0.0, 1, RISK)
-
-
-# Chance
 
 
 def test_one_answer_to_every_image_is_chance_also_where_most_images_are_of_that_class() -> None:
@@ -165,9 +159,6 @@ def test_labels_that_have_nothing_to_do_with_the_images_are_noticed(
     assert np.mean(found) > 0.7
 
 
-# A class that another takes the place of
-
-
 def test_the_least_number_of_images_that_tells() -> None:
     """Of n images that are all named as another, the chance is 2^-n; pairs share the risk."""
 
@@ -215,9 +206,6 @@ def test_sentences() -> None:
     assert places.count("; ") == 5
     assert places.endswith("; so it is with 3 classes more")
     assert doubts(labels, labels, [*"abcdefgh"]) == []
-
-
-# Real images in real folders, and a network that was trained on them
 
 
 @pytest.fixture(scope="module")
