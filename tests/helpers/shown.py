@@ -1,4 +1,4 @@
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from itertools import combinations
 
 from matplotlib.artist import Artist
@@ -71,9 +71,9 @@ def _tick_labels(axis: Axis) -> Iterator[Text]:
             yield from (tick.label1, tick.label2)
 
 
-def flaws(figure: Figure, others: Sequence[Box] = ()) -> list[str]:
-    """Say which texts of a figure, and which other boxes, are cut off or lie over each other."""
-    boxes = [*boxes_of(figure), *others]
+def flaws(figure: Figure) -> list[str]:
+    """Say which texts of a figure are cut off or lie over each other."""
+    boxes = boxes_of(figure)
     width, height = figure.bbox.size
     found = [
         f"cut off: {name}"

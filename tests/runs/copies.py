@@ -265,10 +265,10 @@ def edited(path: Path, edit: Callable[[str], str]) -> Iterator[None]:
         path.write_text(before, encoding="utf-8")
 
 
-def in_work(function: str, line: str = "pass") -> Callable[[str], str]:
+def in_work(function: str) -> Callable[[str], str]:
     """Return an edit that puts a line at the beginning of the work of a job, a function."""
     head = re.compile(rf"^def {function}\(.*\) -> None:\n", re.MULTILINE)
-    return lambda text: head.sub(lambda found: f"{found[0]}    {line}\n", text)
+    return lambda text: head.sub(r"\g<0>    pass\n", text)
 
 
 def with_study(folder: Path, name: str, settings: dict[str, Any]) -> Workflow:

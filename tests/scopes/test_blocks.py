@@ -5,6 +5,7 @@ from torch import Tensor, nn
 import vitscope
 from tests.helpers.networks import KINDS, mini
 from tests.helpers.refusals import refusal
+from tests.helpers.tiers import some_of
 from vitscope.errors import VitscopeError
 from vitscope.networks.building.timm_import import import_timm
 
@@ -39,22 +40,15 @@ def test_images_may_be_an_array_and_no_pixels() -> None:
 
 
 # Networks of timm, and the side of their images.
-OTHERS = [("efficientnet_b0", 64), ("pvt_v2_b0", 64)]
-MORE = [
-    ("resnet26t", 64),
-    ("vgg11", 64),
-    ("swin_s3_tiny_224", 224),
-    ("mixer_s32_224", 224),
-    ("coat_lite_tiny", 224),
-    ("maxvit_rmlp_pico_rw_256", 256),
-]
+OTHERS = dict.fromkeys(("efficientnet_b0", "pvt_v2_b0", "resnet26t", "vgg11"), 64)
+OTHERS |= dict.fromkeys(("swin_s3_tiny_224", "mixer_s32_224", "coat_lite_tiny"), 224)
+OTHERS |= {"maxvit_rmlp_pico_rw_256": 256}
 
 
-@pytest.mark.parametrize(
-    ("name", "size"), OTHERS + [pytest.param(*each, marks=pytest.mark.nightly) for each in MORE]
-)
-def test_blocks_are_networks_of_others(name: str, size: int) -> None:
+@pytest.mark.parametrize("name", some_of(OTHERS, "efficientnet_b0", "pvt_v2_b0"))
+def test_blocks_are_networks_of_others(name: str) -> None:
     torch.manual_seed(0)
+    size = OTHERS[name]
     network = import_timm().create_model(name, num_classes=5).eval()
     images = torch.randn(2, 3, size, size, generator=torch.Generator().manual_seed(1))
     blocks = vitscope.blocks(network, images)

@@ -112,7 +112,12 @@ def storage(key: str = "0", kind: str = "FloatStorage", count: bytes = b"K\x02")
     return b"(" + text("storage") + named("torch", kind) + text(key) + text("cpu") + count + b"tQ"
 
 
-def tensor(stored: bytes, offset: bytes, size: bytes, stride: bytes) -> bytes:
+def tensor(
+    stored: bytes = storage(),
+    offset: bytes = b"K\x00",
+    size: bytes = b"K\x02\x85",
+    stride: bytes = b"K\x01\x85",
+) -> bytes:
     rebuild = named("torch._utils", "_rebuild_tensor_v2")
     return called(rebuild, stored, offset, size, stride, b"\x89", b"}")
 
@@ -124,16 +129,14 @@ def number(value: int) -> bytes:
 
 HUGE = number(1 << 60)
 ODD = {
-    "sizes beyond the storage": tensor(storage(), b"K\x00", b"K\x10\x85", b"K\x01\x85"),
-    "strides beyond the storage": tensor(storage(), b"K\x00", b"K\x02\x85", HUGE + b"\x85"),
-    "an offset beyond the storage": tensor(storage(), HUGE, b"K\x02\x85", b"K\x01\x85"),
-    "a negative size": tensor(storage(), b"K\x00", number(-2) + b"\x85", b"K\x01\x85"),
-    "a storage of 2^60 numbers": tensor(storage(count=HUGE), b"K\x00", b"K\x02\x85", b"K\x01\x85"),
-    "a storage that is not there": tensor(storage("9"), b"K\x00", b"K\x02\x85", b"K\x01\x85"),
-    "a storage outside of the archive": tensor(
-        storage("../../../../etc/passwd"), b"K\x00", b"K\x02\x85", b"K\x01\x85"
-    ),
-    "a storage of objects": tensor(storage(kind="Tensor"), b"K\x00", b"K\x02\x85", b"K\x01\x85"),
+    "sizes beyond the storage": tensor(size=b"K\x10\x85"),
+    "strides beyond the storage": tensor(stride=HUGE + b"\x85"),
+    "an offset beyond the storage": tensor(offset=HUGE),
+    "a negative size": tensor(size=number(-2) + b"\x85"),
+    "a storage of 2^60 numbers": tensor(storage(count=HUGE)),
+    "a storage that is not there": tensor(storage("9")),
+    "a storage outside of the archive": tensor(storage("../../../../etc/passwd")),
+    "a storage of objects": tensor(storage(kind="Tensor")),
     "a persistent id that is a command": text("touch") + b"Q",
     "a parameter of text": called(
         named("torch._utils", "_rebuild_parameter"), text("x"), b"\x88", b"}"
@@ -209,8 +212,7 @@ def test_memo_and_names_are_looked_at_before_they_are_used(tmp_path: Path) -> No
 
 
 def test_the_storage_that_odd_tensors_name_is_there(tmp_path: Path) -> None:
-    whole = tensor(storage(), b"K\x00", b"K\x02\x85", b"K\x01\x85")
-    pickled = program(b"}" + text("weight") + whole + b"s", 2)
+    pickled = program(b"}" + text("weight") + tensor() + b"s", 2)
     assert refusal_or_none(in_zip(tmp_path, pickled)) is None
 
 

@@ -46,21 +46,18 @@ def test_tags_make_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, valu
     assert [file.name for file in tmp_path.iterdir()] == ["own.yaml"]
 
 
-def laughs(levels: int, merged: bool) -> str:
-    """Return aliases of aliases that stand for ten to the power of the levels."""
+def laughs(merged: bool) -> str:
+    """Return aliases of aliases that stand for ten to the power of twelve."""
     lines = ["a0: &a0 {x: 1}" if merged else "a0: &a0 [x]"]
-    for level in range(levels):
-        inner = ", ".join([f"*a{level}"] * 10)
-        name = f"a{level + 1}"
-        lines.append(
-            f"{name}: &{name} {{<<: [{inner}]}}" if merged else f"{name}: &{name} [{inner}]"
-        )
+    for level in range(1, 13):
+        inner = ", ".join([f"*a{level - 1}"] * 10)
+        lines.append(f"a{level}: &a{level} " + (f"{{<<: [{inner}]}}" if merged else f"[{inner}]"))
     return "\n".join(lines)
 
 
 GREEDY = {
-    "aliases of aliases": laughs(12, merged=False),
-    "merges of merges": laughs(12, merged=True),
+    "aliases of aliases": laughs(merged=False),
+    "merges of merges": laughs(merged=True),
     "an alias of itself": "a: &a [*a]",
     "a merge of itself": "a: &a {<<: *a}",
     "two merges": "a: &a {x: 1}\nb: &b {x: 2}\nc: {<<: *a, <<: *b}",
@@ -101,27 +98,9 @@ def test_what_no_setting_is(tmp_path: Path, name: str) -> None:
 
 
 NAMES = [
-    "../outside",
-    "/outside",
-    "a/b",
-    "",
-    ".",
-    "~",
-    "-rf",
-    "a\n",
-    "a\\b",
-    "*",
-    "{model}",
-    "$(touch ran)",
-    "%2e%2e",
-    "\u2024\u2024\u2215outside",
-    "\u0430bc",
-    "vit\u202e",
-    "١",
-    "a" * 64,
-    "fig" + "9_a" * 20,
-    "a" * 65,
-    "a" * 10_000,
+    *("../outside", "/outside", "a/b", "", ".", "~", "-rf", "a\n", "a\\b", "*", "{model}"),
+    *("$(touch ran)", "%2e%2e", "\u2024\u2024\u2215outside", "\u0430bc", "vit\u202e", "١"),
+    *("a" * 64, "fig" + "9_a" * 20, "a" * 65, "a" * 10_000),
 ]
 
 

@@ -1,9 +1,7 @@
 import hashlib
 import json
 import random
-import resource
 import shutil
-import signal
 import socket
 import ssl
 import subprocess
@@ -16,6 +14,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.helpers.processes import full_disk
 from tests.helpers.refusals import refusal
 from tests.helpers.web import (
     Answer,
@@ -474,14 +473,8 @@ def test_a_place_that_cannot_be_written_is_reported(site, get, target):
 
 
 def test_a_full_disk_is_reported_and_left_clean(site, get, target):
-    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
-    ignored = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, limits[1]))
-    try:
+    with full_disk(100_000):
         sentence = failure(get, target, site.at("/w", whole(DATA)))
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
-        signal.signal(signal.SIGXFSZ, ignored)
     assert "cannot write" in sentence
     assert "make room" in sentence
 

@@ -2,13 +2,13 @@ import errno
 import fcntl
 import multiprocessing
 import os
-import resource
-import signal
 from pathlib import Path
 
 import pytest
 import yaml
 
+from tests.helpers.processes import full_disk
+from tests.helpers.refusals import refusal
 from vitscope.errors import VitscopeError
 from vitscope.web.lockfile import Entry, find_entry, record
 
@@ -105,15 +105,8 @@ def test_where_nothing_can_be_locked_the_sentence_says_so(lock, monkeypatch):
 def test_a_full_disk_leaves_the_older_entries(lock):
     record(lock, "https://host/a", A)
     before = lock.read_bytes()
-    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
-    ignored = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (len(before) + 20, limits[1]))
-    try:
-        with pytest.raises(VitscopeError, match="Cannot write"):
-            record(lock, "https://host/b", B)
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
-        signal.signal(signal.SIGXFSZ, ignored)
+    with full_disk(len(before) + 20):
+        assert "Cannot write" in refusal(record, lock, "https://host/b", B)
     assert lock.read_bytes() == before
 
 

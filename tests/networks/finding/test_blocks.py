@@ -128,10 +128,9 @@ def test_shared_parameters_are_counted_where_they_are_first_used() -> None:
     assert table["parameters"].tolist() == [12, 0]
 
 
-def listed(family: str, arch: dict[str, Any], image_size: int = 32) -> Blocks:
+def listed(family: str, arch: dict[str, Any]) -> Blocks:
     """Return the blocks of a network of five classes, built without weights."""
-    model = build_empty(family, arch, 5, image_size)
-    return list_blocks(family, model, described(image_size))
+    return list_blocks(family, build_empty(family, arch, 5, 32), described())
 
 
 def test_operations_of_a_vit_are_those_of_its_matrices() -> None:

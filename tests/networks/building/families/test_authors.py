@@ -141,10 +141,7 @@ def test_cut_points_are_found(name: str) -> None:
 @pytest.mark.parametrize("family", ["resnet", "preresnet", "alternet"])
 def test_stochastic_depth_grows_from_the_first_block_to_the_last(family: str) -> None:
     model = build_empty(family, {"depth": 50, "drop_path_rate": 0.3}, 10, 32)
-    rates = [
-        each.sd.drop_prob if hasattr(each.sd, "drop_prob") else 0.0
-        for each in model.modules()
-        if hasattr(each, "sd")
-    ]
+    dropping = [each.sd for each in model.modules() if hasattr(each, "sd")]
+    rates = [getattr(each, "drop_prob", 0.0) for each in dropping]
     assert rates == pytest.approx([0.3 * n / (len(rates) - 1) for n in range(len(rates))])
     assert len(rates) == (17 if family == "alternet" else 16)

@@ -1,3 +1,4 @@
+from copy import deepcopy
 from itertools import pairwise
 from typing import Any
 
@@ -61,7 +62,7 @@ def test_what_is_found_is_what_was_written(name: str) -> None:
 def hooked(model: nn.Module, name: str) -> list[Tensor]:
     """Return the maps where they were once read, by hooks of torch's own."""
     maps: list[Tensor] = []
-    handles = []
+    model = deepcopy(model)
 
     def keep(channels: int, height: int, width: int, value: Any) -> None:
         tensor = value[0] if isinstance(value, tuple) else value
@@ -77,14 +78,11 @@ def hooked(model: nn.Module, name: str) -> list[Tensor]:
         module = model.get_submodule(point["module"])
         shape = point[["channels", "height", "width"]]
         if point["at"] == "input":
-            hook = module.register_forward_pre_hook(lambda _, args, s=shape: keep(*s, args))
+            module.register_forward_pre_hook(lambda _, args, s=shape: keep(*s, args))
         else:
-            hook = module.register_forward_hook(lambda _, args, out, s=shape: keep(*s, out))
-        handles.append(hook)
+            module.register_forward_hook(lambda _, args, out, s=shape: keep(*s, out))
     with torch.no_grad():
         model(IMAGES)
-    for handle in handles:
-        handle.remove()
     return maps
 
 
