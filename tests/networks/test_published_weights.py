@@ -57,7 +57,7 @@ def efficientnet(packages: Packages) -> nn.Module:
     return network.eval()
 
 
-def photographs(packages: Packages, folder: Path, image_size: int = 224) -> Split:
+def photographs(packages: Packages, folder: Path) -> Split:
     """Build a split of foolbox's images of ImageNet; the names of their files end in the class."""
     files = (packages.unpacked("foolbox==3.3.4") / "foolbox" / "data").glob("imagenet_*")
     for file in files:
@@ -66,7 +66,7 @@ def photographs(packages: Packages, folder: Path, image_size: int = 224) -> Spli
         shutil.copy(file, target)
     source = {"kind": "folder", "path": str(folder / "images")}
     index = {each.name: int(each.name) for each in (folder / "images").iterdir()}
-    sizes = {"image_size": image_size, "resize": image_size, "interpolation": "bicubic"}
+    sizes = {"image_size": 224, "resize": 224}
     return built(folder / "split", source, classes=1000, class_index=index, **sizes)
 
 

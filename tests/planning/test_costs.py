@@ -36,10 +36,6 @@ MINI, PAPER = (load_study(BUNDLED_STUDIES / f"{name}.yaml") for name in ("mini",
 LEAST, MOST = 1.5, 4
 
 
-def profile(name: str) -> dict[str, Any]:
-    return load_yaml(ROOT / "profiles" / name / "profile.yaml")
-
-
 @cache
 def network(study: str, model: str) -> Network:
     return costs.count_network({"mini": MINI, "paper": PAPER}[study], model)
@@ -284,7 +280,8 @@ def test_vectors_of_the_hessian_are_those_that_lanczos_keeps() -> None:
 
 
 def test_profiles_agree_where_no_site_differs() -> None:
-    ours, theirs = profile("default"), profile("slurm")
+    files = (ROOT / "profiles" / name / "profile.yaml" for name in ("default", "slurm"))
+    ours, theirs = map(load_yaml, files)
     assert theirs | ours == theirs | {"cores": ours["cores"]}
 
 

@@ -9,6 +9,7 @@ import pytest
 from tests.helpers.processes import output_of
 from tests.helpers.rules import rules
 from tests.helpers.studies import FROZEN
+from tests.helpers.tiers import some_of
 from vitscope.commands.plan import _describe_job, earlier
 from vitscope.commands.workflow import Asked
 from vitscope.jobs.job import Names, Request, find_job
@@ -254,14 +255,7 @@ def test_costs_are_summed(frozen: Study) -> None:
 
 
 @pytest.mark.parametrize(
-    "name",
-    [
-        "mini",
-        *(
-            pytest.param(each, marks=pytest.mark.nightly)
-            for each in ("cifar100", "imagenet", "paper", "probing")
-        ),
-    ],
+    "name", some_of(("mini", "cifar100", "imagenet", "paper", "probing"), "mini")
 )
 def test_every_study_is_planned_whole(name: str, tmp_path: Path) -> None:
     """Each job of a dry run is known to the plan, with what it takes."""

@@ -9,6 +9,7 @@ from PIL import Image
 
 import vitscope
 from tests.helpers.looking import Made, in_memory, of_the_loss
+from tests.helpers.refusals import refusal
 from tests.runs.copies import EVERYTHING, TINY, Workflow
 from vitscope.drawing.saving import save, style
 from vitscope.errors import VitscopeError
@@ -80,8 +81,7 @@ def test_tables_that_were_read(tiny: Made) -> None:
     assert set(read.predictions["model"]) == {"vit"}
     assert len(read.predictions) == 16
     assert read.figures()["fig9"] == "feature_variance"
-    with pytest.raises(VitscopeError, match="no table 'hessian'"):
-        read.table("hessian")
+    assert "no table 'hessian'" in refusal(read.table, "hessian")
     with pytest.raises(AttributeError, match="no table 'hesian'"):
         _ = read.hesian
 
@@ -126,7 +126,5 @@ def test_what_cannot_be_measured_here(
 
 
 def test_a_folder_that_is_no_study(tmp_path: Path) -> None:
-    with pytest.raises(VitscopeError, match="There is no folder"):
-        vitscope.read(tmp_path / "nowhere")
-    with pytest.raises(VitscopeError, match=r"There is no run.yaml in"):
-        vitscope.read(tmp_path)
+    assert "There is no folder" in refusal(vitscope.read, tmp_path / "nowhere")
+    assert "There is no run.yaml in" in refusal(vitscope.read, tmp_path)

@@ -19,6 +19,7 @@ from PIL import Image
 from tests.helpers.archives import repacked
 from tests.helpers.refusals import refusal
 from tests.helpers.sources import open_path, read_all
+from tests.helpers.tiers import some_of
 from tests.security.bombs import BOMBS
 from tests.security.contained import check_sentence, refusal_of
 from vitscope.data.sources.npz import Npz
@@ -239,11 +240,7 @@ def test_columns_without_end_are_not_listed(tmp_path: Path) -> None:
     refusal_of(lambda: Parquet(path, None, None))
 
 
-def large_at_night(name: str) -> object:
-    return pytest.param(name, marks=[pytest.mark.nightly] if name in LARGE else [])
-
-
-@pytest.mark.parametrize("name", [*map(large_at_night, BOMBS)])
+@pytest.mark.parametrize("name", some_of(BOMBS, *BOMBS.keys() - LARGE))
 def test_what_holds_more_than_it_says(tmp_path: Path, name: str) -> None:
     bomb, path = BOMBS[name], tmp_path / "a"
     # Elsewhere: some take memory to write, too.

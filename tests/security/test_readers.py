@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from tests.helpers.checkpoints import saved
 from tests.helpers.networks import FAMILIES, build_empty_mini
+from tests.helpers.refusals import refusal
 from tests.security import fuzz
 from tests.security.contained import check_sentence, refusal_or_none
 from tests.security.fuzz import Reading, by_seed
@@ -138,8 +139,7 @@ def test_a_name_that_two_weights_would_get_is_refused() -> None:
         "transformers.0.pool.conv.weight": torch.ones(1),
     }
     layout = find_layout(weights)
-    with pytest.raises(VitscopeError, match="which are the same weights"):
-        layout.translate(weights)
+    assert "which are the same weights" in refusal(layout.translate, weights)
 
 
 def test_prefixes_do_not_merge_two_weights(tmp_path: Path) -> None:

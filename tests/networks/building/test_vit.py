@@ -24,11 +24,16 @@ ARCH = {"patch_size": 4, "embed_dim": CHANNELS, "depth": 2, "num_heads": HEADS}
 IMAGES = torch.randn(3, 3, SIZE, SIZE, generator=torch.Generator().manual_seed(1))
 
 
-def vit(window: int | None = None, **others: Any) -> Any:
-    """Return a network that attends to little of what there is, of the same weights each time."""
+def drawn(window: int | None = None, **others: Any) -> Any:
+    """Return a network of the same weights each time."""
     arch = ARCH | others | ({} if window is None else {"attention_window": window})
     torch.manual_seed(0)
-    return sharpened(find_family("vit").build(arch, 10, SIZE))
+    return find_family("vit").build(arch, 10, SIZE)
+
+
+def vit(window: int | None = None, **others: Any) -> Any:
+    """Return a network that attends to little of what there is."""
+    return sharpened(drawn(window, **others))
 
 
 def reached(window: int, query: int, key: int) -> bool:
@@ -123,12 +128,9 @@ def test_checkpoints_of_local_and_global_attention_are_interchangeable() -> None
     model, whole = vit(3), vit()
     assert [*model.state_dict()] == [*whole.state_dict()]
     assert [*dict(model.named_parameters())] == [*dict(whole.named_parameters())]
-    torch.manual_seed(5)
-    drawn = find_family("vit").build(ARCH, 10, SIZE).state_dict()
-    torch.manual_seed(5)
-    local = find_family("vit").build({**ARCH, "attention_window": 3}, 10, SIZE).state_dict()
+    plain, local = drawn().state_dict(), drawn(3).state_dict()
     # Models of one seed begin with the same weights.
-    assert all(torch.equal(drawn[name], local[name]) for name in drawn)
+    assert all(torch.equal(plain[name], local[name]) for name in plain)
 
 
 def test_a_network_without_values_is_filled_with_the_mask_too() -> None:
@@ -220,9 +222,7 @@ def test_windows_have_no_token_that_sees_all() -> None:
 
 def mixing(kind: str, window: int | None = 3) -> Any:
     """Return a network that mixes by position, whose learned scores are no longer alike."""
-    torch.manual_seed(0)
-    sized = {} if window is None else {"attention_window": window}
-    model: Any = find_family("vit").build({**ARCH, "mixing": kind, **sized}, 10, SIZE)
+    model = drawn(window, mixing=kind)
     for name, parameter in model.named_parameters():
         if name.endswith("scores"):
             nn.init.normal_(parameter)
@@ -261,10 +261,7 @@ def test_uniform_mixing_is_attention_without_scores(window: int | None) -> None:
 
 
 def test_fixed_mixing_begins_as_a_mean() -> None:
-    torch.manual_seed(0)
-    fixed = find_family("vit").build({**ARCH, "mixing": "fixed"}, 10, SIZE)
-    torch.manual_seed(0)
-    uniform = find_family("vit").build({**ARCH, "mixing": "uniform"}, 10, SIZE)
+    fixed, uniform = drawn(mixing="fixed"), drawn(mixing="uniform")
     with torch.no_grad():
         assert torch.equal(fixed(IMAGES), uniform(IMAGES))
     learned = {f"blocks.{block}.attn.scores" for block in (0, 1)}

@@ -7,9 +7,8 @@ import pytest
 from scipy import stats
 from torch import nn
 
-from tests.helpers.splits import SWAPPED, built, write_folder
+from tests.helpers.splits import SWAPPED, built, shapes, write_folder
 from vitscope.data.split import Split
-from vitscope.networks.checkpoints.conversion import convert, load_model
 from vitscope.networks.running.predictions import (
     RISK,
     SMALL_SKILL,
@@ -22,8 +21,7 @@ from vitscope.networks.running.predictions import (
     skill,
     warn_about_labels,
 )
-from vitscope.package_data import ROOT
-from vitscope.studies.loading import BUNDLED_STUDIES, load_study
+from vitscope.scopes.bundled import bundled
 
 Array = np.ndarray
 
@@ -210,17 +208,12 @@ def test_sentences() -> None:
 
 @pytest.fixture(scope="module")
 def original(tmp_path_factory: pytest.TempPathFactory) -> Split:
-    path = tmp_path_factory.mktemp("shapes") / "test"
-    return built(path, {"kind": "shapes32", "seed": 0}, images=400)
+    return shapes(tmp_path_factory.mktemp("shapes") / "test", 400)
 
 
 @pytest.fixture(scope="module")
-def resnet(tmp_path_factory: pytest.TempPathFactory) -> nn.Module:
-    """The bundled network, as it was trained."""
-    study, path = load_study(BUNDLED_STUDIES / "mini.yaml"), tmp_path_factory.mktemp("net") / "net"
-    source = ROOT / study.models["resnet"].checkpoint["bundled"]
-    convert(source, study.network("resnet"), path, label="resnet", origin="bundled")
-    return load_model(path, study.network("resnet"))
+def resnet() -> nn.Module:
+    return bundled("resnet", 1)["model"]
 
 
 def doubted(resnet: nn.Module, split: Split) -> tuple[float, list[str]]:
@@ -254,10 +247,8 @@ def test_warnings_are_said_and_returned(original: Split) -> None:
     assert said == [f"vitscope: warning: {warning}" for warning in found]
     assert found[0].startswith("vit on the split 'test' of data.mine: it is right about 0 of 200 ")
     assert "class 0 (striped disk) it is right about 0, and takes 20 for class 1" in found[1]
-    assert (
-        warn_about_labels("vit", original, table.assign(prediction=table["label"]), said.append)
-        == []
-    )
+    right = table.assign(prediction=table["label"])
+    assert warn_about_labels("vit", original, right, said.append) == []
 
 
 def test_two_folders_whose_names_were_swapped(

@@ -13,6 +13,7 @@ import torch
 from torch import Tensor, nn
 
 from tests.helpers.networks import build_empty, described, read
+from tests.helpers.tiers import some_of
 from tests.helpers.written import FOLDER
 from vitscope.networks.building.family import find_family
 from vitscope.networks.building.networks import fill
@@ -95,14 +96,10 @@ SLOW = {"preresnet_50 stem", "seresnet_50", "cbamresnet_50"}
 # With these weights its attention is so sharp that rounding decides: double precision, another
 # processor, or images that differ by 1e-6 change its logits by a tenth.
 UNSTABLE = {"alternet_50 stem"}
-LOGITS = [
-    pytest.param(name, marks=pytest.mark.nightly if name in SLOW else ())
-    for name in GOLDEN["logits"]
-    if name not in UNSTABLE
-]
+STABLE = GOLDEN["logits"].keys() - UNSTABLE
 
 
-@pytest.mark.parametrize("name", LOGITS)
+@pytest.mark.parametrize("name", some_of(sorted(STABLE), *STABLE - SLOW))
 def test_logits(name: str) -> None:
     with torch.inference_mode():
         logits = filled(name)(images(name))

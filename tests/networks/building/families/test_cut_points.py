@@ -7,6 +7,7 @@ import torch
 from torch import Tensor, nn
 
 from tests.helpers.networks import described, read
+from tests.helpers.tiers import some_of
 from tests.helpers.written import NETWORKS, SMALL, built, empty, written_points
 from vitscope.networks.building import networks as models
 from vitscope.networks.building.family import family_names, find_family
@@ -39,15 +40,12 @@ def test_every_family_is_here() -> None:
     assert families == set(family_names()) - others
 
 
-LARGE = [
-    # Every one of its 200 and more operations is recorded, of images of 224 pixels.
-    pytest.param(name, marks=pytest.mark.nightly if entry["image_size"] > 32 else ())
-    for name, entry in NETWORKS.items()
-]
+# Of large ones, each of 200 and more operations is recorded, of images of 224 pixels.
+OFTEN = [name for name, entry in NETWORKS.items() if entry["image_size"] <= 32]
 WHAT = ["name", "kind", "stage", "channels", "height", "width"]
 
 
-@pytest.mark.parametrize("name", LARGE)
+@pytest.mark.parametrize("name", some_of(NETWORKS, *OFTEN))
 def test_what_is_found_is_what_was_written(name: str) -> None:
     """Names, kinds, stages, order, shapes, branches, and what lies between them, to the byte."""
     found, written = listed(name), written_points(name)
