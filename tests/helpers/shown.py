@@ -43,8 +43,7 @@ def sizes_of(figure: Figure) -> Iterator[float]:
     for text in _texts(figure):
         if text.get_visible() and text.get_text():
             said, is_math = text._preprocess_math(text.get_text())
-            size = text.get_fontsize()
-            yield size
+            yield text.get_fontsize()
             if is_math:
                 glyphs = parser.parse(said, 72, text.get_fontproperties()).glyphs
                 yield from (each[1] for each in glyphs)

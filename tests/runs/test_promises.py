@@ -26,8 +26,7 @@ def alone(tmp_path_factory: pytest.TempPathFactory, studies: Path) -> Workflow:
 @pytest.mark.nightly
 def test_two_clean_runs_on_one_core_and_on_two_give_the_same_bytes(alone, every_kind):
     made = alone.digests(f"results/{EVERYTHING}")
-    suffixes = {Path(path).suffix for path in made}
-    assert suffixes >= {".parquet", ".safetensors", ".yaml"}
+    assert {Path(path).suffix for path in made} >= {".parquet", ".safetensors", ".yaml"}
     assert made == every_kind.digests(f"results/{EVERYTHING}")
     figures = alone.digests(f"figures/{EVERYTHING}")
     assert {Path(path).suffix for path in figures} == {".pdf", ".svg", ".png"}
@@ -59,8 +58,7 @@ def test_as_many_threads_give_the_same_bytes_and_others_the_same_numbers(made, t
 def test_a_study_outside_the_repository_leaves_all_others_alone(alone):
     assert [path.name for path in (alone.root / "results").iterdir()] == [EVERYTHING]
     assert [path.name for path in (alone.root / "figures").iterdir()] == [EVERYTHING]
-    record = load_yaml(alone.root / f"results/{EVERYTHING}/run.yaml")
-    assert record["study"]["name"] == EVERYTHING
+    assert load_yaml(alone.root / f"results/{EVERYTHING}/run.yaml")["study"]["name"] == EVERYTHING
 
 
 @pytest.mark.parametrize(

@@ -42,8 +42,7 @@ def test_a_kind_that_not_all_have_is_drawn_of_the_others(
     both: Comparison, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert "attention_distance" in both.kinds()
-    titles = [axes.get_title() for axes in both.plot("attention_distance").axes]
-    assert "theirs" not in titles
+    assert "theirs" not in [axes.get_title() for axes in both.plot("attention_distance").axes]
     assert "attention_distance is left out for theirs" in capsys.readouterr().out
     assert set(both.claims("attention_distance", "feature_variance")["model"]) == {"mine", "theirs"}
     assert "has no relative position bias" in refusal(both.plot, "position_bias")
@@ -78,8 +77,7 @@ def test_what_a_function_of_your_own_measured_is_compared(
 
 
 def test_figures_and_claims_say_whose_they_are(both: Comparison) -> None:
-    titles = [axes.get_title() for axes in both.plot("feature_variance").axes]
-    assert titles == ["mine", "theirs"]
+    assert [axes.get_title() for axes in both.plot("feature_variance").axes] == ["mine", "theirs"]
     claims = both.claims("feature_variance")
     assert set(claims["model"]) == {"mine", "theirs"}
     assert not claims.duplicated().any()

@@ -138,8 +138,7 @@ def test_a_name_that_two_weights_would_get_is_refused() -> None:
         "pools.0.conv.weight": torch.zeros(1),
         "transformers.0.pool.conv.weight": torch.ones(1),
     }
-    layout = find_layout(weights)
-    assert "which are the same weights" in refusal(layout.translate, weights)
+    assert "which are the same weights" in refusal(find_layout(weights).translate, weights)
 
 
 def test_prefixes_do_not_merge_two_weights(tmp_path: Path) -> None:

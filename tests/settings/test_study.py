@@ -177,8 +177,7 @@ def test_what_is_read_of_a_file_does_not_decide_which_file_it_is(tmp_path: Path)
     )
     assert study.models["net"].checkpoint == entry
     assert values_of("fetch_checkpoint", study, model="net")["checkpoint"] == place
-    found = values_of("fetch_checkpoint", study, model="net", snapshot="init")
-    assert found["checkpoint"] == place
+    assert values_of("fetch_checkpoint", study, model="net", snapshot="init")["checkpoint"] == place
     assert study.snapshot("net", "init") == entry
 
 

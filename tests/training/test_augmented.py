@@ -130,8 +130,7 @@ def test_clean_images_are_as_they_are_with_their_labels(split: Split, tmp_path: 
     targets = images.rows(0, 70)[1].numpy()
     np.testing.assert_array_equal(targets, np.eye(10, dtype=np.float32)[split.labels[rows]])
     assert images.metadata["clean"] == "True"
-    other = drawn(split, tmp_path, images=70, seed=1, clean=True)
-    assert rows_of(other, split) != rows
+    assert rows_of(drawn(split, tmp_path, images=70, seed=1, clean=True), split) != rows
 
 
 @pytest.mark.parametrize(

@@ -196,8 +196,7 @@ def test_a_function_that_is_defined_in_two_ways_may_take_any_keyword(tmp_path: P
 
 def test_an_installed_module() -> None:
     arch = ready(Path(), module="torchvision.models.resnet", make="resnet18", num_classes=7)
-    model = find_family("python").build(arch, 7, 32).eval()
-    assert model(torch.rand(1, 3, 32, 32)).shape == (1, 7)
+    assert find_family("python").build(arch, 7, 32).eval()(torch.rand(1, 3, 32, 32)).shape == (1, 7)
     # It stays as it was imported by others: what is installed is never imported twice.
     module = sys.modules["torchvision.models.resnet"]
     own_code._leave()

@@ -192,8 +192,7 @@ def test_what_is_left_out_may_be_anything_that_is_read(tmp_path):
     odd = {"odd": torch.zeros(2, dtype=torch.complex64), "x" * 600: torch.zeros(1)}
     path = saved(tmp_path / "a.pth", WEIGHTS | odd)
     assert "which no weights of a network are" in refusal(path)
-    foreign = read_foreign(path, "ViT", ignore=["odd", "x*"])
-    assert same(foreign.places[0].weights, WEIGHTS)
+    assert same(read_foreign(path, "ViT", ignore=["odd", "x*"]).places[0].weights, WEIGHTS)
 
 
 def test_patterns_that_match_nothing_or_everything_are_refused(tmp_path):
@@ -205,8 +204,7 @@ def test_patterns_that_match_nothing_or_everything_are_refused(tmp_path):
 
 def test_a_prefix_that_is_not_on_every_key_is_part_of_the_name(tmp_path):
     weights = {"module.weight": torch.ones(1), "head.weight": torch.ones(1)}
-    foreign = read_foreign(saved(tmp_path / "a.pth", weights), "ViT")
-    assert same(foreign.places[0].weights, weights)
+    assert same(read_foreign(saved(tmp_path / "a.pth", weights), "ViT").places[0].weights, weights)
 
 
 def test_a_file_that_holds_itself_ends(tmp_path):

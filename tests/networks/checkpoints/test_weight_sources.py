@@ -151,8 +151,7 @@ def test_the_token_of_the_user_is_sent(
 def test_a_first_download_is_recorded_and_said(site: Site, tmp_path, lock):
     said: list[str] = []
     url = site.at("/w", whole(DATA))
-    target = fetch({"url": url}, tmp_path, said)
-    assert target.read_bytes() == DATA
+    assert fetch({"url": url}, tmp_path, said).read_bytes() == DATA
     assert find_entry(lock, url) == Entry(SHA256, len(DATA))
     assert said[-1] == f"ViT: wrote its SHA-256 {SHA256} to {lock}; later downloads must match"
 

@@ -125,8 +125,7 @@ def test_a_network_that_normalizes_no_sums_has_no_side() -> None:
 def test_points_of_a_study_say_their_side_themselves() -> None:
     model = network("by hand")
     points = [{"module": "encoder.*.norm2", "at": "input"}, {"module": "encoder.*.norm1"}]
-    table = listed(model, points=points).table
-    assert table["norm"].tolist() == ["after", "before"] * 2
+    assert listed(model, points=points).table["norm"].tolist() == ["after", "before"] * 2
     with pytest.raises(VitscopeError, match=r"models.mine: norms: `points` say themselves on"):
         listed(model, points=points, norms="before")
 
