@@ -1,5 +1,3 @@
-"""Attention as it is found in a network and read from it, whole."""
-
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 

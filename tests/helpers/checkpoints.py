@@ -1,5 +1,3 @@
-"""Checkpoints of a small network, as tests of what reads them write them."""
-
 import os
 from pathlib import Path
 from typing import Any
@@ -8,9 +6,18 @@ import torch
 
 from vitscope.networks.building.family import find_family
 
-NETWORK = {
+NETWORK: dict[str, Any] = {
     "family": "resnet",
     "arch": {"block": "basic", "blocks": [1, 1, 1, 1], "width": 4},
+    "classes": 10,
+    "image_size": 32,
+    "mean": [0.5, 0.5, 0.5],
+}
+
+
+VIT: dict[str, Any] = {
+    "family": "vit",
+    "arch": {"patch_size": 8, "embed_dim": 24, "depth": 2, "num_heads": 2},
     "classes": 10,
     "image_size": 32,
     "mean": [0.5, 0.5, 0.5],
@@ -22,11 +29,9 @@ def saved(path: Path, value: object, **options: Any) -> Path:
     return path
 
 
-def network_weights() -> dict[str, torch.Tensor]:
-    """Return random weights that fit NETWORK."""
+def network_weights(network: dict[str, Any] = NETWORK) -> dict[str, torch.Tensor]:
     torch.manual_seed(0)
-    arch, classes, size = NETWORK["arch"], NETWORK["classes"], NETWORK["image_size"]
-    return find_family("resnet").build(arch, classes, size).state_dict()
+    return find_family(network["family"]).build(network["arch"], 10, 32).state_dict()
 
 
 def same(found: dict[str, torch.Tensor], expected: dict[str, torch.Tensor]) -> bool:
@@ -36,8 +41,6 @@ def same(found: dict[str, torch.Tensor], expected: dict[str, torch.Tensor]) -> b
 
 
 class Runs:
-    """What runs a command as soon as it is unpickled."""
-
     def __init__(self, witness: Path) -> None:
         self.witness = witness
 

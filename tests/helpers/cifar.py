@@ -1,5 +1,3 @@
-"""Archives of CIFAR as they are published: small ones, and CIFAR-10 from pictures of it."""
-
 import json
 import struct
 from pathlib import Path
@@ -11,18 +9,7 @@ from PIL import Image
 
 from tests.helpers.archives import tar_of
 
-CLASSES = (
-    "airplane",
-    "automobile",
-    "bird",
-    "cat",
-    "deer",
-    "dog",
-    "frog",
-    "horse",
-    "ship",
-    "truck",
-)
+CLASSES = ("airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck")
 BATCHES = (*(f"data_batch_{number}" for number in range(1, 6)), "test_batch")
 ROWS = 10_000
 

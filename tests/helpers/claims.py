@@ -28,7 +28,6 @@ KINDS_OF = {
 
 
 def blocks(*models: str) -> pd.DataFrame:
-    """Return the block table of some models."""
     rows = [
         {"model": model, "index": index, "kind": kind, "stage": min(index, 1)}
         for model in models
@@ -69,13 +68,11 @@ def published_variances(depth, variance, same_model: bool = True) -> dict[str, P
 
 
 def count_variances(table: pd.DataFrame, theirs=None) -> pd.DataFrame:
-    """Count the claims of a table of variances."""
     models = list(dict.fromkeys(table["model"]))
     return count("feature_variance", {"feature_variance": table, "blocks": table}, models, theirs)
 
 
 def kinds_with_claims() -> list[str]:
-    """Return the kinds of figures that have claims."""
     kinds = registry.kinds()
     return [kind for kind in kinds if registry.claiming(kinds[kind])]
 
@@ -88,7 +85,6 @@ def evidence(kind: str) -> Evidence:
 def published(
     kind: str, file: str, series: dict[str, str], same_models: bool = False
 ) -> dict[str, Published]:
-    """Read published curves of a kind of figure."""
     return read_published(
         PUBLISHED_POINTS / file, registry.kinds()[kind].published, series, same_models
     )
@@ -97,7 +93,6 @@ def published(
 def count(
     kind: str, tables: dict[str, pd.DataFrame], models: list[str], theirs=None, traits_of=None
 ):
-    """Count the claims of a figure."""
     traits = traits_of or {}
     return add_recipes(
         count_claims("fig", evidence(kind), tables, models, theirs or {}, traits), {}
@@ -125,7 +120,6 @@ def in_favour(row: Mapping[str, Any]) -> bool | None:
 
 
 def favoured(claims: pd.DataFrame) -> list[bool | None]:
-    """Return of each claim whether its value is in favour."""
     return [in_favour(row) for row in claims.to_dict("records")]
 
 

@@ -1,5 +1,3 @@
-"""What the code of a job reaches, by the same search that digests it."""
-
 from pathlib import Path
 
 from vitscope.planning import code

@@ -77,7 +77,6 @@ def rows_of(clone: Path) -> Iterator[tuple[str, str, float]]:
 
 
 def main() -> None:
-    """Write the table."""
     table = csv.writer(sys.stdout, lineterminator="\n")
     table.writerow(["model", "decisions", "consistency"])
     for model, said, consistency in rows_of(Path(sys.argv[1])):

@@ -1,16 +1,12 @@
-"""Figures of a kind, drawn as the job draws them: by the module and the values of the kind."""
-
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+import pandas as pd
+from matplotlib.figure import Figure
+
+from vitscope.claims.points import Published
 from vitscope.drawing.figure import Member, draw
 from vitscope.measures import registry
-
-if TYPE_CHECKING:
-    import pandas as pd
-    from matplotlib.figure import Figure
-
-    from vitscope.claims.points import Published
 
 RESNET = Member("resnet", "ResNet-50", "resnet")
 VIT = Member("vit", "ViT-Ti", "vit")
@@ -19,12 +15,12 @@ SWIN = Member("swin", "Swin-Ti", "swin")
 
 def draw_kind(
     kind: str,
-    tables: Mapping[str, "pd.DataFrame"],
+    tables: Mapping[str, pd.DataFrame],
     members: Sequence[Member],
-    published: Mapping[str, "Published"],
+    published: Mapping[str, Published],
     snapshots: Sequence[str] = (),
     **options: Any,
-) -> "Figure":
+) -> Figure:
     """Draw a figure of a kind from its tables, as `draw` does."""
     found = registry.kinds()[kind]
     needed = {name: tables[name] for name in found.tables}

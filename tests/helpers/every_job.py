@@ -1,5 +1,3 @@
-"""Every kind of job that a study can ask for."""
-
 from dataclasses import replace
 
 from tests.helpers.studies import figure_of

@@ -1,5 +1,3 @@
-"""How a table is compared with the expected one."""
-
 from typing import NamedTuple
 
 

@@ -10,17 +10,16 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import torch
-import yaml
 from PIL import Image
 from torch import Tensor, nn
 
 from tests.helpers.networks import build_empty
+from tests.helpers.studies import bundled
 from vitscope.networks.building import networks as models
 from vitscope.networks.building.family import Family, find_family
 from vitscope.networks.checkpoints.translation import translate
-from vitscope.studies.loading import BUNDLED_STUDIES
 
-PAPER = yaml.safe_load((BUNDLED_STUDIES / "paper.yaml").read_text(encoding="utf-8"))["models"]
+PAPER = bundled("paper")["models"]
 # Of models of the study of the paper, and of one that has no published weights.
 ARCHS: dict[str, tuple[str, dict[str, Any]]] = {
     name: (PAPER[name]["family"], PAPER[name]["arch"])
@@ -49,7 +48,6 @@ class Golden:
         return module.state_dict(name)
 
     def family(self, name: str) -> Family:
-        """Return the family of a published model."""
         return find_family(ARCHS[name][0])
 
     def model(self, name: str) -> nn.Module:

@@ -1,5 +1,3 @@
-"""A hub of Hugging Face on this machine: files of repositories, as its addresses give them."""
-
 import hashlib
 from collections.abc import Iterator
 from contextlib import contextmanager

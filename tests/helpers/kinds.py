@@ -78,10 +78,6 @@ class Layer(nn.Module):
         return self.mlp(self.after(hidden_states)) + hidden_states, scores
 
 
-class Logits(SimpleNamespace):
-    """An object that holds logits, and more."""
-
-
 class OneOfYours(nn.Module):
     """A network that returns a dict, or an object with `logits`."""
 
@@ -111,47 +107,40 @@ class Kind:
     image_size: int = 32
 
 
+def of_timm(name: str, image_size: int = 32, **keywords: Any) -> Kind:
+    return Kind(partial(timm, name, **keywords), image_size)
+
+
 SMALL = {"img_size": 32, "patch_size": 8, "embed_dim": 12, "depth": 2, "num_heads": 2}
 KINDS = {
-    "swinv2": Kind(
-        partial(
-            timm,
-            "swinv2_tiny_window8_256",
-            img_size=32,
-            patch_size=2,
-            window_size=4,
-            embed_dim=8,
-            depths=(2, 1),
-            num_heads=(1, 2),
-        )
+    "swinv2": of_timm(
+        *("swinv2_tiny_window8_256", 32),
+        img_size=32,
+        patch_size=2,
+        window_size=4,
+        embed_dim=8,
+        depths=(2, 1),
+        num_heads=(1, 2),
     ),
-    "beit": Kind(partial(timm, "beit_base_patch16_224", **SMALL)),
-    "xcit": Kind(
-        partial(timm, "xcit_nano_12_p16_224", img_size=64, embed_dim=16, depth=2, num_heads=2),
-        64,
-    ),
-    "cait": Kind(partial(timm, "cait_xxs24_224", **SMALL)),
-    "eva02": Kind(partial(timm, "eva02_tiny_patch14_224", **SMALL | {"embed_dim": 16})),
-    "maxvit": Kind(partial(timm, "test_maxvit", img_size=64), 64),
-    "coatnet": Kind(partial(timm, "test_coatnet", img_size=64), 64),
-    "convnextv2": Kind(partial(timm, "convnextv2_atto", depths=(1, 1, 2, 1), dims=(4, 8, 8, 12))),
-    "regnet": Kind(partial(timm, "regnety_002")),
-    "efficientnet": Kind(partial(timm, "efficientnet_b0"), 64),
-    "mobilenetv3": Kind(partial(timm, "mobilenetv3_small_050"), 64),
-    "mobilevit": Kind(partial(timm, "mobilevit_xxs"), 64),
-    "poolformer": Kind(partial(timm, "poolformer_s12"), 64),
-    "pvt_v2": Kind(
-        partial(timm, "pvt_v2_b0", depths=(1, 1, 2, 1), embed_dims=(8, 8, 10, 16)),
-        64,
-    ),
-    "hiera": Kind(
-        partial(timm, "hiera_tiny_224", img_size=64, embed_dim=16, stages=(1, 2, 2, 1)), 64
-    ),
-    "vgg": Kind(partial(timm, "vgg11", mlp_ratio=0.01)),
-    "densenet": Kind(partial(timm, "densenet121", growth_rate=8, block_config=(2, 2, 3, 2))),
-    "repvgg": Kind(partial(timm, "repvgg_a0")),
-    "levit": Kind(partial(timm, "levit_128s", img_size=96), 96),
-    "nfnet": Kind(partial(timm, "test_nfnet")),
+    "beit": of_timm("beit_base_patch16_224", **SMALL),
+    "xcit": of_timm("xcit_nano_12_p16_224", 64, img_size=64, embed_dim=16, depth=2, num_heads=2),
+    "cait": of_timm("cait_xxs24_224", **SMALL),
+    "eva02": of_timm("eva02_tiny_patch14_224", **SMALL | {"embed_dim": 16}),
+    "maxvit": of_timm("test_maxvit", 64, img_size=64),
+    "coatnet": of_timm("test_coatnet", 64, img_size=64),
+    "convnextv2": of_timm("convnextv2_atto", depths=(1, 1, 2, 1), dims=(4, 8, 8, 12)),
+    "regnet": of_timm("regnety_002"),
+    "efficientnet": of_timm("efficientnet_b0", 64),
+    "mobilenetv3": of_timm("mobilenetv3_small_050", 64),
+    "mobilevit": of_timm("mobilevit_xxs", 64),
+    "poolformer": of_timm("poolformer_s12", 64),
+    "pvt_v2": of_timm("pvt_v2_b0", 64, depths=(1, 1, 2, 1), embed_dims=(8, 8, 10, 16)),
+    "hiera": of_timm("hiera_tiny_224", 64, img_size=64, embed_dim=16, stages=(1, 2, 2, 1)),
+    "vgg": of_timm("vgg11", mlp_ratio=0.01),
+    "densenet": of_timm("densenet121", growth_rate=8, block_config=(2, 2, 3, 2)),
+    "repvgg": of_timm("repvgg_a0"),
+    "levit": of_timm("levit_128s", 96, img_size=96),
+    "nfnet": of_timm("test_nfnet"),
     "torchvision vit": Kind(torchvision_vit),
     "torchvision swin": Kind(torchvision_swin),
     "torchvision resnet": Kind(torchvision_resnet),
@@ -160,7 +149,7 @@ KINDS = {
     "encoder, sequence first": Kind(partial(EncoderViT, False, True)),
     "encoder, sequence first, norm last": Kind(partial(EncoderViT, False, False)),
     "dict": Kind(partial(OneOfYours, dict)),
-    "object with logits": Kind(partial(OneOfYours, Logits)),
+    "object with logits": Kind(partial(OneOfYours, SimpleNamespace)),
 }
 
 

@@ -1,5 +1,3 @@
-"""Latents as a job reads them: of maps that a test makes up, or of the golden networks."""
-
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

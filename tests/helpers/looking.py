@@ -1,5 +1,3 @@
-"""A model of a study that the workflow has made, looked at in memory."""
-
 from pathlib import Path
 from typing import Any
 
@@ -47,7 +45,6 @@ class Made:
         self.study, self.results = study, results / study.name
 
     def split(self, model: str, name: str) -> Split:
-        """Return a split of the data set of a model."""
         return Split(self.results / "data" / self.study.models[model].data / f"{name}.safetensors")
 
     def table(self, name: str, model: str) -> pd.DataFrame:

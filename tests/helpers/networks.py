@@ -1,23 +1,20 @@
-"""Networks of all families, as small as the bundled study builds them."""
-
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import cache
-from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
-import yaml
-from torch import nn
+from torch import Tensor, nn
 
+from tests.helpers.studies import bundled
 from vitscope.image_size import ImageSize
 from vitscope.networks.building.family import find_family
 from vitscope.networks.building.networks import empty_network
 from vitscope.networks.finding.blocks import Blocks, list_blocks
+from vitscope.networks.finding.capture import capturing
 from vitscope.networks.finding.cut_points import CutPoint
 
-STUDY = Path(__file__).parents[2] / "config" / "studies" / "mini.yaml"
-MINI: dict[str, dict[str, Any]] = yaml.safe_load(STUDY.read_text(encoding="utf-8"))["models"]
+MINI: dict[str, dict[str, Any]] = bundled("mini")["models"]
 # One of each family, and of each kind: the others have the same settings with other numbers.
 FAMILIES = {model["family"]: name for name, model in reversed(MINI.items())}
 KINDS = {(model["family"], *model["arch"]): name for name, model in reversed(MINI.items())}
@@ -38,7 +35,6 @@ def build_empty(
 
 
 def build_empty_mini(name: str) -> nn.Module:
-    """Return a model of the bundled study without values."""
     return build_empty(MINI[name]["family"], MINI[name]["arch"], 10, 32)
 
 
@@ -61,6 +57,20 @@ def mini_blocks(name: str) -> Blocks:
     return list_blocks(name, build_empty_mini(name), described())
 
 
+@torch.no_grad()
+def read(
+    model: nn.Module, points: Sequence[CutPoint], images: Tensor, copied: bool = True
+) -> tuple[Any, list[Tensor]]:
+    """Return what a network returns, and the maps at all cut points, in the order of these."""
+    maps: list[Tensor] = []
+
+    def keep(index: int, latent: Tensor) -> None:
+        assert index == len(maps)
+        maps.append(latent.clone() if copied else latent)
+
+    with capturing(model, points, keep):
+        return model(images), maps
+
+
 def hooks_of(model: nn.Module) -> list[dict[int, object]]:
-    """Return the hooks of all modules of a network."""
     return [{**each._forward_hooks, **each._forward_pre_hooks} for each in model.modules()]

@@ -1,5 +1,3 @@
-"""Figures of maps over pictures: what is in their groups, and pictures to draw them of."""
-
 import io
 
 import numpy as np
@@ -47,7 +45,6 @@ def groups_of(figure: Figure) -> list[Group]:
 
 
 def bars_of(figure: Figure) -> list[Axes]:
-    """Return the colour bars of a figure."""
     return [each for part in figure.subfigs for each in part.axes if _is_bar(each)]
 
 

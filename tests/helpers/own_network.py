@@ -43,5 +43,4 @@ STUDY: dict[str, Any] = {
 
 
 def my_network() -> nn.Module:
-    """Return the network that MY_NET makes."""
     return find_family("resnet").build(ARCH, 10, 32)

@@ -1,5 +1,3 @@
-"""What packages need, and Python as it is where others are not installed."""
-
 from collections.abc import Iterable
 from importlib.metadata import packages_distributions, requires
 

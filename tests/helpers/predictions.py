@@ -1,5 +1,3 @@
-"""Predictions by hand, and tables of them."""
-
 from typing import Any
 
 import pandas as pd

@@ -1,5 +1,3 @@
-"""Packages that registries have: weights and images of others, downloaded and not installed."""
-
 import shutil
 import subprocess
 import sys

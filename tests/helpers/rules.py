@@ -1,5 +1,3 @@
-"""The rules of the workflow, as they are written."""
-
 import re
 from dataclasses import dataclass
 from functools import cache
@@ -43,7 +41,6 @@ class Rule:
 
 @cache
 def rules() -> dict[str, Rule]:
-    """Return all rules by their names."""
     found = {}
     for file in [ROOT / "Snakefile", *sorted((ROOT / "rules").glob("*.smk"))]:
         _, *parts = START.split(file.read_text(encoding="utf-8"))

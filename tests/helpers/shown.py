@@ -1,6 +1,4 @@
-"""What can be seen in a figure that is laid out, and what of it is cut off or lies over another."""
-
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from itertools import combinations
 
 from matplotlib.artist import Artist
@@ -23,7 +21,6 @@ def legends_of(figure: Figure) -> list[Legend]:
 
 
 def legend_labels(figure: Figure) -> list[str]:
-    """Return what the legends of a figure name."""
     return [text.get_text() for legend in legends_of(figure) for text in legend.get_texts()]
 
 
@@ -46,8 +43,7 @@ def sizes_of(figure: Figure) -> Iterator[float]:
     for text in _texts(figure):
         if text.get_visible() and text.get_text():
             said, is_math = text._preprocess_math(text.get_text())
-            size = text.get_fontsize()
-            yield size
+            yield text.get_fontsize()
             if is_math:
                 glyphs = parser.parse(said, 72, text.get_fontproperties()).glyphs
                 yield from (each[1] for each in glyphs)
@@ -74,9 +70,9 @@ def _tick_labels(axis: Axis) -> Iterator[Text]:
             yield from (tick.label1, tick.label2)
 
 
-def flaws(figure: Figure, others: Sequence[Box] = ()) -> list[str]:
-    """Say which texts of a figure, and which other boxes, are cut off or lie over each other."""
-    boxes = [*boxes_of(figure), *others]
+def flaws(figure: Figure) -> list[str]:
+    """Say which texts of a figure are cut off or lie over each other."""
+    boxes = boxes_of(figure)
     width, height = figure.bbox.size
     found = [
         f"cut off: {name}"

@@ -1,5 +1,3 @@
-"""Splits of images as a study builds them, and what a job on them is given."""
-
 from pathlib import Path
 from typing import Any
 
@@ -64,7 +62,6 @@ def arrays(path: Path, images: npt.ArrayLike, labels: npt.ArrayLike | None = Non
 
 
 def shapes(path: Path, images: int, split: str = "test") -> Split:
-    """Build a split of drawn shapes."""
     return built(path, GENERATED, split, images=images)
 
 

@@ -1,13 +1,13 @@
-"""Studies of tests: one that never changes, and the default study with other settings."""
-
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import yaml
 
+from vitscope.files.strict_yaml import load_yaml
 from vitscope.settings.keys import Figure, Recipe
 from vitscope.studies.loading import BUNDLED_STUDIES
 from vitscope.studies.resolving import look_up_kind
@@ -23,11 +23,12 @@ def figure_of(kind: str, models: list[str], pairs: Sequence[tuple[str, str]] = (
     return look_up_kind(Figure(kind=kind, models=models, pairs=[*pairs]), "a test", kind)
 
 
-def mini() -> dict[str, Any]:
-    """Return the default study as it is written."""
-    text = (BUNDLED_STUDIES / "mini.yaml").read_text(encoding="utf-8")
-    study: dict[str, Any] = yaml.safe_load(text)
-    return study
+def bundled(name: str) -> dict[str, Any]:
+    """Return a bundled study as it is written."""
+    return load_yaml(BUNDLED_STUDIES / f"{name}.yaml")
+
+
+mini = partial(bundled, "mini")
 
 
 def mini_with(folder: Path, **sections: Any) -> Path:

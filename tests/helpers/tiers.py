@@ -28,7 +28,6 @@ def marks_of(item: pytest.Item) -> Collected:
 
 
 def is_selected(test: Collected, selection: Selection, root: Path) -> bool:
-    """Tell whether a tier runs a test."""
     path, marks = test
     expression, places = selection
     if not any(path.is_relative_to(root / place) for place in places):

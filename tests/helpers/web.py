@@ -1,5 +1,3 @@
-"""A real web server for tests, which answers each request as the test wants."""
-
 import hmac
 import secrets
 import threading
@@ -84,12 +82,7 @@ def running_site() -> Iterator[Site]:
 
 def whole(data: bytes, **headers: object) -> Answer:
     """Send everything, whatever was asked."""
-
-    def answer(handler: Handler) -> None:
-        handler.begin(200, Content_Length=len(data), **headers)
-        handler.wfile.write(data)
-
-    return answer
+    return broken(data, len(data), **headers)
 
 
 def ranged(data: bytes, etag: str) -> Answer:
@@ -121,20 +114,18 @@ def broken(data: bytes, after: int, **headers: object) -> Answer:
     return answer
 
 
-def stalling(data: bytes, after: int) -> Answer:
+def stalling(data: bytes, after: int, **headers: object) -> Answer:
     """Announce everything, send some bytes, and then nothing until the test is over."""
 
     def answer(handler: Handler) -> None:
-        handler.begin(200, Content_Length=len(data))
-        handler.wfile.write(data[:after])
+        broken(data, after, **headers)(handler)
         handler.wfile.flush()
-        handler.server.released.wait()
+        silent(handler)
 
     return answer
 
 
 def silent(handler: Handler) -> None:
-    """Take the request and never answer."""
     handler.server.released.wait()
 
 

@@ -28,7 +28,6 @@ def written_points(network: str) -> pd.DataFrame:
 
 
 def empty(network: str) -> nn.Module:
-    """Build a network without values."""
     entry = NETWORKS[network]
     model = build_empty(entry["family"], entry["arch"], entry["classes"], entry["image_size"])
     return model.eval()

@@ -1,10 +1,10 @@
-"""A converted checkpoint."""
-
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from tests.helpers.checkpoints import NETWORK, network_weights, saved
+from tests.helpers.hub import Hub, running_hub
 from vitscope.networks.checkpoints.conversion import convert
 
 
@@ -14,3 +14,9 @@ def converted(tmp_path: Path) -> Path:
     target = tmp_path / "out" / "resnet.safetensors"
     convert(source, NETWORK, target, label="ResNet", origin="https://host/source.pth")
     return target
+
+
+@pytest.fixture
+def hub(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Hub]:
+    with running_hub(tmp_path / "cache", monkeypatch) as hub:
+        yield hub

@@ -18,12 +18,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from tests.helpers.dinov2_graph import (
-    IMAGENET,
-    numbers_by_hand,
-    rollout_by_hand,
-    run_graph,
-)
+from tests.helpers.dinov2_graph import IMAGENET, numbers_by_hand, rollout_by_hand, run_graph
 from tests.helpers.registries import Packages, importing_from
 from tests.helpers.splits import built, on_model
 from vitscope.data.archives import download
@@ -42,8 +37,7 @@ pytestmark = pytest.mark.nightly
 
 
 def load(file: Path) -> dict[str, Tensor]:
-    weights: dict[str, Tensor] = torch.load(file, map_location="cpu", weights_only=True)
-    return weights
+    return torch.load(file, map_location="cpu", weights_only=True)
 
 
 # EfficientNet-Lite0, trained on ImageNet.
@@ -63,7 +57,7 @@ def efficientnet(packages: Packages) -> nn.Module:
     return network.eval()
 
 
-def photographs(packages: Packages, folder: Path, image_size: int = 224) -> Split:
+def photographs(packages: Packages, folder: Path) -> Split:
     """Build a split of foolbox's images of ImageNet; the names of their files end in the class."""
     files = (packages.unpacked("foolbox==3.3.4") / "foolbox" / "data").glob("imagenet_*")
     for file in files:
@@ -72,7 +66,7 @@ def photographs(packages: Packages, folder: Path, image_size: int = 224) -> Spli
         shutil.copy(file, target)
     source = {"kind": "folder", "path": str(folder / "images")}
     index = {each.name: int(each.name) for each in (folder / "images").iterdir()}
-    sizes = {"image_size": image_size, "resize": image_size, "interpolation": "bicubic"}
+    sizes = {"image_size": 224, "resize": 224}
     return built(folder / "split", source, classes=1000, class_index=index, **sizes)
 
 
@@ -91,12 +85,10 @@ def test_photographs_are_classified(
 def stimuli(pytestconfig: pytest.Config) -> Path:
     if "VITSCOPE_CUE_CONFLICT" in os.environ:
         return Path(os.environ["VITSCOPE_CUE_CONFLICT"])
-    assert pytestconfig.cache is not None
     path = pytestconfig.cache.mkdir("published-weights") / "cue_conflict.tar.gz"
     if not path.is_file():
         try:
             archive = declared("cue_conflict").archive
-            assert archive is not None
             download(archive, {}, path, label="cue_conflict", say=lambda _: None)
         except VitscopeError as error:
             pytest.skip(str(error))

@@ -1,8 +1,6 @@
 """In a copy of the package: what is edited there must not be what other tests import."""
 
 import shutil
-import subprocess
-import sys
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
@@ -11,6 +9,7 @@ import pytest
 
 from tests.helpers.coverage import covered
 from tests.helpers.every_job import everything, kinds
+from tests.helpers.processes import python
 from vitscope.jobs.job import find_job
 from vitscope.measures import registry
 from vitscope.measures.needs import NEEDS
@@ -38,7 +37,6 @@ def forget() -> None:
 
 
 def digest(job: str, *modules: str) -> str:
-    """Digest the work of a job as the files are now."""
     forget()
     return code.code_digest(job, {"modules": modules})
 
@@ -183,32 +181,26 @@ def test_every_way_to_use_a_name_is_followed(copy: Path, text: str, used: bool) 
 
 
 @pytest.mark.parametrize(
-    ("text", "used"),
+    ("text", "line", "modules", "used"),
     [
-        ("def y(z: x) -> x: pass", False),
-        ("def y(z: x): return x()", True),
-        ("class y:\n    z: x", True),
+        # Of a module that counts as a whole annotations do not.
+        ("def y(z: x) -> x: pass", "1", ["vitscope.start"], False),
+        ("def y(z: x): return x()", "1", ["vitscope.start"], True),
+        ("class y:\n    z: x", "1", ["vitscope.start"], True),
         # It is imported to be taken from here.
-        ("", True),
+        ("", "1", ["vitscope.start"], True),
+        # Through a module that has it in annotations alone a name is followed.
+        ("def y(z: x): pass", "from vitscope.start import x; x", [], True),
     ],
 )
-def test_of_a_module_that_counts_as_a_whole_annotations_do_not(
-    copy: Path, text: str, used: bool
+def test_of_annotations_what_is_taken_from_the_module_counts(
+    copy: Path, text: str, line: str, modules: list[str], used: bool
 ) -> None:
     goal, start = copy / "goal.py", copy / "start.py"
     goal.write_text("def x():\n    return 1\n", encoding="utf-8")
     start.write_text(f"from vitscope.goal import x\n{text}\n", encoding="utf-8")
-    rewrite_export(copy, "1")
-    assert changes(goal, "return 1", "return 2", "export_table", "vitscope.start") is used
-
-
-def test_a_name_is_followed_through_a_module_that_has_it_in_annotations_alone(copy: Path) -> None:
-    goal = copy / "goal.py"
-    goal.write_text("def x():\n    return 1\n", encoding="utf-8")
-    between = "from vitscope.goal import x\ndef y(z: x): pass\n"
-    (copy / "between.py").write_text(between, encoding="utf-8")
-    rewrite_export(copy, "from vitscope.between import x; x")
-    assert changes(goal, "return 1", "return 2", "export_table")
+    rewrite_export(copy, line)
+    assert changes(goal, "return 1", "return 2", "export_table", *modules) is used
 
 
 def test_it_depends_on_neither_place_nor_date(copy: Path) -> None:
@@ -236,9 +228,7 @@ def test_what_modules_import_is_found_once_and_never_from_a_damaged_file(tmp_pat
     file = tmp_path / "imports.json"
 
     def digest_and_parsed() -> list[str]:
-        command = [sys.executable, "-c", REMEMBERING, str(file)]
-        done = subprocess.run(command, cwd=ROOT, check=True, capture_output=True, text=True)
-        return done.stdout.split()
+        return python(REMEMBERING, file, cwd=ROOT).split()
 
     found, parsed = digest_and_parsed()
     assert int(parsed) > 3
@@ -292,11 +282,8 @@ def test_of_a_family_what_a_measure_uses_reruns_it_and_no_other(
 ) -> None:
     found = set()
     for measure in registry.names():
-        functions = filter(None, [registry.merging(measure), _measuring(measure)])
-        if any(each[1] == name for each in covered("merge", *functions)):
+        parts_of = registry.declared(measure).parts_of
+        functions = [registry.merging(measure), None if parts_of else registry.measuring(measure)]
+        if any(each[1] == name for each in covered("merge", *filter(None, functions))):
             found.add(measure)
     assert found == measures
-
-
-def _measuring(measure: str) -> str | None:
-    return None if registry.declared(measure).parts_of else registry.measuring(measure)

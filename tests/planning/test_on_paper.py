@@ -7,6 +7,7 @@ from typing import NamedTuple
 import pytest
 
 from bench.on_paper import GPUS, STUDY
+from tests.helpers.tiers import some_of
 from vitscope.jobs.measures import measures_of_pass
 from vitscope.measures import registry
 from vitscope.package_data import ROOT
@@ -68,10 +69,7 @@ def row_of(first: str, cells: int = 6) -> list[str]:
     return found
 
 
-@pytest.mark.parametrize(
-    "label",
-    [pytest.param(each, marks=[pytest.mark.nightly] * (each != "ViT-B/16")) for each in VITS],
-)
+@pytest.mark.parametrize("label", some_of(VITS, "ViT-B/16"))
 def test_networks_are_counted_as_closed_forms_say(label: str) -> None:
     study, vit = load_study(STUDY), VITS[label]
     (name,) = (name for name, model in study.models.items() if model.label == label)
@@ -145,8 +143,7 @@ def test_hours_of_feature_maps_are_those_of_passes_and_measures() -> None:
 
 
 def test_the_page_has_every_kind_of_figure() -> None:
-    missing = [kind for kind in registry.kinds() if f"`{kind}`" not in ON_PAPER]
-    assert missing == []
+    assert [kind for kind in registry.kinds() if f"`{kind}`" not in ON_PAPER] == []
 
 
 def test_the_study_lies_where_the_page_says() -> None:

@@ -1,7 +1,4 @@
-"""What jobs will cost: counted by hand for the frozen study, and read from records of runs."""
-
 import re
-import subprocess
 import sys
 from dataclasses import replace
 from functools import partial
@@ -9,8 +6,10 @@ from pathlib import Path
 
 import pytest
 
+from tests.helpers.processes import output_of
 from tests.helpers.rules import rules
 from tests.helpers.studies import FROZEN
+from tests.helpers.tiers import some_of
 from vitscope.commands.plan import _describe_job, earlier
 from vitscope.commands.workflow import Asked
 from vitscope.jobs.job import Names, Request, find_job
@@ -81,22 +80,15 @@ def test_forward_passes_are_those_of_the_settings(
     frozen: Study, job: str, names: Names, passes: float
 ) -> None:
     asked = names if job == "train_model" else {**OF_VIT, **names}
-    work = costs.work(find_job(job), known(frozen, job, **asked))
-    assert work is not None
-    assert work.passes == passes
+    assert costs.work(find_job(job), known(frozen, job, **asked)).passes == passes
 
 
 def test_steps_uphill_take_two_passes(frozen: Study) -> None:
-    assert frozen.training is not None
     study = replace(frozen, training=replace(frozen.training, sam=0.05))
-    names = {"model": "resnet"}
-    works = [
-        costs.work(find_job("train_model"), known(s, "train_model", **names))
-        for s in (frozen, study)
-    ]
-    plain, sam = works
-    assert plain is not None
-    assert sam is not None
+    plain, sam = (
+        costs.work(find_job("train_model"), known(each, "train_model", model="resnet"))
+        for each in (frozen, study)
+    )
     assert (sam.passes, sam.vectors) == (2 * plain.passes, plain.vectors + 1)
 
 
@@ -107,7 +99,6 @@ def test_frames_of_an_unknown_number_are_guessed(frozen: Study) -> None:
         study = replace(frozen, videos={"walk": replace(walk, frames=shown)})
         request = _request(job, study, {"video": "walk"})
         work = costs.work(job, request)
-        assert work is not None
         assert (work.passes, work.batch, work.most) == (passes, 1, True)
         assert request.names == {"video": "walk", "model": "vit"}
 
@@ -118,7 +109,6 @@ def test_the_last_rows_of_a_landscape_are_what_is_left(frozen: Study) -> None:
     for part, rows in (("0", 9), ("1", 8)):
         names = {**OF_VIT, "measure": "landscape", "part": part}
         work = costs.work(find_job("measure"), known(study, "measure", **names))
-        assert work is not None
         assert work.passes == rows * 17 * 128
 
 
@@ -179,11 +169,9 @@ def test_where_seconds_come_from(frozen: Study) -> None:
         planned("measure", **OF_VIT, measure="hessian"),
         planned("measure", **OF_VIT, measure="cka"),
     ]
+    ran = {"fit": 7.0}
     found = costs_of(
-        frozen,
-        jobs,
-        lambda job: 7.0 if job.names.get("measure") == "fit" else None,
-        lambda _, model: 0.25,
+        frozen, jobs, lambda job: ran.get(job.names.get("measure")), lambda _, model: 0.25
     )
     kinds = ["measure fit", "predict", "tabulate", "measure hessian"]
     assert [cost.job for cost in found] == [*kinds, "measure cka"]
@@ -267,20 +255,11 @@ def test_costs_are_summed(frozen: Study) -> None:
 
 
 @pytest.mark.parametrize(
-    "name",
-    [
-        "mini",
-        *(
-            pytest.param(each, marks=pytest.mark.nightly)
-            for each in ("cifar100", "imagenet", "paper", "probing")
-        ),
-    ],
+    "name", some_of(("mini", "cifar100", "imagenet", "paper", "probing"), "mini")
 )
 def test_every_study_is_planned_whole(name: str, tmp_path: Path) -> None:
     """Each job of a dry run is known to the plan, with what it takes."""
-    command = [sys.executable, "-m", "vitscope", "plan", name]
-    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
-    assert done.stdout.startswith(f"Plan of {name}: ")
-    jobs = {line.split()[0] for line in done.stdout.splitlines()[2:] if line[:1].islower()}
+    printed = output_of(sys.executable, "-m", "vitscope", "plan", name, cwd=tmp_path)
+    assert printed.startswith(f"Plan of {name}: ")
+    jobs = {line.split()[0] for line in printed.splitlines()[2:] if line[:1].islower()}
     assert {"draw_figure", "count_claims", "record_run"} <= jobs

@@ -1,11 +1,10 @@
-"""What nothing makes is refused in a sentence that says what of it is unknown."""
-
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from tests.helpers.refusals import refusal
 from tests.helpers.studies import BUNDLED, figure_of
 from vitscope.errors import VitscopeError
 from vitscope.planning import targets
@@ -26,20 +25,15 @@ def studies() -> StudyFiles:
     return found
 
 
-def refusal(studies: StudyFiles, target: str, folders: Mapping[str, str] = FOLDERS) -> str:
-    with pytest.raises(VitscopeError) as caught:
-        targets.check_target(target, studies, folders)
-    return str(caught.value)
+def refused(studies: StudyFiles, target: str, folders: Mapping[str, str] = FOLDERS) -> str:
+    return refusal(targets.check_target, target, studies, folders)
 
 
 @pytest.mark.parametrize(
     ("target", "sentence"),
     [
         ("figures/fgi9.pdf", f"{MINI}: {SHOWN}: found 'fgi9', "),
-        (
-            "figures/paper/fgi9.pdf",
-            f"{PAPER}: {SHOWN}: found 'fgi9', ",
-        ),
+        ("figures/paper/fgi9.pdf", f"{PAPER}: {SHOWN}: found 'fgi9', "),
         (
             "figures/papre/fig9.pdf",
             f"figures/papre/fig9.pdf: found the study 'papre', allowed: "
@@ -58,10 +52,7 @@ def refusal(studies: StudyFiles, target: str, folders: Mapping[str, str] = FOLDE
             "figures/wlak.webp",
             f"{MINI}: videos: found 'wlak', allowed: walk, walk_tokens. Did you mean 'walk'?",
         ),
-        (
-            "figures/fig9.webp",
-            f"{MINI}: videos: found 'fig9', allowed: walk, walk_tokens.",
-        ),
+        ("figures/fig9.webp", f"{MINI}: videos: found 'fig9', allowed: walk, walk_tokens."),
         ("figures/own/fig9.pdf", "own.yaml: title: found nothing."),
         (
             "figures/mini",
@@ -78,7 +69,7 @@ def refusal(studies: StudyFiles, target: str, folders: Mapping[str, str] = FOLDE
 def test_what_is_unknown_of_a_target_is_refused(
     studies: StudyFiles, target: str, sentence: str
 ) -> None:
-    assert refusal(studies, target).startswith(sentence)
+    assert refused(studies, target).startswith(sentence)
 
 
 @pytest.mark.parametrize(
@@ -97,7 +88,7 @@ def test_what_is_unknown_of_a_target_is_refused(
     ],
 )
 def test_the_nearest_target_is_named(studies: StudyFiles, target: str, meant: str) -> None:
-    assert f" Did you mean '{meant}'?" in refusal(studies, target)
+    assert f" Did you mean '{meant}'?" in refused(studies, target)
 
 
 def test_what_studies_have_and_what_only_rules_know_is_left_to_snakemake(
@@ -118,15 +109,13 @@ def test_what_studies_have_and_what_only_rules_know_is_left_to_snakemake(
 
 def test_folders_may_have_other_names(studies: StudyFiles) -> None:
     folders = {"figures": "out/figures", "results": "out"}
-    assert "found 'fig99'" in refusal(studies, "out/figures/fig99.pdf", folders)
-    assert "Did you mean 'out/figures/mini/fig9.pdf'" in refusal(studies, "mini/fig9.pdf", folders)
-    assert "found the study 'mine', allowed" in refusal(studies, "out/mine/run.yaml", folders)
+    assert "found 'fig99'" in refused(studies, "out/figures/fig99.pdf", folders)
+    assert "Did you mean 'out/figures/mini/fig9.pdf'" in refused(studies, "mini/fig9.pdf", folders)
+    assert "found the study 'mine', allowed" in refused(studies, "out/mine/run.yaml", folders)
 
 
 def names_refused(studies: Mapping[str, Study], study: str, **names: str) -> str:
-    with pytest.raises(VitscopeError) as caught:
-        targets.check_names(studies[study], names)
-    return str(caught.value)
+    return refusal(targets.check_names, studies[study], names)
 
 
 def test_names_of_another_study_are_refused(studies: StudyFiles) -> None:

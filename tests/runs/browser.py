@@ -1,5 +1,3 @@
-"""Pages in a headless Chromium, as a reader sees and uses them."""
-
 import json
 import re
 import shutil
@@ -13,17 +11,10 @@ import pytest
 
 NAMES = ("chromium", "chromium-browser", "google-chrome")
 FLAGS = (
-    "--headless",
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-dev-shm-usage",
-    "--disable-quic",
-    "--no-first-run",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
+    *("--headless", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--disable-quic"),
+    *("--no-first-run", "--disable-background-networking", "--disable-component-update"),
     # Time passes as fast as the page allows, and ends when this much has passed for the page.
-    "--virtual-time-budget=20000",
+    *("--disable-sync", "--virtual-time-budget=20000"),
 )
 
 # What tests use in their scripts; what they return comes back through the page itself.
@@ -53,17 +44,11 @@ const inRow = (text, position) => () =>
 """
 
 
-def browser() -> str:
-    """Return the Chromium of this machine."""
-    found = next(filter(None, map(shutil.which, NAMES)), None)
-    if found is None:
-        pytest.skip("needs Chromium, for example Debian's package chromium")
-    return found
-
-
 def visit(page: Path, script: str) -> Any:
     """Run `script` in a copy of `page`; return what it returns."""
-    program = browser()
+    program = next(filter(None, map(shutil.which, NAMES)), None)
+    if program is None:
+        pytest.skip("needs Chromium, for example Debian's package chromium")
     before, end, after = page.read_text(encoding="utf-8").rpartition("</body>")
     with tempfile.TemporaryDirectory() as folder:
         copy = Path(folder) / "page.html"

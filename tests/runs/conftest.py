@@ -1,5 +1,3 @@
-"""Fixtures of tests that only plan, or run a few jobs."""
-
 from pathlib import Path
 
 import pytest

@@ -217,7 +217,6 @@ class Workflow:
         return process.returncode, output
 
     def make(self, *arguments: str, default: str = "mini") -> str:
-        """Run `snakemake`, which must succeed; return what it printed."""
         code, output = self.run(*arguments, default=default)
         assert code == 0, output
         return output
@@ -249,7 +248,6 @@ def with_packages(packages: Path, root: Path = REPOSITORY) -> dict[str, str]:
 
 
 def write_study(path: Path, change: Callable[[dict[str, Any]], object]) -> None:
-    """Write the settings of these tests, changed, as a study."""
     settings = deepcopy(SETTINGS)
     change(settings)
     path.write_text(yaml.safe_dump(settings, sort_keys=False), encoding="utf-8")
@@ -257,7 +255,6 @@ def write_study(path: Path, change: Callable[[dict[str, Any]], object]) -> None:
 
 @contextmanager
 def edited(path: Path, edit: Callable[[str], str]) -> Iterator[None]:
-    """Change the text of a file for a while."""
     before = path.read_text(encoding="utf-8")
     after = edit(before)
     assert after != before
@@ -268,10 +265,18 @@ def edited(path: Path, edit: Callable[[str], str]) -> Iterator[None]:
         path.write_text(before, encoding="utf-8")
 
 
-def in_work(function: str, line: str = "pass") -> Callable[[str], str]:
+def in_work(function: str) -> Callable[[str], str]:
     """Return an edit that puts a line at the beginning of the work of a job, a function."""
     head = re.compile(rf"^def {function}\(.*\) -> None:\n", re.MULTILINE)
-    return lambda text: head.sub(lambda found: f"{found[0]}    {line}\n", text)
+    return lambda text: head.sub(r"\g<0>    pass\n", text)
+
+
+def with_study(folder: Path, name: str, settings: dict[str, Any]) -> Workflow:
+    """Write a study below a folder, and copy the workflow beside it."""
+    (folder / "studies").mkdir()
+    text = yaml.safe_dump(settings, sort_keys=False)
+    (folder / "studies" / f"{name}.yaml").write_text(text, encoding="utf-8")
+    return copy_workflow(folder / "copy", folder / "studies")
 
 
 def copy_workflow(root: Path, studies: Path) -> Workflow:

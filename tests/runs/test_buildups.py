@@ -1,5 +1,3 @@
-"""A build-up as a user makes one: its steps are found by its results, and outlive a kill."""
-
 import os
 import shutil
 import signal
@@ -15,6 +13,7 @@ import yaml
 
 from tests.runs.copies import SETTINGS, Workflow, copy_workflow, write_study
 from vitscope.buildup.rule import Plan, follow
+from vitscope.files.strict_yaml import load_yaml
 
 RECIPE = {"epochs": 3, "images": 32, "mixing_probability": 0}
 GROWN = {"heads": [1, 1, 1, 1], "head_dim": 4, "window": 4, "training": RECIPE}
@@ -50,11 +49,9 @@ def test_what_is_known_before_the_first_decision(buildups: Workflow) -> None:
 def test_a_figure_may_have_the_name_of_a_build_up_of_another_study(
     fresh: Workflow, tmp_path: Path
 ) -> None:
-    written(
-        tmp_path, lambda settings: settings.update(buildups={"fig9b": GROWN | {"baseline": "cnn"}})
-    )
-    shutil.copy(tmp_path / "own.yaml", tmp_path / "other.yaml")
-    other = yaml.safe_load((tmp_path / "own.yaml").read_text(encoding="utf-8"))
+    grown = {"fig9b": GROWN | {"baseline": "cnn"}}
+    written(tmp_path, lambda settings: settings.update(buildups=grown))
+    other = load_yaml(tmp_path / "own.yaml")
     other |= {"buildups": {}, "figures": {"fig9b": other["figures"]["fig9"]}}
     (tmp_path / "other.yaml").write_text(yaml.safe_dump(other), encoding="utf-8")
     workflow = Workflow(fresh.root, tmp_path)
@@ -117,8 +114,7 @@ def test_the_best_network_is_a_model_that_can_be_measured(tmp_path: Path) -> Non
     written(tmp_path)
     workflow = copy_workflow(tmp_path / "copy", tmp_path)
     workflow.make("--cores", "1", "figures/own/grown.png")
-    path = workflow.root / "results/own/buildups/grown/model.yaml"
-    best = yaml.safe_load(path.read_text(encoding="utf-8"))
+    best = load_yaml(workflow.root / "results/own/buildups/grown/model.yaml")
 
     def show(settings: dict[str, Any]) -> None:
         settings["models"] |= best

@@ -5,15 +5,15 @@ from pathlib import Path
 import pytest
 import yaml
 
-from tests.runs.copies import REPOSITORY
-from tests.runs.test_cifar100_study import made
+from tests.helpers.studies import bundled
+from tests.runs.copies import with_study
 from vitscope.jobs.tables import find_table
 
 pytestmark = pytest.mark.nightly
 
 
 def test_what_the_study_trains_is_measured(tmp_path: Path, cifar100_source: dict[str, str]) -> None:
-    settings = yaml.safe_load((REPOSITORY / "config/studies/cifar100_full.yaml").read_text("utf-8"))
+    settings = bundled("cifar100_full")
     data, vit = settings["data"]["cifar100"], settings["models"]["vit_ti"]
     data["source"] = cifar100_source
     data["splits"] = {"train": {"images": 500}, "test": {"images": 100}}
@@ -27,7 +27,8 @@ def test_what_the_study_trains_is_measured(tmp_path: Path, cifar100_source: dict
     }
     settings["figures"]["fig9"].pop("published")
     renamed = yaml.safe_load(yaml.safe_dump(settings).replace("cifar100_full", "real"))
-    workflow = made(tmp_path, renamed, *(f"figures/{name}.pdf" for name in shown))
+    workflow = with_study(tmp_path, "real", renamed)
+    workflow.make(*(f"figures/{name}.pdf" for name in shown), default="real")
     results = workflow.root / "results" / "real"
     history = find_table("learning_curves").read(results / "learning_curves/vit_ti.parquet")
     assert history["epoch"].tolist() == [0, 1, 2]

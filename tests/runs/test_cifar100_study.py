@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-import yaml
 
 from tests.compare import EXPECTED, as_text, differences, read_text
-from tests.runs.copies import REPOSITORY, Workflow, copy_workflow
+from tests.helpers.studies import bundled
+from tests.runs.copies import with_study
 from vitscope.claims.tables import CLAIMS
 from vitscope.jobs.tables import find_table
 
@@ -20,21 +20,9 @@ pytestmark = pytest.mark.nightly
 
 @pytest.fixture(scope="module")
 def study(cifar100_source: dict[str, str]) -> dict[str, Any]:
-    path = REPOSITORY / "config" / "studies" / "cifar100.yaml"
-    settings: dict[str, Any] = yaml.safe_load(path.read_text(encoding="utf-8"))
+    settings = bundled("cifar100")
     settings["data"]["cifar100"]["source"] = cifar100_source
     return settings
-
-
-def made(folder: Path, settings: dict[str, Any], *targets: str) -> Workflow:
-    """Make targets of a study as it is, or another."""
-    studies = folder / "studies"
-    studies.mkdir()
-    text = yaml.safe_dump(settings, sort_keys=False)
-    (studies / "real.yaml").write_text(text, encoding="utf-8")
-    workflow = copy_workflow(folder / "copy", studies)
-    workflow.make(*targets, default="real")
-    return workflow
 
 
 def test_when_msas_begin_to_reduce_the_variance(tmp_path: Path, study: dict[str, Any]) -> None:
@@ -43,7 +31,8 @@ def test_when_msas_begin_to_reduce_the_variance(tmp_path: Path, study: dict[str,
     names += ("mixing_variance",)
     study["figures"] = {name: study["figures"][name] for name in names}
     figures = [f"figures/{name}.pdf" for name in names]
-    run = made(tmp_path, study, *figures, "results/real/tables/claims.md")
+    run = with_study(tmp_path, "real", study)
+    run.make(*figures, "results/real/tables/claims.md", default="real")
     moments = ("vit@epoch_0", "vit@epoch_1", "vit@epoch_3", "vit@epoch_10", "vit@epoch_30", "vit")
     for measure, column, counts in (
         ("feature_variance", "variance", [5, 3, 1, 0, 3, 4]),
@@ -89,12 +78,12 @@ def test_the_claims_of_the_paper_are_as_its_page_says(
     committed = (EXPECTED / "cifar100" / "claims.csv").read_text(encoding="utf-8")
     expected = read_text("claims", committed)
     study["figures"] = {name: study["figures"][name] for name in expected["figure"].unique()}
-    run = made(tmp_path, study, "results/real/tables/claims.md")
+    run = with_study(tmp_path, "real", study)
+    run.make("results/real/tables/claims.md", default="real")
     text = as_text("claims", run.root / "results" / "real" / "tables")
     assert differences("claims", expected, read_text("claims", text)) == []
 
 
 def lowered(kinds: Any, variances: Any) -> list[bool]:
-    """Tell of each MSA whether it reduces the variance."""
     change, kinds = np.diff(variances), np.array(kinds)[1:]
     return (change[kinds == "msa"] < 0).tolist()

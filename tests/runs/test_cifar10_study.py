@@ -12,8 +12,7 @@ import yaml
 
 from tests.helpers.cifar import CLASSES
 from tests.helpers.sources import open_path
-from tests.runs.copies import REPOSITORY, Workflow
-from tests.runs.test_cifar100_study import made
+from tests.runs.copies import REPOSITORY, Workflow, with_study
 from tests.runs.test_golden_study import SMALL
 from vitscope.claims.tables import CLAIMS
 from vitscope.data.building import open_split_file
@@ -53,18 +52,16 @@ def study(cifar10_archive: Path) -> dict[str, Any]:
         "classification": {"images": TESTED},
         "landscape": {"points": 3, "rows_per_job": 3},
     }
-    settings["training"] |= {
-        "epochs": 2,
-        "warmup_epochs": 1,
-        "batch_size": 50,
-        "learning_rate": 0.002,
-    }
+    recipe = {"epochs": 2, "warmup_epochs": 1, "batch_size": 50, "learning_rate": 0.002}
+    settings["training"] |= recipe
     return settings
 
 
 @pytest.fixture(scope="module")
 def run(study: dict[str, Any], tmp_path_factory: pytest.TempPathFactory) -> Workflow:
-    return made(tmp_path_factory.mktemp("cifar10"), study, "all", "--cores", "2")
+    workflow = with_study(tmp_path_factory.mktemp("cifar10"), "real", study)
+    workflow.make("all", "--cores", "2", default="real")
+    return workflow
 
 
 def test_every_figure_is_of_the_real_images(
@@ -107,39 +104,29 @@ def test_what_was_trained_is_what_is_measured(run: Workflow) -> None:
 
 def test_every_table_counts_what_the_study_says(run: Workflow) -> None:
     tables = run.root / "results" / "real" / "tables"
-    counted = {
-        # A grid, and the cross of each of four other pairs of directions.
-        "landscape": 2 * (3 * 3 + 4 * 5),
-        # One batch, at the warm-up and at the end.
-        "hessian": 2 * 2,
-        "frequency_noise": 2 * 2,
-        # Two corruptions, and the mean of both.
-        "corruption_error": 4 * 3,
-        "fit": 4 * 2,
-        # Four blocks of a ViT, six of the others: each MSA, MLP or block is left out.
-        "lesion": 8 + 6 + 6,
-        # The same, and the stem before them; of the CNN, too.
-        "feature_variance": 9 + 7 + 7 + 7,
-    }
     measured = {
-        "landscape": ["loss", "nll"],
-        "hessian": ["eigenvalue"],
-        "frequency_noise": ["accuracy", "change"],
-        "corruption_error": ["clean_error", "error"],
-        "fit": ["value"],
-        "lesion": ["clean_accuracy", "accuracy"],
-        "feature_variance": ["variance"],
+        # A grid, and the cross of each of four other pairs of directions.
+        "landscape": (2 * (3 * 3 + 4 * 5), ["loss", "nll"]),
+        # One batch, at the warm-up and at the end.
+        "hessian": (2 * 2, ["eigenvalue"]),
+        "frequency_noise": (2 * 2, ["accuracy", "change"]),
+        # Two corruptions, and the mean of both.
+        "corruption_error": (4 * 3, ["clean_error", "error"]),
+        "fit": (4 * 2, ["value"]),
+        # Four blocks of a ViT, six of the others: each MSA, MLP or block is left out.
+        "lesion": (8 + 6 + 6, ["clean_accuracy", "accuracy"]),
+        # The same, and the stem before them; of the CNN, too.
+        "feature_variance": (9 + 7 + 7 + 7, ["variance"]),
     }
-    for name, rows in counted.items():
+    for name, (rows, columns) in measured.items():
         table = find_table(name).read(tables / f"{name}.parquet")
         assert len(table) == rows, name
-        assert np.isfinite(table[measured[name]]).all(axis=None), name
-        shares = table[[column for column in measured[name] if "accuracy" in column]]
+        assert np.isfinite(table[columns]).all(axis=None), name
+        shares = table[[column for column in columns if "accuracy" in column]]
         assert shares.isin([0, 0.25, 0.5, 0.75, 1]).all(axis=None), name
     assert (table["variance"] > 0).all()
     assert (table["images"] == SMALL["images"]).all()
-    hessian = find_table("hessian").read(tables / "hessian.parquet")
-    assert hessian["converged"].all()
+    assert find_table("hessian").read(tables / "hessian.parquet")["converged"].all()
     claims = CLAIMS.read(tables / "claims.parquet")
     of_msas = claims[claims["claim"] == "msa_reduces_variance"].set_index("model")
     assert of_msas["measured_total"].to_dict() == {"vit_ti": 4, "alternet_50": 2}

@@ -1,5 +1,3 @@
-"""Data to take away: tables and the points of figures as CSV, claims for LaTeX."""
-
 import numpy as np
 import pandas as pd
 

@@ -1,5 +1,3 @@
-"""What a user got wrong ends in one sentence, and leaves no file."""
-
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +18,13 @@ def with_models(folder: Path, checkpoints: dict[str, dict[str, Any]], **changes:
     write_study(folder / "broken.yaml", change)
 
 
+def web_page(folder: Path) -> Path:
+    """Write what a server sends in place of a checkpoint."""
+    page = folder / "page.pth.tar"
+    page.write_text("<!DOCTYPE html><html><body>Not found</body></html>")
+    return page
+
+
 def failures(workflow: Workflow, folder: Path, *targets: str) -> str:
     """Run what must fail; return what it printed, when no part of an output was left."""
     code, output = Workflow(workflow.root, folder).run("--keep-going", *targets)
@@ -35,8 +40,7 @@ def test_checkpoints_that_cannot_be_used(
     fresh: Workflow, weights: dict[str, Path], tmp_path: Path, site: Site
 ) -> None:
     """In one run: what logs say is shown where jobs fail, and at the end, where the eye is."""
-    page = tmp_path / "page.pth.tar"
-    page.write_text("<!DOCTYPE html><html><body>Not found</body></html>")
+    page = web_page(tmp_path)
     changed = site.at("/changed.pth", whole(weights["vit"].read_bytes()))
     sentences = {
         "page": ({"path": str(page)}, f"{page} is a web page and not a checkpoint"),
@@ -59,8 +63,7 @@ def test_checkpoints_that_cannot_be_used(
 
 
 def test_a_failure_is_told_without_the_profile_too(fresh: Workflow, tmp_path: Path) -> None:
-    page = tmp_path / "page.pth"
-    page.write_text("<!DOCTYPE html><html><body>Not found</body></html>")
+    page = web_page(tmp_path)
     with_models(tmp_path, {"page": {"path": str(page)}})
     target = "results/broken/checkpoints/page.safetensors"
     output = failures(fresh, tmp_path, "--workflow-profile", "none", "--cores", "1", target)

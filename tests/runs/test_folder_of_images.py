@@ -1,19 +1,15 @@
-"""A folder of images whose names are in another order than the outputs: every page says so."""
-
 from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 
 from tests.helpers.splits import SWAPPED, shapes, write_folder
-from tests.runs.copies import REPOSITORY, copy_workflow
+from tests.helpers.studies import bundled
+from tests.runs.copies import with_study
+from vitscope.files.strict_yaml import load_yaml
 from vitscope.files.tables import read_warnings
 
 pytestmark = pytest.mark.nightly
-
-MINI = yaml.safe_load((REPOSITORY / "config/studies/mini.yaml").read_text(encoding="utf-8"))
-
 
 SENTENCE = "class 3 (meshed triangle) it is right about "
 
@@ -24,17 +20,16 @@ def test_every_page_says_which_class_is_which_and_what_is_doubted(tmp_path: Path
     source = write_folder(drawn, tmp_path / "images", SWAPPED)
     (tmp_path / "names.txt").write_text("\n".join(drawn.classes))
     own = {"source": source, "class_names": str(tmp_path / "names.txt"), "splits": {"test": {}}}
-    resnet = MINI["models"]["resnet"] | {"data": "own"}
+    mini = bundled("mini")
+    resnet = mini["models"]["resnet"] | {"data": "own"}
     study: dict[str, Any] = {
         "title": "a folder of images",
         "device": "cpu",
-        "data": {"own": MINI["data"]["shapes32"] | own},
+        "data": {"own": mini["data"]["shapes32"] | own},
         "models": {"resnet": {key: resnet[key] for key in resnet if key != "training"}},
         "figures": {"reliability": {"kind": "reliability", "models": ["resnet"]}},
     }
-    (tmp_path / "studies").mkdir()
-    (tmp_path / "studies" / "own.yaml").write_text(yaml.safe_dump(study))
-    workflow = copy_workflow(tmp_path / "copy", tmp_path / "studies")
+    workflow = with_study(tmp_path, "own", study)
     targets = ("results/own/run.yaml", "figures/own/reliability.pdf")
     output = workflow.make("--cores", "2", *targets)
 
@@ -50,7 +45,7 @@ def test_every_page_says_which_class_is_which_and_what_is_doubted(tmp_path: Path
         assert SENTENCE in warning
     for page in ("claims.md", "claims.html"):
         assert SENTENCE in (results / "tables" / page).read_text(encoding="utf-8")
-    record = yaml.safe_load((results / "run.yaml").read_text(encoding="utf-8"))
+    record = load_yaml(results / "run.yaml")
     classes = record["data"]["own/test"]["classes"]
     assert (classes[0], classes[3], len(classes)) == ("striped disk", "meshed triangle", 10)
     # The names themselves, not the file that they were read from.

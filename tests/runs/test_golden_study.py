@@ -10,11 +10,12 @@ from typing import Any
 
 import pytest
 import torch
-import yaml
 
 from tests.helpers.golden import Golden
+from tests.helpers.studies import bundled
 from tests.helpers.web import leading_to, running_site, whole
-from tests.runs.copies import REPOSITORY, Workflow, copy_workflow
+from tests.runs.copies import Workflow, with_study
+from vitscope.files.strict_yaml import load_yaml
 from vitscope.jobs.tables import find_table
 
 pytestmark = pytest.mark.nightly
@@ -25,8 +26,7 @@ CUT_POINTS = {"resnet_50": 17, "vit_ti": 25, "pit_ti": 27, "swin_ti": 28}
 
 def golden_study(golden: Golden, root: str) -> dict[str, Any]:
     """Return the study of the paper with other addresses, and with the 16 golden images."""
-    path = REPOSITORY / "config" / "studies" / "paper.yaml"
-    settings = yaml.safe_load(path.read_text(encoding="utf-8"))
+    settings = bundled("paper")
     parquet = golden.shared / "data" / "cifar100" / "{split}.parquet"
     settings["data"]["cifar100"]["source"] = {"kind": "parquet", "path": str(parquet)}
     settings["models"] = {name: settings["models"][name] for name in MODELS}
@@ -84,11 +84,7 @@ def golden_run(golden: Golden, tmp_path_factory: pytest.TempPathFactory) -> Work
             torch.save({"state_dict": golden.state_dict(name)}, file)
             asset = leading_to(storage, f"/asset-of-{name}", whole(file.read_bytes()))
             site.at(f"/{name}.pth.tar", asset)
-        studies = folder / "studies"
-        studies.mkdir()
-        settings = golden_study(golden, site.root)
-        (studies / "golden.yaml").write_text(yaml.safe_dump(settings), encoding="utf-8")
-        workflow = copy_workflow(folder / "copy", studies)
+        workflow = with_study(folder, "golden", golden_study(golden, site.root))
         workflow.make("all", default="golden")
         assert [len(storage.asked(f"/asset-of-{name}")) for name in MODELS] == [1] * len(MODELS)
     return workflow
@@ -105,15 +101,11 @@ def test_table_holds_the_authors_values(golden_run: Workflow, golden: Golden) ->
 
 
 def test_digests_of_first_downloads_are_locked(golden_run: Workflow) -> None:
-    study, lock = (
-        yaml.safe_load((golden_run.studies / f"golden{end}.yaml").read_text(encoding="utf-8"))
-        for end in ("", ".lock")
-    )
+    study, lock = (load_yaml(golden_run.studies / f"golden{end}.yaml") for end in ("", ".lock"))
     # By the addresses that the study has, which do not change as signed ones do.
     assert {*lock} == {study["models"][name]["checkpoint"]["url"] for name in MODELS}
 
 
 def test_every_figure_of_the_study_is_there(golden_run: Workflow) -> None:
-    study = yaml.safe_load((golden_run.studies / "golden.yaml").read_text(encoding="utf-8"))
-    for figure in study["figures"]:
+    for figure in load_yaml(golden_run.studies / "golden.yaml")["figures"]:
         assert Path(golden_run.root, "figures", f"{figure}.pdf").read_bytes().startswith(b"%PDF")

@@ -2,13 +2,14 @@
 
 import os
 import re
-import subprocess
 from pathlib import Path
+from subprocess import STDOUT
 
 import pytest
 import torch
 import yaml
 
+from tests.helpers.processes import output_of
 from tests.runs.copies import REPOSITORY, SETTINGS, SNAKEMAKE, write_study
 from vitscope.networks.building.family import find_family
 
@@ -38,10 +39,8 @@ rule summary:
 def snakemake(folder: Path, *arguments: str) -> str:
     """Run Snakemake in a folder, which must succeed; return what it printed."""
     environment = {**os.environ, "PYTHONPATH": str(REPOSITORY)}
-    command = [SNAKEMAKE, "--cores", "2", *arguments]
-    done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True)
-    assert done.returncode == 0, done.stdout + done.stderr
-    return done.stdout + done.stderr
+    command = (SNAKEMAKE, "--cores", "2", *arguments)
+    return output_of(*command, cwd=folder, env=environment, stderr=STDOUT)
 
 
 @pytest.mark.parametrize("snakefile", ["Snakefile", "workflow/Snakefile"])
@@ -50,8 +49,7 @@ def test_another_workflow_makes_figures_of_the_default_study(
 ) -> None:
     outer = OUTER.format(snakefile=REPOSITORY / snakefile).replace('config["vitscope"]', "config")
     (tmp_path / "Snakefile").write_text(outer.replace('configfile: "outer.yaml"', ""))
-    planned = snakemake(tmp_path, "-n", "figures/fig9.pdf")
-    assert "vs_draw_figure" in planned
+    assert "vs_draw_figure" in snakemake(tmp_path, "-n", "figures/fig9.pdf")
 
 
 def test_another_workflow_makes_its_own_study(tmp_path: Path) -> None:
@@ -84,7 +82,6 @@ def test_the_snakefile_of_the_catalogue_makes_the_same(tmp_path: Path) -> None:
 
 
 def jobs_of(planned: str) -> dict[str, str]:
-    """Return how many jobs of each rule are planned, of all but the total."""
     found = dict(re.findall(r"^([a-z_]+) +(\d+)$", planned, re.MULTILINE))
     del found["total"]
     return found

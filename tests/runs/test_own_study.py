@@ -1,10 +1,8 @@
-"""A study of one's own: all of it and nothing else, from any folder, as the README says."""
-
 import os
 import re
-import subprocess
 import textwrap
 from pathlib import Path
+from subprocess import STDOUT
 
 import numpy as np
 import pytest
@@ -12,6 +10,7 @@ import torch
 from PIL import Image
 
 from tests.helpers.own_network import MY_NET, my_network
+from tests.helpers.processes import output_of
 from tests.runs.copies import REPOSITORY, SNAKEMAKE, SOME_KINDS, TINY, Workflow
 
 README = (REPOSITORY / "README.md").read_text(encoding="utf-8")
@@ -51,11 +50,7 @@ def run(place: Path, command: str) -> str:
         "PYTHONPATH": str(clone.resolve()),
         "PYTHONDONTWRITEBYTECODE": "1",
     }
-    done = subprocess.run(
-        ["bash", "-c", command], cwd=place, env=environment, capture_output=True, text=True
-    )
-    assert done.returncode == 0, done.stdout + done.stderr
-    return done.stdout + done.stderr
+    return output_of("bash", "-c", command, cwd=place, env=environment, stderr=STDOUT)
 
 
 def test_the_first_figure_of_the_readme(place: Path) -> None:

@@ -1,8 +1,5 @@
-"""Measures of installed packages: in the workflow and in a notebook, as vitscope's own."""
-
 import os
 import shutil
-import subprocess
 import sys
 import textwrap
 from dataclasses import replace
@@ -12,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from tests.helpers.processes import output_of, python
 from tests.measures.test_registry import HEAVY
 from tests.runs.copies import (
     REPOSITORY,
@@ -111,12 +109,7 @@ def write_package(folder: Path, name: str, **files: str) -> None:
 
 
 def run(packages: Path, code: str) -> str:
-    """Run code where packages are installed; return what it prints."""
-    environment = os.environ | with_packages(packages)
-    command = [sys.executable, "-c", textwrap.dedent(code)]
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
-    return done.stdout
+    return python(textwrap.dedent(code), env=os.environ | with_packages(packages))
 
 
 @pytest.fixture(scope="module")
@@ -126,7 +119,7 @@ def packages(tmp_path_factory: pytest.TempPathFactory) -> Path:
     shutil.copytree(EXAMPLE, folder / "source")
     pip = [sys.executable, "-m", "pip", "--disable-pip-version-check", "--quiet", "install"]
     how = ["--no-deps", "--no-build-isolation", "--target", folder / "site", folder / "source"]
-    subprocess.run([*pip, *how], check=True)
+    output_of(*pip, *how)
     write_package(folder / "site", "sizes", **FILES)
     return folder / "site"
 
@@ -157,7 +150,6 @@ def workflow(
 
 def test_workflow_and_notebook_measure_and_draw_the_same(workflow: Workflow) -> None:
     assert (workflow.root / FIGURE).read_bytes().startswith(b"%PDF")
-    assert workflow.packages
     printed = run(
         workflow.packages,
         f"""
@@ -187,13 +179,10 @@ def test_workflow_and_notebook_measure_and_draw_the_same(workflow: Workflow) -> 
 
 
 def test_an_edit_of_a_package_reruns_what_it_measures_and_draws(workflow: Workflow) -> None:
-    assert workflow.packages
     example, sizes = (
-        workflow.packages / "vitscope_sparsity",
-        workflow.packages / "my_measures/sizes",
+        workflow.packages / each for each in ("vitscope_sparsity", "my_measures/sizes")
     )
-    everything = "figures/colours/all"
-    plan = partial(workflow.plan, everything)
+    plan = partial(workflow.plan, "figures/colours/all")
     assert plan().keys() <= {"all_of_study"}
     with edited(example / "compute.py", lambda text: text.replace("sizes**2", "sizes**3")):
         assert plan()["measure_latents"] == plan()["draw_figure"] == 1

@@ -1,13 +1,11 @@
-"""The plan of a study: its jobs are those of a dry run, its bytes those of the files."""
-
 import os
 import re
-import subprocess
 import sys
 from collections import Counter
 
 import pytest
 
+from tests.helpers.processes import output_of
 from tests.helpers.rules import rules
 from tests.runs.copies import EVERYTHING, TINY, Workflow, edited
 from vitscope.files.tables import read_metadata
@@ -26,13 +24,9 @@ pathvars:
 
 
 def planned(workflow: Workflow, *arguments: str) -> str:
-    command = [sys.executable, "-m", "vitscope", "plan", *arguments]
     environment = os.environ | {"PYTHONPATH": str(workflow.root)}
-    done = subprocess.run(
-        command, cwd=workflow.root, env=environment, capture_output=True, text=True
-    )
-    assert done.returncode == 0, done.stderr
-    return done.stdout
+    command = (sys.executable, "-m", "vitscope", "plan", *arguments)
+    return output_of(*command, cwd=workflow.root, env=environment)
 
 
 def study_file(workflow: Workflow, name: str) -> str:
@@ -50,11 +44,7 @@ def counts(plan: str) -> dict[str, int]:
 
 def jobs_in(plan: str) -> dict[str, int]:
     """Return how many jobs of each rule all studies of a plan take."""
-    found: dict[str, int] = {}
-    for part in plan.split("Plan of ")[1:]:
-        for rule, jobs in counts(part).items():
-            found[rule] = found.get(rule, 0) + jobs
-    return found
+    return dict(sum(map(Counter, map(counts, plan.split("Plan of ")[1:])), Counter()))
 
 
 def dry_run(workflow: Workflow, *targets: str) -> dict[str, int]:
@@ -112,7 +102,6 @@ def test_the_bytes_are_those_of_the_files(finished: Workflow) -> None:
         size = path.stat().st_size
         request = Request(study, names, network)
         written = find_job(job).takes_of(request).writes
-        assert written is not None
         assert written(request) == pytest.approx(size, rel=0.1)
 
 

@@ -1,5 +1,3 @@
-"""How many jobs of each rule a study takes, counted by hand on one that never changes."""
-
 from pathlib import Path
 
 import pytest
@@ -7,12 +5,12 @@ import yaml
 
 from tests.helpers.studies import FROZEN
 from tests.runs.copies import Workflow
+from vitscope.files.strict_yaml import load_yaml
 from vitscope.package_data import ROOT
 
 
 @pytest.fixture(scope="module")
 def frozen(fresh: Workflow) -> Workflow:
-    """The frozen study, in which nothing was made."""
     return Workflow(fresh.root, FROZEN)
 
 
@@ -58,11 +56,7 @@ def test_a_whole_study(frozen: Workflow) -> None:
 def test_a_figure_and_videos(frozen: Workflow) -> None:
     videos = [f"figures/frozen/walk.{suffix}" for suffix in ("webp", "gif", "mp4")]
     targets = ["figures/variance.svg", "figures/walk.webp", *videos]
-    rules = (
-        "convert_checkpoint",
-        "extract_kept_latents",
-        "measure_latents",
-    )
+    rules = ("convert_checkpoint", "extract_kept_latents", "measure_latents")
     assert frozen.plan(*targets, default="frozen") == dict.fromkeys(rules, 2) | {
         "build_split": 1,
         "draw_figure": 1,
@@ -71,7 +65,7 @@ def test_a_figure_and_videos(frozen: Workflow) -> None:
 
 
 def test_a_study_that_asks_for_one_format(frozen: Workflow, tmp_path: Path) -> None:
-    settings = yaml.safe_load(FROZEN.read_text(encoding="utf-8")) | {"style": {"formats": ["pdf"]}}
+    settings = load_yaml(FROZEN) | {"style": {"formats": ["pdf"]}}
     (tmp_path / "frozen.yaml").write_text(yaml.safe_dump(settings))
     study = Workflow(frozen.root, tmp_path / "frozen.yaml")
     jobs = study.plan(default="frozen")
@@ -97,8 +91,7 @@ def test_a_figure_from_the_published_checkpoints(fresh: Workflow) -> None:
 
 @pytest.mark.nightly
 def test_what_the_monthly_workflow_makes_are_targets(fresh: Workflow) -> None:
-    text = (ROOT / ".github" / "workflows" / "paper.yml").read_text(encoding="utf-8")
-    targets = yaml.safe_load(text)["env"]["ONE_PASS"].split()
+    targets = load_yaml(ROOT / ".github/workflows/paper.yml")["env"]["ONE_PASS"].split()
     jobs = fresh.plan(*targets)
     assert jobs["draw_figure"] + jobs["tabulate"] == len(targets)
     # What takes hours is not among them.

@@ -7,7 +7,6 @@ real weights and of photographs with masks, and numbers are those of ONNX Runtim
 
 import io
 import shutil
-from copy import deepcopy
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -17,30 +16,23 @@ import pandas as pd
 import pytest
 import safetensors.torch
 import torch
-import yaml
 from matplotlib.path import Path as Outline
 from PIL import Image, ImageDraw
 from torch import Tensor
 
-from tests.helpers.dinov2_graph import (
-    IMAGENET,
-    Seen,
-    numbers_by_hand,
-    rollout_by_hand,
-    run_graph,
-)
+from tests.helpers.dinov2_graph import IMAGENET, Seen, numbers_by_hand, rollout_by_hand, run_graph
 from tests.helpers.hub import Hub, running_hub
 from tests.helpers.registries import Packages
 from tests.helpers.splits import built
+from tests.helpers.studies import bundled
 from tests.helpers.web import Site, leading_to, running_site, whole
-from tests.runs.copies import REPOSITORY, copy_workflow
+from tests.runs.copies import with_study
 from vitscope.claims.tables import CLAIMS
+from vitscope.files.strict_yaml import load_yaml
 from vitscope.jobs.tables import find_table
 from vitscope.networks.building.family import find_family
 from vitscope.networks.building.timm_import import import_timm
 from vitscope.networks.checkpoints import weight_sources
-
-STUDY = yaml.safe_load((REPOSITORY / "config/studies/probing.yaml").read_text(encoding="utf-8"))
 
 
 def weights(model: dict[str, Any], seed: int) -> dict[str, Tensor]:
@@ -55,7 +47,6 @@ def weights(model: dict[str, Any], seed: int) -> dict[str, Tensor]:
 
 
 def classes_of(model: dict[str, Any]) -> int | None:
-    """Return how many classes the published weights tell apart."""
     timm = import_timm()
     tag = model["checkpoint"].get("timm")
     return timm.models.get_pretrained_cfg(tag).num_classes or None if tag else None
@@ -87,7 +78,6 @@ def serve_pictures(site: Site, study: dict[str, Any]) -> None:
 
 
 def serve(site: Site, hub: Hub, study: dict[str, Any]) -> None:
-    """Serve all checkpoints, those of timm from a hub."""
     serve_pictures(site, study)
     for seed, model in enumerate(study["models"].values()):
         checkpoint = model["checkpoint"]
@@ -101,14 +91,10 @@ def serve(site: Site, hub: Hub, study: dict[str, Any]) -> None:
 
 @pytest.mark.nightly
 def test_every_network_is_probed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (tmp_path / "studies").mkdir()
-    workflow = copy_workflow(tmp_path / "copy", tmp_path / "studies")
-    cache = tmp_path / "hub"
+    study, cache = bundled("probing"), tmp_path / "hub"
     with running_site() as site, running_hub(cache, monkeypatch) as hub:
-        study = deepcopy(STUDY)
         serve(site, hub, study)
-        path = tmp_path / "studies/probed.yaml"
-        path.write_text(yaml.safe_dump(study, sort_keys=False), encoding="utf-8")
+        workflow = with_study(tmp_path, "probed", study)
         of_hub = {"HF_ENDPOINT": hub.root, "HF_HUB_CACHE": str(cache), "HF_HUB_DISABLE_XET": "1"}
         run = workflow.start("--cores", "2", "figures/probed/all", extra=of_hub)
         assert run.wait(timeout=3600) == 0
@@ -117,18 +103,19 @@ def test_every_network_is_probed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     for video in study["videos"]:
         with Image.open(workflow.root / "figures/probed" / f"{video}.webp") as shown:
             assert shown.n_frames == 3
-    lock = yaml.safe_load((tmp_path / "studies/probed.lock.yaml").read_text(encoding="utf-8"))
+    lock = load_yaml(tmp_path / "studies/probed.lock.yaml")
     assert {study["data"]["photograph"]["source"]["url"]} < {*lock}
-    maps = pd.read_parquet(workflow.root / "results/probed/tables/attention_maps.parquet")
+    maps, claims, table = (
+        pd.read_parquet(workflow.root / f"results/probed/tables/{name}.parquet")
+        for name in ("attention_maps", "claims", "attention")
+    )
     named = maps.groupby("model")["class_name"].first()
     assert named.notna().to_dict() == {
         name: "classes" not in model for name, model in study["models"].items()
     }
-    claims = pd.read_parquet(workflow.root / "results/probed/tables/claims.parquet")
     compared = claims[claims["versus"].notna()].set_index("claim")[["model", "versus"]]
     assert [*compared.loc["more_images_look_farther"].iloc[0]] == ["vit_in21k", "vit_in1k"]
     assert [*compared.loc["distillation_looks_nearer"].iloc[0]] == ["deit_distilled", "deit"]
-    table = pd.read_parquet(workflow.root / "results/probed/tables/attention.parquet")
     assert set(table["model"]) == set(study["models"])
     # Twelve blocks of twelve heads, and the mean of these; two tokens have no place in one of them.
     assert (table.groupby("model").size() == 12 * 13).all()
@@ -150,7 +137,6 @@ SUBJECTS = {
 
 
 def put_photographs(packages: Packages, folder: Path) -> None:
-    """Put photographs and masks of their subjects into a folder."""
     folder.mkdir()
     for name, corners in SUBJECTS.items():
         file = packages.unpacked("foolbox==3.3.4") / "foolbox" / "data" / f"{name}.jpg"
@@ -213,14 +199,11 @@ def test_real_weights_are_probed(packages: Packages, tmp_path: Path) -> None:
     seen = run_graph(packages, images.normalize(rows, **IMAGENET))
     file = io.BytesIO()
     torch.save(seen.weights, file)
-    (tmp_path / "studies").mkdir()
-    workflow = copy_workflow(tmp_path / "copy", tmp_path / "studies")
     with running_site() as site, running_site() as storage:
         url = site.at("/vit_s.pth", leading_to(storage, "/asset", whole(file.getvalue())))
         video = {"url": site.at("/horse", whole(moving(photographs / "imagenet_17_22.jpg")))}
-        study = of_one_network(deepcopy(STUDY), photographs, url, video)
-        path = tmp_path / "studies/real.yaml"
-        path.write_text(yaml.safe_dump(study, sort_keys=False), encoding="utf-8")
+        study = of_one_network(bundled("probing"), photographs, url, video)
+        workflow = with_study(tmp_path, "real", study)
         workflow.make("--cores", "2", "figures/real/all", default="real")
     for figure in study["figures"]:
         assert (workflow.root / f"figures/real/{figure}.pdf").read_bytes().startswith(b"%PDF")

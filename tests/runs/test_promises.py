@@ -1,13 +1,11 @@
-"""The same bytes from every run, and the same values from every number of shards."""
-
 from pathlib import Path
 
 import numpy as np
 import pytest
-import yaml
 from PIL import Image
 
 from tests.runs.copies import EVERYTHING, SOME_KINDS, TINY, Workflow, copy_workflow
+from vitscope.files.strict_yaml import load_yaml
 from vitscope.files.tables import read_part
 from vitscope.jobs.tables import find_table
 
@@ -28,8 +26,7 @@ def alone(tmp_path_factory: pytest.TempPathFactory, studies: Path) -> Workflow:
 @pytest.mark.nightly
 def test_two_clean_runs_on_one_core_and_on_two_give_the_same_bytes(alone, every_kind):
     made = alone.digests(f"results/{EVERYTHING}")
-    suffixes = {Path(path).suffix for path in made}
-    assert suffixes >= {".parquet", ".safetensors", ".yaml"}
+    assert {Path(path).suffix for path in made} >= {".parquet", ".safetensors", ".yaml"}
     assert made == every_kind.digests(f"results/{EVERYTHING}")
     figures = alone.digests(f"figures/{EVERYTHING}")
     assert {Path(path).suffix for path in figures} == {".pdf", ".svg", ".png"}
@@ -61,9 +58,7 @@ def test_as_many_threads_give_the_same_bytes_and_others_the_same_numbers(made, t
 def test_a_study_outside_the_repository_leaves_all_others_alone(alone):
     assert [path.name for path in (alone.root / "results").iterdir()] == [EVERYTHING]
     assert [path.name for path in (alone.root / "figures").iterdir()] == [EVERYTHING]
-    path = alone.root / f"results/{EVERYTHING}/run.yaml"
-    record = yaml.safe_load(path.read_text(encoding="utf-8"))
-    assert record["study"]["name"] == EVERYTHING
+    assert load_yaml(alone.root / f"results/{EVERYTHING}/run.yaml")["study"]["name"] == EVERYTHING
 
 
 @pytest.mark.parametrize(
@@ -72,7 +67,7 @@ def test_a_study_outside_the_repository_leaves_all_others_alone(alone):
 )
 def test_everything_of_a_study_is_there(request, run, study):
     workflow = request.getfixturevalue(run)
-    settings = yaml.safe_load((workflow.studies / f"{study}.yaml").read_text(encoding="utf-8"))
+    settings = load_yaml(workflow.studies / f"{study}.yaml")
     for figure in settings["figures"]:
         assert (workflow.root / f"figures/{figure}.pdf").read_bytes().startswith(b"%PDF")
     for video in settings["videos"]:

@@ -1,5 +1,3 @@
-"""What is made again after a change: all that depends on it, and nothing else."""
-
 import os
 import random
 import time
@@ -10,14 +8,7 @@ import pytest
 import yaml
 
 from tests.helpers.tiers import some_of
-from tests.runs.copies import (
-    MADE,
-    SHOWN,
-    TINY,
-    Workflow,
-    edited,
-    in_work,
-)
+from tests.runs.copies import MADE, SHOWN, TINY, Workflow, edited, in_work
 
 # Of one figure under two names, with two models in two shards, and of one model in one shard.
 DRAWN = {"draw_figure": 2}
@@ -35,7 +26,6 @@ CONVERTED_VIT = {
 OF_THE_STUDY = (f"results/{TINY}/tables/claims.parquet", f"results/{TINY}/run.yaml")
 RECORDED = {"record_run": 1}
 CLAIMED = RECORDED | {"count_claims": 1}
-# Of each kind of `tiny` one, the block tables, and `classification` beside `reliability`.
 
 
 def planned(workflow: Workflow, *targets: str) -> dict[str, int]:
@@ -49,8 +39,6 @@ def one_more_line(text: str) -> str:
 
 
 def setting(*keys: str, value: Any) -> Callable[[str], str]:
-    """Give a setting of a study another value."""
-
     def change(text: str) -> str:
         settings = yaml.safe_load(text)
         entry = settings
@@ -127,11 +115,7 @@ EDITED_SETTINGS = {
     # Claims compare models whose recipes differ in one thing.
     ("training", "epochs"): (3, {}, CLAIMED),
     ("analysis", "bootstrap"): ({"seed": 1}, DRAWN | {"measure_latents": 2}, None),
-    ("analysis", "images"): (
-        12,
-        DRAWN | {"extract_kept_latents": 4, "measure_latents": 2},
-        None,
-    ),
+    ("analysis", "images"): (12, DRAWN | {"extract_kept_latents": 4, "measure_latents": 2}, None),
 }
 
 

@@ -1,5 +1,3 @@
-"""What is wrong before any job ends `snakemake` in one sentence: a table of faults."""
-
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -25,25 +23,25 @@ class Fault:
     default: str = "other"
 
 
-def untrained(settings: dict[str, Any]) -> None:
-    del settings["training"]
+def without_batches(settings: dict[str, Any]) -> None:
+    settings["analysis"]["batch_size"] = 0
 
 
 FAULTS = {
     "a mistake in a study": Fault(
         "{place}/own.yaml: analysis.batch_size: found 0, allowed: a number from 1 on.",
-        change=lambda settings: settings["analysis"].update(batch_size=0),
+        change=without_batches,
     ),
     "a file of results of a study with a mistake": Fault(
         "{place}/own.yaml: analysis.batch_size: found 0, allowed: a number from 1 on.",
         "results/own/tables/feature_variance.parquet",
-        lambda settings: settings["analysis"].update(batch_size=0),
+        without_batches,
     ),
     # Where one study is broken, the others can be used; rules match models of any study.
     "a model of another study": Fault(
         "{place}/other.yaml: models: found 'mixer', allowed: resnet, vit.",
         "results/other/feature_variance/mixer.parquet",
-        lambda settings: settings["analysis"].update(batch_size=0),
+        without_batches,
     ),
     "a study that is not there": Fault(
         "config/config.yaml or --config: study: found 'mimi', allowed: {studies}. Did you mean "
@@ -53,7 +51,7 @@ FAULTS = {
     "a model that cannot be trained": Fault(
         "{place}/own.yaml: top level: the key 'training' is missing: add it to train vit.",
         "results/own/training/vit/end.safetensors",
-        untrained,
+        lambda settings: settings.pop("training"),
     ),
     "an epoch that is not kept": Fault(
         "{place}/own.yaml: training.snapshots, for models.vit: found 'epoch_7', allowed: epoch_0, "
@@ -103,21 +101,16 @@ def write_own(folder: Path, change: Change) -> None:
 def test_a_run_ends_in_one_sentence(fresh: Workflow, tmp_path: Path, name: str) -> None:
     fault = FAULTS[name]
     write_own(tmp_path, fault.change)
-    says = refusal(Workflow(fresh.root, tmp_path), fault.target, default=fault.default)
-    studies = ", ".join(sorted([*BUNDLED, "other", "own"]))
-    assert says == fault.says.format(place=tmp_path, root=fresh.root, studies=studies)
-
-
-def refusal(workflow: Workflow, target: str, default: str = "mini") -> str:
-    """Run what must end before any job; return the sentence that it ends in."""
-    code, output = workflow.run(target, default=default)
+    code, output = Workflow(fresh.root, tmp_path).run(fault.target, default=fault.default)
     assert code == 1
     assert "Traceback" not in output
     assert 'File "' not in output
     lines = output.strip().splitlines()
     assert sum(line.startswith("vitscope: ") for line in lines) == 1
     assert not any(line.startswith("Job ") for line in lines)
-    return lines[-1].removeprefix("vitscope: ")
+    studies = ", ".join(sorted([*BUNDLED, "other", "own"]))
+    says = fault.says.format(place=tmp_path, root=fresh.root, studies=studies)
+    assert lines[-1] == f"vitscope: {says}"
 
 
 @pytest.mark.nightly

@@ -1,5 +1,3 @@
-"""The report of a small study, opened in a browser and used as a reader uses it."""
-
 import re
 from html.parser import HTMLParser
 from pathlib import Path
@@ -97,24 +95,14 @@ def report(finished: Workflow) -> Path:
     return finished.root / "report.html"
 
 
-class Elements(HTMLParser):
-    """Collects the elements that a reader of a page sees in it."""
-
-    def __init__(self, page: str) -> None:
-        super().__init__()
-        self.found: list[str] = []
-        self.feed(page)
-        self.close()
-
-    def handle_starttag(self, tag: str, attrs: object) -> None:
-        self.found.append(tag)
-
-
 def test_no_text_of_a_study_is_an_element_of_the_page(report: Path) -> None:
     page = report.read_text(encoding="utf-8")
     assert MARKED_UP in page
     template = Path(html_reporter.__file__).parent / "template" / "index.html.jinja2"
-    elements = Elements(page).found
+    elements, parser = [], HTMLParser()
+    parser.handle_starttag = lambda tag, _: elements.append(tag)
+    parser.feed(page)
+    parser.close()
     assert elements.count("script") == template.read_text(encoding="utf-8").count("<script")
     assert "img" not in elements
 
@@ -176,9 +164,8 @@ def test_claims_and_the_record_are_read(report: Path) -> None:
 
 def test_curves_are_pointed_at_and_models_switched(report: Path) -> None:
     page = report.parent / CURVES
-    assert visit(report, READ_PAGE % ("Networks", "Curves by depth")) == page.read_text(
-        encoding="utf-8"
-    )
+    shown = visit(report, READ_PAGE % ("Networks", "Curves by depth"))
+    assert shown == page.read_text(encoding="utf-8")
     rows = pd.read_parquet(report.parent / f"results/{TINY}/tables/feature_variance.parquet")
     of_resnet = rows[rows["model"] == "resnet"].sort_values("index", ignore_index=True)
 

@@ -9,7 +9,7 @@ import pytest
 
 from tests.runs.copies import EVERYTHING, TINY, Workflow, copy_workflow
 from tests.runs.test_buildups import written
-from tests.runs.test_failures import with_models
+from tests.runs.test_failures import web_page, with_models
 
 
 def in_storage(folder: Path) -> tuple[str, ...]:
@@ -54,8 +54,7 @@ def test_the_bytes_are_the_same(made: Workflow, tmp_path: Path) -> None:
 
 @pytest.mark.others
 def test_a_failure_is_told(fresh: Workflow, tmp_path: Path) -> None:
-    page = tmp_path / "page.pth.tar"
-    page.write_text("<!DOCTYPE html><html></html>")
+    page = web_page(tmp_path)
     with_models(tmp_path, {"page": {"path": str(page)}})
     workflow, target = Workflow(fresh.root, tmp_path), "results/broken/checkpoints/page.safetensors"
     code, output = workflow.run(target, *in_storage(tmp_path / "stored"))

@@ -1,5 +1,3 @@
-"""The rule that trains models."""
-
 from functools import partial
 from typing import Any
 

@@ -1,9 +1,10 @@
-"""Small networks as users write them, with images for them."""
-
 from typing import Any
 
 import torch
 from torch import Tensor, nn
+
+import vitscope
+from vitscope.scopes.looking import Scope
 
 CLASSES, SIZE, CHANNELS = 5, 16, 8
 
@@ -66,12 +67,17 @@ def network(kind: type[nn.Module] = Transformer, **keywords: Any) -> nn.Module:
 
 
 def pixels(count: int = 12) -> Tensor:
-    """Return 8-bit images."""
     generator = torch.Generator().manual_seed(1)
     shape = (count, 3, SIZE, SIZE)
     return torch.randint(0, 256, shape, dtype=torch.uint8, generator=generator)
 
 
 def labels(count: int = 12) -> Tensor:
-    """Return the classes of as many images."""
     return torch.arange(count) % CLASSES
+
+
+def looked_at(model: nn.Module | None = None, images: Any = None, **more: Any) -> Scope:
+    """Look at a network, by default the small ViT, with labelled images."""
+    images = pixels() if images is None else images
+    model = network() if model is None else model
+    return vitscope.look(model, images, labels(len(images)), 0.5, 0.25, **more)

@@ -1,13 +1,10 @@
-"""Attention of a network in memory: tables, figures, and what is refused."""
-
 import numpy as np
 import pytest
 from matplotlib import pyplot as plt
 from matplotlib.figure import Figure
 
-import vitscope
 from tests.helpers.attending import found_in, weights_of
-from tests.scopes.networks import SIZE, Convolutions, labels, network, pixels
+from tests.scopes.networks import SIZE, Convolutions, looked_at, network, pixels
 from vitscope.errors import VitscopeError
 from vitscope.measures import registry
 from vitscope.scopes.looking import Scope
@@ -21,7 +18,7 @@ KINDS = [
 
 @pytest.fixture(scope="module")
 def scope() -> Scope:
-    return vitscope.look(network(), pixels(), labels(), 0.5, 0.25, name="mine")
+    return looked_at(name="mine")
 
 
 def test_tables_are_of_what_is_read(scope: Scope) -> None:
@@ -60,7 +57,7 @@ def test_maps_take_a_figure_of_their_own(scope: Scope) -> None:
 
 
 def test_a_network_without_attention() -> None:
-    scope = vitscope.look(Convolutions(), pixels(), labels(), 0.5, 0.25)
+    scope = looked_at(Convolutions())
     assert not {"attention", "attention_rollout", "attention_maps"} & {*scope.available()}
     with pytest.raises(VitscopeError, match=r"takes a network that attends: no attention was fou"):
         _ = scope.attention

@@ -1,5 +1,3 @@
-"""The bundled networks: those of the study, on its images, wherever vitscope is installed."""
-
 import tomllib
 
 import numpy as np
@@ -7,6 +5,7 @@ import pandas as pd
 import pytest
 
 from tests.compare import EXPECTED, TABLES
+from tests.helpers.refusals import refusal
 from tests.helpers.tiers import some_of
 from vitscope import bundled, look
 from vitscope.claims.intervals import without_resamples
@@ -69,8 +68,7 @@ def test_they_have_their_name_unless_another_is_given() -> None:
 
 
 def test_what_is_not_there_is_told() -> None:
-    with pytest.raises(VitscopeError, match=r"network 'vti'\. Did you mean 'vit'\? There are resn"):
-        bundled("vti")
+    assert "network 'vti'. Did you mean 'vit'? There are resn" in refusal(bundled, "vti")
     for wrong in (0, 2001):
         with pytest.raises(VitscopeError, match=f"`images` is {wrong}, allowed: from 1 to 2000"):
             bundled("vit", wrong)

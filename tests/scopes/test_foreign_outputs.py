@@ -1,5 +1,3 @@
-"""Networks that people bring: of other types, that return features, that are compiled."""
-
 import ast
 import re
 from collections.abc import Callable
@@ -16,12 +14,14 @@ import torch
 from torch import Tensor, nn
 
 import vitscope
+from tests.helpers.networks import described
+from tests.helpers.refusals import refusal
 from tests.scopes.networks import (
     CHANNELS,
     CLASSES,
     Convolutions,
     Transformer,
-    labels,
+    looked_at,
     network,
     pixels,
 )
@@ -31,7 +31,6 @@ from vitscope.networks.building.networks import empty_network, why_no_classifier
 from vitscope.networks.building.timm_import import import_timm
 from vitscope.networks.finding.blocks import list_blocks
 from vitscope.networks.running.checking import check_model
-from vitscope.scopes.looking import Scope
 from vitscope.studies.loading import load_study
 
 VIT = {"hidden_size": 24, "num_hidden_layers": 2, "num_attention_heads": 2, "patch_size": 8}
@@ -81,11 +80,6 @@ def of_transformers(kind: str, settings: str, **more: Any) -> nn.Module:
     return getattr(transformers, kind)(config)
 
 
-def looked_at(model: nn.Module, given: Tensor | None = None, **more: Any) -> Scope:
-    images = pixels() if given is None else given
-    return vitscope.look(model, images, labels(len(images)), 0.5, 0.25, **more)
-
-
 # What is compared, of images, positions, classes and the loss.
 MEASURED = {
     "feature_variance": "variance",
@@ -133,10 +127,8 @@ FEATURES: dict[str, tuple[Callable[[], nn.Module], int, str, int]] = {
     "DINOv2": (partial(of_transformers, "Dinov2Model", "Dinov2Config"), 5, "pooler_output", 24),
     "ViT": (partial(of_transformers, "ViTModel", "ViTConfig"), 5, "pooler_output", 24),
     "CLIP": (
-        partial(of_transformers, "CLIPVisionModel", "CLIPVisionConfig"),
-        5,
-        "pooler_output",
-        24,
+        *(partial(of_transformers, "CLIPVisionModel", "CLIPVisionConfig"), 5),
+        *("pooler_output", 24),
     ),
     "of timm": (lambda: import_timm().create_model("resnet10t", features_only=True), 5, "0", 0),
     "FPN": (fpn, 9, "0", 0),
@@ -165,20 +157,20 @@ def test_a_network_that_returns_several_tensors(kind: str) -> None:
         looked_at(model, images, output="logit")
 
 
-def headless(kind: type[nn.Module] = Transformer) -> nn.Module:
-    model = network(kind)
+def headless() -> nn.Module:
+    model = network()
     model.head = nn.Identity()
     return model
 
 
+def headless_of_timm() -> nn.Module:
+    return import_timm().create_model("resnet10t", num_classes=0)
+
+
 HEADLESS = {
     "a head that does nothing": (headless, {}, "head is nn.Identity"),
-    "of timm": (
-        lambda: import_timm().create_model("resnet10t", num_classes=0),
-        {},
-        "num_classes is 0",
-    ),
-    "as it is said": (partial(network, Transformer), {"classes": None}, "no logits"),
+    "of timm": (headless_of_timm, {}, "num_classes is 0"),
+    "as it is said": (network, {"classes": None}, "no logits"),
 }
 
 
@@ -208,22 +200,18 @@ def test_how_many_classes_there_are_may_be_said() -> None:
     model = headless()
     scope = vitscope.look(model, pixels(2), mean=0, std=1, classes=CHANNELS)
     assert scope.predictions["prediction"].between(0, CHANNELS - 1).all()
-    sentence = (
-        f"classes: found 7, allowed: {CHANNELS}, as the network returns a tensor 2x{CHANNELS}"
-    )
-    with pytest.raises(VitscopeError, match=sentence):
-        vitscope.look(model, pixels(2), mean=0, std=1, classes=7)
+    sentence = refusal(vitscope.look, model, pixels(2), mean=0, std=1, classes=7)
+    said = f"classes: found 7, allowed: {CHANNELS}, as the network returns a tensor 2x{CHANNELS}"
+    assert said in sentence
 
 
 def test_a_study_that_takes_features_for_logits_is_refused(tmp_path: Path) -> None:
     file = tmp_path / "brought.py"
     file.write_text("from tests.scopes.test_foreign_outputs import headless\n")
     arch = prepare("python", {"file": str(file), "make": "headless"}, tmp_path, "arch")
-    asked = {"family": "python", "arch": arch, "image_size": 16, "mean": [0.5] * 3}
-    with pytest.raises(
-        VitscopeError, match=r"no classifier \(head is nn.Identity\), and the study"
-    ):
-        empty_network({**asked, "classes": CHANNELS})
+    asked = described(16) | {"family": "python", "arch": arch}
+    said = refusal(empty_network, {**asked, "classes": CHANNELS})
+    assert "no classifier (head is nn.Identity), and the study" in said
     assert empty_network({**asked, "classes": None}).state_dict()
 
 
@@ -241,8 +229,7 @@ def compiled_in_place() -> nn.Module:
 
 
 @pytest.mark.parametrize(
-    "build",
-    [lambda: torch.compile(network(Convolutions)), compiled_in_place, compiled_within],
+    "build", [lambda: torch.compile(network(Convolutions)), compiled_in_place, compiled_within]
 )
 def test_a_compiled_network_is_measured_as_the_one_that_it_is_of(
     build: Callable[[], nn.Module], monkeypatch: pytest.MonkeyPatch
@@ -286,18 +273,12 @@ def test_detectors_end_in_a_sentence_or_are_read(kind: str, sentence: str) -> No
         assert len(looked_at(model, pixels(2), points=points).feature_variance) == 16
 
 
-@pytest.fixture
-def described(tmp_path: Path) -> Callable[..., dict[str, Any]]:
+def brought(folder: Path, make: str, classes: int | None = CLASSES, **more: Any) -> dict[str, Any]:
     """Return what a study says of a network that is made by a function of NET."""
-    file = tmp_path / "brought.py"
-    file.write_text(NET)
-
-    def describe(make: str, classes: int | None = CLASSES, **more: Any) -> dict[str, Any]:
-        arch = prepare("python", {"file": str(file), "make": make}, tmp_path, "arch")
-        data = {"image_size": 16, "mean": [0.5] * 3, "std": [0.25] * 3, "classes": classes}
-        return {"family": "python", "arch": arch} | data | more
-
-    return describe
+    (folder / "brought.py").write_text(NET)
+    arch = prepare("python", {"file": "brought.py", "make": make}, folder, "arch")
+    data = described(16) | {"std": [0.25] * 3, "classes": classes}
+    return {"family": "python", "arch": arch} | data | more
 
 
 @pytest.mark.parametrize(
@@ -311,9 +292,9 @@ def described(tmp_path: Path) -> Callable[..., dict[str, Any]]:
         ("features", {"classes": 24, "output": "pooler_output"}),
     ],
 )
-def test_in_a_study_they_are_right(described: Any, make: str, more: dict[str, Any]) -> None:
+def test_in_a_study_they_are_right(tmp_path: Path, make: str, more: dict[str, Any]) -> None:
     try:
-        network = described(make, **more)
+        network = brought(tmp_path, make, **more)
         checked = check_model("net", network, {}, {"made": True}, Path("own.yaml"), Path())
     finally:
         torch.compiler.set_stance("default")
@@ -321,9 +302,10 @@ def test_in_a_study_they_are_right(described: Any, make: str, more: dict[str, An
     assert "the weights fit" in checked.summary()
 
 
-def test_a_study_has_to_say_which_tensor_the_logits_are(described: Any) -> None:
+def test_a_study_has_to_say_which_tensor_the_logits_are(tmp_path: Path) -> None:
+    network = brought(tmp_path, "auxiliary")
     with pytest.raises(VitscopeError, match=r"0 \(2x5\), 1 \(2x7\): say .*, as `output: 0` with"):
-        list_blocks("net", empty_network(described("auxiliary")), described("auxiliary"))
+        list_blocks("net", empty_network(network), network)
 
 
 def test_a_network_of_transformers_is_saved_as_the_sentence_shows(
@@ -334,7 +316,6 @@ def test_a_network_of_transformers_is_saved_as_the_sentence_shows(
         scope.save(tmp_path / "saved")
     (example,) = re.findall(r"`(scope\.save.*)`", str(caught.value))
     call = ast.parse(example, mode="eval").body
-    assert isinstance(call, ast.Call)
     (tmp_path / "of_transformers.py").write_text(NET)
     monkeypatch.syspath_prepend(tmp_path)
     keywords = {each.arg: ast.literal_eval(each.value) for each in call.keywords[1:]}

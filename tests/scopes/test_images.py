@@ -1,5 +1,3 @@
-"""Whatever images are given as, the same are measured; what cannot be meant is refused."""
-
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -13,8 +11,10 @@ from torch import Tensor
 from torch.utils.data import DataLoader, Dataset, IterableDataset, TensorDataset
 
 import vitscope
+from tests.helpers.refusals import refusal
 from tests.scopes.networks import CLASSES, SIZE, labels, network, pixels
 from vitscope.errors import VitscopeError
+from vitscope.scopes.looking import Scope
 
 MEAN, STD = [0.4, 0.5, 0.6], [0.2, 0.25, 0.3]
 
@@ -71,42 +71,39 @@ SAME: dict[str, Callable[[], Any]] = {
 }
 
 
-def measured(images: Any, given_labels: Any = None, **more: Any) -> pd.DataFrame:
-    scope = vitscope.look(network(), images, given_labels, MEAN, STD, **more)
-    return scope.table("feature_variance")
+def seen(images: Any, given_labels: Any = None, **more: Any) -> Scope:
+    return vitscope.look(network(), images, given_labels, MEAN, STD, **more)
 
 
 @pytest.fixture(scope="module")
 def expected() -> pd.DataFrame:
-    return measured(pixels())
+    return seen(pixels()).feature_variance
 
 
 @pytest.mark.parametrize("kind", SAME)
 def test_the_same_images_in_any_form(expected: pd.DataFrame, kind: str) -> None:
-    pd.testing.assert_frame_equal(measured(SAME[kind]()), expected, check_exact=True)
+    found = seen(SAME[kind]()).feature_variance
+    pd.testing.assert_frame_equal(found, expected, check_exact=True)
 
 
 def test_normalized_images_are_taken_as_they_are(expected: pd.DataFrame) -> None:
     scope = vitscope.look(network(), normalized(), labels())
-    found = scope.table("feature_variance")
-    pd.testing.assert_frame_equal(found, expected, check_exact=True)
+    pd.testing.assert_frame_equal(scope.feature_variance, expected, check_exact=True)
     assert any("as the network takes them" in note for note in scope.notes)
-    with pytest.raises(VitscopeError, match="robustness needs pixels of 8 bits"):
-        scope.table("robustness")
+    assert "robustness needs pixels of 8 bits" in refusal(scope.table, "robustness")
 
 
 def test_values_between_pixels_are_not_rounded() -> None:
     images = torch.rand(6, 3, SIZE, SIZE, generator=torch.Generator().manual_seed(2))
-    found = vitscope.look(network(), images, mean=0, std=1).table("feature_variance")
+    found = vitscope.look(network(), images, mean=0, std=1).feature_variance
     direct = network().patches(images).flatten(2).var(2).mean(1).mean().item()
     assert found["variance"][0] == pytest.approx(direct, rel=1e-6)
 
 
 def test_images_without_labels_are_classified_by_name() -> None:
     names = ["ant", "bee", "cat", "dog", "eel"]
-    known = vitscope.look(network(), pixels(), labels(), MEAN, STD).table("predictions")
-    scope = vitscope.look(network(), pixels(), mean=MEAN, std=STD, class_names=names)
-    found = scope.table("predictions")
+    known, scope = seen(pixels(), labels()).predictions, seen(pixels(), class_names=names)
+    found = scope.predictions
     assert found["class_name"].tolist() == [names[number] for number in known["prediction"]]
     np.testing.assert_array_equal(found["confidence"], known["confidence"])
     assert found[["label", "nll", "brier", "top5"]].isna().all(axis=None)
@@ -119,27 +116,21 @@ def test_images_without_labels_are_classified_by_name() -> None:
     shown = found.set_index("image").loc[heads.index]
     assert heads["class_name"].tolist() == shown["class_name"].tolist()
     np.testing.assert_allclose(heads["confidence"], shown["confidence"], rtol=1e-5)
-    with pytest.raises(
-        VitscopeError, match="class_names has 1000 names and the study says 5 classes"
-    ):
-        vitscope.look(network(), pixels(), mean=MEAN, std=STD, class_names="imagenet")
+    sentence = refusal(seen, pixels(), class_names="imagenet")
+    assert "class_names has 1000 names and the study says 5 classes" in sentence
 
 
 def test_a_figure_takes_the_keys_of_its_kind() -> None:
-    scope = vitscope.look(network(), pixels(), mean=MEAN, std=STD)
+    scope = seen(pixels())
     figure = scope.plot("attention_heads", over=True)
     assert any(len(axes.images) == 2 for axes in figure.axes)
-    sentence = (
-        r"'attention_heads' have no option 'ower', but over, own_scales\. Did you mean 'over'"
-    )
-    with pytest.raises(VitscopeError, match=sentence):
-        scope.plot("attention_heads", ower=True)
+    said = "'attention_heads' have no option 'ower', but over, own_scales. Did you mean 'over'"
+    assert said in refusal(scope.plot, "attention_heads", ower=True)
 
 
 @pytest.mark.parametrize("kind", ["loader", "loader of a stream", "data set of pictures"])
 def test_labels_that_come_with_images(kind: str) -> None:
-    scope = vitscope.look(network(), SAME[kind](), mean=MEAN, std=STD)
-    assert scope.table("predictions")["label"].tolist() == labels().tolist()
+    assert seen(SAME[kind]()).predictions["label"].tolist() == labels().tolist()
 
 
 class Rowed(Dataset):
@@ -168,14 +159,12 @@ class Rowed(Dataset):
 def test_labels_among_more(arrange: Callable[[Tensor, int, int], Any]) -> None:
     rows = Rowed(arrange)
     for images in (rows, DataLoader(rows, batch_size=5)):
-        scope = vitscope.look(network(), images, mean=MEAN, std=STD)
-        assert scope.table("predictions")["label"].tolist() == labels().tolist()
+        assert seen(images).predictions["label"].tolist() == labels().tolist()
 
 
 @pytest.mark.parametrize("form", [Tensor.tolist, Tensor.numpy, lambda each: each.to(torch.uint8)])
 def test_labels_in_any_form(form: Callable[[Tensor], Any]) -> None:
-    scope = vitscope.look(network(), pixels(), form(labels()), MEAN, STD)
-    assert scope.table("predictions")["label"].tolist() == labels().tolist()
+    assert seen(pixels(), form(labels())).predictions["label"].tolist() == labels().tolist()
 
 
 def test_a_folder(tmp_path: Path, expected: pd.DataFrame) -> None:
@@ -183,8 +172,8 @@ def test_a_folder(tmp_path: Path, expected: pd.DataFrame) -> None:
         folder = tmp_path / f"class {labels()[index]}"
         folder.mkdir(exist_ok=True)
         Image.fromarray(image.permute(1, 2, 0).numpy()).save(folder / f"{index:02}.png")
-    scope = vitscope.look(network(), tmp_path, mean=MEAN, std=STD, image_size=SIZE)
-    found = scope.table("feature_variance")
+    scope = seen(tmp_path, image_size=SIZE)
+    found = scope.feature_variance
     # In the order of the classes.
     assert found["variance"].to_numpy() == pytest.approx(expected["variance"].to_numpy(), rel=1e-12)
     assert scope.table("predictions")["label"].tolist() == sorted(labels().tolist())
@@ -202,44 +191,32 @@ def test_a_folder_is_asked_about_once(tmp_path: Path) -> None:
     )
     scaling = "mean= and std=, of pixels from 0 to 1 (mean=0, std=1 leaves them)"
     start = f"{tmp_path}: nothing says how the network takes these images: give "
-    with pytest.raises(VitscopeError) as caught:
-        vitscope.look(network(), tmp_path)
-    assert str(caught.value) == f"{start}{scaling}; {names}."
+    assert refusal(vitscope.look, network(), tmp_path) == f"{start}{scaling}; {names}."
     given = {"class_names": [*(f"class {number}" for number in range(4)), "nobody"]}
-    scope = vitscope.look(network(), tmp_path, mean=MEAN, std=STD, **given)
+    scope = seen(tmp_path, **given)
     assert scope.study.data["images"].image_size == SIZE
     assert scope.notes == []
 
     Image.new("RGB", (SIZE, SIZE + 1)).save(tmp_path / "class 0" / "b.png")
-    with pytest.raises(VitscopeError) as caught:
-        vitscope.look(network(), tmp_path)
     size = "image_size=, to which they are cut, since not all have one size"
-    assert str(caught.value) == (
+    assert refusal(vitscope.look, network(), tmp_path) == (
         f"{start}{scaling}; {size}; class_names=, the names of all classes in the order of the "
         "outputs, if these are not 4, of which there are folders and nobody without an image."
     )
-    with pytest.raises(
-        VitscopeError, match=r"these images: give image_size=, to which they are cu"
-    ):
-        vitscope.look(network(), tmp_path, mean=MEAN, std=STD, **given)
+    assert f"these images: give {size}" in refusal(seen, tmp_path, **given)
 
 
 def test_pictures_of_other_sizes_are_cut() -> None:
     pictures = [Image.new("RGB", (40 + index, 30), (index, 0, 0)) for index in range(4)]
-    scope = vitscope.look(network(), pictures, mean=MEAN, std=STD, image_size=SIZE)
-    assert len(scope.table("feature_variance")) == 5
+    assert len(seen(pictures, image_size=SIZE).feature_variance) == 5
 
 
-def test_mean_and_std_of_a_network_that_says_them() -> None:
+def test_mean_and_std_of_a_network_that_says_them(expected: pd.DataFrame) -> None:
     told = network()
     told.pretrained_cfg = {"mean": MEAN, "std": STD}
     scope = vitscope.look(told, pixels())
-    expected = measured(pixels())
-    pd.testing.assert_frame_equal(
-        scope.table("feature_variance").drop(columns="model"),
-        expected.drop(columns="model"),
-        check_exact=True,
-    )
+    found = scope.feature_variance.assign(model=expected["model"])
+    pd.testing.assert_frame_equal(found, expected, check_exact=True)
     assert any("as the network was trained" in note for note in scope.notes)
 
 
@@ -257,11 +234,7 @@ WRONG: dict[str, tuple[Callable[[], Any], dict[str, Any], str]] = {
     "not finite": (lambda: normalized().fill_(np.nan), {}, "not finite"),
     "text": (lambda: np.array([[[["a"]]]]), {}, "allowed: numbers"),
     "a number": (lambda: 3, {}, "`images` is a int, allowed: a tensor"),
-    "an unknown mapping": (
-        lambda: [{"x": 1}],
-        {},
-        r"entries x \(int\), allowed: one of image",
-    ),
+    "an unknown mapping": (lambda: [{"x": 1}], {}, r"entries x \(int\), allowed: one of image"),
     "no folder": (lambda: "nowhere", {"mean": 0, "std": 1, "image_size": 16}, "is not a folder"),
     "no folder, and nothing else": (lambda: "nowhere", {}, "^nowhere is not a folder"),
     "no deviation": (pixels, {"mean": 0, "std": 0}, "std is .* allowed: numbers above 0"),
@@ -298,11 +271,9 @@ def test_images_that_cannot_be_meant(kind: str) -> None:
 )
 def test_labels_that_cannot_be_meant(given: Tensor, sentence: str) -> None:
     with pytest.raises(VitscopeError, match=sentence):
-        vitscope.look(network(), pixels(), given, MEAN, STD)
+        seen(pixels(), given)
 
 
 def test_images_that_the_network_does_not_take() -> None:
-    with pytest.raises(
-        VitscopeError, match=r"\(Transformer\) does not take images of the shape 1x"
-    ):
-        vitscope.look(network(), pixels()[:, :1], mean=0, std=1)
+    sentence = refusal(vitscope.look, network(), pixels()[:, :1], mean=0, std=1)
+    assert "(Transformer) does not take images of the shape 1x" in sentence

@@ -38,7 +38,6 @@ def mini() -> Made:
 
 @pytest.fixture(scope="module")
 def scope(mini: Made) -> Scope:
-    """The network with its test images."""
     return mini.looked_at(MODEL)
 
 

@@ -1,6 +1,5 @@
-"""A network is given back as it was, whatever happens to a measurement."""
-
 import tempfile
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -10,11 +9,10 @@ from torch import nn
 
 import vitscope
 from tests.helpers.looking import OF_SOME_NETWORKS, in_memory
-from tests.scopes.networks import Convolutions, Transformer, labels, network, pixels
+from tests.scopes.networks import Convolutions, Transformer, looked_at, network, pixels
 from vitscope.errors import VitscopeError
 from vitscope.measures import registry
 from vitscope.scopes import making
-from vitscope.scopes.looking import Scope
 
 ANALYSIS = {
     "frequency_noise": {"seeds": 1, "frequencies": [0.5]},
@@ -27,9 +25,7 @@ ANALYSIS = {
 }
 
 
-def looked_at(model: nn.Module) -> Scope:
-    loss = {"weight_decay": 0.1}
-    return vitscope.look(model, pixels(), labels(), 0.5, 0.25, loss=loss, analysis=ANALYSIS)
+look = partial(looked_at, loss={"weight_decay": 0.1}, analysis=ANALYSIS)
 
 
 def state(model: nn.Module) -> list[Any]:
@@ -60,7 +56,7 @@ def lent(kind: type[nn.Module]) -> nn.Module:
 def test_every_measure_gives_the_network_back(kind: type[nn.Module]) -> None:
     model = lent(kind)
     before = state(model)
-    scope = looked_at(model)
+    scope = look(model)
     there = in_memory(attends=kind is Transformer)
     assert {*there, "predictions"} - {*OF_SOME_NETWORKS} == {*scope.available()}
     for name in scope.available():
@@ -100,7 +96,7 @@ def test_interrupted_in_the_middle(table: str, scratch: Path) -> None:
     model = lent(
         Convolutions if table in {*in_memory(attends=False), "predictions"} else Transformer
     )
-    scope = looked_at(model)
+    scope = look(model)
     before, files = state(model), {*scratch.iterdir()}
     # All images of a probe and of the ratios of norms are of one pass.
     in_one = table.startswith("probe") or table == "skip_ratio"
@@ -123,7 +119,7 @@ def needs(table: str) -> str:
 
 
 def test_nothing_is_left_behind(scratch: Path) -> None:
-    scope = looked_at(network())
+    scope = look()
     assert len(scope.table("feature_variance")) > 0
     assert [*scratch.iterdir()]
     del scope
@@ -139,5 +135,5 @@ def test_nothing_is_left_of_images_that_fail(images: Any, scratch: Path) -> None
 
 def test_the_fast_path_of_torch_is_as_it_was() -> None:
     torch.backends.mha.set_fastpath_enabled(True)
-    assert len(looked_at(network()).table("classification")) == 1
+    assert len(look().table("classification")) == 1
     assert torch.backends.mha.get_fastpath_enabled()

@@ -1,5 +1,3 @@
-"""Images that are not square: every measure of three networks, against plain numpy and torch."""
-
 from collections.abc import Callable
 from pathlib import Path
 
@@ -107,21 +105,15 @@ def test_attention(scopes: dict[str, Scope]) -> None:
         joint = step / step.sum(-1, keepdims=True) @ joint
     row = joint.mean(axis=1)
     rollout = scopes["vit"].table("attention_rollout").set_index("image")["rollout"]
-    assert set(scopes["vit"].table("attention_rollout")[["height", "width"]].to_numpy().flat) == {
-        4,
-        6,
-    }
+    sides = scopes["vit"].table("attention_rollout")[["height", "width"]]
+    assert {*sides.to_numpy().flat} == {4, 6}
     for image, values in rollout.items():
         np.testing.assert_allclose(values, row[image] / row[image].max(), rtol=1e-4)
     # The query in the last quarter, of four rows and six columns.
     maps = scopes["vit"].table("attention_maps").query("shows == 'queries'")
     of_image = maps[maps["image"] == maps["image"].iloc[0]]
-    assert of_image[["query_row", "query_column"]].to_numpy().tolist() == [
-        [2, 6],
-        [2, 18],
-        [10, 6],
-        [10, 18],
-    ]
+    queries = of_image[["query_row", "query_column"]].to_numpy().tolist()
+    assert queries == [[2, 6], [2, 18], [10, 6], [10, 18]]
     last = of_image.iloc[-1]
     np.testing.assert_allclose(last["weights"], weights[-1][last["image"], 0, 16], rtol=1e-5)
 

@@ -1,5 +1,3 @@
-"""What a scope shows of itself, where it draws, what it takes, and what it refuses."""
-
 import os
 import pickle
 import pty
@@ -20,15 +18,18 @@ from IPython.core.interactiveshell import InteractiveShell
 from torch import Tensor, nn
 
 import vitscope
+from tests.helpers.kinds import timm
+from tests.helpers.processes import python
+from tests.helpers.refusals import refusal
 from tests.networks.running.test_predictions import Noise
-from tests.scopes.networks import Convolutions, Transformer, labels, network, pixels
+from tests.scopes.networks import Convolutions, Transformer, labels, looked_at, network, pixels
 from vitscope.errors import VitscopeError
 from vitscope.scopes.looking import Scope
 
 
 @pytest.fixture(scope="module")
 def scope() -> Scope:
-    return vitscope.look(network(), pixels(), labels(), 0.5, 0.25, name="mine")
+    return looked_at(name="mine")
 
 
 def test_it_shows_where_it_reads(scope: Scope) -> None:
@@ -65,10 +66,8 @@ def test_drawn_in_axes_that_are_given(scope: Scope) -> None:
         assert left.get_ylabel()
         assert right.get_legend() is not None
         assert figure.get_size_inches().tolist() == size
-        with pytest.raises(VitscopeError, match="2 panels, and cannot be drawn in axes"):
-            scope.plot("fourier", ax=left)
-        with pytest.raises(VitscopeError, match="laid out as a whole"):
-            scope.plot("robustness", ax=left)
+        assert "2 panels, and cannot be drawn in axes" in refusal(scope.plot, "fourier", ax=left)
+        assert "laid out as a whole" in refusal(scope.plot, "robustness", ax=left)
     finally:
         plt.close(figure)
 
@@ -88,8 +87,7 @@ def test_a_function_of_your_own_is_a_measure(scope: Scope) -> None:
     def cka(maps):
         return maps
 
-    with pytest.raises(VitscopeError, match="give the function another name"):
-        scope.measure(cka)
+    assert "give the function another name" in refusal(scope.measure, cka)
     with pytest.raises(VitscopeError, match="largest returned values of the shape"):
         scope.measure(largest, factor=[[1], [2]])
 
@@ -130,20 +128,10 @@ def test_points_that_are_named() -> None:
     assert scope.blocks["name"].tolist() == ["blocks.0", "blocks.1"]
 
 
-class Loose(nn.Module):
-    """A network of which nothing tells where its tokens lie."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.mix = nn.Linear(3 * 16 * 16, 5)
-
-    def forward(self, images: torch.Tensor) -> torch.Tensor:
-        return self.mix(images.flatten(1))
-
-
 def test_no_cut_points_are_found() -> None:
-    with pytest.raises(VitscopeError, match="points"):
-        vitscope.look(Loose(), pixels(), mean=0, std=1)
+    """Of a network of which nothing tells where its tokens lie."""
+    loose = nn.Sequential(nn.Flatten(), nn.Linear(3 * 16 * 16, 5))
+    assert "points" in refusal(looked_at, loose)
 
 
 @pytest.mark.parametrize(
@@ -161,8 +149,7 @@ def test_settings_that_there_are_not(more: dict, sentence: str) -> None:
 
 
 def test_what_is_no_network() -> None:
-    with pytest.raises(VitscopeError, match="`model` is a list, allowed: a"):
-        vitscope.look([], pixels())
+    assert "`model` is a list, allowed: a" in refusal(vitscope.look, [], pixels())
 
 
 def test_a_network_without_classes() -> None:
@@ -175,11 +162,8 @@ def test_a_network_without_classes() -> None:
 
 
 def test_a_network_of_timm() -> None:
-    from vitscope.networks.building.timm_import import import_timm
-
     arguments = {"img_size": 16, "patch_size": 4, "depth": 1, "embed_dim": 12, "num_heads": 2}
-    timm = import_timm()
-    model = timm.create_model("vit_tiny_patch16_224", num_classes=5, **arguments)
+    model = timm("vit_tiny_patch16_224", **arguments)
     scope = vitscope.look(model, pixels(), labels())
     assert scope.blocks["kind"].tolist() == ["stem", "msa", "mlp"]
     assert scope.notes == [
@@ -188,18 +172,16 @@ def test_a_network_of_timm() -> None:
 
 
 def test_importing_takes_no_torch() -> None:
-    code = (
+    python(
         "import sys, vitscope\n"
         "heavy = {'torch', 'numpy', 'pandas', 'matplotlib', 'timm', 'snakemake'} & {*sys.modules}\n"
         "assert not heavy, heavy\n"
     )
-    subprocess.run([sys.executable, "-c", code], check=True)
 
 
 LESIONS = """
-import vitscope
-from tests.scopes.networks import labels, network, pixels
-scope = vitscope.look(network(), pixels(), labels(), 0.5, 0.25)
+from tests.scopes.networks import looked_at
+scope = looked_at()
 scope.lesion, scope.feature_variance
 """
 
@@ -246,13 +228,8 @@ print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
 
 @pytest.mark.nightly
 def test_a_loader_takes_the_memory_of_a_batch() -> None:
-    peaks = []
-    for count in (500, 10_000):
-        code = MEMORY.format(count=count)
-        done = subprocess.run(
-            [sys.executable, "-c", code], capture_output=True, text=True, check=True
-        )
-        peaks.append(int(done.stdout.split()[-1]))
+    codes = (MEMORY.format(count=count) for count in (500, 10_000))
+    peaks = [int(python(code).split()[-1]) for code in codes]
     # KiB: the images alone would take 30 MB as float32.
     assert peaks[1] - peaks[0] < 12_000, peaks
 
@@ -263,12 +240,7 @@ def test_latents_are_written_for_others(scope: Scope, tmp_path: Path) -> None:
         np.testing.assert_array_equal(found[f"maps/{name}"], maps)
     assert found["name"].tolist() == scope.table("blocks")["name"].tolist()
     assert found["labels"].tolist() == labels().tolist()
-    with pytest.raises(VitscopeError, match=r"allowed: npz, h5, zarr\.zip"):
-        scope.latents(tmp_path / "maps.pkl")
-
-
-def looked_at(model: nn.Module, **more: Any) -> Scope:
-    return vitscope.look(model, pixels(4), mean=0.5, std=0.25, **more)
+    assert "allowed: npz, h5, zarr.zip" in refusal(scope.latents, tmp_path / "maps.pkl")
 
 
 def test_passes_that_differ_are_among_the_warnings(capsys: pytest.CaptureFixture[str]) -> None:
@@ -286,11 +258,11 @@ class ThroughNumPy(Convolutions):
 
 UNFIT: dict[str, tuple[Callable[[], Any], str]] = {
     "an unknown device": (
-        lambda: looked_at(network(), device="gpu"),
+        lambda: looked_at(device="gpu"),
         "^device: found 'gpu', which this machine or its torch does not have, allowed: 'cpu'",
     ),
     "a device that is not there": (
-        lambda: looked_at(network(), device="cuda:99"),
+        lambda: looked_at(device="cuda:99"),
         "^device: found 'cuda:99', which this machine",
     ),
     "no values": (lambda: looked_at(network().to("meta")), "tensors on torch's meta device, which"),
@@ -303,11 +275,11 @@ UNFIT: dict[str, tuple[Callable[[], Any], str]] = {
         "compute with torch what it computes with NumPy",
     ),
     "a measure without an argument": (
-        lambda: looked_at(network()).measure(lambda: 1.0),
+        lambda: looked_at().measure(lambda: 1.0),
         "is called with feature maps, and does not take them: too many positional arguments",
     ),
     "a measure with another keyword": (
-        lambda: looked_at(network()).measure(lambda maps: maps.mean((1, 2, 3)), power=2),
+        lambda: looked_at().measure(lambda maps: maps.mean((1, 2, 3)), power=2),
         "is called with feature maps, power, and does not take them: got an unexpected keyword",
     ),
 }

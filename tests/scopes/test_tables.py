@@ -1,5 +1,3 @@
-"""What is measured in memory is what the workflow makes, to the last bit."""
-
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -11,6 +9,7 @@ from PIL import Image
 
 import vitscope
 from tests.helpers.looking import Made, in_memory, of_the_loss
+from tests.helpers.refusals import refusal
 from tests.runs.copies import EVERYTHING, TINY, Workflow
 from vitscope.drawing.saving import save, style
 from vitscope.errors import VitscopeError
@@ -39,7 +38,6 @@ def tiny(made: Workflow) -> Made:
 
 @pytest.fixture(scope="module")
 def scope(tiny: Made) -> Scope:
-    """The ViT of the study on its test images."""
     return tiny.looked_at("vit")
 
 
@@ -57,9 +55,8 @@ def test_every_table_is_that_of_the_workflow(every_kind: Workflow) -> None:
     compared(made.looked_at("vit"), made, others)
     compared(of_the_loss(made, "vit"), made, [*OF_THE_LOSS])
     between = vitscope.compare({name: made.looked_at(name) for name in ("vit", "resnet")})
-    for name in ("cka_between",):
-        found, expected = between.table(name), made.table(name, "vit+resnet")
-        pd.testing.assert_frame_equal(found, expected, check_exact=True, obj=name)
+    expected = made.table("cka_between", "vit+resnet")
+    pd.testing.assert_frame_equal(between.table("cka_between"), expected, check_exact=True)
 
 
 @pytest.mark.parametrize("name", ["fig9", "reliability", "landscape"])
@@ -84,8 +81,7 @@ def test_tables_that_were_read(tiny: Made) -> None:
     assert set(read.predictions["model"]) == {"vit"}
     assert len(read.predictions) == 16
     assert read.figures()["fig9"] == "feature_variance"
-    with pytest.raises(VitscopeError, match="no table 'hessian'"):
-        read.table("hessian")
+    assert "no table 'hessian'" in refusal(read.table, "hessian")
     with pytest.raises(AttributeError, match="no table 'hesian'"):
         _ = read.hesian
 
@@ -107,8 +103,7 @@ def test_one_pass_measures_all_that_is_missing(tiny: Made) -> None:
     scope = tiny.looked_at("vit")
     assert len(scope.feature_variance) > 0
     (path, *_) = Path(scope._folder.name).glob("passes/vit/*.parquet")
-    made = {*PARTS.read(path)["measure"]}
-    assert {"feature_variance", "fourier", "cka"} <= made
+    assert {"feature_variance", "fourier", "cka"} <= {*PARTS.read(path)["measure"]}
 
 
 @pytest.mark.parametrize(
@@ -131,7 +126,5 @@ def test_what_cannot_be_measured_here(
 
 
 def test_a_folder_that_is_no_study(tmp_path: Path) -> None:
-    with pytest.raises(VitscopeError, match="There is no folder"):
-        vitscope.read(tmp_path / "nowhere")
-    with pytest.raises(VitscopeError, match=r"There is no run.yaml in"):
-        vitscope.read(tmp_path)
+    assert "There is no folder" in refusal(vitscope.read, tmp_path / "nowhere")
+    assert "There is no run.yaml in" in refusal(vitscope.read, tmp_path)

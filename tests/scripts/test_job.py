@@ -1,5 +1,3 @@
-"""What every script does around its own lines, in processes of their own as Snakemake runs them."""
-
 import fcntl
 import os
 import platform
@@ -9,11 +7,12 @@ import sys
 from functools import reduce
 from operator import getitem
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 
 from tests.helpers.every_job import everything, kinds
+from tests.helpers.processes import python
 from vitscope.jobs.job import Request, find_job
 from vitscope.studies.loading import BUNDLED_STUDIES, load_study
 
@@ -55,23 +54,27 @@ def start(
     return subprocess.Popen([sys.executable, "-c", code, str(log)], cwd=ROOT, text=True, **pipes)
 
 
-def run(
-    log: Path, body: str, imports: str = "os", batches: str | None = None
-) -> subprocess.CompletedProcess[str]:
+class Done(NamedTuple):
+    code: int
+    printed: str
+    logged: str
+
+
+def run(log: Path, body: str, imports: str = "os", batches: str | None = None) -> Done:
+    """Run a job, which writes nothing to stderr."""
     both = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
     with start(log, body, imports, batches, **both) as process:
-        output, errors = process.communicate()
-    return subprocess.CompletedProcess(process.args, process.returncode, output, errors)
+        printed, errors = process.communicate()
+    assert errors == ""
+    return Done(process.returncode, printed, log.read_text(encoding="utf-8"))
 
 
 def test_what_is_printed_goes_to_the_terminal_and_the_log(tmp_path: Path) -> None:
-    log = tmp_path / "new" / "log.txt"
     body = "print('höllo')\nprint(sys.stdout.isatty(), sys.stdout.writable())"
     # Without need torch is not imported.
-    done = run(log, f"{body}\nprint('torch' in sys.modules, end='', flush=True)")
+    body += "\nprint('torch' in sys.modules, end='', flush=True)"
     printed = "höllo\nFalse True\nFalse"
-    assert (done.returncode, done.stdout, done.stderr) == (0, printed, "")
-    assert log.read_text(encoding="utf-8") == printed
+    assert run(tmp_path / "new" / "log.txt", body) == (0, printed, printed)
 
 
 def test_long_work_says_what_it_is_and_how_far_and_not_while_it_says_more(tmp_path: Path) -> None:
@@ -84,18 +87,16 @@ for number in range(6):
     resources.say_of_it(number)
     time.sleep(0.2)"""
     done = run(tmp_path / "log.txt", body, impatient)
-    news, *own = done.stdout.splitlines()
+    news, *own = done.printed.splitlines()
     assert re.fullmatch(r"vit, trial: 42 images, [\d.]+ images per s, 1 s so far", news)
     assert own == [f"vit: {number}" for number in range(6)]
-    assert (tmp_path / "log.txt").read_text(encoding="utf-8") == done.stdout
+    assert done.logged == done.printed
 
 
 def test_an_expected_failure_is_one_sentence_which_the_run_tells(tmp_path: Path) -> None:
-    log = tmp_path / "log.txt"
-    done = run(log, "print('begins')\nraise VitscopeError('It is wrong: put it right.')")
-    sentence = "vitscope: It is wrong: put it right."
-    assert (done.returncode, done.stdout, done.stderr) == (1, "begins\n", "")
-    assert log.read_text(encoding="utf-8") == f"begins\n{sentence}\n"
+    body = "print('begins')\nraise VitscopeError('It is wrong: put it right.')"
+    logged = "begins\nvitscope: It is wrong: put it right.\n"
+    assert run(tmp_path / "log.txt", body) == (1, "begins\n", logged)
 
 
 @pytest.mark.parametrize(
@@ -103,9 +104,7 @@ def test_an_expected_failure_is_one_sentence_which_the_run_tells(tmp_path: Path)
     [
         ("raise MemoryError", "os", None, "run fewer jobs at a time"),
         (
-            "raise torch.OutOfMemoryError('x')",
-            "torch",
-            "analysis.batch_size",
+            *("raise torch.OutOfMemoryError('x')", "torch", "analysis.batch_size"),
             "lower analysis.batch_size in the study",
         ),
     ],
@@ -113,10 +112,8 @@ def test_an_expected_failure_is_one_sentence_which_the_run_tells(tmp_path: Path)
 def test_too_little_memory_is_one_sentence(
     tmp_path: Path, body: str, imports: str, batches: str | None, advice: str
 ) -> None:
-    done = run(tmp_path / "log.txt", body, imports, batches)
-    sentence = f"vitscope: not enough memory: {advice}.\n"
-    assert (done.returncode, done.stderr) == (1, "")
-    assert (tmp_path / "log.txt").read_text(encoding="utf-8") == sentence
+    code, _, logged = run(tmp_path / "log.txt", body, imports, batches)
+    assert (code, logged) == (1, f"vitscope: not enough memory: {advice}.\n")
 
 
 def test_jobs_that_run_models_name_the_setting_of_their_batches() -> None:
@@ -139,7 +136,6 @@ def test_a_job_waits_for_one_that_outlived_its_run_and_says_so(tmp_path: Path) -
     with log.open("a", encoding="utf-8") as survivor:
         fcntl.flock(survivor, fcntl.LOCK_EX)
         with start(log, "print('second')") as waiting:
-            assert waiting.stdout is not None
             line = waiting.stdout.readline()
             assert line == f"vitscope: waiting for a job of a killed run, whose log is {log}\n"
             survivor.write("first\n")
@@ -154,30 +150,28 @@ def test_a_job_waits_for_one_that_outlived_its_run_and_says_so(tmp_path: Path) -
 def test_an_unexpected_failure_is_logged_in_full(tmp_path: Path) -> None:
     log = tmp_path / "log.txt"
     done = run(log, "raise ZeroDivisionError('why')")
-    assert (done.returncode, done.stderr) == (1, "")
-    text = log.read_text(encoding="utf-8")
-    assert text.startswith("Traceback")
+    assert done.code == 1
+    assert done.logged.startswith("Traceback")
     told = f"vitscope: nothing is known of this failure but {log}.\n"
-    assert text.endswith(f"ZeroDivisionError: why\n{told}")
+    assert done.logged.endswith(f"ZeroDivisionError: why\n{told}")
 
 
 def test_a_failure_in_a_network_names_its_module(tmp_path: Path) -> None:
-    log = tmp_path / "log.txt"
     body = """
 class Mine(torch.nn.Module):
     def forward(self, x):
         return x * self.scale
 torch.nn.Sequential(torch.nn.Identity(), Mine())(torch.zeros(1))
 """
-    done = run(log, body, "torch")
-    assert (done.returncode, done.stderr) == (1, "")
-    first, *_, last = log.read_text(encoding="utf-8").splitlines()
+    done = run(tmp_path / "log.txt", body, "torch")
+    assert done.code == 1
+    first, *_, last = done.logged.splitlines()
     assert first.startswith("Traceback")
     assert last.startswith("vitscope: the module '1' (Mine) of the network fails at ")
 
 
 def test_torch_uses_the_threads_of_the_job(tmp_path: Path) -> None:
-    assert run(tmp_path / "log", "print(torch.get_num_threads())", "torch").stdout == "3\n"
+    assert run(tmp_path / "log", "print(torch.get_num_threads())", "torch").printed == "3\n"
 
 
 @pytest.mark.parametrize(
@@ -215,7 +209,6 @@ def taken_gpu(folder: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     monkeypatch.setenv("TMPDIR", str(folder))
     body = "print(os.environ['CUDA_VISIBLE_DEVICES'])"
     with start(folder / "log.txt", body, device="auto") as job:
-        assert job.stdout is not None
         printed = job.stdout.read()
     assert job.returncode == 0
     return printed
@@ -260,7 +253,7 @@ def test_the_folder_of_locks_is_this_users_alone(
 def test_a_job_runs_where_nothing_can_be_locked(tmp_path: Path) -> None:
     body = "def no_locks(*_): raise OSError(errno.ENOLCK, os.strerror(errno.ENOLCK))"
     imports = f"os, errno, fcntl\n{body}\nfcntl.flock = no_locks"
-    assert run(tmp_path / "log.txt", "print('done')", imports).stdout == "done\n"
+    assert run(tmp_path / "log.txt", "print('done')", imports).printed == "done\n"
 
 
 AGAIN = """
@@ -278,5 +271,4 @@ print(getrusage(RUSAGE_SELF).ru_minflt - before)
 @pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="no other library can be told to")
 def test_memory_that_passes_give_back_is_used_again() -> None:
     """Of 64 MiB in 16,384 pages, none is new the second time."""
-    done = subprocess.run([sys.executable, "-c", AGAIN], cwd=ROOT, check=True, capture_output=True)
-    assert int(done.stdout) < 100
+    assert int(python(AGAIN, cwd=ROOT)) < 100

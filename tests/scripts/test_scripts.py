@@ -1,8 +1,4 @@
-"""What scripts import before their work."""
-
-import subprocess
-import sys
-
+from tests.helpers.processes import python
 from tests.helpers.rules import ROOT, rules
 from vitscope.jobs.job import names as job_names
 from vitscope.measures import registry
@@ -14,11 +10,6 @@ def jobs_of(*environments: str) -> list[str]:
     return sorted({job for job in found if job})
 
 
-def run(code: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-c", code]
-    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
-
-
 # What a job imports before it works: with its module, and at the beginning of `run`.
 IMPORTS_OF = """
 import ast, inspect, sys
@@ -28,16 +19,15 @@ for name in {names}:
     tree = ast.parse(inspect.getsource(find_job(name).run))
     lines = [each for each in ast.walk(tree) if isinstance(each, ast.Import | ast.ImportFrom)]
     exec(compile(ast.Module(body=lines, type_ignores=[]), name, "exec"), {{}})
-    if "{module}" in sys.modules:
-        sys.exit(f"{{name}} imports {module}")
+    if "torch" in sys.modules:
+        sys.exit(f"{{name}} imports torch")
 """
 
 
 def test_jobs_of_rules_without_torch_import_none() -> None:
     names = jobs_of("base", "figures")
     assert {"tabulate", "draw_figure", "merge", "measure"} <= set(names)
-    done = run(IMPORTS_OF.format(module="torch", names=names))
-    assert done.returncode == 0, done.stderr
+    python(IMPORTS_OF.format(names=names), cwd=ROOT)
 
 
 def test_every_rule_does_a_kind_of_work_and_each_is_done_by_one() -> None:
@@ -53,5 +43,4 @@ def test_rooms_of_rules_without_torch_import_none() -> None:
     functions = [*map(registry.measuring, computing), *merging]
     modules = {each.partition(":")[0] for each in functions}
     assert len(modules) > 8
-    code = f"import sys, {', '.join(modules)}\nsys.exit('torch' in sys.modules)"
-    assert run(code).returncode == 0
+    python(f"import sys, {', '.join(modules)}\nsys.exit('torch' in sys.modules)")

@@ -3,10 +3,16 @@
 They are written opcode by opcode, so that every way to name and to call something occurs.
 """
 
+import io
 import pickle
 import struct
 from collections.abc import Callable
 from pathlib import Path
+
+import numpy as np
+import torch
+
+from tests.helpers.checkpoints import Runs
 
 
 def text(value: str) -> bytes:
@@ -41,14 +47,8 @@ def shell(canary: Path) -> str:
     return f"touch {canary}"
 
 
-class _System:
-    def __init__(self, canary: Path) -> None:
-        self._canary = canary
-
-    def __reduce__(self) -> tuple[object, ...]:
-        import os
-
-        return os.system, (shell(self._canary),)
+def system(canary: Path) -> bytes:
+    return called(named("os", "system"), text(shell(canary)))
 
 
 def _memmap(canary: Path) -> bytes:
@@ -61,18 +61,16 @@ Attack = Callable[[Path], bytes]
 
 # What runs where `pickle.loads` reads it.
 HARMFUL: dict[str, Attack] = {
-    "REDUCE of os.system": lambda c: program(called(named("os", "system"), text(shell(c)))),
+    "REDUCE of os.system": lambda c: program(system(c)),
     "protocol 0": lambda c: f"cos\nsystem\n(V{shell(c)}\ntR.".encode(),
-    "builtins.eval": lambda c: program(
-        called(named("builtins", "eval"), text(f"open({str(c)!r}, 'w')"))
-    ),
+    "eval": lambda c: program(called(named("builtins", "eval"), text(f"open({str(c)!r}, 'w')"))),
     "INST": lambda c: f"(V{shell(c)}\nios\nsystem\n.".encode(),
     "OBJ": lambda c: program(b"(" + named("os", "system") + text(shell(c)) + b"o"),
     "STACK_GLOBAL": lambda c: program(
-        short("os") + short("system") + b"\x93" + b"(" + text(shell(c)) + b"tR", 4
+        called(short("os") + short("system") + b"\x93", text(shell(c))), 4
     ),
     "STACK_GLOBAL of a dotted name": lambda c: program(
-        short("pathlib") + short("os.system") + b"\x93" + b"(" + text(shell(c)) + b"tR", 4
+        called(short("pathlib") + short("os.system") + b"\x93", text(shell(c))), 4
     ),
     "TUPLE1": lambda c: program(named("os", "system") + text(shell(c)) + b"\x85R"),
     "NEWOBJ of a class that opens a file": lambda c: program(_memmap(c) + b"\x81"),
@@ -80,49 +78,30 @@ HARMFUL: dict[str, Attack] = {
     "BUILD that gives a partial its function": lambda c: program(
         called(
             called(named("functools", "partial"), named("builtins", "print"))
-            + b"("
-            + named("os", "system")
-            + b"("
-            + text(shell(c))
-            + b"t}Ntb"
+            + (b"(" + named("os", "system") + b"(" + text(shell(c)) + b"t}Ntb")
         )
     ),
-    "an array of objects": lambda c: _array_of(_System(c)),
+    "an array of objects": lambda c: pickle.dumps(np.array([Runs(c)], dtype=object), 3),
     "a pickle in a storage of torch": lambda c: program(
-        called(named("torch.storage", "_load_from_bytes"), raw(_torch_file(_System(c))))
+        called(named("torch.storage", "_load_from_bytes"), raw(_torch_file(Runs(c))))
     ),
     "an exception with its arguments": lambda c: program(
-        called(named("builtins", "Exception"), called(named("os", "system"), text(shell(c))))
+        called(named("builtins", "Exception"), system(c))
     ),
     "a memo that hides the name": lambda c: program(
         text("os")
         + b"q\x000"
         + text("system")
         + b"q\x010"
-        + b"h\x00h\x01\x93"
-        + b"("
-        + text(shell(c))
-        + b"tR",
+        + called(b"h\x00h\x01\x93", text(shell(c))),
         4,
     ),
-    "behind a dictionary of weights": lambda c: program(
-        b"}" + text("weight") + called(named("os", "system"), text(shell(c))) + b"s"
-    ),
-    "as a key": lambda c: program(b"}" + called(named("os", "system"), text(shell(c))) + b"K\x01s"),
+    "behind a dictionary of weights": lambda c: program(b"}" + text("weight") + system(c) + b"s"),
+    "as a key": lambda c: program(b"}" + system(c) + b"K\x01s"),
 }
 
 
-def _array_of(value: object) -> bytes:
-    import numpy as np
-
-    return pickle.dumps(np.array([value], dtype=object), 3)
-
-
 def _torch_file(value: object) -> bytes:
-    import io
-
-    import torch
-
     stream = io.BytesIO()
     torch.save(value, stream)
     return stream.getvalue()

@@ -1,5 +1,3 @@
-"""Small files that hold more than they say: how each is written, and read as a study reads it."""
-
 import gzip
 import io
 import json
@@ -14,24 +12,13 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import torch
 
-from tests.helpers.archives import tar_of
-from tests.helpers.sources import open_path
-from vitscope.data.source import Source
+from tests.helpers.archives import repacked, tar_of
+from tests.helpers.checkpoints import VIT
+from tests.helpers.sources import open_path, read_all
 from vitscope.networks.checkpoints.conversion import convert
 from vitscope.networks.checkpoints.foreign import read_foreign
 
 MEMBER = 190_000_000
-VIT = {
-    "family": "vit",
-    "arch": {"patch_size": 8, "embed_dim": 24, "depth": 2, "num_heads": 2},
-    "classes": 10,
-    "image_size": 32,
-}
-
-
-def read_all(source: Source) -> None:
-    for _ in source.samples(np.arange(min(len(source), 100))):
-        pass
 
 
 def sparse(names: list[str]) -> bytes:
@@ -80,9 +67,7 @@ def unlisted_zip(path: Path, size: int = 1_000_000) -> None:
     """A zip whose members are of a version that Python does not list, and torch reads."""
     stored = io.BytesIO()
     torch.save({"weight": torch.zeros(size)}, stored)
-    with zipfile.ZipFile(stored) as old, zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as new:
-        for member in old.infolist():
-            new.writestr(member.filename, old.read(member))
+    repacked(path, stored.getvalue(), method=zipfile.ZIP_DEFLATED)
     data = bytearray(path.read_bytes())
     place = data.find(b"PK\x01\x02")
     while place >= 0:
@@ -155,8 +140,6 @@ def labels_npz(path: Path, count: int = 100_000_000) -> None:
 
 
 class Bomb(NamedTuple):
-    """How a file is written, and how it is read."""
-
     write: Callable[[Path], None]
     read: Callable[[Path], object]
 

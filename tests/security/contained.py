@@ -68,5 +68,4 @@ def _run(function: Callable[[], object], sender: Connection) -> None:
 
 
 def _peak() -> int:
-    """Return the most memory that this process has had."""
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss << 10

@@ -175,7 +175,6 @@ def part(outcomes: dict[str, dict[str, int]], runs: int, seed: int, engine: str)
 
 
 def main() -> None:
-    """Fuzz every reader and write the counts."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--target", help="fuzz one reader, write no page")
     parser.add_argument("--runs", type=int, default=RUNS, help="files for each reader")

@@ -1,5 +1,3 @@
-"""What reads the files of others: for each reader, files that it reads and a way to read a file."""
-
 import io
 import json
 import pickle
@@ -22,13 +20,12 @@ import torch
 import yaml
 from PIL import Image
 
-from tests.helpers.archives import tar_of
+from tests.helpers.archives import repacked, tar_of
 from tests.helpers.networks import FAMILIES, build_empty_mini
-from tests.helpers.sources import open_path
+from tests.helpers.sources import open_path, read_all
 from tests.runs.copies import SETTINGS
 from tests.security import bombs
 from vitscope.corruptions import corrupted
-from vitscope.data.source import Source
 from vitscope.errors import VitscopeError
 from vitscope.files.pages import Section, as_html, as_markdown
 from vitscope.files.tensors import TensorFile, TensorWriter
@@ -54,16 +51,10 @@ class Target:
     bombs: Callable[[], list[bytes]] = list
 
     def run(self, folder: Path, data: bytes) -> None:
-        """Read a file of these bytes."""
         path = folder / self.file
         path.parent.mkdir(exist_ok=True)
         path.write_bytes(data)
         self.read(path)
-
-
-def _all(source: Source) -> None:
-    for _ in source.samples(np.arange(min(len(source), 20))):
-        pass
 
 
 def _studies() -> list[bytes]:
@@ -89,7 +80,7 @@ def _cifar(batch: bytes, mode: str) -> bytes:
 
 def _read_cifar_batch(path: Path) -> None:
     path.write_bytes(_cifar(path.read_bytes(), "w"))
-    _all(open_path("cifar100", path, "test"))
+    read_all(open_path("cifar100", path))
 
 
 def _npz() -> list[bytes]:
@@ -164,12 +155,7 @@ def _torch_pickle() -> list[bytes]:
 
 
 def _read_torch_pickle(path: Path) -> None:
-    pickled = path.read_bytes()
-    whole = io.BytesIO(_torch(zipped=True)[0])
-    with zipfile.ZipFile(whole) as old, zipfile.ZipFile(path, "w") as new:
-        for member in old.infolist():
-            isolated = member.filename == "archive/data.pkl"
-            new.writestr(member, pickled if isolated else old.read(member))
+    repacked(path, _torch(zipped=True)[0], path.read_bytes())
     read_foreign(path, "ViT")
 
 
@@ -210,14 +196,12 @@ def _networks() -> list[torch.nn.Module]:
 
 def _keys() -> list[bytes]:
     own = ["\n".join(model.state_dict()).encode() for model in _networks()]
-    foreign = (
-        b"pools.0.conv.weight\ndownsample_layers.0.0.weight\nlayers.0.downsample.reduction.weight"
-    )
-    return [*own, foreign + b"\nstages.0.0.pwconv1.weight\nhead.weight"]
+    foreign = ["pools.0.conv.weight", "downsample_layers.0.0.weight", "stages.0.0.pwconv1.weight"]
+    foreign += ["layers.0.downsample.reduction.weight", "head.weight"]
+    return [*own, "\n".join(foreign).encode()]
 
 
 def _written(*writers: Callable[[Path], None]) -> list[bytes]:
-    """Return what bombs write."""
     path, found = Path("bomb"), []
     for write in writers:
         write(path)
@@ -325,43 +309,36 @@ TARGETS: dict[str, Target] = {
     "CIFAR archive": Target(
         "a.tar.gz",
         lambda: [_cifar(_batch(), "w"), _cifar(_batch(), "w:gz")],
-        lambda path: _all(open_path("cifar100", path, "test")),
+        lambda path: read_all(open_path("cifar100", path)),
         lambda: [bombs.sparse(["cifar-100-python/meta", "cifar-100-python/test"])],
     ),
     "CIFAR pickle": Target("batch", lambda: [_batch()], _read_cifar_batch),
     "CIFAR-C archive": Target(
         "a.tar", _official, lambda path: corrupted._map_member(path, "fog.npy").sum()
     ),
-    "npz": Target(
-        "a.npz",
-        _npz,
-        lambda path: _all(open_path("npz", path)),
-        lambda: _written(bombs.lying_npz),
-    ),
+    "npz": Target("a.npz", _npz, bombs.source("npz"), lambda: _written(bombs.lying_npz)),
     "parquet": Target(
         "a.parquet",
         _parquet,
-        lambda path: _all(open_path("parquet", path)),
+        bombs.source("parquet"),
         lambda: _written(partial(bombs.lying_parquet, size=1 << 20)),
     ),
     "picture": Target(
-        "pictures/a.png", _pictures, lambda path: _all(open_path("folder", path.parent))
+        "pictures/a.png", _pictures, lambda path: read_all(open_path("folder", path.parent))
     ),
     "animated picture": Target("a", _animations, _read_animation),
     "checkpoint, zip": Target(
         "a.pth",
         lambda: _torch(zipped=True),
-        lambda path: read_foreign(path, "ViT"),
+        bombs.read_vit,
         lambda: _written(bombs.strides, partial(bombs.unlisted_zip, size=1000)),
     ),
     "checkpoint, pickle in a zip": Target("a.pth", _torch_pickle, _read_torch_pickle),
-    "checkpoint, legacy": Target(
-        "a.pth", lambda: _torch(zipped=False), lambda path: read_foreign(path, "ViT")
-    ),
+    "checkpoint, legacy": Target("a.pth", lambda: _torch(zipped=False), bombs.read_vit),
     "checkpoint, safetensors": Target(
         "a.safetensors",
         lambda: [safetensors.torch.save(_weights(), {"key": "value"})],
-        lambda path: read_foreign(path, "ViT"),
+        bombs.read_vit,
         lambda: _written(partial(bombs.many_names, count=1000)),
     ),
     "converted file": Target("a.safetensors", _tensorfile, _read_tensorfile),

@@ -1,7 +1,4 @@
-"""Whatever the bytes are, a reader reads them or says in one sentence why it does not."""
-
 import contextlib
-import io
 import re
 from pathlib import Path
 
@@ -11,7 +8,9 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.helpers.checkpoints import saved
 from tests.helpers.networks import FAMILIES, build_empty_mini
+from tests.helpers.refusals import refusal
 from tests.security import fuzz
 from tests.security.contained import check_sentence, refusal_or_none
 from tests.security.fuzz import Reading, by_seed
@@ -139,15 +138,10 @@ def test_a_name_that_two_weights_would_get_is_refused() -> None:
         "pools.0.conv.weight": torch.zeros(1),
         "transformers.0.pool.conv.weight": torch.ones(1),
     }
-    layout = find_layout(weights)
-    assert layout is not None
-    with pytest.raises(VitscopeError, match="which are the same weights"):
-        layout.translate(weights)
+    assert "which are the same weights" in refusal(find_layout(weights).translate, weights)
 
 
 def test_prefixes_do_not_merge_two_weights(tmp_path: Path) -> None:
-    stream = io.BytesIO()
-    torch.save({"module.a": torch.zeros(1), "module.module.a": torch.ones(1)}, stream)
-    (tmp_path / "a.pth").write_bytes(stream.getvalue())
-    found = read_foreign(tmp_path / "a.pth", "ViT").places[0].weights
+    twice = {"module.a": torch.zeros(1), "module.module.a": torch.ones(1)}
+    found = read_foreign(saved(tmp_path / "a.pth", twice), "ViT").places[0].weights
     assert set(found) == {"a", "module.a"}

@@ -1,5 +1,3 @@
-"""The real workflow with text that a shell, a path, a page or a figure could trip over."""
-
 from pathlib import Path
 from typing import Any
 

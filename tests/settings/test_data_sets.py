@@ -1,7 +1,7 @@
-"""Data sets against what their folders hold, checked when the study is read."""
-
 import re
+from itertools import product
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
@@ -21,11 +21,10 @@ CLASSES = ("ant", "bee", "cat", "dog", "eel")
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
     """Three images of each of five classes; the data set `folder` of the study is read from it."""
-    for name in CLASSES:
-        for number in range(3):
-            file = tmp_path / "images" / name / f"{number}.png"
-            file.parent.mkdir(parents=True, exist_ok=True)
-            Image.new("L", (8, 8), number).save(file)
+    for name, number in product(CLASSES, range(3)):
+        file = tmp_path / "images" / name / f"{number}.png"
+        file.parent.mkdir(parents=True, exist_ok=True)
+        Image.new("L", (8, 8), number).save(file)
     return tmp_path / "images"
 
 
@@ -33,6 +32,10 @@ def changes(folder: Path, **more: object) -> dict[str, object]:
     """Return a study that measures the folder and asks for no more than it has."""
     few = {"data.folder.source.path": str(folder), "analysis.images": 15}
     return few | {f"data.folder.{key}": value for key, value in more.items()}
+
+
+def built_by(study: Study) -> dict[str, Any]:
+    return values_of("build_split", study, dataset="folder", split="test")["settings"]
 
 
 def test_what_is_there_is_read(tmp_path: Path, folder: Path) -> None:
@@ -76,8 +79,7 @@ def test_names_in_a_file_are_those_of_the_study(tmp_path: Path, folder: Path) ->
     study = loaded(tmp_path, **changes(folder, class_names=str(file)))
     assert study.data["folder"].class_names == [*reversed(CLASSES)]
     assert study.settings["data"]["folder"]["class_names"] == [*reversed(CLASSES)]
-    made_by = values_of("build_split", study, dataset="folder", split="test")["settings"]
-    assert made_by["class_names"] == [*reversed(CLASSES)]
+    assert built_by(study)["class_names"] == [*reversed(CLASSES)]
 
 
 def test_a_caption_says_which_class_is_which(tmp_path: Path, folder: Path) -> None:
@@ -103,9 +105,7 @@ def test_a_model_has_as_many_channels_as_its_images(tmp_path: Path, folder: Path
     grey = changes(folder, **GREY) | {"models.former.std": MISSING}
     study = loaded(tmp_path, **grey)
     assert (study.network("former")["mean"], study.network("former")["std"]) == ([0.5], [0.25])
-    assert (
-        values_of("build_split", study, dataset="folder", split="test")["settings"]["channels"] == 1
-    )
+    assert built_by(study)["channels"] == 1
     assert refusal(tmp_path, **grey | {"models.former.mean": [0.1, 0.2, 0.3]}) == (
         "models.former.mean: found 3 numbers, allowed: 1, one for each channel of the images of "
         "data.folder: give the model a data set of its own."

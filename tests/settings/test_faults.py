@@ -1,5 +1,3 @@
-"""One table of what is wrong in a study, and of the sentence for it."""
-
 import re
 from pathlib import Path
 from typing import Any
@@ -7,16 +5,16 @@ from typing import Any
 import pytest
 import yaml
 
-from tests.helpers.studies import mini
+from tests.helpers.refusals import refusal
+from tests.helpers.studies import bundled
 from tests.settings.test_study import MISSING, STUDY, changed, written
-from vitscope.errors import VitscopeError
 from vitscope.measures import registry
 from vitscope.networks.building.family import family_names
 from vitscope.studies.loading import load_study
 
 FAULTS = yaml.safe_load(Path(__file__).with_name("faults.yaml").read_text(encoding="utf-8"))
 EVERY = {"KINDS": registry.kinds(), "FAMILIES": family_names()}
-BASES = {"own": STUDY, "mini": mini()}
+BASES = {"own": STUDY, "mini": bundled("mini")}
 
 
 def read(fault: Any) -> dict[str, Any]:
@@ -38,10 +36,9 @@ def test_what_is_wrong_is_refused_in_a_sentence(
     (tmp_path / "mine.py").write_text("def net(n): ...\n")
     changes = fault.get("change", {}) | ({fault["remove"]: MISSING} if "remove" in fault else {})
     path = written(tmp_path, changed(BASES[base], changes))
-    with pytest.raises(VitscopeError) as caught:
-        load_study(path)
+    found = refusal(load_study, path)
     sentence = fault["sentence"]
     for word, names in EVERY.items():
         sentence = sentence.replace(word, ", ".join(sorted(names)))
     wanted = ".*".join(map(re.escape, f"{path}: {sentence}".split("...")))
-    assert re.fullmatch(wanted, str(caught.value)), caught.value
+    assert re.fullmatch(wanted, found), found

@@ -69,12 +69,10 @@ PartitionName=main Nodes=n1,n2 Default=YES MaxTime=INFINITE State=UP
 
 
 def missing() -> list[str]:
-    """Return the programs of Slurm that this machine lacks."""
     return [name for name in NEEDED if shutil.which(name, path=PATH) is None]
 
 
 def wait_for(condition: Callable[[], object], what: str, seconds: float = 300) -> None:
-    """Wait until a condition holds."""
     end = time.monotonic() + seconds
     while not condition():
         if time.monotonic() > end:
@@ -109,8 +107,6 @@ class Job:
 
 @dataclass
 class Cluster:
-    """A running cluster."""
-
     root: Path
     daemons: dict[str, subprocess.Popen[bytes]] = field(default_factory=dict)
 
@@ -129,7 +125,6 @@ class Cluster:
         return done.stdout
 
     def start_node(self, node: str) -> None:
-        """Start the daemon of a node."""
         (self.root / "spool" / node).mkdir(parents=True, exist_ok=True)
         self._start(node, "slurmd", "-D", "-f", str(self.root / "slurm.conf"), "-N", node)
 
@@ -237,7 +232,6 @@ class Cluster:
 
 @contextmanager
 def cluster(root: Path) -> Iterator[Cluster]:
-    """Run a cluster for a while."""
     running = Cluster(root)
     try:
         running.start()

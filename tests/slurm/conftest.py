@@ -1,5 +1,3 @@
-"""A cluster, small studies, and what a local run makes of them."""
-
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -11,43 +9,21 @@ from tests.runs.copies import SETTINGS, Workflow, copy_workflow, write_study
 from tests.slurm.cluster import Cluster, cluster, missing
 from vitscope.networks.building.family import find_family
 
-# A network that takes memory of which torch knows nothing, and that nobody could count before.
-GREEDY = """
+# A network that takes its time on a node, and none on the machine that compares; and, of more than
+# two images, memory of which torch knows nothing, so that nobody could count it before.
+SLOW = """
+import os
 import time
 
 import numpy as np
 from torch import nn
 
 
-class Greedy(nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.stem = nn.Conv2d(3, 8, 4, 4)
-        self.branch = nn.Conv2d(8, 8, 3, padding=1)
-        self.head = nn.Linear(8, 10)
-
-    def forward(self, images):
-        if len(images) > 2:
-            held = np.ones({megabytes} << 17)
-            # As long as it takes Slurm to look.
-            time.sleep(8)
-            del held
-        maps = self.stem(images)
-        maps = maps + self.branch(maps).relu()
-        return self.head(maps.mean((2, 3)))
-"""
-# A network that takes its time on a node, and none on the machine that compares.
-SLOW = """
-import os
-import time
-
-from torch import nn
-
-
 class Slow(nn.Module):
-    def __init__(self, seconds_of_training=0, seconds=0):
+    def __init__(self, seconds_of_training=0, seconds=0, megabytes=0):
         super().__init__()
         self.seconds = {True: seconds_of_training, False: seconds}
+        self.megabytes = megabytes
         self.stem = nn.Conv2d(3, 8, 4, 4)
         self.branch = nn.Conv2d(8, 8, 3, padding=1)
         self.norm = nn.BatchNorm2d(8)
@@ -56,6 +32,11 @@ class Slow(nn.Module):
     def forward(self, images):
         if "SLURM_JOB_ID" in os.environ:
             time.sleep(self.seconds[self.training])
+        if self.megabytes and len(images) > 2:
+            held = np.ones(self.megabytes << 17)
+            # As long as it takes Slurm to look.
+            time.sleep(8)
+            del held
         maps = self.stem(images)
         maps = maps + self.norm(self.branch(maps)).relu()
         return self.head(maps.mean((2, 3)))
@@ -106,8 +87,7 @@ def studies(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
     def large(settings: dict[str, Any]) -> None:
         one_model(settings, "large")
-        (folder / "greedy.py").write_text(GREEDY.format(megabytes=MEGABYTES), encoding="utf-8")
-        own = {"file": "greedy.py", "make": "Greedy"}
+        own = {"file": "slow.py", "make": "Slow", "megabytes": MEGABYTES}
         settings["models"]["vit"] |= {"family": "python", "arch": own, "checkpoint": {"made": True}}
         settings["data"]["shapes32"]["splits"]["test"]["images"] = 64
         settings["analysis"] |= {"images": 64, "shard_size": 64, "batch_size": 64}
@@ -126,11 +106,9 @@ def studies(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="session")
 def local(tmp_path_factory: pytest.TempPathFactory, studies: Path) -> Workflow:
-    """A copy of the workflow for runs without Slurm."""
     return copy_workflow(tmp_path_factory.mktemp("local") / "copy", studies)
 
 
 @pytest.fixture
 def remote(tmp_path: Path, studies: Path) -> Workflow:
-    """A copy of the workflow in which nothing was made."""
     return copy_workflow(tmp_path / "copy", studies)

@@ -1,5 +1,3 @@
-"""The workflow on a real Slurm: the same bytes as on one machine, whatever fails on the way."""
-
 import re
 import signal
 import subprocess
@@ -14,12 +12,8 @@ pytestmark = pytest.mark.others
 
 # The profile as it is, but for what this cluster lacks, accounting, and to wait less.
 SLURM = (
-    "--workflow-profile",
-    "profiles/slurm",
-    "--slurm-status-command",
-    "squeue",
-    "--slurm-init-seconds-before-status-checks",
-    "1",
+    *("--workflow-profile", "profiles/slurm", "--slurm-status-command", "squeue"),
+    *("--slurm-init-seconds-before-status-checks", "1"),
 )
 # Of the shards of ViT all that is measured of latents: more at a time than a node has cores.
 OF_VIT = ("fourier", "spectrum", "cka", "landscape")
@@ -49,11 +43,6 @@ def states(jobs):
 
 def start(workflow, *arguments):
     return workflow.start(*arguments, *SLURM, stdout=subprocess.PIPE)
-
-
-def end(process):
-    output, _ = process.communicate(timeout=900)
-    return process.returncode, output
 
 
 def running(slurm, wanted, folder):
@@ -113,11 +102,11 @@ def test_a_cancelled_job_and_a_dead_node(slurm, local, remote):
     slurm.ask("scancel", on_n1)
     slurm.kill_node("n2")
     try:
-        code, output = end(process)
+        output, _ = process.communicate(timeout=900)
     finally:
         slurm.start_node("n2")
         slurm.wait_for_nodes()
-    assert code == 0, output
+    assert process.returncode == 0, output
     assert remote.digests("results/sharded") == local.digests("results/sharded")
     jobs = slurm.finished()[before:]
     assert {job.number for job in jobs if job.state == "CANCELLED"} == {on_n1}

@@ -1,5 +1,3 @@
-"""The networks of the study `blurs`: what they average, and what their members know."""
-
 import importlib.util
 from types import ModuleType
 
@@ -18,8 +16,6 @@ IMAGES = torch.randn(6, 3, 32, 32, generator=torch.Generator().manual_seed(0))
 @pytest.fixture(scope="module")
 def blurs() -> ModuleType:
     spec = importlib.util.spec_from_file_location("blurs", BUNDLED_STUDIES / "blurs.py")
-    assert spec
-    assert spec.loader
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module

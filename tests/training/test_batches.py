@@ -1,6 +1,5 @@
-"""Batches of a training: each image once with its label, augmented, the same whoever draws them."""
-
 import os
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +10,7 @@ from torch import Tensor, nn
 
 from tests.helpers.splits import GENERATED, built
 from tests.training.recipes import MEAN, PLAIN, RECIPE, STD
+from tests.training.spoiling import flip
 from vitscope.data.split import Split
 from vitscope.errors import VitscopeError
 from vitscope.training.augmentation import augmentation, cropping, erasing, jitter, mixing, move
@@ -41,7 +41,6 @@ def test_an_epoch_shows_every_image_once_with_its_label(split: Split) -> None:
 
 
 def same(one: list[tuple[Tensor, Tensor]], two: list[tuple[Tensor, Tensor]]) -> bool:
-    """Tell whether batches are the same, bit for bit."""
     pairs = zip(one, two, strict=True)
     return all(torch.equal(a, b) for batch in pairs for a, b in zip(*batch, strict=True))
 
@@ -110,13 +109,9 @@ def test_damage_is_told_in_one_sentence_by_any_process(
     tmp_path: Path, workers: int, device: torch.device | None
 ) -> None:
     path = tmp_path / "train"
-    built(path, GENERATED, "train", images=60, seed=0)
-    drawn = Batches(Split(path), PLAIN | {"batch_size": 60}, 0, MEAN, STD)
-    with path.open("r+b") as file:
-        file.seek(path.stat().st_size // 2)
-        byte = file.read(1)
-        file.seek(-1, 1)
-        file.write(bytes([byte[0] ^ 1]))
+    split = built(path, GENERATED, "train", images=60, seed=0)
+    drawn = Batches(split, PLAIN | {"batch_size": 60}, 0, MEAN, STD)
+    flip(path)
     with pytest.raises(VitscopeError, match=r"damaged: image \d+ is not what was written; delete"):
         next(drawn.ahead(0, 1, workers, device))
 
@@ -140,11 +135,8 @@ def test_a_shift_beyond_the_image_is_reflected_again(shape: tuple[int, int, int]
     height, width, _ = shape
     far = 20
     padded = np.pad(pixels, ((far, far), (far, far), (0, 0)), mode="reflect")
-    windows = {
-        padded[y : y + height, x : x + width].tobytes()
-        for y in range(2 * far + 1)
-        for x in range(2 * far + 1)
-    }
+    starts = product(range(2 * far + 1), repeat=2)
+    windows = {padded[y : y + height, x : x + width].tobytes() for y, x in starts}
     many = np.stack([pixels] * 500)
     with seeded(0):
         found = {image.tobytes() for image in move(many, far, False, "reflection")}
@@ -171,7 +163,6 @@ def test_a_crop_has_its_share_of_the_area_and_its_proportions(shares: list[float
     """Of ramps, whose slope after the resizing says how much of each side was taken."""
     ramp = np.broadcast_to(np.arange(240, dtype=np.uint8)[:, None], (240, 240))
     image, crop = np.stack([ramp, ramp.T, ramp], axis=2), cropping(shares, (48, 32))
-    assert crop is not None
     areas = []
     with seeded(0):
         for _ in range(200):
@@ -189,7 +180,6 @@ def test_a_crop_has_its_share_of_the_area_and_its_proportions(shares: list[float
 def test_jitter_changes_a_plain_image_by_its_share_at_most() -> None:
     """Contrast and saturation leave one grey as it is; brightness multiplies it."""
     grey, change = np.full((4, 4, 3), 100, np.uint8), jitter(0.4)
-    assert change is not None
     with seeded(0):
         found = np.stack([change(grey) for _ in range(300)])
     assert (found == found[:, :1, :1, :1]).all()
@@ -215,10 +205,9 @@ def test_targets_are_smoothed_labels(mixed: bool) -> None:
     recipe = PLAIN | ({"mixup": 0.8, "mixing_probability": 0.0} if mixed else {})
     images, labels = torch.zeros(4, 3, 8, 8), torch.tensor([3, 1, 4, 1])
     _, targets = mixing(recipe, 10)(images, labels)
-    loss = nn.functional.cross_entropy(torch.arange(40.0).view(4, 10).sin(), targets)
-    expected = nn.functional.cross_entropy(
-        torch.arange(40.0).view(4, 10).sin(), labels, label_smoothing=0.1
-    )
+    logits = torch.arange(40.0).view(4, 10).sin()
+    loss = nn.functional.cross_entropy(logits, targets)
+    expected = nn.functional.cross_entropy(logits, labels, label_smoothing=0.1)
     torch.testing.assert_close(loss, expected)
 
 

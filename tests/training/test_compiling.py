@@ -1,7 +1,6 @@
-"""Training with a compiled network: when, what becomes of it, and where compiling fails."""
-
 import os
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -10,8 +9,10 @@ import pytest
 import torch
 from torch import nn
 
-from tests.helpers.splits import splits_of_shapes
+from tests.helpers.networks import described
+from tests.helpers.refusals import refusal
 from tests.training.recipes import MEAN, RECIPE, STD
+from tests.training.spoiling import break_off
 from vitscope.data.split import Split
 from vitscope.errors import VitscopeError
 from vitscope.files.tensors import TensorFile
@@ -29,23 +30,12 @@ SHORT = RECIPE | {"bfloat16": False, "epochs": 3, "batch_size": 45, "randaugment
 ALWAYS = {"compile": "always"}
 # With chance in them, and with statistics of batches.
 NETWORKS: dict[str, Any] = {
-    "vit": {
-        "patch_size": 8,
-        "embed_dim": 16,
-        "depth": 1,
-        "num_heads": 2,
-        "drop_path_rate": 0.2,
-        "drop_rate": 0.1,
-    },
+    "vit": {"patch_size": 8, "embed_dim": 16, "depth": 1, "num_heads": 2}
+    | {"drop_path_rate": 0.2, "drop_rate": 0.1},
     "resnet": {"block": "basic", "blocks": [1, 1], "width": 8},
 }
 # Of compiled networks, which add in another order: of losses, over several steps.
 ROUNDING = 1e-4
-
-
-@pytest.fixture(scope="module")
-def splits(tmp_path_factory: pytest.TempPathFactory) -> tuple[Split, Split]:
-    return splits_of_shapes(tmp_path_factory.mktemp("shapes32"), 90, 50)
 
 
 @pytest.fixture(autouse=True)
@@ -63,18 +53,8 @@ def trained(
 ) -> list[dict[str, Any]]:
     with seeded(0):
         model = find_family(family).build(NETWORKS[family], 10, 32)
-    history = train(
-        model,
-        *splits,
-        SHORT | changes,
-        0,
-        folder,
-        mean=MEAN,
-        std=STD,
-        say=say,
-        workers=0,
-        compiler_cache=folder.parent / "cache",
-    )
+    others = {"mean": MEAN, "std": STD, "say": say, "compiler_cache": folder.parent / "cache"}
+    history = train(model, *splits, SHORT | changes, 0, folder, workers=0, **others)
     assert model._compiled_call_impl is None
     return history
 
@@ -99,10 +79,8 @@ def test_long_trainings_are_worth_it() -> None:
 
 def test_on_the_processor_only_always_compiles() -> None:
     model, image = nn.Flatten(), torch.zeros(1, 3, 4, 4)
-    found = {
-        c: is_wanted(model, {"compile": c}, image, 10**30) for c in ("auto", "always", "never")
-    }
-    assert found == {"auto": False, "always": True, "never": False}
+    for asked, wanted in {"auto": False, "always": True, "never": False}.items():
+        assert is_wanted(model, {"compile": asked}, image, 10**30) is wanted
 
 
 class Counting(nn.Module):
@@ -169,9 +147,7 @@ def test_where_compiling_fails_auto_trains_without(monkeypatch: pytest.MonkeyPat
 def test_where_compiling_fails_always_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     compile_as(monkeypatch, FAILING)
     model = Counting()
-    with pytest.raises(VitscopeError) as caught, compiled_in(RECIPE | ALWAYS, model, []):
-        pass
-    assert str(caught.value) == (
+    assert refusal(compiled_in(RECIPE | ALWAYS, model, []).__enter__) == (
         "training.compile is always, and torch.compile cannot compile the Counting on this machine "
         "(InvalidCxxCompiler: No working C++ compiler found): set training.compile to auto or "
         "never."
@@ -195,13 +171,13 @@ def test_a_job_keeps_what_torch_makes_beside_all_trainings(
     monkeypatch.setattr("vitscope.training.loop.train", lambda *_, **named: given.update(named))
     if own:
         monkeypatch.setenv(CACHE, own)
-    network = {"family": "resnet", "arch": NETWORKS["resnet"], "classes": 10, "image_size": 32}
+    network = described() | {"family": "resnet", "arch": NETWORKS["resnet"], "classes": 10}
     place = tmp_path / "training" / "net"
     place.mkdir(parents=True)
     training.train_model(
         dict(zip(("train", "test"), splits, strict=True)),
         {"epochs": str(place / "epochs"), "end": str(place / "end.safetensors")},
-        {"recipe": RECIPE, "device": "cpu", "network": network | {"mean": MEAN, "std": STD}},
+        {"recipe": RECIPE, "device": "cpu", "network": network | {"std": STD}},
         Resources(),
     )
     assert given["compiler_cache"] == (None if own else tmp_path / "training" / ".compiled")
@@ -255,13 +231,9 @@ def test_a_compiled_training_is_that_without_but_for_rounding(
         np.testing.assert_allclose(ours.array(name), theirs.array(name), rtol=1e-2, atol=1e-3)
 
     # One that is broken off goes on, from what is in the cache, and ends with the same bytes.
-    def stop(text: str) -> None:
-        if text.startswith("epoch 2"):
-            raise KeyboardInterrupt
-
     torch._dynamo.reset()
     with pytest.raises(KeyboardInterrupt):
-        trained(splits, tmp_path / "again", family, stop, **ALWAYS)
+        trained(splits, tmp_path / "again", family, partial(break_off, 2), **ALWAYS)
     said: list[str] = []
     trained(splits, tmp_path / "again", family, said.append, **ALWAYS)
     assert said[0].startswith("going on after epoch 2")

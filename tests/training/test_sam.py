@@ -1,5 +1,3 @@
-"""Steps uphill: by a closed form, by a second implementation, and what they leave alone."""
-
 import pytest
 import torch
 from torch import Tensor, nn
@@ -48,7 +46,6 @@ def test_a_bowl_is_climbed_along_its_gradient() -> None:
 def differentiated(
     model: nn.Module, weights: dict[str, Tensor], images: Tensor, targets: Tensor
 ) -> tuple[float, dict[str, Tensor]]:
-    """Return the loss at some weights, and its gradient."""
     at = {name: each.detach().requires_grad_() for name, each in weights.items()}
     loss = -(targets * functional_call(model, at, (images,)).log_softmax(1)).sum(1).mean()
     return loss.item(), dict(zip(at, torch.autograd.grad(loss, [*at.values()]), strict=True))

@@ -6,6 +6,7 @@ from torch import nn
 
 from tests.helpers.recording import record_here
 from tests.training.recipes import RECIPE
+from vitscope.networks.building.timm_import import import_timm
 from vitscope.networks.running.device import WARM_UP
 from vitscope.training.steps import Steps, optimizer_of
 
@@ -65,12 +66,9 @@ def test_recorded_steps_are_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_what_decays_is_what_timm_decays() -> None:
-    from vitscope.networks.building.timm_import import import_timm
-
-    timm = import_timm("timm")
     grouped = import_timm("timm.optim").param_groups_weight_decay
     for name in ("test_vit", "test_convnext", "test_resnet"):
-        model = timm.create_model(name)
+        model = import_timm().create_model(name)
         expected = grouped(model, 0.05)
         ours = optimizer_of(model, RECIPE).param_groups
         assert [group["weight_decay"] for group in ours] == [0.0, 0.05]

@@ -1,5 +1,3 @@
-"""Polar coordinates of weights, against plane geometry."""
-
 import numpy as np
 import pytest
 from hypothesis import given
@@ -37,11 +35,10 @@ def test_a_moment_that_is_the_end_has_the_angle_0() -> None:
     assert polar([start, end, end])["angle"].tolist() == [0, 0, 0]
 
 
-def test_two_moments_are_no_trajectory() -> None:
-    with pytest.raises(VitscopeError, match=r"needs 3 moments at least.*there are 2"):
-        polar([np.ones(3), np.zeros(3)])
-
-
-def test_the_same_first_and_last_weights_are_refused() -> None:
-    with pytest.raises(VitscopeError, match="are the same weights"):
-        polar([np.ones(3), np.zeros(3), np.ones(3)])
+@pytest.mark.parametrize(
+    ("moments", "sentence"),
+    [([1, 0], "needs 3 moments at least.*there are 2"), ([1, 0, 1], "are the same weights")],
+)
+def test_what_is_no_trajectory(moments: list[int], sentence: str) -> None:
+    with pytest.raises(VitscopeError, match=sentence):
+        polar([np.full(3, moment) for moment in moments])

@@ -1,5 +1,3 @@
-"""A training that is broken off goes on, and ends with the bytes of one that was not."""
-
 import multiprocessing
 import os
 import random
@@ -14,8 +12,8 @@ from typing import Any
 
 import pytest
 
-from tests.helpers.splits import splits_of_shapes
 from tests.training.recipes import MEAN, RECIPE, STD
+from tests.training.spoiling import break_off, flip
 from vitscope.data.split import Split
 from vitscope.files.tensors import TensorFile
 from vitscope.files.whole import sha256_of
@@ -39,11 +37,6 @@ KEPT = RECIPE | {
     "snapshots": [0, 1, 3, EPOCHS, 100],
     "snapshot_dtype": "float16",
 }
-
-
-@pytest.fixture(scope="module")
-def splits(tmp_path_factory: pytest.TempPathFactory) -> tuple[Split, Split]:
-    return splits_of_shapes(tmp_path_factory.mktemp("shapes32"), 90, 50)
 
 
 def trained(
@@ -99,7 +92,6 @@ def killed(
         # Forked, since a start of torch takes seconds.
         process = multiprocessing.get_context("fork").Process(target=live)
         process.start()
-        assert process.pid
         if number < kills:
             share = number * (epochs - 1) // kills
             while process.is_alive() and max(checkpoints(folder), default=0) < share:
@@ -148,10 +140,6 @@ def test_a_training_that_is_killed_ten_times_ends_with_the_same_bytes(
     assert check_kills(splits, tmp_path, family, 10, 40) >= 5
 
 
-class BrokenOffError(Exception):
-    """The end of a training before its time."""
-
-
 @pytest.fixture(scope="module")
 def calm(splits: tuple[Split, Split], tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("calm")
@@ -163,13 +151,8 @@ def calm(splits: tuple[Split, Split], tmp_path_factory: pytest.TempPathFactory) 
 def broken_once(splits: tuple[Split, Split], tmp_path_factory: pytest.TempPathFactory) -> Path:
     """What is left of a training that was broken off after four epochs."""
     folder = tmp_path_factory.mktemp("broken")
-
-    def say(text: str) -> None:
-        if text.startswith("epoch 4"):
-            raise BrokenOffError
-
-    with pytest.raises(BrokenOffError):
-        trained(splits, folder, say=say)
+    with pytest.raises(KeyboardInterrupt):
+        trained(splits, folder, say=partial(break_off, 4))
     assert {path.name for path in folder.iterdir()} == {"unfinished", EVENTS}
     assert checkpoints(folder) == [3, 4]
     return folder
@@ -177,20 +160,14 @@ def broken_once(splits: tuple[Split, Split], tmp_path_factory: pytest.TempPathFa
 
 @pytest.fixture
 def broken(broken_once: Path, tmp_path: Path) -> Path:
-    """The same, to spoil."""
     return Path(shutil.copytree(broken_once, tmp_path / "broken"))
 
 
 def test_a_training_uphill_goes_on(splits: tuple[Split, Split], tmp_path: Path) -> None:
     """Sharpness-aware minimization keeps nothing from step to step."""
-
-    def say(text: str) -> None:
-        if text.startswith("epoch 2"):
-            raise BrokenOffError
-
     short: dict[str, Any] = {"sam": 0.1, "epochs": 3}
-    with pytest.raises(BrokenOffError):
-        trained(splits, tmp_path / "broken", say=say, **short)
+    with pytest.raises(KeyboardInterrupt):
+        trained(splits, tmp_path / "broken", say=partial(break_off, 2), **short)
     said: list[str] = []
     trained(splits, tmp_path / "broken", say=said.append, **short)
     assert said[0] == "going on after epoch 2 of 3"
@@ -222,10 +199,8 @@ def test_a_training_whose_results_are_lost_has_them_at_once(
 def test_snapshots_are_those_of_their_epochs(calm: Path) -> None:
     same = {"init": "epoch_0", "warmup": "epoch_1", "end": f"epoch_{EPOCHS}"}
     for name, epoch in same.items():
-        one, other = (
-            TensorFile(calm / f"{name}.safetensors"),
-            TensorFile(calm / "epochs" / f"{epoch}.safetensors"),
-        )
+        places = (name, f"epochs/{epoch}")
+        one, other = (TensorFile(calm / f"{place}.safetensors") for place in places)
         assert one.names == other.names
         assert all((one.array(key) == other.array(key)).all() for key in one.names)
         assert other.metadata["snapshot"] == epoch
@@ -237,15 +212,7 @@ def nightly(*values: Any) -> Any:
     return pytest.param(*values, marks=pytest.mark.nightly)
 
 
-def flip(path: Path) -> None:
-    """Change one bit in the middle of a file."""
-    data = bytearray(path.read_bytes())
-    data[len(data) // 2] ^= 1
-    path.write_bytes(data)
-
-
 def cut(path: Path, less: int) -> None:
-    """Leave the last bytes of a file away."""
     os.truncate(path, path.stat().st_size - less)
 
 

@@ -1,5 +1,3 @@
-"""What tests of videos share: ffmpeg, and a small network that was looked at."""
-
 import shutil
 from pathlib import Path
 

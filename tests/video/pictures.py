@@ -1,10 +1,13 @@
-"""Frames that are known pixel by pixel, and the files that hold them, by Pillow."""
-
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+import pandas as pd
+import torch
 from PIL import Image
+
+from vitscope.video.views import Subject
 
 Pixels = npt.NDArray[np.uint8]
 
@@ -18,7 +21,6 @@ def frames(count: int = 5, size: tuple[int, int] = (24, 16)) -> list[Pixels]:
 
 
 def save_frames(path: Path, pixels: list[Pixels], durations: int | list[int] = 40) -> Path:
-    """Save frames as an animated picture, without loss."""
     first, *others = map(Image.fromarray, pixels)
     options = {"lossless": True} if path.suffix == ".webp" else {}
     first.save(path, save_all=True, append_images=others, duration=durations, loop=0, **options)
@@ -26,7 +28,6 @@ def save_frames(path: Path, pixels: list[Pixels], durations: int | list[int] = 4
 
 
 def folder_of(folder: Path, pixels: list[Pixels], name: str = "frame{}.png") -> Path:
-    """Save frames as files of a folder, numbered from 1."""
     folder.mkdir()
     for number, each in enumerate(pixels, 1):
         Image.fromarray(each).save(folder / name.format(number))
@@ -41,8 +42,14 @@ def cut(path: Path, share: float) -> Path:
     return shorter
 
 
+def subject_of(**found: Any) -> Subject:
+    """Return a network of images of 16 pixels as videos have it, without cut points."""
+    taking = {"channels": 3, "image_size": 16, "resize": 16, "interpolation": "bilinear"}
+    nothing = {"cut_points": [], "blocks": pd.DataFrame(), "device": torch.device("cpu")}
+    return Subject(model="mine", label="mine", **nothing, **({"taking": taking} | found))
+
+
 def read_back(path: Path) -> list[Pixels]:
-    """Return the frames of an animated picture, as Pillow has them."""
     return [pixels for pixels, _ in read_timed(path)]
 
 

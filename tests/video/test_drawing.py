@@ -1,5 +1,3 @@
-"""Where panels stand in a frame, and that maps have the colours of what they show."""
-
 import numpy as np
 import pytest
 import torch

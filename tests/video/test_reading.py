@@ -1,5 +1,3 @@
-"""Frames of folders, animated pictures and videos, and what is refused of these."""
-
 import subprocess
 from fractions import Fraction
 from pathlib import Path
@@ -42,9 +40,6 @@ def refused(path: Path) -> str:
     return str(caught.value)
 
 
-# Folders.
-
-
 def test_frames_of_a_folder_follow_their_numbers(tmp_path: Path) -> None:
     shown = frames(12)
     folder = folder_of(tmp_path / "walk", shown)
@@ -73,9 +68,6 @@ def test_a_frame_that_is_damaged_ends_a_folder(tmp_path: Path) -> None:
     read, sentence = broken(folder)
     np.testing.assert_array_equal(pixels_of(read), shown[:3])
     assert sentence == f"{file} is not a readable image"
-
-
-# Animated pictures.
 
 
 @pytest.mark.parametrize("suffix", ["gif", "webp", "png"])
@@ -115,9 +107,6 @@ def test_a_gif_that_shows_frames_for_no_time(tmp_path: Path) -> None:
     assert {frame.seconds for frame in open_video(path).frames} == {TENTH}
 
 
-# Videos.
-
-
 def film(path: Path, shown: list[Pixels], *options: str, rate: str = "25") -> Path:
     """Write a video by ffmpeg, as others do; nothing of vitscope takes part."""
     height, width, _ = shown[0].shape
@@ -147,12 +136,11 @@ def test_pixels_that_are_wider_than_high(tmp_path, ffmpeg) -> None:
 
 
 def test_frames_that_change_their_size_have_that_of_the_first(tmp_path, ffmpeg) -> None:
-    parts = [
-        film(tmp_path / f"{width}.ts", frames(5, (width, 48)), "-c:v", "mpeg2video")
-        for width in (64, 96)
-    ]
     path = tmp_path / "both.ts"
-    path.write_bytes(b"".join(part.read_bytes() for part in parts))
+    with path.open("wb") as both:
+        for width in (64, 96):
+            part = film(tmp_path / "part.ts", frames(5, (width, 48)), "-c:v", "mpeg2video")
+            both.write(part.read_bytes())
     read = list(open_video(path).frames)
     assert len(read) >= 9
     assert {frame.picture.size for frame in read} == {(64, 48)}
@@ -185,9 +173,6 @@ def test_ffmpeg_ends_when_no_more_frames_are_wanted(tmp_path, ffmpeg) -> None:
     assert process.poll() is None
     video.frames.close()
     assert process.poll() is not None
-
-
-# What is refused.
 
 
 @pytest.mark.parametrize("suffix", ["png", "webp", "jpg", "bmp"])
@@ -232,9 +217,6 @@ def test_what_is_no_video(tmp_path, ffmpeg) -> None:
     ):
         path.write_bytes(data)
         assert refused(path).startswith(f"{path} is no video that ffmpeg reads (")
-
-
-# Generated frames, and times.
 
 
 def test_the_generated_video_is_the_same_shape_in_other_places() -> None:

@@ -1,35 +1,30 @@
-"""Videos of attention: maps are those of the tables, colours stay, and what fails ends."""
-
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from fractions import Fraction
-from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-import pandas as pd
 import pytest
 import torch
 from PIL import Image
 
 import vitscope
-from tests.scopes.networks import Convolutions, labels, network, pixels
-from tests.video.pictures import cut, folder_of, frames, read_back, save_frames
-from vitscope.errors import VitscopeError
-from vitscope.networks.building.timm_import import import_timm
+from tests.helpers.kinds import timm
+from tests.helpers.refusals import refusal
+from tests.scopes.networks import Convolutions, looked_at, network
+from tests.video.pictures import cut, folder_of, frames, read_back, save_frames, subject_of
 from vitscope.scopes.looking import Scope
 from vitscope.video.frames import Frame
 from vitscope.video.sheet import Scale, Sheet, map_colors
 from vitscope.video.showing import Painter
-from vitscope.video.views import VIEWS, RolloutView, Subject
+from vitscope.video.views import VIEWS, RolloutView
 
 # The colours of maps, each as a number; no two are the same.
 CODES = np.asarray(map_colors(np.linspace(0, 1, 256)[None]))[0].astype(int) @ [1, 256, 65536]
 
 
 def panels_of(page: npt.NDArray[np.uint8], size: int, count: int) -> list[npt.NDArray[np.uint8]]:
-    """Return the panels of a frame, where a sheet has them."""
     sheet = Sheet(size, [""] * count, "", Scale("", "", ""))
     assert page.shape[1::-1] == sheet.size
     corners = [sheet.corner(number) for number in range(count)]
@@ -60,26 +55,33 @@ def with_class_token() -> Scope:
     """A ViT with a class token, at another size than its images had."""
     torch.manual_seed(0)
     settings = {"patch_size": 8, "embed_dim": 24, "depth": 3, "num_heads": 3}
-    model = import_timm().create_model(
-        "vit_tiny_patch16_224", img_size=32, num_classes=5, **settings
-    )
+    model = timm("vit_tiny_patch16_224", img_size=32, **settings)
     with torch.no_grad():
         for block in model.blocks:
             block.attn.qkv.weight.mul_(12)
     images = torch.randint(0, 256, (4, 3, 32, 32), dtype=torch.uint8)
-    return vitscope.look(model, images, labels(4), 0.5, 0.25, name="classed")
+    return looked_at(model, images, name="classed")
 
 
 @pytest.fixture(params=["scope", "with_class_token"])
 def looked(request: pytest.FixtureRequest) -> Scope:
-    found: Scope = request.getfixturevalue(request.param)
-    return found
+    return request.getfixturevalue(request.param)
+
+
+def images_of(scope: Scope) -> npt.NDArray[np.uint8]:
+    """Return the images of a scope, (N, H, W, C)."""
+    return scope._maker.images.images(slice(None)).transpose(0, 2, 3, 1)
+
+
+def again(scope: Scope, count: int | None = None, **analysis: Any) -> Scope:
+    """Look again at a network and its first images, with other settings."""
+    images = images_of(scope)[:count]
+    return vitscope.look(scope._network, images, mean=0.5, std=0.25, analysis=analysis)
 
 
 def still_of(scope: Scope, folder: Path) -> Path:
     """Return a folder with the first image of a scope as the only frame."""
-    image = scope._maker.images.images([0])[0].transpose(1, 2, 0)
-    return folder_of(folder / "still", [image])
+    return folder_of(folder / "still", [images_of(scope)[0]])
 
 
 def test_maps_of_heads_are_those_of_the_table(looked: Scope, tmp_path: Path) -> None:
@@ -87,13 +89,13 @@ def test_maps_of_heads_are_those_of_the_table(looked: Scope, tmp_path: Path) -> 
     table = looked.attention_maps
     heads = table[(table["shows"] == "heads") & (table["image"] == table["image"].min())]
     (page,) = read_back(path)
-    size = looked._maker.images.shape[-1]
+    picture = images_of(looked)[0]
+    size = len(picture)
     video, *maps = panels_of(page, size, 1 + len(heads))
     brightest = max(map(max, heads["weights"]))
     for (_, row), panel in zip(heads.iterrows(), maps, strict=True):
         expected = enlarged(row["weights"], (row["height"], row["width"]), len(panel)) / brightest
         assert np.abs(values_of(panel) - expected).max() <= LEVEL
-    picture = looked._maker.images.images([0])[0].transpose(1, 2, 0)
     times = len(video) // size
     np.testing.assert_array_equal(video[::times, ::times], picture)
 
@@ -103,16 +105,10 @@ def test_the_rollout_is_that_of_the_table(request, tmp_path, looked: str, fusion
     looked = request.getfixturevalue(looked)
     still = still_of(looked, tmp_path)
     path = looked.video(still, tmp_path / "a.webp", "rollout", fusion=fusion, lossless=True)
-    again = vitscope.look(
-        looked._network,
-        looked._maker.images.images(slice(None)),
-        mean=0.5,
-        std=0.25,
-        analysis={"attention_rollout": {"heads": fusion, "images": 1}},
-    )
-    (row,) = again.attention_rollout.to_dict("records")
+    own = again(looked, attention_rollout={"heads": fusion, "images": 1})
+    (row,) = own.attention_rollout.to_dict("records")
     (page,) = read_back(path)
-    video, rollout, over = panels_of(page, looked._maker.images.shape[-1], 3)
+    video, rollout, over = panels_of(page, images_of(looked).shape[1], 3)
     expected = enlarged(row["rollout"], (row["height"], row["width"]), len(rollout))
     assert np.abs(values_of(rollout) - expected).max() <= LEVEL
     mixed = 0.55 * rollout.astype(float) + 0.45 * video
@@ -122,16 +118,10 @@ def test_the_rollout_is_that_of_the_table(request, tmp_path, looked: str, fusion
 def test_the_colours_of_tokens_are_those_of_the_components_in_the_table(
     looked: Scope, tmp_path: Path
 ) -> None:
-    images = looked._maker.images.images(slice(0, 4)).transpose(0, 2, 3, 1)
+    images = images_of(looked)[:4]
     folder = folder_of(tmp_path / "walk", [*images])
     path = looked.video(folder, tmp_path / "a.webp", "components", lossless=True)
-    table = vitscope.look(
-        looked._network,
-        looked._maker.images.images(slice(0, 4)),
-        mean=0.5,
-        std=0.25,
-        analysis={"token_pca": {"images": 4}},
-    ).token_pca
+    table = again(looked, 4, token_pca={"images": 4}).token_pca
     components = np.stack([np.reshape(each, (-1, 3)) for each in table["components"]])
     low, high = np.nanmin(components, axis=(0, 1)), np.nanmax(components, axis=(0, 1))
     for page, (_, row), values in zip(read_back(path), table.iterrows(), components, strict=True):
@@ -169,42 +159,23 @@ def test_components_are_of_frames_spread_over_the_video(
         def look_ahead(self, images: Sequence[torch.Tensor]) -> None:
             seen.extend(round(float(image.mean())) for image in images)
 
-    subject = Subject(
-        model="mine",
-        label="mine",
-        network=torch.nn.Identity(),
-        cut_points=[],
-        blocks=pd.DataFrame(),
-        settings={"mean": [0.0] * 3, "std": [1 / 255] * 3},
-        taking={"channels": 3, "image_size": 8, "resize": None, "interpolation": "bilinear"},
-        device=torch.device("cpu"),
-    )
+    settings = {"mean": [0.0] * 3, "std": [1 / 255] * 3}
+    subject = subject_of(network=torch.nn.Identity(), settings=settings)
     monkeypatch.setitem(VIEWS, "components", lambda *_: Eyes())
     painter = Painter(subject, {"shows": "components"}, "video")
-    pictures = (Image.new("RGB", (8, 8), (number,) * 3) for number in range(frames))
+    pictures = (Image.new("RGB", (16, 16), (number,) * 3) for number in range(frames))
     painter.look_ahead(Frame(picture, Fraction(1)) for picture in pictures)
     assert seen == [*kept]
 
 
 def test_chosen_heads_of_a_block_and_a_query(with_class_token: Scope, tmp_path: Path) -> None:
     query = [13.0, 27.0]
+    still, asked = still_of(with_class_token, tmp_path), {"heads": [2, 0], "brightest": 4.0}
     path = with_class_token.video(
-        still_of(with_class_token, tmp_path),
-        tmp_path / "a.webp",
-        block=0,
-        heads=[2, 0],
-        query=query,
-        brightest=4.0,
-        lossless=True,
+        still, tmp_path / "a.webp", block=0, query=query, lossless=True, **asked
     )
-    again = vitscope.look(
-        with_class_token._network,
-        with_class_token._maker.images.images([0]),
-        mean=0.5,
-        std=0.25,
-        analysis={"attention_maps": {"block": 0, "query": query, "images": 1}},
-    )
-    table = again.attention_maps
+    own = again(with_class_token, 1, attention_maps={"block": 0, "query": query, "images": 1})
+    table = own.attention_maps
     heads = table[table["shows"] == "heads"].set_index("head")
     (page,) = read_back(path)
     video, *maps = panels_of(page, 32, 3)
@@ -212,19 +183,16 @@ def test_chosen_heads_of_a_block_and_a_query(with_class_token: Scope, tmp_path: 
         weights = enlarged(heads["weights"][head], (4, 4), len(panel))
         assert np.abs(values_of(panel) - np.clip(weights / 0.04, 0, 1)).max() <= LEVEL
     # The query that is meant is in the middle of its patch.
-    picture = with_class_token._maker.images.images([0])[0].transpose(1, 2, 0)
-    marked = (video[2::5, 2::5] != picture).any(-1)
+    marked = (video[2::5, 2::5] != images_of(with_class_token)[0]).any(-1)
     rows, columns = np.nonzero(marked)
     assert (rows.mean(), columns.mean()) == (pytest.approx(11.5, abs=1), pytest.approx(27.5, abs=1))
 
 
 def test_the_first_frame_fixes_the_scale_of_all(scope: Scope, tmp_path: Path) -> None:
-    first, second = (still_of(scope, tmp_path) / "frame1.png", tmp_path / "still" / "frame2.png")
-    image = scope._maker.images.images([1])[0].transpose(1, 2, 0)
-    Image.fromarray(image).save(second)
-    both = scope.video(tmp_path / "still", tmp_path / "both.webp", lossless=True)
-    first.unlink()
-    alone = scope.video(tmp_path / "still", tmp_path / "alone.webp", lossless=True)
+    still = folder_of(tmp_path / "still", [*images_of(scope)[:2]])
+    both = scope.video(still, tmp_path / "both.webp", lossless=True)
+    (still / "frame1.png").unlink()
+    alone = scope.video(still, tmp_path / "alone.webp", lossless=True)
     pages = read_back(both)
     of_both, of_alone = (panels_of(page, 16, 3)[1:] for page in (pages[1], read_back(alone)[0]))
     table = scope.attention_maps
@@ -244,21 +212,21 @@ def test_frames_are_cut_as_the_images_of_a_folder_are(scope: Scope, tmp_path: Pa
     folder = folder_of(tmp_path / "wide", wide)
     path = scope.video(folder, tmp_path / "a.webp", lossless=True)
     video = panels_of(read_back(path)[0], 16, 3)[0]
-    again = vitscope.look(network(), folder, mean=0.5, std=0.25, image_size=16)
-    expected = again._maker.images.images([0])[0].transpose(1, 2, 0)
-    np.testing.assert_array_equal(video[::10, ::10], expected)
+    own = vitscope.look(network(), folder, mean=0.5, std=0.25, image_size=16)
+    np.testing.assert_array_equal(video[::10, ::10], images_of(own)[0])
 
 
-# What a user gets wrong.
+@pytest.fixture
+def walk(tmp_path: Path) -> Path:
+    return folder_of(tmp_path / "walk", frames(2, (16, 16)))
 
 
-def refused(call: Callable[[], object], folder: Path) -> str:
-    """Return the sentence of a call that must fail, and leave nothing."""
-    before = sorted(folder.rglob("*"))
-    with pytest.raises(VitscopeError) as caught:
-        call()
-    assert sorted(folder.rglob("*")) == before
-    return str(caught.value)
+def refused(scope: Scope, walk: Path, *given: str, **settings: Any) -> str:
+    """Return the sentence of a video that cannot be made, and leaves nothing."""
+    before = sorted(walk.parent.rglob("*"))
+    sentence = refusal(scope.video, walk, walk.with_name("a.webp"), *given, **settings)
+    assert sorted(walk.parent.rglob("*")) == before
+    return sentence
 
 
 @pytest.mark.parametrize("suffix", ["webp", "gif"])
@@ -266,14 +234,13 @@ def test_a_video_that_breaks_off_leaves_what_was_before(scope, tmp_path, suffix)
     whole = save_frames(tmp_path / "a.gif", frames(6, (32, 24)), 70)
     path, out = cut(whole, 0.6), tmp_path / "out" / f"walk.{suffix}"
     expected = read_back(scope.video(whole, tmp_path / f"whole.{suffix}"))
-    with pytest.raises(VitscopeError) as caught:
-        scope.video(path, out)
+    sentence = refusal(scope.video, path, out)
     incomplete = out.with_name(f"walk.incomplete.{suffix}")
     assert list(out.parent.iterdir()) == [incomplete]
     kept = read_back(incomplete)
     assert 0 < len(kept) < 6
     np.testing.assert_array_equal(kept, expected[: len(kept)])
-    assert str(caught.value) == (
+    assert sentence == (
         f"{path} breaks off in frame {len(kept) + 1}: the {len(kept)} frames before that are in "
         f"{incomplete}; repair the video, or ask for no more `frames` than these."
     )
@@ -282,18 +249,16 @@ def test_a_video_that_breaks_off_leaves_what_was_before(scope, tmp_path, suffix)
     assert list(out.parent.iterdir()) == [out]
 
 
-def test_a_video_whose_first_frame_is_damaged(scope: Scope, tmp_path: Path) -> None:
-    folder = folder_of(tmp_path / "walk", frames(2, (16, 16)))
-    (folder / "frame1.png").write_bytes(b"damaged")
-    sentence = refused(lambda: scope.video(folder, tmp_path / "a.webp"), tmp_path)
-    assert sentence == f"{folder}/frame1.png is not a readable image: give another video."
+def test_a_video_whose_first_frame_is_damaged(scope: Scope, walk: Path) -> None:
+    (walk / "frame1.png").write_bytes(b"damaged")
+    said = f"{walk}/frame1.png is not a readable image: give another video."
+    assert refused(scope, walk) == said
 
 
-def test_a_network_without_attention(tmp_path: Path) -> None:
-    scope = vitscope.look(network(Convolutions), pixels(), mean=0.5, std=0.25, name="conv")
-    folder = folder_of(tmp_path / "walk", frames(2, (16, 16)))
+def test_a_network_without_attention(walk: Path) -> None:
+    scope = looked_at(network(Convolutions), name="conv")
     for shows in ("heads", "rollout"):
-        sentence = refused(partial(scope.video, folder, tmp_path / "a.webp", shows), tmp_path)
+        sentence = refused(scope, walk, shows)
         assert sentence.startswith("models.conv: no attention was found: nowhere is a softmax")
 
 
@@ -326,14 +291,11 @@ def test_a_network_without_attention(tmp_path: Path) -> None:
         ),
     ],
 )
-def test_what_cannot_be_shown_is_refused(scope, tmp_path, settings, sentence) -> None:
-    folder = folder_of(tmp_path / "walk", frames(2, (16, 16)))
-    found = refused(lambda: scope.video(folder, tmp_path / "a.webp", **settings), tmp_path)
-    assert found.startswith(sentence.removesuffix("."))
+def test_what_cannot_be_shown_is_refused(scope, walk, settings, sentence) -> None:
+    assert refused(scope, walk, **settings).startswith(sentence.removesuffix("."))
 
 
-def test_images_that_are_no_pixels_do_not_tell_how_pixels_are_taken(tmp_path: Path) -> None:
+def test_images_that_are_no_pixels_do_not_tell_how_pixels_are_taken(walk: Path) -> None:
     scope = vitscope.look(network(), torch.randn(4, 3, 16, 16))
-    folder = folder_of(tmp_path / "walk", frames(2, (16, 16)))
-    sentence = refused(lambda: scope.video(folder, tmp_path / "a.webp"), tmp_path)
+    sentence = refused(scope, walk)
     assert sentence.endswith("look at images of pixels, and give mean= and std=.")

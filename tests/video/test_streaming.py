@@ -1,40 +1,17 @@
-"""Frames come and go one by one: memory, and what a kill leaves."""
-
 import multiprocessing
-import os
 import resource
-import signal
 import time
 from collections.abc import Callable, Iterator
 from fractions import Fraction
 from pathlib import Path
 
-import pandas as pd
 import pytest
-import torch
 from PIL import Image
 
-from tests.video.pictures import read_back
+from tests.video.pictures import read_back, subject_of
 from vitscope.scopes.looking import Scope
 from vitscope.video.frames import Frame, Video
 from vitscope.video.showing import show
-from vitscope.video.views import Subject
-
-
-def subject_of(scope: Scope) -> Subject:
-    maker = scope._maker
-    taking = {"channels": 3, "image_size": 16, "resize": 16, "interpolation": "bilinear"}
-    return Subject(
-        model="mine",
-        label="mine",
-        network=scope._network,
-        cut_points=[],
-        blocks=pd.DataFrame(),
-        settings=maker._settings,
-        taking=taking,
-        device=torch.device("cpu"),
-    )
-
 
 ROLLOUT = {"shows": "rollout", "fusion": "mean", "frames": None, "lossless": False}
 LARGE = (640, 480)
@@ -48,7 +25,8 @@ def noisy(count: int) -> Iterator[Frame]:
 
 def show_frames(scope: Scope, path: Path, found: Iterator[Frame]) -> None:
     video = Video(Fraction(30), (frame for frame in found))
-    show(subject_of(scope), lambda: video, path, ROLLOUT, {}, where="video", say=lambda _: None)
+    subject = subject_of(network=scope._network, settings=scope._maker._settings)
+    show(subject, lambda: video, path, ROLLOUT, {}, where="video", say=lambda _: None)
 
 
 def peak_of(call: Callable[[], object]) -> int:
@@ -102,8 +80,7 @@ def test_a_kill_leaves_nothing_that_passes_for_a_video(scope, tmp_path, ffmpeg, 
     process.start()
     while written.value < 5:
         time.sleep(0.01)
-    assert process.pid is not None
-    os.kill(process.pid, signal.SIGKILL)
+    process.kill()
     process.join()
     assert {each.name for each in tmp_path.iterdir()} <= {f".walk.{suffix}.partial"}
     # A run that goes on is not disturbed by what is there, nor by an ffmpeg that lives on.

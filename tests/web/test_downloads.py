@@ -1,12 +1,7 @@
-"""Downloads from a real server that misbehaves in every way a server can."""
-
 import hashlib
 import json
-import os
 import random
-import resource
 import shutil
-import signal
 import socket
 import ssl
 import subprocess
@@ -19,6 +14,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.helpers.processes import full_disk
+from tests.helpers.refusals import refusal
 from tests.helpers.web import (
     Answer,
     Handler,
@@ -64,14 +61,10 @@ def get(target: Path, said: list[str]) -> Callable[..., str]:
 
 def failure(get: Callable[..., str], target: Path, url: str, **options: object) -> str:
     """Return the sentence of a download that fails and leaves nothing."""
-    with pytest.raises(VitscopeError) as caught:
-        get(url, **options)
-    left = list(target.parent.iterdir()) if target.parent.exists() else []
-    assert left == []
-    sentence = str(caught.value)
+    sentence = refusal(get, url, **options)
+    assert [*target.parent.glob("*")] == []
     assert sentence.startswith("ResNet: ")
     assert sentence.endswith(".")
-    assert "\n" not in sentence
     return sentence
 
 
@@ -106,7 +99,6 @@ def test_redirects_within_the_web_are_followed(site, get, target):
 
 @pytest.fixture
 def storage(site: Site) -> Iterator[Site]:
-    """Another host, to which the first one leads."""
     with running_site() as running:
         yield running
 
@@ -147,25 +139,22 @@ def endless(handler: Handler) -> None:
         handler.wfile.write(DATA)
 
 
-def drip(handler: Handler, letter: bytes) -> None:
+def dripping(begin: Callable[[Handler], object]) -> Answer:
     """Send a byte before a client's patience ends, and again."""
-    for _ in range(100):
-        handler.wfile.write(letter)
-        handler.wfile.flush()
-        if handler.server.released.wait(0.05):
-            return
+
+    def answer(handler: Handler) -> None:
+        begin(handler)
+        for _ in range(100):
+            handler.wfile.write(b"x")
+            handler.wfile.flush()
+            if handler.server.released.wait(0.05):
+                return
+
+    return answer
 
 
-def dripping(handler: Handler) -> None:
-    handler.begin(200, Content_Length=len(DATA))
-    drip(handler, b"x")
-
-
-def dripping_headers(handler: Handler) -> None:
-    handler.wfile.write(b"HTTP/1.1 200 OK\r\nX: ")
-    drip(handler, b"x")
-
-
+DRIPS = dripping(lambda handler: handler.begin(200, Content_Length=len(DATA)))
+DRIPS_HEADERS = dripping(lambda handler: handler.wfile.write(b"HTTP/1.1 200 OK\r\nX: "))
 NOT_FOLLOWED = "leads on to an address that is not followed"
 
 
@@ -192,21 +181,15 @@ FAULTS: dict[str, tuple[Answer, str, int, Known]] = {
     "breaks off, chunked": (chunked(DATA, complete=False), "broke off in the middle", 3, {}),
     "announces a page": (
         whole(b"<p>Sign in</p>", Content_Type="text/html; charset=utf-8"),
-        PAGE,
-        1,
-        {"sha256": SHA256},
+        *(PAGE, 1, {"sha256": SHA256}),
     ),
     "has a page": (
         whole(b"\n <!DOCTYPE html><title>Sign in</title>", Content_Type="application/zip"),
-        PAGE,
-        1,
-        {"sha256": SHA256},
+        *(PAGE, 1, {"sha256": SHA256}),
     ),
     "has an answer in XML": (
         whole(b'\xef\xbb\xbf<?xml version="1.0"?><Error><Code>AccessDenied</Code></Error>'),
-        PAGE,
-        1,
-        {},
+        *(PAGE, 1, {}),
     ),
     "has a page after a remark": (whole(b"<!-- moved --><html></html>"), PAGE, 1, {}),
     "has an answer in JSON": (whole(b'{"error": "denied"}'), "gives an answer in JSON", 1, {}),
@@ -214,15 +197,13 @@ FAULTS: dict[str, tuple[Answer, str, int, Known]] = {
     "leads to a password": (leads_to("http://u:hunter2@127.0.0.1/w"), NOT_FOLLOWED, 1, {}),
     "leads to no port": (leads_to("http://127.0.0.1:x/w"), NOT_FOLLOWED, 1, {}),
     "leads to no host": (leads_to("//[::1"), NOT_FOLLOWED, 1, {}),
-    "drips": (dripping, "sends less than 100 bytes a second", 1, {"attempts": 1}),
-    "drips headers": (dripping_headers, "less than 100 bytes a second", 1, {"attempts": 1}),
+    "drips": (DRIPS, "sends less than 100 bytes a second", 1, {"attempts": 1}),
+    "drips headers": (DRIPS_HEADERS, "less than 100 bytes a second", 1, {"attempts": 1}),
     "has a pointer": (whole(POINTER), "gives a Git LFS pointer and not the file", 1, {}),
     "has nothing": (whole(b""), "is empty: correct the address", 1, {}),
     "has another digest": (whole(OTHER), OTHER_DIGEST, 1, {"sha256": SHA256}),
     "has another digest than a file says": (
-        whole(OTHER),
-        MD5_OF_A_FILE,
-        1,
+        *(whole(OTHER), MD5_OF_A_FILE, 1),
         {"md5": "0" * 32, "said_by": "paper.lock.yaml"},
     ),
     "has more": (whole(DATA), OTHER_SIZE.format(299_999), 1, {"size": 299_999}),
@@ -377,11 +358,11 @@ def test_https_is_followed_to_https_and_not_to_http(secure_site, get, target, mo
     assert f"leads on to an address that is not followed ({unsafe})" in sentence
 
 
-def rest_of(data: bytes, first: int, end: int, etag: str) -> Answer:
+def rest_of(data: bytes, first: int, end: int, etag: str, size: object = len(DATA)) -> Answer:
     """Send some bytes as if they had been asked for."""
 
     def answer(handler: Handler) -> None:
-        content_range = f"bytes {first}-{end - 1}/{len(DATA)}"
+        content_range = f"bytes {first}-{end - 1}/{size}"
         length = end - first
         handler.begin(206, Content_Length=length, Content_Range=content_range, ETag=etag)
         handler.wfile.write(data[first:end])
@@ -389,65 +370,50 @@ def rest_of(data: bytes, first: int, end: int, etag: str) -> Answer:
     return answer
 
 
-def longer(data: bytes, etag: str, said: object = 2 * len(DATA)) -> Answer:
-    """Send more than the rest, as if it had been asked for."""
-
-    def answer(handler: Handler) -> None:
-        body = data[100_000:] + data
-        content_range = f"bytes 100000-{100_000 + len(body) - 1}/{said}"
-        handler.begin(206, Content_Length=len(body), Content_Range=content_range, ETag=etag)
-        handler.wfile.write(body)
-
-    return answer
-
-
+ONE, WHOLE = '"one"', whole(DATA)
 FROM, LAST = "bytes=100000-", len(DATA)
-HALF, HALF_OF_OTHER = (broken(data, 100_000, ETag='"one"') for data in (DATA, OTHER))
+HALF, HALF_OF_OTHER = (broken(data, 100_000, ETag=ONE) for data in (DATA, OTHER))
+# What it is asked for where what came is of no use.
+TWICE, AGAIN = [None, None], [None, FROM, None]
 # What a server does at one attempt after the other, and which part it is asked for.
 BROKEN_OFF: dict[str, tuple[list[Answer], list[str | None]]] = {
-    "the rest is asked for": ([HALF, ranged(DATA, '"one"')], [None, FROM]),
+    "the rest is asked for": ([HALF, ranged(DATA, ONE)], [None, FROM]),
     "the file has changed": ([HALF_OF_OTHER, ranged(DATA, '"two"')], [None, FROM]),
     "the new file is shorter": (
-        [broken(OTHER * 2, 400_000, ETag='"one"'), ranged(DATA, '"two"')],
+        [broken(OTHER * 2, 400_000, ETag=ONE), ranged(DATA, '"two"')],
         [None, "bytes=400000-"],
     ),
-    "all is sent again": ([HALF, whole(DATA, ETag='"one"')], [None, FROM]),
+    "all is sent again": ([HALF, whole(DATA, ETag=ONE)], [None, FROM]),
     "the rest is of another file": (
-        [HALF_OF_OTHER, rest_of(DATA, 100_000, LAST, '"two"'), whole(DATA)],
-        [None, FROM, None],
+        [HALF_OF_OTHER, rest_of(DATA, 100_000, LAST, '"two"'), WHOLE],
+        AGAIN,
     ),
     # As many bytes as are missing, and not those.
-    "another part is sent": (
-        [HALF, rest_of(DATA, 0, 200_000, '"one"'), whole(DATA)],
-        [None, FROM, None],
-    ),
+    "another part is sent": ([HALF, rest_of(DATA, 0, 200_000, ONE), WHOLE], AGAIN),
     "part of the rest is sent": (
-        [HALF, rest_of(DATA, 100_000, 200_000, '"one"'), ranged(DATA, '"one"')],
+        [HALF, rest_of(DATA, 100_000, 200_000, ONE), ranged(DATA, ONE)],
         [None, FROM, "bytes=200000-"],
     ),
-    "the version is weak": ([broken(DATA, 100_000, ETag='W/"one"'), whole(DATA)], [None, None]),
-    "the server stalls": ([stalling(DATA, 1000), whole(DATA)], [None, None]),
+    "the version is weak": ([broken(DATA, 100_000, ETag='W/"one"'), WHOLE], TWICE),
+    "the server stalls": ([stalling(DATA, 1000), WHOLE], TWICE),
     "the server sends no size": ([chunked(DATA)], [None]),
-    "a senseless pause is asked for": ([status(503, Retry_After="soon"), whole(DATA)], [None] * 2),
-    "a pause of odd digits is asked for": (
-        [status(503, Retry_After="\xb2"), whole(DATA)],
-        [None] * 2,
-    ),
+    "a senseless pause is asked for": ([status(503, Retry_After="soon"), WHOLE], TWICE),
+    "a pause of odd digits is asked for": ([status(503, Retry_After="\xb2"), WHOLE], TWICE),
     "a pause beyond all calendars is asked for": (
-        [status(503, Retry_After=f"Mon, {'9' * 30} Jan 2026 00:00:00 GMT"), whole(DATA)],
-        [None] * 2,
+        [status(503, Retry_After=f"Mon, {'9' * 30} Jan 2026 00:00:00 GMT"), WHOLE],
+        TWICE,
     ),
     "the rest is of a longer file": (
-        [HALF, longer(DATA, '"one"'), whole(DATA)],
-        [None, FROM, None],
+        [HALF, rest_of(DATA * 2, 100_000, 2 * LAST, ONE, 2 * LAST), WHOLE],
+        AGAIN,
     ),
     "the rest is of a file of any length": (
-        [HALF, longer(DATA, '"one"', "*"), whole(DATA)],
-        [None, FROM, None],
+        [HALF, rest_of(DATA * 2, 100_000, 2 * LAST, ONE, "*"), WHOLE],
+        AGAIN,
     ),
     "the rest does not say which it is": (
-        [HALF, lambda handler: handler.begin(206, Content_Length=0, ETag='"one"'), whole(DATA)],
-        [None, FROM, None],
+        [HALF, lambda handler: handler.begin(206, Content_Length=0, ETag=ONE), WHOLE],
+        AGAIN,
     ),
 }
 
@@ -483,20 +449,14 @@ def test_what_a_killed_download_left_is_not_used(site, get, target, name):
 
 
 def test_a_killed_download_is_resumed(site, target, get):
-    def half_then_stall(handler):
-        handler.begin(200, Content_Length=len(DATA), ETag='"one"')
-        handler.wfile.write(DATA[:100_000])
-        handler.wfile.flush()
-        handler.server.released.wait()
-
-    url = site.at("/w", half_then_stall, ranged(DATA, '"one"'))
+    url = site.at("/w", stalling(DATA, 100_000, ETag='"one"'), ranged(DATA, '"one"'))
     process = subprocess.Popen([sys.executable, "-c", FETCH, url, str(target)], cwd=ROOT)
     partial = target.with_name(f".{target.name}.partial")
     deadline = time.monotonic() + 20
     while not (partial.exists() and partial.stat().st_size >= 65_536):
         assert time.monotonic() < deadline
         time.sleep(0.02)
-    os.kill(process.pid, signal.SIGKILL)
+    process.kill()
     process.wait()
     assert not target.exists()
     there = partial.stat().st_size
@@ -513,14 +473,8 @@ def test_a_place_that_cannot_be_written_is_reported(site, get, target):
 
 
 def test_a_full_disk_is_reported_and_left_clean(site, get, target):
-    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
-    ignored = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, limits[1]))
-    try:
+    with full_disk(100_000):
         sentence = failure(get, target, site.at("/w", whole(DATA)))
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
-        signal.signal(signal.SIGXFSZ, ignored)
     assert "cannot write" in sentence
     assert "make room" in sentence
 
@@ -533,8 +487,7 @@ def test_two_processes_do_not_write_the_same_file(site, get, target):
         while not site.asked("/w"):
             assert time.monotonic() < deadline
             time.sleep(0.02)
-        with pytest.raises(VitscopeError, match="another process is downloading"):
-            get(url)
+        assert "another process is downloading" in refusal(get, url)
         assert target.with_name(f".{target.name}.partial").exists()
     finally:
         process.kill()

@@ -24,7 +24,9 @@ COMPILED = torch.compile(flex_attention, backend="eager", fullgraph=True)
 class Block(nn.Module):
     """A block of a ViT, whose attention has a bias for each head and pair of tokens."""
 
-    def __init__(self, attend: Callable[..., Any], causal: bool, shared: bool) -> None:
+    def __init__(
+        self, attend: Callable[..., Any], causal: bool = False, shared: bool = False
+    ) -> None:
         super().__init__()
         self.attend, self.causal = attend, causal
         # Keys and values have half as many heads where two of the queries share one.
@@ -63,18 +65,11 @@ class Block(nn.Module):
 
 
 class Transformer(nn.Module):
-    """A ViT whose attention is FlexAttention."""
-
-    def __init__(
-        self,
-        attend: Callable[..., Any] = flex_attention,
-        causal: bool = False,
-        shared: bool = False,
-    ) -> None:
+    def __init__(self, attend: Callable[..., Any] = flex_attention, **options: bool) -> None:
         super().__init__()
         torch.manual_seed(0)
         self.stem = nn.Conv2d(3, CHANNELS, PATCH, PATCH)
-        self.blocks = nn.Sequential(*(Block(attend, causal, shared) for _ in range(DEPTH)))
+        self.blocks = nn.Sequential(*(Block(attend, **options) for _ in range(DEPTH)))
         self.head = nn.Linear(CHANNELS, 5)
 
     def forward(self, images: Tensor) -> Tensor:
@@ -97,7 +92,6 @@ def test_a_network_with_flex_attention_is_read_as_any(model: Transformer) -> Non
     assert (len(found.attentions), found.refused) == (DEPTH, {})
     tokens = model.stem(IMAGES).flatten(2).mT
     for block, read in zip(model.blocks, weights_of(model, found.attentions, IMAGES), strict=True):
-        assert isinstance(block, Block)
         torch.testing.assert_close(read[:, 0].double(), block.by_hand(tokens), rtol=1e-5, atol=1e-6)
         tokens = block(tokens)
     apart = differences(model, found.attentions, IMAGES)
@@ -111,18 +105,14 @@ def test_products_of_queries_keys_and_values_are_counted() -> None:
     assert table["operations"][1] == linear + 2 * TOKENS**2 * CHANNELS
 
 
-class Choosing(nn.Module):
+class Choosing(nn.Conv2d):
     """A network that lets torch choose its path, by an operator with functions for operands."""
 
-    def __init__(self) -> None:
-        super().__init__()
-        self.stem = nn.Conv2d(3, CHANNELS, PATCH, PATCH)
-
     def forward(self, images: Tensor) -> Tensor:
-        maps = self.stem(images)
+        maps = super().forward(images)
         return torch.cond(maps.sum() > 0, torch.sin, torch.cos, (maps,)).mean((2, 3))
 
 
 def test_other_operators_that_run_functions_are_refused() -> None:
     with pytest.raises(VitscopeError, match="operator 'cond', which runs functions of its own"):
-        list_blocks("net", Choosing(), {**NETWORK, "classes": CHANNELS})
+        list_blocks("net", Choosing(3, CHANNELS, PATCH, PATCH), {**NETWORK, "classes": CHANNELS})

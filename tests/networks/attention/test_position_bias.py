@@ -1,5 +1,4 @@
-"""Relative position biases, found in what networks compute and told from masks by their values."""
-
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -9,8 +8,8 @@ from torch import Tensor, nn
 
 from tests.helpers.kinds import timm, torchvision_swin
 from tests.helpers.networks import described, mini
-from vitscope.errors import VitscopeError
-from vitscope.networks.attention.found_weights import by_offset, position_biases
+from tests.helpers.refusals import refusal
+from vitscope.networks.attention.found_weights import PositionBias, by_offset, position_biases
 
 RNG = np.random.default_rng(0)
 IMAGE = (64, 96)
@@ -70,6 +69,14 @@ def test_masks_of_shifted_windows_are_none(shift: int) -> None:
         assert by_offset(of_pairs(RNG.normal(size=(2, 13, 13))) + mask, IMAGE) is None
 
 
+def check_tables(found: list[PositionBias], tables: Iterable[Tensor]) -> None:
+    """Theirs are by the offset from the key to the query."""
+    for each, table in zip(found, tables, strict=True):
+        side = each.values.shape[1]
+        theirs = table.detach().T.reshape(-1, side, side).flip(1, 2)
+        np.testing.assert_allclose(each.values, theirs, rtol=1e-6)
+
+
 def test_of_swin_it_is_the_table_that_it_holds() -> None:
     model, _ = mini("swin")
     for name, parameter in model.named_parameters():
@@ -80,11 +87,7 @@ def test_of_swin_it_is_the_table_that_it_holds() -> None:
     assert [f"{each.module}.relative_position_bias_table" for each in found] == [*tables]
     assert [len(each.values) for each in found] == [1, 1, 2, 2, 4, 4, 4, 4, 4, 4, 8, 8]
     assert not any(each.shared for each in found)
-    for each, table in zip(found, tables.values(), strict=True):
-        side = each.values.shape[1]
-        # Theirs is by the offset from the key to the query.
-        theirs = table.detach().T.reshape(-1, side, side).flip(1, 2)
-        np.testing.assert_allclose(each.values, theirs, rtol=1e-6)
+    check_tables(found, tables.values())
 
 
 def test_of_alternet_all_heads_share_the_table_that_it_holds() -> None:
@@ -100,16 +103,13 @@ def test_of_alternet_all_heads_share_the_table_that_it_holds() -> None:
 @pytest.mark.parametrize("name", ["resnet", "vit", "pit", "mixer"])
 def test_families_without_one(name: str) -> None:
     model, _ = mini(name)
-    with pytest.raises(VitscopeError) as caught:
-        position_biases(model, described())
-    assert str(caught.value) == (
+    assert refusal(position_biases, model, described()) == (
         "the network has no relative position bias: it adds nothing to the products of queries and "
         "keys that depends on the offset between two positions alone."
     )
 
 
 def drawn(model: nn.Module) -> nn.Module:
-    """Give a network weights that are not zero."""
     torch.manual_seed(0)
     for parameter in model.parameters():
         parameter.data = 0.1 * torch.randn_like(parameter)
@@ -144,14 +144,11 @@ def test_however_it_is_added(way: str) -> None:
             heads = tokens.unflatten(2, (2, 4)).transpose(1, 2)
             return self.head((tokens + self.attended(heads).transpose(1, 2).flatten(2)).mean(1))
 
-    (found,) = position_biases(drawn_but_bias(Attending(), bias), described(12))
+    model: Any = drawn(Attending())
+    model.bias.data = bias
+    (found,) = position_biases(model, described(12))
     np.testing.assert_allclose(found.values, table, rtol=1e-6)
     assert not found.shared
-
-
-def drawn_but_bias(model: Any, bias: Tensor) -> nn.Module:
-    drawn(model).bias.data = bias
-    return model
 
 
 @pytest.mark.parametrize(
@@ -186,9 +183,5 @@ def test_of_beit_it_is_the_table_that_it_holds() -> None:
 
 def test_swin_of_torchvision() -> None:
     model = drawn(torchvision_swin())
-    found = position_biases(model, described(32))
     tables = [p for n, p in model.named_parameters() if "bias_table" in n]
-    for each, table in zip(found, tables, strict=True):
-        side = each.values.shape[1]
-        theirs = table.detach().T.reshape(-1, side, side).flip(1, 2)
-        np.testing.assert_allclose(each.values, theirs, rtol=1e-6)
+    check_tables(position_biases(model, described(32)), tables)

@@ -1,5 +1,3 @@
-"""Position embeddings, found in what networks compute, whatever they are called."""
-
 from collections.abc import Callable
 from typing import Any
 
@@ -9,7 +7,7 @@ from torch import Tensor, nn
 
 from tests.helpers.kinds import timm
 from tests.helpers.networks import described, mini
-from vitscope.errors import VitscopeError
+from tests.helpers.refusals import refusal
 from vitscope.networks.attention.found_weights import PositionEmbedding, position_embedding
 
 IMAGES = described(12)
@@ -111,9 +109,7 @@ def test_one_that_is_resized_is_as_it_is_used() -> None:
     ],
 )
 def test_networks_without_one_are_refused(add: Any) -> None:
-    with pytest.raises(VitscopeError) as caught:
-        found(add, where=TOKENS)
-    assert str(caught.value) == (
+    assert refusal(found, add, where=TOKENS) == (
         "the network has no position embedding: it adds nothing to its tokens that differs between "
         "positions and is the same for all images."
     )
@@ -121,9 +117,7 @@ def test_networks_without_one_are_refused(add: Any) -> None:
 
 @pytest.mark.parametrize("name", ["resnet", "swin", "alternet", "mixer"])
 def test_families_without_one(name: str) -> None:
-    model, _ = mini(name)
-    with pytest.raises(VitscopeError, match="has no position embedding"):
-        position_embedding(model, described())
+    assert "has no position embedding" in refusal(position_embedding, mini(name)[0], described())
 
 
 @pytest.mark.parametrize("name", ["vit", "pit"])

@@ -1,5 +1,3 @@
-"""Attention of small networks whose weights a test computes itself, in double precision."""
-
 from collections.abc import Callable, Iterator
 from math import sqrt
 from typing import Any
@@ -13,6 +11,7 @@ from torch.nn.functional import avg_pool2d, pad, scaled_dot_product_attention
 from torch.utils._python_dispatch import _get_current_dispatch_mode_stack
 
 from tests.helpers.attending import found_in, weights_of
+from tests.helpers.networks import hooks_of
 from vitscope.errors import VitscopeError
 from vitscope.networks.attention import reading
 from vitscope.networks.attention.reading import Attention, Weights, attending
@@ -26,10 +25,7 @@ TOLERANCE = {"rtol": 1e-5, "atol": 1e-6}
 
 def grid(rows: int, columns: int) -> np.ndarray:
     """Return the middles of cells of an image, row by row, as shares of its sides."""
-    middles = [
-        [(row + 0.5) / rows, (i + 0.5) / columns] for row in range(rows) for i in range(columns)
-    ]
-    return np.array(middles)
+    return (np.moveaxis(np.indices((rows, columns)), 0, -1).reshape(-1, 2) + 0.5) / (rows, columns)
 
 
 class Tokens(nn.Module):
@@ -56,7 +52,9 @@ class Tokens(nn.Module):
 
     def attend(self, images: Tensor) -> Tensor:
         """Return what attention makes of the tokens, (N, heads, L, channels of a head)."""
-        query, key, value = self.split(self.tokens(images))
+        return self.combine(*self.split(self.tokens(images)))
+
+    def combine(self, query: Tensor, key: Tensor, value: Tensor) -> Tensor:
         return scaled_dot_product_attention(query, key, value)
 
     def forward(self, images: Tensor) -> Tensor:
@@ -91,23 +89,38 @@ def places_are(attention: Attention, queries: Any, keys: Any) -> None:
     np.testing.assert_allclose(attention.keys, keys, atol=1e-6)
 
 
-def refusal(model: nn.Module) -> str:
-    """Return why the one attention of a network cannot be read."""
-    found = found_in(model, SIZE)
-    assert not found.attentions
-    (reason,) = found.refused.values()
-    return reason
+def check_weights(
+    model: nn.Module, attention: Attention, expected: Tensor, images: Tensor = IMAGES
+) -> None:
+    """Compare the weights of the one window of an attention."""
+    (read,) = weights_of(model, [attention], images)
+    torch.testing.assert_close(read[:, 0], expected, **TOLERANCE)
 
 
-def test_of_all_tokens() -> None:
-    model = Tokens()
+class WithoutBuffer(Tokens):
+    """Has a tensor that no pass on shapes alone can take along: it runs on a CPU alone."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.shift = torch.randn(1, TOKENS, CHANNELS)
+
+    def tokens(self, images: Tensor) -> Tensor:
+        return super().tokens(images) + self.shift
+
+
+def behind(prefix: int) -> np.ndarray:
+    """Return where tokens are behind some that have no place."""
+    return np.concatenate([np.full((prefix, 2), np.nan), grid(SIDE, SIDE)])
+
+
+@pytest.mark.parametrize(("model", "prefix"), [(Tokens(), 0), (Tokens(2), 2), (WithoutBuffer(), 0)])
+def test_of_all_tokens(model: Tokens, prefix: int) -> None:
     attention = only(model)
     assert (attention.windows, attention.heads, attention.mixed) == (1, HEADS, False)
     # The module whose forward pass multiplies queries and keys: here the network itself.
     assert attention.name == ""
-    places_are(attention, [grid(SIDE, SIDE)], [grid(SIDE, SIDE)])
-    (read,) = weights_of(model, [attention], IMAGES)
-    torch.testing.assert_close(read[:, 0], by_hand(model, IMAGES), **TOLERANCE)
+    places_are(attention, [behind(prefix)], [behind(prefix)])
+    check_weights(model, attention, by_hand(model, IMAGES))
 
 
 def one_per_head() -> Tensor:
@@ -135,14 +148,13 @@ class Masked(Tokens):
         super().__init__()
         self.given = given
 
-    def attend(self, images: Tensor) -> Tensor:
-        query, key, value = self.split(self.tokens(images))
+    def combine(self, query: Tensor, key: Tensor, value: Tensor) -> Tensor:
         mask = self.given.get("attn_mask")
         given = self.given
         if mask is not None:
             # Of each image its own, also in the pass of two images that finds attention.
-            mask = mask[: len(images)] if mask.ndim == 4 else mask
-            given = {"attn_mask": mask.to(images.device)}
+            mask = mask[: len(query)] if mask.ndim == 4 else mask
+            given = {"attn_mask": mask.to(query.device)}
         return scaled_dot_product_attention(query, key, value, **given)
 
 
@@ -154,17 +166,15 @@ def test_masks(kind: str, fused: bool) -> None:
     attention = only(model)
     backend = SDPBackend.FLASH_ATTENTION if fused else SDPBackend.MATH
     with sdpa_kernel(backend):
-        (read,) = weights_of(model, [attention], IMAGES)
-    torch.testing.assert_close(read[:, 0], by_hand(model, IMAGES, mask), **TOLERANCE)
+        check_weights(model, attention, by_hand(model, IMAGES, mask))
 
 
 def test_the_operations_that_hide_attention_name_what_they_are_given_alike() -> None:
     """Which of them runs depends on the device: they are asked for names, and not run."""
-    names = [
-        "flash_attention_for_cpu flash_attention efficient_attention cudnn_attention",
+    for name in (
+        *("flash_attention_for_cpu", "flash_attention", "efficient_attention", "cudnn_attention"),
         "fused_attention_overrideable",
-    ]
-    for name in " ".join(names).split():
+    ):
         function = getattr(torch.ops.aten, f"_scaled_dot_product_{name}").default
         arguments = {argument.name for argument in function._schema.arguments}
         assert {"query", "key", "is_causal", "scale"} < arguments
@@ -189,8 +199,7 @@ class Windows(Tokens):
             return windows.reshape(4 * len(images), 4, CHANNELS)
         return windows.reshape(len(images) * 4, 4, CHANNELS)
 
-    def attend(self, images: Tensor) -> Tensor:
-        query, key, value = self.split(self.tokens(images))
+    def combine(self, query: Tensor, key: Tensor, value: Tensor) -> Tensor:
         scores = query @ key.mT / 2
         shape = (4, -1) if self.windows_first else (-1, 4)
         mask = self.mask[:, None] if self.windows_first else self.mask
@@ -255,8 +264,7 @@ def test_one_head_that_has_no_dimension() -> None:
     model = OneHead()
     attention = only(model)
     assert (attention.windows, attention.heads) == (1, 1)
-    (read,) = weights_of(model, [attention], IMAGES)
-    torch.testing.assert_close(read[:, 0], by_hand(model, IMAGES)[:, :1], **TOLERANCE)
+    check_weights(model, attention, by_hand(model, IMAGES)[:, :1])
 
 
 class Pooled(Tokens):
@@ -274,39 +282,26 @@ def test_pooled_keys() -> None:
     model = Pooled()
     attention = only(model)
     places_are(attention, [grid(4, 4)], [grid(2, 2)])
-    (read,) = weights_of(model, [attention], IMAGES)
     with torch.no_grad():
         query, keys, _ = model.split(model.tokens(IMAGES).double().float()).double()
         # Keys are linear in tokens: that of a mean is the mean of keys.
         blocks = keys.unflatten(2, (2, 2, 2, 2)).mean((3, 5)).flatten(2, 3)
         expected = torch.einsum("nhqc,nhkc->nhqk", query, blocks).div(2).softmax(-1)
-    torch.testing.assert_close(read[:, 0], expected, **TOLERANCE)
-
-
-def test_two_tokens_without_a_place() -> None:
-    model = Tokens(prefix=2)
-    attention = only(model)
-    expected = np.concatenate([np.full((2, 2), np.nan), grid(4, 4)])
-    places_are(attention, [expected], [expected])
-    (read,) = weights_of(model, [attention], IMAGES)
-    torch.testing.assert_close(read[:, 0], by_hand(model, IMAGES), **TOLERANCE)
+    check_weights(model, attention, expected)
 
 
 class ClassTokenAlone(Tokens):
     """Only the class token has a query."""
 
-    def attend(self, images: Tensor) -> Tensor:
-        query, key, value = self.split(self.tokens(images))
+    def combine(self, query: Tensor, key: Tensor, value: Tensor) -> Tensor:
         return scaled_dot_product_attention(query[:, :, :1], key, value)
 
 
 def test_the_class_token_alone_attends() -> None:
     model = ClassTokenAlone(prefix=1)
     attention = only(model)
-    keys = np.concatenate([np.full((1, 2), np.nan), grid(4, 4)])
-    places_are(attention, np.full((1, 1, 2), np.nan), [keys])
-    (read,) = weights_of(model, [attention], IMAGES)
-    torch.testing.assert_close(read[:, 0], by_hand(model, IMAGES)[:, :, :1], **TOLERANCE)
+    places_are(attention, np.full((1, 1, 2), np.nan), [behind(1)])
+    check_weights(model, attention, by_hand(model, IMAGES)[:, :, :1])
 
 
 class HeadsFirst(Tokens):
@@ -326,8 +321,7 @@ def test_batches_of_any_size(kind: Callable[[], Tokens], images: int) -> None:
     attention = only(model)
     assert attention.heads == HEADS
     batch = torch.randn(images, 3, SIZE, SIZE)
-    (read,) = weights_of(model, [attention], batch)
-    torch.testing.assert_close(read[:, 0], by_hand(model, batch), **TOLERANCE)
+    check_weights(model, attention, by_hand(model, batch), batch)
 
 
 @pytest.mark.parametrize(
@@ -388,25 +382,6 @@ def test_a_module_that_attends_twice() -> None:
     torch.testing.assert_close(second[:, 0], expected, **TOLERANCE)
 
 
-class WithoutBuffer(Tokens):
-    """Has a tensor that no pass on shapes alone can take along."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.shift = torch.randn(1, TOKENS, CHANNELS)
-
-    def tokens(self, images: Tensor) -> Tensor:
-        return super().tokens(images) + self.shift
-
-
-def test_a_network_that_runs_on_a_cpu_alone() -> None:
-    model = WithoutBuffer()
-    attention = only(model)
-    places_are(attention, [grid(4, 4)], [grid(4, 4)])
-    (read,) = weights_of(model, [attention], IMAGES)
-    torch.testing.assert_close(read[:, 0], by_hand(model, IMAGES), **TOLERANCE)
-
-
 class Mixing(Tokens):
     """Heads are mixed before the softmax, by a convolution of one position, and behind it."""
 
@@ -414,8 +389,7 @@ class Mixing(Tokens):
         super().__init__()
         self.before, self.behind = (nn.Conv2d(HEADS, HEADS, 1) for _ in range(2))
 
-    def attend(self, images: Tensor) -> Tensor:
-        query, key, value = self.split(self.tokens(images))
+    def combine(self, query: Tensor, key: Tensor, value: Tensor) -> Tensor:
         return self.behind(self.before(query @ key.mT / 2).softmax(-1)) @ value
 
 
@@ -447,8 +421,7 @@ class Learned(Tokens):
         super().__init__()
         self.query = nn.Parameter(torch.randn(1, HEADS, 3, CHANNELS // HEADS))
 
-    def attend(self, images: Tensor) -> Tensor:
-        _, key, value = self.split(self.tokens(images))
+    def combine(self, query: Tensor, key: Tensor, value: Tensor) -> Tensor:
         return (self.query @ key.mT).softmax(-1) @ value
 
 
@@ -458,13 +431,6 @@ class Behind(Tokens):
     def forward(self, images: Tensor) -> Tensor:
         super().forward(images)
         return self.tokens(images).mean(1)
-
-
-@pytest.mark.parametrize("kind", [Gate, Learned, Behind])
-def test_what_is_no_attention(kind: Callable[[], nn.Module]) -> None:
-    found = found_in(kind().eval(), SIZE)
-    assert not found.attentions
-    assert not found.refused
 
 
 class Channels(Tokens):
@@ -482,14 +448,12 @@ class Across(Tokens):
 
 
 class OverQueries(Tokens):
-    def attend(self, images: Tensor) -> Tensor:
-        query, key, value = self.split(self.tokens(images))
+    def combine(self, query: Tensor, key: Tensor, value: Tensor) -> Tensor:
         return (query @ key.mT).softmax(-2) @ value
 
 
 class KeysFirst(Tokens):
-    def attend(self, images: Tensor) -> Tensor:
-        query, key, value = self.split(self.tokens(images))
+    def combine(self, query: Tensor, key: Tensor, value: Tensor) -> Tensor:
         return (key @ query.mT).mT.softmax(-1) @ value
 
 
@@ -497,29 +461,30 @@ class Sorted(Tokens):
     """Nobody can tell where tokens are that are sorted by what they hold."""
 
     def tokens(self, images: Tensor) -> Tensor:
-        tokens = super().tokens(images)
-        return tokens.sort(1).values
+        return super().tokens(images).sort(1).values
 
 
 @pytest.mark.parametrize(
-    ("kind", "reason"),
+    ("kind", "reasons"),
     [
-        (Channels, "channels attend to channels there, and not positions to positions"),
-        (Across, "images attend to each other"),
-        (OverQueries, "its softmax is not over the keys"),
-        (KeysFirst, "its queries are moved between their product and the softmax"),
-        (Sorted, "nobody can tell where in the image its queries and keys are"),
+        *((no_attention, []) for no_attention in (Gate, Learned, Behind)),
+        (Channels, ["channels attend to channels there, and not positions to positions"]),
+        (Across, ["images attend to each other"]),
+        (OverQueries, ["its softmax is not over the keys"]),
+        (KeysFirst, ["its queries are moved between their product and the softmax"]),
+        (Sorted, ["nobody can tell where in the image its queries and keys are"]),
     ],
 )
-def test_what_cannot_be_read(kind: Callable[[], nn.Module], reason: str) -> None:
-    assert refusal(kind().eval()) == reason
+def test_what_cannot_be_read(kind: Callable[[], nn.Module], reasons: list[str]) -> None:
+    found = found_in(kind().eval(), SIZE)
+    assert not found.attentions
+    assert [*found.refused.values()] == reasons
 
 
 class Grouped(Tokens):
     """Both heads have the keys of the first."""
 
-    def attend(self, images: Tensor) -> Tensor:
-        query, key, value = self.split(self.tokens(images))
+    def combine(self, query: Tensor, key: Tensor, value: Tensor) -> Tensor:
         return scaled_dot_product_attention(query, key[:, :1], value[:, :1], enable_gqa=True)
 
 
@@ -530,8 +495,7 @@ class GroupedOnACpu(Grouped, WithoutBuffer):
 class SharedByAll(Tokens):
     """The same, by the rules of shapes."""
 
-    def attend(self, images: Tensor) -> Tensor:
-        query, key, value = self.split(self.tokens(images))
+    def combine(self, query: Tensor, key: Tensor, value: Tensor) -> Tensor:
         return scaled_dot_product_attention(query, key[:, :1], value[:, :1])
 
 
@@ -540,20 +504,15 @@ def test_heads_that_share_keys(kind: Callable[[], Tokens]) -> None:
     model = kind()
     attention = only(model)
     places_are(attention, [grid(4, 4)], [grid(4, 4)])
-    (read,) = weights_of(model, [attention], IMAGES)
     with torch.no_grad():
         query, key, _ = model.split(model.tokens(IMAGES)).double()
     expected = torch.einsum("nhqc,nkc->nhqk", query, key[:, 0]).div(2).softmax(-1)
-    torch.testing.assert_close(read[:, 0], expected, **TOLERANCE)
-
-
-def hooks_of(model: nn.Module) -> int:
-    return sum(len(m._forward_hooks) + len(m._forward_pre_hooks) for m in model.modules())
+    check_weights(model, attention, expected)
 
 
 def left_behind(model: nn.Module) -> tuple[int, int, bool]:
     modes = len(_get_current_dispatch_mode_stack())
-    return hooks_of(model), modes, torch.backends.mha.get_fastpath_enabled()
+    return sum(map(len, hooks_of(model))), modes, torch.backends.mha.get_fastpath_enabled()
 
 
 @pytest.fixture(params=[True, False])
@@ -578,8 +537,7 @@ def test_nothing_is_left_behind(fast_path: bool) -> None:
         model(IMAGES)
     assert left_behind(model) == before
     # Nor is anything of the first pass in the next.
-    (read,) = weights_of(model, [attention], IMAGES)
-    torch.testing.assert_close(read[:, 0], by_hand(model, IMAGES), **TOLERANCE)
+    check_weights(model, attention, by_hand(model, IMAGES))
     assert left_behind(model) == before
 
 

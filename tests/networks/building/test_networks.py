@@ -1,5 +1,3 @@
-"""Networks that are compiled, networks without values and how they are filled, imports of timm."""
-
 import subprocess
 import sys
 
@@ -7,9 +5,9 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from tests.helpers.networks import build_empty
-from vitscope.networks.building import networks as models
-from vitscope.networks.building.networks import uncompiled
+from tests.helpers.networks import build_empty, described
+from tests.helpers.processes import python
+from vitscope.networks.building.networks import fill, uncompiled
 from vitscope.networks.finding.blocks import list_blocks
 
 
@@ -26,8 +24,7 @@ class Asking(nn.Conv2d):
 
 
 def test_a_network_that_asks_is_read() -> None:
-    described = {"image_size": 8, "mean": [0.5] * 3, "classes": 3}
-    found = list_blocks("net", Asking(3, 3, 3, padding=1), described)
+    found = list_blocks("net", Asking(3, 3, 3, padding=1), described(8) | {"classes": 3})
     assert found.table["kind"].tolist() == ["stem"]
 
 
@@ -56,7 +53,7 @@ def test_weights_are_copied_and_cast() -> None:
         )
         for key, tensor in empty.state_dict().items()
     }
-    model = models.fill(empty, state)
+    model = fill(empty, state)
     weight = model.get_parameter("layer0.0.weight")
     assert weight.dtype == torch.float32
     assert weight.requires_grad
@@ -73,46 +70,48 @@ def test_buffers_that_nobody_computes_are_refused() -> None:
     with torch.device("meta"):
         model = Positions()
     with pytest.raises(NotImplementedError, match="Positions holds buffers"):
-        models.fill(model, {})
+        fill(model, {})
 
 
-def run(code: str) -> subprocess.CompletedProcess[str]:
-    """Run code in a fresh interpreter: what was declared or imported cannot be taken back."""
-    return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+# In fresh interpreters: what was declared or imported cannot be taken back.
+
+
+def importing() -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-c", "import torchvision"]
+    return subprocess.run(command, capture_output=True, text=True, check=False)
 
 
 @pytest.fixture(scope="module")
 def fits() -> bool:
     """Tell whether torchvision can be imported here without help."""
-    return run("import torchvision").returncode == 0
+    return importing().returncode == 0
 
 
 @pytest.mark.nightly
 def test_torchvision_and_timm_can_be_imported() -> None:
-    done = run(
+    python(
         "from vitscope.networks.building.timm_import import declare, import_timm\n"
         "declare()\n"
         "import torchvision.transforms.v2\n"
         "assert import_timm('timm.data').Mixup\n"
         "declare()\n"
     )
-    assert done.returncode == 0, done.stderr
 
 
 @pytest.mark.nightly
 def test_operators_are_declared_only_where_they_are_missing(fits: bool) -> None:
-    done = run(
+    printed = python(
         "from vitscope.networks.building import timm_import as ops\n"
         "ops.declare()\n"
         "ops.declare()\n"
         "print(len(ops._LIBRARIES))\n"
     )
-    assert done.stdout.strip() == ("0" if fits else "1"), done.stderr
+    assert printed.strip() == ("0" if fits else "1")
 
 
 @pytest.mark.nightly
 def test_what_is_declared_already_stays() -> None:
-    done = run(
+    printed = python(
         "import torch\n"
         "library = torch.library.Library('torchvision', 'FRAGMENT')\n"
         "library.define('nms(Tensor dets, Tensor scores, float iou_threshold) -> Tensor')\n"
@@ -121,12 +120,11 @@ def test_what_is_declared_already_stays() -> None:
         "print(hasattr(torch.ops.torchvision, 'qnms'))\n"
         "import torchvision\n"
     )
-    assert done.returncode == 0, done.stderr
-    assert done.stdout.strip() == "True"
+    assert printed.strip() == "True"
 
 
 @pytest.mark.nightly
 def test_the_help_is_needed_where_we_say_so(fits: bool) -> None:
     if fits:
         pytest.skip("torchvision fits the torch of this environment")
-    assert "torchvision::nms" in run("import torchvision").stderr
+    assert "torchvision::nms" in importing().stderr

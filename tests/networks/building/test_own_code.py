@@ -1,5 +1,3 @@
-"""A user's own code: found and checked without running it, built; its failures are explained."""
-
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -11,6 +9,8 @@ import torch
 from torch import Tensor, nn
 from torch.utils._python_dispatch import TorchDispatchMode
 
+from tests.helpers.networks import described
+from tests.helpers.refusals import refusal
 from vitscope.errors import VitscopeError
 from vitscope.networks.building import own_code
 from vitscope.networks.building.family import find_family, prepare
@@ -55,7 +55,6 @@ IMAGES = torch.rand(2, 3, 16, 16, generator=torch.Generator().manual_seed(0))
 
 
 def write(folder: Path, **files: str) -> Path:
-    """Write files of Python."""
     for name, text in files.items():
         path = folder / f"{name}.py"
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -80,22 +79,17 @@ def ready(folder: Path, **arch: Any) -> dict[str, Any]:
 
 
 def network(folder: Path, **arch: Any) -> dict[str, Any]:
-    return {
-        "family": "python",
-        "arch": ready(folder, **arch),
-        "classes": 5,
-        "image_size": 16,
-        "mean": [0.5] * 3,
-    }
+    return described(16) | {"family": "python", "arch": ready(folder, **arch), "classes": 5}
 
 
-def refusal(folder: Path, **arch: Any) -> str:
-    """Return the sentence of a refusal, at any moment, less the place of the folder."""
-    with pytest.raises(VitscopeError) as caught:
-        find_family("python").build(ready(folder, **arch), 5, 16)
-    text = str(caught.value)
-    assert "\n" not in text
-    return text.replace(f"{folder}/", "").removeprefix("own.yaml: models.m.arch")
+def build(folder: Path, **arch: Any) -> Any:
+    return find_family("python").build(ready(folder, **arch), 5, 16)
+
+
+def refused(ask: Callable[..., object], folder: Path, **arch: Any) -> str:
+    """Return the sentence of a refusal, less the place of the folder."""
+    said = refusal(ask, folder, **arch)
+    return said.replace(f"{folder}/", "").removeprefix("own.yaml: models.m.arch")
 
 
 def code(folder: Path, **arch: Any) -> str:
@@ -202,8 +196,7 @@ def test_a_function_that_is_defined_in_two_ways_may_take_any_keyword(tmp_path: P
 
 def test_an_installed_module() -> None:
     arch = ready(Path(), module="torchvision.models.resnet", make="resnet18", num_classes=7)
-    model = find_family("python").build(arch, 7, 32).eval()
-    assert model(torch.rand(1, 3, 32, 32)).shape == (1, 7)
+    assert find_family("python").build(arch, 7, 32).eval()(torch.rand(1, 3, 32, 32)).shape == (1, 7)
     # It stays as it was imported by others: what is installed is never imported twice.
     module = sys.modules["torchvision.models.resnet"]
     own_code._leave()
@@ -211,18 +204,16 @@ def test_an_installed_module() -> None:
 
 
 def test_two_networks_may_have_files_of_the_same_name(tmp_path: Path) -> None:
-    family, found = find_family("python"), {}
     for width in (2, 3, 2):
         folder = write(tmp_path / str(width), layers=LAYERS)
         write(folder, net=dedent(NET).replace("width=4", f"width={width}"))
-        found[width] = family.build(ready(folder, **ARCH), 5, 16)
-        assert found[width].stem.out_channels == width
+        assert build(folder, **ARCH).stem.out_channels == width
     assert sys.path.count(str(tmp_path / "2")) == 1
     assert str(tmp_path / "3") not in sys.path
 
 
 def test_nothing_is_written_beside_the_code(folder: Path) -> None:
-    find_family("python").build(ready(folder, **ARCH), 5, 16)
+    build(folder, **ARCH)
     assert sorted(path.name for path in folder.iterdir()) == ["layers.py", "net.py"]
 
 
@@ -250,10 +241,8 @@ def test_what_is_wrong_with_an_arch_is_refused_before_it_runs(
     given = ARCH | arch
     if "module" in arch:
         del given["file"]
-    with pytest.raises(VitscopeError) as caught:
-        ready(folder, **{key: value for key, value in given.items() if value is not None})
-    text = str(caught.value).replace(f"{folder}/", "").removeprefix("own.yaml: models.m.arch")
-    assert text.startswith(sentence.format(folder=folder))
+    said = refused(ready, folder, **{key: each for key, each in given.items() if each is not None})
+    assert said.startswith(sentence.format(folder=folder))
 
 
 CLASSES = """
@@ -279,9 +268,7 @@ def test_the_keywords_of_a_class_are_checked_too(tmp_path: Path) -> None:
         ({"widht": 3}, "Own takes no 'widht', it takes width, classes. Did you mean 'width'?"),
         ({"classes": 3}, "Own needs width: add it to the arch."),
     ):
-        with pytest.raises(VitscopeError) as caught:
-            ready(tmp_path, file="classes.py", make="Own", **given)
-        assert str(caught.value).endswith(sentence)
+        assert refusal(ready, tmp_path, file="classes.py", make="Own", **given).endswith(sentence)
 
 
 @pytest.mark.parametrize(
@@ -315,16 +302,13 @@ def test_the_keywords_of_a_class_are_checked_too(tmp_path: Path) -> None:
 def test_errors_of_the_code_are_reported_by_file_and_line(
     folder: Path, files: dict[str, str], sentence: str
 ) -> None:
-    assert refusal(write(folder, **files), **ARCH).startswith(sentence)
+    assert refused(build, write(folder, **files), **ARCH).startswith(sentence)
 
 
 def test_an_error_in_the_forward_pass_is_reported(folder: Path) -> None:
-    model = find_family("python").build(ready(folder, **ARCH), 5, 16)
-    with pytest.raises(RuntimeError) as caught:
-        model(torch.rand(1, 1, 16, 16))
-    sentence = own_code.explain_user_error(caught.value)
-    assert sentence is not None
-    assert sentence.startswith(
+    error = failure(build(folder, **ARCH), torch.rand(1, 1, 16, 16))
+    assert isinstance(error, RuntimeError)
+    assert str(own_code.explain_user_error(error)).startswith(
         f"{folder}/net.py, line 16, in forward: RuntimeError: Given groups=1"
     )
     assert own_code.explain_user_error(ValueError("of another place")) is None
@@ -332,7 +316,7 @@ def test_an_error_in_the_forward_pass_is_reported(folder: Path) -> None:
 
 def test_a_name_that_is_taken_is_refused(tmp_path: Path) -> None:
     write(tmp_path, torch="def net(): ...")
-    assert refusal(tmp_path, file="torch.py", make="net").startswith(
+    assert refused(build, tmp_path, file="torch.py", make="net").startswith(
         "torch.py has the name of the module torch, which is loaded already from "
     )
 
@@ -345,8 +329,6 @@ def test_weights_that_cannot_be_written_are_refused(tmp_path: Path) -> None:
 
 
 class Scaled(nn.Module):
-    """A module with a mistake in it."""
-
     def forward(self, images: Tensor) -> Tensor:
         return images * self.scale
 
@@ -370,8 +352,7 @@ def test_an_attribute_that_a_module_lacks() -> None:
 def test_shapes_that_do_not_fit() -> None:
     network = nn.Sequential(nn.Linear(2, 3), nn.Linear(4, 5))
     # Of torch's modules nobody has to know the line: it is where they are called.
-    sentence = explain_failure(failure(lambda: network(torch.zeros(1, 2))))
-    assert sentence is not None
+    sentence = str(explain_failure(failure(lambda: network(torch.zeros(1, 2)))))
     assert sentence.startswith(f"the module '1' (Linear) of the network fails at {__file__}, line ")
     assert "RuntimeError: mat1 and mat2 shapes cannot be multiplied (1x3 and 4x5)" in sentence
 
@@ -390,16 +371,13 @@ def test_operations_may_be_recorded() -> None:
         with Recording():
             nn.Sequential(nn.Flatten(7))(torch.zeros(1, 2))
 
-    sentence = explain_failure(failure(record))
-    assert sentence is not None
-    assert sentence.startswith(
+    assert str(explain_failure(failure(record))).startswith(
         f"the module '0' (Flatten) of the network fails at {__file__}, line "
     )
 
 
 def test_the_network_itself_has_no_name() -> None:
-    sentence = explain_failure(failure(Scaled(), torch.zeros(1)))
-    assert sentence is not None
+    sentence = str(explain_failure(failure(Scaled(), torch.zeros(1))))
     assert sentence.startswith("the module (Scaled) of the network fails at ")
 
 
@@ -427,16 +405,12 @@ def test_what_fails_elsewhere_is_not_explained() -> None:
 
 def test_torch_alone_may_fail_in_a_network_that_vitscope_runs() -> None:
     ask = run_by_vitscope("network(1)", network=nn.Sequential(nn.Linear(2, 3)))
-    sentence = explain_failure(failure(ask))
-    assert sentence is not None
+    sentence = str(explain_failure(failure(ask)))
     assert sentence.startswith("the module '0' (Linear) of the network fails: TypeError: ")
 
 
 def test_a_network_that_takes_other_images() -> None:
     """Recorded: what is then between the network and torch is none of its code."""
     network = nn.Sequential(nn.Conv2d(1, 2, 3))
-    described = {"mean": [0.5] * 3, "image_size": 8, "classes": None}
-    with pytest.raises(
-        VitscopeError, match=r"^models\.net: the module '0' \(Conv2d\) of the network"
-    ):
-        list_blocks("net", network, described)
+    sentence = refusal(list_blocks, "net", network, described(8) | {"classes": None})
+    assert sentence.startswith("models.net: the module '0' (Conv2d) of the network")

@@ -1,6 +1,3 @@
-"""The bundled weights of studies: complete, small, untouched, and trained as their study says."""
-
-import hashlib
 import json
 from dataclasses import asdict
 from pathlib import Path
@@ -11,14 +8,15 @@ from safetensors import safe_open
 from tests.helpers.studies import recorded_recipe
 from vitscope.data.building import build
 from vitscope.data.split import Split, select
+from vitscope.files.whole import sha256_of
 from vitscope.networks.checkpoints.conversion import convert, load_model
 from vitscope.networks.running.predictions import predict
+from vitscope.package_data import ROOT
 from vitscope.settings.study import Study
 from vitscope.studies.loading import BUNDLED_STUDIES, load_study
 from vitscope.training.history import HISTORY
 from vitscope.training.loop import evaluate
 
-ROOT = Path(__file__).parents[3]
 STUDIES = {name: load_study(BUNDLED_STUDIES / f"{name}.yaml") for name in ("mini", "cifar100")}
 MINI, CIFAR100 = STUDIES.values()
 MODELS = [
@@ -31,14 +29,12 @@ MODELS = [
 WITH_HISTORY = [each for each in MODELS if STUDIES[each[0]].models[each[1]].history]
 
 
-def folder_of(study: str) -> Path:
-    return ROOT / "resources" / "checkpoints" / study
+FOLDERS = {name: ROOT / "resources" / "checkpoints" / name for name in STUDIES}
 
 
 def bundled_files(study: str) -> set[str]:
-    folder = folder_of(study)
-    files = {path for path in folder.rglob("*.*") if path.is_file()}
-    return {str(path.relative_to(folder)) for path in files} - {"SHA256SUMS"}
+    files = {path for path in FOLDERS[study].rglob("*.*") if path.is_file()}
+    return {str(path.relative_to(FOLDERS[study])) for path in files} - {"SHA256SUMS"}
 
 
 def named_files(study: str) -> set[str]:
@@ -46,17 +42,15 @@ def named_files(study: str) -> set[str]:
     models = STUDIES[study].models.values()
     entries = [entry for model in models for entry in model.files().values()]
     named = [ROOT / entry["bundled"] for entry in entries if "bundled" in entry]
-    return {str(path.relative_to(folder_of(study))) for path in named}
+    return {str(path.relative_to(FOLDERS[study])) for path in named}
 
 
 @pytest.mark.parametrize("study", STUDIES)
 def test_all_files_are_listed_with_their_digests(study: str) -> None:
-    lines = (folder_of(study) / "SHA256SUMS").read_text(encoding="utf-8").splitlines()
+    lines = (FOLDERS[study] / "SHA256SUMS").read_text(encoding="utf-8").splitlines()
     digests = {name: digest for digest, name in (line.split("  ") for line in lines)}
     assert list(digests) == sorted(bundled_files(study))
-    for name, digest in digests.items():
-        found = hashlib.sha256((folder_of(study) / name).read_bytes()).hexdigest()
-        assert found == digest, name
+    assert {name: sha256_of(FOLDERS[study] / name) for name in digests} == digests
 
 
 @pytest.mark.parametrize("study", STUDIES)
@@ -67,14 +61,14 @@ def test_what_is_there_is_what_the_study_names_and_the_steps_of_its_build_up(stu
 
 @pytest.mark.parametrize(("study", "most"), [("mini", 20e6), ("cifar100", 47e6)])
 def test_they_take_few_megabytes(study: str, most: float) -> None:
-    assert sum((folder_of(study) / name).stat().st_size for name in bundled_files(study)) <= most
+    assert sum((FOLDERS[study] / name).stat().st_size for name in bundled_files(study)) <= most
 
 
 @pytest.mark.parametrize(("study", "model"), MODELS)
 def test_snapshots_say_what_they_are_and_by_which_recipe(study: str, model: str) -> None:
     recipe = json.loads(json.dumps(asdict(STUDIES[study].recipe(model))))
     epochs = {"init": 0, "warmup": recipe["warmup_epochs"], "end": recipe["epochs"]}
-    for path in sorted((folder_of(study) / model).rglob("*.safetensors")):
+    for path in sorted((FOLDERS[study] / model).rglob("*.safetensors")):
         with safe_open(path, "np") as file:
             facts = file.metadata()
         epoch = epochs.get(path.stem) or int(path.stem.partition("_")[2] or 0)
@@ -85,7 +79,7 @@ def test_snapshots_say_what_they_are_and_by_which_recipe(study: str, model: str)
 
 @pytest.mark.parametrize(("study", "model"), WITH_HISTORY)
 def test_histories_are_of_the_whole_training(study: str, model: str) -> None:
-    history = HISTORY.read(folder_of(study) / model / "history.parquet")
+    history = HISTORY.read(FOLDERS[study] / model / "history.parquet")
     assert history["epoch"].tolist() == list(range(1, STUDIES[study].recipe(model).epochs + 1))
     if study == "mini":
         assert history[["radius", "angle"]].iloc[-1].tolist() == [0, 0]
@@ -131,7 +125,7 @@ def test_models_of_cifar100_find_the_class_as_often_as_their_history_says(
     rows = select(len(split), 1000, 0)
     batches = split.batches(rows, 250, entry.mean, entry.std)
     found = predict(loaded(CIFAR100, model, tmp_path), batches, split.labels[rows])
-    history = HISTORY.read(folder_of("cifar100") / model / "history.parquet")
+    history = HISTORY.read(FOLDERS["cifar100"] / model / "history.parquet")
     expected = history["test_accuracy"].iloc[-1]
     error = (expected * (1 - expected) / len(rows)) ** 0.5
     assert abs((found["label"] == found["prediction"]).mean() - expected) <= 3 * error

@@ -1,14 +1,11 @@
-"""Where checkpoints come from, with a real server and a real lock file."""
-
 import hashlib
-import subprocess
-import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from tests.helpers.hub import Hub, running_hub
+from tests.helpers.hub import Hub
+from tests.helpers.processes import python
+from tests.helpers.refusals import refusal
 from tests.helpers.web import Site, whole
 from vitscope.errors import VitscopeError
 from vitscope.networks.checkpoints.weight_sources import (
@@ -22,7 +19,12 @@ from vitscope.web.lockfile import Entry, find_entry
 
 DATA, OTHER = b"\0weights" * 1000, b"\0others!" * 1000
 SHA256 = hashlib.sha256(DATA).hexdigest()
-ROOT = Path(__file__).parents[3]
+STUDY, URL = Path("my.yaml"), "https://example.org/vit.pth"
+
+
+@pytest.fixture
+def lock(tmp_path: Path) -> Path:
+    return tmp_path / "config" / "paper.lock.yaml"
 
 
 def fetch(checkpoint: dict[str, str], folder: Path, said: list[str]) -> Path:
@@ -30,9 +32,6 @@ def fetch(checkpoint: dict[str, str], folder: Path, said: list[str]) -> Path:
     lock = folder / "config" / "paper.lock.yaml"
     download(checkpoint, target, lock, label="ViT", say=said.append, attempts=1)
     return target
-
-
-STUDY = Path("my.yaml")
 
 
 def test_files_of_this_machine(tmp_path, monkeypatch):
@@ -60,9 +59,8 @@ def test_a_file_beside_the_study_is_told(tmp_path, monkeypatch):
     (tmp_path / "studies").mkdir()
     (tmp_path / "studies" / "a.pth").touch()
     monkeypatch.chdir(tmp_path)
-    with pytest.raises(VitscopeError) as caught:
-        local_file("here", {"path": "a.pth"}, tmp_path, Path("studies/my.yaml"))
-    assert str(caught.value) == (
+    study = Path("studies/my.yaml")
+    assert refusal(local_file, "here", {"path": "a.pth"}, tmp_path, study) == (
         f"here.path: there is no file {tmp_path}/a.pth: {tmp_path}/studies/a.pth is there, but the "
         f"path starts at the working directory: put one there or correct the path."
     )
@@ -85,10 +83,7 @@ def test_a_checkpoint_has_exactly_one_place(checkpoint, found):
         describe_source(checkpoint)
 
 
-@pytest.mark.parametrize(
-    "tag",
-    ["resnet50.a1_in1k", "vit_tiny_patch16_224.augreg_in21k_ft_in1k"],
-)
+@pytest.mark.parametrize("tag", ["resnet50.a1_in1k", "vit_tiny_patch16_224.augreg_in21k_ft_in1k"])
 def test_tags_are_found_on_the_hub(monkeypatch, tag):
     monkeypatch.setenv("HF_ENDPOINT", "https://mirror.example/")
     assert address({"timm": tag}) == (
@@ -108,12 +103,6 @@ def test_an_unknown_tag_is_refused(tag):
     assert ("Did you mean 'resnet5" in str(e.value)) == bool(tag)
 
 
-@pytest.fixture
-def hub(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Hub]:
-    with running_hub(tmp_path / "cache", monkeypatch) as hub:
-        yield hub
-
-
 @pytest.mark.parametrize(
     ("checkpoint", "repository", "revision"),
     [
@@ -123,19 +112,17 @@ def hub(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Hub]:
     ],
 )
 def test_weights_on_the_hub_are_fetched_once_and_recorded(
-    checkpoint: dict[str, str], repository: str, revision: str, hub: Hub, tmp_path: Path
+    checkpoint: dict[str, str], repository: str, revision: str, hub: Hub, tmp_path: Path, lock: Path
 ) -> None:
     url = hub.put(repository, "model.safetensors", DATA, revision)
-    said: list[str] = []
-    target = fetch(checkpoint, tmp_path, said)
-    lock = tmp_path / "config" / "paper.lock.yaml"
+    target = fetch(checkpoint, tmp_path, [])
     assert target.read_bytes() == DATA
     assert not target.is_symlink()
     assert find_entry(lock, url) == Entry(SHA256, len(DATA))
     assert address(checkpoint) == url
     asked = len(hub.requests)
     target.unlink()
-    assert fetch(checkpoint, tmp_path, said).read_bytes() == DATA
+    assert fetch(checkpoint, tmp_path, []).read_bytes() == DATA
     assert len(hub.requests) == asked > 0
 
 
@@ -161,21 +148,18 @@ def test_the_token_of_the_user_is_sent(
     assert {*hub.tokens} == {"Bearer hf_secret"}
 
 
-def test_a_first_download_is_recorded_and_said(site: Site, tmp_path):
+def test_a_first_download_is_recorded_and_said(site: Site, tmp_path, lock):
     said: list[str] = []
     url = site.at("/w", whole(DATA))
-    target = fetch({"url": url}, tmp_path, said)
-    lock = tmp_path / "config" / "paper.lock.yaml"
-    assert target.read_bytes() == DATA
+    assert fetch({"url": url}, tmp_path, said).read_bytes() == DATA
     assert find_entry(lock, url) == Entry(SHA256, len(DATA))
     assert said[-1] == f"ViT: wrote its SHA-256 {SHA256} to {lock}; later downloads must match"
 
 
-def test_a_later_download_must_match(site: Site, tmp_path):
+def test_a_later_download_must_match(site: Site, tmp_path, lock):
     url = site.at("/w", whole(DATA), whole(DATA), whole(OTHER))
     said: list[str] = []
     fetch({"url": url}, tmp_path, said)
-    lock = tmp_path / "config" / "paper.lock.yaml"
     before, said[:] = lock.read_bytes(), []
     fetch({"url": url}, tmp_path, said).unlink()
     assert not any("wrote its SHA-256" in line for line in said)
@@ -203,26 +187,20 @@ def test_a_digest_that_cannot_be_recorded_leaves_no_download(site: Site, tmp_pat
 
 
 def test_naming_the_sources_of_weights_imports_no_torch():
-    code = (
+    python(
         "import sys, vitscope.networks.checkpoints.weight_sources; sys.exit('torch' in sys.modules)"
     )
-    assert subprocess.run([sys.executable, "-c", code], cwd=ROOT, check=False).returncode == 0
 
 
 @pytest.fixture
 def fetched(tmp_path: Path) -> Path:
     """A download that may have come from anywhere."""
     path = tmp_path / "vit.checkpoint"
-    path.write_bytes(b"weights")
+    path.write_bytes(DATA)
     return path
 
 
-URL = "https://example.org/vit.pth"
-DIGEST = hashlib.sha256(b"weights").hexdigest()
-
-
-def test_what_the_study_says_is_left_to_the_reader(tmp_path: Path, fetched: Path) -> None:
-    lock = tmp_path / "own.lock.yaml"
+def test_what_the_study_says_is_left_to_the_reader(lock: Path, fetched: Path) -> None:
     entry = {"url": URL, "sha256": "ab"}
     assert confirm(entry, fetched, lock, label="ViT") == "ab"
     assert confirm({"path": str(fetched)}, fetched, lock, label="ViT") is None
@@ -230,17 +208,14 @@ def test_what_the_study_says_is_left_to_the_reader(tmp_path: Path, fetched: Path
 
 
 def test_a_download_from_a_cache_is_written_down_and_then_must_match(
-    tmp_path: Path, fetched: Path
+    lock: Path, fetched: Path
 ) -> None:
-    lock = tmp_path / "own.lock.yaml"
     for _ in range(2):
-        assert confirm({"url": URL}, fetched, lock, label="ViT") == DIGEST
-        assert find_entry(lock, URL) == Entry(DIGEST, 7)
-    fetched.write_bytes(b"another")
-    found = hashlib.sha256(b"another").hexdigest()
-    with pytest.raises(VitscopeError) as caught:
-        confirm({"url": URL}, fetched, lock, label="ViT")
-    assert str(caught.value) == (
-        f"ViT: {fetched} has the SHA-256 {found} where {lock} says {DIGEST}: it is another file or "
+        assert confirm({"url": URL}, fetched, lock, label="ViT") == SHA256
+        assert find_entry(lock, URL) == Entry(SHA256, len(DATA))
+    fetched.write_bytes(OTHER)
+    found = hashlib.sha256(OTHER).hexdigest()
+    assert refusal(confirm, {"url": URL}, fetched, lock, label="ViT") == (
+        f"ViT: {fetched} has the SHA-256 {found} where {lock} says {SHA256}: it is another file or "
         "a damaged one, so delete it, and if it is a link what it leads to, and run again."
     )

@@ -1,6 +1,5 @@
-"""The block table: cut points, shapes and what parts cost; and in which part a parameter is."""
-
 from collections import Counter
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +19,7 @@ from tests.helpers.networks import (
     hooks_of,
     mini,
     mini_blocks,
+    read,
 )
 from tests.helpers.written import SMALL, empty
 from vitscope.files.tables import read_metadata
@@ -37,23 +37,23 @@ from vitscope.networks.finding.capture import capturing
 from vitscope.networks.finding.cut_points import BLOCKS, head_of, read_cut_points
 
 
-def head_parameters(model: nn.Module, image_size: int, cut_points: list) -> int:
-    """Count the parameters that the last feature map does not depend on, by their gradients."""
-    last: list[torch.Tensor] = []
-
-    def keep(_: int, latent: torch.Tensor) -> None:
-        last[:] = [latent]
-
+def behind(model: nn.Module, cut_points: list, index: int = -1) -> set[nn.Parameter]:
+    """Return the parameters that a feature map depends on, by their gradients."""
+    maps: list[torch.Tensor] = []
     model.requires_grad_(True)
-    with capturing(model, cut_points, keep):
-        model(torch.ones(1, 3, image_size, image_size))
+    with capturing(model, cut_points, lambda _, latent: maps.append(latent)):
+        model(torch.ones(1, 3, 32, 32))
     parameters = list(model.parameters())
-    gradients = torch.autograd.grad(last[0].sum(), parameters, allow_unused=True)
+    gradients = torch.autograd.grad(maps[index].sum(), parameters, allow_unused=True)
     pairs = zip(parameters, gradients, strict=True)
-    return sum(parameter.numel() for parameter, gradient in pairs if gradient is None)
+    return {parameter for parameter, gradient in pairs if gradient is not None}
 
 
-def check(table: pd.DataFrame, model: nn.Module, cut_points: list, image_size: int) -> None:
+def size_of(parameters: Iterable[nn.Parameter]) -> int:
+    return sum(parameter.numel() for parameter in parameters)
+
+
+def check(table: pd.DataFrame, model: nn.Module, cut_points: list) -> None:
     count = len(cut_points)
     assert table.columns.tolist() == list(BLOCKS.columns)
     assert table["index"].tolist() == list(range(count))
@@ -62,22 +62,19 @@ def check(table: pd.DataFrame, model: nn.Module, cut_points: list, image_size: i
     assert table["depth"].iloc[[0, -1]].tolist() == [0, 1]
     assert table["depth"].diff()[1:].tolist() == pytest.approx([1 / (count - 1)] * (count - 1))
     assert (table["parameters"] >= 0).all()
-    total = sum(parameter.numel() for parameter in model.parameters())
-    assert table["parameters"].sum() == total - head_parameters(model, image_size, cut_points)
+    assert table["parameters"].sum() == size_of(behind(model, cut_points))
 
 
 @every_mini
 def test_blocks_of_small_models(name: str) -> None:
     model, cut_points = mini(name)
     table = mini_blocks(name).table
-    check(table, model, cut_points, 32)
+    check(table, model, cut_points)
     assert set(table["model"]) == {name}
 
-    shapes: list[tuple[int, ...]] = []
-    with capturing(model, cut_points, lambda _, latent: shapes.append(tuple(latent.shape))):
-        model(torch.ones(3, 3, 32, 32))
+    _, maps = read(model, cut_points, torch.ones(3, 3, 32, 32))
     sizes = table[["channels", "height", "width"]].itertuples(index=False, name=None)
-    assert [(3, *size) for size in sizes] == shapes
+    assert [(3, *size) for size in sizes] == [tuple(latent.shape) for latent in maps]
 
 
 @pytest.mark.parametrize("name", ARCHS)
@@ -85,7 +82,7 @@ def test_blocks_of_published_models(golden: Golden, name: str) -> None:
     family, arch = ARCHS[name]
     model = find_family(family).build(arch, 100, 32).eval()
     blocks = list_blocks(name, model, described())
-    check(blocks.table, model, blocks.points, 32)
+    check(blocks.table, model, blocks.points)
 
 
 @every_mini
@@ -95,40 +92,16 @@ def test_parameters_are_counted_where_they_are_used(name: str) -> None:
     table = mini_blocks(name).table
     middle = int(table.index[table["parameters"] > 0][len(table) // 2])
     images = torch.randn(1, 3, 32, 32)
-
-    def maps() -> list[torch.Tensor]:
-        seen: list[torch.Tensor] = []
-        with capturing(model, cut_points, lambda _, latent: seen.append(latent.clone())):
-            model(images)
-        return seen
-
+    owned = behind(model, cut_points, middle) - behind(model, cut_points, middle - 1)
+    assert size_of(owned) == table["parameters"][middle]
     with torch.inference_mode():
-        before = maps()
-        owned = _parameters_of(model, cut_points, middle)
-        assert sum(parameter.numel() for parameter in owned) == table["parameters"][middle]
+        _, before = read(model, cut_points, images)
         for parameter in owned:
             parameter.add_(torch.randn_like(parameter))
-        after = maps()
+        _, after = read(model, cut_points, images)
     same = [torch.equal(*pair) for pair in zip(before, after, strict=True)]
     assert all(same[:middle])
     assert not same[middle]
-
-
-def _parameters_of(model: nn.Module, cut_points: list, index: int) -> list[nn.Parameter]:
-    """Return the parameters that the map at `index` depends on and the one before does not."""
-    with torch.enable_grad(), torch.inference_mode(False):
-        reached: list[set[str]] = []
-        named = dict(model.named_parameters())
-        seen: list[torch.Tensor] = []
-        with capturing(model, cut_points, lambda _, latent: seen.append(latent)):
-            model(torch.randn(1, 3, 32, 32))
-        for latent in seen[index - 1 : index + 1]:
-            gradients = torch.autograd.grad(
-                latent.sum(), list(named.values()), allow_unused=True, retain_graph=True
-            )
-            pairs = zip(named, gradients, strict=True)
-            reached.append({key for key, gradient in pairs if gradient is not None})
-    return [named[key] for key in sorted(reached[1] - reached[0])]
 
 
 def test_the_table_leaves_no_hooks() -> None:
@@ -139,8 +112,6 @@ def test_the_table_leaves_no_hooks() -> None:
 
 
 class Twice(nn.Module):
-    """A network that applies the same layer in two blocks."""
-
     def __init__(self) -> None:
         super().__init__()
         self.layer = nn.Conv2d(3, 3, 1)
@@ -157,13 +128,9 @@ def test_shared_parameters_are_counted_where_they_are_first_used() -> None:
     assert table["parameters"].tolist() == [12, 0]
 
 
-# Costs
-
-
-def listed(family: str, arch: dict[str, Any], image_size: int = 32) -> Blocks:
+def listed(family: str, arch: dict[str, Any]) -> Blocks:
     """Return the blocks of a network of five classes, built without weights."""
-    model = build_empty(family, arch, 5, image_size)
-    return list_blocks(family, model, described(image_size))
+    return list_blocks(family, build_empty(family, arch, 5, 32), described())
 
 
 def test_operations_of_a_vit_are_those_of_its_matrices() -> None:
@@ -210,8 +177,7 @@ def test_parts_and_head_are_the_whole_network(name: str) -> None:
     with FlopCounterMode(display=False) as counter:
         whole(torch.empty(1, 3, 32, 32, device="meta"))
     assert 2 * (table["operations"].sum() + head.operations) == counter.get_total_flops()
-    total = sum(parameter.numel() for parameter in whole.parameters())
-    assert table["parameters"].sum() + head.parameters == total
+    assert table["parameters"].sum() + head.parameters == size_of(whole.parameters())
     assert (table[["operations", "activations", "peak"]] > 0).all(axis=None)
 
 

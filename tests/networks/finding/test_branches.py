@@ -1,7 +1,5 @@
-"""Kinds of branches, and what holds for networks of many kinds when they are read or silenced."""
-
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,7 +11,7 @@ from torch.nn import functional
 from torch.overrides import TorchFunctionMode
 
 from tests.helpers.kinds import KINDS, build
-from tests.helpers.networks import described
+from tests.helpers.networks import described, read
 from tests.helpers.written import FOLDER
 from vitscope.measures.lesion.compute import lesioned
 from vitscope.networks.building.networks import logits_of, without_fast_path
@@ -62,8 +60,7 @@ class Attention(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         q, k, v = self.qkv(x).chunk(3, -1)
-        out: Tensor = self.proj((q @ k.transpose(1, 2)).softmax(-1) @ v)
-        return out
+        return self.proj((q @ k.transpose(1, 2)).softmax(-1) @ v)
 
 
 def mlp() -> nn.Module:
@@ -82,8 +79,7 @@ class Net(nn.Module):
         y = self.norm(x)
         x = self.add(x, *(branch(y) for branch in self.branches))
         x = x + self.last(x)
-        logits: Tensor = self.head(x.mean(1))
-        return logits
+        return self.head(x.mean(1))
 
 
 def kinds(model: nn.Module, size: int = 32) -> list[str]:
@@ -126,7 +122,7 @@ def test_many_scaled_sums_are_no_recurrence() -> None:
 
         def forward(self, x: Tensor) -> Tensor:
             outputs = [layer(x) for layer in self.layers]
-            y: Tensor = sum(0.5 * each for each in outputs)  # type: ignore[assignment]
+            y = sum(0.5 * each for each in outputs)
             return 0.5 * y * (1 + torch.tanh(0.8 * (y + 0.04 * y**3)))
 
     assert kinds(Net(Weighted())) == ["stem", "mlp", "mlp"]
@@ -162,15 +158,6 @@ class Case:
     images: Tensor
 
 
-@pytest.fixture(autouse=True, scope="module")
-def one_thread() -> Iterator[None]:
-    """So small maps are not worth a second."""
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(threads)
-
-
 @pytest.fixture(scope="module", params=KINDS)
 def case(request: pytest.FixtureRequest) -> Case:
     model, size = build(request.param), KINDS[request.param].image_size
@@ -178,18 +165,9 @@ def case(request: pytest.FixtureRequest) -> Case:
     return Case(request.param, model, list_blocks(request.param, model, described(size)), images)
 
 
-@torch.no_grad()
-def read(case: Case, images: int = 2) -> tuple[Tensor, list[Tensor], list[int]]:
-    """Return the logits, the stream at every cut point, and the cut points in the order of both."""
-    stream: list[Tensor] = []
-    order: list[int] = []
-
-    def note(index: int, latent: Tensor) -> None:
-        order.append(index)
-        stream.append(latent.clone())
-
-    with capturing(case.model, case.blocks.points, note):
-        return logits_of(case.model(case.images[:images])), stream, order
+def read_case(case: Case, images: int = 2) -> tuple[Tensor, list[Tensor]]:
+    returned, stream = read(case.model, case.blocks.points, case.images[:images])
+    return logits_of(returned), stream
 
 
 def test_cut_points_of_every_kind_are_found(case: Case) -> None:
@@ -208,15 +186,14 @@ def test_cut_points_of_every_kind_are_found(case: Case) -> None:
 def test_reading_changes_nothing_and_comes_in_the_order_of_the_table(case: Case) -> None:
     with torch.no_grad(), without_fast_path():
         plain = logits_of(case.model(case.images))
-    logits, stream, order = read(case)
+    logits, stream = read_case(case)
     assert torch.equal(logits, plain)
-    assert order == case.blocks.table["index"].tolist()
+    assert case.blocks.table["index"].tolist() == [*range(len(stream))]
     shapes = [tuple(latent.shape) for latent in stream]
     sizes = case.blocks.table[["channels", "height", "width"]].itertuples(index=False, name=None)
     assert shapes == [(2, *size) for size in sizes]
     assert all(latent.isfinite().all() for latent in stream)
-    _, alone, order = read(case, images=1)
-    assert order == case.blocks.table["index"].tolist()
+    _, alone = read_case(case, images=1)
     for one, both in zip(alone, stream, strict=True):
         torch.testing.assert_close(one, both[:1], rtol=1e-3, atol=1e-3)
 
@@ -261,14 +238,14 @@ def last_sums(case: Case) -> list[int]:
 def test_a_silenced_branch_leaves_the_stream_before_it(case: Case) -> None:
     """To the bit, and with the logits of a network whose code gives the shortcut for the sum."""
     points = case.blocks.points
-    _, stream, _ = read(case)
+    _, stream = read_case(case)
     joins = {index: point.join for index, point in enumerate(points) if point.join}
     with without_fast_path():
         _, without = lesioned(case.model, list(joins.values()), case.images)
     sums = last_sums(case)
     for (index, join), lesion in zip(joins.items(), without, strict=True):
         with Silencing(case.model, join.names, join):
-            logits, silenced, _ = read(case)
+            logits, silenced = read_case(case)
         assert torch.equal(logits, lesion)
         assert all(torch.equal(*pair) for pair in zip(silenced[:index], stream, strict=False))
         assert not torch.allclose(silenced[index], stream[index]), points[index].name

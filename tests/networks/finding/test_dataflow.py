@@ -1,5 +1,3 @@
-"""What a recorded pass says: dominators, values that change in place, values made of weights."""
-
 import pytest
 import torch
 from hypothesis import given, settings
@@ -40,7 +38,6 @@ class Graph(nn.Module):
 
 
 def paths(flow: Dataflow, index: int) -> list[list[int]]:
-    """Return every path from the images to an operation."""
     before = {value.operation for value in flow.operations[index].operands()}
     if not before:
         return [[index]]
@@ -159,10 +156,10 @@ def test_constants_have_the_values_that_were_there_then() -> None:
 PICTURES = described(8)
 
 
-def constants(flow: Dataflow, name: str) -> list[Constant]:
-    """Return the constants among the operands of operations of a name."""
-    of_name = [op for op in flow.operations if op.name == name]
-    return [arg for op in of_name for arg in op.args if isinstance(arg, Constant)]
+def constants(flow: Dataflow, *names: str) -> list[Constant]:
+    """Return the constants among the operands of all operations, or of those of a name."""
+    operations = [op for op in flow.operations if op.name in names or not names]
+    return [arg for op in operations for arg in op.args if isinstance(arg, Constant)]
 
 
 class Adds(nn.Module):
@@ -176,7 +173,6 @@ class Adds(nn.Module):
         self.register_buffer("rows", torch.tensor([4, 0, 1]), persistent=False)
 
     def made(self) -> Tensor:
-        """What is added."""
         if self.way == "a view":
             return self.weight.t()[:, 2]
         if self.way == "chosen and resized":
@@ -236,9 +232,7 @@ def test_a_network_that_does_not_run_on_shapes_runs_as_it_is() -> None:
 def test_all_values_of_networks_are_known(name: str) -> None:
     model, _ = mini(name)
     flow = record_with_values(model, described())
-    known = [
-        arg for op in flow.operations for arg in op.args if isinstance(arg, Constant)
-    ]  # fmt: skip
+    known = [arg for op in flow.operations for arg in op.args if isinstance(arg, Constant)]
     assert len(known) > 50
     assert not any(constant.tensor.is_meta for constant in known)
     assert all(tuple(constant.tensor.shape) == constant.shape for constant in known)

@@ -12,8 +12,8 @@ import torch
 from torch import Tensor, nn
 
 from tests.helpers.checkpoints import saved
-from tests.helpers.networks import build_empty
-from vitscope.errors import VitscopeError
+from tests.helpers.networks import build_empty, described
+from tests.helpers.refusals import refusal
 from vitscope.networks.building.family import find_family
 from vitscope.networks.building.networks import fill
 from vitscope.networks.building.timm_import import import_timm
@@ -48,12 +48,7 @@ def renamed(weights: dict[str, Tensor], *pairs: tuple[str, str]) -> dict[str, Te
 
 
 def model_of_a_study(family: str, arch: dict[str, Any]) -> dict[str, Any]:
-    data = {"image_size": SIZE, "mean": [0.5] * 3, "std": [0.25] * 3}
-    return {"family": family, "arch": arch, "classes": CLASSES} | data
-
-
-def images() -> Tensor:
-    return torch.randn(2, 3, SIZE, SIZE, generator=torch.Generator().manual_seed(1))
+    return described(SIZE) | {"family": family, "arch": arch, "classes": CLASSES}
 
 
 def of_torchvision(network: str, *arguments: Any, **options: Any) -> Build:
@@ -105,10 +100,9 @@ CLASSIFYING: dict[str, tuple[str, Build, str, dict[str, Any]]] = {
 }
 
 
+@torch.inference_mode()
 def output(network: nn.Module) -> Tensor:
-    with torch.inference_mode():
-        found: Tensor = network(images())
-    return found
+    return network(torch.randn(2, 3, SIZE, SIZE, generator=torch.Generator().manual_seed(1)))
 
 
 @pytest.mark.parametrize("case", CLASSIFYING)
@@ -164,11 +158,10 @@ def test_a_file_of_another_kind_of_network_is_recognized_by_whose_names_it_has(
     layout, build, *_ = CLASSIFYING[case]
     model = model_of_a_study("mixer", {"patch_size": 4, "num_blocks": 1, "embed_dim": 8})
     file = saved(tmp_path / "a.pth", build().state_dict())
-    with pytest.raises(VitscopeError) as caught:
-        convert(file, model, tmp_path / "converted", label="Model", origin="a")
+    sentence = refusal(convert, file, model, tmp_path / "converted", label="Model", origin="a")
     said = f"; its names are those of {layout}, which no model of the family 'mixer' has): correct"
-    assert said in str(caught.value)
-    assert "missing: stem.proj.weight, " in str(caught.value)
+    assert said in sentence
+    assert "missing: stem.proj.weight, " in sentence
 
 
 def test_a_translated_file_of_another_size_does_not_fit() -> None:
@@ -177,9 +170,6 @@ def test_a_translated_file_of_another_size_does_not_fit() -> None:
     assert found.by == layout
     assert found.misfit == (1, 0)
     assert found.weights["pos_embed"].shape == (1, 17, 24)
-
-
-# Networks of timm, and the files of their authors
 
 
 def timm_weights(family: str, arch: dict[str, Any]) -> dict[str, Tensor]:

@@ -1,5 +1,3 @@
-"""Points that a study names, and networks that cannot be read without: how they are refused."""
-
 from typing import Any
 
 import pytest
@@ -7,10 +5,9 @@ import torch
 from torch import Tensor, nn
 
 from tests.helpers.kinds import timm
-from tests.helpers.networks import described
-from vitscope.errors import VitscopeError
+from tests.helpers.networks import described, read
+from tests.helpers.refusals import refusal
 from vitscope.networks.finding.blocks import list_blocks
-from vitscope.networks.finding.capture import capturing
 from vitscope.networks.finding.search import find_cut_points
 
 
@@ -68,10 +65,8 @@ def test_values_are_those_of_the_modules() -> None:
     blocks = listed(at("stem"), at("units.*"), at("units.1.conv", inside=True))
     assert blocks.table["name"].tolist() == ["stem", "units.0", "units.1.conv", "units.1"]
     assert blocks.table["kind"].tolist() == ["stem", "conv", "conv", "conv"]
-    seen: list[Tensor] = []
+    _, seen = read(model, blocks.points, IMAGES)
     with torch.no_grad():
-        with capturing(model, blocks.points, lambda _, latent: seen.append(latent.clone())):
-            model(IMAGES)
         stem = model.stem(IMAGES)
         first = model.units[0](stem.relu())
         expected = [stem, first, model.units[1].conv(first), model.units[1](first)]
@@ -84,74 +79,54 @@ def test_values_are_those_of_the_modules() -> None:
         ("units.*", ["units.0", "units.1"]),
         ("units.*.bn", ["units.0.bn", "units.1.bn"]),
         ("**.conv", ["units.0.conv", "units.1.conv"]),
-        ("units.**", [f"units.{n}{part}" for n in (0, 1) for part in (".conv", ".bn", "")]),
     ],
 )
 def test_patterns(pattern: str, names: list[str]) -> None:
-    if pattern == "units.**":
-        # The activation of a unit is its last module.
-        with pytest.raises(VitscopeError, match="the same value"):
-            listed(at(pattern, inside=True))
-        return
     assert listed(at(pattern, inside=True)).table["name"].tolist() == names
+
+
+def test_a_pattern_may_not_name_a_value_twice() -> None:
+    """The activation of a unit is its last module."""
+    assert "the same value" in refusal(listed, at("units.**", inside=True))
 
 
 @pytest.mark.parametrize(
     ("points", "sentence"),
     [
-        (
-            [at("unit.0")],
-            "models.mine: points: the network has no module 'unit.0'. Did you mean 'units.0'?",
-        ),
-        (
-            [at("twice")],
-            "models.mine: points: 'twice' runs 2 times in a pass, allowed: modules that run once.",
-        ),
+        ([at("unit.0")], "the network has no module 'unit.0'. Did you mean 'units.0'?"),
+        ([at("twice")], "'twice' runs 2 times in a pass, allowed: modules that run once."),
         (
             [at("head")],
-            "models.mine: points: the output of 'head' is no feature map: of 2 images it has the "
-            "shape (2, 5).",
+            "the output of 'head' is no feature map: of 2 images it has the shape (2, 5).",
         ),
         (
             [at("fixed")],
-            "models.mine: points: the output of 'fixed' is no feature map: it does not depend on "
-            "the images.",
+            "the output of 'fixed' is no feature map: it does not depend on the images.",
         ),
         (
             [at("units.0"), at("units.1", "input")],
-            "models.mine: points: the input of 'units.1' is the same value as 'units.0', which is "
-            "named too: leave one out.",
+            "the input of 'units.1' is the same value as 'units.0', which is named too: leave one "
+            "out.",
         ),
         (
             [at("units.0.conv")],
-            "models.mine: points: the output of 'units.0.conv' is not the whole stream: the result "
-            "also depends on values that go around it. Say `inside: true` with the point to read "
-            "it all the same.",
+            "the output of 'units.0.conv' is not the whole stream: the result also depends on "
+            "values that go around it. Say `inside: true` with the point to read it all the same.",
         ),
     ],
 )
 def test_points_that_cannot_be_read(points: list[dict[str, Any]], sentence: str) -> None:
-    with pytest.raises(VitscopeError) as caught:
-        listed(*points)
-    assert str(caught.value) == sentence
+    assert refusal(listed, *points) == f"models.mine: points: {sentence}"
 
 
-# Several streams, of which some are found and some are not.
-STREAMS = {
-    "crossvit": ("crossvit_9_240", 240),
-    "tnt": ("tnt_s_legacy_patch16_224", 224),
-    "hrnet": ("hrnet_w18_small", 64),
-}
-
-
-@pytest.mark.parametrize("name", STREAMS)
-def test_several_streams_at_once_are_refused(name: str) -> None:
-    model, size = STREAMS[name]
+@pytest.mark.parametrize(
+    ("name", "size"),
+    [("crossvit_9_240", 240), ("tnt_s_legacy_patch16_224", 224), ("hrnet_w18_small", 64)],
+)
+def test_several_streams_of_which_some_are_not_found_are_refused(name: str, size: int) -> None:
     with torch.device("meta"):
-        network = timm(model)
-    with pytest.raises(VitscopeError) as caught:
-        list_blocks("mine", network, described(size))
-    said = str(caught.value)
+        network = timm(name)
+    said = refusal(list_blocks, "mine", network, described(size))
     assert said.startswith("models.mine: ")
     assert said.endswith("name the points to read, as `points`.")
 
@@ -159,9 +134,9 @@ def test_several_streams_at_once_are_refused(name: str) -> None:
 class Choosing(nn.Module):
     """A network that leaves a block out where an image is dark."""
 
-    def __init__(self, block: str) -> None:
+    def __init__(self) -> None:
         super().__init__()
-        self.stem, self.block = nn.Conv2d(3, 4, 4, 4), block
+        self.stem = nn.Conv2d(3, 4, 4, 4)
         self.units = nn.ModuleList(Unit() for _ in range(2))
         self.head = nn.Linear(4, 5)
 
@@ -174,14 +149,12 @@ class Choosing(nn.Module):
 
 
 def test_a_path_that_is_chosen_by_the_images() -> None:
-    model = Choosing("units").eval()
-    with pytest.raises(VitscopeError, match=r"^models.mine: the network does other things for "):
-        list_blocks("mine", model, described(16))
+    model = Choosing().eval()
+    said = refusal(list_blocks, "mine", model, described(16))
+    assert said.startswith("models.mine: the network does other things for ")
     points = find_cut_points(model, torch.zeros(2, 3, 16, 16)).points
     assert [point.name for point in points] == ["stem", "units.0", "units.1"]
-    with pytest.raises(VitscopeError) as caught, capturing(model, points, lambda *_: None):
-        model(-torch.ones(2, 3, 16, 16))
-    assert str(caught.value) == (
+    assert refusal(read, model, points, -torch.ones(2, 3, 16, 16)) == (
         "The network took another path than the one that was recorded: it never came to the cut "
         "point 'units.0'. Networks that choose their path by the images cannot be read."
     )

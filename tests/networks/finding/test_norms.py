@@ -1,5 +1,3 @@
-"""On which side of the norms of sums a network is read."""
-
 from typing import Any
 
 import pytest
@@ -8,14 +6,14 @@ from torch import Tensor, nn
 
 import vitscope
 from tests.helpers.kinds import EncoderViT
-from tests.helpers.networks import described
+from tests.helpers.networks import described, read
 from vitscope.errors import VitscopeError
 from vitscope.measures.lesion.compute import lesioned
 from vitscope.networks.attention.finding import find_attention
 from vitscope.networks.attention.reading import unlike
 from vitscope.networks.building.networks import without_fast_path
 from vitscope.networks.finding.blocks import Blocks, list_blocks
-from vitscope.networks.finding.capture import capturing, prove
+from vitscope.networks.finding.capture import prove
 
 IMAGES = torch.randn(2, 3, 16, 16, generator=torch.Generator().manual_seed(0))
 SIDES = ["after", "before"]
@@ -31,14 +29,11 @@ class Block(nn.Module):
         self.norm1, self.norm2 = nn.LayerNorm(12), nn.LayerNorm(12)
 
     def forward(self, x: Tensor) -> Tensor:
-        """Return the normalized stream."""
         x = self.norm1(x + self.attention(x, x, x, need_weights=False)[0])
         return self.norm2(x + self.mlp(x))
 
 
 class HandWritten(EncoderViT):
-    """The same with blocks that are written by hand."""
-
     def __init__(self) -> None:
         super().__init__(batch_first=True, norm_first=False)
         self.encoder = nn.Sequential(Block(), Block())
@@ -83,15 +78,10 @@ def test_values_are_those_of_plain_hooks(kind: str, side: str) -> None:
     blocks = listed(model, norms=side)
     assert blocks.table["norm"].fillna("").tolist() == ["", *[side] * 4]
     assert blocks.table["kind"].tolist() == ["stem", "msa", "mlp", "msa", "mlp"]
-    read: list[Tensor] = []
-    with (
-        torch.no_grad(),
-        capturing(model, blocks.points, lambda _, latent: read.append(latent.clone())),
-    ):
-        model(IMAGES)
+    _, maps = read(model, blocks.points, IMAGES)
     expected = by_hooks(model, side)
-    assert len(expected) == len(read[1:]) == 4
-    assert all(map(torch.equal, read[1:], expected))
+    assert len(expected) == len(maps[1:]) == 4
+    assert all(map(torch.equal, maps[1:], expected))
 
 
 @pytest.mark.parametrize("kind", ["by hand", "batch first"])
@@ -135,8 +125,7 @@ def test_a_network_that_normalizes_no_sums_has_no_side() -> None:
 def test_points_of_a_study_say_their_side_themselves() -> None:
     model = network("by hand")
     points = [{"module": "encoder.*.norm2", "at": "input"}, {"module": "encoder.*.norm1"}]
-    table = listed(model, points=points).table
-    assert table["norm"].tolist() == ["after", "before"] * 2
+    assert listed(model, points=points).table["norm"].tolist() == ["after", "before"] * 2
     with pytest.raises(VitscopeError, match=r"models.mine: norms: `points` say themselves on"):
         listed(model, points=points, norms="before")
 

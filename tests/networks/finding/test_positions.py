@@ -1,17 +1,9 @@
-"""Where in the image values lie, and layouts that follow: moved back, a map is the map again."""
-
 from collections.abc import Callable
 
 import pytest
 import torch
 from torch import Tensor, nn
-from torch.nn.functional import (
-    adaptive_avg_pool2d,
-    avg_pool2d,
-    interpolate,
-    max_pool2d,
-    pad,
-)
+from torch.nn.functional import adaptive_avg_pool2d, avg_pool2d, interpolate, max_pool2d, pad
 
 from tests.helpers.kinds import KINDS, build
 from tests.helpers.networks import described
@@ -78,10 +70,8 @@ def convolved(size: int, stride: int, padding: int = 0, dilation: int = 1) -> nn
     ],
 )
 def test_maps(make: Callable[[Tensor], Tensor], count: int, first: float, apart: float) -> None:
-    rows = rows_of(make)
-    assert rows is not None
     expected = [first + apart * number for number in range(count)]
-    assert rows.tolist() == pytest.approx(expected, abs=1e-4)
+    assert rows_of(make).tolist() == pytest.approx(expected, abs=1e-4)
 
 
 def test_a_map_of_heads_that_are_counted_as_images() -> None:
@@ -89,9 +79,7 @@ def test_a_map_of_heads_that_are_counted_as_images() -> None:
         heads = convolved(2, 1)(images).unflatten(1, (3, 1)).flatten(0, 1)
         return nn.Conv2d(1, 1, 3, 2, 1)(heads)
 
-    rows = rows_of(make)
-    assert rows is not None
-    torch.testing.assert_close(rows, 1 + 2.0 * torch.arange(16), rtol=0, atol=1e-4)
+    torch.testing.assert_close(rows_of(make), 1 + 2.0 * torch.arange(16), rtol=0, atol=1e-4)
 
 
 @pytest.mark.parametrize(
@@ -161,7 +149,6 @@ def test_a_map_is_found_again(name: str) -> None:
     model, images = Arranging(ARRANGED[name]), torch.randn(3, 3, 8, 12)
     flow = record(model, images)
     layout = Maps(flow).layout(flow.result.operation)
-    assert layout is not None
     # Of as many images as there were, and of others.
     for each in (images, torch.randn(1, 3, 8, 12), torch.randn(7, 3, 8, 12)):
         assert torch.equal(layout.to_nchw(model(each)), model.conv(each))

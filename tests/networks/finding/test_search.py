@@ -1,15 +1,14 @@
-"""What is found where a network is not written in the usual blocks."""
-
 from collections.abc import Callable
+from itertools import chain
 from typing import Any
 
 import pytest
 import torch
 from torch import Tensor, nn
 
+from tests.helpers.networks import read
 from vitscope.errors import VitscopeError
 from vitscope.networks.building.networks import logits_of
-from vitscope.networks.finding.capture import capturing
 from vitscope.networks.finding.search import find_cut_points
 
 IMAGES = torch.randn(2, 3, 8, 8, generator=torch.Generator().manual_seed(0))
@@ -23,10 +22,8 @@ class Mix(nn.Module):
         self.norm, self.qkv = nn.LayerNorm(6), nn.Linear(6, 18)
 
     def forward(self, x: Tensor) -> Tensor:
-        """Return what is added to the stream."""
         q, k, v = self.qkv(self.norm(x)).chunk(3, dim=-1)
-        out: Tensor = (q @ k.transpose(1, 2)).softmax(-1) @ v
-        return out
+        return (q @ k.transpose(1, 2)).softmax(-1) @ v
 
 
 class Loop(nn.Module):
@@ -44,7 +41,6 @@ class Loop(nn.Module):
         self.norm, self.always = nn.LayerNorm(6), always
 
     def forward(self, x: Tensor) -> Tensor:
-        """Return the stream behind the last norm."""
         for mix, mlp in self.layers:
             for branch in (mix, mlp):
                 x = x + branch(x)
@@ -60,60 +56,40 @@ class Net(nn.Module):
         self.patches, self.body, self.head = nn.Conv2d(3, 6, 4, 4), body, nn.Linear(6, 2)
 
     def forward(self, images: Tensor) -> Tensor:
-        """Return logits."""
         tokens = self.patches(images).flatten(2).transpose(1, 2)
-        logits: Tensor = self.head(self.body(tokens).mean(1))
-        return logits
+        return self.head(self.body(tokens).mean(1))
 
 
 def stream(model: nn.Module) -> list[Tensor]:
-
-    read: list[Tensor] = []
-    points = find_cut_points(model, IMAGES).points
-    with torch.no_grad(), capturing(model, points, lambda _, latent: read.append(latent.clone())):
-        model(IMAGES)
-    return read
+    return read(model, find_cut_points(model, IMAGES).points, IMAGES)[1]
 
 
 def as_map(tokens: Tensor) -> Tensor:
     return tokens.transpose(1, 2).unflatten(2, (2, 2))
 
 
-def test_the_last_norm_of_a_network_is_no_part_of_its_stream() -> None:
+@pytest.mark.parametrize("always", [False, True])
+def test_a_norm_behind_every_sum_is_part_of_the_stream_and_the_last_one_is_not(
+    always: bool,
+) -> None:
     torch.manual_seed(0)
-    model = Net(Loop(always=False)).eval()
+    model = Net(Loop(always)).eval()
     with torch.no_grad():
         tokens = model.patches(IMAGES).flatten(2).transpose(1, 2)
         expected = [as_map(tokens)]
-        for pair in model.body.layers:
-            for branch in pair:
-                tokens = tokens + branch(tokens)
-                expected.append(as_map(tokens))
+        for branch in chain(*model.body.layers):
+            tokens = tokens + branch(tokens)
+            tokens = model.body.norm(tokens) if always else tokens
+            expected.append(as_map(tokens))
     assert all(map(torch.equal, stream(model), expected))
     assert len(stream(model)) == len(expected)
-
-
-def test_a_norm_behind_every_sum_is() -> None:
-    torch.manual_seed(0)
-    model = Net(Loop(always=True)).eval()
-    with torch.no_grad():
-        tokens = model.patches(IMAGES).flatten(2).transpose(1, 2)
-        for pair in model.body.layers:
-            for branch in pair:
-                tokens = model.body.norm(tokens + branch(tokens))
-    assert torch.equal(stream(model)[-1], as_map(tokens))
 
 
 def test_names_are_those_of_the_modules_that_are_the_branches() -> None:
     model = Net(Loop(always=False)).eval()
     names = [point.name for point in find_cut_points(model, IMAGES).points]
-    assert names == [
-        "stem",
-        "body.layers.0.0",
-        "body.layers.0.1",
-        "body.layers.1.0",
-        "body.layers.1.1",
-    ]
+    branches = ["0.0", "0.1", "1.0", "1.1"]
+    assert names == ["stem", *(f"body.layers.{branch}" for branch in branches)]
 
 
 LOGITS = torch.ones(2, 3)

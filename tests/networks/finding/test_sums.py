@@ -1,5 +1,3 @@
-"""Stream and branch of a sum: in every order and spelling, by lesions and ratios done by hand."""
-
 from collections.abc import Callable
 
 import numpy as np
@@ -78,9 +76,7 @@ class Net(nn.Module):
         self.head = nn.Linear(C, 5)
 
     def forward(self, images: Tensor) -> Tensor:
-        x = self.blocks(self.stem(images).flatten(2).transpose(1, 2))
-        logits: Tensor = self.head(x.mean(1))
-        return logits
+        return self.head(self.blocks(self.stem(images).flatten(2).transpose(1, 2)).mean(1))
 
 
 def listed(model: nn.Module) -> Blocks:
@@ -122,7 +118,6 @@ class Shortcut(nn.Module):
     def __init__(self, shortcut: nn.Module, branch: nn.Module) -> None:
         super().__init__()
         self.stem = nn.Conv2d(3, C, 2, 2)
-        self.block = nn.Module()
         self.shortcut, self.branch = shortcut, branch
         self.head = nn.Linear(C, 5)
         self.on = True
@@ -130,8 +125,7 @@ class Shortcut(nn.Module):
     def forward(self, images: Tensor) -> Tensor:
         x = self.stem(images)
         x = self.shortcut(x) + self.branch(x) if self.on else self.shortcut(x)
-        logits: Tensor = self.head(x.mean((2, 3)))
-        return logits
+        return self.head(x.mean((2, 3)))
 
 
 def conv(size: int) -> nn.Conv2d:

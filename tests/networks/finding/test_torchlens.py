@@ -18,16 +18,8 @@ torchlens = pytest.importorskip("torchlens")
 wrappers = pytest.importorskip("torchlens.backends.torch.wrappers")
 
 pytestmark = pytest.mark.nightly
-OF_TIMM = {
-    "test_vit": 160,
-    "test_vit3": 160,
-    "test_resnet": 160,
-    "test_convnext": 160,
-    "test_efficientnet": 160,
-    "test_mambaout": 160,
-    "test_coatnet": 160,
-    "test_byobnet": 160,
-    "test_nfnet": 160,
+SMALL = ("vit", "vit3", "resnet", "convnext", "efficientnet", "mambaout", "coatnet", "byobnet")
+OF_TIMM = {f"test_{name}": 160 for name in (*SMALL, "nfnet")} | {
     "deit_tiny_distilled_patch16_224": 224,
     "cait_xxs24_224": 224,
     "pit_ti_224": 224,
@@ -35,14 +27,8 @@ OF_TIMM = {
     "poolformer_s12": 64,
     "mobilevit_xxs": 128,
 }
-OF_TORCHVISION = (
-    "resnet18",
-    "mobilenet_v3_small",
-    "regnet_y_400mf",
-    "swin_t",
-    "vit_b_32",
-    "efficientnet_b0",
-)
+OF_TORCHVISION = ("resnet18", "mobilenet_v3_small", "regnet_y_400mf", "swin_t", "vit_b_32")
+OF_TORCHVISION += ("efficientnet_b0",)
 
 
 def network_of(name: str) -> tuple[nn.Module, int]:

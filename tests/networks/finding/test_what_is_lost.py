@@ -1,5 +1,3 @@
-"""Networks written otherwise are read, and where the stream cannot be followed, that is told."""
-
 from collections.abc import Callable
 
 import numpy as np
@@ -9,11 +7,10 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 import vitscope
-from tests.helpers.networks import described
+from tests.helpers.networks import described, read
 from vitscope.errors import VitscopeError
 from vitscope.measures.lesion.compute import lesioned
 from vitscope.networks.finding.blocks import Blocks, list_blocks
-from vitscope.networks.finding.capture import capturing
 
 IMAGES = torch.randn(6, 3, 32, 32, generator=torch.Generator().manual_seed(1))
 C, TOKENS = 8, 64
@@ -30,8 +27,7 @@ class Block(nn.Module):
         self.norm, self.branch = nn.LayerNorm(C), branch
 
     def forward(self, x: Tensor) -> Tensor:
-        out: Tensor = x + self.branch(self.norm(x))
-        return out
+        return x + self.branch(self.norm(x))
 
 
 class Between(nn.Module):
@@ -51,8 +47,7 @@ class Net(nn.Module):
         self.stem, self.blocks, self.head = stem, nn.Sequential(*blocks), nn.Linear(C, 5)
 
     def forward(self, images: Tensor) -> Tensor:
-        logits: Tensor = self.head(self.blocks(self.stem(images)).mean(1))
-        return logits
+        return self.head(self.blocks(self.stem(images)).mean(1))
 
 
 class Patches(nn.Module):
@@ -66,19 +61,14 @@ class Patches(nn.Module):
         if self.shifted:
             sides = [(2, -2, 2, -2), (-2, 2, 2, -2), (2, -2, -2, 2), (-2, 2, -2, 2)]
             images = torch.cat([images, *(functional.pad(images, side) for side in sides)], 1)
-        tokens: Tensor = self.layer(functional.unfold(images, 4, stride=4).transpose(1, 2))
-        return tokens
+        return self.layer(functional.unfold(images, 4, stride=4).transpose(1, 2))
 
 
-class MeanFirst(nn.Module):
+class MeanFirst(Patches):
     """Patches behind a class token that is their mean."""
 
-    def __init__(self) -> None:
-        super().__init__()
-        self.patches = Patches()
-
     def forward(self, images: Tensor) -> Tensor:
-        tokens = self.patches(images)
+        tokens = super().forward(images)
         return torch.cat([tokens.mean(1, keepdim=True), tokens], 1)
 
 
@@ -97,9 +87,7 @@ def test_patches_are_followed_however_they_are_cut(make: Callable[[], nn.Module]
     blocks = listed(model)
     assert names(blocks) == ["stem", "blocks.0", "blocks.1"]
     assert blocks.warnings == []
-    maps: list[Tensor] = []
-    with capturing(model, blocks.points, lambda _, latent: maps.append(latent.clone())):
-        model(IMAGES)
+    _, maps = read(model, blocks.points, IMAGES)
     tokens = model.stem(IMAGES)[:, -TOKENS:]
     torch.testing.assert_close(maps[0], tokens.transpose(1, 2).reshape(6, C, 8, 8), rtol=0, atol=0)
 
@@ -113,8 +101,7 @@ def test_a_network_with_one_module_in_two_places_stays_as_it_was(twice: str) -> 
         model.other = model.blocks[1]
     before = {name: tensor.clone() for name, tensor in model.state_dict().items()}
     logits = model(IMAGES)
-    scope = vitscope.look(model, IMAGES, torch.zeros(6, dtype=torch.int64))
-    assert len(scope.blocks) == 3
+    assert len(vitscope.look(model, IMAGES, torch.zeros(6, dtype=torch.int64)).blocks) == 3
     for name, tensor in model.state_dict().items():
         assert torch.equal(tensor, before[name]), name
     assert torch.equal(model(IMAGES), logits)
@@ -201,7 +188,7 @@ def test_parameters_are_those_that_operations_read() -> None:
     model = Net(Patches(), Block(Raw()), Block(nn.MultiheadAttention(C, 2)))
 
     def attend(x: Tensor, attention: nn.Module = model.blocks[1].branch) -> Tensor:
-        return attention(x, x, x)[0]  # type: ignore[no-any-return]
+        return attention(x, x, x)[0]
 
     model.blocks[1].branch = Between(attend)
     model.blocks[1].attention = attend.__defaults__[0]

@@ -1,5 +1,3 @@
-"""Doubts of labels: closed forms, how often they have no reason, and swapped folders."""
-
 from math import log, sqrt
 from pathlib import Path
 
@@ -9,9 +7,8 @@ import pytest
 from scipy import stats
 from torch import nn
 
-from tests.helpers.splits import SWAPPED, built, write_folder
+from tests.helpers.splits import SWAPPED, built, shapes, write_folder
 from vitscope.data.split import Split
-from vitscope.networks.checkpoints.conversion import convert, load_model
 from vitscope.networks.running.predictions import (
     RISK,
     SMALL_SKILL,
@@ -24,8 +21,7 @@ from vitscope.networks.running.predictions import (
     skill,
     warn_about_labels,
 )
-from vitscope.package_data import ROOT
-from vitscope.studies.loading import BUNDLED_STUDIES, load_study
+from vitscope.scopes.bundled import bundled
 
 Array = np.ndarray
 
@@ -49,9 +45,6 @@ def drawn(
     labels = generator.choice(len(shares), images, p=shares)
     guesses = generator.choice(len(shares), images, p=shares)
     return labels, np.where(generator.random(images) < right, labels, guesses), len(shares)
-
-
-# Skill
 
 
 def test_of_two_classes_the_skill_is_that_of_youden() -> None:
@@ -99,9 +92,6 @@ def test_where_all_are_so_the_bound_is_exact() -> None:
     assert is_surely_above(1.0, 0.5, 7, 2.0**-6)
     assert not is_surely_above(1.0, 1.0, 1000, RISK)
     assert is_surely_above(0.1, 0.0, 1, RISK)
-
-
-# Chance
 
 
 def test_one_answer_to_every_image_is_chance_also_where_most_images_are_of_that_class() -> None:
@@ -167,9 +157,6 @@ def test_labels_that_have_nothing_to_do_with_the_images_are_noticed(
     assert np.mean(found) > 0.7
 
 
-# A class that another takes the place of
-
-
 def test_the_least_number_of_images_that_tells() -> None:
     """Of n images that are all named as another, the chance is 2^-n; pairs share the risk."""
 
@@ -219,22 +206,14 @@ def test_sentences() -> None:
     assert doubts(labels, labels, [*"abcdefgh"]) == []
 
 
-# Real images in real folders, and a network that was trained on them
-
-
 @pytest.fixture(scope="module")
 def original(tmp_path_factory: pytest.TempPathFactory) -> Split:
-    path = tmp_path_factory.mktemp("shapes") / "test"
-    return built(path, {"kind": "shapes32", "seed": 0}, images=400)
+    return shapes(tmp_path_factory.mktemp("shapes") / "test", 400)
 
 
 @pytest.fixture(scope="module")
-def resnet(tmp_path_factory: pytest.TempPathFactory) -> nn.Module:
-    """The bundled network, as it was trained."""
-    study, path = load_study(BUNDLED_STUDIES / "mini.yaml"), tmp_path_factory.mktemp("net") / "net"
-    source = ROOT / study.models["resnet"].checkpoint["bundled"]
-    convert(source, study.network("resnet"), path, label="resnet", origin="bundled")
-    return load_model(path, study.network("resnet"))
+def resnet() -> nn.Module:
+    return bundled("resnet", 1)["model"]
 
 
 def doubted(resnet: nn.Module, split: Split) -> tuple[float, list[str]]:
@@ -268,10 +247,8 @@ def test_warnings_are_said_and_returned(original: Split) -> None:
     assert said == [f"vitscope: warning: {warning}" for warning in found]
     assert found[0].startswith("vit on the split 'test' of data.mine: it is right about 0 of 200 ")
     assert "class 0 (striped disk) it is right about 0, and takes 20 for class 1" in found[1]
-    assert (
-        warn_about_labels("vit", original, table.assign(prediction=table["label"]), said.append)
-        == []
-    )
+    right = table.assign(prediction=table["label"])
+    assert warn_about_labels("vit", original, right, said.append) == []
 
 
 def test_two_folders_whose_names_were_swapped(

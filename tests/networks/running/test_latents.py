@@ -1,15 +1,14 @@
-import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
 
-from tests.helpers.networks import every_mini, hooks_of, mini, mini_blocks
+from tests.helpers.networks import every_mini, hooks_of, mini, mini_blocks, read
+from tests.helpers.processes import python
 from vitscope.files.tensors import TensorFile
-from vitscope.networks.finding.capture import capturing
 from vitscope.networks.running.latents import extract
+from vitscope.package_data import ROOT
 
 IMAGES = torch.randn(5, 3, 32, 32, generator=torch.Generator().manual_seed(0))
 
@@ -17,18 +16,6 @@ IMAGES = torch.randn(5, 3, 32, 32, generator=torch.Generator().manual_seed(0))
 def shapes_of(name: str) -> list[tuple[int, int, int]]:
     table = mini_blocks(name).table
     return list(table[["channels", "height", "width"]].itertuples(index=False, name=None))
-
-
-def direct(model, cut_points, batch: torch.Tensor) -> list[np.ndarray]:
-    """Return the maps of a forward pass as they were when it passed them."""
-    maps = []
-
-    def copy(_: int, latent: torch.Tensor) -> None:
-        maps.append(latent.numpy().copy())
-
-    with capturing(model, cut_points, copy), torch.inference_mode():
-        model(batch)
-    return maps
 
 
 @every_mini
@@ -43,9 +30,9 @@ def test_latents_are_those_of_a_forward_pass(tmp_path: Path, name: str, dtype: s
     latents = TensorFile(path)
     assert latents.metadata == {"a": "b"}
     assert latents.names == [point.name for point in cut_points]
-    expected = [direct(model, cut_points, batch) for batch in batches]
+    expected = [read(model, cut_points, batch)[1] for batch in batches]
     for point, *parts in zip(cut_points, *expected, strict=True):
-        values = torch.from_numpy(np.concatenate(parts))
+        values = torch.cat(parts)
         if dtype == "bfloat16":
             values = values.bfloat16().view(torch.uint16)
         np.testing.assert_array_equal(latents.array(point.name), values.numpy(), strict=True)
@@ -53,7 +40,7 @@ def test_latents_are_those_of_a_forward_pass(tmp_path: Path, name: str, dtype: s
 
 def test_a_model_in_training_is_set_to_inference(tmp_path: Path) -> None:
     model, cut_points = mini("resnet")
-    expected = direct(model, cut_points, IMAGES)
+    _, expected = read(model, cut_points, IMAGES)
     shapes = shapes_of("resnet")
     extract(model.train(), cut_points, shapes, [IMAGES], 5, tmp_path / "x")
     last = TensorFile(tmp_path / "x").array(cut_points[-1].name)
@@ -97,10 +84,7 @@ def test_memory_does_not_grow_with_the_images(tmp_path: Path) -> None:
     """The latents of 1,024 images are 280 MiB larger than those of 64."""
 
     def peak_kib(count: int) -> int:
-        command = [sys.executable, "-c", PEAK, str(count), str(tmp_path / "latents")]
-        root = Path(__file__).parents[3]
-        done = subprocess.run(command, cwd=root, check=True, capture_output=True, text=True)
-        return int(done.stdout)
+        return int(python(PEAK, count, tmp_path / "latents", cwd=ROOT))
 
     assert peak_kib(1024) - peak_kib(64) < 30 * 1024
     assert (tmp_path / "latents").stat().st_size < 20 * 2**20

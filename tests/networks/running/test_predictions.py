@@ -1,5 +1,3 @@
-"""Predictions against torch and the authors' likelihoods, and networks whose passes differ."""
-
 from collections.abc import Callable
 from itertools import pairwise
 from pathlib import Path
@@ -15,6 +13,7 @@ from torch.nn.functional import cross_entropy
 
 from tests.helpers.golden import Golden
 from tests.helpers.networks import MINI, every_mini
+from tests.helpers.refusals import refusal
 from tests.helpers.splits import built
 from tests.scopes.networks import CHANNELS, Convolutions, Transformer, network
 from vitscope.data.split import known_labels, rows_to_classify
@@ -112,17 +111,14 @@ def test_a_model_is_judged_as_it_is_used() -> None:
 def test_logits_that_are_not_finite_are_refused_with_their_batch(value: float) -> None:
     logits, labels = drawn(60, 10)
     logits[40:42, 3] = value
-    with pytest.raises(VitscopeError) as caught:
-        predict(Echo(), logits.split(16), labels.numpy())
-    assert str(caught.value) == (
+    assert refusal(predict, Echo(), logits.split(16), labels.numpy()) == (
         "The Echo gives logits that are not finite for 2 of the images 32 to 47 of those "
         "classified: check its checkpoint, and the mean and std of its data."
     )
 
 
 def test_nothing_to_classify_is_refused() -> None:
-    with pytest.raises(VitscopeError, match="no image to classify"):
-        predict(Echo(), [], np.zeros(0, np.int64))
+    assert "no image to classify" in refusal(predict, Echo(), [], np.zeros(0, np.int64))
 
 
 def test_a_slip_in_the_number_of_images_is_refused() -> None:

@@ -56,12 +56,8 @@ class Reference:
             for top in range(0, x.shape[2], size):
                 for left in range(0, x.shape[3], size):
                     for head in range(heads):
-                        cut = (
-                            image,
-                            slice(head * dim, (head + 1) * dim),
-                            slice(top, top + size),
-                            slice(left, left + size),
-                        )
+                        of_head = slice(head * dim, (head + 1) * dim)
+                        cut = image, of_head, slice(top, top + size), slice(left, left + size)
                         query, key, value = (m[cut].flatten(1).T for m in (q, k, v))
                         weights = torch.softmax(query @ key.T / dim**0.5 + bias, dim=1)
                         out[cut] = (weights @ value).T.reshape(dim, size, size)
@@ -97,13 +93,6 @@ class Reference:
         return functional.linear(x, *dense)
 
 
-def randomize_statistics(model: torch.nn.Module) -> None:
-    """Give the normalizations something to do."""
-    for name, buffer in model.named_buffers():
-        if name.endswith(("running_mean", "running_var")):
-            buffer.uniform_(0.5, 1.5)
-
-
 @pytest.mark.parametrize(
     ("block", "stem"), [("bottleneck", False), ("basic", False), ("bottleneck", True)]
 )
@@ -111,7 +100,10 @@ def test_forward_pass(block: str, stem: bool) -> None:
     torch.manual_seed(0)
     arch, size = {**SMALL, "block": block, "stem": stem}, 64 if stem else 32
     model = find_family("alternet").build(arch, num_classes=7, image_size=size).eval()
-    randomize_statistics(model)
+    # So that normalizations have something to do.
+    for name, buffer in model.named_buffers():
+        if name.endswith(("running_mean", "running_var")):
+            buffer.uniform_(0.5, 1.5)
     images = torch.randn(2, 3, size, size)
     reference = Reference(model.state_dict(), arch["heads"], arch["window"])
     with torch.inference_mode():

@@ -12,13 +12,13 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from tests.helpers.networks import build_empty, described
+from tests.helpers.networks import build_empty, described, read
+from tests.helpers.tiers import some_of
 from tests.helpers.written import FOLDER
 from vitscope.networks.building.family import find_family
 from vitscope.networks.building.networks import fill
 from vitscope.networks.checkpoints.translation import translate
 from vitscope.networks.finding.blocks import list_blocks
-from vitscope.networks.finding.capture import capturing
 
 GOLDEN: dict[str, Any] = json.loads((FOLDER / "authors.json").read_text(encoding="utf-8"))
 LAYOUTS = pd.read_csv(FOLDER / "authors_layouts.csv").groupby("network")
@@ -96,14 +96,10 @@ SLOW = {"preresnet_50 stem", "seresnet_50", "cbamresnet_50"}
 # With these weights its attention is so sharp that rounding decides: double precision, another
 # processor, or images that differ by 1e-6 change its logits by a tenth.
 UNSTABLE = {"alternet_50 stem"}
-LOGITS = [
-    pytest.param(name, marks=pytest.mark.nightly if name in SLOW else ())
-    for name in GOLDEN["logits"]
-    if name not in UNSTABLE
-]
+STABLE = GOLDEN["logits"].keys() - UNSTABLE
 
 
-@pytest.mark.parametrize("name", LOGITS)
+@pytest.mark.parametrize("name", some_of(sorted(STABLE), *STABLE - SLOW))
 def test_logits(name: str) -> None:
     with torch.inference_mode():
         logits = filled(name)(images(name))
@@ -130,13 +126,11 @@ def test_cut_points_are_found(name: str) -> None:
     family, arch = NETWORKS[name]
     narrow = {"width": 8} | ({"hidden": 16} if family in HIDDEN else {})
     torch.manual_seed(0)
-    model, seen = find_family(family).build(arch | narrow, 10, 32).eval(), []
+    model = find_family(family).build(arch | narrow, 10, 32).eval()
     blocks = list_blocks(name, model, described())
     assert blocks.table["kind"].tolist() == KINDS[name].split()
-    with torch.inference_mode():
-        plain = model(images(name))
-        with capturing(model, blocks.points, lambda _, latent: seen.append(latent)):
-            assert torch.equal(model(images(name)), plain)
+    logits, seen = read(model, blocks.points, images(name))
+    assert torch.equal(logits, read(model, [], images(name))[0])
     shapes = blocks.table[["channels", "height", "width"]]
     assert [list(latent.shape[1:]) for latent in seen] == shapes.values.tolist()
 
@@ -144,10 +138,7 @@ def test_cut_points_are_found(name: str) -> None:
 @pytest.mark.parametrize("family", ["resnet", "preresnet", "alternet"])
 def test_stochastic_depth_grows_from_the_first_block_to_the_last(family: str) -> None:
     model = build_empty(family, {"depth": 50, "drop_path_rate": 0.3}, 10, 32)
-    rates = [
-        each.sd.drop_prob if hasattr(each.sd, "drop_prob") else 0.0
-        for each in model.modules()
-        if hasattr(each, "sd")
-    ]
+    dropping = [each.sd for each in model.modules() if hasattr(each, "sd")]
+    rates = [getattr(each, "drop_prob", 0.0) for each in dropping]
     assert rates == pytest.approx([0.3 * n / (len(rates) - 1) for n in range(len(rates))])
     assert len(rates) == (17 if family == "alternet" else 16)

@@ -1,5 +1,4 @@
-"""What holds for the cut points of every family, on small members: found, and as once written."""
-
+from copy import deepcopy
 from itertools import pairwise
 from typing import Any
 
@@ -7,12 +6,12 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from tests.helpers.networks import described
+from tests.helpers.networks import described, read
+from tests.helpers.tiers import some_of
 from tests.helpers.written import NETWORKS, SMALL, built, empty, written_points
 from vitscope.networks.building import networks as models
 from vitscope.networks.building.family import family_names, find_family
 from vitscope.networks.finding.blocks import Blocks, list_blocks
-from vitscope.networks.finding.capture import capturing
 from vitscope.networks.finding.cut_points import COSTS, CutPoint
 
 IMAGES = torch.randn(2, 3, 32, 32, generator=torch.Generator().manual_seed(1))
@@ -34,14 +33,6 @@ def listed(name: str) -> Blocks:
     return list_blocks(name, empty(name), described(NETWORKS[name]["image_size"]))
 
 
-def read(model: nn.Module, cut_points: list[CutPoint]) -> tuple[Tensor, list[Tensor]]:
-    """Return the logits of fixed images, and the stream at every cut point."""
-    stream: list[Tensor] = []
-    with capturing(model, cut_points, lambda _, latent: stream.append(latent)), torch.no_grad():
-        logits = model(IMAGES)
-    return logits, stream
-
-
 def test_every_family_is_here() -> None:
     families = {NETWORKS[name]["family"] for name in SMALL}
     # Those of the authors' zoo are in test_authors.py, those of Hugging Face in test_hf.py.
@@ -49,15 +40,12 @@ def test_every_family_is_here() -> None:
     assert families == set(family_names()) - others
 
 
-LARGE = [
-    # Every one of its 200 and more operations is recorded, of images of 224 pixels.
-    pytest.param(name, marks=pytest.mark.nightly if entry["image_size"] > 32 else ())
-    for name, entry in NETWORKS.items()
-]
+# Of large ones, each of 200 and more operations is recorded, of images of 224 pixels.
+OFTEN = [name for name, entry in NETWORKS.items() if entry["image_size"] <= 32]
 WHAT = ["name", "kind", "stage", "channels", "height", "width"]
 
 
-@pytest.mark.parametrize("name", LARGE)
+@pytest.mark.parametrize("name", some_of(NETWORKS, *OFTEN))
 def test_what_is_found_is_what_was_written(name: str) -> None:
     """Names, kinds, stages, order, shapes, branches, and what lies between them, to the byte."""
     found, written = listed(name), written_points(name)
@@ -72,7 +60,7 @@ def test_what_is_found_is_what_was_written(name: str) -> None:
 def hooked(model: nn.Module, name: str) -> list[Tensor]:
     """Return the maps where they were once read, by hooks of torch's own."""
     maps: list[Tensor] = []
-    handles = []
+    model = deepcopy(model)
 
     def keep(channels: int, height: int, width: int, value: Any) -> None:
         tensor = value[0] if isinstance(value, tuple) else value
@@ -88,21 +76,18 @@ def hooked(model: nn.Module, name: str) -> list[Tensor]:
         module = model.get_submodule(point["module"])
         shape = point[["channels", "height", "width"]]
         if point["at"] == "input":
-            hook = module.register_forward_pre_hook(lambda _, args, s=shape: keep(*s, args))
+            module.register_forward_pre_hook(lambda _, args, s=shape: keep(*s, args))
         else:
-            hook = module.register_forward_hook(lambda _, args, out, s=shape: keep(*s, out))
-        handles.append(hook)
+            module.register_forward_hook(lambda _, args, out, s=shape: keep(*s, out))
     with torch.no_grad():
         model(IMAGES)
-    for handle in handles:
-        handle.remove()
     return maps
 
 
 def test_maps_are_those_of_hooks_and_stay_as_they_were_read(case: Case, request: Any) -> None:
     model, cut_points = case
     expected = hooked(model, request.node.callspec.params["case"])
-    _, stream = read(model, cut_points)
+    _, stream = read(model, cut_points, IMAGES, copied=False)
     assert all(torch.equal(*pair) for pair in zip(stream, expected, strict=True))
 
 
@@ -112,9 +97,9 @@ def test_reading_leaves_the_logits_as_they_are(case: Case, training: bool) -> No
     model.train(training)
     with torch.random.fork_rng():
         torch.manual_seed(2)
-        plain, _ = read(model, [])
+        plain, _ = read(model, [], IMAGES)
         torch.manual_seed(2)
-        logits, _ = read(model, cut_points)
+        logits, _ = read(model, cut_points, IMAGES)
     model.eval()
     assert torch.equal(plain, logits)
 
@@ -122,14 +107,14 @@ def test_reading_leaves_the_logits_as_they_are(case: Case, training: bool) -> No
 def test_silencing_a_branch_leaves_the_stream_before_it(case: Case, request: Any) -> None:
     """A block without its branch is its shortcut: the cut points sit on the stream, all of them."""
     model, cut_points = case
-    _, stream = read(model, cut_points)
+    _, stream = read(model, cut_points, IMAGES)
     checked = 0
     branches = written_points(request.node.callspec.params["case"])["branch"]
     for index, (point, branch) in enumerate(zip(cut_points, branches, strict=True)):
         if not branch or stream[index].shape != stream[index - 1].shape:
             continue
         hook = model.get_submodule(branch).register_forward_hook(lambda _, args, out: out * 0)
-        _, silenced = read(model, cut_points)
+        _, silenced = read(model, cut_points, IMAGES)
         hook.remove()
         assert torch.equal(silenced[index - 1], stream[index - 1])
         assert torch.equal(silenced[index], stream[index - 1]), point.name
@@ -142,8 +127,8 @@ def test_filling_an_empty_model_is_loading_a_model(case: Case, request: Any) -> 
     model, cut_points = case
     filled = models.fill(empty(request.node.callspec.params["case"]), model.state_dict())
     assert not filled.training
-    logits, stream = read(model, cut_points)
-    filled_logits, filled_stream = read(filled, cut_points)
+    logits, stream = read(model, cut_points, IMAGES)
+    filled_logits, filled_stream = read(filled, cut_points, IMAGES)
     assert torch.equal(filled_logits, logits)
     assert all(torch.equal(one, other) for one, other in zip(filled_stream, stream, strict=True))
 
@@ -153,9 +138,7 @@ def test_stochastic_depth_acts_before_the_stream_is_read() -> None:
     torch.manual_seed(0)
     model = find_family("vit").build(arch, num_classes=5, image_size=32)
     cut_points = list_blocks("vit", model, described()).points
-    latents: list[Tensor] = []
-    with capturing(model.train(), cut_points, lambda _, latent: latents.append(latent)):
-        model(torch.randn(64, 3, 32, 32))
+    _, latents = read(model.train(), cut_points, torch.randn(64, 3, 32, 32))
     dropped = [
         (after == before).flatten(1).all(dim=1).float().mean().item()
         for before, after in pairwise(latents)

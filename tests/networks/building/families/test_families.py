@@ -1,8 +1,5 @@
-"""The registry of families, their schemas, what the docs say; and how a wrong arch is refused."""
-
 import importlib
 import re
-import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -12,6 +9,8 @@ import torch
 import yaml
 
 from tests.helpers.networks import build_empty, described
+from tests.helpers.processes import python
+from tests.helpers.refusals import refusal
 from vitscope.errors import VitscopeError
 from vitscope.networks.building import families
 from vitscope.networks.building.family import (
@@ -26,21 +25,9 @@ from vitscope.networks.finding.search import find_cut_points
 from vitscope.settings.section import check, find_faults
 
 # Those of the paper, each of which takes keys that are known, and those of any network.
-CLOSED = [
-    "alexnet",
-    "alternet",
-    "convnext",
-    "hf",
-    "mixer",
-    "pit",
-    "preresnet",
-    "resnet",
-    "swin",
-    "timm_resnet",
-    "vgg",
-    "vit",
-]
-FAMILIES = sorted([*CLOSED, "python", "timm"])
+CLOSED = {"alexnet", "alternet", "convnext", "hf", "mixer", "pit"}
+CLOSED |= {"preresnet", "resnet", "swin", "timm_resnet", "vgg", "vit"}
+FAMILIES = sorted(CLOSED | {"python", "timm"})
 
 
 def test_names() -> None:
@@ -55,8 +42,7 @@ def test_the_registry_needs_no_torch() -> None:
         "    arch_schema(name)\n"
         "print('torch' in sys.modules, 'timm' in sys.modules)\n"
     )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout.split() == ["False", "False"]
+    assert python(code).split() == ["False", "False"]
 
 
 @pytest.mark.parametrize("name", FAMILIES)
@@ -126,9 +112,7 @@ def test_networks_that_such_images_do_not_fit(
 
 def test_an_unknown_family() -> None:
     for ask in (find_family, arch_schema):
-        with pytest.raises(VitscopeError) as caught:
-            ask("resnt")
-        assert str(caught.value) == (
+        assert refusal(ask, "resnt") == (
             f"There is no model family 'resnt'; there are {', '.join(FAMILIES)}. "
             "Did you mean 'resnet'?"
         )
@@ -156,10 +140,8 @@ VIT = {"patch_size": 4, "embed_dim": 10, "depth": 1, "num_heads": 3}
     ],
 )
 def test_an_arch_that_cannot_be(family: str, arch: dict[str, Any], sentence: str) -> None:
-    with torch.device("meta"), pytest.raises(VitscopeError) as caught:
-        find_family(family).build(arch, num_classes=10, image_size=32)
-    assert sentence in str(caught.value)
-    assert "\n" not in str(caught.value)
+    with torch.device("meta"):
+        assert sentence in refusal(find_family(family).build, arch, num_classes=10, image_size=32)
 
 
 @pytest.mark.parametrize(
@@ -179,19 +161,14 @@ def test_models_of_timm_by_name(family: str, name: str, image_size: int, cut_poi
     assert len(points) == cut_points
 
 
+# As widely reported for these networks on CIFAR-100; the golden values confirm the third.
 @pytest.mark.parametrize(
-    ("family", "depth", "parameters"),
-    [
-        # As widely reported for these networks on CIFAR-100; the golden values confirm the third.
-        ("resnet", 18, 11_220_132),
-        ("resnet", 34, 21_328_292),
-        ("resnet", 50, 23_705_252),
-        ("resnet", 101, 42_697_380),
-    ],
+    ("depth", "parameters"),
+    [(18, 11_220_132), (34, 21_328_292), (50, 23_705_252), (101, 42_697_380)],
 )
-def test_published_depths(family: str, depth: int, parameters: int) -> None:
+def test_published_depths_of_resnets(depth: int, parameters: int) -> None:
     with torch.device("meta"):
-        model = find_family(family).build({"depth": depth}, num_classes=100, image_size=32)
+        model = find_family("resnet").build({"depth": depth}, num_classes=100, image_size=32)
     assert sum(parameter.numel() for parameter in model.parameters()) == parameters
 
 
@@ -215,12 +192,10 @@ DOCS = Path(__file__).parents[4] / "docs" / "families.md"
 
 
 def fenced(language: str) -> list[str]:
-    """Return the code blocks of a language in the page."""
     return re.findall(rf"```{language}\n(.*?)```", DOCS.read_text(), re.DOTALL)
 
 
 def models() -> dict[str, dict[str, Any]]:
-    """Return the models of the page."""
     return {
         name: entry
         for block in fenced("yaml")
@@ -268,20 +243,8 @@ def test_the_example_is_a_family(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 
 
 def test_every_family_is_in_the_table() -> None:
-    assert re.findall(r"^\| `(\w+)` \|", DOCS.read_text(), re.MULTILINE) == [
-        "resnet",
-        "alternet",
-        "preresnet",
-        "vgg",
-        "alexnet",
-        "timm_resnet",
-        "vit",
-        "pit",
-        "swin",
-        "mixer",
-        "convnext",
-        "timm",
-        "hf",
-        "python",
-    ]
-    assert len(family_names()) == 14
+    of_paper = ["resnet", "alternet", "preresnet", "vgg", "alexnet", "timm_resnet", "vit", "pit"]
+    others = ["swin", "mixer", "convnext", "timm", "hf", "python"]
+    listed = re.findall(r"^\| `(\w+)` \|", DOCS.read_text(), re.MULTILINE)
+    assert listed == [*of_paper, *others]
+    assert sorted(listed) == family_names()

@@ -1,12 +1,10 @@
-"""The published layouts load, and give what the authors' own code gives."""
-
 from typing import Any
 
 import pytest
 import torch
 from torch.nn.functional import cross_entropy
 
-from tests.helpers.networks import described
+from tests.helpers.networks import described, read
 from vitscope.networks.checkpoints.translation import translate
 from vitscope.networks.finding.blocks import list_blocks
 from vitscope.networks.finding.capture import capturing
@@ -19,19 +17,11 @@ def test_values_of_the_authors(golden: Any, name: str) -> None:
     expected = golden.expected[name]
     model = golden.model(name)
     images, labels = golden.images(16)
-    shapes, variances = [], []
-
-    def measure(index: int, latent: torch.Tensor) -> None:
-        assert index == len(shapes)
-        shapes.append(list(latent.shape))
-        variances.append(latent.flatten(2).var(dim=2).mean().item())
-
-    cut_points = list_blocks(name, model, described()).points
-    with capturing(model, cut_points, measure), torch.inference_mode():
-        logits = model(images)
+    logits, maps = read(model, list_blocks(name, model, described()).points, images)
 
     assert sum(parameter.numel() for parameter in model.parameters()) == expected["params"]
-    assert shapes == expected["shapes"]
+    assert [list(latent.shape) for latent in maps] == expected["shapes"]
+    variances = [latent.flatten(2).var(dim=2).mean().item() for latent in maps]
     assert variances == pytest.approx(expected["variance"], rel=1e-5)
     assert logits[0, :8].tolist() == pytest.approx(expected["logits_first"], rel=1e-5, abs=1e-5)
     assert cross_entropy(logits, labels).item() == pytest.approx(expected["nll"], rel=1e-5)

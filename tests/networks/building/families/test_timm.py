@@ -1,7 +1,3 @@
-"""Any network of timm: its name, what the data say of it, and how it is filled."""
-
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +5,8 @@ import pytest
 import torch
 
 from tests.helpers.networks import build_empty
-from vitscope.errors import VitscopeError
+from tests.helpers.processes import python
+from tests.helpers.refusals import refusal
 from vitscope.networks.building.families import timm
 from vitscope.networks.building.family import arch_schema, find_family, prepare
 from vitscope.networks.building.networks import fill
@@ -33,12 +30,6 @@ SMALL = {
 }
 
 
-def refusal(name: str) -> str:
-    with pytest.raises(VitscopeError) as caught:
-        prepare("timm", {"name": name}, Path(), WHERE)
-    return str(caught.value)
-
-
 def test_the_sources_declare_the_names_that_timm_lists() -> None:
     names = import_timm().list_models()
     assert len(names) > 1000
@@ -54,8 +45,7 @@ def test_a_name_that_is_right_costs_no_import() -> None:
         "    print(prepare('timm', {'name': name, 'drop_rate': 0.1}, Path(), ''))\n"
         "print('timm' in sys.modules, 'torch' in sys.modules)\n"
     )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout.splitlines() == [
+    assert python(code).splitlines() == [
         "{'name': 'efficientnet_b0', 'drop_rate': 0.1}",
         "{'name': 'resnet50.a1_in1k', 'drop_rate': 0.1}",
         "False False",
@@ -74,7 +64,8 @@ def test_a_name_that_is_right_costs_no_import() -> None:
     ],
 )
 def test_a_name_that_timm_lacks(name: str, message: str) -> None:
-    assert refusal(name).startswith(f"{WHERE}.name{message}")
+    sentence = refusal(prepare, "timm", {"name": name}, Path(), WHERE)
+    assert sentence.startswith(f"{WHERE}.name{message}")
 
 
 def test_a_former_name_is_one_too() -> None:
@@ -87,9 +78,8 @@ def test_a_former_name_is_one_too() -> None:
     "key", ["num_classes", "img_size", "pretrained", "checkpoint_path", "pretrained_cfg_overlay"]
 )
 def test_data_and_weights_are_no_keywords(key: str) -> None:
-    with pytest.raises(VitscopeError) as caught:
-        check("own.yaml", {"name": "resnet18", key: 1}, arch_schema("timm"), within=("arch",))
-    assert str(caught.value) == (
+    arch = {"name": "resnet18", key: 1}
+    assert refusal(check, "own.yaml", arch, arch_schema("timm"), within=("arch",)) == (
         f"own.yaml: arch: found '{key}', allowed: keywords of the model, which say neither data "
         f"nor weights."
     )
@@ -114,14 +104,14 @@ def test_keywords_and_what_the_data_say() -> None:
     ],
 )
 def test_an_arch_that_cannot_be(arch: dict[str, Any], message: str) -> None:
-    with pytest.raises(VitscopeError) as caught:
-        find_family("timm").build(arch, num_classes=10, image_size=32)
-    assert message in str(caught.value)
-    assert str(caught.value).startswith("No network can be built from arch {'name': ")
+    sentence = refusal(find_family("timm").build, arch, num_classes=10, image_size=32)
+    assert message in sentence
+    assert sentence.startswith("No network can be built from arch {'name': ")
 
 
-def agrees(name: str, size: int) -> None:
-    """Check that a network that is filled is the one whose weights it takes."""
+@pytest.mark.parametrize(("name", "size"), SMALL.items())
+def test_a_network_without_values_is_filled(name: str, size: int) -> None:
+    """It is then the one whose weights it takes."""
     torch.manual_seed(0)
     built = find_family("timm").build({"name": name}, 10, size).eval()
     filled = fill(build_empty("timm", {"name": name}, 10, size), built.state_dict())
@@ -135,8 +125,3 @@ def agrees(name: str, size: int) -> None:
         logits = built(images)
         assert torch.equal(filled(images), logits)
     assert logits.shape == (1, 10)
-
-
-@pytest.mark.parametrize("name", SMALL)
-def test_a_network_without_values_is_filled(name: str) -> None:
-    agrees(name, SMALL[name])

@@ -1,5 +1,4 @@
-"""Attention to a window of tokens, beside sums over pairs that a test takes one by one."""
-
+from itertools import product
 from math import exp
 from typing import Any
 
@@ -10,7 +9,7 @@ from torch import Tensor, nn
 
 from tests.helpers.attending import found_in, sharpened, weights_of
 from tests.helpers.networks import build_empty
-from vitscope.errors import VitscopeError
+from tests.helpers.refusals import refusal
 from vitscope.networks.attention.reading import differences
 from vitscope.networks.building.families._parts import sees
 from vitscope.networks.building.family import arch_schema, find_family
@@ -25,11 +24,16 @@ ARCH = {"patch_size": 4, "embed_dim": CHANNELS, "depth": 2, "num_heads": HEADS}
 IMAGES = torch.randn(3, 3, SIZE, SIZE, generator=torch.Generator().manual_seed(1))
 
 
-def vit(window: int | None = None) -> Any:
-    """Return a network that attends to little of what there is, of the same weights each time."""
-    arch = ARCH if window is None else {**ARCH, "attention_window": window}
+def drawn(window: int | None = None, **others: Any) -> Any:
+    """Return a network of the same weights each time."""
+    arch = ARCH | others | ({} if window is None else {"attention_window": window})
     torch.manual_seed(0)
-    return sharpened(find_family("vit").build(arch, 10, SIZE))
+    return find_family("vit").build(arch, 10, SIZE)
+
+
+def vit(window: int | None = None, **others: Any) -> Any:
+    """Return a network that attends to little of what there is."""
+    return sharpened(drawn(window, **others))
 
 
 def reached(window: int, query: int, key: int) -> bool:
@@ -87,9 +91,8 @@ def test_what_is_read_is_nothing_outside_the_window(window: int, fused: bool) ->
     for block in model.blocks:
         block.attn.fused_attn = fused
     for number, read in enumerate(weights_of(model, attentions, IMAGES)):
-        outside = torch.tensor(
-            [[not reached(window, query, key) for key in range(TOKENS)] for query in range(TOKENS)]
-        )
+        pairs = product(range(TOKENS), repeat=2)
+        outside = torch.tensor([not reached(window, *pair) for pair in pairs]).view(TOKENS, TOKENS)
         assert outside.any()
         assert (read[..., outside] == 0).all()
         assert (read[..., ~outside] > 0).all()
@@ -125,12 +128,9 @@ def test_checkpoints_of_local_and_global_attention_are_interchangeable() -> None
     model, whole = vit(3), vit()
     assert [*model.state_dict()] == [*whole.state_dict()]
     assert [*dict(model.named_parameters())] == [*dict(whole.named_parameters())]
-    torch.manual_seed(5)
-    drawn = find_family("vit").build(ARCH, 10, SIZE).state_dict()
-    torch.manual_seed(5)
-    local = find_family("vit").build({**ARCH, "attention_window": 3}, 10, SIZE).state_dict()
+    plain, local = drawn().state_dict(), drawn(3).state_dict()
     # Models of one seed begin with the same weights.
-    assert all(torch.equal(drawn[name], local[name]) for name in drawn)
+    assert all(torch.equal(plain[name], local[name]) for name in plain)
 
 
 def test_a_network_without_values_is_filled_with_the_mask_too() -> None:
@@ -141,8 +141,8 @@ def test_a_network_without_values_is_filled_with_the_mask_too() -> None:
         assert torch.equal(filled(IMAGES), model(IMAGES))
 
 
-def test_cut_points_are_those_of_global_attention_and_attention_is_proven() -> None:
-    model = vit(3)
+@pytest.mark.parametrize("model", [vit(3), vit(class_token=False)])
+def test_cut_points_are_those_of_a_plain_vit_and_attention_is_proven(model: Any) -> None:
     points, theirs = (find_cut_points(each, IMAGES).points for each in (model, vit()))
     assert [(point.name, point.kind) for point in points] == [
         (point.name, point.kind) for point in theirs
@@ -180,22 +180,49 @@ def test_an_even_window_reaches_one_farther_down_and_right() -> None:
             "`attention_window`, `mixing` and `class_token` beside the dimensions of a network, "
             "and not beside its name.",
         ),
+        ({"name": "vit_tiny_patch16_224", "class_token": False}, " and not beside its name."),
         ({**ARCH, "attention_window": 0}, "found 0, allowed: a number from 1 on."),
         ({**ARCH, "attention_window": 2.5}, "found 2.5, allowed: a whole number."),
     ],
 )
-def test_a_window_that_cannot_be_is_refused(arch: dict[str, Any], sentence: str) -> None:
-    with pytest.raises(VitscopeError) as caught:
-        check("own.yaml", arch, arch_schema("vit"), within=("models", "m", "arch"))
-    assert str(caught.value).endswith(sentence)
-    assert "\n" not in str(caught.value)
+def test_an_arch_that_cannot_be_is_refused(arch: dict[str, Any], sentence: str) -> None:
+    within = ("models", "m", "arch")
+    assert refusal(check, "own.yaml", arch, arch_schema("vit"), within=within).endswith(sentence)
+
+
+def test_the_mean_of_all_tokens_is_classified() -> None:
+    model, images = vit(class_token=False).double(), IMAGES.double()
+    with torch.no_grad():
+        tokens = model.patch_embed(images) + model.pos_embed
+        assert tokens.shape == (3, SIDE**2, CHANNELS)
+        for block in model.blocks:
+            tokens = block(tokens)
+        mean = tokens.mean(dim=1)
+        centered = mean - mean.mean(dim=1, keepdim=True)
+        normed = centered / (centered.square().mean(dim=1, keepdim=True) + 1e-6).sqrt()
+        normed = normed * model.fc_norm.weight + model.fc_norm.bias
+        expected = normed @ model.head.weight.T + model.head.bias
+        torch.testing.assert_close(model(images), expected, rtol=1e-12, atol=1e-12)
+
+
+def test_the_setting_that_is_left_out_is_a_token() -> None:
+    left_out, said = vit().state_dict(), vit(class_token=True).state_dict()
+    assert all(torch.equal(left_out[name], said[name]) for name in left_out)
+    assert [*left_out] == [*said]
+    assert "cls_token" in left_out
+    assert "cls_token" not in vit(class_token=False).state_dict()
+
+
+def test_windows_have_no_token_that_sees_all() -> None:
+    mask = vit(3, class_token=False).blocks[0].attn.mask
+    assert mask.shape == (SIDE**2, SIDE**2)
+    # The corner sees the four of its window.
+    assert mask[0].isfinite().nonzero().flatten().tolist() == [0, 1, 5, 6]
 
 
 def mixing(kind: str, window: int | None = 3) -> Any:
     """Return a network that mixes by position, whose learned scores are no longer alike."""
-    torch.manual_seed(0)
-    sized = {} if window is None else {"attention_window": window}
-    model: Any = find_family("vit").build({**ARCH, "mixing": kind, **sized}, 10, SIZE)
+    model = drawn(window, mixing=kind)
     for name, parameter in model.named_parameters():
         if name.endswith("scores"):
             nn.init.normal_(parameter)
@@ -234,16 +261,11 @@ def test_uniform_mixing_is_attention_without_scores(window: int | None) -> None:
 
 
 def test_fixed_mixing_begins_as_a_mean() -> None:
-    torch.manual_seed(0)
-    fixed = find_family("vit").build({**ARCH, "mixing": "fixed"}, 10, SIZE)
-    torch.manual_seed(0)
-    uniform = find_family("vit").build({**ARCH, "mixing": "uniform"}, 10, SIZE)
+    fixed, uniform = drawn(mixing="fixed"), drawn(mixing="uniform")
     with torch.no_grad():
         assert torch.equal(fixed(IMAGES), uniform(IMAGES))
-    assert {*fixed.state_dict()} - {*uniform.state_dict()} == {
-        "blocks.0.attn.scores",
-        "blocks.1.attn.scores",
-    }
+    learned = {f"blocks.{block}.attn.scores" for block in (0, 1)}
+    assert {*fixed.state_dict()} - {*uniform.state_dict()} == learned
 
 
 @pytest.mark.parametrize("kind", ["fixed", "uniform"])
