@@ -34,10 +34,7 @@ _DPI = 160
 
 
 def read_steps(path: Path | str) -> pd.DataFrame:
-    """Return the published steps, with columns of the same names as a build-up's table.
-
-    In the file, each stage begins with the best network so far. That row is no step: leave it out.
-    """
+    """Return the published steps, with columns of the same names as a build-up's table."""
     try:
         points = pd.read_csv(path)
         rows = list(zip(points["branch"], points["msa_number"], points["accuracy"], strict=True))
@@ -48,6 +45,7 @@ def read_steps(path: Path | str) -> pd.DataFrame:
         ) from error
     steps: list[dict[str, object]] = []
     best, before = float("-inf"), ""
+    # Each stage begins with the best network so far, which is no step.
     for stage, number, percent in rows:
         share = percent / 100
         if not steps:

@@ -50,10 +50,7 @@ class Plan:
 
 @dataclass(frozen=True)
 class Candidate:
-    """A network to try: its MSAs, and the stage that got the last one, counted from 0.
-
-    The baseline has neither.
-    """
+    """A network to try: its MSAs, and the stage, from 0, of the last; the baseline has neither."""
 
     attention: Attention
     stage: int | None
@@ -84,11 +81,7 @@ class Course:
 
 
 def follow(plan: Plan, scores: Sequence[float]) -> Course:
-    """Return the course of a build-up from the score of each network: higher is better.
-
-    The first score belongs to the baseline. A caller must not pass more scores than the rule asks
-    for.
-    """
+    """Return the course of a build-up from the scores of its networks, first the baseline's."""
     baseline = Candidate((0,) * len(plan.blocks), None)
     if not scores:
         return Course((), None, baseline, "")

@@ -114,10 +114,7 @@ def measure(
     batch_size: int,
     device: "torch.device",
 ) -> pd.DataFrame:
-    """Return a step's table, a single row for all images of a split.
-
-    An error names `where` as the place in the study if the weights do not fit.
-    """
+    """Return a step's row for all images; an error names `where` if the weights do not fit."""
     import safetensors.torch
 
     from vitscope.networks.building.networks import empty_network, fill

@@ -100,7 +100,6 @@ def _interpolate_at(lines: Lines, theirs: Lines) -> Lines:
 
 
 def _score(found: Lines, wanted: Lines) -> _Score:
-    """Score curves against others, at the points that both have."""
     there = {key: found[key].reindex(line.index).dropna() for key, line in wanted.items()}
     here = {key: wanted[key][line.index] for key, line in there.items()}
     ours, theirs = _changes(there), _changes(here)
@@ -115,11 +114,7 @@ def _score(found: Lines, wanted: Lines) -> _Score:
 
 
 def _score_of_line(wanted: Lines) -> _Score:
-    """Return the best score that straight lines could reach.
-
-    The lines are fitted to the published curves themselves and take the more frequent sign. They
-    change by the same amount everywhere, so their changes have no order.
-    """
+    """Return the best score that straight lines, fitted to the published curves, could reach."""
     theirs = _changes(wanted)
     rising = _mean(theirs[np.isfinite(theirs) & (theirs != 0)] > 0)
     return _Score(
@@ -161,7 +156,6 @@ def _joined(lines: "Iterable[pd.Series[float]]") -> Array:
 
 
 def _best(scores: Iterable[_Score]) -> _Score:
-    """Return the best of each score; None where no score is known."""
     signs, correlations, errors = (
         [each for each in some if each is not None] for some in zip(_Score(), *scores, strict=True)
     )

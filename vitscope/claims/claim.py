@@ -1,8 +1,4 @@
-"""Claims about networks: what each says, what it is counted on, and whom it is about.
-
-Models that are alike but for one thing are told apart by what the study says of their networks and
-of their trainings, not by names.
-"""
+"""Claims about networks: what each says, what it is counted on, and whom it is about."""
 
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
@@ -18,12 +14,7 @@ from vitscope.claims.statistics import Found, Statistic
 
 @dataclass(frozen=True)
 class Traits:
-    """Describes a model, so that claims can choose it: the kinds of its cut points, its settings.
-
-    `settings` hold what a study says of the model: its family, its data, and the keys of its
-    network and its training, such as `arch.class_token` and `training.images`. They are empty for
-    a network in memory.
-    """
+    """Describes a model to claims: the kinds of its cut points, and what a study says of it."""
 
     kinds: Collection[str]
     settings: Mapping[str, Any] = field(default_factory=dict)
@@ -79,10 +70,7 @@ def claims_of(
 
 @dataclass(frozen=True)
 class Curve:
-    """Names the columns of a curve; with `by`, a model has a curve for each value of that column.
-
-    A `log` curve is compared by ratios; its values are not logarithms yet.
-    """
+    """Names the columns of a curve, one for each value of `by`; a `log` one compares by ratios."""
 
     x: str
     y: str
@@ -118,10 +106,7 @@ def in_order(rows: pd.DataFrame, _blocks: pd.DataFrame) -> pd.DataFrame:
 
 
 def value_in_row(value: str, column: str, name: str) -> Measured:
-    """Return a function that finds the point of a model in the row with a name in a column.
-
-    The measure of the point is named after the column that holds the value.
-    """
+    """Return a function that finds a model's point in the row that has a name in a column."""
 
     def measured(rows: pd.DataFrame, _blocks: pd.DataFrame) -> pd.DataFrame:
         row = rows[rows[column] == name]
@@ -207,10 +192,7 @@ def named_in(key: str) -> Callable[[Models], list[Subject]]:
 
 
 def pretrained_by(what: str) -> Callable[[Models], list[Subject]]:
-    """Return a function that pairs models pretrained in some way with models that were not.
-
-    The study has to name the pretraining itself: nothing else is known of downloaded weights.
-    """
+    """Return a function that pairs models with those that the study says were not pretrained so."""
     return named_in(f"pretraining.{what}")
 
 

@@ -171,10 +171,7 @@ Trainings = Mapping[str, Training]
 
 
 def trainings(repeats: Sequence[Sequence[str]], seeds: Mapping[str, Any]) -> dict[str, Training]:
-    """Return the training of each model, by the seeds of all; `repeats` are those of one recipe.
-
-    A recipe takes the name of its first model.
-    """
+    """Return each model's training, by its seed; those of a recipe have the name of the first."""
     first = {model: group[0] for group in repeats for model in group}
     return {model: Training(first.get(model, model), seed) for model, seed in seeds.items()}
 

@@ -93,10 +93,7 @@ Find = Callable[..., Found | None]
 
 @dataclass(frozen=True)
 class Statistic:
-    """Says what is counted: `measure` names the value, `rule` tells readers how to find it.
-
-    The claim holds if the value is above a number. A value may be a share, shown in percent.
-    """
+    """Says what is counted, by which rule; the claim holds if the value is above a number."""
 
     measure: str
     rule: str
@@ -125,10 +122,7 @@ def exactly(found: Found | None) -> Found | None:
 
 
 def share_of(margins: Array) -> Found | None:
-    """Find the share of cases in favour: cases whose margin is above zero.
-
-    `margins` are (1 + resamples, cases). A case whose margin is unknown does not count.
-    """
+    """Find the share of cases whose known margin, (1 + resamples, cases), is above zero."""
     margins = margins[:, np.isfinite(margins[0])]
     total = margins.shape[1]
     if not total:
@@ -175,10 +169,7 @@ _BLOCKS = {
 
 
 def falls(kind: str | None, value: str, what: str) -> Statistic:
-    """Count the blocks of a kind, or those that subsample, after which a value is lower.
-
-    `what` names the value of that column for readers.
-    """
+    """Count the blocks of a kind, or those that subsample, after which a value is lower."""
     return _of_blocks(kind, f"{what} is lower", lambda points: -changes(points, value, kind))
 
 
@@ -188,10 +179,7 @@ def rises(kind: str | None, value: str, what: str) -> Statistic:
 
 
 def falls_more(kind: str, value: str, what: str, log: bool = False) -> Statistic:
-    """Count the blocks of a kind over which a value falls more than over the second model's there.
-
-    Both models must have equally many cut points. Changes of a `log` value are ratios.
-    """
+    """Count the blocks of a kind over which a value falls more than in the second model."""
 
     def margins(ours: Points, theirs: Points) -> Array | None:
         if len(ours) != len(theirs):
@@ -216,10 +204,7 @@ def _of_blocks(kind: str | None, does: str, margins: Callable[[Points], Array]) 
 
 
 def share(measure: str, rule: str, margins: Callable[..., Array | None]) -> Statistic:
-    """Count the cases in favour: cases whose margin is above zero.
-
-    `margins` returns (1 + resamples, cases), or None if the question makes no sense.
-    """
+    """Count the cases in favour: those whose `margins`, (1 + resamples, cases), are above zero."""
 
     def find(*points: Points) -> Found | None:
         found = margins(*points)
@@ -260,10 +245,7 @@ def rank_correlation(x: Array, y: Array) -> Found | None:
 
 
 def compare_kinds(changed: Array, kinds: Array, more: str, less: str) -> Found | None:
-    """Find by how much the mean change over blocks of one kind exceeds the mean over another kind.
-
-    `changed` has a column for each block, and `kinds` its kind.
-    """
+    """Find by how much the mean change over blocks of one kind exceeds that over another kind."""
     known = np.isfinite(changed[0])
     means = [changed[:, known & (kinds == kind)] for kind in (more, less)]
     if not all(each.shape[1] for each in means):
@@ -287,10 +269,7 @@ def changes_more(value: str, what: str, more: str, less: str) -> Statistic:
 
 
 def larger(measure: str, what: str, percent: bool = False) -> Statistic:
-    """Subtract the second model's value of a measure from the first one's.
-
-    Points have the columns measure and value.
-    """
+    """Subtract the second model's value of a measure from the first one's."""
     return _compared(measure, what, ("first model", "second"), 1, percent)
 
 
@@ -316,13 +295,11 @@ def one_value(points: Points, measure: str) -> Array | None:
 
 
 def difference(ours: Array | None, theirs: Array | None, sign: int = 1) -> Found | None:
-    """Find by how much one value exceeds another, times a sign; None if one is missing.
-
-    Numbers that differ by rounding alone count as equal, so that rounding decides no claim.
-    """
+    """Find by how much one value exceeds another, times a sign; None if one is missing."""
     if ours is None or theirs is None:
         return None
     ours, theirs = paired(ours, theirs)
+    # Rounding decides no claim.
     differs = ~np.isclose(ours, theirs, rtol=1e-9, atol=0)
     return value_of(np.where(differs, sign * (ours - theirs), 0.0))
 
@@ -350,10 +327,7 @@ def lower_at_cut_points(value: str, what: str) -> Statistic:
 
 
 def excess(pairs: Points, value: str, alike: str) -> Found | None:
-    """Find how much larger a value is in `alike` pairs than in others at the same distance.
-
-    Cut points near each other are similar anyway, so only pairs at equal distances are compared.
-    """
+    """Find how much larger a value is in `alike` pairs than in others at the same distance."""
     frame, values = pairs.frame, pairs[value]
     are = frame[alike].to_numpy(bool)
     found = []

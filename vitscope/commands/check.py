@@ -58,7 +58,6 @@ def _models(study: "Study", named: list[str]) -> list[str]:
 
 
 def _missing_data(study: "Study") -> dict[str, tuple[str, str]]:
-    """Return what is wrong with the data files that figures are made from."""
     from vitscope.data.opening import archive_needed, local_files
     from vitscope.jobs.reporting import splits_shown
 
@@ -102,10 +101,7 @@ def _look(study: "Study", name: str, trainings: Path) -> tuple[str, str]:
 
 
 def _check(study: "Study", name: str, trainings: Path) -> tuple[str, str]:
-    """Print a model's cut points; return whether they are right, and what was found.
-
-    `trainings` is the folder in which the workflow trains the models of the study.
-    """
+    """Print a model's cut points; return whether they are right, and what was found."""
     from vitscope.networks.building import own_code
     from vitscope.networks.running.checking import check_model
 

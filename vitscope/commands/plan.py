@@ -1,7 +1,4 @@
-"""Tell what a study will cost, before anything runs.
-
-Which jobs would run is what Snakemake says: what is made already is not in the plan.
-"""
+"""Tell what a study will cost, before anything runs: the jobs that Snakemake says would run."""
 
 import csv
 import json
@@ -75,10 +72,8 @@ def _output_of(asked: Asked, *arguments: str, **options: Any) -> str:
 
 
 def list_jobs(asked: Asked, *targets: str) -> "list[Planned]":
-    """Return the jobs that would run: a dry run notes them, and a summary says which are pending.
-
-    A dry run asks about jobs that are done too, to know whether anything about them has changed.
-    """
+    """Return the jobs that would run: a dry run notes them, and a summary says which are pending."""
+    # A dry run asks about jobs that are done, too, to know whether anything about them changed.
     with TemporaryDirectory(prefix="vitscope-") as folder:
         notes = Path(folder) / "jobs"
         notes.touch()

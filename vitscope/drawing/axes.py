@@ -56,11 +56,8 @@ def has_axis_behind(axes: Axes) -> bool:
 
 
 def say_if_empty(axes: Axes) -> None:
-    """Write into axes that they show no values, if all of these are null and no text says why.
-
-    Lines without a point are removed: unclipped, they would stand at the corner of the figure, for
-    which it would make room.
-    """
+    """Write into axes that they show no values, if all of these are null and no text says why."""
+    # Unclipped, lines without a point would stand at the corner, for which the figure makes room.
     for line in [*axes.lines]:
         if not np.isfinite(np.asarray(line.get_xydata(), float)).all(axis=1).any():
             line.remove()
@@ -122,13 +119,11 @@ def color_bar(
     labelpad: float | None = None,
     **options: Any,
 ) -> Colorbar:
-    """Put the scale of colours to the right of some panels of a figure.
-
-    It has no outline, and no hairs, which viewers show between shades.
-    """
+    """Put the scale of colours to the right of some panels of a figure, without an outline."""
     bar = axes[0].figure.colorbar(colors, **{"ax": list(axes), **options})
     bar.set_label(label, labelpad=labelpad)
     bar.outline.set_visible(False)
+    # Else viewers show hairs between shades.
     for shade in bar.ax.findobj(QuadMesh):
         shade.set(edgecolor="face")
     return bar

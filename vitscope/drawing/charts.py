@@ -81,10 +81,7 @@ class Curve:
 
 @dataclass(frozen=True)
 class Steps(Curve):
-    """A curve whose mark after a block is hollow where the sign of the change is open.
-
-    There, other images could change whether the block raises the value.
-    """
+    """A curve whose mark after a block is hollow where other images could change the sign."""
 
     def draw(self, panel: Panel, across: Across) -> None:
         """Draw the curve, and the hollow marks over it."""
@@ -98,10 +95,7 @@ class Steps(Curve):
 
 
 def _open_changes(values: Array) -> Array:
-    """Tell of each point whether the sign of the change before it is open; False if not resampled.
-
-    `values` are as measured, and resampled.
-    """
+    """Tell of each point whether the sign of the change before it is open, by its resamples."""
     found = np.zeros(values.shape[1], bool)
     changes = np.diff(values, axis=1)
     known = np.isfinite(changes).all(axis=0)

@@ -98,10 +98,7 @@ redraw();
 
 
 def as_page(title: str, members: Sequence[Member], curves: Mapping[str, pd.DataFrame]) -> str:
-    """Return the page of curves, by their labels: `depth`, `value`, `low`, `high` of each `name`.
-
-    Rows without a value have no point.
-    """
+    """Return the page of curves by labels: `depth`, `value`, `low` and `high` of each `name`."""
     looks = dict(zip(members, looks_of(members), strict=True))
     shown = {
         "models": [

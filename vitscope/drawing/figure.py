@@ -50,10 +50,7 @@ def as_shown(member: Mapping[str, Any]) -> Member:
 def rows_of(
     table: "pd.DataFrame", model: str, order: Sequence[str] = (), snapshot: str = ""
 ) -> "pd.DataFrame":
-    """Return the rows of a model, of one snapshot and in order.
-
-    Rows that are alike in it keep the order that they have.
-    """
+    """Return the rows of a model, of one snapshot and in order; equal ones stay in theirs."""
     chosen = table["model"] == model
     if snapshot:
         chosen &= table["snapshot"] == snapshot
@@ -99,10 +96,7 @@ def measured_on(
 
 
 def how_many(table: "pd.DataFrame", members: Sequence[Member]) -> str:
-    """Return on how many images the rows of models were measured, and in how many batches.
-
-    It is empty for tables that do not say so, as those of single images.
-    """
+    """Return on how many images rows were measured, and in how many batches, if they say so."""
     rows = table[table["model"].isin([member.model for member in members])]
     said = []
     if "batch" in rows:

@@ -27,10 +27,7 @@ _LETTERS, _MARK = 17, 0.3
 
 
 class Legend:
-    """The entries of a legend: only what the figure shows, each look once.
-
-    They stand in the order in which they are added; the interval and depth bands come last.
-    """
+    """The entries of what a figure shows, each look once; the interval and bands come last."""
 
     def __init__(self) -> None:
         self._entries: dict[str, dict[Hashable, Artist]] = {}
@@ -154,10 +151,7 @@ def published_label(
     axis: str = "right axis",
     always_own_axis: bool = False,
 ) -> str:
-    """Return what the legend calls published values.
-
-    Values of `others` than the measured models have their own axis: the legend says which.
-    """
+    """Return what the legend calls published values, and which axis those of `others` have."""
     apart = another_model(curves)
     whose = f", {others}" if apart else ""
     where = f" ({axis})" if apart or always_own_axis else ""

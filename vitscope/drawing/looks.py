@@ -1,7 +1,4 @@
-"""How all that is drawn looks: colours, shades, markers, dashes and widths.
-
-Sizes and widths are in points. What all figures share stands in `style.mplstyle`.
-"""
+"""How all that is drawn looks: colours, shades, markers, dashes, and widths in points."""
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -184,10 +181,7 @@ HOLLOW_POINTS: dict[str, Any] = {
 
 @dataclass(frozen=True)
 class Look:
-    """The colour and the marker of a family; `size` evens out what markers seem to weigh.
-
-    Models of one look that share a panel have dashes and a fill of their own, see `looks_of`.
-    """
+    """The colour and the marker of a family; `size` evens out what markers seem to weigh."""
 
     color: str
     marker: str
@@ -283,10 +277,7 @@ def look_of(member: Member) -> Look:
 
 
 def _variant(look: Look, nth: int, count: int) -> Look:
-    """Return the look of the nth of `count` models; two or three begin with the look as it is.
-
-    A share below 0 is of black, one above of white.
-    """
+    """Return the look of the nth of `count` models; two or three begin with the look as it is."""
     # Where the shades begin again, they go with other dashes and markers than before.
     turn, count = nth + nth // _MOST_SHADES, min(count, _MOST_SHADES)
     light = float(np.mean(to_rgb(look.color)))

@@ -78,7 +78,6 @@ def _verdicts(claims: pd.DataFrame) -> list[Said]:
 
 
 def _counted(row: Mapping[Any, Any]) -> str:
-    """Return how often a claim was found, where cases are counted."""
     if pd.isna(row["measured_total"]):
         return ""
     return f" ({row['measured_count']:.0f} of {row['measured_total']:.0f})"

@@ -65,11 +65,7 @@ class Groups:
             part.suptitle(title, x=0.002, ha="left")
 
     def bars(self, scales: Sequence[Normalize], label: str, unit: str = "") -> None:
-        """Put the scale of the colours of each group to the right of it.
-
-        Its numbers have their unit; what they are stands beside it, where there is room, in lines
-        no longer than it.
-        """
+        """Put the scale of each group's colours to its right, with a label where there is room."""
         for part, grid, scale in zip(self.parts, self.grids, scales, strict=True):
             axes = [each for each in grid.ravel() if each in part.axes]
             colors = ScalarMappable(scale, MAP_COLORS)
@@ -92,10 +88,7 @@ class Groups:
 
 
 def _lines_of(columns: Sequence[int], bar: float) -> tuple[list[list[int]], float]:
-    """Return which groups stand side by side, and the side of all panels, in inches.
-
-    `columns` are those of each group, in order; another one stands beside where there is room.
-    """
+    """Return which groups, of so many columns, stand side by side, and the side of a panel."""
 
     def side_of(line: Sequence[int]) -> float:
         room = page_width() - bar * len(line)
@@ -168,10 +161,7 @@ def draw_picture(axes: Axes, pixels: npt.NDArray[np.uint8]) -> None:
 
 
 def name_picture(axes: Axes, row: pd.Series, side: float) -> None:
-    """Write above a picture what a network takes it for, where it has a classifier.
-
-    `side` is the size of the panel in inches: what is longer is cut, or has two lines.
-    """
+    """Write what a network takes a picture for above it, cut to its `side` in inches."""
     if pd.notna(row["class_name"]):
         fit = int(side / _CHARACTER / text_scale())
         name, share = row["class_name"], 100 * row["confidence"]

@@ -69,11 +69,7 @@ def columns_of(count: int, least: float = _LEAST) -> int:
 
 @dataclass(frozen=True)
 class Panel:
-    """Where a model is drawn: its axes, its look, its rows of the table, and published points.
-
-    `back` are the axes of published points. What a panel draws by these functions is in the legend
-    of its figure.
-    """
+    """Where a model is drawn: axes, look, its rows, and published points, whose axes are `back`."""
 
     axes: Axes
     look: Look
@@ -234,10 +230,7 @@ class Panels:
 
 @contextmanager
 def drawing_in(axes: Axes | None) -> Iterator[None]:
-    """Let the one panel of a figure be these axes, of a figure that is there; None makes a new one.
-
-    The figure keeps its size and its layout.
-    """
+    """Let the one panel of a figure be these axes, whose figure keeps its size; None makes new."""
     token = _given.set(axes)
     try:
         yield
@@ -280,11 +273,7 @@ def make_panels(count: int, least: float = _LEAST) -> Panels:
 
 
 def stack_panels(count: int, rows: int, least: float = _LEAST) -> list[Panels]:
-    """Return `rows` kinds of panels, one over the other, `count` of each in one figure.
-
-    Those for which the page has no room follow below, again all kinds of them. Each is at least so
-    many inches wide.
-    """
+    """Return `rows` kinds of panels, one over the other, `count` of each, in groups that fit."""
     if find_given_axes(count * rows):
         return [make_panels(1)]
     columns = columns_of(count, least)
@@ -322,10 +311,7 @@ def make_row_panels(
     count: int = 2,
     least: float = _LEAST,
 ) -> Panels:
-    """Return panels, side by side, with a row for each label from top to bottom.
-
-    In inches: the height of a row, what is needed above the panels, and the least width of each.
-    """
+    """Return panels with a row for each label, from top to bottom; all sizes are in inches."""
     panels = make_panels(count, least)
     height = (_ROWS_AXES_HEIGHT + row_height * len(labels) + above) * text_scale()
     panels.figure.set_figheight(height * ceil(count / panels.columns))
@@ -343,11 +329,7 @@ def make_square_panels(
     above: float = 0,
     least: float = LEAST_SQUARE,
 ) -> Panels:
-    """Return panels in a figure that is as high as squares need it.
-
-    All in inches: what a colour bar takes of the width, and what text takes of the height, around
-    each panel and above all of them; and the least width of a panel with its labels.
-    """
+    """Return panels in a figure as high as squares, bars and text need it; all sizes in inches."""
     square = make_panels(count, least)
     if not square.whole:
         return square
@@ -369,10 +351,7 @@ def _first(grid: Array, count: int) -> list[Axes]:
 
 
 def write_above(figure: Figure, note: str) -> None:
-    """Write a note at the upper right of a figure, which grows for it.
-
-    A figure of somebody else, in whose axes it is drawn, stays as it is.
-    """
+    """Write a note at the upper right of a figure, which grows for it, unless axes were given."""
     layout = figure.get_layout_engine()
     if not note or _given.get() is not None or not isinstance(layout, ConstrainedLayoutEngine):
         return

@@ -37,10 +37,7 @@ _TICKS = (
 
 @contextmanager
 def style(path: Path | str, own: Mapping[str, Any] | None = None) -> Iterator[None]:
-    """Draw and save with the style file, whatever matplotlib's settings on this machine are.
-
-    `own` are the keys of a study's `style`, or some of them.
-    """
+    """Draw and save with the style file, a study's `own` keys, and nothing of this machine."""
     if not Path(path).is_file():
         raise VitscopeError(
             f"There is no style file {path}: restore vitscope/drawing/style.mplstyle."
@@ -111,9 +108,7 @@ def _lay_out(figure: Figure) -> None:
 def save(
     figure: Figure, path: Path | str, title: str, facts: Mapping[str, str], shows: str = ""
 ) -> None:
-    """Save a figure as pdf, svg or png, and in it what it was made from; within `style`.
-
-    Readers who do not see an SVG are told its title, and what it `shows`.
+    """Save a figure as pdf, svg or png, with what it was made from and what it `shows`.
 
     The same figure gives the same bytes: neither a date nor a path goes into the file.
     """

@@ -34,10 +34,7 @@ _NAMES_WIDTH = 0.2
 
 @dataclass(frozen=True)
 class SimilarityMap:
-    """The similarity of cut points, up and across, and the rows of both in the block table.
-
-    `across` is None where a network is compared with itself.
-    """
+    """The similarity of cut points of a network and of another, `across`, or else of itself."""
 
     values: Array
     up: pd.DataFrame
@@ -49,19 +46,13 @@ class SimilarityMap:
 
 
 def panels_of_maps(count: int, between: bool = False) -> Panels:
-    """Return panels for so many maps, with room for a colour bar.
-
-    `between` tells that each is of two networks.
-    """
+    """Return panels for so many maps, each `between` two networks or not, and a colour bar."""
     # Names beside a square map make it narrower, and lower by as much.
     return make_square_panels(count, _BAR_WIDTH, _TEXT_HEIGHT - between * _NAMES_WIDTH)
 
 
 def draw_maps(panels: Panels, maps: Sequence[SimilarityMap], label: str) -> None:
-    """Draw a map in each panel, with the colour bar and the legend of all of them.
-
-    Panels must have their titles and labels already.
-    """
+    """Draw maps in panels that have titles and labels, with the colour bar and the legend."""
     # The colours begin at 0, or at the tenth below every value but for 0.02.
     lowest = min(floor(10 * (np.nanmin(each.values, initial=0) + 0.02)) / 10 for each in maps)
     for axes, each in zip(panels.axes, maps, strict=True):

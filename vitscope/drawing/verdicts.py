@@ -1,7 +1,4 @@
-"""Verdicts on claims on one page: a row for each claim, with what is published and each model.
-
-A model is named in the mark and the colour of its verdict, two models as a pair.
-"""
+"""Verdicts on claims on one page: a row for each claim, with what is published and each model."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from textwrap import wrap

@@ -1,7 +1,4 @@
-"""Arrays: their type, the header of NumPy's format, and files of arrays for other programs.
-
-Those are written in blocks of rows: as NumPy's npz, HDF5 or Zarr.
-"""
+"""Arrays: their type, the header of NumPy's format, and files of arrays for other programs."""
 
 import json
 from collections.abc import Callable, Iterator, Mapping
@@ -22,10 +19,7 @@ Array = npt.NDArray[Any]
 
 
 def read_header(file: IO[bytes]) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:
-    """Read an array's header: its shape, whether it is stored by column, and its type.
-
-    The file position is then at the first value.
-    """
+    """Read the header before the values: shape, whether it is stored by column, and type."""
     version = npy.read_magic(file)
     read = npy.read_array_header_1_0 if version == (1, 0) else npy.read_array_header_2_0
     return read(file)

@@ -82,10 +82,7 @@ def _in_latex(text: str) -> str:
 
 
 def as_fragment(title: str, paragraphs: Iterable[str], pictures: Mapping[str, bytes]) -> str:
-    """Return a title, paragraphs, and SVG pictures by what they show, for the page of a report.
-
-    It fits into a page of another style, and can also be read alone.
-    """
+    """Return a title, paragraphs, and SVG pictures by what they show, for the page of a report."""
     blocks = ['<meta charset="utf-8">', f"<h1>{escape(title)}</h1>"]
     blocks += [f"<p>{escape(text)}</p>" for text in paragraphs if text]
     for shown, svg in pictures.items():

@@ -33,10 +33,7 @@ _PURE |= {"inference_mode", "no_grad", "property", "staticmethod", "classmethod"
 
 
 def reached(modules: Iterable[str], file_of: Callable[[str], Path | None]) -> dict[str, Path]:
-    """Return the files of modules and of everything that they import, as far as `file_of` finds it.
-
-    It does not see modules that are imported by a computed name.
-    """
+    """Return the files of modules and of all that they import, except by computed names."""
     found: dict[str, Path] = {}
     pending = list(modules)
     while pending:
@@ -59,10 +56,7 @@ def imported(path: Path, module: str) -> Iterator[str]:
 
 
 def remember(file: Path) -> None:
-    """Load earlier findings from a file, and add this process's findings when it ends.
-
-    A damaged or unwritable file only costs the time that it would have saved.
-    """
+    """Load earlier findings from a file, if it is whole; add this process's when it ends."""
     with suppress(OSError, ValueError, TypeError, AttributeError):
         known = json.loads(file.read_text(encoding="utf-8"))
         _found.update({key: list(each) for key, each in known.items()})

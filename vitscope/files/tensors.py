@@ -259,11 +259,7 @@ class TensorFile:
         del self._sums[name]
 
     def read(self, name: str, first_row: int, rows: npt.NDArray[Any]) -> npt.NDArray[Any]:
-        """Read a tensor's rows from `first_row` on into `rows`, which has their shape and type.
-
-        To read every row once, this is faster than the memory map: reusing memory costs less than
-        mapping pages first. The caller must `check` the rows.
-        """
+        """Read rows into `rows`, which is faster than a map; the caller must `check` them."""
         dtype, shape = DTYPES[self.dtype(name)], self.shape(name)
         if rows.dtype != dtype or rows.shape[1:] != shape[1:]:
             raise ValueError(f"{name}: got {rows.dtype}{rows.shape}, expected {dtype}{shape}")
@@ -273,7 +269,6 @@ class TensorFile:
         return rows
 
     def _read(self, name: str, offset: int, rows: npt.NDArray[Any]) -> None:
-        """Fill `rows` with the bytes of a tensor from `offset` on."""
         try:
             with self.path.open("rb") as file:
                 file.seek(self._start + self._entries[name]["data_offsets"][0] + offset)

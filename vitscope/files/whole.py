@@ -12,11 +12,9 @@ from vitscope.errors import VitscopeError
 
 @contextmanager
 def atomic_path(path: Path | str) -> Iterator[Path]:
-    """Yield a temporary path beside `path` that takes its place only if the block succeeds.
-
-    The temporary name is fixed, so that a run after a kill overwrites what was left.
-    """
+    """Yield a temporary path beside `path` that takes its place only if the block succeeds."""
     target = Path(path)
+    # The name is fixed, so that a run after a kill overwrites what was left.
     partial = target.with_name(f".{target.name}.partial")
     try:
         target.parent.mkdir(parents=True, exist_ok=True)

@@ -93,10 +93,7 @@ MEASURE_STEP = Job(
 
 
 def tabulate_buildup(inputs: Files, outputs: Files, values: Values, resources: Resources) -> None:
-    """Write a row for each step with its decision, and the best network as a model of a study.
-
-    The rule adds `weights` to the values: where a study finds the weights of each step.
-    """
+    """Write a row for each step, and the best network; the rule says where `weights` are."""
     from vitscope.buildup.table import BUILDUP, RESULT, digests_of, scores_of, tabulate
 
     name, settings = values["name"], values["settings"]
@@ -126,7 +123,6 @@ TABULATE_BUILDUP = Job(
 
 
 def _facts_of_buildup(study: Study, name: str) -> dict[str, str]:
-    """Return what the figure is made from, for its caption and its metadata."""
     entry = study.buildups[name]
     recipe, baseline = study.recipe_of_steps(name), study.models[entry.baseline]
     images = "all" if recipe.images is None else str(recipe.images)

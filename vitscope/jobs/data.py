@@ -113,7 +113,6 @@ def corruptions_of(study: Study, names: Names) -> Values:
 
 
 def _images_corrupted(request: Request, uncounted: int | None = None) -> int | None:
-    """Return how many corrupted images the job makes, if that is known."""
     wanted = corruptions_of(request.study, request.names)
     known = [count for count in (wanted["images"], request.images) if count is not None]
     images = min(known, default=uncounted)

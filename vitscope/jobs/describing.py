@@ -25,13 +25,11 @@ def labels(study: Study) -> dict[str, str]:
 
 
 def member(study: Study, name: str) -> Values:
-    """Return a model's name, label, family, epoch, place in its family and recipe, for figures.
-
-    An AlterNet without attention is the ResNet that it was built from.
-    """
+    """Return a model's name, label, family, epoch, place in its family and recipe, for figures."""
     entry = study.models[name]
     built = [each.arch for each in study.models.values() if each.family == entry.family]
     distinct = [arch for place, arch in enumerate(built) if arch not in built[:place]]
+    # An AlterNet without attention is the ResNet that it was built from.
     convolutions = entry.family == "alternet" and not any(entry.arch.get("attention", (1,)))
     return {
         "model": name,

@@ -249,10 +249,7 @@ KINDS_OF_PAGE = (
 
 
 def kinds_of_page(study: Study, model: str) -> list[str]:
-    """Return the kinds of figures on a network's page: those that the study's figures measure.
-
-    No other measure has a table, since a pass measures only what a figure needs.
-    """
+    """Return the kinds of figures on a network's page: those whose measure a figure needs."""
     shown = [each for each in study.figures.values() if model in each.models]
     measured = {measure for figure in shown for measure in figure.measures}
     kinds = registry.of(study).kinds()

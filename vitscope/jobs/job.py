@@ -1,8 +1,6 @@
 """What a job is: what its result depends on, what it takes, and its work.
 
-The modules beside this file declare every kind of work, those of one stage in one module, each as a
-constant of its name: `BUILD_SPLIT = Job(run=build_split, ...)`. These modules are read with the
-rules, so that they import what is heavy where they need it.
+Modules beside this file are read with the rules: they import what is heavy where they need it.
 """
 
 import re
@@ -116,10 +114,7 @@ class Job:
 
 @dataclass(frozen=True)
 class Resources:
-    """What a job is given that does not change its result.
-
-    `label` names the job's subject in messages, `lock` is the study's lock file.
-    """
+    """What a job is given that changes no result: `label` is its subject, `lock` a study's file."""
 
     threads: int = 1
     label: str = ""

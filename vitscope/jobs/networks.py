@@ -65,7 +65,6 @@ def find_blocks(values: Values, network: "nn.Module | None" = None) -> "Blocks":
 
 
 def _convert(inputs: Files, target: Path, values: Values, resources: Resources) -> None:
-    """Convert the weights of a file, or take those that the network is built with."""
     from vitscope.networks.checkpoints import weight_sources
     from vitscope.networks.checkpoints.conversion import convert, convert_made
 

@@ -1,7 +1,4 @@
-"""What jobs open, and what measures are given: from paths, or from what is in memory already.
-
-What is heavy is imported where it is needed: some jobs take no torch.
-"""
+"""What jobs open, and what measures are given: from paths, or from what is in memory already."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field

@@ -95,7 +95,6 @@ def _sides_of_norms(rows: "pd.DataFrame") -> str:
 
 
 def _draw_networks(networks: "Mapping[str, pd.DataFrame]", style_file: str) -> dict[str, bytes]:
-    """Draw each network as a row of its cut points, as SVG, by what it shows."""
     from tempfile import TemporaryDirectory
 
     from vitscope.drawing.figure import literal

@@ -181,10 +181,7 @@ def _values_of_augmented(study: Study, names: Names) -> Values:
 
 
 def first_with_same_images(study: Study, names: Names) -> str:
-    """Return the study's first model that draws the same images as this one, to share its file.
-
-    Skip models that cannot be trained.
-    """
+    """Return the first trainable model that draws the same images as this one, to share a file."""
     data, drawn = study.models[names["model"]].data, _values_of_augmented(study, names)
     for name in study.models:
         if study.models[name].data == data:

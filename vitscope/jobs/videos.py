@@ -42,7 +42,6 @@ def fit_frames(data: "Dataset") -> Values:
 
 
 def _facts_of_video(study: Study, name: str) -> dict[str, str]:
-    """Describe what a video is made from, for its caption and its metadata."""
     path, entry = source_path(study, name), study.videos[name]
     made = redact(entry.source["url"]) if "url" in entry.source else "generated, shapes32"
     made_from = {"Study": describing.title(study), "Frames": path.name if path else made}

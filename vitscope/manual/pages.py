@@ -103,7 +103,6 @@ def _default_figures() -> dict[str, list[str]]:
 
 
 def _kinds_about(question: str) -> list[str]:
-    """Return the kinds of figures that answer a question, in the order of the default study."""
     kinds = registry.kinds()
     measures = {kind: registry.declared(kinds[kind].measure) for kind in _default_figures()}
     return [kind for kind, measure in measures.items() if measure.question == question]
@@ -247,7 +246,7 @@ def _list_keys(schema: Schema, prefix: str, deep: bool = True) -> Iterator[Setti
 
 
 def _list_inner_keys(schema: Schema, prefix: str) -> Iterator[Setting]:
-    """List the keys within a value, under NAME where the user gives the names."""
+    """List keys, under NAME where the user gives the names."""
     yield from _list_keys(schema, prefix)
     named = schema.get("additionalProperties")
     if isinstance(named, dict):

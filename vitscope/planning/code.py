@@ -39,10 +39,7 @@ def _digest(job: str, modules: tuple[str, ...]) -> str:
 
 @cache
 def module_file(name: str) -> Path | None:
-    """Return the file of a module of vitscope, or of a package that brings measures.
-
-    A user's own module has its path as its name.
-    """
+    """Return the file of a module; a user's own module has its path as its name."""
     if name.endswith(".py"):
         return Path(name)
     top, *parts = name.split(".")
@@ -62,7 +59,6 @@ def _definitions(module: str) -> list[Definition]:
 
 @cache
 def _bound(module: str) -> dict[str, list[Definition]]:
-    """Return the definitions of a module by the names that they bind."""
     found: dict[str, list[Definition]] = {}
     for definition in _definitions(module):
         for name in definition.names or [each[0] for each in definition.imports]:

@@ -1,9 +1,4 @@
-"""What a job costs: memory and time, from what its network computes and how often it does.
-
-A job says what it takes, a measure how many passes it makes of how many images, and the block
-table what a pass takes. Plans and requests to a cluster ask here, and nowhere else; so does a
-workflow that keeps latents where all of a study are small.
-"""
+"""What a job costs: memory and time, from what its network computes and how often it does."""
 
 import json
 from collections.abc import Iterator, Mapping
@@ -137,10 +132,7 @@ def work(job: Job, request: Request) -> "Work | None":
 
 
 def seconds(job: Job, request: Request, per_pass: float | None = None) -> float | None:
-    """Return the seconds that a job takes, with its start; None if not known yet.
-
-    `per_pass` are the seconds of one image through the network, if they were measured.
-    """
+    """Return a job's seconds with its start, None if unknown; `per_pass` are those of an image."""
     takes, doing, network = job.takes_of(request), work(job, request), request.network
     own = takes.seconds(request) if takes.seconds else 0
     if takes.work is None:

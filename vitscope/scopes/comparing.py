@@ -69,10 +69,7 @@ class Comparison(Tables):
         return super(Comparison, self._having(kind))._counted(kind)
 
     def _having(self, kind: str) -> "Comparison":
-        """Return the networks that can draw a kind of figure, and print the names of the others.
-
-        If none can, return all, so that drawing says what is missing.
-        """
+        """Return the networks that can draw a kind, or else all; print the names of the others."""
         if kind in super().kinds():
             return self
         having = [each for each in self._networks if kind in each.scope.kinds()]

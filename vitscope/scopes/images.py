@@ -54,10 +54,7 @@ class Wanted:
 
 @dataclass(frozen=True)
 class Stored:
-    """The file of the images, and how the network takes them; `notes` say what was assumed.
-
-    `classes` is how many classes the network tells apart, if it has logits.
-    """
+    """The file of the images, how a network of `classes` takes them, and what was assumed."""
 
     split: Split
     classes: int | None
@@ -212,7 +209,6 @@ def _is_image(value: Any, dimensions: int) -> bool:
 
 
 def _as_labels(value: Any, count: int) -> Array | None:
-    """Return a value as `count` whole numbers, or None if it is not that."""
     try:
         array = _as_array(value)
     except ValueError:  # Of several lengths.
@@ -369,7 +365,6 @@ def _scaling_of_pixels(
 
 
 def _spool(pieces: Iterable[Piece], taking: _Taking, raw: Path) -> tuple[Array, bool]:
-    """Write all pieces one after the other; return their labels, and whether all are 8-bit."""
     labels: list[Array] = []
     exact = not taking.is_normalized
     raw.parent.mkdir(parents=True, exist_ok=True)

@@ -1,7 +1,4 @@
-"""Make the tables of a network in memory: by the jobs of the workflow, in this process.
-
-Files have the places that they have in the workflow, below a folder of one's own.
-"""
+"""Make the tables of a network in memory: by the jobs of the workflow, in this process."""
 
 import shutil
 import sys

@@ -1,7 +1,4 @@
-"""Tables of networks, the figures that are drawn of them, and the claims that are counted on them.
-
-They are in memory, or files that the workflow has made of a study.
-"""
+"""Tables of networks, the figures that are drawn of them, and the claims counted on them."""
 
 import sys
 from collections.abc import Callable, Mapping, Sequence
@@ -167,7 +164,6 @@ class Tables:
         return []
 
     def _picture(self, member: Member) -> str:
-        """Draw where a network is read, as SVG."""
         from vitscope.drawing.network import plot
         from vitscope.drawing.saving import style
 
@@ -249,10 +245,7 @@ def _kind_of_figure(name: str) -> Any:
 
 
 def _show_in_notebooks() -> None:
-    """Register how a notebook renders figures, unless pyplot has done so.
-
-    Figures are drawn without pyplot, which would keep each of them until it is closed.
-    """
+    """Register how notebooks render figures, which are drawn without pyplot: it would keep all."""
     from matplotlib.figure import Figure
 
     ipython = sys.modules.get("IPython")
@@ -323,7 +316,6 @@ class Made(Tables):
         return {each: found[each] for each in (*order, *sorted(found.keys() - {*order}))}
 
     def _of_subjects(self, name: str, subjects: Sequence[str]) -> pd.DataFrame:
-        """Return the rows of a table for some models, or pairs of models."""
         paths = self._paths(name)
         missing = [subject for subject in subjects if subject not in paths]
         if missing or not paths:

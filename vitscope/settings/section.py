@@ -1,8 +1,4 @@
-"""Settings are declared as dataclasses; JSON schemas made from these check and complete them.
-
-Every key is said once: its name and its type, its default, what it means, and what it allows. The
-first thing wrong is refused in one sentence.
-"""
+"""Settings are declared as dataclasses; JSON schemas made from these check and complete them."""
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -69,10 +65,7 @@ def result_settings(settings: Any) -> dict[str, Any]:
 
 @cache
 def schema_of(section: type) -> Schema:
-    """Return the JSON schema of a dataclass, whose docstring says what it is about.
-
-    It leaves out fields that are not declared as keys. A file must give just one key of `EITHER`.
-    """
+    """Return the JSON schema of a dataclass; a file must give just one key of its `EITHER`."""
     types = get_type_hints(section)
     keys = [each for each in fields(section) if each.metadata]
     needed = [key.name for key in keys if key.default is key.default_factory is MISSING]

@@ -134,7 +134,6 @@ def _check_bundled(path: Path, key: str, bundled: str) -> None:
 
 
 def _check_members(study: Study, key: str, figure: Figure) -> None:
-    """Refuse unknown models, and pairs where the kind shows models or the other way round."""
     of_pairs = registry.of(study).declared(figure.measure).of_pairs
     given, wanted = ("pairs", "models") if figure.pairs else ("models", "pairs")
     if of_pairs != bool(figure.pairs):
@@ -153,7 +152,6 @@ def _check_members(study: Study, key: str, figure: Figure) -> None:
 
 
 def _images_of(study: Study, model: str) -> Settings:
-    """Return the settings that decide a model's images and their order."""
     data, split = asdict(study.dataset_of(model)), study.analysis.split
     kept = {name: value for name, value in data.items() if name not in MAY_DIFFER}
     return kept | {"splits": data["splits"][split]}
@@ -318,7 +316,6 @@ def _check_stages(study: Study, key: str, entry: BuildUp) -> None:
 
 
 def _check_weights(study: Study, key: str, entry: BuildUp) -> None:
-    """Refuse a build-up whose weights or published points are missing."""
     if entry.weights is not None:
         bundled = entry.weights["bundled"]
         folder = _bundled(bundled)

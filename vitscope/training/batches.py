@@ -40,11 +40,7 @@ CLEAN_BATCH = 256
 
 @contextmanager
 def seeded(*key: int) -> Iterator[None]:
-    """Seed every generator that training draws from, and restore their states afterwards.
-
-    The key is a seed, perhaps followed by what to draw, such as an epoch and a step: each has its
-    own random numbers, whatever was drawn before.
-    """
+    """Seed every generator of training by a key, as seed, epoch and step; restore them after."""
     python, legacy = random.getstate(), np.random.get_state()  # noqa: NPY002
     # A process that augments was forked, and must not touch a GPU.
     with torch.random.fork_rng(devices=[] if get_worker_info() else None):
@@ -105,11 +101,9 @@ class Batches:
     def ahead(
         self, first: int, last: int, workers: int, device: torch.device | None = None
     ) -> Iterator[Batch]:
-        """Yield the batches of epochs from `first` to before `last`, drawn by other processes.
+        """Yield the batches of epochs from `first` to before `last`, drawn ahead by processes.
 
-        These draw ahead of the caller. Without workers each batch is drawn when it is taken.
-        A `device` gets a copy of the pixels and does the second half with random numbers of its
-        own, so its batches differ from those that the processor finishes.
+        A `device` does the second half itself, with random numbers of its own.
         """
         steps = [(epoch, step) for epoch in range(first, last) for step in range(self.steps)]
         if device is None:
@@ -142,10 +136,7 @@ class Batches:
 
 
 class _Steps(Dataset[Batch | VitscopeError]):
-    """Gives the batch of a step, or an error as a value.
-
-    If a worker process raised the error, it would arrive as one of another form.
-    """
+    """Gives the batch of a step, or an error as a value, which a worker would change."""
 
     def __init__(self, draw: Callable[[int, int], Batch]) -> None:
         self._draw = draw
@@ -229,10 +220,7 @@ def augment_images(
     std: list[float],
     clean: bool = False,
 ) -> None:
-    """Write `images` augmented, normalized and mixed images of a training split, with targets.
-
-    With `clean` they are the first ones that the seed chooses, unchanged, with one-hot targets.
-    """
+    """Write augmented, normalized and mixed training images with targets; if `clean`, unchanged."""
     rows = training_rows(split, recipe)
     known_labels(split, rows.tolist())
     if not clean and (size := recipe["batch_size"]) > len(rows):

@@ -1,9 +1,4 @@
-"""Training with a network that `torch.compile` has compiled, where that pays, or as a recipe says.
-
-Forward and backward pass are then of few kernels, with the casts of autocast in them, and random
-numbers are drawn as without. It goes together with the recording of steps: torch makes no CUDA
-graphs of its own here.
-"""
+"""Training with a network that `torch.compile` has compiled, where that pays or a recipe asks."""
 
 import os
 from collections.abc import Iterator

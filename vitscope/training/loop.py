@@ -153,7 +153,6 @@ def train(
 def _train_epoch(
     model: nn.Module, steps: Steps, recipe: Recipe, batches: Iterator[Batch], count: int, done: int
 ) -> Row:
-    """Train for an epoch of `count` steps after `done` others; return its record."""
     model.train()
     losses, hits = [], []
     for step, (images, targets) in enumerate(islice(batches, count), start=1):

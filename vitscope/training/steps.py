@@ -61,10 +61,7 @@ def take_step(
     targets: Tensor,
     recipe: Recipe,
 ) -> Taken:
-    """Take one step; return the loss before it, and the share of images whose class was found.
-
-    The class of a mixed image is that of its larger part. A device may still be computing both.
-    """
+    """Take one step; return the loss before it, and the share of images whose class was found."""
     optimizer.zero_grad()
     loss, logits = differentiate(model, images, targets, recipe)
     if recipe["sam"] is not None:

@@ -62,10 +62,7 @@ def check_count(moments: int) -> None:
 
 
 class Moments:
-    """The parameters of a model at moments of its training, one after another in float32.
-
-    `sums` are the checksums of the moments, which identify what an earlier run left.
-    """
+    """The parameters of a model at moments of its training, in float32, and checksums of each."""
 
     def __init__(self, path: Path, model: "nn.Module", sums: Sequence[int] = ()) -> None:
         """Open a new file, or one that has these moments; cut off any further ones."""

@@ -94,11 +94,7 @@ class Unfinished:
         self._write_checkpoint()
 
     def finish(self) -> None:
-        """Write snapshots and history to their final places.
-
-        The folder then takes little room. If these files are lost, a later run soon rewrites them
-        from it.
-        """
+        """Write snapshots and history to their final places; the folder then takes little room."""
         self.keep_snapshots()
         if self.moments is not None:
             # The first moment comes before all epochs.
