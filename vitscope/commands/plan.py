@@ -72,7 +72,7 @@ def _output_of(asked: Asked, *arguments: str, **options: Any) -> str:
 
 
 def list_jobs(asked: Asked, *targets: str) -> "list[Planned]":
-    """Return the jobs that would run: a dry run notes them, and a summary says which are pending."""
+    """Return the jobs that would run: a dry run notes them, a summary says which are pending."""
     # A dry run asks about jobs that are done, too, to know whether anything about them changed.
     with TemporaryDirectory(prefix="vitscope-") as folder:
         notes = Path(folder) / "jobs"
