@@ -7,13 +7,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from vitscope.claims.chance import (
-    LEAST_TRAININGS,
-    decide,
-    false_discovery_rates,
-    mean_interval,
-)
-from vitscope.claims.claim import Claim, Evidence, Models, Subject, Traits
+from vitscope.claims.chance import LEAST_TRAININGS, decide, false_discovery_rates, mean_interval
+from vitscope.claims.claim import Claim, Evidence, Subject, Traits
 from vitscope.claims.points import Points, Published, at_snapshots
 from vitscope.claims.statistics import Found
 from vitscope.claims.tables import COUNTED
@@ -43,7 +38,10 @@ def count_claims(
         model: Traits({*_of_model(tables["blocks"], model)["kind"]}, traits_of.get(model, {}))
         for model in models
     }
-    subjects = _subjects(evidence.claims, traits)
+    order = [*traits]
+    found = [(subject, claim) for claim in evidence.claims for subject in claim.about(traits)]
+    # By model, then in the order of claims.
+    subjects = sorted(found, key=lambda each: [order.index(model) for model in each[0]])
     at_points = {*CUT_POINT} <= {*tables[evidence.table]}
     sides = {model: _side_of(tables["blocks"], model) for model in models if at_points}
     rows = [
@@ -90,13 +88,6 @@ def measured_points(evidence: Evidence, tables: Tables, model: str) -> pd.DataFr
     """Return the measured points of a model."""
     rows, blocks = (_of_model(tables[name], model) for name in (evidence.table, "blocks"))
     return evidence.measured(rows, blocks)
-
-
-def _subjects(claims: Sequence[Claim], models: Models) -> list[tuple[Subject, Claim]]:
-    """Return which models or pairs each claim is about: by model, then in the order of claims."""
-    order = [*models]
-    found = [(subject, claim) for claim in claims for subject in claim.about(models)]
-    return sorted(found, key=lambda each: [order.index(model) for model in each[0]])
 
 
 def _rows(

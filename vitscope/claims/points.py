@@ -83,10 +83,7 @@ def _read(path: Path, columns: Set[str]) -> pd.DataFrame:
 
 
 def read_published(
-    path: Path | str,
-    columns: Set[str],
-    series: Mapping[str, str],
-    same_models: bool = False,
+    path: Path | str, columns: Set[str], series: Mapping[str, str], same_models: bool = False
 ) -> dict[str, Published]:
     """Read the published curve of each model in `series` from a file that has `columns`."""
     frame = _read(Path(path), columns)

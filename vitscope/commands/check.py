@@ -35,7 +35,13 @@ def run(arguments: Namespace) -> None:
     studies = find_studies(asked.settings, "config/config.yaml")
     study = studies[asked.study or studies.default]
     trainings = Path(asked.folders["results"], study.name, "training")
-    checks = dict.fromkeys(_models(study, arguments.models), _check)
+    for name in arguments.models:
+        if name not in study.models:
+            raise VitscopeError(
+                f"{study.path}: found the model {quoted(name)}, allowed: "
+                f"{', '.join(study.models)}.{nearest(name, study.models)}"
+            )
+    checks = dict.fromkeys(arguments.models or study.own_models, _check)
     if arguments.without_code:
         own = [name for name in checks if study.models[name].family == "python"]
         checks |= dict.fromkeys(own, _look)
@@ -45,16 +51,6 @@ def run(arguments: Namespace) -> None:
         print(f"{name}: {verdict}: {text}")
     if any(verdict == "wrong" for verdict, _ in lines.values()):
         sys.exit(1)
-
-
-def _models(study: "Study", named: list[str]) -> list[str]:
-    for name in named:
-        if name not in study.models:
-            raise VitscopeError(
-                f"{study.path}: found the model {quoted(name)}, allowed: "
-                f"{', '.join(study.models)}.{nearest(name, study.models)}"
-            )
-    return named or study.own_models
 
 
 def _missing_data(study: "Study") -> dict[str, tuple[str, str]]:

@@ -25,28 +25,24 @@ def ticks() -> MaxNLocator:
     return MaxNLocator(nbins=6, steps=[1, 2, 5, 10], min_n_ticks=4)
 
 
-def axis_behind(axes: Axes, label: str) -> Axes:
-    """Return a second y axis, on the right and in gray, whose content lies behind `axes`.
+def axes_of_published(axes: Axes, label: str, *curves: Published | None) -> Axes:
+    """Return where published curves are drawn: in `axes`, if they are of the same models.
 
-    It is for values that share no scale with those of `axes`, and is apart from the next panel.
+    Others have a second y axis, on the right and in gray, whose content lies behind `axes`.
     """
+    if not another_model(curve for curve in curves if curve):
+        return axes
     behind = axes.twinx()
     axes.set_zorder(behind.get_zorder() + 1)
     axes.patch.set_visible(False)
     behind.yaxis.set_major_locator(ticks())
-    behind.set_ylabel(label, color=GRAY)
+    behind.set_ylabel(f"Published {label}", color=GRAY)
     layout = behind.figure.get_layout_engine()
     if isinstance(layout, ConstrainedLayoutEngine):
         layout.set(wspace=_SPACE_BEHIND)
     behind.tick_params(axis="y", colors=GRAY)
     behind.spines["right"].set(visible=True, color=GRAY)
     return behind
-
-
-def axes_of_published(axes: Axes, label: str, *curves: Published | None) -> Axes:
-    """Return where published curves are drawn: on an axis behind if any is of another model."""
-    apart = another_model(curve for curve in curves if curve)
-    return axis_behind(axes, f"Published {label}") if apart else axes
 
 
 def has_axis_behind(axes: Axes) -> bool:

@@ -91,12 +91,8 @@ def draw(
 def measured_on(
     tables: Mapping[str, "pd.DataFrame"], members: Sequence[Member], snapshots: Sequence[str]
 ) -> str:
-    """Return on how many images a figure was measured, as it stands above it."""
-    return how_many(next(iter(at_snapshots(tables, snapshots).values())), members)
-
-
-def how_many(table: "pd.DataFrame", members: Sequence[Member]) -> str:
-    """Return on how many images rows were measured, and in how many batches, if they say so."""
+    """Return on how many images, in how many batches, a figure was measured, if it says so."""
+    table = next(iter(at_snapshots(tables, snapshots).values()))
     rows = table[table["model"].isin([member.model for member in members])]
     said = []
     if "batch" in rows:

@@ -19,15 +19,7 @@ from vitscope.claims.points import Published, bands
 from vitscope.drawing.axes import axes_of_published, has_axis_behind, say_if_empty, ticks
 from vitscope.drawing.figure import Member, rows_of
 from vitscope.drawing.legends import INTERVAL, Legend, published_label
-from vitscope.drawing.looks import (
-    BANDS,
-    GRAY,
-    INTERVAL_ALPHA,
-    Look,
-    look_of,
-    looks_of,
-    text_scale,
-)
+from vitscope.drawing.looks import BANDS, GRAY, INTERVAL_ALPHA, Look, look_of, looks_of, text_scale
 from vitscope.errors import VitscopeError
 from vitscope.files.arrays import Array
 
@@ -323,11 +315,7 @@ def make_row_panels(
 
 
 def make_square_panels(
-    count: int,
-    bar_width: float,
-    text_height: float,
-    above: float = 0,
-    least: float = LEAST_SQUARE,
+    count: int, bar_width: float, text_height: float, above: float = 0, least: float = LEAST_SQUARE
 ) -> Panels:
     """Return panels in a figure as high as squares, bars and text need it; all sizes in inches."""
     square = make_panels(count, least)

@@ -29,10 +29,7 @@ _SIZES = (
     *("axes.titlesize", "axes.labelsize", "xtick.labelsize", "ytick.labelsize"),
 )
 # What keeps labels of ticks from touching in a corner.
-_TICKS = (
-    *("xtick.major.pad", "ytick.major.pad"),
-    *("xtick.major.size", "ytick.major.size"),
-)
+_TICKS = ("xtick.major.pad", "ytick.major.pad", "xtick.major.size", "ytick.major.size")
 
 
 @contextmanager

@@ -54,12 +54,8 @@ def _write_npz(path: Path, arrays: Mapping[str, Exported], facts: Mapping[str, s
         for name, array in {**arrays, "facts": about}.items():
             # The entry has no time stamp, so that the same arrays give the same bytes.
             with archive.open(ZipInfo(f"{name}.npy"), "w", force_zip64=True) as file:
-                header = {
-                    "descr": np.lib.format.dtype_to_descr(array.dtype),
-                    "fortran_order": False,
-                    "shape": array.shape,
-                }
-                np.lib.format.write_array_header_2_0(file, header)
+                header = {"descr": npy.dtype_to_descr(array.dtype), "shape": array.shape}
+                npy.write_array_header_2_0(file, {**header, "fortran_order": False})
                 for rows in array.rows():
                     file.write(np.ascontiguousarray(rows).tobytes())
 

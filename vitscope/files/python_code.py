@@ -69,14 +69,6 @@ def remember(file: Path) -> None:
                 write_text(file, json.dumps(_found))
 
 
-def base_of(node: ast.ImportFrom, package: str) -> str | None:
-    """Return the module that names are imported from; None if it lies above the top package."""
-    try:
-        return resolve_name("." * node.level + (node.module or ""), package)
-    except ImportError:
-        return None
-
-
 def module_file(stem: Path) -> Path | None:
     """Return the file of the module at a path without suffix: a package's file, or its own."""
     for path in (stem / "__init__.py", stem.with_name(f"{stem.name}.py")):
@@ -194,8 +186,11 @@ def _imports_of(node: ast.Import | ast.ImportFrom, package: str) -> list[Importe
         return [
             (alias.asname or alias.name.partition(".")[0], alias.name, "") for alias in node.names
         ]
-    base = base_of(node, package)
-    return [(alias.asname or alias.name, base, alias.name) for alias in node.names] if base else []
+    try:
+        base = resolve_name("." * node.level + (node.module or ""), package)
+    except ImportError:  # It lies above the top package.
+        return []
+    return [(alias.asname or alias.name, base, alias.name) for alias in node.names]
 
 
 def _used(statement: ast.AST, package: str) -> tuple[list[Use], list[Imported]]:

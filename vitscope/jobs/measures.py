@@ -142,8 +142,7 @@ def _passes_of_shard(request: Request) -> Work:
 
 
 def _seconds_of_pass(request: Request) -> float:
-    measures = measures_of_pass(request.study, request.names["model"])
-    return _seconds_to_measure(measures, request)
+    return _seconds_to_measure(measures_of_pass(request.study, request.names["model"]), request)
 
 
 def _seconds_to_measure(measures: Iterable[Measure], request: Request) -> float:
@@ -287,8 +286,5 @@ def _parts(
 
 
 MERGE = Job(
-    run=merge_parts,
-    values=_values_of_merge,
-    takes=_takes_of_merge,
-    batches=_batches_of_measure,
+    run=merge_parts, values=_values_of_merge, takes=_takes_of_merge, batches=_batches_of_measure
 )

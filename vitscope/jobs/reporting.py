@@ -47,8 +47,7 @@ def record_run(inputs: Files, outputs: Files, values: Values, resources: Resourc
 
 
 RECORD_RUN = Job(
-    run=record_run,
-    values=lambda study, names: {"name": study.name, "study": study.settings},
+    run=record_run, values=lambda study, names: {"name": study.name, "study": study.settings}
 )
 
 

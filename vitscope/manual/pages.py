@@ -6,7 +6,7 @@
 import ast
 import json
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import cache
 from html import escape
 from importlib.util import find_spec
@@ -55,20 +55,18 @@ def regenerate(page: str) -> str:
 
 def _write_part(name: str) -> str:
     kind, _, what = name.partition(" ")
-    if kind == "measures":
-        return "".join(map(_describe_measure, registry.names()))
-    if kind == "figures":
-        return "".join(map(_show_question, get_args(Question)))
-    if kind == "captions":
-        return _show_answers(what)
-    if kind == "claims":
-        return "".join(map(_describe_claims, registry.names()))
+    each_of: dict[str, tuple[Callable[[str], str], Iterable[str]]] = {
+        "measures": (_describe_measure, registry.names()),
+        "figures": (_show_question, get_args(Question)),
+        "captions": (_show_answers, [what]),
+        "claims": (_describe_claims, registry.names()),
+        "table": (_list_columns, [what]),
+        "families": (_describe_family, family_names()),
+    }
+    if kind in each_of:
+        return "".join(map(*each_of[kind]))
     if kind == "paper":
         return _list_verdicts()
-    if kind == "table":
-        return _list_columns(what)
-    if kind == "families":
-        return "".join(map(_describe_family, family_names()))
     if kind == "config":
         return _format_settings(_list_keys(schema_of(Config), ""))
     schema = study_schema()

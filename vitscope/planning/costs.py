@@ -190,7 +190,10 @@ def latents_bytes(study: Study, counted: Path) -> Iterator[int]:
     measures = registry.of(study)
     names = [name for name in study.measures() if measures.declared(name).needs == "latents"]
     shown = {model for name in names for model in study.models_of(name)}
-    known = _read_counted(counted)
+    known: dict[str, int] = {}
+    with suppress(OSError, ValueError, TypeError, AttributeError):
+        found = json.loads(counted.read_text(encoding="utf-8"))
+        known = {key: int(values) for key, values in found.items()}
     before = len(known)
     try:
         for model in sorted(shown):
@@ -202,10 +205,3 @@ def latents_bytes(study: Study, counted: Path) -> Iterator[int]:
         if len(known) > before:
             with suppress(OSError, VitscopeError):
                 write_text(counted, json.dumps(known))
-
-
-def _read_counted(counted: Path) -> dict[str, int]:
-    with suppress(OSError, ValueError, TypeError, AttributeError):
-        found = json.loads(counted.read_text(encoding="utf-8"))
-        return {key: int(values) for key, values in found.items()}
-    return {}

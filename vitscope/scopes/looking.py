@@ -323,10 +323,7 @@ def look(
 
 
 def _count_classes(
-    model: nn.Module,
-    chosen: Output,
-    said: int | Literal["found"] | None,
-    shape: tuple[int, ...],
+    model: nn.Module, chosen: Output, said: int | Literal["found"] | None, shape: tuple[int, ...]
 ) -> int | None:
     """Run the network once; return how many classes it tells apart, None if it has no logits."""
     images = torch.zeros(2, *shape, dtype=networks.own_type(model), device=device_of(model))

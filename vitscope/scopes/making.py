@@ -41,21 +41,6 @@ with warnings.catch_warnings():
     from tqdm import auto
 
 
-@contextmanager
-def bar(network: nn.Module, what: str, total: float | None) -> Iterator[None]:
-    """Show a bar that counts the images a network is given, out of `total` if that is known."""
-    # In a notebook the bar is part of the page; elsewhere it is shown on a terminal only.
-    watched = auto.notebook_tqdm is not auto.std_tqdm or sys.stderr.isatty()
-    options: dict[str, Any] = {"desc": what, "unit": "image", "leave": False}
-    options |= {} if watched else {"disable": True}
-    with auto.tqdm(total=total and round(total), **options) as shown:
-        hook = count_images(network, shown.update)
-        try:
-            yield
-        finally:
-            hook.remove()
-
-
 # A folder whose files are in memory, if the system has it; and how many bytes may go there.
 IN_MEMORY, MOST_IN_MEMORY = Path("/dev/shm"), 1 << 30
 
@@ -279,9 +264,18 @@ class Maker:
 
     @contextmanager
     def _running(self, what: str, images: float | None) -> Iterator[nn.Module]:
-        """Lend the network to a measurement, and show a bar of its progress."""
-        with self._lent() as network, bar(network, what, images):
-            yield network
+        """Lend the network to a measurement; show a bar that counts its images."""
+        # In a notebook the bar is part of the page; elsewhere it is shown on a terminal only.
+        watched = auto.notebook_tqdm is not auto.std_tqdm or sys.stderr.isatty()
+        options: dict[str, Any] = {"desc": what, "unit": "image", "leave": False}
+        options |= {} if watched else {"disable": True}
+        total = images and round(images)
+        with self._lent() as network, auto.tqdm(total=total, **options) as shown:
+            hook = count_images(network, shown.update)
+            try:
+                yield network
+            finally:
+                hook.remove()
 
     def video(self, source: Path, out: Path, settings: dict[str, Any]) -> None:
         """Draw what the network makes of a video; refuse images whose scaling is unknown."""

@@ -351,14 +351,6 @@ def read(folder: Path | str, study: Path | str | None = None) -> Made:
             f"There is no {RECORD} in {folder}, which says what the study is: make all of it, or "
             f"give study=, the path of its file."
         )
-    settings = _settings_of_run(record)
-    # The files of the user's own measures may have moved since.
-    own, figures = settings.pop("measures", {}), settings["figures"].items()
-    settings["figures"] = {name: each for name, each in figures if each["kind"] not in own}
-    return Made(add_moments(build_study(settings.pop("name"), record, settings)), place)
-
-
-def _settings_of_run(record: Path) -> Settings:
     try:
         # A program wrote the record, so that the checks for files that people write are not needed.
         settings: Settings = yaml.safe_load(record.read_text(encoding="utf-8"))["study"]
@@ -367,4 +359,7 @@ def _settings_of_run(record: Path) -> Settings:
             f"{record} is no record of a run: make it again, or give study=, the path of the "
             f"study's file."
         ) from error
-    return settings
+    # The files of the user's own measures may have moved since.
+    own, figures = settings.pop("measures", {}), settings["figures"].items()
+    settings["figures"] = {name: each for name, each in figures if each["kind"] not in own}
+    return Made(add_moments(build_study(settings.pop("name"), record, settings)), place)

@@ -198,7 +198,12 @@ class Fault(NamedTuple):
 
 def check(where: object, settings: object, schema: Schema, within: Sequence[object] = ()) -> None:
     """Refuse settings that do not follow the schema; `within` is the key that holds them."""
-    if fault := min(find_faults(schema, settings), key=_urgency, default=None):
+
+    def urgency(fault: Fault) -> tuple[int, bool]:
+        # From the outside in; an unknown key may explain why another key is missing.
+        return len(fault.path), fault.rule != "additionalProperties"
+
+    if fault := min(find_faults(schema, settings), key=urgency, default=None):
         raise VitscopeError(f"{where}: {_sentence(fault, [*within, *fault.path])}")
 
 
@@ -235,11 +240,6 @@ def _faults_of_keys(
 
 def _follows(schema: Schema, value: object) -> bool:
     return next(find_faults(schema, value), None) is None
-
-
-def _urgency(fault: Fault) -> tuple[int, bool]:
-    """Order faults from the outside in; an unknown key may explain why another key is missing."""
-    return len(fault.path), fault.rule != "additionalProperties"
 
 
 def _sentence(fault: Fault, path: Sequence[object]) -> str:

@@ -189,15 +189,12 @@ class Augmented:
 
     def __init__(self, path: Path | str) -> None:
         self._file = TensorFile(path)
+        self.metadata = self._file.metadata
         if set(self._file.names) != {"images", "targets"}:
             raise VitscopeError(f"{path} holds no augmented images: delete it and run again.")
 
     def __len__(self) -> int:
         return self._file.shape("images")[0]
-
-    @property
-    def metadata(self) -> dict[str, str]:
-        return self._file.metadata
 
     def rows(self, first: int, last: int) -> tuple[Tensor, Tensor]:
         """Return the images and targets from `first` to before `last`."""
