@@ -48,28 +48,6 @@ use rule draw_figure as draw_figure_once with:
         "Drawing {wildcards.figure} as {wildcards.format}"
 
 
-rule export_figure:
-    """Write the points of a figure as CSV, on demand."""
-    input:
-        unpack(tables_of_figure),
-        published=published_points,
-    output:
-        csv="<figures>/{figure}.csv",
-    log:
-        "<logs>/figures/{figure}_csv.log",
-    wildcard_constraints:
-        figure=shown_in("figures"),
-    localrule: True
-    conda:
-        "../envs/figures.yaml"
-    params:
-        **of_job("export_figure"),
-    message:
-        "Writing the points of {wildcards.figure}"
-    script:
-        "../scripts/run_job.py"
-
-
 rule draw_blocks:
     """Draw the cut points of a network, on demand; its weights need not exist yet."""
     input:
@@ -120,6 +98,24 @@ rule draw_network:
         "Drawing the page of {wildcards.model}"
     script:
         "../scripts/run_job.py"
+
+
+use rule draw_network as export_figure with:
+    """Write the points of a figure as CSV, on demand."""
+    input:
+        unpack(tables_of_figure),
+        published=published_points,
+    output:
+        csv="<figures>/{figure}.csv",
+    log:
+        "<logs>/figures/{figure}_csv.log",
+    wildcard_constraints:
+        figure=shown_in("figures"),
+    localrule: True
+    params:
+        **of_job("export_figure"),
+    message:
+        "Writing the points of {wildcards.figure}"
 
 
 use rule draw_network as draw_overview with:

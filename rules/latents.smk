@@ -55,7 +55,7 @@ use rule extract_latents as measure_pass with:
         "Measuring the feature maps of {wildcards.model}, shard {wildcards.part}"
 
 
-rule export_latents:
+use rule fetch_archive as export_latents with:
     """Write all latents of a model as one file for other programs, on demand."""
     input:
         latents=shards_of_latents,
@@ -67,13 +67,9 @@ rule export_latents:
         "<logs>/{study}/latents/{model}.{container}.log",
     wildcard_constraints:
         container=one_of(LATENTS_FORMATS.values()),
-    conda:
-        "../envs/base.yaml"
     resources:
         **requests_of("export_latents"),
     params:
         **of_job("export_latents"),
     message:
         "Writing the latents of {wildcards.model} as {wildcards.container}"
-    script:
-        "../scripts/run_job.py"

@@ -54,7 +54,7 @@ use rule measure_model as measure_loss with:
         "part {wildcards.part}"
 
 
-rule merge:
+use rule fetch_archive as merge with:
     input:
         unpack(to_merge),
     output:
@@ -66,14 +66,10 @@ rule merge:
     wildcard_constraints:
         measure=measures_that(in_parts=True),
     localrule: True
-    conda:
-        "../envs/base.yaml"
     params:
         **of_job("merge"),
     message:
         "Merging {wildcards.measure} of {wildcards.model}"
-    script:
-        "../scripts/run_job.py"
 
 
 use rule merge as measure_predictions with:
