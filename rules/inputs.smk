@@ -29,9 +29,6 @@ def path_of(output, wildcards, **names):
     return without_storage(output).format(**found)
 
 
-# Data
-
-
 def source_files(wildcards):
     """Return the files that a split is made from."""
     study = study_of(wildcards)
@@ -68,9 +65,6 @@ def split_for(split):
         return path_of(rules.build_split.output.images, wildcards, dataset=dataset, split=name)
 
     return path
-
-
-# Trainings and checkpoints
 
 
 TRAINED = re.compile(r"(init|warmup|end|epoch_\d+)\.safetensors|history\.parquet")
@@ -123,9 +117,6 @@ def bundled_outputs(wildcards):
     ]
 
 
-# Latents
-
-
 @functools.cache
 def keeps(study):
     """Tell whether a study keeps its latents; ask late, since this may count its networks."""
@@ -140,9 +131,6 @@ def shards_of_latents(wildcards, model=None):
     return paths_of(made.output.latents, study=study.name, model=model, part=shards)
 
 
-# Corruptions
-
-
 def given_file(study, key, path):
     """Return the file or folder that a study names, if it does."""
     where = f"{study.path}: {key}"
@@ -155,9 +143,6 @@ def official_corrupted(wildcards):
     """Return the official corrupted images of a data set, if the study has them."""
     study, name = study_of(wildcards), wildcards.dataset
     return given_file(study, f"data.{name}.corrupted", study.data[name].corrupted)
-
-
-# Measures
 
 
 def declares(measure):
@@ -239,9 +224,6 @@ def to_merge(wildcards):
             blocks = path_of(rules.convert_checkpoint.output.blocks, wildcards, model=model)
             found[f"{prefix}blocks"] = blocks
     return found
-
-
-# Tables, claims, figures and records
 
 
 # The table of a model, or of a pair; every rule that makes one writes it here.
@@ -372,9 +354,6 @@ def splits_of_study(wildcards):
     return [path_of(images, wildcards, dataset=dataset, split=name) for dataset, name in shown]
 
 
-# Build-ups
-
-
 def results_before(wildcards):
     """Return the results of all steps before one, which decide it."""
     steps = range(int(wildcards.step))
@@ -425,9 +404,6 @@ def weights_for_studies(wildcards, input):
     bundled = [buildups.bundled_step(study, wildcards.buildup, step) for step in steps]
     trained = [path_of(rules.train_step.output.end, wildcards, step=step) for step in steps]
     return [{"bundled": b} if b else {"path": t} for b, t in zip(bundled, trained)]
-
-
-# All of a study
 
 
 def all_of(study, folder):

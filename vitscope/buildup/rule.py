@@ -33,11 +33,7 @@ HEAD = """\
 
 @dataclass(frozen=True)
 class Plan:
-    """The limits of a build-up: the blocks of each stage, and when a stage or the build-up ends.
-
-    `patience` is how many MSAs in a row may fail to improve a stage; `steps` is the most networks
-    to try, beside the baseline.
-    """
+    """The limits of a build-up: blocks of each stage, failures in a row, and networks to try."""
 
     blocks: tuple[int, ...]
     patience: int

@@ -1,8 +1,6 @@
 """What is counted for a claim: shares of blocks, trends with depth, differences.
 
-Each is found on points, as measured and in each resample of the images at once: the interval of a
-claim is that of its values in the resamples. Models that were measured on as many images were
-resampled alike, so that their differences are paired.
+Each is found on points as measured and in each resample of the images, which its interval is of.
 """
 
 from collections.abc import Callable

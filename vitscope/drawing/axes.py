@@ -26,10 +26,7 @@ def ticks() -> MaxNLocator:
 
 
 def axes_of_published(axes: Axes, label: str, *curves: Published | None) -> Axes:
-    """Return where published curves are drawn: in `axes`, if they are of the same models.
-
-    Others have a second y axis, on the right and in gray, whose content lies behind `axes`.
-    """
+    """Return where published curves are drawn: in `axes`, or of other models on an axis behind."""
     if not another_model(curve for curve in curves if curve):
         return axes
     behind = axes.twinx()

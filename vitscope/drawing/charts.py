@@ -1,9 +1,4 @@
-"""Charts: figures of curves by depth, or along another axis, each said by its rows and layers.
-
-A chart is drawn by calling it, as the functions are that draw other kinds of figures: with the
-tables of the kind, in order, and its members. Layers are drawn, and stand in the legend, in the
-order in which the chart lists them.
-"""
+"""Charts: figures of curves by depth, or along another axis, each said by its rows and layers."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace

@@ -294,10 +294,7 @@ def _variant(look: Look, nth: int, count: int) -> Look:
 
 
 def looks_of(members: Sequence[Member]) -> list[Look]:
-    """Return the looks of members that share a panel: families that look alike are told apart.
-
-    36 lines of one look differ, 12 markers, and 6 colours.
-    """
+    """Return the looks of members that share a panel: families that look alike are told apart."""
     counts, seen = Counter(map(look_of, members)), Counter[Look]()
     looks = []
     for member in members:
@@ -312,10 +309,7 @@ _USUAL = 7
 
 
 def text_scale() -> float:
-    """Return how large text is, over the usual size, for which lengths of lines are said.
-
-    Text that is small as it is does not get smaller with the rest.
-    """
+    """Return how large text is, over the usual size; text that is small as it is stays as it is."""
     return max(float(matplotlib.rcParams["font.size"] / _USUAL), 0.86)
 
 

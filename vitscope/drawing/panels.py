@@ -154,9 +154,8 @@ class Panels:
     def label(self, x: str, y: str, scales: Scales | None = None) -> None:
         """Label the x axis below each column and the y axis left of each row, and set scales.
 
-        A panel has its own label where the label of an axis behind stands to the left. What is
-        drawn in panels is drawn before: one without values says so. Panels of one quantity, for
-        which `scales` says what is usual, share a scale or not as the figure is asked for.
+        A panel has its own label where that of an axis behind stands to the left. Draw before:
+        panels without values say so. `scales` says what is usual for panels of one quantity.
         """
         for axes in self.axes:
             say_if_empty(axes)

@@ -94,8 +94,8 @@ class Takes:
 class Job:
     """A kind of work: `run` does it, and reads and writes files by their paths.
 
-    `values` list under `modules` the modules that it imports by computed names, which its source
-    does not show; `batches` is the setting that says how many images are in memory at once.
+    `modules` among the `values` are those that it imports by computed names; `batches` is the
+    setting that says how many images are in memory at once.
     """
 
     run: "Run"

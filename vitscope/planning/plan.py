@@ -74,11 +74,7 @@ def time_by_rate(rate: float, study: Study, model: str) -> float:
 
 @dataclass(frozen=True)
 class Cost:
-    """The cost of one or more jobs, and the source of the seconds; None for unknown values.
-
-    `megabytes` and `minutes` are the most that a job asks a cluster for; 0 if it runs on the login
-    node.
-    """
+    """The cost of jobs, None where unknown; what is asked of a cluster is 0 on the login node."""
 
     job: str
     passes: int | None

@@ -21,7 +21,6 @@ from vitscope.drawing.figure import Member
 from vitscope.errors import VitscopeError, quoted
 from vitscope.files.pairs import PREFIXES, pair_name
 from vitscope.files.tensors import TensorFile
-from vitscope.jobs.job import Resources, find_job
 from vitscope.jobs.tables import find_table
 from vitscope.measures import registry
 from vitscope.measures.given import Parts
@@ -242,9 +241,7 @@ def between(name: str, one: Scope, other: Scope) -> pd.DataFrame:
     }
     pair = pair_name(maker.model for maker in both.values())
     path = first.path(name).with_name(f"{pair}.parquet")
-    work = find_job("merge")
-    values = work.values(first.study, {"measure": name, "model": pair})
-    work.run(inputs, {"table": path}, values, Resources())
+    first.run("merge", inputs, {"table": path}, {"measure": name, "model": pair})
     return find_table(name).read(path)
 
 

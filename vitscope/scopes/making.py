@@ -70,17 +70,17 @@ class Maker:
         if not path.is_file():
             if table == "blocks":
                 with self._lent() as network:
-                    self._run("convert_checkpoint", {"network": network}, {"blocks": str(path)})
+                    self.run("convert_checkpoint", {"network": network}, {"blocks": str(path)})
             elif table == "predictions":
                 with self._running("predictions", len(self.images)) as network:
                     inputs = {"checkpoint": network, "images": self.images}
                     names = {"split": self.study.analysis.split}
-                    self._run("predict", inputs, {"predictions": path}, names)
+                    self.run("predict", inputs, {"predictions": path}, names)
             elif (measure := registry.declared(table)).in_parts:
                 inputs = {"parts": self.parts(measure_of_parts(measure))}
                 if measure.merge.at_cut_points:
                     inputs["blocks"] = self.make("blocks")
-                self._run("merge", inputs, {"table": path}, {"measure": table})
+                self.run("merge", inputs, {"table": path}, {"measure": table})
             else:
                 self._measure(measure, {0: path})
         return path
@@ -165,7 +165,7 @@ class Maker:
         self._measure(measure, missing)
         return [*paths.values()]
 
-    def _run(
+    def run(
         self,
         job: str,
         inputs: Files,
@@ -196,7 +196,7 @@ class Maker:
                     }
                     runs, total = measure.need.runs, self._passes(measure, number, points)
                     with self._running(measure.name, total) if runs else self._lent():
-                        self._run("measure", inputs, {"table": path}, names)
+                        self.run("measure", inputs, {"table": path}, names)
 
     def _made(self, made: Made, names: Names | Sequence[Names], folder: Path) -> Any:
         """Return what a job makes, and make it if needed; for several `names`, return a list."""
@@ -209,7 +209,7 @@ class Maker:
             return here[made.job]
         path = folder / f"{'-'.join([made.job, *names.values()])}.safetensors"
         if not path.exists():
-            self._run(made.job, {"images": self.images}, {"images": path}, names)
+            self.run(made.job, {"images": self.images}, {"images": path}, names)
         return path
 
     def latents(self) -> Iterator[tuple[int, Path]]:
@@ -224,7 +224,7 @@ class Maker:
             for shard in range(self.study.shards(self.model)):
                 latents = folder / f"{shard}.safetensors"
                 inputs = {"checkpoint": network, "blocks": blocks, "images": self.images}
-                self._run("extract_latents", inputs, {"latents": latents}, {"part": str(shard)})
+                self.run("extract_latents", inputs, {"latents": latents}, {"part": str(shard)})
                 yield shard, latents
                 latents.unlink()
 
@@ -238,7 +238,7 @@ class Maker:
             )
         shards = [shutil.copy(file, folder) for _, file in self.latents()]
         inputs = {"latents": shards, "blocks": self.make("blocks"), "images": self.images}
-        self._run("export_latents", inputs, {"latents": path}, {"container": found})
+        self.run("export_latents", inputs, {"latents": path}, {"container": found})
 
     def _measure_latents(self, measure: Measure, passes: Sequence[Path]) -> None:
         """Measure latents in one pass of the images, which serves all measures of them."""
@@ -251,7 +251,7 @@ class Maker:
             for shard, path in enumerate(passes):
                 names = {"model": self.model, "part": str(shard)}
                 measured = measured_in_pass(self.study, names, measures)
-                self._run("measure_pass", inputs, {"parts": path}, names, **measured)
+                self.run("measure_pass", inputs, {"parts": path}, names, **measured)
 
     def _passes(self, measure: Measure, number: int, cut_points: int) -> float | None:
         """Return how many images the network is given for a part, if that is known."""
@@ -294,7 +294,7 @@ class Maker:
             inputs = {"checkpoint": network, **files}
             names = {"video": "video"}
             # Errors name the keyword, since there is no section `videos` here.
-            self._run("draw_video", inputs, {"video": out}, names, study, where="video")
+            self.run("draw_video", inputs, {"video": out}, names, study, where="video")
 
     def warnings(self) -> list[str]:
         """Return reasons to doubt the network, and the warnings in the tables made so far."""

@@ -54,9 +54,8 @@ def save(
 ) -> Path:
     """Write a study with its images and weights to a folder; return the file of the study.
 
-    `make` returns a network like this one when it is called with `keywords`; a network of timm
-    needs none. The study is first written beside the folder, and moved only after the network
-    was built from it again and returned the same.
+    It is first written beside the folder, and moved there only after the network was built from it
+    again, by `make` and its `keywords`, and returned the same.
     """
     if not images.has_pixels:
         raise VitscopeError(

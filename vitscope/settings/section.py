@@ -60,9 +60,6 @@ def result_settings(settings: Any) -> dict[str, Any]:
     return {key: value for key, value in asdict(settings).items() if key in changing}
 
 
-# From dataclasses to schemas
-
-
 @cache
 def schema_of(section: type) -> Schema:
     """Return the JSON schema of a dataclass; a file must give just one key of its `EITHER`."""
@@ -112,9 +109,6 @@ def _type(type_: Any) -> Schema:
         kinds = [schema["type"] for schema in schemas]
         return {rule: each[rule] for each in schemas for rule in each} | {"type": kinds}
     return {"type": NAMES[type_]}
-
-
-# The rules of schemas
 
 
 class Rule(NamedTuple):
@@ -182,9 +176,6 @@ RULES: dict[str, Rule] = {
 }
 OTHER_RULES = {"title", "description", "default", "items", "kinds"}
 OTHER_RULES |= {"properties", "additionalProperties", "propertyNames"}
-
-
-# Checking and completing
 
 
 class Fault(NamedTuple):

@@ -1,8 +1,7 @@
 """What training does to a batch of images: crop, shift, flip, RandAugment, jitter, erase, mix.
 
-It is in two halves: first what is done to pixels, by the processor; then what is done to normalized
-images, where they are. All of it draws from the global generators, as timm does: the caller seeds
-them.
+One half is done to pixels, by the processor, the other to normalized images, where they are. All
+of it draws from the global generators, as timm does: the caller seeds them.
 """
 
 from collections.abc import Callable, Sequence

@@ -1,9 +1,7 @@
 """The batches of a training: each is drawn by its own seed, here, in other processes, or once.
 
-Drawn once, augmented images are what the loss is measured on away from training. A model is trained
-on images that are shifted, flipped, mixed and so on, with smoothed targets, and its loss on any
-others is another function. All measurements share one draw: what differs between two points of a
-landscape is then the weights alone.
+Drawn once, augmented images are what the loss is measured on away from training: what differs
+between two points of a landscape is then the weights alone.
 """
 
 import os

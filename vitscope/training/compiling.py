@@ -37,9 +37,8 @@ def compiled(
 ) -> Iterator[None]:
     """Compile a model in place for the block, if its recipe says so or its training is long.
 
-    It trains on `images` images, counted over all epochs, like `image`, which has the shape
-    (1, C, H, W) and lies on the model's device. With the folder `cache`, a second training in
-    another process starts sooner; without it torch takes a folder of its own.
+    It trains on `images` images in all, like `image`, (1, C, H, W), which is on its device. By the
+    folder `cache`, a second training in another process starts sooner.
     """
     before = model._compiled_call_impl
     try:

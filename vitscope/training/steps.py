@@ -87,10 +87,7 @@ def differentiate(
 
 
 class Steps:
-    """Takes the steps of one training; on a GPU it records a step and replays it.
-
-    Use it in a block of `own_stream`. All batches must have the shape of the first.
-    """
+    """Takes the steps of a training within `own_stream`; on a GPU it records one and replays it."""
 
     def __init__(
         self,

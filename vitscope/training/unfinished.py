@@ -33,11 +33,7 @@ KEPT = 2
 
 
 class Unfinished:
-    """A training in progress: its model, its optimizer, its history, and the folder for them.
-
-    `directory` holds its results. `facts` are everything that it depends on: it does not use what
-    other trainings left in there.
-    """
+    """A training in progress, of the `facts` that it depends on, and its files in `directory`."""
 
     def __init__(
         self,
