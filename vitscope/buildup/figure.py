@@ -64,7 +64,6 @@ _LEAST = 2.5
 
 
 def _color(stage: str) -> str:
-    """Return the colour of a stage, `c1` to `c4`; gray for the baseline, which has none."""
     return depth_color((int(stage[1:]) - 1) / (_STAGES - 1)) if stage else GRAY
 
 

@@ -88,7 +88,6 @@ def _scaled(y: Array, curve: Curve) -> Array:
 
 
 def _interpolate_at(lines: Lines, theirs: Lines) -> Lines:
-    """Interpolate curves where others have points; NaN beyond their ends."""
     ends = {"left": np.nan, "right": np.nan}
     found = {}
     for key, wanted in theirs.items():

@@ -72,7 +72,6 @@ def joined(table: Table, frames: Sequence[pd.DataFrame]) -> pd.DataFrame:
 
 
 def _by_snapshot(tables: Tables, table: str) -> Iterator[tuple[str | None, Tables]]:
-    """Yield the tables of each snapshot, in the order of first rows; without snapshots, all."""
     if "snapshot" not in tables[table]:
         yield None, tables
         return
@@ -96,7 +95,6 @@ def _rows(
     subjects: Sequence[tuple[Subject, Claim]],
     published: Mapping[str, Published],
 ) -> Iterator[dict[str, Any]]:
-    """Yield the rows of claims at one snapshot, or of a figure without snapshots."""
     shown = dict.fromkeys(model for subject, _ in subjects for model in subject)
     ours = {model: Points(measured_points(evidence, tables, model)) for model in shown}
     theirs = {model: Points(evidence.published(curve.points)) for model, curve in published.items()}

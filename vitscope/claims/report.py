@@ -97,7 +97,6 @@ def finding(row: Mapping[Hashable, Any], side: str) -> str:
 
 
 def _say_measured(row: Mapping[Hashable, Any]) -> str:
-    """Return what was measured on the network, and on the other trainings of its recipe."""
     text = finding(row, "measured")
     if pd.notna(row["certain"]):
         uncertain = row["measured_total"] - row["certain"]

@@ -140,7 +140,6 @@ def _members_in(table: pd.DataFrame, members: Sequence[Member]) -> list[Member]:
 
 
 def _points_of(table: pd.DataFrame, member: Member) -> list[dict[str, Any]]:
-    """Return the points of a model in the order of its blocks, and what is said of each."""
     rows = rows_of(table.dropna(subset="value"), member.model, ["index"])
     points = rows[["depth", "value", "low", "high"]].assign(
         msa=rows["kind"].isin(["msa", "parallel"]),

@@ -109,7 +109,6 @@ def measured_on(
 
 
 def _counted(counts: "pd.Series", one: str, many: str, after: str = "") -> str:
-    """Return a number or a range of numbers of something; nothing if none is known."""
     known = counts.dropna().astype(int)
     if known.empty:
         return ""
@@ -119,7 +118,6 @@ def _counted(counts: "pd.Series", one: str, many: str, after: str = "") -> str:
 
 
 def _check_rows(name: str, table: "pd.DataFrame", members: Sequence[Member]) -> None:
-    """Refuse a table that lacks a model, or a model at one of the moments that are shown."""
     moments = {"": table}
     if "snapshot" in table:
         moments = {f" at '{moment}'": rows for moment, rows in table.groupby("snapshot")}

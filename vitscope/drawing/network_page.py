@@ -58,7 +58,6 @@ def plot(label: str, blocks: pd.DataFrame, panels: Sequence[Draw], claims: pd.Da
 
 
 def _draw_strip(axes: Axes, points: pd.DataFrame, legend: Legend) -> None:
-    """Draw each block from the cut point before it to the one after it, by its kind."""
     kinds, ends = kinds_of(points)[1:], points["depth"].tolist()
     for kind, (start, end) in zip(kinds, pairwise(ends), strict=True):
         axes.barh(0, end - start, left=start, height=1, color=KIND_COLORS[kind], **KIND_EDGE)

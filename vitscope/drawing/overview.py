@@ -87,7 +87,6 @@ def _draw(
 
 
 def _verdicts(name: str, claims: pd.DataFrame | None, letters: int) -> list[Said]:
-    """Return the verdicts of a figure on each claim, with how many, and the lines of the claim."""
     if claims is None:
         return []
     of_figure = claims[claims["figure"] == name]

@@ -177,7 +177,6 @@ class Panels:
             self.figure.align_ylabels()
 
     def _set_scales(self, scales: Scales) -> bool:
-        """Give panels with values one scale, or let them say that they have their own."""
         there = [axes for axes in self.axes if axes in self.figure.axes and len(axes.get_yticks())]
         shown = [axes for axes in there if np.isfinite(axes.dataLim.intervaly).all()]
         lows, highs = zip(*(axes.get_ylim() for axes in shown), strict=True) if shown else ((), ())

@@ -128,7 +128,6 @@ def _name_stages(names: Axis, edges: Array, points: pd.DataFrame) -> None:
 def _draw_marks(
     draw_lines: Callable[..., object], edges: Array, points: pd.DataFrame, beside: Any
 ) -> None:
-    """Mark cut points along an axis, outside of the panel."""
     for kind, marked in _marked(points).items():
         start, end = edges[:-1][marked], edges[1:][marked]
         look: dict[str, Any] = {"colors": BAND_COLORS[kind], "lw": _MARKS_WIDTH, "clip_on": False}

@@ -85,7 +85,6 @@ def _header(tensors: Tensors, metadata: Mapping[str, str]) -> bytes:
 
 
 def _read_sums(header: bytes, stored: str, names: list[str]) -> dict[str, int]:
-    """Return the tensors' checksums, if the header's own checksum is right."""
     if len(stored) != HEADER_DIGITS + TENSOR_DIGITS * len(names):
         raise ValueError(CHECKSUMS)
     blank = "0" * HEADER_DIGITS + stored[HEADER_DIGITS:]

@@ -24,7 +24,6 @@ if TYPE_CHECKING:
 
 
 def _figures_with_claims(study: Study) -> dict[str, Values]:
-    """Return the figures that the paper may make claims about, and what counts those claims."""
     found = {}
     measures = registry.of(study)
     for name, figure in study.figures.items():

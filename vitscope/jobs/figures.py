@@ -103,7 +103,6 @@ def read_points(
 
 
 def _digests(inputs: Files, values: Values) -> dict[str, str]:
-    """Return the digests of data and checkpoints that the first table names."""
     found = {}
     labels = {member["model"]: member["label"] for member in values["members"]}
     for path in inputs[next(iter(values["tables"]))]:
@@ -201,7 +200,6 @@ def draw_overview(inputs: Files, outputs: Files, values: Values, resources: Reso
 
 
 def _sketch_of(name: str, values: Values, inputs: Files) -> "Shown":
-    """Return a figure of the overview, with its table if it is measured."""
     from vitscope.buildup.figure import read_steps
     from vitscope.buildup.table import BUILDUP
     from vitscope.claims.points import at_snapshots, read_published_of

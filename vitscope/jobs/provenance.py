@@ -30,7 +30,6 @@ class _Dumper(yaml.SafeDumper):
 
 
 def _commit(root: str) -> str | None:
-    """Return the commit of the workflow, marked where files differ from it."""
     command = ["git", "-C", root, "describe", "--always", "--dirty", "--abbrev=40", "--exclude=*"]
     try:
         answer = subprocess.run(command, capture_output=True, text=True, check=True)

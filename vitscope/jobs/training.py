@@ -94,7 +94,6 @@ TRAIN_MODEL = Job(
 
 
 def _epoch_kept(study: Study, names: Names) -> Values:
-    """Return the epoch after which a model's recipe keeps its weights; refuse any other."""
     model, epoch = names["model"], int(names["epoch"])
     kept = epochs_of(asdict(study.recipe(model)))
     if after_epoch(epoch) not in kept:

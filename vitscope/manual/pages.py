@@ -107,7 +107,6 @@ def _kinds_about(question: str) -> list[str]:
 
 
 def _show_question(question: str) -> str:
-    """List the kinds of figures that answer a question, each with a small picture and a link."""
     page = f"figures/{question.lower().replace(' ', '-')}.md"
     lines = []
     for kind in _kinds_about(question):
@@ -122,7 +121,6 @@ def _show_question(question: str) -> str:
 
 
 def _show_answers(question: str) -> str:
-    """Describe each kind of figure that answers a question, below a line that lists them."""
     kinds = _kinds_about(question)
     listed = ", ".join(f"[`{kind}`](#{kind})" for kind in kinds)
     return "\n".join([f"Kinds of figures: {listed}.\n", *map(_show_kind, kinds)])

@@ -57,7 +57,6 @@ def bundled(name: str, images: int | None = None) -> dict[str, Any]:
 
 
 def _draw_images(study: Study, name: str, wanted: int | None) -> tuple[Array, Array, list[str]]:
-    """Draw the images that jobs of the study would measure; return their labels and all classes."""
     data, split = study.dataset_of(name), study.analysis.split
     there = data.splits[split].images
     count = study.analysis.images if wanted is None else wanted

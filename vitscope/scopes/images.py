@@ -92,7 +92,6 @@ def store(images: Any, labels: Any, wanted: Wanted, outputs: Outputs, folder: Pa
 
 
 def _store_folder(folder: Path, wanted: Wanted, outputs: Outputs, path: Path) -> Stored:
-    """Write the images of a folder to a split, as for a data set of the kind `folder`."""
     source = {"kind": "folder", "path": str(folder)}
     opened = cast(ImageFiles, open_source(source, SPLIT))
     own = opened.one_size()
@@ -121,7 +120,6 @@ def _store_folder(folder: Path, wanted: Wanted, outputs: Outputs, path: Path) ->
 def _ask_for_what_is_missing(
     wanted: Wanted, size: ImageSize | None, classes: int | None, folder: ImageFiles, path: Path
 ) -> None:
-    """Refuse a folder if something is missing to prepare its images; name all of it at once."""
     missing = []
     if _said_scaling(wanted) is None:
         missing.append("mean= and std=, of pixels from 0 to 1 (mean=0, std=1 leaves them)")
@@ -338,7 +336,6 @@ def _said_scaling(wanted: Wanted) -> tuple[Any, Any] | None:
 def _scaling_of_pixels(
     wanted: Wanted, channels: int, what: str
 ) -> tuple[list[float], list[float], list[str]]:
-    """Return mean and std of each channel, and a note if they are the network's own."""
     given = _said_scaling(wanted)
     if given is None:
         raise VitscopeError(

@@ -203,7 +203,6 @@ def _call_of(function: Callable[..., Any], keywords: Mapping[str, Any]) -> tuple
 
 
 def _unpickle(state: Mapping[str, Any], own: dict[str, Any], files: Mapping[str, bytes]) -> Scope:
-    """Restore a pickled scope: write its images and tables to a new folder."""
     folder = TemporaryDirectory(prefix="vitscope-")
     for name, data in files.items():
         path = Path(folder.name) / name
@@ -215,7 +214,6 @@ def _unpickle(state: Mapping[str, Any], own: dict[str, Any], files: Mapping[str,
 
 
 def _family_of(kinds: set[str]) -> str:
-    """Return the family that gives a network its colour, by the kinds of its blocks."""
     if "msa" in kinds:
         return "alternet" if "conv" in kinds else "vit"
     return "resnet" if "conv" in kinds else "mixer"

@@ -199,7 +199,6 @@ class Maker:
                         self.run("measure", inputs, {"table": path}, names)
 
     def _made(self, made: Made, names: Names | Sequence[Names], folder: Path) -> Any:
-        """Return what a job makes, and make it if needed; for several `names`, return a list."""
         if not isinstance(names, Mapping):
             return [self._made(made, each, folder) for each in names]
         if made.output:
@@ -254,7 +253,6 @@ class Maker:
                 self.run("measure_pass", inputs, {"parts": path}, names, **measured)
 
     def _passes(self, measure: Measure, number: int, cut_points: int) -> float | None:
-        """Return how many images the network is given for a part, if that is known."""
         work = measure.work(self.study, self.model, number, len(self.images), cut_points)
         return work.passes if work and not work.most and work.keeps == "pass" else None
 
@@ -303,7 +301,6 @@ class Maker:
 
     @cached_property
     def _doubts(self) -> list[str]:
-        """Return why two passes of the first image differ, if they do."""
         image = self.images.normalize(slice(1), self._settings["mean"], self._settings["std"])
         with lend(self._network) as network:
             why = why_unrepeatable(network, image.to(device_of(network)))

@@ -97,7 +97,6 @@ def _move_files(source: Path, target: Path) -> None:
 def _settings_of_file(
     study: Study, kinds: list[str], folder: Path, family: str, arch: Settings
 ) -> Settings:
-    """Return the settings for the study's file, with paths to weights and images in `folder`."""
     settings = yaml.safe_load(yaml.safe_dump(study.settings, sort_keys=False))
     (name,) = settings["models"]
     model = settings["models"][name]
@@ -187,7 +186,6 @@ def _is_literal(node: ast.expr) -> bool:
 def _prove_same_outputs(
     file: Path, study: Study, network: nn.Module, images: Split, arch: Settings
 ) -> None:
-    """Build the network from the study; refuse if its outputs for the first images differ."""
     (model,) = study.models.values()
     batch = images.normalize(slice(PROOFS), model.mean, model.std)
     logits = model.classes is not None

@@ -258,7 +258,6 @@ def _show_in_notebooks() -> None:
 
 
 def _render_png(figure: "Figure") -> tuple[bytes, dict[str, str]]:
-    """Return the picture, and what a page shows in its place."""
     drawn = BytesIO()
     figure.savefig(drawn, format="png", dpi=figure.dpi, bbox_inches="tight")
     return drawn.getvalue(), {"alt": str(figure.get_label())}

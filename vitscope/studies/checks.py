@@ -65,7 +65,6 @@ def check_study(study: Study, results: str) -> None:
 
 
 def _check_style(study: Study) -> None:
-    """Refuse a font that this machine lacks, and colours of families that there are not."""
     for family in study.style.palette:
         if family not in family_names():
             raise unknown(study.path, "style.palette", family, family_names())
@@ -151,7 +150,6 @@ def _images_of(study: Study, model: str) -> Settings:
 
 
 def _check_shown(study: Study, key: str, figure: Figure) -> None:
-    """Refuse snapshots that a model of the figure lacks, or that its kind does not show."""
     if figure.snapshots is not None and not figure.of_snapshots:
         shown = registry.kinds().items()
         *others, last = [f"'{name}'" for name, kind in shown if kind.snapshots or kind.by_epoch]
@@ -168,7 +166,6 @@ def _check_shown(study: Study, key: str, figure: Figure) -> None:
 
 
 def _check_classes(study: Study, key: str, figure: Figure) -> None:
-    """Refuse a model that says nothing about its data's classes, if a figure needs them."""
     declared = registry.of(study).declared
     measured = [declared(declared(name).parts_of or name) for name in figure.measures]
     for name in figure.models if any(each.needs_classes for each in measured) else ():
@@ -334,7 +331,6 @@ def _check_training(study: Study, results: str) -> None:
 
 
 def _check_trained(study: Study, model: str, how: str) -> None:
-    """Refuse to train a model on a data set without its classes or the splits for training."""
     study.check_trainable(model)
     splits, data = study.dataset_of(model).splits, study.models[model].data
     if not splits.keys() >= {*TRAINING_SPLITS}:

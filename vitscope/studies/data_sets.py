@@ -69,7 +69,6 @@ def check_data(study: Study) -> None:
 
 
 def _check_pixels(where: str, entry: Dataset | Model) -> None:
-    """Refuse a mean and deviation for different channels, or for pixels up to 255."""
     if len(entry.std) != len(entry.mean):
         raise VitscopeError(
             f"{where}.std: found {len(entry.std)} numbers, allowed: {len(entry.mean)}, as many as "
@@ -109,7 +108,6 @@ def _check_stored(study: Study, name: str, split: str) -> None:
 
 
 def _count_measured(study: Study, name: str, split: str) -> int:
-    """Count the images of a split on which feature maps are measured."""
     declared = registry.of(study).declared
     measured = {each: declared(declared(each).parts_of or each) for each in study.measures()}
     of_maps = (each for each, measure in measured.items() if measure.needs == "latents")

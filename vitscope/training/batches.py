@@ -149,7 +149,6 @@ class _Steps(Dataset[Batch | VitscopeError]):
 def _drawn_by(
     workers: int, draw: Callable[[int, int], Batch], steps: Sequence[Step], pinned: bool = False
 ) -> Iterator[Batch]:
-    """Yield the batches of steps in order, drawn by `workers` processes or by this one."""
     loader = DataLoader(
         _Steps(draw),
         batch_size=None,

@@ -137,7 +137,6 @@ class Unfinished:
         return sorted(found, key=lambda path: -int(path.stem.removeprefix("checkpoint_")))
 
     def _go_on(self, path: Path) -> None:
-        """Load a checkpoint after checking all of it."""
         try:
             file = TensorFile(path)
             file.verify()
