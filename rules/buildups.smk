@@ -1,7 +1,6 @@
 """Build-ups: a CNN whose blocks become MSAs, one by one, as long as that improves it.
 
-Which network a step tries depends on the results of the steps before, so these jobs become known
-only during the build-up. `figures/{study}/{buildup}.pdf` shows the accuracy of the networks.
+What a step tries depends on the results of those before: its jobs become known in between.
 """
 
 

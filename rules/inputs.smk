@@ -104,10 +104,7 @@ def file_to_convert(rule, key):
 
 
 def bundled_outputs(wildcards):
-    """Return the outputs of trainings that models of `mini` name as files of this repository.
-
-    Weights in other folders than that of their model are of a build-up.
-    """
+    """Return the outputs of trainings that models of `mini` name as files in their own folder."""
     study = exit_on_user_error(ALL_STUDIES.__getitem__, "mini")
     return [
         f"<results>/mini/training/{name}/{Path(entry['bundled']).name}"
@@ -211,10 +208,7 @@ def parts_of(wildcards, model):
 
 
 def to_merge(wildcards):
-    """Return the parts that a table is merged from, of each model that it is of, or the latents.
-
-    Where parts are merged at cut points, add the block table.
-    """
+    """Return the parts or latents that a table is merged from, of each model that it is of."""
     measure, found = measure_of(wildcards), {}
     of_latents = measure_of_parts(measure).needs == "latents" and keeps(study_of(wildcards).name)
     what, find = ("latents", shards_of_latents) if of_latents else ("parts", parts_of)
@@ -361,10 +355,7 @@ def results_before(wildcards):
 
 
 def steps_of(study, buildup, weights):
-    """Return the numbers of all steps.
-
-    Each is known when the one before it was measured: Snakemake asks again after every decision.
-    """
+    """Return the numbers of all steps; Snakemake asks again after it has decided one."""
     for step in count():
         names = {"study": study, "buildup": buildup, "weights": weights, "step": step}
         decided = checkpoints.decide_step.get(**names).output.tried

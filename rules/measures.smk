@@ -1,9 +1,6 @@
 """Measures of latents, predictions, a model, its loss, its network, or its weights in training.
 
-Parts are merged to a table.
-
-The wildcard `measure` is the name of a measure, and of its table. A table of a pair of models has
-the name of the pair, such as `resnet+vit`, in place of the name of a model.
+Parts are merged to a table. That of a pair of models has the name of the pair, as `resnet+vit`.
 """
 
 

@@ -221,16 +221,11 @@ class TensorFile:
 
     def mapped(self, name: str) -> npt.NDArray[Any]:
         """Return a tensor as a read-only memory map; the caller must `check` what it reads."""
-        entry, shape = self._entries[name], self.shape(name)
+        dtype, shape = DTYPES[self.dtype(name)], self.shape(name)
         if prod(shape) == 0:
-            return np.zeros(shape, DTYPES[entry["dtype"]])
-        return np.memmap(
-            self.path,
-            dtype=DTYPES[entry["dtype"]],
-            mode="r",
-            offset=self._start + entry["data_offsets"][0],
-            shape=shape,
-        )
+            return np.zeros(shape, dtype)
+        start = self._start + self._entries[name]["data_offsets"][0]
+        return np.memmap(self.path, dtype, "r", start, shape)
 
     def verify(self, *names: str) -> None:
         """Read these tensors, or all, and refuse them if they differ from what was written."""

@@ -73,17 +73,10 @@ def _convert(inputs: Files, target: Path, values: Values, resources: Resources) 
     if "made" in entry:
         convert_made(network, target, label=label, origin=origin)
         return
-    source, lock = Path(inputs["source"]), Path(resources.lock)
-    convert(
-        source,
-        network,
-        target,
-        label=label,
-        origin=origin,
-        sha256=weight_sources.confirm(entry, source, lock, label=label),
-        key=entry.get("key"),
-        ignore=entry.get("ignore", ()),
-    )
+    source = Path(inputs["source"])
+    sha256 = weight_sources.confirm(entry, source, Path(resources.lock), label=label)
+    chosen = {"key": entry.get("key"), "ignore": entry.get("ignore", ())}
+    convert(source, network, target, label=label, origin=origin, sha256=sha256, **chosen)
 
 
 def values_of_blocks(study: Study, names: Names) -> Values:
