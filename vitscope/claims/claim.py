@@ -117,12 +117,10 @@ def value_in_row(value: str, column: str, name: str) -> Measured:
 
 
 def every_model(models: Models) -> list[Subject]:
-    """Choose all models."""
     return [(model,) for model in models]
 
 
 def every_pair(models: Models) -> list[Subject]:
-    """Pair all models, in the order of the figure."""
     return [*combinations(models, 2)]
 
 

@@ -84,7 +84,6 @@ def _of_model(table: pd.DataFrame, model: str) -> pd.DataFrame:
 
 
 def measured_points(evidence: Evidence, tables: Tables, model: str) -> pd.DataFrame:
-    """Return the measured points of a model."""
     rows, blocks = (_of_model(tables[name], model) for name in (evidence.table, "blocks"))
     return evidence.measured(rows, blocks)
 

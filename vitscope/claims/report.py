@@ -60,7 +60,6 @@ DOUBTED = 0.05
 
 
 def list_warnings(warnings: Sequence[str]) -> list[Section]:
-    """Return a section of warnings, or none."""
     rows = [(warning,) for warning in warnings]
     return [Section("Warnings", _DOUBTS, ("warning",), rows)] if rows else []
 

@@ -42,7 +42,6 @@ class Found:
 
     @property
     def value(self) -> float:
-        """The value as measured."""
         return float(self.values[0])
 
     @cached_property

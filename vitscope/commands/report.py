@@ -17,7 +17,6 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 
 def run(arguments: Namespace) -> None:
-    """Make what is missing, then the page."""
     workflow.refuse_without_snakemake()
     asked = workflow.asked_for(arguments.study)
     output = arguments.output or f"report-{asked.study or asked.settings['study']}.html"

@@ -35,7 +35,6 @@ class Asked:
 
 
 def add_study(parser: ArgumentParser, required: bool = False) -> None:
-    """Let a parser take a study."""
     parser.add_argument(
         "study",
         nargs=None if required else "?",
@@ -67,7 +66,6 @@ def asked_for(study: str | None) -> Asked:
 
 
 def refuse_without_snakemake() -> None:
-    """Refuse work that needs Snakemake if it is missing."""
     if not SNAKEMAKE.is_file():
         raise VitscopeError(
             f"there is no Snakemake, which would be {SNAKEMAKE}: install it by "

@@ -79,7 +79,6 @@ def begin_at_zero(*several: Axes) -> None:
 
 
 def in_percent(*several: Axes) -> None:
-    """Let y axes of shares have labels in percent."""
     for axes in several:
         axes.yaxis.set_major_formatter(PercentFormatter(1, symbol=" %"))
 

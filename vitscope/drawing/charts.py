@@ -58,7 +58,6 @@ class Curve:
     in_legend: Mapping[str, Any] | None = None
 
     def draw(self, panel: Panel, across: Across) -> None:
-        """Draw the curve, if the model has any values."""
         points = _choose(panel.rows, self.where)
         if points[self.column].isna().all():
             return
@@ -79,7 +78,6 @@ class Steps(Curve):
     """A curve whose mark after a block is hollow where other images could change the sign."""
 
     def draw(self, panel: Panel, across: Across) -> None:
-        """Draw the curve, and the hollow marks over it."""
         super().draw(panel, across)
         chosen = panel.rows[_open_changes(Points(panel.rows)[self.column])]
         if not chosen.empty:
@@ -110,7 +108,6 @@ class Shade:
     zorder: float = 1
 
     def draw(self, panel: Panel, across: Across) -> None:
-        """Draw the shade."""
         points, color = panel.rows, panel.look.color
         ends = points[self.low], points[self.high]
         look: dict[str, Any] = {"color": color, "alpha": self.alpha, "lw": 0}
@@ -127,7 +124,6 @@ class Level:
     label: str = ""
 
     def draw(self, panel: Panel, across: Across) -> None:
-        """Draw the line."""
         at = panel.rows[self.at].iloc[0] if isinstance(self.at, str) else self.at
         if pd.notna(at):
             panel.axes.axhline(at, **{"zorder": 1, **self.style})

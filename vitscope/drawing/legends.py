@@ -125,7 +125,6 @@ class Legend:
 
 
 def percent(share: float, form: str = ".0f") -> str:
-    """Return a share in percent."""
     return f"{100 * share:{form}} %"
 
 

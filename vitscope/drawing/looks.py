@@ -319,7 +319,6 @@ def depth_colors() -> Colormap:
 
 
 def depth_color(depth: float) -> str:
-    """Return the colour of a normalized depth."""
     return to_hex(depth_colors()(float(depth)))
 
 

@@ -153,7 +153,6 @@ def colors_over() -> Colormap:
 
 
 def draw_picture(axes: Axes, pixels: npt.NDArray[np.uint8]) -> None:
-    """Draw a picture, in colour or grey."""
     grey = pixels.shape[2] == 1
     # Grey goes from black to white, whatever a picture has of it.
     how: dict[str, Any] = {"cmap": "gray", "vmin": 0, "vmax": 255} if grey else {}

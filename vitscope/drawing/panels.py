@@ -49,7 +49,6 @@ def page_width() -> float:
 
 
 def width_of(count: int) -> float:
-    """Return the width of a figure of so many panels."""
     return min(_ONE, page_width()) if count == 1 else page_width()
 
 
@@ -139,7 +138,6 @@ class Panels:
             yield Panel(self.axes[0], look, self.legend, rows_of(table, member.model, order))
 
     def finish(self, x: str, y: str, scales: Scales | None = None) -> Figure:
-        """Label the axes and draw the legend; return the figure."""
         self.label(x, y, scales)
         if not self.whole:
             self.legend.draw(self.figure, inside=self.axes[0])
@@ -206,7 +204,6 @@ class Panels:
         return fill(text, int(_LETTERS * inches / text_scale()), break_long_words=False)
 
     def add_note(self, note: str) -> None:
-        """Write a note above all panels, if there is one."""
         if note:
             self.figure.suptitle(note)
 

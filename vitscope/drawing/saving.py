@@ -55,7 +55,6 @@ def style(path: Path | str, own: Mapping[str, Any] | None = None) -> Iterator[No
 
 
 def check_font(where: str, name: str) -> None:
-    """Refuse a family of fonts that matplotlib does not know."""
     known = {font.name for font in fontManager.ttflist}
     if name not in known:
         raise VitscopeError(

@@ -36,7 +36,6 @@ class Exported:
 
     @classmethod
     def of(cls, array: Array) -> "Exported":
-        """Wrap an array that is in memory."""
         return cls(array.shape, array.dtype, len(np.atleast_1d(array)), lambda: iter([array]))
 
 

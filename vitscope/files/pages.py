@@ -30,7 +30,6 @@ class Section:
 
 
 def as_markdown(title: str, text: str, sections: Iterable[Section]) -> str:
-    """Return a title, a paragraph and sections as Markdown."""
     blocks = [f"# {_in_markdown(title)}", _in_markdown(text)]
     for section in sections:
         cells = (section.header, ["---"] * len(section.header), *section.rows)

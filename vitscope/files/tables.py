@@ -242,7 +242,6 @@ def _in_text(cell: Any) -> Any:
 
 
 def read_metadata(path: Path | str) -> dict[str, str]:
-    """Return the text that was written with a table."""
     with _open(path) as file:
         return _facts_of(file)
 
@@ -265,7 +264,6 @@ def warning_metadata(warnings: Sequence[str]) -> dict[str, str]:
 
 
 def add_warnings(metadata: Mapping[str, str], warnings: Sequence[str]) -> dict[str, str]:
-    """Add reasons to doubt a table's values to its metadata."""
     known = json.loads(metadata.get(WARNINGS, "[]"))
     return {**metadata, **warning_metadata([*dict.fromkeys([*known, *warnings])])}
 

@@ -201,7 +201,6 @@ class TensorFile:
 
     @property
     def names(self) -> list[str]:
-        """The names of the tensors, in the order of the file."""
         return list(self._entries)
 
     def dtype(self, name: str) -> str:

@@ -48,13 +48,11 @@ def copy_file(source: Path | str, target: Path | str) -> None:
 
 
 def sha256_of(path: Path | str) -> str:
-    """Return the SHA-256 of a file as hexadecimal digits."""
     with Path(path).open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def md5_of(path: Path | str) -> str:
-    """Return the MD5 of a file as hexadecimal digits."""
     with Path(path).open("rb") as file:
         # Some publishers give only an MD5; it guards against damage, not against malice.
         md5 = hashlib.md5(usedforsecurity=False)

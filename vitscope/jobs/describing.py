@@ -20,7 +20,6 @@ def title(study: Study) -> str:
 
 
 def labels(study: Study) -> dict[str, str]:
-    """Return the label of each model that is shown."""
     return {name: study.models[name].label for name in study.models_of()}
 
 
@@ -78,7 +77,6 @@ def classes(study: Study, dataset: str, splits: list[str]) -> dict[str, str]:
 
 
 def weights(model: "Model") -> dict[str, str]:
-    """Describe where the weights of a model come from."""
     from vitscope.networks.checkpoints import weight_sources
 
     return {f"Checkpoint of {model.label}": weight_sources.describe_source(model.checkpoint)}

@@ -108,7 +108,6 @@ class Job:
         return self.batches(names, values) if callable(self.batches) else self.batches
 
     def takes_of(self, request: Request) -> Takes:
-        """Return the cost of a job of this kind."""
         return self.takes(request.study, request.names) if callable(self.takes) else self.takes
 
 

@@ -80,7 +80,6 @@ def _convert(inputs: Files, target: Path, values: Values, resources: Resources) 
 
 
 def values_of_blocks(study: Study, names: Names) -> Values:
-    """Return what a network's cut points depend on."""
     model = names["model"]
     read_at = study.models[model].read_at()
     return {**with_network(study, model), "model": model, "read_at": read_at}

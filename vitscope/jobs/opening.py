@@ -86,7 +86,6 @@ class Opened:
 
 
 def open_latents(inputs: Files, values: Values, resources: Resources) -> Opened:
-    """Open a shard of latents."""
     latents = TensorFile(inputs["latents"])
     origin, rows = parted(latents.metadata)
     found = given.OnLatents(latents, values["first_image"], resources.threads)
@@ -152,7 +151,6 @@ def open_loss(inputs: Files, values: Values, resources: Resources) -> Opened:
 
 
 def open_network_alone(inputs: Files, values: Values, resources: Resources) -> Opened:
-    """Open a model's network with its weights, and no images."""
     network = open_network(inputs["checkpoint"], values["network"])
     found = given.OnNetwork(values["model"], network, values["network"])
     return Opened(found, origin_of(inputs["checkpoint"]))

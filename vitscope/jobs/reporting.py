@@ -35,7 +35,6 @@ def tables_in(inputs: Files) -> list[str]:
 
 
 def record_run(inputs: Files, outputs: Files, values: Values, resources: Resources) -> None:
-    """Write the record, and a page that shows it."""
     from vitscope.jobs.provenance import run_record
 
     name = values["name"]

@@ -137,7 +137,6 @@ SECONDS_TO_AUGMENT = 0.11
 
 
 def augmentation(study: Study, model: str) -> Values:
-    """Return how the training images of a model are augmented."""
     from vitscope.settings.keys import NOT_AUGMENTED
 
     if study.loss is None:

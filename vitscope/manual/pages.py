@@ -263,7 +263,6 @@ def _describe_value(schema: Schema) -> str:
 
 
 def write() -> None:
-    """Bring the generated parts of all pages up to date."""
     for path in PAGES:
         write_text(path, regenerate(path.read_text(encoding="utf-8")))
 

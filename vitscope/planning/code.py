@@ -25,7 +25,6 @@ Name = tuple[str, str, str]
 
 
 def code_digest(job: str, values: Values) -> str:
-    """Digest a job's work and all code that it reaches."""
     return _digest(job, tuple(sorted(values.get("modules", ()))))
 
 

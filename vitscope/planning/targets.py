@@ -27,7 +27,6 @@ _PAGES = ("claims.md", "claims.html", "claims.tex")
 
 
 def exported(study: Study) -> list[str]:
-    """Return the tables of a study by their names."""
     return [*study.tables(), *(f"buildup_{name}" for name in study.buildups), "claims", "agreement"]
 
 

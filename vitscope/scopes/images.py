@@ -64,7 +64,6 @@ class Stored:
 
 
 def place_in(folder: Path) -> Path:
-    """Return where the images of a scope lie in its folder."""
     return folder / "data" / DATASET / f"{SPLIT}.safetensors"
 
 

@@ -70,6 +70,5 @@ def find_place(network: nn.Module, wanted: torch.device | str | None) -> torch.d
 
 
 def device_of(network: nn.Module) -> torch.device:
-    """Return the device of the network's first tensor."""
     tensor = next(chain(network.parameters(), network.buffers()), None)
     return torch.device("cpu") if tensor is None else tensor.device

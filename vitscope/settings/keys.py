@@ -204,12 +204,10 @@ class Dataset:
 
     @property
     def channels(self) -> int:
-        """How many channels its images have."""
         return len(self.mean)
 
     @property
     def pixels(self) -> int:
-        """How many pixels an image has."""
         return prod(height_and_width(self.image_size))
 
     def bytes_of(self, split: Selection | None) -> int:

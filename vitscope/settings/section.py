@@ -120,7 +120,6 @@ class Rule(NamedTuple):
 
 
 def type_in_words(types: str | list[str]) -> str:
-    """Say in words what a schema's `type` allows."""
     return " or ".join(TYPES[each][0] for each in _listed(types))
 
 

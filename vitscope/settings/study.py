@@ -73,7 +73,6 @@ class Study:
 
     @property
     def lock_path(self) -> Path:
-        """The path of the lock file with the digests of downloads."""
         return self.path.with_name(self.path.stem + LOCK_SUFFIX)
 
     @property
@@ -116,7 +115,6 @@ class Study:
         return typed(self.sections[name], kind)
 
     def dataset_of(self, model: str) -> keys.Dataset:
-        """Return the data set that a model is measured on."""
         return self.data[self.models[model].data]
 
     def network(self, model: str) -> Settings:
@@ -173,7 +171,6 @@ class Study:
             raise wrong(self.path, f"models.{model}.classes", classes, allowed)
 
     def weight_decay(self, model: str) -> float:
-        """Return the weight decay in the loss of a model."""
         return self.loss.weight_decay if self.loss else self.recipe(model).weight_decay
 
     @property
@@ -189,7 +186,6 @@ class Study:
         return entries[name]
 
     def figures_of(self, table: str) -> list[keys.Figure]:
-        """Return the figures that are drawn from a table."""
         return [figure for figure in self.figures.values() if table in figure.tables]
 
     def tables(self) -> list[str]:

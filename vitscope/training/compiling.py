@@ -70,7 +70,6 @@ def is_long(model: nn.Module, recipe: Recipe, image: Tensor, images: int) -> boo
 
 
 def operations_of(model: nn.Module, image: Tensor) -> int:
-    """Return the multiply-adds of a forward pass of an image."""
     model.eval()
     with torch.no_grad(), uncompiled(), FlopCounterMode(display=False) as counter:
         model(image)

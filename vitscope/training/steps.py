@@ -102,7 +102,6 @@ class Steps:
         self._recording = Recording(lambda text: say(f"a step of training {text}"))
 
     def take(self, images: Tensor, targets: Tensor, rate: float) -> Taken:
-        """Take one step with a learning rate, as `take_step` does."""
         set_learning_rate(self._optimizer, rate)
         images = images.to(self._device, memory_format=torch.channels_last, non_blocking=True)
         targets = targets.to(self._device, non_blocking=True)

@@ -53,7 +53,6 @@ def polar_by_tensor(count: int, tensors: Iterable[Sequence[Array]]) -> pd.DataFr
 
 
 def check_count(moments: int) -> None:
-    """Refuse a trajectory without moments between its ends."""
     if moments < 3:
         raise VitscopeError(
             f"A trajectory needs 3 moments at least, the first, the last and one between them, "
