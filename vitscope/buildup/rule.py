@@ -173,12 +173,6 @@ def describe_candidate(candidate: Candidate) -> str:
     return f"{stage}: {candidate.number}" if stage else "baseline"
 
 
-def describe_next(course: Course) -> str:
-    """Return what comes after the last step: the next candidate, or why there is none."""
-    reasons = {"stages": "no stage is left", "steps": "no more steps are asked for"}
-    return describe_candidate(course.next) if course.next else f"ended: {reasons[course.ended]}"
-
-
 def describe_model(
     name: str,
     plan: Plan,

@@ -31,8 +31,7 @@ FEW: dict[str, Any] = {"markersize": 2.4}
 # Widths of lines, from those between faces to curves that are many.
 THREAD, HAIR, THIN, CURVE = 0.4, 0.5, 0.7, 0.8
 
-HOLLOW_OF_ALL = OF_ALL | {"markerfacecolor": "white", "markeredgecolor": GRAY}
-HOLLOW_OF_ALL["markeredgewidth"] = CURVE
+HOLLOW_OF_ALL = dict(OF_ALL, markerfacecolor="white", markeredgecolor=GRAY, markeredgewidth=CURVE)
 
 # A line at zero; what a curve or a point is compared with; a moment of training.
 ZERO: dict[str, Any] = {"color": "#a0a0a0", "linewidth": 0.6}
@@ -72,12 +71,9 @@ STEP: dict[str, Any] = {"marker": "o", "markersize": 4.2, "markeredgewidth": 0.9
 
 # A way through training: where it starts and ends, and where its warm-up ends.
 _MARK: dict[str, Any] = {"linestyle": "", "color": "black", "clip_on": False}
-START = {**_MARK, "marker": "o", "markersize": 5, "markerfacecolor": "white"}
-START["markeredgewidth"] = 0.9
-END = {**_MARK, "marker": "*", "markersize": 8, "markeredgecolor": "white"}
-END["markeredgewidth"] = THREAD
-END_OF_WARMUP = {**_MARK, "marker": "o", "markersize": 7.5, "markerfacecolor": "none"}
-END_OF_WARMUP["markeredgewidth"] = THIN
+START = dict(_MARK, marker="o", markersize=5, markerfacecolor="white", markeredgewidth=0.9)
+END = dict(_MARK, marker="*", markersize=8, markeredgecolor="white", markeredgewidth=THREAD)
+END_OF_WARMUP = dict(START, markersize=7.5, markerfacecolor="none", markeredgewidth=THIN)
 
 # Maps: of shares, of similarity, of positions, of both signs, and of the loss.
 MAP_COLORS, SIMILARITY_COLORS, POSITION_COLORS = "inferno", "magma", "viridis"

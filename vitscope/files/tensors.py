@@ -183,7 +183,8 @@ class TensorFile:
                 header = file.read(length)
             entries: dict[str, Any] = json.loads(header)
             self.metadata: dict[str, str] = entries.pop("__metadata__", {})
-            self._sums = _read_sums(header, self.metadata.pop(CHECKSUMS), list(entries))
+            self.names = list(entries)
+            self._sums = _read_sums(header, self.metadata.pop(CHECKSUMS), self.names)
             self._start = 8 + length
             self._entries = entries
             end = _find_end(entries)
@@ -198,10 +199,6 @@ class TensorFile:
 
     def _damaged(self, how: str) -> VitscopeError:
         return VitscopeError(f"{self.path} is damaged: {how}; delete it and run again.")
-
-    @property
-    def names(self) -> list[str]:
-        return list(self._entries)
 
     def dtype(self, name: str) -> str:
         """The safetensors type of a tensor, for example F32."""

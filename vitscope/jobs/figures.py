@@ -9,7 +9,7 @@ from pkgutil import resolve_name
 from typing import TYPE_CHECKING
 
 from vitscope.claims.tables import CLAIMS
-from vitscope.files.pairs import by_prefix, split_prefix
+from vitscope.files.pairs import PREFIXES, by_prefix
 from vitscope.files.tables import Table, read_metadata, write_csv
 from vitscope.jobs import describing
 from vitscope.jobs.claims import count, values_of_counting
@@ -110,7 +110,8 @@ def _digests(inputs: Files, values: Values) -> dict[str, str]:
         models = by_prefix(Path(path).stem)
         for key, digest in read_metadata(path).items():
             if key.endswith("_sha256"):
-                prefix, what = split_prefix(key.removesuffix("_sha256"))
+                prefix = next(each for each in reversed(PREFIXES) if key.startswith(each))
+                what = key.removeprefix(prefix).removesuffix("_sha256")
                 found[f"{what.capitalize()} SHA-256 of {labels[models[prefix]]}"] = digest
     return found
 

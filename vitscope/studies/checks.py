@@ -91,7 +91,13 @@ def _check_files(study: Study) -> None:
             if "made" in entry:
                 _check_made(f"{study.path}: models.{name}.{key}", key, entry, model)
             if "bundled" in entry:
-                _check_bundled(study.path, f"models.{name}.{key}.bundled", entry["bundled"])
+                file = _bundled(entry["bundled"])
+                if file is None or not file.is_file():
+                    there = [str(found.relative_to(ROOT)) for found in CHECKPOINTS.rglob("*.*")]
+                    hint = nearest(entry["bundled"], there)
+                    allowed = f"a file of this repository, relative to its root.{hint}"
+                    at = f"models.{name}.{key}.bundled"
+                    raise wrong(study.path, at, entry["bundled"], allowed)
 
 
 def _check_made(where: str, key: str, entry: Settings, model: Model) -> None:
@@ -115,14 +121,6 @@ def _bundled(path: str) -> Path | None:
     # Links are not followed: a folder of checkpoints may be a link to another disk.
     place = Path(normpath(ROOT / path))
     return place if place.is_relative_to(ROOT) else None
-
-
-def _check_bundled(path: Path, key: str, bundled: str) -> None:
-    file = _bundled(bundled)
-    if file is None or not file.is_file():
-        there = [str(found.relative_to(ROOT)) for found in CHECKPOINTS.rglob("*.*")]
-        allowed = f"a file of this repository, relative to its root.{nearest(bundled, there)}"
-        raise wrong(path, key, bundled, allowed)
 
 
 def _check_members(study: Study, key: str, figure: Figure) -> None:

@@ -67,15 +67,12 @@ class Batches:
     ) -> None:
         self._split, self._rows = split, training_rows(split, recipe)
         self._batch_size, self._seed = int(recipe["batch_size"]), seed
+        self.steps = len(self._rows) // self._batch_size
         self._augment = augmentation(recipe, mean, split.shape[1:])
         self._crops = recipe["crop"] is not None
         self._finishing = partial(finishing, recipe, len(split.classes), mean, std)
         self._finish = self._finishing(CPU)
         self._order = lru_cache(maxsize=1)(self._draw_order)
-
-    @property
-    def steps(self) -> int:
-        return len(self._rows) // self._batch_size
 
     def draw(self, epoch: int, step: int, finish: bool = True) -> Batch:
         """Return a batch, or else pixels and labels, which a device finishes."""
