@@ -1,8 +1,7 @@
 """How a network is built up: which of its blocks become MSAs next, given the accuracies so far.
 
-The rule of the paper (Park & Kim 2022): blocks of the last stage become MSAs, every
-second one from its end; where one more does not improve the accuracy, it is the turn of the stage
-before. Each network that is tried has the MSAs of the best one so far, and others besides.
+The rule of the paper (Park & Kim 2022): blocks of the last stage become MSAs, every second one from
+its end; where one more does not improve the accuracy, it is the turn of the stage before.
 """
 
 import json

@@ -33,9 +33,8 @@ Measured = Callable[[pd.DataFrame, pd.DataFrame], pd.DataFrame]
 class Claim:
     """States something about networks, and how to count it.
 
-    `source` says who states it. `about` chooses models, or pairs of models, by their traits. `why`
-    tells readers what the source found, and what else they must know. The statistic takes the
-    points of the model, or of both models, and supplies the rest of the rule that readers see.
+    `about` chooses models, or pairs of models, by their traits; `why` tells readers what the
+    `source` found. The statistic supplies the rest of the rule that readers see.
     """
 
     name: str
@@ -82,10 +81,8 @@ class Curve:
 class Evidence:
     """Holds claims, and makes the points they are counted on, with the same columns for both sides.
 
-    `measured` makes the points of one model from its rows in the table called `table` and its rows
-    in the block table; `published` makes them from its published points. A resampled column of the
-    table may have its resamples in a column beside it. With `curve`, measured points are scored
-    against published ones.
+    `measured` makes the points of a model from its rows in the `table` and in the block table,
+    `published` from its published points. By `curve`, the one is scored against the other.
     """
 
     table: str

@@ -30,9 +30,8 @@ def count_claims(
 ) -> pd.DataFrame:
     """Count the claims of one figure: a row for each claim and model, or pair of models.
 
-    `traits_of` has the settings of each model's `Traits`. If the figure shows several snapshots,
-    each has its own rows. A claim about one model is left out if neither its measured nor its
-    published points have anything to count.
+    Each of several snapshots has its own rows. A claim about one model is left out if neither its
+    measured nor its published points have anything to count.
     """
     traits = {
         model: Traits({*_of_model(tables["blocks"], model)["kind"]}, traits_of.get(model, {}))
@@ -167,10 +166,9 @@ def trainings(repeats: Sequence[Sequence[str]], seeds: Mapping[str, Any]) -> dic
 def add_recipes(claims: pd.DataFrame, of: Trainings) -> pd.DataFrame:
     """Add columns to counted claims: results over a recipe's trainings, verdict, false discoveries.
 
-    Student's interval over at least three trainings decides for a recipe. It is the interval of the
-    value or, where cases are counted, of the mean by which they are in favour. Two recipes are
-    compared by trainings with the same seed, which see the same images in the same order; where a
-    figure has such a pair, pairs of other seeds are left out.
+    Student's interval over at least three trainings decides for a recipe: that of the value or,
+    where cases are counted, of the mean by which they are in favour. Two recipes are compared by
+    trainings of one seed, which see the same images in the same order, where a figure has some.
     """
     if claims.empty:
         return claims

@@ -65,7 +65,10 @@ class Published:
     same_model: bool
 
 
-def _read(path: Path, columns: Set[str]) -> pd.DataFrame:
+def read_published(
+    path: Path | str, columns: Set[str], series: Mapping[str, str], same_models: bool = False
+) -> dict[str, Published]:
+    """Read the published curve of each model in `series` from a file that has `columns`."""
     try:
         frame = pd.read_csv(path)
     except (OSError, UnicodeDecodeError, ValueError) as error:
@@ -79,14 +82,6 @@ def _read(path: Path, columns: Set[str]) -> pd.DataFrame:
             f"{path} has no curves of this figure (columns missing: {', '.join(missing)}): "
             "name another file of vitscope/claims/published_points/."
         )
-    return frame
-
-
-def read_published(
-    path: Path | str, columns: Set[str], series: Mapping[str, str], same_models: bool = False
-) -> dict[str, Published]:
-    """Read the published curve of each model in `series` from a file that has `columns`."""
-    frame = _read(Path(path), columns)
     names = list(dict.fromkeys(frame["model"]))
     curves = {}
     for model, name in series.items():

@@ -24,11 +24,10 @@ HALF = 0.5
 class Found:
     """Holds what points say of a claim: the value as measured, then its value in each resample.
 
-    A share has the `count` in favour and the `total`; `certain` cases have a certain sign. If the
-    unit is a batch, `batches` are the values of each; if two samples of draws are independent,
-    `draws` are the draws of both. A value that follows from weights alone is `exact`. Trainings are
-    compared by `margin`, if it is given, and not by the value: a share takes the mean by which
-    cases are in favour, a rank correlation takes Fisher's z.
+    A share has the `count` in favour and the `total`, of which `certain` have a certain sign. Where
+    the unit is a batch, `batches` are the values of each; `draws` are those of two independent
+    samples. What follows from weights alone is `exact`. Trainings are compared by `margin`, if any:
+    the mean by which cases are in favour, or Fisher's z of a rank correlation.
     """
 
     values: Array

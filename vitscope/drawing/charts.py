@@ -43,9 +43,8 @@ class Across:
 class Curve:
     """A column as a curve, of the rows that are chosen by `where`.
 
-    The `style` is that of the model, if it is a function of its look. Where such curves have one
-    entry of the legend for all models, `in_legend` is what stands there. The interval is between
-    the columns `{interval}_low` and `{interval}_high`; there is none where `interval` is empty.
+    The `style` may be a function of the look of the model; for an entry of the legend that is of
+    all models, `in_legend` stands there. `interval` begins the names of two columns, or is empty.
     """
 
     column: str
@@ -133,11 +132,9 @@ class Level:
 
 @dataclass(frozen=True)
 class Theirs:
-    """Published points of a column, which is called `name`.
+    """Published points of a column, called `name`; those of another model compare by shape alone.
 
-    Those of another model have an axis of their own on the right: only its shape compares.
-    `measured` is what the legend calls the points beside them. `at` returns where they are across,
-    from the published points and the rows of the model.
+    The legend calls the points beside them `measured`; `at` returns where they are across.
     """
 
     column: str
@@ -161,8 +158,7 @@ Layer = Curve | Shade | Level | Theirs
 class Rows:
     """Panels side by side, one for each model, of the rows of a table that `where` chooses.
 
-    `table` is its number among the tables of the kind. Their y axes have `limits`, or `scale` sets
-    the scale of all, after all is drawn. Where values of models compare, `scales` are shared. What
+    `table` is its number among those of the kind; `scale` sets all scales, after all is drawn. What
     is across is said below the last panels, and below these if `says_across`.
     """
 
@@ -188,8 +184,7 @@ _BY_DEPTH = Across()
 class Chart:
     """A figure of curves, in one row of panels or in several, one over the other.
 
-    The depth bands lie between the cut points that the rows of a panel are, or those of them that
-    `bands_of` chooses, or the rows of the table whose number is `bands_from`.
+    Bands lie between a panel's cut points that `bands_of` chooses, or of the table `bands_from`.
     """
 
     def __init__(

@@ -1,8 +1,7 @@
 """A figure of a study: its members, and how it is drawn from tables.
 
-The function or the chart that draws a kind of figure takes the tables of the kind in order and the
-`members`, and returns a figure. Where the kind shows published curves, it takes these too, as
-`published`, and the values that the kind declares.
+What draws a kind of figure takes its tables in order, `members`, the values that the kind declares
+and, where it shows published curves, `published`.
 """
 
 from collections.abc import Mapping, Sequence
@@ -24,8 +23,7 @@ if TYPE_CHECKING:
 class Member:
     """A model of a figure: its name in the tables, what to call it, and its family.
 
-    `epoch` is after how many epochs of training it is shown, in a figure that is about that. `nth`
-    numbers the architectures of a study that have one family, where that says nothing of them.
+    `nth` numbers the architectures of a study of one family, where that says nothing of them.
     `recipe` is the first of the trainings of one network and recipe by several seeds.
     """
 
@@ -70,8 +68,7 @@ def draw(
 ) -> "Figure":
     """Draw a figure by the function of its kind, `module:name`; call it within `saving.style`.
 
-    `published` is None for a kind that shows no published curves. With `snapshots`, of a kind that
-    has them, it shows these in this order and no others. `values` are what the kind declares.
+    With `snapshots`, of a kind that has them, it shows these in this order and no others.
     """
     from vitscope.drawing.panels import scaled, write_above
 
@@ -138,8 +135,7 @@ def points_of(
 ) -> "pd.DataFrame":
     """Return the points of a figure as one table: rows of its tables, and published points.
 
-    A model has the label of the figure. The block table is left out where it is not all: its cut
-    points are bands and marks. The column `published` names the series of a published point.
+    The block table is left out where it is not all: its cut points are bands and marks.
     """
     import pandas as pd
 

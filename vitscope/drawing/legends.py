@@ -76,9 +76,8 @@ class Legend:
     ) -> None:
         """Draw one legend for all panels, in axes of another figure `inside` what is drawn.
 
-        It stands where a panel is missing, below the first axes of `free` and to the right of the
-        second ones, if it fits; or below all panels, in as few rows as it has room in. Where these
-        are many, the figure grows, not to take from its panels.
+        It stands where a panel is missing, below the first axes of `free` and beside the second, if
+        it fits; or below all, in as few rows as it can, for many of which the figure grows.
         """
         if not self.entries():
             return

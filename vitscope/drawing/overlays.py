@@ -1,7 +1,6 @@
 """Pictures, and maps that lie over them: panels without axes, as wide as they are high.
 
-Each position of a map is drawn as the cell that it is: what lies between positions is not known,
-and smooth maps of few positions show spots that are not there.
+Each position of a map is drawn as the cell that it is: smooth ones show spots that are not there.
 """
 
 import io

@@ -104,8 +104,7 @@ class Panel:
 class Panels:
     """A figure and its axes, one for each model; those at an outer edge carry the labels.
 
-    Axes that were removed from the figure keep their place. The figure is not `whole` where axes of
-    another figure are drawn in. Panels that stand below others are not `titled`.
+    It is not `whole` where axes of another figure are drawn in; panels below others have no title.
     """
 
     figure: Figure

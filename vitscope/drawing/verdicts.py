@@ -22,8 +22,6 @@ _FIGURE, _CLAIM, _PUBLISHED, _MEASURED, _RIGHT = 0.08, 0.85, 3.7, 4.4, 7.4
 LINE, _AROUND, _BETWEEN = 0.1, 0.015, 0.06
 # Letters of a statement, and of the name of a figure, in a line.
 _LETTERS, _LETTERS_OF_NAME = 66, 15
-
-
 # Inches that a mark takes of a line, and between claims that have no rows of their own.
 _MARK, _BETWEEN_CLAIMS = 0.18, 0.03
 

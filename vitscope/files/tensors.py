@@ -1,13 +1,11 @@
 """Safetensors files that are written row by row and read through a memory map.
 
-The safetensors library writes a file from tensors that are all in memory. Data sets and latents
-are larger than that, while their shapes are known before the first row: so the header is written
-first and every row goes to its place in the file. Any safetensors reader can open the result.
+Data sets and latents are larger than memory, while their shapes are known before the first row: the
+header is written first, and every row to its place. Any safetensors reader can open the result.
 
-The metadata hold a checksum of the header and one of each tensor, so that damage is noticed when a
-file is read. Latents are many gigabytes and read once: their checksum must be almost free. So each
-row is summed as 64-bit words, at the speed of memory, and the sums are added up with odd weights of
-their positions. Any change within one word, or of words of one row that do not cancel, is seen.
+The metadata hold a checksum of the header and one of each tensor. That of latents must be almost
+free: each row is summed as 64-bit words, and the sums are added up with odd weights of their
+positions. Any change within one word, or of words of one row that do not cancel, is seen.
 """
 
 import json

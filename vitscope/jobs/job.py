@@ -32,8 +32,7 @@ Files = Mapping[str, Any]
 class Network:
     """The cost of one image in a network: multiply-adds, and bytes of what it computes.
 
-    `activations` are the bytes of everything that it computes, `peak` the most that it needs at
-    once, `weights` the bytes of its parameters, and `values` the count of numbers in its latents.
+    `peak` is the most that it needs at once, `values` the count of numbers in its latents.
     """
 
     operations: int
@@ -73,10 +72,9 @@ def model_of(study: Study, names: Names) -> str | None:
 class Takes:
     """What a job costs, apart from starting it.
 
-    `work` counts passes of images through a network, `seconds` the time for the rest, and `writes`
-    the bytes of large files. `split` is where its images are from, if it is not the split that is
-    measured; `loads` are the inputs that it holds whole in memory. `builds` says to
-    build the network and count its cost if no block table states it.
+    `work` counts passes of images, which are of `split`, else of the one measured, `seconds` is the
+    rest, `writes` the bytes of large files, `loads` inputs held in memory; `builds` says to count
+    the cost of a network that no block table states.
     """
 
     torch: bool = False

@@ -30,8 +30,7 @@ def open_network(
 ) -> "nn.Module":
     """Return the network with the weights of a converted checkpoint, or the given network.
 
-    A network from a checkpoint calls `counted` with the number of images of each batch. It is
-    refused if two passes of it differ on the device `proved_on`.
+    Batches are `counted`; a network that differs in two passes on `proved_on` is refused.
     """
     if not isinstance(checkpoint, str):
         in_memory: nn.Module = checkpoint
@@ -75,8 +74,7 @@ def open_device(device: Any) -> "torch.device":
 class Opened:
     """What a measure takes, and what is written with its table.
 
-    `origin` says what it is made from, `named` what each row is about. For feature maps, which
-    know their images by position, `rows` are the rows of the images in their split.
+    `named` says what each row is about, `rows` which rows of their split measured maps are of.
     """
 
     given: Any

@@ -43,7 +43,6 @@ BOUNDS = {
     "exclusiveMaximum": "below {}",
 }
 
-
 # A key of a settings file, its value, its default, and what it means.
 Setting = tuple[str, str, str, str]
 

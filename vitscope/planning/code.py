@@ -1,10 +1,9 @@
 """A digest of the code that a job reaches, so that a workflow knows when to run it again.
 
-It covers the functions, classes and constants that the job's `run` uses, those that these use, and
-so on, in every module of vitscope and of the packages that bring measures, and what importing these
-modules runs. How the values of a job are found and what it takes changes no result. The `modules`
-among the values name the functions that are imported by computed names, as `module:name`; a module
-there counts as a whole, and so does one of which a name cannot be followed.
+It covers what the job's `run` uses, what this uses, and so on, in every module of vitscope and of
+the packages that bring measures, and what importing these modules runs. The `modules` among a job's
+values name functions that are imported by computed names, as `module:name`; a module there counts
+as a whole, and so does one of which a name cannot be followed.
 """
 
 import hashlib

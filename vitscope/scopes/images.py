@@ -1,8 +1,4 @@
-"""Images as a notebook has them, made the file of a split that every measure reads.
-
-They are taken piece by piece and once: a loader that shuffles gives them in one order, and no more
-than a batch is in memory.
-"""
+"""Images as a notebook has them, made the file of a split, piece by piece and in one order."""
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence

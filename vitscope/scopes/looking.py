@@ -165,17 +165,15 @@ class Scope(Tables):
         keys of `videos` in a study.
         """
         settings = describe_video(
-            {
-                "shows": shows,
-                "block": block,
-                "heads": None if heads is None else [*heads],
-                "query": None if query is None else [*query],
-                "brightest": brightest,
-                "fusion": fusion,
-                "frames": frames,
-                "frames_per_second": frames_per_second,
-                "lossless": lossless,
-            }
+            shows=shows,
+            block=block,
+            heads=None if heads is None else [*heads],
+            query=None if query is None else [*query],
+            brightest=brightest,
+            fusion=fusion,
+            frames=frames,
+            frames_per_second=frames_per_second,
+            lossless=lossless,
         )
         self._maker.video(Path(source), Path(out), settings)
         return Path(out)

@@ -70,13 +70,13 @@ def describe_study(
     return build_study(name, Path(WHERE), settings)
 
 
-def describe_video(settings: Mapping[str, Any]) -> Settings:
+def describe_video(**settings: Any) -> Settings:
     """Check the settings of a video as a study's, and return them."""
     schema = schema_of(Video)
     own = {key: schema["properties"][key] for key in settings}
-    check("video", dict(settings), {**schema, "properties": own, "required": []})
+    check("video", settings, {**schema, "properties": own, "required": []})
     check_view("video", settings)
-    return dict(settings)
+    return settings
 
 
 def check_size(size: ImageSize | None) -> ImageSize | None:

@@ -31,9 +31,8 @@ TYPES: dict[str, tuple[str, tuple[type, ...]]] = {
 def setting(default: object, meaning: str = "", *, result: bool = True, **rules: object) -> Any:
     """Declare a key with a default, a sentence, and further rules of its JSON schema.
 
-    If its type is a dataclass, that class's docstring is the sentence. Rules under `items` hold for
-    every entry of a list; `not_` stands for `not`. Without `result`, the key changes no result, and
-    jobs that get the settings whole do not depend on it.
+    Rules under `items` hold for every entry of a list; `not_` stands for `not`. Without `result`,
+    jobs that get the settings whole do not depend on the key.
     """
     metadata = _metadata(meaning, rules) | {"result": result}
     return field(default_factory=partial(deepcopy, default), metadata=metadata)

@@ -121,11 +121,7 @@ def decays(name: str, parameter: nn.Parameter) -> bool:
 
 @contextmanager
 def uphill(model: nn.Module, radius: float) -> Iterator[None]:
-    """Move the weights by `radius` along their gradient for the block, and back to the bit.
-
-    A pass in the block normalizes by its batch and leaves running statistics as the pass before
-    set them.
-    """
+    """Move the weights by `radius` along their gradient for the block, and back to the bit."""
     moved = [parameter for parameter in model.parameters() if parameter.grad is not None]
     kept = [parameter.detach().clone() for parameter in moved]
     counting: list[Any] = [m for m in model.modules() if getattr(m, "track_running_stats", False)]
@@ -134,6 +130,7 @@ def uphill(model: nn.Module, radius: float) -> Iterator[None]:
         scale = radius / (torch.linalg.vector_norm(lengths) + TINY)
         for parameter in moved:
             parameter.add_(parameter.grad * scale)
+    # A pass in the block normalizes by its batch, and leaves statistics as the one before set them.
     for each in counting:
         each.track_running_stats = False
     try:

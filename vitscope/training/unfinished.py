@@ -1,8 +1,7 @@
 """What a training keeps while it runs: by it, one that was broken off goes on where it was.
 
 It is a folder: the snapshots so far, the way of the parameters if that is recorded, and the last
-two checkpoints, so that one is whole whenever the other is damaged. The random numbers of an epoch
-follow from its number, so that a checkpoint needs no generator.
+two checkpoints, so that one is whole. Random numbers follow from the number of an epoch.
 """
 
 import json
