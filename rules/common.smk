@@ -84,7 +84,6 @@ def named_by(find):
 
 
 def names_in(section):
-    """Return the names that any study uses in a section."""
     return named_by(lambda study: getattr(study, section))
 
 

@@ -30,7 +30,6 @@ def path_of(output, wildcards, **names):
 
 
 def source_files(wildcards):
-    """Return the files that a split is made from."""
     study = study_of(wildcards)
     source = study.data[wildcards.dataset].source
     if archive_needed(source):
@@ -121,7 +120,6 @@ def keeps(study):
 
 
 def shards_of_latents(wildcards, model=None):
-    """Return the latents of a model, shard by shard."""
     study, model = study_of(wildcards), model or wildcards.model
     made = rules.extract_kept_latents if keeps(study.name) else rules.extract_latents
     shards = range(study.shards(model))
@@ -137,7 +135,6 @@ def given_file(study, key, path):
 
 
 def official_corrupted(wildcards):
-    """Return the official corrupted images of a data set, if the study has them."""
     study, name = study_of(wildcards), wildcards.dataset
     return given_file(study, f"data.{name}.corrupted", study.data[name].corrupted)
 
@@ -158,7 +155,6 @@ def measures_that(**declared):
 
 
 def measure_of(wildcards):
-    """Return the declaration of the measure of a path."""
     return registry.of(study_of(wildcards)).declared(wildcards.measure)
 
 
@@ -194,7 +190,6 @@ def inputs_of_measure(wildcards):
 
 
 def parts_of(wildcards, model):
-    """Return the parts of a model that a table is merged from."""
     study, measured = study_of(wildcards), measure_of_parts(measure_of(wildcards))
     place = {"study": study.name, "measure": measured.name, "model": model}
     parts = range(measured.parts(study, model))
@@ -291,7 +286,6 @@ def tables_of_overview(wildcards):
 
 
 def tables_of_page(wildcards):
-    """Return the tables of a network that are drawn on its page, by their names."""
     study, kinds = study_of(wildcards), registry.kinds()
     tables = {t for kind in kinds_of_page(study, wildcards.model) for t in kinds[kind].tables}
     names = {"study": study.name, "model": wildcards.model}
@@ -299,7 +293,6 @@ def tables_of_page(wildcards):
 
 
 def tables_of_figure(wildcards):
-    """Return the tables of the models of a figure, or of its pairs, by their names."""
     study = study_of(wildcards)
     figure = study.figures[names_of(wildcards)["figure"]]
     return {
@@ -342,14 +335,12 @@ def source_of_video(wildcards):
 
 
 def splits_of_study(wildcards):
-    """Return the files of the splits that the figures of a study are made from."""
     shown = splits_shown(study_of(wildcards))
     images = rules.build_split.output.images
     return [path_of(images, wildcards, dataset=dataset, split=name) for dataset, name in shown]
 
 
 def results_before(wildcards):
-    """Return the results of all steps before one, which decide it."""
     steps = range(int(wildcards.step))
     return [path_of(rules.measure_step.output.result, wildcards, step=n) for n in steps]
 
@@ -366,7 +357,6 @@ def steps_of(study, buildup, weights):
 
 
 def results_of_steps(wildcards):
-    """Return the results of all steps of a build-up."""
     study = study_of(wildcards)
     names = {"study": study.name, "buildup": wildcards.buildup}
     names["weights"] = buildups.weights_of_steps(study, wildcards.buildup)
@@ -390,7 +380,6 @@ def weights_of_step(wildcards):
 
 
 def weights_for_studies(wildcards, input):
-    """Say where a study finds the weights of each step."""
     steps, study = range(len(input.results)), study_of(wildcards)
     bundled = [buildups.bundled_step(study, wildcards.buildup, step) for step in steps]
     trained = [path_of(rules.train_step.output.end, wildcards, step=step) for step in steps]

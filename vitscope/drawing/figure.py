@@ -48,7 +48,7 @@ def as_shown(member: Mapping[str, Any]) -> Member:
 def rows_of(
     table: "pd.DataFrame", model: str, order: Sequence[str] = (), snapshot: str = ""
 ) -> "pd.DataFrame":
-    """Return the rows of a model, of one snapshot and in order; equal ones stay in theirs."""
+    """Return the rows of a model, of one snapshot if it is named, in a stable order."""
     chosen = table["model"] == model
     if snapshot:
         chosen &= table["snapshot"] == snapshot

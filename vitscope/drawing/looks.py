@@ -305,7 +305,7 @@ _USUAL = 7
 
 
 def text_scale() -> float:
-    """Return how large text is, over the usual size; text that is small as it is stays as it is."""
+    """Return how large text is, over the usual size; small text does not get smaller with it."""
     return max(float(matplotlib.rcParams["font.size"] / _USUAL), 0.86)
 
 

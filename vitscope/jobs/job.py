@@ -72,9 +72,9 @@ def model_of(study: Study, names: Names) -> str | None:
 class Takes:
     """What a job costs, apart from starting it.
 
-    `work` counts passes of images, which are of `split`, else of the one measured, `seconds` is the
-    rest, `writes` the bytes of large files, `loads` inputs held in memory; `builds` says to count
-    the cost of a network that no block table states.
+    `work` counts passes of images, which are of `split`, else of the one measured; `seconds` is the
+    time for the rest, `writes` the bytes of large files, `loads` inputs held in memory; `builds`
+    says to count the cost of a network that no block table states.
     """
 
     torch: bool = False

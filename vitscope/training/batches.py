@@ -96,7 +96,7 @@ class Batches:
     def ahead(
         self, first: int, last: int, workers: int, device: torch.device | None = None
     ) -> Iterator[Batch]:
-        """Yield the batches of epochs from `first` to before `last`, drawn ahead by processes.
+        """Yield the batches of epochs from `first` to before `last`, drawn by other processes.
 
         A `device` does the second half itself, with random numbers of its own.
         """
