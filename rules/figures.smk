@@ -1,7 +1,6 @@
-"""Figures: from tables and the style alone; each in all formats at once, if the study says no other.
+"""Figures, from tables and the style alone.
 
-`figures/mini/fig9.pdf` is a figure of that study, `figures/fig9.pdf` one of the default study: the
-wildcard `figure` has the folder of its study before it, or none.
+The wildcard `figure` has the folder of its study before it, or none, as in `figures/fig9.pdf`.
 """
 
 

@@ -1,8 +1,4 @@
-"""Latents: one forward pass per shard of images fills all cut points.
-
-Those of a small study are kept, and each measure reads them. Those of a large one are measured while
-they are in memory, all measures in one pass, and written for an export alone.
-"""
+"""Latents: those of a small study are kept; a large one's are measured while they are in memory."""
 
 
 rule extract_latents:

@@ -266,21 +266,20 @@ def changes_more(value: str, what: str, more: str, less: str) -> Statistic:
 
 def larger(measure: str, what: str, percent: bool = False) -> Statistic:
     """Subtract the second model's value of a measure from the first one's."""
-    return _compared(measure, what, ("first model", "second"), 1, percent)
+    return _compared(measure, what, 1, percent)
 
 
 def smaller(measure: str, what: str, percent: bool = False) -> Statistic:
     """Subtract the first model's value of a measure from the second one's."""
-    return _compared(measure, what, ("second model", "first"), -1, percent)
+    return _compared(measure, what, -1, percent)
 
 
-def _compared(
-    measure: str, what: str, order: tuple[str, str], sign: int, percent: bool
-) -> Statistic:
+def _compared(measure: str, what: str, sign: int, percent: bool) -> Statistic:
     def find(ours: Points, theirs: Points) -> Found | None:
         return difference(one_value(ours, measure), one_value(theirs, measure), sign)
 
-    rule = f"The value is the {what} of the {order[0]} minus that of the {order[1]}."
+    one, other = ("first", "second")[::sign]
+    rule = f"The value is the {what} of the {one} model minus that of the {other}."
     return Statistic(f"difference of {what}", rule, find, percent=percent)
 
 

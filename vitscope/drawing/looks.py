@@ -23,9 +23,8 @@ PALE, SHADOW = "#b3b3b3", "#808080"
 # What stands in a legend for curves of all models.
 OF_ALL: dict[str, Any] = {"color": GRAY, "marker": "o"}
 
-# A curve in a small sketch.
+# A curve in a small sketch; points of few values, behind the curves of all.
 SKETCHED: dict[str, Any] = {"markersize": 2, "linewidth": 0.7}
-# Points of few values, behind the curves of all.
 FEW: dict[str, Any] = {"markersize": 2.4}
 
 # Widths of lines, from those between faces to curves that are many.

@@ -28,7 +28,7 @@ from vitscope.drawing.looks import GRAY, MAP_COLORS, MOST_OPAQUE, text_scale
 from vitscope.drawing.panels import find_given_axes, page_width
 from vitscope.errors import VitscopeError
 from vitscope.files.arrays import Array
-from vitscope.files.images import as_picture, as_pixels
+from vitscope.files.images import Pixels, as_picture, as_pixels
 
 # Inches: the title above a group, its colour bar, the largest panel, and the least panel and the
 # least group with another group beside it; and around each panel.
@@ -41,7 +41,7 @@ _LABELLED, _LETTER, _CHARACTER, _LINE = 0.6, 0.065, 0.045, 0.12
 _STRIP, _BAR_BELOW = 0.5, (0.3, 0.7, 0.4, 0.2)
 
 
-def read_picture(picture: bytes) -> npt.NDArray[np.uint8]:
+def read_picture(picture: bytes) -> Pixels:
     """Return the pixels of a picture in a table."""
     return as_pixels(Image.open(io.BytesIO(picture)))
 
@@ -151,7 +151,7 @@ def colors_over() -> Colormap:
     return ListedColormap(shades)
 
 
-def draw_picture(axes: Axes, pixels: npt.NDArray[np.uint8]) -> None:
+def draw_picture(axes: Axes, pixels: Pixels) -> None:
     grey = pixels.shape[2] == 1
     # Grey goes from black to white, whatever a picture has of it.
     how: dict[str, Any] = {"cmap": "gray", "vmin": 0, "vmax": 255} if grey else {}
@@ -176,9 +176,7 @@ def smooth(values: Array, size: tuple[int, int]) -> Array:
     return np.asarray(plane.resize(size, Image.Resampling.BILINEAR), np.float64)
 
 
-def draw_product(
-    axes: Axes, values: npt.ArrayLike, grid: tuple[int, int], pixels: npt.NDArray[np.uint8]
-) -> None:
+def draw_product(axes: Axes, values: npt.ArrayLike, grid: tuple[int, int], pixels: Pixels) -> None:
     """Draw a picture that is as bright as a map of values from 0 to 1 is there."""
     height, width = pixels.shape[:2]
     plane = Image.fromarray(np.reshape(values, grid).astype(np.float32))
@@ -192,7 +190,7 @@ def draw_map(
     grid: tuple[int, int],
     scale: Normalize,
     size: tuple[int, int],
-    over: npt.NDArray[np.uint8] | None = None,
+    over: Pixels | None = None,
 ) -> AxesImage:
     """Draw a map as large as its picture, of `size` pixels, or over that picture in grey."""
     height, width = size

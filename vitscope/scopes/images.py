@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any, cast
 
 import numpy as np
-import numpy.typing as npt
 from PIL import Image
 
 from vitscope.data.building import COVER, build, numbers_of, preprocess, write_split
@@ -18,11 +17,11 @@ from vitscope.data.opening import check_scaling, open_source
 from vitscope.data.source import ImageFiles
 from vitscope.data.split import UNKNOWN_LABEL, Split
 from vitscope.errors import VitscopeError, first_of
+from vitscope.files.arrays import Array
 from vitscope.files.images import in_rgb
 from vitscope.files.tensors import row_sums
 from vitscope.image_size import ImageSize, height_and_width, in_short
 
-Array = npt.NDArray[Any]
 # Images, and the numbers of their classes if these come with the images.
 Piece = tuple[Array, Array | None]
 # Takes the shape of an image, returns how many classes the network tells apart, if it has logits.

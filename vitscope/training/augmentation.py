@@ -14,11 +14,10 @@ from torch.nn import functional
 
 from vitscope.data.split import standardize
 from vitscope.errors import VitscopeError
-from vitscope.files.images import as_picture, as_pixels
+from vitscope.files.images import Pixels, as_picture, as_pixels
 from vitscope.networks.building.timm_import import import_timm
 from vitscope.training.recipe import Recipe
 
-Pixels = npt.NDArray[np.uint8]
 CPU = torch.device("cpu")
 # The images of a batch, each (H, W, C), perhaps of several sizes.
 Images = Sequence[Pixels] | Pixels
