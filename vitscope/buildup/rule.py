@@ -21,7 +21,6 @@ BASELINE: Decision = "baseline"
 KEPT: Decision = "kept"
 REJECTED: Decision = "rejected"
 FAMILY = "alternet"
-# A baseline must be from one of these families.
 BASELINES = ("resnet", FAMILY)
 # A study's settings of a network: `family`, `arch`, `classes` and others.
 Network = dict[str, Any]

@@ -16,7 +16,6 @@ Interval = tuple[float, float]
 
 # A mean over fewer batches gets no interval: batches are distributed too unevenly for one.
 LEAST_BATCHES = 20
-# A verdict on a recipe takes at least this many seeds.
 LEAST_TRAININGS = 3
 
 

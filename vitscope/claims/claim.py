@@ -191,7 +191,6 @@ def pretrained_by(what: str) -> Callable[[Models], list[Subject]]:
     return named_in(f"pretraining.{what}")
 
 
-# Text for claims that compare a model with the one whose weights it averages.
 AVERAGED = (
     'Not in the paper: its authors find in "Blurs Behave Like Ensembles" (2022) that blurs and '
     "ensembles {}. `averages` of a model names the one of which it averages, which the second "
@@ -210,7 +209,6 @@ SPECIFIC = (
 OTHER_MIXING = "mixing by weights that no image changes"
 
 
-# Pairs models that average weights with the models whose weights they average.
 averaging = named_in("averages")
 
 

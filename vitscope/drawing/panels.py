@@ -251,11 +251,7 @@ def make_panels(count: int, least: float = _LEAST) -> Panels:
     if axes is not None:
         axes.yaxis.set_major_locator(ticks())
         return Panels(axes.figure.figure, [axes], 1, whole=False)
-    columns = columns_of(count, least)
-    rows = ceil(count / columns)
-    figure = Figure(figsize=(width_of(count), rows * _ROW_HEIGHT * text_scale() + _LEGEND_HEIGHT))
-    grid = figure.subplots(rows, columns, squeeze=False)
-    return Panels(figure, _first(grid, count), columns)
+    return stack_panels(count, 1, least)[0]
 
 
 def stack_panels(count: int, rows: int, least: float = _LEAST) -> list[Panels]:

@@ -26,7 +26,6 @@ FETCH_ARCHIVE = Job(run=fetch_archive, values=_address_of_archive)
 
 def _address_of_file(study: Study, names: Names) -> Values:
     entry = study.videos[names["video"]] if "video" in names else study.data[names["dataset"]]
-    # Return only what identifies the download, so that users of a shared cache share it.
     return {key: entry.source[key] for key in ("url", "sha256") if key in entry.source}
 
 

@@ -67,7 +67,6 @@ class Study:
         **NAMED,
     )
     sections: Mapping[str, Settings]
-    # The user's own measures, as the registry of measures takes them.
     own_measures: Mapping[str, Any] = field(default_factory=dict)
     settings: Settings = field(repr=False)
 
