@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pandas as pd
 
-from vitscope.drawing.figure import Member
+from vitscope.drawing.figure import Member, rows_of
 from vitscope.errors import VitscopeError
 from vitscope.measures import registry
 from vitscope.scopes.looking import Scope, between
@@ -112,8 +112,7 @@ def _rows_of(network: _Compared, name: str) -> pd.DataFrame:
     table = network.scope.table(name)
     if "model" not in table:
         return table.assign(model=network.member.model)
-    own = table[table["model"] == network.model]
-    return own.assign(model=network.member.model)
+    return rows_of(table, network.model).assign(model=network.member.model)
 
 
 def compare(scopes: Mapping[str, Tables]) -> Comparison:

@@ -413,12 +413,6 @@ def _write_images(
     count = len(labels)
     dtype = np.dtype(np.uint8 if taking.is_integer else np.float32)
     stored: Callable[[Array], Array] = _as_8_bit if exact else np.asarray
-    metadata = {
-        "dataset": DATASET,
-        "split": SPLIT,
-        "classes": json.dumps(names),
-        "source": "images in memory",
-    }
 
     def written() -> Iterator[tuple[str, int, Array]]:
         yield "index", 0, np.arange(count)
@@ -433,6 +427,8 @@ def _write_images(
         yield "labels", 0, labels
 
     tensors = {"images": ("U8" if exact else "F32", (count, *taking.shape)), **numbers_of(count)}
+    facts = {"classes": json.dumps(names), "source": "images in memory"}
+    metadata = {"dataset": DATASET, "split": SPLIT, **facts}
     write_split(path, metadata, tensors, written(), len(names))
 
 

@@ -295,15 +295,8 @@ def look(
             stored.notes.append(
                 f"network: {why}, so that it returns features: give classes= if not"
             )
-        study = describe_study(
-            name or str(getattr(model, "bundled_as", type(model).__name__)),
-            stored,
-            points=points,
-            norms=norms,
-            output=output,
-            loss=loss,
-            analysis=analysis,
-        )
+        called = name or str(getattr(model, "bundled_as", type(model).__name__))
+        study = describe_study(called, stored, points, norms, output, loss, analysis)
         scope = Scope(study, model, stored.split, stored.notes, place, folder)
     except BaseException:
         folder.cleanup()

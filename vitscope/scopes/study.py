@@ -28,7 +28,6 @@ IMAGES, WEIGHTS = "images.npz", "weights.safetensors"
 def describe_study(
     name: str,
     stored: Stored,
-    *,
     points: Sequence[Mapping[str, Any]] | None,
     norms: Side,
     output: Output,

@@ -16,7 +16,7 @@ from vitscope.claims.counting import add_recipes, count_claims, joined
 from vitscope.claims.points import Published, at_snapshots, read_published_of
 from vitscope.claims.report import findings
 from vitscope.claims.tables import CLAIMS
-from vitscope.drawing.figure import Member, as_shown
+from vitscope.drawing.figure import Member, as_shown, rows_of
 from vitscope.errors import VitscopeError, nearest
 from vitscope.jobs import describing
 from vitscope.jobs.tables import find_table
@@ -114,9 +114,7 @@ class Tables:
         draw = [partial(self._draw, kind, self.members[:1]) for kind in kinds]
         of_first = claims["model"] == member.model
         with style(STYLE):
-            figure = plot(
-                member.label, blocks[blocks["model"] == member.model], draw, claims[of_first]
-            )
+            figure = plot(member.label, rows_of(blocks, member.model), draw, claims[of_first])
         figure.set_dpi(DOTS_PER_INCH)
         figure.set_label(f"What is measured of {member.model} by depth, and verdicts")
         _show_in_notebooks()
@@ -167,10 +165,9 @@ class Tables:
         from vitscope.drawing.network import plot
         from vitscope.drawing.saving import style
 
-        blocks = self.table("blocks")
         drawn = BytesIO()
         with style(STYLE):
-            figure = plot(blocks[blocks["model"] == member.model], member.label)
+            figure = plot(rows_of(self.table("blocks"), member.model), member.label)
             about = {"Date": None, "Title": f"Blocks of {member.label}, and their multiply-adds"}
             figure.savefig(drawn, format="svg", metadata=about)
         return drawn.getvalue().decode()
@@ -181,7 +178,7 @@ class Tables:
         blocks = self.table("blocks")
         parts = []
         for member in self.members:
-            rows = blocks[blocks["model"] == member.model][[*columns, "parameters", "operations"]]
+            rows = rows_of(blocks, member.model)[[*columns, "parameters", "operations"]]
             parts += [
                 f"<h4>{escape(member.label)}</h4>",
                 self._picture(member),

@@ -43,10 +43,8 @@ def check_study(study: Study, results: str) -> None:
     # Pages of the whole study have the names of figures.
     for section in ("figures", "buildups", "videos"):
         for name in sorted({*getattr(study, section)} & {*PAGES_OF_STUDY}):
-            allowed = (
-                f"any name but {', '.join(PAGES_OF_STUDY)}, which are pages of the whole study."
-            )
-            raise wrong(study.path, section, name, allowed)
+            pages = f"{', '.join(PAGES_OF_STUDY)}, which are pages of the whole study."
+            raise wrong(study.path, section, name, f"any name but {pages}")
     for name, figure in study.figures.items():
         _check_members(study, f"figures.{name}", figure)
         _check_shown(study, f"figures.{name}", figure)
