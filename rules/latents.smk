@@ -1,7 +1,7 @@
 """Latents: those of a small study are kept; a large one's are measured while they are in memory."""
 
 
-rule extract_latents:
+use rule convert_checkpoint as extract_latents with:
     input:
         checkpoint=rules.convert_checkpoint.output.checkpoint,
         blocks=rules.convert_checkpoint.output.blocks,
@@ -12,8 +12,6 @@ rule extract_latents:
         "<logs>/{study}/latents/{model}/not_kept/{part}.log",
     benchmark:
         "<benchmarks>/{study}/latents/{model}/not_kept/{part}.tsv"
-    conda:
-        "../envs/torch.yaml"
     resources:
         **requests_of("extract_latents"),
         gpu=gpu_of,
@@ -21,8 +19,6 @@ rule extract_latents:
         **of_job("extract_latents"),
     message:
         "Extracting the latents of {wildcards.model}, shard {wildcards.part}"
-    script:
-        "../scripts/run_job.py"
 
 
 use rule extract_latents as extract_kept_latents with:

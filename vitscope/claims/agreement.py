@@ -143,7 +143,6 @@ def _changes(lines: Lines) -> Array:
 
 
 def _from_straight(line: "pd.Series[float]") -> "pd.Series[float]":
-    """Return how far a curve lies from the straight line nearest to it."""
     if len(line) < 2:
         return 0 * line
     x = line.index.to_numpy(float)

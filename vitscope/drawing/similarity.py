@@ -135,6 +135,5 @@ def _draw_marks(
 
 
 def _marked(points: pd.DataFrame) -> dict[str, Array]:
-    """Return which cut points follow an MSA, and which a block that subsamples."""
     attends, shrinks = points["kind"] == "msa", subsamples(points)
     return {"msa": attends.to_numpy(bool), "subsampling": shrinks.to_numpy(bool)}

@@ -135,7 +135,6 @@ class TensorWriter:
             self._write_all(len(header).to_bytes(8, "little") + header, 0)
 
     def _header(self) -> bytes:
-        """Return the header with its own checksum and, after it, those of all tensors."""
         sums = "".join(f"{each % MODULUS:0{TENSOR_DIGITS}x}" for each in self._sums.values())
         blank = {**self._metadata, CHECKSUMS: "0" * HEADER_DIGITS + sums}
         own = f"{zlib.crc32(_header(self._tensors, blank)):0{HEADER_DIGITS}x}"

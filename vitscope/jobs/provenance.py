@@ -55,7 +55,6 @@ def _without_secrets(settings: Any) -> Any:
 
 
 def _numbered_classes(facts: Mapping[str, str]) -> dict[str, Any]:
-    """Return the metadata of a split, with the number of each class readable."""
     names = enumerate(json.loads(facts.get("classes", "[]")))
     named = {number: name for number, name in names if name != str(number)}
     return {**facts, **({"classes": named} if named else {})}

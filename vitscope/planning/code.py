@@ -84,7 +84,6 @@ def _reached(job: str, modules: tuple[str, ...]) -> frozenset[Name]:
 
 @cache
 def _next(module: str, name: str, taken: str) -> tuple[Name, ...]:
-    """Return what a name needs from modules that have a file."""
     return tuple(
         dict.fromkeys(each for each in _needed(module, name, taken) if module_file(each[0]))
     )

@@ -134,7 +134,6 @@ class Maker:
 
     @cached_property
     def _without_logits(self) -> str:
-        """Say why the outputs of the network are no logits."""
         if why := why_no_classifier(self._network):
             return f"this one says that it does not ({why})."
         images = self.images.normalize(slice(2), self._settings["mean"], self._settings["std"])
@@ -240,7 +239,6 @@ class Maker:
         self.run("export_latents", inputs, {"latents": path}, {"container": found})
 
     def _measure_latents(self, measure: Measure, passes: Sequence[Path]) -> None:
-        """Measure latents in one pass of the images, which serves all measures of them."""
         known = map(registry.declared, registry.names())
         of_latents = [each for each in known if each.needs == "latents" and each != measure]
         measures = [measure, *(each for each in of_latents if not self.why_not(each.name))]

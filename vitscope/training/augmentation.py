@@ -100,7 +100,6 @@ def move(pixels: Pixels, shift: int, flip: bool, border: str) -> Pixels:
 
 
 def _reflect(places: npt.NDArray[np.int64], size: int) -> npt.NDArray[np.int64]:
-    """Map places outside an image to places in it, by reflection at its edges."""
     last = size - 1
     return last - np.abs(last - places % max(1, 2 * last))
 
