@@ -16,15 +16,11 @@ if TYPE_CHECKING:
 
 def add_arguments(parser: ArgumentParser) -> None:
     add_study(parser)
-    parser.add_argument(
-        "models", nargs="*", metavar="MODEL", help="models to check; if left out, all"
-    )
-    parser.add_argument(
-        "--without-code",
-        action="store_true",
-        help="run no code that the study names: of a model of the family python, only its files "
-        "are looked at",
-    )
+    about = "models to check; if left out, all"
+    parser.add_argument("models", nargs="*", metavar="MODEL", help=about)
+    about = "run no code that the study names: of a model of the family python, only its files "
+    about += "are looked at"
+    parser.add_argument("--without-code", action="store_true", help=about)
 
 
 def run(arguments: Namespace) -> None:

@@ -22,19 +22,11 @@ if TYPE_CHECKING:
 
 def add_arguments(parser: ArgumentParser) -> None:
     workflow.add_study(parser)
-    parser.add_argument(
-        "targets",
-        nargs="*",
-        metavar="TARGET",
-        help="what to plan, as figures/paper/fig9.pdf; if left out, all of the study",
-    )
-    parser.add_argument(
-        "--rate",
-        type=float,
-        metavar="R",
-        help="multiply-adds a second of the machine that is planned for, as 1e13; if left out, "
-        "networks are timed on this one",
-    )
+    about = "what to plan, as figures/paper/fig9.pdf; if left out, all of the study"
+    parser.add_argument("targets", nargs="*", metavar="TARGET", help=about)
+    about = "multiply-adds a second of the machine that is planned for, as 1e13; if left out, "
+    about += "networks are timed on this one"
+    parser.add_argument("--rate", type=float, metavar="R", help=about)
 
 
 def run(arguments: Namespace) -> None:

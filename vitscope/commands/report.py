@@ -8,12 +8,8 @@ from vitscope.commands import workflow
 
 def add_arguments(parser: ArgumentParser) -> None:
     workflow.add_study(parser)
-    parser.add_argument(
-        "-o",
-        "--output",
-        metavar="FILE",
-        help="the page, or a .zip of it where it is large; report-STUDY.html if left out",
-    )
+    about = "the page, or a .zip of it where it is large; report-STUDY.html if left out"
+    parser.add_argument("-o", "--output", metavar="FILE", help=about)
 
 
 def run(arguments: Namespace) -> None:

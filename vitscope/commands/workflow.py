@@ -35,13 +35,10 @@ class Asked:
 
 
 def add_study(parser: ArgumentParser, required: bool = False) -> None:
-    parser.add_argument(
-        "study",
-        nargs=None if required else "?",
-        metavar="STUDY",
-        help="a study: its file, wherever that lies, or the name of one that is configured"
-        + ("" if required else "; if left out, the default study"),
-    )
+    about = "a study: its file, wherever that lies, or the name of one that is configured"
+    about += "" if required else "; if left out, the default study"
+    nargs = None if required else "?"
+    parser.add_argument("study", nargs=nargs, metavar="STUDY", help=about)
 
 
 def asked_for(study: str | None) -> Asked:

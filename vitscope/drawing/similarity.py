@@ -73,16 +73,9 @@ def _draw_map(figure: Figure, axes: Axes, drawn: SimilarityMap, lowest: float) -
     if np.isnan(drawn.values).any():
         axes.patch.set(**UNDEFINED)
     # A picture, not cells that lie side by side: viewers show hairs between these.
-    cells = axes.imshow(
-        np.ma.masked_invalid(drawn.values),
-        extent=(across[0], across[-1], up[0], up[-1]),
-        aspect="auto",
-        origin="lower",
-        interpolation="nearest",
-        cmap=SIMILARITY_COLORS,
-        vmin=lowest,
-        vmax=1,
-    )
+    how: dict[str, Any] = {"aspect": "auto", "origin": "lower", "interpolation": "nearest"}
+    how |= {"extent": (across[0], across[-1], up[0], up[-1]), "vmin": lowest, "vmax": 1}
+    cells = axes.imshow(np.ma.masked_invalid(drawn.values), cmap=SIMILARITY_COLORS, **how)
     for start in _starts(drawn.points()[0])[1:]:
         axes.axvline(across[start], **BOUNDARY)
     for start in _starts(drawn.up)[1:]:

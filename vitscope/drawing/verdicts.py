@@ -134,14 +134,6 @@ def height_of(found: Sequence[Said]) -> float:
 
 def write(axes: Axes, x: float, y: float, text: str, **look: Any) -> Annotation:
     """Write text at inches from the left and the top of axes, which do not shrink for it."""
-    return axes.annotate(
-        text,
-        (0, 1),
-        xycoords="axes fraction",
-        xytext=(72 * x, -72 * y),
-        textcoords="offset points",
-        va="top",
-        linespacing=1,
-        in_layout=False,
-        **{"fontsize": _SIZE} | look,
-    )
+    place: dict[str, Any] = {"xycoords": "axes fraction", "textcoords": "offset points"}
+    place |= {"xytext": (72 * x, -72 * y), "va": "top", "linespacing": 1, "in_layout": False}
+    return axes.annotate(text, (0, 1), **place | {"fontsize": _SIZE} | look)
