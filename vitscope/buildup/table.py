@@ -128,12 +128,8 @@ def measure(
     if any(misfits(found, model.state_dict())):
         refuse_missing(network, where, weights)
     rows = range(len(images))
-    predictions = predict(
-        fill(model, found),
-        images.batches(rows, batch_size, network["mean"], network["std"]),
-        known_labels(images, rows),
-        device,
-    )
+    batches = images.batches(rows, batch_size, network["mean"], network["std"])
+    predictions = predict(fill(model, found), batches, known_labels(images, rows), device)
     return pd.DataFrame(
         {
             "parameters": [sum(parameter.numel() for parameter in model.parameters())],

@@ -62,14 +62,8 @@ def measure_step(inputs: Files, outputs: Files, values: Values, resources: Resou
     if not weights:
         refuse_missing(network, where)
     images = open_images(inputs["images"])
-    result = measure(
-        Path(weights),
-        network,
-        images,
-        where=where,
-        batch_size=values["batch_size"],
-        device=open_device(values["device"]),
-    )
+    device, size = open_device(values["device"]), values["batch_size"]
+    result = measure(Path(weights), network, images, where=where, batch_size=size, device=device)
     digests = {"data_sha256": images.digest, "checkpoint_sha256": sha256_of(weights)}
     RESULT.write(result, outputs["result"], digests)
 
@@ -101,15 +95,8 @@ def tabulate_buildup(inputs: Files, outputs: Files, values: Values, resources: R
     results = [RESULT.read(path) for path in inputs["results"]]
     digests = digests_of([read_metadata(path) for path in inputs["results"]])
     BUILDUP.write(tabulate(name, plan, results), outputs["table"], digests)
-    best = rule.describe_model(
-        name,
-        plan,
-        scores_of(results),
-        baseline=settings["baseline"],
-        data=values["data"],
-        weights=values["weights"],
-    )
-    write_text(outputs["model"], best)
+    said = {"baseline": settings["baseline"], "data": values["data"], "weights": values["weights"]}
+    write_text(outputs["model"], rule.describe_model(name, plan, scores_of(results), **said))
 
 
 TABULATE_BUILDUP = Job(

@@ -128,17 +128,12 @@ def corrupt_images(inputs: Files, outputs: Files, values: Values, resources: Res
     from vitscope.jobs.opening import open_images
 
     images, folder = open_images(inputs["images"]), Path(outputs["images"])
+    official = Path(inputs["official"]) if inputs.get("official") else None
+    count, severities, seed = (values[key] for key in ("images", "severities", "seed"))
     folder.mkdir(exist_ok=True)
     for corruption in values["corruptions"]:
-        build(
-            images,
-            values["images"],
-            corruption,
-            values["severities"],
-            values["seed"],
-            folder / f"{corruption}.safetensors",
-            Path(inputs["official"]) if inputs.get("official") else None,
-        )
+        path = folder / f"{corruption}.safetensors"
+        build(images, count, corruption, severities, seed, path, official)
 
 
 CORRUPT_IMAGES = Job(

@@ -198,14 +198,8 @@ def write_augmented(inputs: Files, outputs: Files, values: Values, resources: Re
     from vitscope.jobs.opening import open_images
     from vitscope.training.batches import augment_images
 
-    augment_images(
-        open_images(inputs["images"]),
-        values["recipe"],
-        path=outputs["images"],
-        mean=values["mean"],
-        std=values["std"],
-        **values["drawing"],
-    )
+    given = {key: values[key] for key in ("recipe", "mean", "std")} | values["drawing"]
+    augment_images(open_images(inputs["images"]), path=outputs["images"], **given)
 
 
 AUGMENT_IMAGES = Job(

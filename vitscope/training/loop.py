@@ -114,15 +114,10 @@ def train(
     at_work = Unfinished(directory, model, optimizer, recipe, facts)
     at_work.begin(say)
     steps = Steps(model, optimizer, recipe, say)
-    compiling = compiled(
-        model,
-        recipe,
-        torch.zeros(1, *train_split.shape, device=device),
-        classes=len(train_split.classes),
-        images=drawn.steps * recipe["batch_size"] * recipe["epochs"],
-        cache=compiler_cache,
-        say=say,
-    )
+    image = torch.zeros(1, *train_split.shape, device=device)
+    images = drawn.steps * recipe["batch_size"] * recipe["epochs"]
+    sizes = {"classes": len(train_split.classes), "images": images}
+    compiling = compiled(model, recipe, image, **sizes, cache=compiler_cache, say=say)
     with (
         Events(directory, at_work.done) as events,
         plain_attention(model) if on_cpu else nullcontext(),
