@@ -71,10 +71,9 @@ def _draw(axes: Axes, steps: pd.DataFrame, title: str, shown: int) -> None:
     """Draw the first `shown` steps, joining those that were kept; leave room for all steps."""
     percents, stages = 100 * steps["accuracy"], steps["stage"].fillna("")
     kept = steps["decision"] != REJECTED
+    joined = percents[:shown][kept[:shown]]
     axes.axhline(percents.iloc[0], **REFERENCE, zorder=0)
-    axes.plot(
-        steps.index[:shown][kept[:shown]], percents[:shown][kept[:shown]], color=GRAY, zorder=1
-    )
+    axes.plot(joined.index, joined, color=GRAY, zorder=1)
     if "ci_low" in steps:
         low, high = 100 * steps["ci_low"], 100 * steps["ci_high"]
         colors = [GRAY if step < shown else "none" for step in steps.index]

@@ -197,10 +197,6 @@ def draw_map(
     if over is not None:
         # Without its colours, which those of the map would mix with.
         draw_picture(axes, as_pixels(as_picture(over).convert("L")))
-    return axes.imshow(
-        np.reshape(values, grid),
-        cmap=MAP_COLORS if over is None else colors_over(),
-        norm=scale,
-        extent=(-0.5, width - 0.5, height - 0.5, -0.5),
-        interpolation="nearest",
-    )
+    colors = MAP_COLORS if over is None else colors_over()
+    how: dict[str, Any] = {"extent": (-0.5, width - 0.5, height - 0.5, -0.5), "norm": scale}
+    return axes.imshow(np.reshape(values, grid), cmap=colors, interpolation="nearest", **how)

@@ -170,9 +170,8 @@ def _names_bound(statement: ast.stmt) -> list[str]:
         targets = [statement.target]
     else:
         return []
-    return [
-        node.id for target in targets for node in ast.walk(target) if isinstance(node, ast.Name)
-    ]
+    nodes = (node for target in targets for node in ast.walk(target))
+    return [node.id for node in nodes if isinstance(node, ast.Name)]
 
 
 def _is_pure(decorator: ast.expr) -> bool:

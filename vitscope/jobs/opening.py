@@ -108,6 +108,7 @@ def open_model(inputs: Files, values: Values, resources: Resources) -> Opened:
     images, blocks = open_images(inputs["images"]), inputs["blocks"]
     predictions, alike = inputs.get("predictions"), inputs.get("alike")
     corruptions = values["settings"]["corruptions"] if "corrupted" in inputs else []
+    corrupted = [Path(inputs["corrupted"], f"{name}.safetensors") for name in corruptions]
     network, device = open_running(inputs, values, resources, not values["part"])
     found = given.OnModel(
         model=values["model"],
@@ -119,10 +120,7 @@ def open_model(inputs: Files, values: Values, resources: Resources) -> Opened:
         batch_size=values["images_at_once"],
         blocks=BLOCKS.read(blocks),
         predictions=read_labelled(predictions, images) if predictions else None,
-        corrupted=[
-            CorruptedImages(Path(inputs["corrupted"], f"{name}.safetensors"))
-            for name in corruptions
-        ],
+        corrupted=[*map(CorruptedImages, corrupted)],
         alike=Augmented(alike) if alike else None,
     )
     origin = {"data_sha256": images.digest, **origin_of(inputs["checkpoint"])}

@@ -194,9 +194,8 @@ def _describe_family(family: str) -> str:
     keys = [*_list_keys(schema, "")]
     if others := schema.get("additionalProperties"):
         keys.append(("any other", "", "", others["description"]))
-    options = (
-        " with ".join(f"`{key}`" for key in each["required"]) for each in schema.get("oneOf", ())
-    )
+    choices = (each["required"] for each in schema.get("oneOf", ()))
+    options = (" with ".join(f"`{key}`" for key in choice) for choice in choices)
     choice = f"\nExactly one of: {'; '.join(options)}.\n" if "oneOf" in schema else ""
     return f"\n#### {family}\n\n{summary}\n\n{_format_settings(keys)}{choice}"
 

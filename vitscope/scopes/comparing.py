@@ -36,9 +36,8 @@ class Comparison(Tables):
     def table(self, name: str) -> pd.DataFrame:
         """Return a table by its name, with the rows of all networks; `model` names the network."""
         calls = [each.scope.own().get(name) for each in self._networks]
-        unlike = [
-            e.member.label for e, c in zip(self._networks, calls, strict=True) if c != calls[0]
-        ]
+        called = zip(self._networks, calls, strict=True)
+        unlike = [each.member.label for each, call in called if call != calls[0]]
         if unlike:
             raise VitscopeError(
                 f"'{name}' was not measured of {', '.join(unlike)} by the function and with the "
@@ -53,9 +52,8 @@ class Comparison(Tables):
     def kinds(self) -> list[str]:
         """Return the kinds of figures that can be drawn for at least one of the networks."""
         there = {*super().kinds()}.union(*(each.scope.kinds() for each in self._networks))
-        return [
-            kind for kind in dict.fromkeys((*registry.kinds(), *sorted(there))) if kind in there
-        ]
+        order = dict.fromkeys((*registry.kinds(), *sorted(there)))
+        return [kind for kind in order if kind in there]
 
     def plot(self, kind: str, ax: "Axes | None" = None, **options: Any) -> "Figure":
         """Draw a figure of a kind for the networks that have it; print the names of the others.

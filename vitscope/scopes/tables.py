@@ -302,10 +302,8 @@ class Made(Tables):
     def _paths(self, name: str) -> dict[str, Path]:
         """Return the files of a table, each by its model or pair of models, as the study lists."""
         if name == "predictions":
-            split = self.study.analysis.split
-            found = {
-                each.parent.name: each for each in self._folder.glob(f"{name}/*/{split}.parquet")
-            }
+            files = self._folder.glob(f"{name}/*/{self.study.analysis.split}.parquet")
+            found = {each.parent.name: each for each in files}
         else:
             found = {each.stem: each for each in self._folder.glob(f"{name}/*.parquet")}
         order = [model for model in self.study.models if model in found]

@@ -100,9 +100,8 @@ def _type(type_: Any) -> Schema:
         length = {} if inner[1] is ... else {"minItems": len(inner), "maxItems": len(inner)}
         return {"type": "array", "items": _type(inner[0]), **length}
     if origin is dict:
-        return {"type": "object"} | (
-            {} if inner[1] is Any else {"additionalProperties": _type(inner[1])}
-        )
+        others: Schema = {} if inner[1] is Any else {"additionalProperties": _type(inner[1])}
+        return {"type": "object"} | others
     if origin in (Union, UnionType):
         schemas = [_type(each) for each in inner]
         kinds = [schema["type"] for schema in schemas]

@@ -46,10 +46,8 @@ def check_data(study: Study) -> None:
         where = f"{study.path}: data.{name}"
         _check_pixels(where, dataset)
         if dataset.corrupted is not None and dataset.channels != 3:
-            allowed = (
-                "null where `mean` is of one channel: the official images have three; vitscope "
-                "corrupts grey ones itself."
-            )
+            allowed = "null where `mean` is of one channel: the official images have three; "
+            allowed += "vitscope corrupts grey ones itself."
             raise wrong(study.path, f"data.{name}.corrupted", dataset.corrupted, allowed)
         if dataset.class_names is not None:
             class_numbers.check_distinct(where, dataset.class_names)

@@ -107,14 +107,8 @@ def _moments(study: Study, figure: Figure, key: str) -> Iterator[tuple[str, Mode
             if snapshot == END:
                 yield name, replace(model, epoch=epoch)
                 continue
-            moment = replace(
-                model,
-                label=f"{model.label}, epoch {epoch}",
-                checkpoint=model.snapshots[snapshot],
-                snapshots={},
-                history=None,
-                epoch=epoch,
-            )
+            taken = replace(model, checkpoint=model.snapshots[snapshot], snapshots={}, history=None)
+            moment = replace(taken, label=f"{model.label}, epoch {epoch}", epoch=epoch)
             yield f"{name}{AT}{snapshot}", moment
 
 
