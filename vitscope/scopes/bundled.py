@@ -46,8 +46,8 @@ def bundled(name: str, images: int | None = None) -> dict[str, Any]:
     model = fill(empty_network(network), weights)
     # `look` reads it; as a key of the result it would keep callers from giving a name themselves.
     vars(model)["bundled_as"] = name
-    scaling = {key: network[key] for key in ("mean", "std")}
-    return scaling | {"model": model, "images": pixels, "labels": labels, "class_names": classes}
+    given = {"model": model, "images": pixels, "labels": labels}
+    return given | {key: network[key] for key in ("mean", "std")} | {"class_names": classes}
 
 
 def _draw_images(study: Study, name: str, wanted: int | None) -> tuple[Array, Array, list[str]]:
