@@ -1,7 +1,6 @@
 """Build-ups: a CNN whose blocks become MSAs, one by one, as long as that improves it.
 
-Which network a step tries depends on the results of the steps before, so these jobs become known
-only during the build-up. `figures/{study}/{buildup}.pdf` shows the accuracy of the networks.
+What a step tries depends on the results of those before: its jobs become known in between.
 """
 
 
@@ -64,7 +63,7 @@ use rule predict as measure_step with:
         "Measuring what step {wildcards.step} of {wildcards.buildup} tries"
 
 
-rule tabulate_buildup:
+use rule fetch_archive as tabulate_buildup with:
     """Write one row per step with its decision, and the best network as a model of a study."""
     input:
         results=results_of_steps,
@@ -74,15 +73,11 @@ rule tabulate_buildup:
     log:
         "<logs>/{study}/tables/buildup_{buildup}.log",
     localrule: True
-    conda:
-        "../envs/base.yaml"
     params:
         **of_job("tabulate_buildup"),
         weights=weights_for_studies,
     message:
         "Writing the table of the build-up {wildcards.buildup}"
-    script:
-        "../scripts/run_job.py"
 
 
 use rule draw_figure as draw_buildup with:

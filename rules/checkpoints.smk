@@ -1,7 +1,4 @@
-"""Checkpoints and snapshots: downloaded if necessary, verified, converted once.
-
-With a checkpoint come the blocks of its network: the ordered cut points and the costs between them.
-"""
+"""Checkpoints, with the blocks of their networks, and snapshots: downloaded, converted once."""
 
 
 use rule fetch_image as fetch_checkpoint with:

@@ -27,10 +27,7 @@ from vitscope.training.history import remove_unfinished
 
 
 def from_here(path):
-    """Return a path as seen from here, so that results stay up to date where their folder moves.
-
-    What vitscope brings is on this machine wherever the results are stored.
-    """
+    """Return a path as seen from here, so that results stay up to date where their folder moves."""
     return local(os.path.relpath(path))
 
 
@@ -87,7 +84,6 @@ def named_by(find):
 
 
 def names_in(section):
-    """Return the names that any study uses in a section."""
     return named_by(lambda study: getattr(study, section))
 
 
@@ -96,10 +92,9 @@ STUDIES_WITH_CURVES = {name for name in STUDIES if tables_of_curves(STUDIES[name
 
 
 def shown_in(section, *formats):
-    """Return a constraint: what a section of a study names, behind the folder of the study.
+    """Return a constraint: what a section of a study names, behind its folder or of the default.
 
-    What is in no such folder is of the default study. `formats` takes only studies that ask for one
-    of these numbers of formats.
+    `formats` takes only studies that ask for one of these numbers of formats.
     """
     asking = {
         name: getattr(study, section)
@@ -152,10 +147,7 @@ PLAN = os.environ.get("VITSCOPE_PLAN")
 
 
 def of_job(name, **constants):
-    """Return what the result of a job depends on: its values, and the code that it reaches.
-
-    `constants` are names beside those that the wildcards give.
-    """
+    """Return what a job depends on: its values, by wildcards and `constants`, and its code."""
 
     @functools.lru_cache(maxsize=1)
     def ask(study, names):
@@ -194,10 +186,8 @@ def requests_of(name, most=float("inf"), **constants):
     """Return what a job asks of a cluster: memory and time, as vitscope/planning/costs.py says.
 
     Each request doubles at every further attempt, the memory at most to `most` times as much: a
-    training doubles it once, since where time is short it has many attempts. On one machine they
-    limit nothing, unless `--resources mem_mb=...` says what all jobs together may take. Every job
-    runs on one thread unless `--set-threads` says more, so that its results are the same bytes
-    everywhere: shards and parts are what fills more cores.
+    training doubles it once, since where time is short it has many attempts. Every job runs on one
+    thread unless `--set-threads` says more, so that its results are the same bytes everywhere.
     """
 
     def megabytes(wildcards, input, attempt):

@@ -1,7 +1,4 @@
-"""Corrupted images exist only until all models have been measured on them.
-
-They are many times as large as the originals, and quickly made again.
-"""
+"""Corrupted images, which are large, exist only until all models have been measured on them."""
 
 
 use rule build_split as corrupt_images with:

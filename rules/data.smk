@@ -1,4 +1,7 @@
-"""Data: download official archives and images, and make one file per split."""
+"""Data: download official archives and images, and make one file per split.
+
+Rules that need neither torch nor figures have the environment and the script of `fetch_archive`.
+"""
 
 
 rule fetch_archive:
@@ -33,7 +36,7 @@ use rule fetch_archive as fetch_image with:
         "Downloading the image of {wildcards.dataset}"
 
 
-rule build_split:
+use rule fetch_archive as build_split with:
     input:
         source=source_files,
     output:
@@ -42,8 +45,6 @@ rule build_split:
         "<logs>/{study}/data/{dataset}/{split}.log",
     benchmark:
         "<benchmarks>/{study}/data/{dataset}/{split}.tsv"
-    conda:
-        "../envs/base.yaml"
     resources:
         **requests_of("build_split"),
         lock=lock_of,
@@ -51,5 +52,3 @@ rule build_split:
         **of_job("build_split"),
     message:
         "Preparing the images of {wildcards.dataset}, split {wildcards.split}"
-    script:
-        "../scripts/run_job.py"

@@ -29,11 +29,7 @@ def path_of(output, wildcards, **names):
     return without_storage(output).format(**found)
 
 
-# Data
-
-
 def source_files(wildcards):
-    """Return the files that a split is made from."""
     study = study_of(wildcards)
     source = study.data[wildcards.dataset].source
     if archive_needed(source):
@@ -68,9 +64,6 @@ def split_for(split):
         return path_of(rules.build_split.output.images, wildcards, dataset=dataset, split=name)
 
     return path
-
-
-# Trainings and checkpoints
 
 
 TRAINED = re.compile(r"(init|warmup|end|epoch_\d+)\.safetensors|history\.parquet")
@@ -110,10 +103,7 @@ def file_to_convert(rule, key):
 
 
 def bundled_outputs(wildcards):
-    """Return the outputs of trainings that models of `mini` name as files of this repository.
-
-    Weights in other folders than that of their model are of a build-up.
-    """
+    """Return the outputs of trainings that models of `mini` name as files in their own folder."""
     study = exit_on_user_error(ALL_STUDIES.__getitem__, "mini")
     return [
         f"<results>/mini/training/{name}/{Path(entry['bundled']).name}"
@@ -123,9 +113,6 @@ def bundled_outputs(wildcards):
     ]
 
 
-# Latents
-
-
 @functools.cache
 def keeps(study):
     """Tell whether a study keeps its latents; ask late, since this may count its networks."""
@@ -133,14 +120,10 @@ def keeps(study):
 
 
 def shards_of_latents(wildcards, model=None):
-    """Return the latents of a model, shard by shard."""
     study, model = study_of(wildcards), model or wildcards.model
     made = rules.extract_kept_latents if keeps(study.name) else rules.extract_latents
     shards = range(study.shards(model))
     return paths_of(made.output.latents, study=study.name, model=model, part=shards)
-
-
-# Corruptions
 
 
 def given_file(study, key, path):
@@ -152,12 +135,8 @@ def given_file(study, key, path):
 
 
 def official_corrupted(wildcards):
-    """Return the official corrupted images of a data set, if the study has them."""
     study, name = study_of(wildcards), wildcards.dataset
     return given_file(study, f"data.{name}.corrupted", study.data[name].corrupted)
-
-
-# Measures
 
 
 def declares(measure):
@@ -176,7 +155,6 @@ def measures_that(**declared):
 
 
 def measure_of(wildcards):
-    """Return the declaration of the measure of a path."""
     return registry.of(study_of(wildcards)).declared(wildcards.measure)
 
 
@@ -212,7 +190,6 @@ def inputs_of_measure(wildcards):
 
 
 def parts_of(wildcards, model):
-    """Return the parts of a model that a table is merged from."""
     study, measured = study_of(wildcards), measure_of_parts(measure_of(wildcards))
     place = {"study": study.name, "measure": measured.name, "model": model}
     parts = range(measured.parts(study, model))
@@ -226,10 +203,7 @@ def parts_of(wildcards, model):
 
 
 def to_merge(wildcards):
-    """Return the parts that a table is merged from, of each model that it is of, or the latents.
-
-    Where parts are merged at cut points, add the block table.
-    """
+    """Return the parts or latents that a table is merged from, of each model that it is of."""
     measure, found = measure_of(wildcards), {}
     of_latents = measure_of_parts(measure).needs == "latents" and keeps(study_of(wildcards).name)
     what, find = ("latents", shards_of_latents) if of_latents else ("parts", parts_of)
@@ -239,9 +213,6 @@ def to_merge(wildcards):
             blocks = path_of(rules.convert_checkpoint.output.blocks, wildcards, model=model)
             found[f"{prefix}blocks"] = blocks
     return found
-
-
-# Tables, claims, figures and records
 
 
 # The table of a model, or of a pair; every rule that makes one writes it here.
@@ -315,7 +286,6 @@ def tables_of_overview(wildcards):
 
 
 def tables_of_page(wildcards):
-    """Return the tables of a network that are drawn on its page, by their names."""
     study, kinds = study_of(wildcards), registry.kinds()
     tables = {t for kind in kinds_of_page(study, wildcards.model) for t in kinds[kind].tables}
     names = {"study": study.name, "model": wildcards.model}
@@ -323,7 +293,6 @@ def tables_of_page(wildcards):
 
 
 def tables_of_figure(wildcards):
-    """Return the tables of the models of a figure, or of its pairs, by their names."""
     study = study_of(wildcards)
     figure = study.figures[names_of(wildcards)["figure"]]
     return {
@@ -366,26 +335,18 @@ def source_of_video(wildcards):
 
 
 def splits_of_study(wildcards):
-    """Return the files of the splits that the figures of a study are made from."""
     shown = splits_shown(study_of(wildcards))
     images = rules.build_split.output.images
     return [path_of(images, wildcards, dataset=dataset, split=name) for dataset, name in shown]
 
 
-# Build-ups
-
-
 def results_before(wildcards):
-    """Return the results of all steps before one, which decide it."""
     steps = range(int(wildcards.step))
     return [path_of(rules.measure_step.output.result, wildcards, step=n) for n in steps]
 
 
 def steps_of(study, buildup, weights):
-    """Return the numbers of all steps.
-
-    Each is known when the one before it was measured: Snakemake asks again after every decision.
-    """
+    """Return the numbers of all steps; Snakemake asks again after it has decided one."""
     for step in count():
         names = {"study": study, "buildup": buildup, "weights": weights, "step": step}
         decided = checkpoints.decide_step.get(**names).output.tried
@@ -396,7 +357,6 @@ def steps_of(study, buildup, weights):
 
 
 def results_of_steps(wildcards):
-    """Return the results of all steps of a build-up."""
     study = study_of(wildcards)
     names = {"study": study.name, "buildup": wildcards.buildup}
     names["weights"] = buildups.weights_of_steps(study, wildcards.buildup)
@@ -420,14 +380,10 @@ def weights_of_step(wildcards):
 
 
 def weights_for_studies(wildcards, input):
-    """Say where a study finds the weights of each step."""
     steps, study = range(len(input.results)), study_of(wildcards)
     bundled = [buildups.bundled_step(study, wildcards.buildup, step) for step in steps]
     trained = [path_of(rules.train_step.output.end, wildcards, step=step) for step in steps]
     return [{"bundled": b} if b else {"path": t} for b, t in zip(bundled, trained)]
-
-
-# All of a study
 
 
 def all_of(study, folder):

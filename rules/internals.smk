@@ -55,8 +55,7 @@ def weigh_jobs_when_one_ends():
 def why_jobs_failed(logs):
     """Yield the last lines of the logs of jobs that failed, which Snakemake's own log names.
 
-    It depends on the words of that log. What `show-failed-logs` adds to it are whole logs, but none
-    that are in a storage.
+    The option `show-failed-logs` adds whole logs to that, but none that are in a storage.
     """
     for log in logs:
         for path in LOG_OF_JOB.findall(Path(log).read_text(encoding="utf-8", errors="replace")):

@@ -1,11 +1,7 @@
-"""Latents: one forward pass per shard of images fills all cut points.
-
-Those of a small study are kept, and each measure reads them. Those of a large one are measured while
-they are in memory, all measures in one pass, and written for an export alone.
-"""
+"""Latents: those of a small study are kept; a large one's are measured while they are in memory."""
 
 
-rule extract_latents:
+use rule convert_checkpoint as extract_latents with:
     input:
         checkpoint=rules.convert_checkpoint.output.checkpoint,
         blocks=rules.convert_checkpoint.output.blocks,
@@ -16,8 +12,6 @@ rule extract_latents:
         "<logs>/{study}/latents/{model}/not_kept/{part}.log",
     benchmark:
         "<benchmarks>/{study}/latents/{model}/not_kept/{part}.tsv"
-    conda:
-        "../envs/torch.yaml"
     resources:
         **requests_of("extract_latents"),
         gpu=gpu_of,
@@ -25,8 +19,6 @@ rule extract_latents:
         **of_job("extract_latents"),
     message:
         "Extracting the latents of {wildcards.model}, shard {wildcards.part}"
-    script:
-        "../scripts/run_job.py"
 
 
 use rule extract_latents as extract_kept_latents with:
@@ -55,7 +47,7 @@ use rule extract_latents as measure_pass with:
         "Measuring the feature maps of {wildcards.model}, shard {wildcards.part}"
 
 
-rule export_latents:
+use rule fetch_archive as export_latents with:
     """Write all latents of a model as one file for other programs, on demand."""
     input:
         latents=shards_of_latents,
@@ -67,13 +59,9 @@ rule export_latents:
         "<logs>/{study}/latents/{model}.{container}.log",
     wildcard_constraints:
         container=one_of(LATENTS_FORMATS.values()),
-    conda:
-        "../envs/base.yaml"
     resources:
         **requests_of("export_latents"),
     params:
         **of_job("export_latents"),
     message:
         "Writing the latents of {wildcards.model} as {wildcards.container}"
-    script:
-        "../scripts/run_job.py"

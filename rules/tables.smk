@@ -1,7 +1,7 @@
 """Tables: one for all models of a study from the tables of each."""
 
 
-rule tabulate:
+use rule fetch_archive as tabulate with:
     input:
         subjects=subjects_in_table,
     output:
@@ -11,17 +11,13 @@ rule tabulate:
     benchmark:
         "<benchmarks>/{study}/tables/{table}.tsv"
     localrule: True
-    conda:
-        "../envs/base.yaml"
     params:
         **of_job("tabulate"),
     message:
         "Writing the table {wildcards.table} of {wildcards.study}"
-    script:
-        "../scripts/run_job.py"
 
 
-rule export_table:
+use rule fetch_archive as export_table with:
     """Write a table as CSV, on demand; those of claims and of build-ups too."""
     input:
         table="<results>/{study}/tables/{table}.parquet",
@@ -32,11 +28,7 @@ rule export_table:
     wildcard_constraints:
         table=one_of(named_by(targets.exported)),
     localrule: True
-    conda:
-        "../envs/base.yaml"
     params:
         **of_job("export_table"),
     message:
         "Writing the table {wildcards.table} of {wildcards.study} as CSV"
-    script:
-        "../scripts/run_job.py"

@@ -54,10 +54,7 @@ _TRIM_THRESHOLD, _MMAP_MAX = -1, -4  # The values in malloc.h.
 
 
 def keep_memory() -> None:
-    """Tell the C library to keep freed memory, if it has that option, as GNU's does.
-
-    Otherwise large tensors get new pages in each pass, which takes up to a third of its time.
-    """
+    """Tell GNU's C library to keep freed memory: new pages take up to a third of a pass's time."""
     if mallopt := getattr(ctypes.CDLL(None), "mallopt", None):
         mallopt(_TRIM_THRESHOLD, -1)
         mallopt(_MMAP_MAX, 0)
@@ -84,10 +81,7 @@ def _gpus_here() -> list[str]:
 
 
 def _take_gpu() -> None:
-    """Choose one of several GPUs for this job, one that the fewest other jobs have taken.
-
-    A lock marks the choice. The system releases it when this process ends, even if it is killed.
-    """
+    """Lock one of several GPUs, one that the fewest jobs have taken, until this process ends."""
     gpus = _gpus_here()
     if len(gpus) < 2:
         return

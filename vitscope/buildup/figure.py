@@ -34,10 +34,7 @@ _DPI = 160
 
 
 def read_steps(path: Path | str) -> pd.DataFrame:
-    """Return the published steps, with columns of the same names as a build-up's table.
-
-    In the file, each stage begins with the best network so far. That row is no step: leave it out.
-    """
+    """Return the published steps, with columns of the same names as a build-up's table."""
     try:
         points = pd.read_csv(path)
         rows = list(zip(points["branch"], points["msa_number"], points["accuracy"], strict=True))
@@ -48,6 +45,7 @@ def read_steps(path: Path | str) -> pd.DataFrame:
         ) from error
     steps: list[dict[str, object]] = []
     best, before = float("-inf"), ""
+    # Each stage begins with the best network so far, which is no step.
     for stage, number, percent in rows:
         share = percent / 100
         if not steps:
@@ -66,7 +64,6 @@ _LEAST = 2.5
 
 
 def _color(stage: str) -> str:
-    """Return the colour of a stage, `c1` to `c4`; gray for the baseline, which has none."""
     return depth_color((int(stage[1:]) - 1) / (_STAGES - 1)) if stage else GRAY
 
 
@@ -74,10 +71,9 @@ def _draw(axes: Axes, steps: pd.DataFrame, title: str, shown: int) -> None:
     """Draw the first `shown` steps, joining those that were kept; leave room for all steps."""
     percents, stages = 100 * steps["accuracy"], steps["stage"].fillna("")
     kept = steps["decision"] != REJECTED
+    joined = percents[:shown][kept[:shown]]
     axes.axhline(percents.iloc[0], **REFERENCE, zorder=0)
-    axes.plot(
-        steps.index[:shown][kept[:shown]], percents[:shown][kept[:shown]], color=GRAY, zorder=1
-    )
+    axes.plot(joined.index, joined, color=GRAY, zorder=1)
     if "ci_low" in steps:
         low, high = 100 * steps["ci_low"], 100 * steps["ci_high"]
         colors = [GRAY if step < shown else "none" for step in steps.index]

@@ -1,8 +1,7 @@
 """How a network is built up: which of its blocks become MSAs next, given the accuracies so far.
 
-The rule of the paper (Park & Kim 2022): blocks of the last stage become MSAs, every
-second one from its end; where one more does not improve the accuracy, it is the turn of the stage
-before. Each network that is tried has the MSAs of the best one so far, and others besides.
+The rule of the paper (Park & Kim 2022): blocks of the last stage become MSAs, every second one from
+its end; where one more does not improve the accuracy, it is the turn of the stage before.
 """
 
 import json
@@ -22,7 +21,6 @@ BASELINE: Decision = "baseline"
 KEPT: Decision = "kept"
 REJECTED: Decision = "rejected"
 FAMILY = "alternet"
-# A baseline must be from one of these families.
 BASELINES = ("resnet", FAMILY)
 # A study's settings of a network: `family`, `arch`, `classes` and others.
 Network = dict[str, Any]
@@ -33,11 +31,7 @@ HEAD = """\
 
 @dataclass(frozen=True)
 class Plan:
-    """The limits of a build-up: the blocks of each stage, and when a stage or the build-up ends.
-
-    `patience` is how many MSAs in a row may fail to improve a stage; `steps` is the most networks
-    to try, beside the baseline.
-    """
+    """The limits of a build-up: blocks of each stage, failures in a row, and networks to try."""
 
     blocks: tuple[int, ...]
     patience: int
@@ -50,10 +44,7 @@ class Plan:
 
 @dataclass(frozen=True)
 class Candidate:
-    """A network to try: its MSAs, and the stage that got the last one, counted from 0.
-
-    The baseline has neither.
-    """
+    """A network to try: its MSAs, and the stage, from 0, of the last; the baseline has neither."""
 
     attention: Attention
     stage: int | None
@@ -84,11 +75,7 @@ class Course:
 
 
 def follow(plan: Plan, scores: Sequence[float]) -> Course:
-    """Return the course of a build-up from the score of each network: higher is better.
-
-    The first score belongs to the baseline. A caller must not pass more scores than the rule asks
-    for.
-    """
+    """Return the course of a build-up from the scores of its networks, first the baseline's."""
     baseline = Candidate((0,) * len(plan.blocks), None)
     if not scores:
         return Course((), None, baseline, "")
@@ -182,12 +169,6 @@ def describe_candidate(candidate: Candidate) -> str:
     """Return a candidate's label on the figure's axis: `c4: 1`, or `baseline`."""
     stage = stage_name(candidate.stage)
     return f"{stage}: {candidate.number}" if stage else "baseline"
-
-
-def describe_next(course: Course) -> str:
-    """Return what comes after the last step: the next candidate, or why there is none."""
-    reasons = {"stages": "no stage is left", "steps": "no more steps are asked for"}
-    return describe_candidate(course.next) if course.next else f"ended: {reasons[course.ended]}"
 
 
 def describe_model(

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import pandas as pd
 
-from vitscope.buildup.rule import Plan, describe_candidate, describe_next, follow, stage_name
+from vitscope.buildup.rule import Plan, describe_candidate, follow, stage_name
 from vitscope.claims.chance import share_interval
 from vitscope.data.split import Split, known_labels
 from vitscope.errors import VitscopeError
@@ -56,8 +56,9 @@ def tabulate(name: str, plan: Plan, results: Sequence[pd.DataFrame]) -> pd.DataF
     """Return a build-up's table from the results of its steps, in order."""
     scores = scores_of(results)
     course = follow(plan, scores)
-    following = [describe_candidate(step.candidate) for step in course.steps[1:]]
-    following.append(describe_next(course))
+    reasons = {"stages": "no stage is left", "steps": "no more steps are asked for"}
+    end = describe_candidate(course.next) if course.next else f"ended: {reasons[course.ended]}"
+    following = [*(describe_candidate(step.candidate) for step in course.steps[1:]), end]
     rows = []
     for number, (step, result) in enumerate(zip(course.steps, results, strict=True)):
         counted = {key: int(result[key].iloc[0]) for key in RESULT.columns}
@@ -114,10 +115,7 @@ def measure(
     batch_size: int,
     device: "torch.device",
 ) -> pd.DataFrame:
-    """Return a step's table, a single row for all images of a split.
-
-    An error names `where` as the place in the study if the weights do not fit.
-    """
+    """Return a step's row for all images; an error names `where` if the weights do not fit."""
     import safetensors.torch
 
     from vitscope.networks.building.networks import empty_network, fill
@@ -130,12 +128,8 @@ def measure(
     if any(misfits(found, model.state_dict())):
         refuse_missing(network, where, weights)
     rows = range(len(images))
-    predictions = predict(
-        fill(model, found),
-        images.batches(rows, batch_size, network["mean"], network["std"]),
-        known_labels(images, rows),
-        device,
-    )
+    batches = images.batches(rows, batch_size, network["mean"], network["std"])
+    predictions = predict(fill(model, found), batches, known_labels(images, rows), device)
     return pd.DataFrame(
         {
             "parameters": [sum(parameter.numel() for parameter in model.parameters())],

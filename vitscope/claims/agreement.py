@@ -88,7 +88,6 @@ def _scaled(y: Array, curve: Curve) -> Array:
 
 
 def _interpolate_at(lines: Lines, theirs: Lines) -> Lines:
-    """Interpolate curves where others have points; NaN beyond their ends."""
     ends = {"left": np.nan, "right": np.nan}
     found = {}
     for key, wanted in theirs.items():
@@ -100,7 +99,6 @@ def _interpolate_at(lines: Lines, theirs: Lines) -> Lines:
 
 
 def _score(found: Lines, wanted: Lines) -> _Score:
-    """Score curves against others, at the points that both have."""
     there = {key: found[key].reindex(line.index).dropna() for key, line in wanted.items()}
     here = {key: wanted[key][line.index] for key, line in there.items()}
     ours, theirs = _changes(there), _changes(here)
@@ -115,11 +113,7 @@ def _score(found: Lines, wanted: Lines) -> _Score:
 
 
 def _score_of_line(wanted: Lines) -> _Score:
-    """Return the best score that straight lines could reach.
-
-    The lines are fitted to the published curves themselves and take the more frequent sign. They
-    change by the same amount everywhere, so their changes have no order.
-    """
+    """Return the best score that straight lines, fitted to the published curves, could reach."""
     theirs = _changes(wanted)
     rising = _mean(theirs[np.isfinite(theirs) & (theirs != 0)] > 0)
     return _Score(
@@ -149,7 +143,6 @@ def _changes(lines: Lines) -> Array:
 
 
 def _from_straight(line: "pd.Series[float]") -> "pd.Series[float]":
-    """Return how far a curve lies from the straight line nearest to it."""
     if len(line) < 2:
         return 0 * line
     x = line.index.to_numpy(float)
@@ -161,7 +154,6 @@ def _joined(lines: "Iterable[pd.Series[float]]") -> Array:
 
 
 def _best(scores: Iterable[_Score]) -> _Score:
-    """Return the best of each score; None where no score is known."""
     signs, correlations, errors = (
         [each for each in some if each is not None] for some in zip(_Score(), *scores, strict=True)
     )

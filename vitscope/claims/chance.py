@@ -16,7 +16,6 @@ Interval = tuple[float, float]
 
 # A mean over fewer batches gets no interval: batches are distributed too unevenly for one.
 LEAST_BATCHES = 20
-# A verdict on a recipe takes at least this many seeds.
 LEAST_TRAININGS = 3
 
 
@@ -54,10 +53,7 @@ def mean_interval(values: Array) -> Interval | None:
 
 
 def independent_interval(ours: Array, theirs: Array) -> Interval | None:
-    """Return the 95 % interval of the difference of two means (Welch 1947).
-
-    Return None if all values of ours are equal, and all of theirs too.
-    """
+    """Return the 95 % interval of the difference of two means (Welch 1947); None if none varies."""
     from scipy.stats import ttest_ind
 
     if min(len(ours), len(theirs)) < 2 or not np.ptp(ours) + np.ptp(theirs):
@@ -87,22 +83,17 @@ def independent_chance(ours: Array, theirs: Array, above: float) -> float:
 
 
 def decide(value: float, above: float, interval: Interval | None) -> Says:
-    """Tell whether a value and its whole interval are above a number or below it; else "open".
-
-    The value is checked too, since resamples of few cases may all lie on one side of it.
-    """
+    """Tell whether a value and its whole interval are above a number or below it; else "open"."""
     if interval is None:
         return "open"
+    # Check the value, too: resamples of few cases may all lie on one side of it.
     if min(value, interval[0]) > above:
         return "yes"
     return "no" if max(value, interval[1]) < above else "open"
 
 
 def false_discovery_rates(chances: Array) -> Array:
-    """Return for each test the share of false verdicts among all tests at least as sure.
-
-    The method is that of Benjamini and Hochberg (1995). NaN stays where nothing was tested.
-    """
+    """Return the share of false verdicts among tests as sure (Benjamini, Hochberg 1995), or NaN."""
     from scipy.stats import false_discovery_control
 
     found, tested = np.full(len(chances), np.nan), np.isfinite(chances)

@@ -1,8 +1,4 @@
-"""Claims about networks: what each says, what it is counted on, and whom it is about.
-
-Models that are alike but for one thing are told apart by what the study says of their networks and
-of their trainings, not by names.
-"""
+"""Claims about networks: what each says, what it is counted on, and whom it is about."""
 
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
@@ -18,12 +14,7 @@ from vitscope.claims.statistics import Found, Statistic
 
 @dataclass(frozen=True)
 class Traits:
-    """Describes a model, so that claims can choose it: the kinds of its cut points, its settings.
-
-    `settings` hold what a study says of the model: its family, its data, and the keys of its
-    network and its training, such as `arch.class_token` and `training.images`. They are empty for
-    a network in memory.
-    """
+    """Describes a model to claims: the kinds of its cut points, and what a study says of it."""
 
     kinds: Collection[str]
     settings: Mapping[str, Any] = field(default_factory=dict)
@@ -42,9 +33,8 @@ Measured = Callable[[pd.DataFrame, pd.DataFrame], pd.DataFrame]
 class Claim:
     """States something about networks, and how to count it.
 
-    `source` says who states it. `about` chooses models, or pairs of models, by their traits. `why`
-    tells readers what the source found, and what else they must know. The statistic takes the
-    points of the model, or of both models, and supplies the rest of the rule that readers see.
+    `about` chooses models, or pairs of models, by their traits; `why` tells readers what the
+    `source` found. The statistic supplies the rest of the rule that readers see.
     """
 
     name: str
@@ -79,10 +69,7 @@ def claims_of(
 
 @dataclass(frozen=True)
 class Curve:
-    """Names the columns of a curve; with `by`, a model has a curve for each value of that column.
-
-    A `log` curve is compared by ratios; its values are not logarithms yet.
-    """
+    """Names the columns of a curve, one for each value of `by`; a `log` one compares by ratios."""
 
     x: str
     y: str
@@ -94,10 +81,8 @@ class Curve:
 class Evidence:
     """Holds claims, and makes the points they are counted on, with the same columns for both sides.
 
-    `measured` makes the points of one model from its rows in the table called `table` and its rows
-    in the block table; `published` makes them from its published points. A resampled column of the
-    table may have its resamples in a column beside it. With `curve`, measured points are scored
-    against published ones.
+    `measured` makes the points of a model from its rows in the `table` and in the block table,
+    `published` from its published points. By `curve`, the one is scored against the other.
     """
 
     table: str
@@ -118,10 +103,7 @@ def in_order(rows: pd.DataFrame, _blocks: pd.DataFrame) -> pd.DataFrame:
 
 
 def value_in_row(value: str, column: str, name: str) -> Measured:
-    """Return a function that finds the point of a model in the row with a name in a column.
-
-    The measure of the point is named after the column that holds the value.
-    """
+    """Return a function that finds a model's point in the row that has a name in a column."""
 
     def measured(rows: pd.DataFrame, _blocks: pd.DataFrame) -> pd.DataFrame:
         row = rows[rows[column] == name]
@@ -132,12 +114,10 @@ def value_in_row(value: str, column: str, name: str) -> Measured:
 
 
 def every_model(models: Models) -> list[Subject]:
-    """Choose all models."""
     return [(model,) for model in models]
 
 
 def every_pair(models: Models) -> list[Subject]:
-    """Pair all models, in the order of the figure."""
     return [*combinations(models, 2)]
 
 
@@ -207,14 +187,10 @@ def named_in(key: str) -> Callable[[Models], list[Subject]]:
 
 
 def pretrained_by(what: str) -> Callable[[Models], list[Subject]]:
-    """Return a function that pairs models pretrained in some way with models that were not.
-
-    The study has to name the pretraining itself: nothing else is known of downloaded weights.
-    """
+    """Return a function that pairs models with those that the study says were not pretrained so."""
     return named_in(f"pretraining.{what}")
 
 
-# Text for claims that compare a model with the one whose weights it averages.
 AVERAGED = (
     'Not in the paper: its authors find in "Blurs Behave Like Ensembles" (2022) that blurs and '
     "ensembles {}. `averages` of a model names the one of which it averages, which the second "
@@ -233,7 +209,6 @@ SPECIFIC = (
 OTHER_MIXING = "mixing by weights that no image changes"
 
 
-# Pairs models that average weights with the models whose weights they average.
 averaging = named_in("averages")
 
 

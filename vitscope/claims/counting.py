@@ -7,13 +7,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from vitscope.claims.chance import (
-    LEAST_TRAININGS,
-    decide,
-    false_discovery_rates,
-    mean_interval,
-)
-from vitscope.claims.claim import Claim, Evidence, Models, Subject, Traits
+from vitscope.claims.chance import LEAST_TRAININGS, decide, false_discovery_rates, mean_interval
+from vitscope.claims.claim import Claim, Evidence, Subject, Traits
 from vitscope.claims.points import Points, Published, at_snapshots
 from vitscope.claims.statistics import Found
 from vitscope.claims.tables import COUNTED
@@ -35,15 +30,17 @@ def count_claims(
 ) -> pd.DataFrame:
     """Count the claims of one figure: a row for each claim and model, or pair of models.
 
-    `traits_of` has the settings of each model's `Traits`. If the figure shows several snapshots,
-    each has its own rows. A claim about one model is left out if neither its measured nor its
-    published points have anything to count.
+    Each of several snapshots has its own rows. A claim about one model is left out if neither its
+    measured nor its published points have anything to count.
     """
     traits = {
         model: Traits({*_of_model(tables["blocks"], model)["kind"]}, traits_of.get(model, {}))
         for model in models
     }
-    subjects = _subjects(evidence.claims, traits)
+    order = [*traits]
+    found = [(subject, claim) for claim in evidence.claims for subject in claim.about(traits)]
+    # By model, then in the order of claims.
+    subjects = sorted(found, key=lambda each: [order.index(model) for model in each[0]])
     at_points = {*CUT_POINT} <= {*tables[evidence.table]}
     sides = {model: _side_of(tables["blocks"], model) for model in models if at_points}
     rows = [
@@ -74,7 +71,6 @@ def joined(table: Table, frames: Sequence[pd.DataFrame]) -> pd.DataFrame:
 
 
 def _by_snapshot(tables: Tables, table: str) -> Iterator[tuple[str | None, Tables]]:
-    """Yield the tables of each snapshot, in the order of first rows; without snapshots, all."""
     if "snapshot" not in tables[table]:
         yield None, tables
         return
@@ -87,16 +83,8 @@ def _of_model(table: pd.DataFrame, model: str) -> pd.DataFrame:
 
 
 def measured_points(evidence: Evidence, tables: Tables, model: str) -> pd.DataFrame:
-    """Return the measured points of a model."""
     rows, blocks = (_of_model(tables[name], model) for name in (evidence.table, "blocks"))
     return evidence.measured(rows, blocks)
-
-
-def _subjects(claims: Sequence[Claim], models: Models) -> list[tuple[Subject, Claim]]:
-    """Return which models or pairs each claim is about: by model, then in the order of claims."""
-    order = [*models]
-    found = [(subject, claim) for claim in claims for subject in claim.about(models)]
-    return sorted(found, key=lambda each: [order.index(model) for model in each[0]])
 
 
 def _rows(
@@ -105,7 +93,6 @@ def _rows(
     subjects: Sequence[tuple[Subject, Claim]],
     published: Mapping[str, Published],
 ) -> Iterator[dict[str, Any]]:
-    """Yield the rows of claims at one snapshot, or of a figure without snapshots."""
     shown = dict.fromkeys(model for subject, _ in subjects for model in subject)
     ours = {model: Points(measured_points(evidence, tables, model)) for model in shown}
     theirs = {model: Points(evidence.published(curve.points)) for model, curve in published.items()}
@@ -171,10 +158,7 @@ Trainings = Mapping[str, Training]
 
 
 def trainings(repeats: Sequence[Sequence[str]], seeds: Mapping[str, Any]) -> dict[str, Training]:
-    """Return the training of each model, by the seeds of all; `repeats` are those of one recipe.
-
-    A recipe takes the name of its first model.
-    """
+    """Return each model's training, by its seed; those of a recipe have the name of the first."""
     first = {model: group[0] for group in repeats for model in group}
     return {model: Training(first.get(model, model), seed) for model, seed in seeds.items()}
 
@@ -182,10 +166,9 @@ def trainings(repeats: Sequence[Sequence[str]], seeds: Mapping[str, Any]) -> dic
 def add_recipes(claims: pd.DataFrame, of: Trainings) -> pd.DataFrame:
     """Add columns to counted claims: results over a recipe's trainings, verdict, false discoveries.
 
-    Student's interval over at least three trainings decides for a recipe. It is the interval of the
-    value or, where cases are counted, of the mean by which they are in favour. Two recipes are
-    compared by trainings with the same seed, which see the same images in the same order; where a
-    figure has such a pair, pairs of other seeds are left out.
+    Student's interval over at least three trainings decides for a recipe: that of the value or,
+    where cases are counted, of the mean by which they are in favour. Two recipes are compared by
+    trainings of one seed, which see the same images in the same order, where a figure has some.
     """
     if claims.empty:
         return claims

@@ -24,10 +24,7 @@ class Band:
 
 
 def subsamples(points: pd.DataFrame) -> pd.Series:
-    """Tell for each cut point of one model, in order, whether its block shrinks the map.
-
-    A branch that pools but keeps the size, as in PoolFormer, has the kind pool and does not.
-    """
+    """Tell for each cut point of one model, in order, whether its block shrinks the map."""
     pixels = points["height"] * points["width"]
     return pixels < pixels.shift()
 
@@ -61,17 +58,17 @@ def at_snapshots(
 
 @dataclass(frozen=True)
 class Published:
-    """Holds one published curve: `points` has the columns of its file, in the order of their keys.
-
-    These include index, depth, frequency, kind and subsampling, as far as the figure has them.
-    """
+    """Holds one published curve: `points` has the columns of its file, in order."""
 
     series: str
     points: pd.DataFrame
     same_model: bool
 
 
-def _read(path: Path, columns: Set[str]) -> pd.DataFrame:
+def read_published(
+    path: Path | str, columns: Set[str], series: Mapping[str, str], same_models: bool = False
+) -> dict[str, Published]:
+    """Read the published curve of each model in `series` from a file that has `columns`."""
     try:
         frame = pd.read_csv(path)
     except (OSError, UnicodeDecodeError, ValueError) as error:
@@ -85,21 +82,6 @@ def _read(path: Path, columns: Set[str]) -> pd.DataFrame:
             f"{path} has no curves of this figure (columns missing: {', '.join(missing)}): "
             "name another file of vitscope/claims/published_points/."
         )
-    return frame
-
-
-def read_published(
-    path: Path | str,
-    columns: Set[str],
-    series: Mapping[str, str],
-    same_models: bool = False,
-) -> dict[str, Published]:
-    """Read the published curve of each model from a file that has `columns`.
-
-    `series` maps the study's models to names in the file. `same_models` says that the study
-    measures the published checkpoints themselves, so that values can be compared.
-    """
-    frame = _read(Path(path), columns)
     names = list(dict.fromkeys(frame["model"]))
     curves = {}
     for model, name in series.items():
@@ -118,10 +100,7 @@ def read_published(
 def read_published_of(
     published: Mapping[str, Any] | None, columns: Set[str], files: Iterable[str]
 ) -> dict[str, Published]:
-    """Read the published curves that a figure of a study names, if it names any.
-
-    A figure of this kind needs `columns` in the file, which is one of `files`.
-    """
+    """Read the published curves that a figure names, if any, from one of `files` with `columns`."""
     if not published:
         return {}
     path = next(path for path in files if Path(path).name == published["file"])

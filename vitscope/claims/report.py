@@ -60,7 +60,6 @@ DOUBTED = 0.05
 
 
 def list_warnings(warnings: Sequence[str]) -> list[Section]:
-    """Return a section of warnings, or none."""
     rows = [(warning,) for warning in warnings]
     return [Section("Warnings", _DOUBTS, ("warning",), rows)] if rows else []
 
@@ -97,7 +96,6 @@ def finding(row: Mapping[Hashable, Any], side: str) -> str:
 
 
 def _say_measured(row: Mapping[Hashable, Any]) -> str:
-    """Return what was measured on the network, and on the other trainings of its recipe."""
     text = finding(row, "measured")
     if pd.notna(row["certain"]):
         uncertain = row["measured_total"] - row["certain"]
@@ -126,10 +124,7 @@ def _say_verdict(row: Mapping[Hashable, Any]) -> str:
 
 
 def findings(claims: pd.DataFrame, labels: Mapping[str, str]) -> pd.DataFrame:
-    """Put claims into words: the model, the claim, the published and measured values, the verdict.
-
-    `labels` name the models. Without published values, their column is left out.
-    """
+    """Put claims into words, by the labels of models; leave out `published` if nothing is."""
     rows = [
         {
             "model": _name_models(row, labels),
@@ -220,10 +215,7 @@ def sections(
     labels: Mapping[str, str],
     evidence: Iterable[Evidence],
 ) -> list[Section]:
-    """Return a summary, the sections of each figure, and a section for the scores.
-
-    `labels` name the models; `evidence` holds the rules of the claims.
-    """
+    """Return a summary, the sections of each figure with the rules of claims, and the scores."""
     rules = {claim.name: claim.rule for each in evidence for claim in each.claims}
     found = []
     for figure, of_figure in claims.groupby("figure", sort=False):

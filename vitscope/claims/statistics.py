@@ -1,8 +1,6 @@
 """What is counted for a claim: shares of blocks, trends with depth, differences.
 
-Each is found on points, as measured and in each resample of the images at once: the interval of a
-claim is that of its values in the resamples. Models that were measured on as many images were
-resampled alike, so that their differences are paired.
+Each is found on points as measured and in each resample of the images, which its interval is of.
 """
 
 from collections.abc import Callable
@@ -26,11 +24,10 @@ HALF = 0.5
 class Found:
     """Holds what points say of a claim: the value as measured, then its value in each resample.
 
-    A share has the `count` in favour and the `total`; `certain` cases have a certain sign. If the
-    unit is a batch, `batches` are the values of each; if two samples of draws are independent,
-    `draws` are the draws of both. A value that follows from weights alone is `exact`. Trainings are
-    compared by `margin`, if it is given, and not by the value: a share takes the mean by which
-    cases are in favour, a rank correlation takes Fisher's z.
+    A share has the `count` in favour and the `total`, of which `certain` have a certain sign. Where
+    the unit is a batch, `batches` are the values of each; `draws` are those of two independent
+    samples. What follows from weights alone is `exact`. Trainings are compared by `margin`, if any:
+    the mean by which cases are in favour, or Fisher's z of a rank correlation.
     """
 
     values: Array
@@ -44,7 +41,6 @@ class Found:
 
     @property
     def value(self) -> float:
-        """The value as measured."""
         return float(self.values[0])
 
     @cached_property
@@ -93,10 +89,7 @@ Find = Callable[..., Found | None]
 
 @dataclass(frozen=True)
 class Statistic:
-    """Says what is counted: `measure` names the value, `rule` tells readers how to find it.
-
-    The claim holds if the value is above a number. A value may be a share, shown in percent.
-    """
+    """Says what is counted, by which rule; the claim holds if the value is above a number."""
 
     measure: str
     rule: str
@@ -125,10 +118,7 @@ def exactly(found: Found | None) -> Found | None:
 
 
 def share_of(margins: Array) -> Found | None:
-    """Find the share of cases in favour: cases whose margin is above zero.
-
-    `margins` are (1 + resamples, cases). A case whose margin is unknown does not count.
-    """
+    """Find the share of cases whose known margin, (1 + resamples, cases), is above zero."""
     margins = margins[:, np.isfinite(margins[0])]
     total = margins.shape[1]
     if not total:
@@ -175,10 +165,7 @@ _BLOCKS = {
 
 
 def falls(kind: str | None, value: str, what: str) -> Statistic:
-    """Count the blocks of a kind, or those that subsample, after which a value is lower.
-
-    `what` names the value of that column for readers.
-    """
+    """Count the blocks of a kind, or those that subsample, after which a value is lower."""
     return _of_blocks(kind, f"{what} is lower", lambda points: -changes(points, value, kind))
 
 
@@ -188,10 +175,7 @@ def rises(kind: str | None, value: str, what: str) -> Statistic:
 
 
 def falls_more(kind: str, value: str, what: str, log: bool = False) -> Statistic:
-    """Count the blocks of a kind over which a value falls more than over the second model's there.
-
-    Both models must have equally many cut points. Changes of a `log` value are ratios.
-    """
+    """Count the blocks of a kind over which a value falls more than in the second model."""
 
     def margins(ours: Points, theirs: Points) -> Array | None:
         if len(ours) != len(theirs):
@@ -216,10 +200,7 @@ def _of_blocks(kind: str | None, does: str, margins: Callable[[Points], Array]) 
 
 
 def share(measure: str, rule: str, margins: Callable[..., Array | None]) -> Statistic:
-    """Count the cases in favour: cases whose margin is above zero.
-
-    `margins` returns (1 + resamples, cases), or None if the question makes no sense.
-    """
+    """Count the cases in favour: those whose `margins`, (1 + resamples, cases), are above zero."""
 
     def find(*points: Points) -> Found | None:
         found = margins(*points)
@@ -260,10 +241,7 @@ def rank_correlation(x: Array, y: Array) -> Found | None:
 
 
 def compare_kinds(changed: Array, kinds: Array, more: str, less: str) -> Found | None:
-    """Find by how much the mean change over blocks of one kind exceeds the mean over another kind.
-
-    `changed` has a column for each block, and `kinds` its kind.
-    """
+    """Find by how much the mean change over blocks of one kind exceeds that over another kind."""
     known = np.isfinite(changed[0])
     means = [changed[:, known & (kinds == kind)] for kind in (more, less)]
     if not all(each.shape[1] for each in means):
@@ -287,25 +265,21 @@ def changes_more(value: str, what: str, more: str, less: str) -> Statistic:
 
 
 def larger(measure: str, what: str, percent: bool = False) -> Statistic:
-    """Subtract the second model's value of a measure from the first one's.
-
-    Points have the columns measure and value.
-    """
-    return _compared(measure, what, ("first model", "second"), 1, percent)
+    """Subtract the second model's value of a measure from the first one's."""
+    return _compared(measure, what, 1, percent)
 
 
 def smaller(measure: str, what: str, percent: bool = False) -> Statistic:
     """Subtract the first model's value of a measure from the second one's."""
-    return _compared(measure, what, ("second model", "first"), -1, percent)
+    return _compared(measure, what, -1, percent)
 
 
-def _compared(
-    measure: str, what: str, order: tuple[str, str], sign: int, percent: bool
-) -> Statistic:
+def _compared(measure: str, what: str, sign: int, percent: bool) -> Statistic:
     def find(ours: Points, theirs: Points) -> Found | None:
         return difference(one_value(ours, measure), one_value(theirs, measure), sign)
 
-    rule = f"The value is the {what} of the {order[0]} minus that of the {order[1]}."
+    one, other = ("first", "second")[::sign]
+    rule = f"The value is the {what} of the {one} model minus that of the {other}."
     return Statistic(f"difference of {what}", rule, find, percent=percent)
 
 
@@ -316,13 +290,11 @@ def one_value(points: Points, measure: str) -> Array | None:
 
 
 def difference(ours: Array | None, theirs: Array | None, sign: int = 1) -> Found | None:
-    """Find by how much one value exceeds another, times a sign; None if one is missing.
-
-    Numbers that differ by rounding alone count as equal, so that rounding decides no claim.
-    """
+    """Find by how much one value exceeds another, times a sign; None if one is missing."""
     if ours is None or theirs is None:
         return None
     ours, theirs = paired(ours, theirs)
+    # Rounding decides no claim.
     differs = ~np.isclose(ours, theirs, rtol=1e-9, atol=0)
     return value_of(np.where(differs, sign * (ours - theirs), 0.0))
 
@@ -350,10 +322,7 @@ def lower_at_cut_points(value: str, what: str) -> Statistic:
 
 
 def excess(pairs: Points, value: str, alike: str) -> Found | None:
-    """Find how much larger a value is in `alike` pairs than in others at the same distance.
-
-    Cut points near each other are similar anyway, so only pairs at equal distances are compared.
-    """
+    """Find how much larger a value is in `alike` pairs than in others at the same distance."""
     frame, values = pairs.frame, pairs[value]
     are = frame[alike].to_numpy(bool)
     found = []

@@ -10,9 +10,8 @@ from vitscope.jobs.latents import FORMATS
 def add_arguments(parser: ArgumentParser) -> None:
     add_study(parser, required=True)
     parser.add_argument("model", metavar="MODEL", help="a model of the study")
-    parser.add_argument(
-        "--to", choices=FORMATS, default="npz", help="the format of the file; npz if left out"
-    )
+    about = "the format of the file; npz if left out"
+    parser.add_argument("--to", choices=FORMATS, default="npz", help=about)
 
 
 def run(arguments: Namespace) -> None:

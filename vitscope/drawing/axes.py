@@ -25,28 +25,21 @@ def ticks() -> MaxNLocator:
     return MaxNLocator(nbins=6, steps=[1, 2, 5, 10], min_n_ticks=4)
 
 
-def axis_behind(axes: Axes, label: str) -> Axes:
-    """Return a second y axis, on the right and in gray, whose content lies behind `axes`.
-
-    It is for values that share no scale with those of `axes`, and is apart from the next panel.
-    """
+def axes_of_published(axes: Axes, label: str, *curves: Published | None) -> Axes:
+    """Return where published curves are drawn: in `axes`, or of other models on an axis behind."""
+    if not another_model(curve for curve in curves if curve):
+        return axes
     behind = axes.twinx()
     axes.set_zorder(behind.get_zorder() + 1)
     axes.patch.set_visible(False)
     behind.yaxis.set_major_locator(ticks())
-    behind.set_ylabel(label, color=GRAY)
+    behind.set_ylabel(f"Published {label}", color=GRAY)
     layout = behind.figure.get_layout_engine()
     if isinstance(layout, ConstrainedLayoutEngine):
         layout.set(wspace=_SPACE_BEHIND)
     behind.tick_params(axis="y", colors=GRAY)
     behind.spines["right"].set(visible=True, color=GRAY)
     return behind
-
-
-def axes_of_published(axes: Axes, label: str, *curves: Published | None) -> Axes:
-    """Return where published curves are drawn: on an axis behind if any is of another model."""
-    apart = another_model(curve for curve in curves if curve)
-    return axis_behind(axes, f"Published {label}") if apart else axes
 
 
 def has_axis_behind(axes: Axes) -> bool:
@@ -56,11 +49,8 @@ def has_axis_behind(axes: Axes) -> bool:
 
 
 def say_if_empty(axes: Axes) -> None:
-    """Write into axes that they show no values, if all of these are null and no text says why.
-
-    Lines without a point are removed: unclipped, they would stand at the corner of the figure, for
-    which it would make room.
-    """
+    """Write into axes that they show no values, if all of these are null and no text says why."""
+    # Unclipped, lines without a point would stand at the corner, for which the figure makes room.
     for line in [*axes.lines]:
         if not np.isfinite(np.asarray(line.get_xydata(), float)).all(axis=1).any():
             line.remove()
@@ -89,7 +79,6 @@ def begin_at_zero(*several: Axes) -> None:
 
 
 def in_percent(*several: Axes) -> None:
-    """Let y axes of shares have labels in percent."""
     for axes in several:
         axes.yaxis.set_major_formatter(PercentFormatter(1, symbol=" %"))
 
@@ -122,13 +111,11 @@ def color_bar(
     labelpad: float | None = None,
     **options: Any,
 ) -> Colorbar:
-    """Put the scale of colours to the right of some panels of a figure.
-
-    It has no outline, and no hairs, which viewers show between shades.
-    """
+    """Put the scale of colours to the right of some panels of a figure, without an outline."""
     bar = axes[0].figure.colorbar(colors, **{"ax": list(axes), **options})
     bar.set_label(label, labelpad=labelpad)
     bar.outline.set_visible(False)
+    # Else viewers show hairs between shades.
     for shade in bar.ax.findobj(QuadMesh):
         shade.set(edgecolor="face")
     return bar

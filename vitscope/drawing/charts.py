@@ -1,9 +1,4 @@
-"""Charts: figures of curves by depth, or along another axis, each said by its rows and layers.
-
-A chart is drawn by calling it, as the functions are that draw other kinds of figures: with the
-tables of the kind, in order, and its members. Layers are drawn, and stand in the legend, in the
-order in which the chart lists them.
-"""
+"""Charts: figures of curves by depth, or along another axis, each said by its rows and layers."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -48,9 +43,8 @@ class Across:
 class Curve:
     """A column as a curve, of the rows that are chosen by `where`.
 
-    The `style` is that of the model, if it is a function of its look. Where such curves have one
-    entry of the legend for all models, `in_legend` is what stands there. The interval is between
-    the columns `{interval}_low` and `{interval}_high`; there is none where `interval` is empty.
+    The `style` may be a function of the look of the model; for an entry of the legend that is of
+    all models, `in_legend` stands there. `interval` begins the names of two columns, or is empty.
     """
 
     column: str
@@ -63,7 +57,6 @@ class Curve:
     in_legend: Mapping[str, Any] | None = None
 
     def draw(self, panel: Panel, across: Across) -> None:
-        """Draw the curve, if the model has any values."""
         points = _choose(panel.rows, self.where)
         if points[self.column].isna().all():
             return
@@ -81,13 +74,9 @@ class Curve:
 
 @dataclass(frozen=True)
 class Steps(Curve):
-    """A curve whose mark after a block is hollow where the sign of the change is open.
-
-    There, other images could change whether the block raises the value.
-    """
+    """A curve whose mark after a block is hollow where other images could change the sign."""
 
     def draw(self, panel: Panel, across: Across) -> None:
-        """Draw the curve, and the hollow marks over it."""
         super().draw(panel, across)
         chosen = panel.rows[_open_changes(Points(panel.rows)[self.column])]
         if not chosen.empty:
@@ -98,10 +87,7 @@ class Steps(Curve):
 
 
 def _open_changes(values: Array) -> Array:
-    """Tell of each point whether the sign of the change before it is open; False if not resampled.
-
-    `values` are as measured, and resampled.
-    """
+    """Tell of each point whether the sign of the change before it is open, by its resamples."""
     found = np.zeros(values.shape[1], bool)
     changes = np.diff(values, axis=1)
     known = np.isfinite(changes).all(axis=0)
@@ -121,7 +107,6 @@ class Shade:
     zorder: float = 1
 
     def draw(self, panel: Panel, across: Across) -> None:
-        """Draw the shade."""
         points, color = panel.rows, panel.look.color
         ends = points[self.low], points[self.high]
         look: dict[str, Any] = {"color": color, "alpha": self.alpha, "lw": 0}
@@ -138,7 +123,6 @@ class Level:
     label: str = ""
 
     def draw(self, panel: Panel, across: Across) -> None:
-        """Draw the line."""
         at = panel.rows[self.at].iloc[0] if isinstance(self.at, str) else self.at
         if pd.notna(at):
             panel.axes.axhline(at, **{"zorder": 1, **self.style})
@@ -148,11 +132,9 @@ class Level:
 
 @dataclass(frozen=True)
 class Theirs:
-    """Published points of a column, which is called `name`.
+    """Published points of a column, called `name`; those of another model compare by shape alone.
 
-    Those of another model have an axis of their own on the right: only its shape compares.
-    `measured` is what the legend calls the points beside them. `at` returns where they are across,
-    from the published points and the rows of the model.
+    The legend calls the points beside them `measured`; `at` returns where they are across.
     """
 
     column: str
@@ -176,8 +158,7 @@ Layer = Curve | Shade | Level | Theirs
 class Rows:
     """Panels side by side, one for each model, of the rows of a table that `where` chooses.
 
-    `table` is its number among the tables of the kind. Their y axes have `limits`, or `scale` sets
-    the scale of all, after all is drawn. Where values of models compare, `scales` are shared. What
+    `table` is its number among those of the kind; `scale` sets all scales, after all is drawn. What
     is across is said below the last panels, and below these if `says_across`.
     """
 
@@ -203,8 +184,7 @@ _BY_DEPTH = Across()
 class Chart:
     """A figure of curves, in one row of panels or in several, one over the other.
 
-    The depth bands lie between the cut points that the rows of a panel are, or those of them that
-    `bands_of` chooses, or the rows of the table whose number is `bands_from`.
+    Bands lie between a panel's cut points that `bands_of` chooses, or of the table `bands_from`.
     """
 
     def __init__(

@@ -98,10 +98,7 @@ redraw();
 
 
 def as_page(title: str, members: Sequence[Member], curves: Mapping[str, pd.DataFrame]) -> str:
-    """Return the page of curves, by their labels: `depth`, `value`, `low`, `high` of each `name`.
-
-    Rows without a value have no point.
-    """
+    """Return the page of curves by labels: `depth`, `value`, `low` and `high` of each `name`."""
     looks = dict(zip(members, looks_of(members), strict=True))
     shown = {
         "models": [
@@ -143,7 +140,6 @@ def _members_in(table: pd.DataFrame, members: Sequence[Member]) -> list[Member]:
 
 
 def _points_of(table: pd.DataFrame, member: Member) -> list[dict[str, Any]]:
-    """Return the points of a model in the order of its blocks, and what is said of each."""
     rows = rows_of(table.dropna(subset="value"), member.model, ["index"])
     points = rows[["depth", "value", "low", "high"]].assign(
         msa=rows["kind"].isin(["msa", "parallel"]),

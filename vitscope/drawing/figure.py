@@ -1,8 +1,7 @@
 """A figure of a study: its members, and how it is drawn from tables.
 
-The function or the chart that draws a kind of figure takes the tables of the kind in order and the
-`members`, and returns a figure. Where the kind shows published curves, it takes these too, as
-`published`, and the values that the kind declares.
+What draws a kind of figure takes its tables in order, `members`, the values that the kind declares
+and, where it shows published curves, `published`.
 """
 
 from collections.abc import Mapping, Sequence
@@ -24,8 +23,7 @@ if TYPE_CHECKING:
 class Member:
     """A model of a figure: its name in the tables, what to call it, and its family.
 
-    `epoch` is after how many epochs of training it is shown, in a figure that is about that. `nth`
-    numbers the architectures of a study that have one family, where that says nothing of them.
+    `nth` numbers the architectures of a study of one family, where that says nothing of them.
     `recipe` is the first of the trainings of one network and recipe by several seeds.
     """
 
@@ -50,10 +48,7 @@ def as_shown(member: Mapping[str, Any]) -> Member:
 def rows_of(
     table: "pd.DataFrame", model: str, order: Sequence[str] = (), snapshot: str = ""
 ) -> "pd.DataFrame":
-    """Return the rows of a model, of one snapshot and in order.
-
-    Rows that are alike in it keep the order that they have.
-    """
+    """Return the rows of a model, of one snapshot if it is named, in a stable order."""
     chosen = table["model"] == model
     if snapshot:
         chosen &= table["snapshot"] == snapshot
@@ -73,8 +68,7 @@ def draw(
 ) -> "Figure":
     """Draw a figure by the function of its kind, `module:name`; call it within `saving.style`.
 
-    `published` is None for a kind that shows no published curves. With `snapshots`, of a kind that
-    has them, it shows these in this order and no others. `values` are what the kind declares.
+    With `snapshots`, of a kind that has them, it shows these in this order and no others.
     """
     from vitscope.drawing.panels import scaled, write_above
 
@@ -94,15 +88,8 @@ def draw(
 def measured_on(
     tables: Mapping[str, "pd.DataFrame"], members: Sequence[Member], snapshots: Sequence[str]
 ) -> str:
-    """Return on how many images a figure was measured, as it stands above it."""
-    return how_many(next(iter(at_snapshots(tables, snapshots).values())), members)
-
-
-def how_many(table: "pd.DataFrame", members: Sequence[Member]) -> str:
-    """Return on how many images the rows of models were measured, and in how many batches.
-
-    It is empty for tables that do not say so, as those of single images.
-    """
+    """Return on how many images, in how many batches, a figure was measured, if it says so."""
+    table = next(iter(at_snapshots(tables, snapshots).values()))
     rows = table[table["model"].isin([member.model for member in members])]
     said = []
     if "batch" in rows:
@@ -119,7 +106,6 @@ def how_many(table: "pd.DataFrame", members: Sequence[Member]) -> str:
 
 
 def _counted(counts: "pd.Series", one: str, many: str, after: str = "") -> str:
-    """Return a number or a range of numbers of something; nothing if none is known."""
     known = counts.dropna().astype(int)
     if known.empty:
         return ""
@@ -129,7 +115,6 @@ def _counted(counts: "pd.Series", one: str, many: str, after: str = "") -> str:
 
 
 def _check_rows(name: str, table: "pd.DataFrame", members: Sequence[Member]) -> None:
-    """Refuse a table that lacks a model, or a model at one of the moments that are shown."""
     moments = {"": table}
     if "snapshot" in table:
         moments = {f" at '{moment}'": rows for moment, rows in table.groupby("snapshot")}
@@ -150,8 +135,7 @@ def points_of(
 ) -> "pd.DataFrame":
     """Return the points of a figure as one table: rows of its tables, and published points.
 
-    A model has the label of the figure. The block table is left out where it is not all: its cut
-    points are bands and marks. The column `published` names the series of a published point.
+    The block table is left out where it is not all: its cut points are bands and marks.
     """
     import pandas as pd
 

@@ -27,10 +27,7 @@ _LETTERS, _MARK = 17, 0.3
 
 
 class Legend:
-    """The entries of a legend: only what the figure shows, each look once.
-
-    They stand in the order in which they are added; the interval and depth bands come last.
-    """
+    """The entries of what a figure shows, each look once; the interval and bands come last."""
 
     def __init__(self) -> None:
         self._entries: dict[str, dict[Hashable, Artist]] = {}
@@ -79,9 +76,8 @@ class Legend:
     ) -> None:
         """Draw one legend for all panels, in axes of another figure `inside` what is drawn.
 
-        It stands where a panel is missing, below the first axes of `free` and to the right of the
-        second ones, if it fits; or below all panels, in as few rows as it has room in. Where these
-        are many, the figure grows, not to take from its panels.
+        It stands where a panel is missing, below the first axes of `free` and beside the second, if
+        it fits; or below all, in as few rows as it can, for many of which the figure grows.
         """
         if not self.entries():
             return
@@ -128,7 +124,6 @@ class Legend:
 
 
 def percent(share: float, form: str = ".0f") -> str:
-    """Return a share in percent."""
     return f"{100 * share:{form}} %"
 
 
@@ -154,10 +149,7 @@ def published_label(
     axis: str = "right axis",
     always_own_axis: bool = False,
 ) -> str:
-    """Return what the legend calls published values.
-
-    Values of `others` than the measured models have their own axis: the legend says which.
-    """
+    """Return what the legend calls published values, and which axis those of `others` have."""
     apart = another_model(curves)
     whose = f", {others}" if apart else ""
     where = f" ({axis})" if apart or always_own_axis else ""

@@ -1,7 +1,4 @@
-"""How all that is drawn looks: colours, shades, markers, dashes and widths.
-
-Sizes and widths are in points. What all figures share stands in `style.mplstyle`.
-"""
+"""How all that is drawn looks: colours, shades, markers, dashes, and widths in points."""
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -26,16 +23,14 @@ PALE, SHADOW = "#b3b3b3", "#808080"
 # What stands in a legend for curves of all models.
 OF_ALL: dict[str, Any] = {"color": GRAY, "marker": "o"}
 
-# A curve in a small sketch.
+# A curve in a small sketch; points of few values, behind the curves of all.
 SKETCHED: dict[str, Any] = {"markersize": 2, "linewidth": 0.7}
-# Points of few values, behind the curves of all.
 FEW: dict[str, Any] = {"markersize": 2.4}
 
 # Widths of lines, from those between faces to curves that are many.
 THREAD, HAIR, THIN, CURVE = 0.4, 0.5, 0.7, 0.8
 
-HOLLOW_OF_ALL = OF_ALL | {"markerfacecolor": "white", "markeredgecolor": GRAY}
-HOLLOW_OF_ALL["markeredgewidth"] = CURVE
+HOLLOW_OF_ALL = dict(OF_ALL, markerfacecolor="white", markeredgecolor=GRAY, markeredgewidth=CURVE)
 
 # A line at zero; what a curve or a point is compared with; a moment of training.
 ZERO: dict[str, Any] = {"color": "#a0a0a0", "linewidth": 0.6}
@@ -75,12 +70,9 @@ STEP: dict[str, Any] = {"marker": "o", "markersize": 4.2, "markeredgewidth": 0.9
 
 # A way through training: where it starts and ends, and where its warm-up ends.
 _MARK: dict[str, Any] = {"linestyle": "", "color": "black", "clip_on": False}
-START = {**_MARK, "marker": "o", "markersize": 5, "markerfacecolor": "white"}
-START["markeredgewidth"] = 0.9
-END = {**_MARK, "marker": "*", "markersize": 8, "markeredgecolor": "white"}
-END["markeredgewidth"] = THREAD
-END_OF_WARMUP = {**_MARK, "marker": "o", "markersize": 7.5, "markerfacecolor": "none"}
-END_OF_WARMUP["markeredgewidth"] = THIN
+START = dict(_MARK, marker="o", markersize=5, markerfacecolor="white", markeredgewidth=0.9)
+END = dict(_MARK, marker="*", markersize=8, markeredgecolor="white", markeredgewidth=THREAD)
+END_OF_WARMUP = dict(START, markersize=7.5, markerfacecolor="none", markeredgewidth=THIN)
 
 # Maps: of shares, of similarity, of positions, of both signs, and of the loss.
 MAP_COLORS, SIMILARITY_COLORS, POSITION_COLORS = "inferno", "magma", "viridis"
@@ -184,10 +176,7 @@ HOLLOW_POINTS: dict[str, Any] = {
 
 @dataclass(frozen=True)
 class Look:
-    """The colour and the marker of a family; `size` evens out what markers seem to weigh.
-
-    Models of one look that share a panel have dashes and a fill of their own, see `looks_of`.
-    """
+    """The colour and the marker of a family; `size` evens out what markers seem to weigh."""
 
     color: str
     marker: str
@@ -283,10 +272,7 @@ def look_of(member: Member) -> Look:
 
 
 def _variant(look: Look, nth: int, count: int) -> Look:
-    """Return the look of the nth of `count` models; two or three begin with the look as it is.
-
-    A share below 0 is of black, one above of white.
-    """
+    """Return the look of the nth of `count` models; two or three begin with the look as it is."""
     # Where the shades begin again, they go with other dashes and markers than before.
     turn, count = nth + nth // _MOST_SHADES, min(count, _MOST_SHADES)
     light = float(np.mean(to_rgb(look.color)))
@@ -303,10 +289,7 @@ def _variant(look: Look, nth: int, count: int) -> Look:
 
 
 def looks_of(members: Sequence[Member]) -> list[Look]:
-    """Return the looks of members that share a panel: families that look alike are told apart.
-
-    36 lines of one look differ, 12 markers, and 6 colours.
-    """
+    """Return the looks of members that share a panel: families that look alike are told apart."""
     counts, seen = Counter(map(look_of, members)), Counter[Look]()
     looks = []
     for member in members:
@@ -321,10 +304,7 @@ _USUAL = 7
 
 
 def text_scale() -> float:
-    """Return how large text is, over the usual size, for which lengths of lines are said.
-
-    Text that is small as it is does not get smaller with the rest.
-    """
+    """Return how large text is, over the usual size; small text does not get smaller with it."""
     return max(float(matplotlib.rcParams["font.size"] / _USUAL), 0.86)
 
 
@@ -334,7 +314,6 @@ def depth_colors() -> Colormap:
 
 
 def depth_color(depth: float) -> str:
-    """Return the colour of a normalized depth."""
     return to_hex(depth_colors()(float(depth)))
 
 

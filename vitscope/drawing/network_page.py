@@ -58,7 +58,6 @@ def plot(label: str, blocks: pd.DataFrame, panels: Sequence[Draw], claims: pd.Da
 
 
 def _draw_strip(axes: Axes, points: pd.DataFrame, legend: Legend) -> None:
-    """Draw each block from the cut point before it to the one after it, by its kind."""
     kinds, ends = kinds_of(points)[1:], points["depth"].tolist()
     for kind, (start, end) in zip(kinds, pairwise(ends), strict=True):
         axes.barh(0, end - start, left=start, height=1, color=KIND_COLORS[kind], **KIND_EDGE)
@@ -78,7 +77,6 @@ def _verdicts(claims: pd.DataFrame) -> list[Said]:
 
 
 def _counted(row: Mapping[Any, Any]) -> str:
-    """Return how often a claim was found, where cases are counted."""
     if pd.isna(row["measured_total"]):
         return ""
     return f" ({row['measured_count']:.0f} of {row['measured_total']:.0f})"

@@ -1,7 +1,6 @@
 """Pictures, and maps that lie over them: panels without axes, as wide as they are high.
 
-Each position of a map is drawn as the cell that it is: what lies between positions is not known,
-and smooth maps of few positions show spots that are not there.
+Each position of a map is drawn as the cell that it is: smooth ones show spots that are not there.
 """
 
 import io
@@ -29,7 +28,7 @@ from vitscope.drawing.looks import GRAY, MAP_COLORS, MOST_OPAQUE, text_scale
 from vitscope.drawing.panels import find_given_axes, page_width
 from vitscope.errors import VitscopeError
 from vitscope.files.arrays import Array
-from vitscope.files.images import as_picture, as_pixels
+from vitscope.files.images import Pixels, as_picture, as_pixels
 
 # Inches: the title above a group, its colour bar, the largest panel, and the least panel and the
 # least group with another group beside it; and around each panel.
@@ -42,7 +41,7 @@ _LABELLED, _LETTER, _CHARACTER, _LINE = 0.6, 0.065, 0.045, 0.12
 _STRIP, _BAR_BELOW = 0.5, (0.3, 0.7, 0.4, 0.2)
 
 
-def read_picture(picture: bytes) -> npt.NDArray[np.uint8]:
+def read_picture(picture: bytes) -> Pixels:
     """Return the pixels of a picture in a table."""
     return as_pixels(Image.open(io.BytesIO(picture)))
 
@@ -65,11 +64,7 @@ class Groups:
             part.suptitle(title, x=0.002, ha="left")
 
     def bars(self, scales: Sequence[Normalize], label: str, unit: str = "") -> None:
-        """Put the scale of the colours of each group to the right of it.
-
-        Its numbers have their unit; what they are stands beside it, where there is room, in lines
-        no longer than it.
-        """
+        """Put the scale of each group's colours to its right, with a label where there is room."""
         for part, grid, scale in zip(self.parts, self.grids, scales, strict=True):
             axes = [each for each in grid.ravel() if each in part.axes]
             colors = ScalarMappable(scale, MAP_COLORS)
@@ -92,10 +87,7 @@ class Groups:
 
 
 def _lines_of(columns: Sequence[int], bar: float) -> tuple[list[list[int]], float]:
-    """Return which groups stand side by side, and the side of all panels, in inches.
-
-    `columns` are those of each group, in order; another one stands beside where there is room.
-    """
+    """Return which groups, of so many columns, stand side by side, and the side of a panel."""
 
     def side_of(line: Sequence[int]) -> float:
         room = page_width() - bar * len(line)
@@ -159,8 +151,7 @@ def colors_over() -> Colormap:
     return ListedColormap(shades)
 
 
-def draw_picture(axes: Axes, pixels: npt.NDArray[np.uint8]) -> None:
-    """Draw a picture, in colour or grey."""
+def draw_picture(axes: Axes, pixels: Pixels) -> None:
     grey = pixels.shape[2] == 1
     # Grey goes from black to white, whatever a picture has of it.
     how: dict[str, Any] = {"cmap": "gray", "vmin": 0, "vmax": 255} if grey else {}
@@ -168,10 +159,7 @@ def draw_picture(axes: Axes, pixels: npt.NDArray[np.uint8]) -> None:
 
 
 def name_picture(axes: Axes, row: pd.Series, side: float) -> None:
-    """Write above a picture what a network takes it for, where it has a classifier.
-
-    `side` is the size of the panel in inches: what is longer is cut, or has two lines.
-    """
+    """Write what a network takes a picture for above it, cut to its `side` in inches."""
     if pd.notna(row["class_name"]):
         fit = int(side / _CHARACTER / text_scale())
         name, share = row["class_name"], 100 * row["confidence"]
@@ -188,9 +176,7 @@ def smooth(values: Array, size: tuple[int, int]) -> Array:
     return np.asarray(plane.resize(size, Image.Resampling.BILINEAR), np.float64)
 
 
-def draw_product(
-    axes: Axes, values: npt.ArrayLike, grid: tuple[int, int], pixels: npt.NDArray[np.uint8]
-) -> None:
+def draw_product(axes: Axes, values: npt.ArrayLike, grid: tuple[int, int], pixels: Pixels) -> None:
     """Draw a picture that is as bright as a map of values from 0 to 1 is there."""
     height, width = pixels.shape[:2]
     plane = Image.fromarray(np.reshape(values, grid).astype(np.float32))
@@ -204,17 +190,13 @@ def draw_map(
     grid: tuple[int, int],
     scale: Normalize,
     size: tuple[int, int],
-    over: npt.NDArray[np.uint8] | None = None,
+    over: Pixels | None = None,
 ) -> AxesImage:
     """Draw a map as large as its picture, of `size` pixels, or over that picture in grey."""
     height, width = size
     if over is not None:
         # Without its colours, which those of the map would mix with.
         draw_picture(axes, as_pixels(as_picture(over).convert("L")))
-    return axes.imshow(
-        np.reshape(values, grid),
-        cmap=MAP_COLORS if over is None else colors_over(),
-        norm=scale,
-        extent=(-0.5, width - 0.5, height - 0.5, -0.5),
-        interpolation="nearest",
-    )
+    colors = MAP_COLORS if over is None else colors_over()
+    how: dict[str, Any] = {"extent": (-0.5, width - 0.5, height - 0.5, -0.5), "norm": scale}
+    return axes.imshow(np.reshape(values, grid), cmap=colors, interpolation="nearest", **how)

@@ -1,7 +1,4 @@
-"""The figures of the paper on one page: what is published above what is measured, and verdicts.
-
-Each has axes of its own, so that only what is there makes two shapes look alike.
-"""
+"""The figures of the paper on one page: what is published above what is measured, and verdicts."""
 
 from collections.abc import Callable, Mapping, Sequence
 from textwrap import wrap
@@ -71,10 +68,7 @@ def plot(figures: Sequence[Shown], claims: pd.DataFrame | None) -> Figure:
 def _draw(
     panels: Sequence[Axes], shown: Shown, named: dict[Look, dict[str, None]], column: int
 ) -> None:
-    """Draw what is published of a figure, and below it what is measured of the same models.
-
-    Add the labels of its models to those that are `named` so far, by their look.
-    """
+    """Draw what is published of a figure above what is measured; add to `named` looks of models."""
     upper, *lower = panels
     for member, look in zip(shown.members, looks_of(shown.members), strict=True):
         if member.model in shown.published:
@@ -93,7 +87,6 @@ def _draw(
 
 
 def _verdicts(name: str, claims: pd.DataFrame | None, letters: int) -> list[Said]:
-    """Return the verdicts of a figure on each claim, with how many, and the lines of the claim."""
     if claims is None:
         return []
     of_figure = claims[claims["figure"] == name]

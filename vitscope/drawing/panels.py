@@ -19,15 +19,7 @@ from vitscope.claims.points import Published, bands
 from vitscope.drawing.axes import axes_of_published, has_axis_behind, say_if_empty, ticks
 from vitscope.drawing.figure import Member, rows_of
 from vitscope.drawing.legends import INTERVAL, Legend, published_label
-from vitscope.drawing.looks import (
-    BANDS,
-    GRAY,
-    INTERVAL_ALPHA,
-    Look,
-    look_of,
-    looks_of,
-    text_scale,
-)
+from vitscope.drawing.looks import BANDS, GRAY, INTERVAL_ALPHA, Look, look_of, looks_of, text_scale
 from vitscope.errors import VitscopeError
 from vitscope.files.arrays import Array
 
@@ -57,7 +49,6 @@ def page_width() -> float:
 
 
 def width_of(count: int) -> float:
-    """Return the width of a figure of so many panels."""
     return min(_ONE, page_width()) if count == 1 else page_width()
 
 
@@ -69,11 +60,7 @@ def columns_of(count: int, least: float = _LEAST) -> int:
 
 @dataclass(frozen=True)
 class Panel:
-    """Where a model is drawn: its axes, its look, its rows of the table, and published points.
-
-    `back` are the axes of published points. What a panel draws by these functions is in the legend
-    of its figure.
-    """
+    """Where a model is drawn: axes, look, its rows, and published points, whose axes are `back`."""
 
     axes: Axes
     look: Look
@@ -117,8 +104,7 @@ class Panel:
 class Panels:
     """A figure and its axes, one for each model; those at an outer edge carry the labels.
 
-    Axes that were removed from the figure keep their place. The figure is not `whole` where axes of
-    another figure are drawn in. Panels that stand below others are not `titled`.
+    It is not `whole` where axes of another figure are drawn in; panels below others have no title.
     """
 
     figure: Figure
@@ -151,7 +137,6 @@ class Panels:
             yield Panel(self.axes[0], look, self.legend, rows_of(table, member.model, order))
 
     def finish(self, x: str, y: str, scales: Scales | None = None) -> Figure:
-        """Label the axes and draw the legend; return the figure."""
         self.label(x, y, scales)
         if not self.whole:
             self.legend.draw(self.figure, inside=self.axes[0])
@@ -166,9 +151,8 @@ class Panels:
     def label(self, x: str, y: str, scales: Scales | None = None) -> None:
         """Label the x axis below each column and the y axis left of each row, and set scales.
 
-        A panel has its own label where the label of an axis behind stands to the left. What is
-        drawn in panels is drawn before: one without values says so. Panels of one quantity, for
-        which `scales` says what is usual, share a scale or not as the figure is asked for.
+        A panel has its own label where that of an axis behind stands to the left. Draw before:
+        panels without values say so. `scales` says what is usual for panels of one quantity.
         """
         for axes in self.axes:
             say_if_empty(axes)
@@ -190,7 +174,6 @@ class Panels:
             self.figure.align_ylabels()
 
     def _set_scales(self, scales: Scales) -> bool:
-        """Give panels with values one scale, or let them say that they have their own."""
         there = [axes for axes in self.axes if axes in self.figure.axes and len(axes.get_yticks())]
         shown = [axes for axes in there if np.isfinite(axes.dataLim.intervaly).all()]
         lows, highs = zip(*(axes.get_ylim() for axes in shown), strict=True) if shown else ((), ())
@@ -220,7 +203,6 @@ class Panels:
         return fill(text, int(_LETTERS * inches / text_scale()), break_long_words=False)
 
     def add_note(self, note: str) -> None:
-        """Write a note above all panels, if there is one."""
         if note:
             self.figure.suptitle(note)
 
@@ -234,10 +216,7 @@ class Panels:
 
 @contextmanager
 def drawing_in(axes: Axes | None) -> Iterator[None]:
-    """Let the one panel of a figure be these axes, of a figure that is there; None makes a new one.
-
-    The figure keeps its size and its layout.
-    """
+    """Let the one panel of a figure be these axes, whose figure keeps its size; None makes new."""
     token = _given.set(axes)
     try:
         yield
@@ -272,19 +251,11 @@ def make_panels(count: int, least: float = _LEAST) -> Panels:
     if axes is not None:
         axes.yaxis.set_major_locator(ticks())
         return Panels(axes.figure.figure, [axes], 1, whole=False)
-    columns = columns_of(count, least)
-    rows = ceil(count / columns)
-    figure = Figure(figsize=(width_of(count), rows * _ROW_HEIGHT * text_scale() + _LEGEND_HEIGHT))
-    grid = figure.subplots(rows, columns, squeeze=False)
-    return Panels(figure, _first(grid, count), columns)
+    return stack_panels(count, 1, least)[0]
 
 
 def stack_panels(count: int, rows: int, least: float = _LEAST) -> list[Panels]:
-    """Return `rows` kinds of panels, one over the other, `count` of each in one figure.
-
-    Those for which the page has no room follow below, again all kinds of them. Each is at least so
-    many inches wide.
-    """
+    """Return `rows` kinds of panels, one over the other, `count` of each, in groups that fit."""
     if find_given_axes(count * rows):
         return [make_panels(1)]
     columns = columns_of(count, least)
@@ -322,10 +293,7 @@ def make_row_panels(
     count: int = 2,
     least: float = _LEAST,
 ) -> Panels:
-    """Return panels, side by side, with a row for each label from top to bottom.
-
-    In inches: the height of a row, what is needed above the panels, and the least width of each.
-    """
+    """Return panels with a row for each label, from top to bottom; all sizes are in inches."""
     panels = make_panels(count, least)
     height = (_ROWS_AXES_HEIGHT + row_height * len(labels) + above) * text_scale()
     panels.figure.set_figheight(height * ceil(count / panels.columns))
@@ -337,17 +305,9 @@ def make_row_panels(
 
 
 def make_square_panels(
-    count: int,
-    bar_width: float,
-    text_height: float,
-    above: float = 0,
-    least: float = LEAST_SQUARE,
+    count: int, bar_width: float, text_height: float, above: float = 0, least: float = LEAST_SQUARE
 ) -> Panels:
-    """Return panels in a figure that is as high as squares need it.
-
-    All in inches: what a colour bar takes of the width, and what text takes of the height, around
-    each panel and above all of them; and the least width of a panel with its labels.
-    """
+    """Return panels in a figure as high as squares, bars and text need it; all sizes in inches."""
     square = make_panels(count, least)
     if not square.whole:
         return square
@@ -369,10 +329,7 @@ def _first(grid: Array, count: int) -> list[Axes]:
 
 
 def write_above(figure: Figure, note: str) -> None:
-    """Write a note at the upper right of a figure, which grows for it.
-
-    A figure of somebody else, in whose axes it is drawn, stays as it is.
-    """
+    """Write a note at the upper right of a figure, which grows for it, unless axes were given."""
     layout = figure.get_layout_engine()
     if not note or _given.get() is not None or not isinstance(layout, ConstrainedLayoutEngine):
         return

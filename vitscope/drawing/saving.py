@@ -29,18 +29,12 @@ _SIZES = (
     *("axes.titlesize", "axes.labelsize", "xtick.labelsize", "ytick.labelsize"),
 )
 # What keeps labels of ticks from touching in a corner.
-_TICKS = (
-    *("xtick.major.pad", "ytick.major.pad"),
-    *("xtick.major.size", "ytick.major.size"),
-)
+_TICKS = ("xtick.major.pad", "ytick.major.pad", "xtick.major.size", "ytick.major.size")
 
 
 @contextmanager
 def style(path: Path | str, own: Mapping[str, Any] | None = None) -> Iterator[None]:
-    """Draw and save with the style file, whatever matplotlib's settings on this machine are.
-
-    `own` are the keys of a study's `style`, or some of them.
-    """
+    """Draw and save with the style file, a study's `own` keys, and nothing of this machine."""
     if not Path(path).is_file():
         raise VitscopeError(
             f"There is no style file {path}: restore vitscope/drawing/style.mplstyle."
@@ -61,7 +55,6 @@ def style(path: Path | str, own: Mapping[str, Any] | None = None) -> Iterator[No
 
 
 def check_font(where: str, name: str) -> None:
-    """Refuse a family of fonts that matplotlib does not know."""
     known = {font.name for font in fontManager.ttflist}
     if name not in known:
         raise VitscopeError(
@@ -111,9 +104,7 @@ def _lay_out(figure: Figure) -> None:
 def save(
     figure: Figure, path: Path | str, title: str, facts: Mapping[str, str], shows: str = ""
 ) -> None:
-    """Save a figure as pdf, svg or png, and in it what it was made from; within `style`.
-
-    Readers who do not see an SVG are told its title, and what it `shows`.
+    """Save a figure as pdf, svg or png, with what it was made from and what it `shows`.
 
     The same figure gives the same bytes: neither a date nor a path goes into the file.
     """

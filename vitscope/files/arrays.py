@@ -1,7 +1,4 @@
-"""Arrays: their type, the header of NumPy's format, and files of arrays for other programs.
-
-Those are written in blocks of rows: as NumPy's npz, HDF5 or Zarr.
-"""
+"""Arrays: their type, the header of NumPy's format, and files of arrays for other programs."""
 
 import json
 from collections.abc import Callable, Iterator, Mapping
@@ -22,10 +19,7 @@ Array = npt.NDArray[Any]
 
 
 def read_header(file: IO[bytes]) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:
-    """Read an array's header: its shape, whether it is stored by column, and its type.
-
-    The file position is then at the first value.
-    """
+    """Read the header before the values: shape, whether it is stored by column, and type."""
     version = npy.read_magic(file)
     read = npy.read_array_header_1_0 if version == (1, 0) else npy.read_array_header_2_0
     return read(file)
@@ -42,7 +36,6 @@ class Exported:
 
     @classmethod
     def of(cls, array: Array) -> "Exported":
-        """Wrap an array that is in memory."""
         return cls(array.shape, array.dtype, len(np.atleast_1d(array)), lambda: iter([array]))
 
 
@@ -60,12 +53,8 @@ def _write_npz(path: Path, arrays: Mapping[str, Exported], facts: Mapping[str, s
         for name, array in {**arrays, "facts": about}.items():
             # The entry has no time stamp, so that the same arrays give the same bytes.
             with archive.open(ZipInfo(f"{name}.npy"), "w", force_zip64=True) as file:
-                header = {
-                    "descr": np.lib.format.dtype_to_descr(array.dtype),
-                    "fortran_order": False,
-                    "shape": array.shape,
-                }
-                np.lib.format.write_array_header_2_0(file, header)
+                header = {"descr": npy.dtype_to_descr(array.dtype), "shape": array.shape}
+                npy.write_array_header_2_0(file, {**header, "fortran_order": False})
                 for rows in array.rows():
                     file.write(np.ascontiguousarray(rows).tobytes())
 

@@ -53,10 +53,7 @@ def _opened(file: Path | io.BytesIO, name: str) -> Iterator[Image.Image]:
 
 
 def in_rgb(image: Image.Image, name: str) -> Image.Image:
-    """Return a picture in RGB of 8 bits, as torchvision reads it, except for grey of 16 bits.
-
-    It scales 16-bit grey, which Pillow would turn white.
-    """
+    """Return a picture in RGB of 8 bits, as torchvision reads it; grey of 16 bits is scaled."""
     if image.mode in OF_8_BITS:
         return image.convert("RGB")
     tags: Any = getattr(image, "tag_v2", {BITS: (16,), SHADE: BLACK_IS_ZERO})

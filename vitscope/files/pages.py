@@ -30,7 +30,6 @@ class Section:
 
 
 def as_markdown(title: str, text: str, sections: Iterable[Section]) -> str:
-    """Return a title, a paragraph and sections as Markdown."""
     blocks = [f"# {_in_markdown(title)}", _in_markdown(text)]
     for section in sections:
         cells = (section.header, ["---"] * len(section.header), *section.rows)
@@ -82,10 +81,7 @@ def _in_latex(text: str) -> str:
 
 
 def as_fragment(title: str, paragraphs: Iterable[str], pictures: Mapping[str, bytes]) -> str:
-    """Return a title, paragraphs, and SVG pictures by what they show, for the page of a report.
-
-    It fits into a page of another style, and can also be read alone.
-    """
+    """Return a title, paragraphs, and SVG pictures by what they show, for the page of a report."""
     blocks = ['<meta charset="utf-8">', f"<h1>{escape(title)}</h1>"]
     blocks += [f"<p>{escape(text)}</p>" for text in paragraphs if text]
     for shown, svg in pictures.items():

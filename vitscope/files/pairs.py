@@ -16,9 +16,3 @@ def pair_name(models: Iterable[str]) -> str:
 def by_prefix(subject: str) -> dict[str, str]:
     """Return the one or two models in a name, by the prefix of their files and facts."""
     return dict(zip(PREFIXES, subject.split(BETWEEN), strict=False))
-
-
-def split_prefix(name: str) -> tuple[str, str]:
-    """Split the name of a file or fact into its prefix and the rest."""
-    prefix = next(each for each in reversed(PREFIXES) if name.startswith(each))
-    return prefix, name.removeprefix(prefix)

@@ -33,10 +33,7 @@ _PURE |= {"inference_mode", "no_grad", "property", "staticmethod", "classmethod"
 
 
 def reached(modules: Iterable[str], file_of: Callable[[str], Path | None]) -> dict[str, Path]:
-    """Return the files of modules and of everything that they import, as far as `file_of` finds it.
-
-    It does not see modules that are imported by a computed name.
-    """
+    """Return the files of modules and of all that they import, except by computed names."""
     found: dict[str, Path] = {}
     pending = list(modules)
     while pending:
@@ -59,10 +56,7 @@ def imported(path: Path, module: str) -> Iterator[str]:
 
 
 def remember(file: Path) -> None:
-    """Load earlier findings from a file, and add this process's findings when it ends.
-
-    A damaged or unwritable file only costs the time that it would have saved.
-    """
+    """Load earlier findings from a file, if it is whole; add this process's when it ends."""
     with suppress(OSError, ValueError, TypeError, AttributeError):
         known = json.loads(file.read_text(encoding="utf-8"))
         _found.update({key: list(each) for key, each in known.items()})
@@ -73,14 +67,6 @@ def remember(file: Path) -> None:
         if len(_found) > before:
             with suppress(OSError, VitscopeError):
                 write_text(file, json.dumps(_found))
-
-
-def base_of(node: ast.ImportFrom, package: str) -> str | None:
-    """Return the module that names are imported from; None if it lies above the top package."""
-    try:
-        return resolve_name("." * node.level + (node.module or ""), package)
-    except ImportError:
-        return None
 
 
 def module_file(stem: Path) -> Path | None:
@@ -184,9 +170,8 @@ def _names_bound(statement: ast.stmt) -> list[str]:
         targets = [statement.target]
     else:
         return []
-    return [
-        node.id for target in targets for node in ast.walk(target) if isinstance(node, ast.Name)
-    ]
+    nodes = (node for target in targets for node in ast.walk(target))
+    return [node.id for node in nodes if isinstance(node, ast.Name)]
 
 
 def _is_pure(decorator: ast.expr) -> bool:
@@ -200,8 +185,11 @@ def _imports_of(node: ast.Import | ast.ImportFrom, package: str) -> list[Importe
         return [
             (alias.asname or alias.name.partition(".")[0], alias.name, "") for alias in node.names
         ]
-    base = base_of(node, package)
-    return [(alias.asname or alias.name, base, alias.name) for alias in node.names] if base else []
+    try:
+        base = resolve_name("." * node.level + (node.module or ""), package)
+    except ImportError:  # It lies above the top package.
+        return []
+    return [(alias.asname or alias.name, base, alias.name) for alias in node.names]
 
 
 def _used(statement: ast.AST, package: str) -> tuple[list[Use], list[Imported]]:

@@ -155,10 +155,8 @@ def _check_keys(keys: Iterable[yaml.Node]) -> None:
         if key.tag not in (TEXT, MERGE):
             raise _refusal(key, f"found the key {key.value}, allowed: text, so put it in quotes")
         if key.value in lines:
-            raise _refusal(
-                key,
-                f"found the key '{key.value}' again, which line {lines[key.value]} has: keep one",
-            )
+            reason = f"found the key '{key.value}' again, which line {lines[key.value]} has"
+            raise _refusal(key, f"{reason}: keep one")
         lines[key.value] = key.start_mark.line + 1
 
 

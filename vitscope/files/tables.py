@@ -132,11 +132,7 @@ def has_part(path: Path, measure: str) -> bool:
 def read_part(
     table: Table, path: Path | str, measure: str
 ) -> "tuple[pd.DataFrame, dict[str, str]]":
-    """Read a measure's part and its metadata.
-
-    The part has its own file, or shares one with other measures. Then the other parts are not
-    read, and the part's own seal is checked instead of the file's.
-    """
+    """Read a measure's part and its metadata, from its own file or alone from a shared one."""
     data = None
     with _open_unread(path) as file:
         if _facts_of(file).get("table") == PARTS.name:
@@ -149,7 +145,6 @@ def read_part(
 
 
 def _measures_in(parts: "pq.ParquetFile") -> list[str]:
-    """Return the measures in a file of parts, which has a row group for each."""
     groups = range(parts.num_row_groups)
     return [parts.read_row_group(each, ["measure"])["measure"][0].as_py() for each in groups]
 
@@ -231,10 +226,7 @@ def read_frame(path: Path | str) -> "pd.DataFrame":
 
 
 def write_csv(frame: "pd.DataFrame", path: Path | str) -> None:
-    """Write a frame as CSV with all digits; cells hold lists as JSON and pictures as Base64.
-
-    A `'` goes before text that a spreadsheet would compute as a formula.
-    """
+    """Write a frame as CSV with all digits; cells hold lists as JSON and pictures as Base64."""
     cells = frame.astype(object).map(_in_text)
     with atomic_path(path) as partial:
         cells.to_csv(partial, index=False, lineterminator="\n")
@@ -243,13 +235,13 @@ def write_csv(frame: "pd.DataFrame", path: Path | str) -> None:
 def _in_text(cell: Any) -> Any:
     if isinstance(cell, bytes):
         return b64encode(cell).decode()
+    # A spreadsheet would compute it as a formula.
     if isinstance(cell, str) and cell.startswith(("=", "+", "-", "@", "\t", "\r")):
         return f"'{cell}"
     return json.dumps(cell.tolist()) if getattr(cell, "ndim", 0) else cell
 
 
 def read_metadata(path: Path | str) -> dict[str, str]:
-    """Return the text that was written with a table."""
     with _open(path) as file:
         return _facts_of(file)
 
@@ -272,7 +264,6 @@ def warning_metadata(warnings: Sequence[str]) -> dict[str, str]:
 
 
 def add_warnings(metadata: Mapping[str, str], warnings: Sequence[str]) -> dict[str, str]:
-    """Add reasons to doubt a table's values to its metadata."""
     known = json.loads(metadata.get(WARNINGS, "[]"))
     return {**metadata, **warning_metadata([*dict.fromkeys([*known, *warnings])])}
 

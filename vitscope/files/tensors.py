@@ -1,13 +1,11 @@
 """Safetensors files that are written row by row and read through a memory map.
 
-The safetensors library writes a file from tensors that are all in memory. Data sets and latents
-are larger than that, while their shapes are known before the first row: so the header is written
-first and every row goes to its place in the file. Any safetensors reader can open the result.
+Data sets and latents are larger than memory, while their shapes are known before the first row: the
+header is written first, and every row to its place. Any safetensors reader can open the result.
 
-The metadata hold a checksum of the header and one of each tensor, so that damage is noticed when a
-file is read. Latents are many gigabytes and read once: their checksum must be almost free. So each
-row is summed as 64-bit words, at the speed of memory, and the sums are added up with odd weights of
-their positions. Any change within one word, or of words of one row that do not cancel, is seen.
+The metadata hold a checksum of the header and one of each tensor. That of latents must be almost
+free: each row is summed as 64-bit words, and the sums are added up with odd weights of their
+positions. Any change within one word, or of words of one row that do not cancel, is seen.
 """
 
 import json
@@ -85,7 +83,6 @@ def _header(tensors: Tensors, metadata: Mapping[str, str]) -> bytes:
 
 
 def _read_sums(header: bytes, stored: str, names: list[str]) -> dict[str, int]:
-    """Return the tensors' checksums, if the header's own checksum is right."""
     if len(stored) != HEADER_DIGITS + TENSOR_DIGITS * len(names):
         raise ValueError(CHECKSUMS)
     blank = "0" * HEADER_DIGITS + stored[HEADER_DIGITS:]
@@ -138,7 +135,6 @@ class TensorWriter:
             self._write_all(len(header).to_bytes(8, "little") + header, 0)
 
     def _header(self) -> bytes:
-        """Return the header with its own checksum and, after it, those of all tensors."""
         sums = "".join(f"{each % MODULUS:0{TENSOR_DIGITS}x}" for each in self._sums.values())
         blank = {**self._metadata, CHECKSUMS: "0" * HEADER_DIGITS + sums}
         own = f"{zlib.crc32(_header(self._tensors, blank)):0{HEADER_DIGITS}x}"
@@ -184,7 +180,8 @@ class TensorFile:
                 header = file.read(length)
             entries: dict[str, Any] = json.loads(header)
             self.metadata: dict[str, str] = entries.pop("__metadata__", {})
-            self._sums = _read_sums(header, self.metadata.pop(CHECKSUMS), list(entries))
+            self.names = list(entries)
+            self._sums = _read_sums(header, self.metadata.pop(CHECKSUMS), self.names)
             self._start = 8 + length
             self._entries = entries
             end = _find_end(entries)
@@ -199,11 +196,6 @@ class TensorFile:
 
     def _damaged(self, how: str) -> VitscopeError:
         return VitscopeError(f"{self.path} is damaged: {how}; delete it and run again.")
-
-    @property
-    def names(self) -> list[str]:
-        """The names of the tensors, in the order of the file."""
-        return list(self._entries)
 
     def dtype(self, name: str) -> str:
         """The safetensors type of a tensor, for example F32."""
@@ -222,16 +214,11 @@ class TensorFile:
 
     def mapped(self, name: str) -> npt.NDArray[Any]:
         """Return a tensor as a read-only memory map; the caller must `check` what it reads."""
-        entry, shape = self._entries[name], self.shape(name)
+        dtype, shape = DTYPES[self.dtype(name)], self.shape(name)
         if prod(shape) == 0:
-            return np.zeros(shape, DTYPES[entry["dtype"]])
-        return np.memmap(
-            self.path,
-            dtype=DTYPES[entry["dtype"]],
-            mode="r",
-            offset=self._start + entry["data_offsets"][0],
-            shape=shape,
-        )
+            return np.zeros(shape, dtype)
+        start = self._start + self._entries[name]["data_offsets"][0]
+        return np.memmap(self.path, dtype, "r", start, shape)
 
     def verify(self, *names: str) -> None:
         """Read these tensors, or all, and refuse them if they differ from what was written."""
@@ -259,11 +246,7 @@ class TensorFile:
         del self._sums[name]
 
     def read(self, name: str, first_row: int, rows: npt.NDArray[Any]) -> npt.NDArray[Any]:
-        """Read a tensor's rows from `first_row` on into `rows`, which has their shape and type.
-
-        To read every row once, this is faster than the memory map: reusing memory costs less than
-        mapping pages first. The caller must `check` the rows.
-        """
+        """Read rows into `rows`, which is faster than a map; the caller must `check` them."""
         dtype, shape = DTYPES[self.dtype(name)], self.shape(name)
         if rows.dtype != dtype or rows.shape[1:] != shape[1:]:
             raise ValueError(f"{name}: got {rows.dtype}{rows.shape}, expected {dtype}{shape}")
@@ -273,7 +256,6 @@ class TensorFile:
         return rows
 
     def _read(self, name: str, offset: int, rows: npt.NDArray[Any]) -> None:
-        """Fill `rows` with the bytes of a tensor from `offset` on."""
         try:
             with self.path.open("rb") as file:
                 file.seek(self._start + self._entries[name]["data_offsets"][0] + offset)

@@ -12,11 +12,9 @@ from vitscope.errors import VitscopeError
 
 @contextmanager
 def atomic_path(path: Path | str) -> Iterator[Path]:
-    """Yield a temporary path beside `path` that takes its place only if the block succeeds.
-
-    The temporary name is fixed, so that a run after a kill overwrites what was left.
-    """
+    """Yield a temporary path beside `path` that takes its place only if the block succeeds."""
     target = Path(path)
+    # The name is fixed, so that a run after a kill overwrites what was left.
     partial = target.with_name(f".{target.name}.partial")
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
@@ -50,13 +48,11 @@ def copy_file(source: Path | str, target: Path | str) -> None:
 
 
 def sha256_of(path: Path | str) -> str:
-    """Return the SHA-256 of a file as hexadecimal digits."""
     with Path(path).open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def md5_of(path: Path | str) -> str:
-    """Return the MD5 of a file as hexadecimal digits."""
     with Path(path).open("rb") as file:
         # Some publishers give only an MD5; it guards against damage, not against malice.
         md5 = hashlib.md5(usedforsecurity=False)

@@ -62,14 +62,8 @@ def measure_step(inputs: Files, outputs: Files, values: Values, resources: Resou
     if not weights:
         refuse_missing(network, where)
     images = open_images(inputs["images"])
-    result = measure(
-        Path(weights),
-        network,
-        images,
-        where=where,
-        batch_size=values["batch_size"],
-        device=open_device(values["device"]),
-    )
+    device, size = open_device(values["device"]), values["batch_size"]
+    result = measure(Path(weights), network, images, where=where, batch_size=size, device=device)
     digests = {"data_sha256": images.digest, "checkpoint_sha256": sha256_of(weights)}
     RESULT.write(result, outputs["result"], digests)
 
@@ -93,10 +87,7 @@ MEASURE_STEP = Job(
 
 
 def tabulate_buildup(inputs: Files, outputs: Files, values: Values, resources: Resources) -> None:
-    """Write a row for each step with its decision, and the best network as a model of a study.
-
-    The rule adds `weights` to the values: where a study finds the weights of each step.
-    """
+    """Write a row for each step, and the best network; the rule says where `weights` are."""
     from vitscope.buildup.table import BUILDUP, RESULT, digests_of, scores_of, tabulate
 
     name, settings = values["name"], values["settings"]
@@ -104,15 +95,8 @@ def tabulate_buildup(inputs: Files, outputs: Files, values: Values, resources: R
     results = [RESULT.read(path) for path in inputs["results"]]
     digests = digests_of([read_metadata(path) for path in inputs["results"]])
     BUILDUP.write(tabulate(name, plan, results), outputs["table"], digests)
-    best = rule.describe_model(
-        name,
-        plan,
-        scores_of(results),
-        baseline=settings["baseline"],
-        data=values["data"],
-        weights=values["weights"],
-    )
-    write_text(outputs["model"], best)
+    said = {"baseline": settings["baseline"], "data": values["data"], "weights": values["weights"]}
+    write_text(outputs["model"], rule.describe_model(name, plan, scores_of(results), **said))
 
 
 TABULATE_BUILDUP = Job(
@@ -126,7 +110,6 @@ TABULATE_BUILDUP = Job(
 
 
 def _facts_of_buildup(study: Study, name: str) -> dict[str, str]:
-    """Return what the figure is made from, for its caption and its metadata."""
     entry = study.buildups[name]
     recipe, baseline = study.recipe_of_steps(name), study.models[entry.baseline]
     images = "all" if recipe.images is None else str(recipe.images)

@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from dataclasses import asdict
 from pkgutil import resolve_name
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from vitscope.claims.tables import AGREEMENT, CLAIMS
 from vitscope.files.pages import as_html, as_latex, as_markdown
@@ -24,7 +24,6 @@ if TYPE_CHECKING:
 
 
 def _figures_with_claims(study: Study) -> dict[str, Values]:
-    """Return the figures that the paper may make claims about, and what counts those claims."""
     found = {}
     measures = registry.of(study)
     for name, figure in study.figures.items():
@@ -72,16 +71,8 @@ def traits_of(study: Study, model: str) -> Values:
     return others | {f"arch.{key}": value for key, value in arch.items()}
 
 
-class Counted(NamedTuple):
-    """The claims about some figures, how these agree with published ones, and what is counted."""
-
-    claims: "pd.DataFrame"
-    agreement: "pd.DataFrame"
-    evidence: "list[Evidence]"
-
-
-def count(inputs: Files, values: Values) -> Counted:
-    """Count the claims about some figures, by the values of `values_of_counting`."""
+def count(inputs: Files, values: Values) -> "tuple[pd.DataFrame, pd.DataFrame, Iterable[Evidence]]":
+    """Return the claims about some figures, how these agree with published ones, and evidence."""
     from vitscope.claims import counting
     from vitscope.claims.agreement import score_agreement
     from vitscope.claims.points import at_snapshots, read_published_of
@@ -109,7 +100,7 @@ def count(inputs: Files, values: Values) -> Counted:
     seeds = {model: each.get("training.seed") for model, each in traits.items()}
     trained = counting.trainings(values["repeats"], seeds)
     every = counting.add_recipes(counting.joined(CLAIMS, claims), trained)
-    return Counted(every, counting.joined(AGREEMENT, agreement), [*evidence.values()])
+    return every, counting.joined(AGREEMENT, agreement), evidence.values()
 
 
 def count_claims(inputs: Files, outputs: Files, values: Values, resources: Resources) -> None:

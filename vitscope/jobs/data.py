@@ -26,7 +26,6 @@ FETCH_ARCHIVE = Job(run=fetch_archive, values=_address_of_archive)
 
 def _address_of_file(study: Study, names: Names) -> Values:
     entry = study.videos[names["video"]] if "video" in names else study.data[names["dataset"]]
-    # Return only what identifies the download, so that users of a shared cache share it.
     return {key: entry.source[key] for key in ("url", "sha256") if key in entry.source}
 
 
@@ -43,14 +42,8 @@ FETCH_FILE = Job(run=fetch_file, values=_address_of_file)
 
 # Settings of a data set that decide the content of a split's file.
 MADE_BY = (
-    "source",
-    "classes",
-    "class_names",
-    "class_index",
-    "channels",
-    "image_size",
-    "resize",
-    "interpolation",
+    *("source", "classes", "class_names", "class_index"),
+    *("channels", "image_size", "resize", "interpolation"),
 )
 # Seconds for a million pixels, measured on photographs of 3 million pixels cut to 224x224;
 # images of ImageNet take a tenth.
@@ -113,7 +106,6 @@ def corruptions_of(study: Study, names: Names) -> Values:
 
 
 def _images_corrupted(request: Request, uncounted: int | None = None) -> int | None:
-    """Return how many corrupted images the job makes, if that is known."""
     wanted = corruptions_of(request.study, request.names)
     known = [count for count in (wanted["images"], request.images) if count is not None]
     images = min(known, default=uncounted)
@@ -136,17 +128,12 @@ def corrupt_images(inputs: Files, outputs: Files, values: Values, resources: Res
     from vitscope.jobs.opening import open_images
 
     images, folder = open_images(inputs["images"]), Path(outputs["images"])
+    official = Path(inputs["official"]) if inputs.get("official") else None
+    count, severities, seed = (values[key] for key in ("images", "severities", "seed"))
     folder.mkdir(exist_ok=True)
     for corruption in values["corruptions"]:
-        build(
-            images,
-            values["images"],
-            corruption,
-            values["severities"],
-            values["seed"],
-            folder / f"{corruption}.safetensors",
-            Path(inputs["official"]) if inputs.get("official") else None,
-        )
+        path = folder / f"{corruption}.safetensors"
+        build(images, count, corruption, severities, seed, path, official)
 
 
 CORRUPT_IMAGES = Job(

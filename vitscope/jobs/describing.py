@@ -20,18 +20,15 @@ def title(study: Study) -> str:
 
 
 def labels(study: Study) -> dict[str, str]:
-    """Return the label of each model that is shown."""
     return {name: study.models[name].label for name in study.models_of()}
 
 
 def member(study: Study, name: str) -> Values:
-    """Return a model's name, label, family, epoch, place in its family and recipe, for figures.
-
-    An AlterNet without attention is the ResNet that it was built from.
-    """
+    """Return a model's name, label, family, epoch, place in its family and recipe, for figures."""
     entry = study.models[name]
     built = [each.arch for each in study.models.values() if each.family == entry.family]
     distinct = [arch for place, arch in enumerate(built) if arch not in built[:place]]
+    # An AlterNet without attention is the ResNet that it was built from.
     convolutions = entry.family == "alternet" and not any(entry.arch.get("attention", (1,)))
     return {
         "model": name,
@@ -80,7 +77,6 @@ def classes(study: Study, dataset: str, splits: list[str]) -> dict[str, str]:
 
 
 def weights(model: "Model") -> dict[str, str]:
-    """Describe where the weights of a model come from."""
     from vitscope.networks.checkpoints import weight_sources
 
     return {f"Checkpoint of {model.label}": weight_sources.describe_source(model.checkpoint)}

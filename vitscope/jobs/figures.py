@@ -9,7 +9,7 @@ from pkgutil import resolve_name
 from typing import TYPE_CHECKING
 
 from vitscope.claims.tables import CLAIMS
-from vitscope.files.pairs import by_prefix, split_prefix
+from vitscope.files.pairs import PREFIXES, by_prefix
 from vitscope.files.tables import Table, read_metadata, write_csv
 from vitscope.jobs import describing
 from vitscope.jobs.claims import count, values_of_counting
@@ -103,7 +103,6 @@ def read_points(
 
 
 def _digests(inputs: Files, values: Values) -> dict[str, str]:
-    """Return the digests of data and checkpoints that the first table names."""
     found = {}
     labels = {member["model"]: member["label"] for member in values["members"]}
     for path in inputs[next(iter(values["tables"]))]:
@@ -111,7 +110,8 @@ def _digests(inputs: Files, values: Values) -> dict[str, str]:
         models = by_prefix(Path(path).stem)
         for key, digest in read_metadata(path).items():
             if key.endswith("_sha256"):
-                prefix, what = split_prefix(key.removesuffix("_sha256"))
+                prefix = next(each for each in reversed(PREFIXES) if key.startswith(each))
+                what = key.removeprefix(prefix).removesuffix("_sha256")
                 found[f"{what.capitalize()} SHA-256 of {labels[models[prefix]]}"] = digest
     return found
 
@@ -193,7 +193,7 @@ def draw_overview(inputs: Files, outputs: Files, values: Values, resources: Reso
     from vitscope.drawing.saving import save, style
 
     shown = [_sketch_of(name, each, inputs) for name, each in values["figures"].items()]
-    claims = count(inputs, values["counting"]).claims if "cut_points" in inputs else None
+    claims = count(inputs, values["counting"])[0] if "cut_points" in inputs else None
     with style(inputs["style"], values["style"]):
         figure = plot(shown, claims)
         for path in outputs.values():
@@ -201,7 +201,6 @@ def draw_overview(inputs: Files, outputs: Files, values: Values, resources: Reso
 
 
 def _sketch_of(name: str, values: Values, inputs: Files) -> "Shown":
-    """Return a figure of the overview, with its table if it is measured."""
     from vitscope.buildup.figure import read_steps
     from vitscope.buildup.table import BUILDUP
     from vitscope.claims.points import at_snapshots, read_published_of
@@ -249,10 +248,7 @@ KINDS_OF_PAGE = (
 
 
 def kinds_of_page(study: Study, model: str) -> list[str]:
-    """Return the kinds of figures on a network's page: those that the study's figures measure.
-
-    No other measure has a table, since a pass measures only what a figure needs.
-    """
+    """Return the kinds of figures on a network's page: those whose measure a figure needs."""
     shown = [each for each in study.figures.values() if model in each.models]
     measured = {measure for figure in shown for measure in figure.measures}
     kinds = registry.of(study).kinds()

@@ -1,8 +1,6 @@
 """What a job is: what its result depends on, what it takes, and its work.
 
-The modules beside this file declare every kind of work, those of one stage in one module, each as a
-constant of its name: `BUILD_SPLIT = Job(run=build_split, ...)`. These modules are read with the
-rules, so that they import what is heavy where they need it.
+Modules beside this file are read with the rules: they import what is heavy where they need it.
 """
 
 import re
@@ -34,8 +32,7 @@ Files = Mapping[str, Any]
 class Network:
     """The cost of one image in a network: multiply-adds, and bytes of what it computes.
 
-    `activations` are the bytes of everything that it computes, `peak` the most that it needs at
-    once, `weights` the bytes of its parameters, and `values` the count of numbers in its latents.
+    `peak` is the most that it needs at once, `values` the count of numbers in its latents.
     """
 
     operations: int
@@ -75,10 +72,9 @@ def model_of(study: Study, names: Names) -> str | None:
 class Takes:
     """What a job costs, apart from starting it.
 
-    `work` counts passes of images through a network, `seconds` the time for the rest, and `writes`
-    the bytes of large files. `split` is where its images are from, if it is not the split that is
-    measured; `loads` are the inputs that it holds whole in memory. `builds` says to
-    build the network and count its cost if no block table states it.
+    `work` counts passes of images, which are of `split`, else of the one measured; `seconds` is the
+    time for the rest, `writes` the bytes of large files, `loads` inputs held in memory; `builds`
+    says to count the cost of a network that no block table states.
     """
 
     torch: bool = False
@@ -96,8 +92,8 @@ class Takes:
 class Job:
     """A kind of work: `run` does it, and reads and writes files by their paths.
 
-    `values` list under `modules` the modules that it imports by computed names, which its source
-    does not show; `batches` is the setting that says how many images are in memory at once.
+    `modules` among the `values` are those that it imports by computed names; `batches` is the
+    setting that says how many images are in memory at once.
     """
 
     run: "Run"
@@ -110,16 +106,12 @@ class Job:
         return self.batches(names, values) if callable(self.batches) else self.batches
 
     def takes_of(self, request: Request) -> Takes:
-        """Return the cost of a job of this kind."""
         return self.takes(request.study, request.names) if callable(self.takes) else self.takes
 
 
 @dataclass(frozen=True)
 class Resources:
-    """What a job is given that does not change its result.
-
-    `label` names the job's subject in messages, `lock` is the study's lock file.
-    """
+    """What a job is given that changes no result: `label` is its subject, `lock` a study's file."""
 
     threads: int = 1
     label: str = ""

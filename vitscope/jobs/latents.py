@@ -57,18 +57,16 @@ def extract_latents(inputs: Files, outputs: Files, values: Values, resources: Re
     from vitscope.networks.running.latents import extract_shard
 
     network, device = open_running(inputs, values, resources, first=not values["shard"])
+    given = {key: values[key] for key in ("shard", "selection", "batch_size", "dtype")}
     extract_shard(
         network,
         inputs["blocks"],
         open_images(inputs["images"]),
         outputs["latents"],
-        shard=values["shard"],
-        selection=values["selection"],
         settings=values["network"],
-        batch_size=values["batch_size"],
-        dtype=values["dtype"],
         device=device,
         metadata=origin_of(inputs["checkpoint"]),
+        **given,
     )
 
 

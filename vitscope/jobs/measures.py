@@ -94,11 +94,7 @@ MEASURE = Job(
 def name_images(
     table: "pd.DataFrame", columns: tables.Columns, rows: Sequence[int], first: int
 ) -> "pd.DataFrame":
-    """Return a part that names images by their rows in the split, as predictions do.
-
-    Measures name an image by its position among all that are measured; `first` is the position
-    of the first of `rows`.
-    """
+    """Name a part's images by their rows; `first` is the position of the first of `rows`."""
     if "image" not in columns or columns["image"][1] != OF_IMAGE["image"][1]:
         return table
     return table.assign(image=[rows[position - first] for position in table["image"]])
@@ -113,16 +109,14 @@ def measures_of_pass(study: Study, model: str) -> list[Measure]:
 
 
 def measured_in_pass(study: Study, names: Names, measures: Iterable[Measure]) -> Values:
-    """Return how each measure measures, and how many images all of them take at once.
-
-    That number is a multiple of every measure's batch size, or else all images of the shard.
-    """
+    """Return how each measure measures, and how many images all of them take at once."""
     found = {
         each.name: how_to_measure(case_of(study, {**names, "measure": each.name}))
         for each in measures
     }
     analysis = study.analysis
     batches = (each["settings"].get("batch_size", 1) for each in found.values())
+    # A multiple of every measure's batch size, or else all images of the shard.
     together = min(lcm(analysis.batch_size, *batches), analysis.shard_size)
     return {"measures": found, "together": together}
 
@@ -148,8 +142,7 @@ def _passes_of_shard(request: Request) -> Work:
 
 
 def _seconds_of_pass(request: Request) -> float:
-    measures = measures_of_pass(request.study, request.names["model"])
-    return _seconds_to_measure(measures, request)
+    return _seconds_to_measure(measures_of_pass(request.study, request.names["model"]), request)
 
 
 def _seconds_to_measure(measures: Iterable[Measure], request: Request) -> float:
@@ -158,10 +151,7 @@ def _seconds_to_measure(measures: Iterable[Measure], request: Request) -> float:
 
 
 def measure_pass(inputs: Files, outputs: Files, values: Values, resources: Resources) -> None:
-    """Run a shard of images through a network once, with all measures of its feature maps.
-
-    It measures the maps while they are in memory, and writes a part for each measure to one file.
-    """
+    """Run a shard of images through a network once; write a part for each measure of its maps."""
     import pandas as pd
 
     from vitscope.data.split import shard_rows
@@ -248,11 +238,7 @@ def _takes_of_merge(study: Study, names: Names) -> Takes:
 
 
 def merge_parts(inputs: Files, outputs: Files, values: Values, resources: Resources) -> None:
-    """Merge the parts measured on a model, or on a pair of models, to a table.
-
-    If latents are kept, the parts are measured here first. The names of inputs tell which belong to
-    the second model of a pair.
-    """
+    """Merge the parts that were measured on a model, or on a pair of models, to a table."""
     import pandas as pd
 
     origin = dict[str, str]()
@@ -300,8 +286,5 @@ def _parts(
 
 
 MERGE = Job(
-    run=merge_parts,
-    values=_values_of_merge,
-    takes=_takes_of_merge,
-    batches=_batches_of_measure,
+    run=merge_parts, values=_values_of_merge, takes=_takes_of_merge, batches=_batches_of_measure
 )

@@ -65,7 +65,6 @@ def find_blocks(values: Values, network: "nn.Module | None" = None) -> "Blocks":
 
 
 def _convert(inputs: Files, target: Path, values: Values, resources: Resources) -> None:
-    """Convert the weights of a file, or take those that the network is built with."""
     from vitscope.networks.checkpoints import weight_sources
     from vitscope.networks.checkpoints.conversion import convert, convert_made
 
@@ -74,21 +73,13 @@ def _convert(inputs: Files, target: Path, values: Values, resources: Resources) 
     if "made" in entry:
         convert_made(network, target, label=label, origin=origin)
         return
-    source, lock = Path(inputs["source"]), Path(resources.lock)
-    convert(
-        source,
-        network,
-        target,
-        label=label,
-        origin=origin,
-        sha256=weight_sources.confirm(entry, source, lock, label=label),
-        key=entry.get("key"),
-        ignore=entry.get("ignore", ()),
-    )
+    source = Path(inputs["source"])
+    sha256 = weight_sources.confirm(entry, source, Path(resources.lock), label=label)
+    chosen = {"key": entry.get("key"), "ignore": entry.get("ignore", ())}
+    convert(source, network, target, label=label, origin=origin, sha256=sha256, **chosen)
 
 
 def values_of_blocks(study: Study, names: Names) -> Values:
-    """Return what a network's cut points depend on."""
     model = names["model"]
     read_at = study.models[model].read_at()
     return {**with_network(study, model), "model": model, "read_at": read_at}

@@ -1,7 +1,4 @@
-"""What jobs open, and what measures are given: from paths, or from what is in memory already.
-
-What is heavy is imported where it is needed: some jobs take no torch.
-"""
+"""What jobs open, and what measures are given: from paths, or from what is in memory already."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -33,8 +30,7 @@ def open_network(
 ) -> "nn.Module":
     """Return the network with the weights of a converted checkpoint, or the given network.
 
-    A network from a checkpoint calls `counted` with the number of images of each batch. It is
-    refused if two passes of it differ on the device `proved_on`.
+    Batches are `counted`; a network that differs in two passes on `proved_on` is refused.
     """
     if not isinstance(checkpoint, str):
         in_memory: nn.Module = checkpoint
@@ -78,8 +74,7 @@ def open_device(device: Any) -> "torch.device":
 class Opened:
     """What a measure takes, and what is written with its table.
 
-    `origin` says what it is made from, `named` what each row is about. For feature maps, which
-    know their images by position, `rows` are the rows of the images in their split.
+    `named` says what each row is about, `rows` which rows of their split measured maps are of.
     """
 
     given: Any
@@ -89,7 +84,6 @@ class Opened:
 
 
 def open_latents(inputs: Files, values: Values, resources: Resources) -> Opened:
-    """Open a shard of latents."""
     latents = TensorFile(inputs["latents"])
     origin, rows = parted(latents.metadata)
     found = given.OnLatents(latents, values["first_image"], resources.threads)
@@ -114,6 +108,7 @@ def open_model(inputs: Files, values: Values, resources: Resources) -> Opened:
     images, blocks = open_images(inputs["images"]), inputs["blocks"]
     predictions, alike = inputs.get("predictions"), inputs.get("alike")
     corruptions = values["settings"]["corruptions"] if "corrupted" in inputs else []
+    corrupted = [Path(inputs["corrupted"], f"{name}.safetensors") for name in corruptions]
     network, device = open_running(inputs, values, resources, not values["part"])
     found = given.OnModel(
         model=values["model"],
@@ -125,10 +120,7 @@ def open_model(inputs: Files, values: Values, resources: Resources) -> Opened:
         batch_size=values["images_at_once"],
         blocks=BLOCKS.read(blocks),
         predictions=read_labelled(predictions, images) if predictions else None,
-        corrupted=[
-            CorruptedImages(Path(inputs["corrupted"], f"{name}.safetensors"))
-            for name in corruptions
-        ],
+        corrupted=[*map(CorruptedImages, corrupted)],
         alike=Augmented(alike) if alike else None,
     )
     origin = {"data_sha256": images.digest, **origin_of(inputs["checkpoint"])}
@@ -155,7 +147,6 @@ def open_loss(inputs: Files, values: Values, resources: Resources) -> Opened:
 
 
 def open_network_alone(inputs: Files, values: Values, resources: Resources) -> Opened:
-    """Open a model's network with its weights, and no images."""
     network = open_network(inputs["checkpoint"], values["network"])
     found = given.OnNetwork(values["model"], network, values["network"])
     return Opened(found, origin_of(inputs["checkpoint"]))

@@ -10,7 +10,6 @@ from vitscope.networks.running.prediction_table import PREDICTIONS
 
 
 def _selection(study: Study, split: str) -> Values:
-    """Return which images of a split to classify, for the measures of predictions."""
     wanted = {
         measure.predicted(study)
         for measure in map(registry.declared, registry.names())

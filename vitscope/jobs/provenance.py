@@ -17,16 +17,8 @@ from vitscope.measures import registry
 from vitscope.web import redact
 
 PACKAGES = (
-    "torch",
-    "torchvision",
-    "timm",
-    "numpy",
-    "scipy",
-    "pillow",
-    "pandas",
-    "pyarrow",
-    "matplotlib",
-    "snakemake",
+    *("torch", "torchvision", "timm", "numpy", "scipy", "pillow"),
+    *("pandas", "pyarrow", "matplotlib", "snakemake"),
 )
 
 
@@ -38,7 +30,6 @@ class _Dumper(yaml.SafeDumper):
 
 
 def _commit(root: str) -> str | None:
-    """Return the commit of the workflow, marked where files differ from it."""
     command = ["git", "-C", root, "describe", "--always", "--dirty", "--abbrev=40", "--exclude=*"]
     try:
         answer = subprocess.run(command, capture_output=True, text=True, check=True)
@@ -64,7 +55,6 @@ def _without_secrets(settings: Any) -> Any:
 
 
 def _numbered_classes(facts: Mapping[str, str]) -> dict[str, Any]:
-    """Return the metadata of a split, with the number of each class readable."""
     names = enumerate(json.loads(facts.get("classes", "[]")))
     named = {number: name for number, name in names if name != str(number)}
     return {**facts, **({"classes": named} if named else {})}

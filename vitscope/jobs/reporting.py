@@ -35,7 +35,6 @@ def tables_in(inputs: Files) -> list[str]:
 
 
 def record_run(inputs: Files, outputs: Files, values: Values, resources: Resources) -> None:
-    """Write the record, and a page that shows it."""
     from vitscope.jobs.provenance import run_record
 
     name = values["name"]
@@ -47,8 +46,7 @@ def record_run(inputs: Files, outputs: Files, values: Values, resources: Resourc
 
 
 RECORD_RUN = Job(
-    run=record_run,
-    values=lambda study, names: {"name": study.name, "study": study.settings},
+    run=record_run, values=lambda study, names: {"name": study.name, "study": study.settings}
 )
 
 
@@ -95,7 +93,6 @@ def _sides_of_norms(rows: "pd.DataFrame") -> str:
 
 
 def _draw_networks(networks: "Mapping[str, pd.DataFrame]", style_file: str) -> dict[str, bytes]:
-    """Draw each network as a row of its cut points, as SVG, by what it shows."""
     from tempfile import TemporaryDirectory
 
     from vitscope.drawing.figure import literal

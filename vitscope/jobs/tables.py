@@ -42,7 +42,6 @@ def tables() -> dict[str, Table]:
 
 
 def find_table(name: str) -> Table:
-    """Return a table by its name."""
     if name not in tables():
         raise VitscopeError(f"There is no table '{name}'.{nearest(name, tables())}")
     return tables()[name]

@@ -94,7 +94,6 @@ TRAIN_MODEL = Job(
 
 
 def _epoch_kept(study: Study, names: Names) -> Values:
-    """Return the epoch after which a model's recipe keeps its weights; refuse any other."""
     model, epoch = names["model"], int(names["epoch"])
     kept = epochs_of(asdict(study.recipe(model)))
     if after_epoch(epoch) not in kept:
@@ -138,7 +137,6 @@ SECONDS_TO_AUGMENT = 0.11
 
 
 def augmentation(study: Study, model: str) -> Values:
-    """Return how the training images of a model are augmented."""
     from vitscope.settings.keys import NOT_AUGMENTED
 
     if study.loss is None:
@@ -181,10 +179,7 @@ def _values_of_augmented(study: Study, names: Names) -> Values:
 
 
 def first_with_same_images(study: Study, names: Names) -> str:
-    """Return the study's first model that draws the same images as this one, to share its file.
-
-    Skip models that cannot be trained.
-    """
+    """Return the first trainable model that draws the same images as this one, to share a file."""
     data, drawn = study.models[names["model"]].data, _values_of_augmented(study, names)
     for name in study.models:
         if study.models[name].data == data:
@@ -203,14 +198,8 @@ def write_augmented(inputs: Files, outputs: Files, values: Values, resources: Re
     from vitscope.jobs.opening import open_images
     from vitscope.training.batches import augment_images
 
-    augment_images(
-        open_images(inputs["images"]),
-        values["recipe"],
-        path=outputs["images"],
-        mean=values["mean"],
-        std=values["std"],
-        **values["drawing"],
-    )
+    given = {key: values[key] for key in ("recipe", "mean", "std")} | values["drawing"]
+    augment_images(open_images(inputs["images"]), path=outputs["images"], **given)
 
 
 AUGMENT_IMAGES = Job(

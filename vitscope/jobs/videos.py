@@ -3,7 +3,6 @@
 from dataclasses import asdict
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from vitscope.data.opening import listing_digest
 from vitscope.jobs import describing
@@ -14,10 +13,6 @@ from vitscope.measures.measure import Work
 from vitscope.measures.token_pca.measure import FRAMES_TOGETHER
 from vitscope.settings.section import result_settings
 from vitscope.web import redact
-
-if TYPE_CHECKING:
-    from vitscope.settings.keys import Dataset
-
 
 # Assumed where the study does not say how many frames there are: a minute or two of video.
 UNCOUNTED_FRAMES = 2000
@@ -31,18 +26,7 @@ def source_path(study: Study, name: str) -> Path | None:
     return Path(source["path"]).expanduser() if "path" in source else None
 
 
-def fit_frames(data: "Dataset") -> Values:
-    """Return how to fit frames to the size of images; by default they cover it."""
-    return {
-        "channels": data.channels,
-        "image_size": data.image_size,
-        "resize": data.resize or "cover",
-        "interpolation": data.interpolation,
-    }
-
-
 def _facts_of_video(study: Study, name: str) -> dict[str, str]:
-    """Describe what a video is made from, for its caption and its metadata."""
     path, entry = source_path(study, name), study.videos[name]
     made = redact(entry.source["url"]) if "url" in entry.source else "generated, shapes32"
     made_from = {"Study": describing.title(study), "Frames": path.name if path else made}
@@ -52,7 +36,7 @@ def _facts_of_video(study: Study, name: str) -> dict[str, str]:
 def _values_of_video(study: Study, names: Names) -> Values:
     name = names["video"]
     entry, path = study.videos[name], source_path(study, name)
-    settings = asdict(entry)
+    settings, data = asdict(entry), study.dataset_of(entry.model)
     if entry.shows == "components":
         settings["token_pca"] = result_settings(registry.declared("token_pca").read_settings(study))
     return {
@@ -60,7 +44,12 @@ def _values_of_video(study: Study, names: Names) -> Values:
         **with_network(study, entry.model),
         "settings": settings,
         "label": study.models[entry.model].label,
-        "taking": fit_frames(study.dataset_of(entry.model)),
+        "taking": {
+            "channels": data.channels,
+            "image_size": data.image_size,
+            "resize": data.resize or "cover",
+            "interpolation": data.interpolation,
+        },
         "facts": _facts_of_video(study, name),
         # A folder's date does not show whether its content has changed.
         "listing": None if path is None else listing_digest(path),

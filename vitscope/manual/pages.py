@@ -6,7 +6,7 @@
 import ast
 import json
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import cache
 from html import escape
 from importlib.util import find_spec
@@ -43,7 +43,6 @@ BOUNDS = {
     "exclusiveMaximum": "below {}",
 }
 
-
 # A key of a settings file, its value, its default, and what it means.
 Setting = tuple[str, str, str, str]
 
@@ -55,20 +54,18 @@ def regenerate(page: str) -> str:
 
 def _write_part(name: str) -> str:
     kind, _, what = name.partition(" ")
-    if kind == "measures":
-        return "".join(map(_describe_measure, registry.names()))
-    if kind == "figures":
-        return "".join(map(_show_question, get_args(Question)))
-    if kind == "captions":
-        return _show_answers(what)
-    if kind == "claims":
-        return "".join(map(_describe_claims, registry.names()))
+    each_of: dict[str, tuple[Callable[[str], str], Iterable[str]]] = {
+        "measures": (_describe_measure, registry.names()),
+        "figures": (_show_question, get_args(Question)),
+        "captions": (_show_answers, [what]),
+        "claims": (_describe_claims, registry.names()),
+        "table": (_list_columns, [what]),
+        "families": (_describe_family, family_names()),
+    }
+    if kind in each_of:
+        return "".join(map(*each_of[kind]))
     if kind == "paper":
         return _list_verdicts()
-    if kind == "table":
-        return _list_columns(what)
-    if kind == "families":
-        return "".join(map(_describe_family, family_names()))
     if kind == "config":
         return _format_settings(_list_keys(schema_of(Config), ""))
     schema = study_schema()
@@ -103,14 +100,12 @@ def _default_figures() -> dict[str, list[str]]:
 
 
 def _kinds_about(question: str) -> list[str]:
-    """Return the kinds of figures that answer a question, in the order of the default study."""
     kinds = registry.kinds()
     measures = {kind: registry.declared(kinds[kind].measure) for kind in _default_figures()}
     return [kind for kind, measure in measures.items() if measure.question == question]
 
 
 def _show_question(question: str) -> str:
-    """List the kinds of figures that answer a question, each with a small picture and a link."""
     page = f"figures/{question.lower().replace(' ', '-')}.md"
     lines = []
     for kind in _kinds_about(question):
@@ -125,7 +120,6 @@ def _show_question(question: str) -> str:
 
 
 def _show_answers(question: str) -> str:
-    """Describe each kind of figure that answers a question, below a line that lists them."""
     kinds = _kinds_about(question)
     listed = ", ".join(f"[`{kind}`](#{kind})" for kind in kinds)
     return "\n".join([f"Kinds of figures: {listed}.\n", *map(_show_kind, kinds)])
@@ -200,9 +194,8 @@ def _describe_family(family: str) -> str:
     keys = [*_list_keys(schema, "")]
     if others := schema.get("additionalProperties"):
         keys.append(("any other", "", "", others["description"]))
-    options = (
-        " with ".join(f"`{key}`" for key in each["required"]) for each in schema.get("oneOf", ())
-    )
+    choices = (each["required"] for each in schema.get("oneOf", ()))
+    options = (" with ".join(f"`{key}`" for key in choice) for choice in choices)
     choice = f"\nExactly one of: {'; '.join(options)}.\n" if "oneOf" in schema else ""
     return f"\n#### {family}\n\n{summary}\n\n{_format_settings(keys)}{choice}"
 
@@ -247,7 +240,7 @@ def _list_keys(schema: Schema, prefix: str, deep: bool = True) -> Iterator[Setti
 
 
 def _list_inner_keys(schema: Schema, prefix: str) -> Iterator[Setting]:
-    """List the keys within a value, under NAME where the user gives the names."""
+    """List keys, under NAME where the user gives the names."""
     yield from _list_keys(schema, prefix)
     named = schema.get("additionalProperties")
     if isinstance(named, dict):
@@ -268,7 +261,6 @@ def _describe_value(schema: Schema) -> str:
 
 
 def write() -> None:
-    """Bring the generated parts of all pages up to date."""
     for path in PAGES:
         write_text(path, regenerate(path.read_text(encoding="utf-8")))
 

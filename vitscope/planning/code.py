@@ -1,10 +1,9 @@
 """A digest of the code that a job reaches, so that a workflow knows when to run it again.
 
-It covers the functions, classes and constants that the job's `run` uses, those that these use, and
-so on, in every module of vitscope and of the packages that bring measures, and what importing these
-modules runs. How the values of a job are found and what it takes changes no result. The `modules`
-among the values name the functions that are imported by computed names, as `module:name`; a module
-there counts as a whole, and so does one of which a name cannot be followed.
+It covers what the job's `run` uses, what this uses, and so on, in every module of vitscope and of
+the packages that bring measures, and what importing these modules runs. The `modules` among a job's
+values name functions that are imported by computed names, as `module:name`; a module there counts
+as a whole, and so does one of which a name cannot be followed.
 """
 
 import hashlib
@@ -25,7 +24,6 @@ Name = tuple[str, str, str]
 
 
 def code_digest(job: str, values: Values) -> str:
-    """Digest a job's work and all code that it reaches."""
     return _digest(job, tuple(sorted(values.get("modules", ()))))
 
 
@@ -39,10 +37,7 @@ def _digest(job: str, modules: tuple[str, ...]) -> str:
 
 @cache
 def module_file(name: str) -> Path | None:
-    """Return the file of a module of vitscope, or of a package that brings measures.
-
-    A user's own module has its path as its name.
-    """
+    """Return the file of a module; a user's own module has its path as its name."""
     if name.endswith(".py"):
         return Path(name)
     top, *parts = name.split(".")
@@ -62,7 +57,6 @@ def _definitions(module: str) -> list[Definition]:
 
 @cache
 def _bound(module: str) -> dict[str, list[Definition]]:
-    """Return the definitions of a module by the names that they bind."""
     found: dict[str, list[Definition]] = {}
     for definition in _definitions(module):
         for name in definition.names or [each[0] for each in definition.imports]:
@@ -90,7 +84,6 @@ def _reached(job: str, modules: tuple[str, ...]) -> frozenset[Name]:
 
 @cache
 def _next(module: str, name: str, taken: str) -> tuple[Name, ...]:
-    """Return what a name needs from modules that have a file."""
     return tuple(
         dict.fromkeys(each for each in _needed(module, name, taken) if module_file(each[0]))
     )

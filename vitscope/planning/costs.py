@@ -1,9 +1,4 @@
-"""What a job costs: memory and time, from what its network computes and how often it does.
-
-A job says what it takes, a measure how many passes it makes of how many images, and the block
-table what a pass takes. Plans and requests to a cluster ask here, and nowhere else; so does a
-workflow that keeps latents where all of a study are small.
-"""
+"""What a job costs: memory and time, from what its network computes and how often it does."""
 
 import json
 from collections.abc import Iterator, Mapping
@@ -137,10 +132,7 @@ def work(job: Job, request: Request) -> "Work | None":
 
 
 def seconds(job: Job, request: Request, per_pass: float | None = None) -> float | None:
-    """Return the seconds that a job takes, with its start; None if not known yet.
-
-    `per_pass` are the seconds of one image through the network, if they were measured.
-    """
+    """Return a job's seconds with its start, None if unknown; `per_pass` are those of an image."""
     takes, doing, network = job.takes_of(request), work(job, request), request.network
     own = takes.seconds(request) if takes.seconds else 0
     if takes.work is None:
@@ -198,7 +190,10 @@ def latents_bytes(study: Study, counted: Path) -> Iterator[int]:
     measures = registry.of(study)
     names = [name for name in study.measures() if measures.declared(name).needs == "latents"]
     shown = {model for name in names for model in study.models_of(name)}
-    known = _read_counted(counted)
+    known: dict[str, int] = {}
+    with suppress(OSError, ValueError, TypeError, AttributeError):
+        found = json.loads(counted.read_text(encoding="utf-8"))
+        known = {key: int(values) for key, values in found.items()}
     before = len(known)
     try:
         for model in sorted(shown):
@@ -210,10 +205,3 @@ def latents_bytes(study: Study, counted: Path) -> Iterator[int]:
         if len(known) > before:
             with suppress(OSError, VitscopeError):
                 write_text(counted, json.dumps(known))
-
-
-def _read_counted(counted: Path) -> dict[str, int]:
-    with suppress(OSError, ValueError, TypeError, AttributeError):
-        found = json.loads(counted.read_text(encoding="utf-8"))
-        return {key: int(values) for key, values in found.items()}
-    return {}

@@ -1,8 +1,4 @@
-"""What a study will cost before it runs: forward passes, bytes and seconds of every job.
-
-Seconds come from an earlier run, where there was one. Otherwise costs.py says them, with the
-speed of the network as it is measured here.
-"""
+"""What a study will cost before it runs: forward passes, bytes and seconds of every job."""
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
@@ -31,7 +27,6 @@ class Planned:
 
 
 def _request(job: Job, study: Study, names: Names) -> Request:
-    """Return what is known about a job before anything ran, with the study's count of images."""
     request = costs.request_of(study, names)
     # A pair of models has no images of its own.
     if "dataset" not in names and request.names.get("model") not in study.models:
@@ -45,10 +40,7 @@ def _request(job: Job, study: Study, names: Names) -> Request:
 
 
 def time_pass(study: Study, model: str) -> float:
-    """Time one image through a network, with any weights, on one core; return the seconds.
-
-    It uses a GPU instead if the machine has one and the study may take it.
-    """
+    """Time one image through a network with any weights: on a core, or on a GPU if it may."""
     import torch
 
     from vitscope.networks.building.family import build_network
@@ -82,11 +74,7 @@ def time_by_rate(rate: float, study: Study, model: str) -> float:
 
 @dataclass(frozen=True)
 class Cost:
-    """The cost of one or more jobs, and the source of the seconds; None for unknown values.
-
-    `megabytes` and `minutes` are the most that a job asks a cluster for; 0 if it runs on the login
-    node.
-    """
+    """The cost of jobs, None where unknown; what is asked of a cluster is 0 on the login node."""
 
     job: str
     passes: int | None
@@ -104,11 +92,7 @@ def costs_of(
     earlier: Callable[[Planned], float | None],
     rate: Callable[[Study, str], float] = time_pass,
 ) -> list[Cost]:
-    """Return what every job costs.
-
-    `earlier` gives the seconds that a job took in an earlier run, if any; `rate` gives the seconds
-    per image of a network.
-    """
+    """Return what every job costs, by the seconds of `earlier` runs or the `rate` of an image."""
     rate_of = cache(partial(rate, study))
     return [_cost(study, planned, earlier(planned), rate_of) for planned in jobs]
 
@@ -154,7 +138,6 @@ def by_kind(costs: Iterable[Cost]) -> list[Cost]:
 
 
 def _total(kind: str, costs: list[Cost]) -> Cost:
-    """Sum costs, leaving out unknown ones."""
     return Cost(
         kind,
         sum(cost.passes or 0 for cost in costs),

@@ -1,7 +1,4 @@
-"""Which targets a user may ask for; all others are refused in one sentence.
-
-Targets are rules by their names, or paths below the folders of figures and results.
-"""
+"""Which targets a user may ask for; all others are refused in one sentence."""
 
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
@@ -30,15 +27,11 @@ _PAGES = ("claims.md", "claims.html", "claims.tex")
 
 
 def exported(study: Study) -> list[str]:
-    """Return the tables of a study by their names."""
     return [*study.tables(), *(f"buildup_{name}" for name in study.buildups), "claims", "agreement"]
 
 
 def check_target(target: str, studies: StudyFiles, folders: Mapping[str, str]) -> None:
-    """Refuse a target that no study has: say which part is unknown, and what is similar.
-
-    Snakemake checks other targets: rules, and files between the data and the figures.
-    """
+    """Refuse a target that no study has; Snakemake checks rules, and files behind figures."""
     key, given, _ = target.partition("=")
     if given and key in schema_of(Config)["properties"]:
         raise VitscopeError(
@@ -156,10 +149,7 @@ def check_names(study: Study, names: Mapping[str, str]) -> None:
 
 
 def _check_shown(study: Study, name: str, model: str) -> None:
-    """Refuse a measure of the loss or of feature maps for a model that no figure shows with it.
-
-    Only figures say at which moments the loss is measured, and which measures a pass takes.
-    """
+    """Refuse a measure for a model that no figure shows, where only figures say what is made."""
     measured = measure_of_parts(registry.of(study).declared(name))
     of_loss = measured.need.of_training and not measured.snapshots(study, model)
     of_maps = measured.needs == "latents" and any(

@@ -47,18 +47,11 @@ def bundled(name: str, images: int | None = None) -> dict[str, Any]:
     model = fill(empty_network(network), weights)
     # `look` reads it; as a key of the result it would keep callers from giving a name themselves.
     vars(model)["bundled_as"] = name
-    return {
-        "model": model,
-        "images": pixels,
-        "labels": labels,
-        "mean": network["mean"],
-        "std": network["std"],
-        "class_names": classes,
-    }
+    given = {"model": model, "images": pixels, "labels": labels}
+    return given | {key: network[key] for key in ("mean", "std")} | {"class_names": classes}
 
 
 def _draw_images(study: Study, name: str, wanted: int | None) -> tuple[Array, Array, list[str]]:
-    """Draw the images that jobs of the study would measure; return their labels and all classes."""
     data, split = study.dataset_of(name), study.analysis.split
     there = data.splits[split].images
     count = study.analysis.images if wanted is None else wanted

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pandas as pd
 
-from vitscope.drawing.figure import Member
+from vitscope.drawing.figure import Member, rows_of
 from vitscope.errors import VitscopeError
 from vitscope.measures import registry
 from vitscope.scopes.looking import Scope, between
@@ -36,9 +36,8 @@ class Comparison(Tables):
     def table(self, name: str) -> pd.DataFrame:
         """Return a table by its name, with the rows of all networks; `model` names the network."""
         calls = [each.scope.own().get(name) for each in self._networks]
-        unlike = [
-            e.member.label for e, c in zip(self._networks, calls, strict=True) if c != calls[0]
-        ]
+        called = zip(self._networks, calls, strict=True)
+        unlike = [each.member.label for each, call in called if call != calls[0]]
         if unlike:
             raise VitscopeError(
                 f"'{name}' was not measured of {', '.join(unlike)} by the function and with the "
@@ -53,9 +52,8 @@ class Comparison(Tables):
     def kinds(self) -> list[str]:
         """Return the kinds of figures that can be drawn for at least one of the networks."""
         there = {*super().kinds()}.union(*(each.scope.kinds() for each in self._networks))
-        return [
-            kind for kind in dict.fromkeys((*registry.kinds(), *sorted(there))) if kind in there
-        ]
+        order = dict.fromkeys((*registry.kinds(), *sorted(there)))
+        return [kind for kind in order if kind in there]
 
     def plot(self, kind: str, ax: "Axes | None" = None, **options: Any) -> "Figure":
         """Draw a figure of a kind for the networks that have it; print the names of the others.
@@ -69,10 +67,7 @@ class Comparison(Tables):
         return super(Comparison, self._having(kind))._counted(kind)
 
     def _having(self, kind: str) -> "Comparison":
-        """Return the networks that can draw a kind of figure, and print the names of the others.
-
-        If none can, return all, so that drawing says what is missing.
-        """
+        """Return the networks that can draw a kind, or else all; print the names of the others."""
         if kind in super().kinds():
             return self
         having = [each for each in self._networks if kind in each.scope.kinds()]
@@ -115,8 +110,7 @@ def _rows_of(network: _Compared, name: str) -> pd.DataFrame:
     table = network.scope.table(name)
     if "model" not in table:
         return table.assign(model=network.member.model)
-    own = table[table["model"] == network.model]
-    return own.assign(model=network.member.model)
+    return rows_of(table, network.model).assign(model=network.member.model)
 
 
 def compare(scopes: Mapping[str, Tables]) -> Comparison:

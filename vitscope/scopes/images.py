@@ -1,8 +1,4 @@
-"""Images as a notebook has them, made the file of a split that every measure reads.
-
-They are taken piece by piece and once: a loader that shuffles gives them in one order, and no more
-than a batch is in memory.
-"""
+"""Images as a notebook has them, made the file of a split, piece by piece and in one order."""
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -13,7 +9,6 @@ from pathlib import Path
 from typing import Any, cast
 
 import numpy as np
-import numpy.typing as npt
 from PIL import Image
 
 from vitscope.data.building import COVER, build, numbers_of, preprocess, write_split
@@ -22,11 +17,11 @@ from vitscope.data.opening import check_scaling, open_source
 from vitscope.data.source import ImageFiles
 from vitscope.data.split import UNKNOWN_LABEL, Split
 from vitscope.errors import VitscopeError, first_of
+from vitscope.files.arrays import Array
 from vitscope.files.images import in_rgb
 from vitscope.files.tensors import row_sums
 from vitscope.image_size import ImageSize, height_and_width, in_short
 
-Array = npt.NDArray[Any]
 # Images, and the numbers of their classes if these come with the images.
 Piece = tuple[Array, Array | None]
 # Takes the shape of an image, returns how many classes the network tells apart, if it has logits.
@@ -54,10 +49,7 @@ class Wanted:
 
 @dataclass(frozen=True)
 class Stored:
-    """The file of the images, and how the network takes them; `notes` say what was assumed.
-
-    `classes` is how many classes the network tells apart, if it has logits.
-    """
+    """The file of the images, how a network of `classes` takes them, and what was assumed."""
 
     split: Split
     classes: int | None
@@ -67,7 +59,6 @@ class Stored:
 
 
 def place_in(folder: Path) -> Path:
-    """Return where the images of a scope lie in its folder."""
     return folder / "data" / DATASET / f"{SPLIT}.safetensors"
 
 
@@ -95,7 +86,6 @@ def store(images: Any, labels: Any, wanted: Wanted, outputs: Outputs, folder: Pa
 
 
 def _store_folder(folder: Path, wanted: Wanted, outputs: Outputs, path: Path) -> Stored:
-    """Write the images of a folder to a split, as for a data set of the kind `folder`."""
     source = {"kind": "folder", "path": str(folder)}
     opened = cast(ImageFiles, open_source(source, SPLIT))
     own = opened.one_size()
@@ -124,7 +114,6 @@ def _store_folder(folder: Path, wanted: Wanted, outputs: Outputs, path: Path) ->
 def _ask_for_what_is_missing(
     wanted: Wanted, size: ImageSize | None, classes: int | None, folder: ImageFiles, path: Path
 ) -> None:
-    """Refuse a folder if something is missing to prepare its images; name all of it at once."""
     missing = []
     if _said_scaling(wanted) is None:
         missing.append("mean= and std=, of pixels from 0 to 1 (mean=0, std=1 leaves them)")
@@ -212,7 +201,6 @@ def _is_image(value: Any, dimensions: int) -> bool:
 
 
 def _as_labels(value: Any, count: int) -> Array | None:
-    """Return a value as `count` whole numbers, or None if it is not that."""
     try:
         array = _as_array(value)
     except ValueError:  # Of several lengths.
@@ -342,7 +330,6 @@ def _said_scaling(wanted: Wanted) -> tuple[Any, Any] | None:
 def _scaling_of_pixels(
     wanted: Wanted, channels: int, what: str
 ) -> tuple[list[float], list[float], list[str]]:
-    """Return mean and std of each channel, and a note if they are the network's own."""
     given = _said_scaling(wanted)
     if given is None:
         raise VitscopeError(
@@ -369,7 +356,6 @@ def _scaling_of_pixels(
 
 
 def _spool(pieces: Iterable[Piece], taking: _Taking, raw: Path) -> tuple[Array, bool]:
-    """Write all pieces one after the other; return their labels, and whether all are 8-bit."""
     labels: list[Array] = []
     exact = not taking.is_normalized
     raw.parent.mkdir(parents=True, exist_ok=True)
@@ -427,12 +413,6 @@ def _write_images(
     count = len(labels)
     dtype = np.dtype(np.uint8 if taking.is_integer else np.float32)
     stored: Callable[[Array], Array] = _as_8_bit if exact else np.asarray
-    metadata = {
-        "dataset": DATASET,
-        "split": SPLIT,
-        "classes": json.dumps(names),
-        "source": "images in memory",
-    }
 
     def written() -> Iterator[tuple[str, int, Array]]:
         yield "index", 0, np.arange(count)
@@ -447,6 +427,8 @@ def _write_images(
         yield "labels", 0, labels
 
     tensors = {"images": ("U8" if exact else "F32", (count, *taking.shape)), **numbers_of(count)}
+    facts = {"classes": json.dumps(names), "source": "images in memory"}
+    metadata = {"dataset": DATASET, "split": SPLIT, **facts}
     write_split(path, metadata, tensors, written(), len(names))
 
 

@@ -50,10 +50,7 @@ def _give_back(modes: Any, parameters: Any, buffers: Any) -> None:
 
 
 def find_place(network: nn.Module, wanted: torch.device | str | None) -> torch.device:
-    """Return the device to measure a network on, by default its own.
-
-    A device that does not exist here is refused, and so is a network whose tensors have no values.
-    """
+    """Return the device to measure on, by default the network's; refuse one that is not there."""
     if any(each.is_meta for each in chain(network.parameters(), network.buffers())):
         raise VitscopeError(
             "The network has tensors on torch's meta device, which have no values: load its "
@@ -73,6 +70,5 @@ def find_place(network: nn.Module, wanted: torch.device | str | None) -> torch.d
 
 
 def device_of(network: nn.Module) -> torch.device:
-    """Return the device of the network's first tensor."""
     tensor = next(chain(network.parameters(), network.buffers()), None)
     return torch.device("cpu") if tensor is None else tensor.device

@@ -21,7 +21,6 @@ from vitscope.drawing.figure import Member
 from vitscope.errors import VitscopeError, quoted
 from vitscope.files.pairs import PREFIXES, pair_name
 from vitscope.files.tensors import TensorFile
-from vitscope.jobs.job import Resources, find_job
 from vitscope.jobs.tables import find_table
 from vitscope.measures import registry
 from vitscope.measures.given import Parts
@@ -166,17 +165,15 @@ class Scope(Tables):
         keys of `videos` in a study.
         """
         settings = describe_video(
-            {
-                "shows": shows,
-                "block": block,
-                "heads": None if heads is None else [*heads],
-                "query": None if query is None else [*query],
-                "brightest": brightest,
-                "fusion": fusion,
-                "frames": frames,
-                "frames_per_second": frames_per_second,
-                "lossless": lossless,
-            }
+            shows=shows,
+            block=block,
+            heads=None if heads is None else [*heads],
+            query=None if query is None else [*query],
+            brightest=brightest,
+            fusion=fusion,
+            frames=frames,
+            frames_per_second=frames_per_second,
+            lossless=lossless,
         )
         self._maker.video(Path(source), Path(out), settings)
         return Path(out)
@@ -204,7 +201,6 @@ def _call_of(function: Callable[..., Any], keywords: Mapping[str, Any]) -> tuple
 
 
 def _unpickle(state: Mapping[str, Any], own: dict[str, Any], files: Mapping[str, bytes]) -> Scope:
-    """Restore a pickled scope: write its images and tables to a new folder."""
     folder = TemporaryDirectory(prefix="vitscope-")
     for name, data in files.items():
         path = Path(folder.name) / name
@@ -216,7 +212,6 @@ def _unpickle(state: Mapping[str, Any], own: dict[str, Any], files: Mapping[str,
 
 
 def _family_of(kinds: set[str]) -> str:
-    """Return the family that gives a network its colour, by the kinds of its blocks."""
     if "msa" in kinds:
         return "alternet" if "conv" in kinds else "vit"
     return "resnet" if "conv" in kinds else "mixer"
@@ -242,9 +237,7 @@ def between(name: str, one: Scope, other: Scope) -> pd.DataFrame:
     }
     pair = pair_name(maker.model for maker in both.values())
     path = first.path(name).with_name(f"{pair}.parquet")
-    work = find_job("merge")
-    values = work.values(first.study, {"measure": name, "model": pair})
-    work.run(inputs, {"table": path}, values, Resources())
+    first.run("merge", inputs, {"table": path}, {"measure": name, "model": pair})
     return find_table(name).read(path)
 
 
@@ -302,15 +295,8 @@ def look(
             stored.notes.append(
                 f"network: {why}, so that it returns features: give classes= if not"
             )
-        study = describe_study(
-            name or str(getattr(model, "bundled_as", type(model).__name__)),
-            stored,
-            points=points,
-            norms=norms,
-            output=output,
-            loss=loss,
-            analysis=analysis,
-        )
+        called = name or str(getattr(model, "bundled_as", type(model).__name__))
+        study = describe_study(called, stored, points, norms, output, loss, analysis)
         scope = Scope(study, model, stored.split, stored.notes, place, folder)
     except BaseException:
         folder.cleanup()
@@ -323,10 +309,7 @@ def look(
 
 
 def _count_classes(
-    model: nn.Module,
-    chosen: Output,
-    said: int | Literal["found"] | None,
-    shape: tuple[int, ...],
+    model: nn.Module, chosen: Output, said: int | Literal["found"] | None, shape: tuple[int, ...]
 ) -> int | None:
     """Run the network once; return how many classes it tells apart, None if it has no logits."""
     images = torch.zeros(2, *shape, dtype=networks.own_type(model), device=device_of(model))

@@ -1,7 +1,4 @@
-"""Make the tables of a network in memory: by the jobs of the workflow, in this process.
-
-Files have the places that they have in the workflow, below a folder of one's own.
-"""
+"""Make the tables of a network in memory: by the jobs of the workflow, in this process."""
 
 import shutil
 import sys
@@ -44,21 +41,6 @@ with warnings.catch_warnings():
     from tqdm import auto
 
 
-@contextmanager
-def bar(network: nn.Module, what: str, total: float | None) -> Iterator[None]:
-    """Show a bar that counts the images a network is given, out of `total` if that is known."""
-    # In a notebook the bar is part of the page; elsewhere it is shown on a terminal only.
-    watched = auto.notebook_tqdm is not auto.std_tqdm or sys.stderr.isatty()
-    options: dict[str, Any] = {"desc": what, "unit": "image", "leave": False}
-    options |= {} if watched else {"disable": True}
-    with auto.tqdm(total=total and round(total), **options) as shown:
-        hook = count_images(network, shown.update)
-        try:
-            yield
-        finally:
-            hook.remove()
-
-
 # A folder whose files are in memory, if the system has it; and how many bytes may go there.
 IN_MEMORY, MOST_IN_MEMORY = Path("/dev/shm"), 1 << 30
 
@@ -88,17 +70,17 @@ class Maker:
         if not path.is_file():
             if table == "blocks":
                 with self._lent() as network:
-                    self._run("convert_checkpoint", {"network": network}, {"blocks": str(path)})
+                    self.run("convert_checkpoint", {"network": network}, {"blocks": str(path)})
             elif table == "predictions":
                 with self._running("predictions", len(self.images)) as network:
                     inputs = {"checkpoint": network, "images": self.images}
                     names = {"split": self.study.analysis.split}
-                    self._run("predict", inputs, {"predictions": path}, names)
+                    self.run("predict", inputs, {"predictions": path}, names)
             elif (measure := registry.declared(table)).in_parts:
                 inputs = {"parts": self.parts(measure_of_parts(measure))}
                 if measure.merge.at_cut_points:
                     inputs["blocks"] = self.make("blocks")
-                self._run("merge", inputs, {"table": path}, {"measure": table})
+                self.run("merge", inputs, {"table": path}, {"measure": table})
             else:
                 self._measure(measure, {0: path})
         return path
@@ -152,7 +134,6 @@ class Maker:
 
     @cached_property
     def _without_logits(self) -> str:
-        """Say why the outputs of the network are no logits."""
         if why := why_no_classifier(self._network):
             return f"this one says that it does not ({why})."
         images = self.images.normalize(slice(2), self._settings["mean"], self._settings["std"])
@@ -183,7 +164,7 @@ class Maker:
         self._measure(measure, missing)
         return [*paths.values()]
 
-    def _run(
+    def run(
         self,
         job: str,
         inputs: Files,
@@ -214,10 +195,9 @@ class Maker:
                     }
                     runs, total = measure.need.runs, self._passes(measure, number, points)
                     with self._running(measure.name, total) if runs else self._lent():
-                        self._run("measure", inputs, {"table": path}, names)
+                        self.run("measure", inputs, {"table": path}, names)
 
     def _made(self, made: Made, names: Names | Sequence[Names], folder: Path) -> Any:
-        """Return what a job makes, and make it if needed; for several `names`, return a list."""
         if not isinstance(names, Mapping):
             return [self._made(made, each, folder) for each in names]
         if made.output:
@@ -227,7 +207,7 @@ class Maker:
             return here[made.job]
         path = folder / f"{'-'.join([made.job, *names.values()])}.safetensors"
         if not path.exists():
-            self._run(made.job, {"images": self.images}, {"images": path}, names)
+            self.run(made.job, {"images": self.images}, {"images": path}, names)
         return path
 
     def latents(self) -> Iterator[tuple[int, Path]]:
@@ -242,7 +222,7 @@ class Maker:
             for shard in range(self.study.shards(self.model)):
                 latents = folder / f"{shard}.safetensors"
                 inputs = {"checkpoint": network, "blocks": blocks, "images": self.images}
-                self._run("extract_latents", inputs, {"latents": latents}, {"part": str(shard)})
+                self.run("extract_latents", inputs, {"latents": latents}, {"part": str(shard)})
                 yield shard, latents
                 latents.unlink()
 
@@ -256,10 +236,9 @@ class Maker:
             )
         shards = [shutil.copy(file, folder) for _, file in self.latents()]
         inputs = {"latents": shards, "blocks": self.make("blocks"), "images": self.images}
-        self._run("export_latents", inputs, {"latents": path}, {"container": found})
+        self.run("export_latents", inputs, {"latents": path}, {"container": found})
 
     def _measure_latents(self, measure: Measure, passes: Sequence[Path]) -> None:
-        """Measure latents in one pass of the images, which serves all measures of them."""
         known = map(registry.declared, registry.names())
         of_latents = [each for each in known if each.needs == "latents" and each != measure]
         measures = [measure, *(each for each in of_latents if not self.why_not(each.name))]
@@ -269,10 +248,9 @@ class Maker:
             for shard, path in enumerate(passes):
                 names = {"model": self.model, "part": str(shard)}
                 measured = measured_in_pass(self.study, names, measures)
-                self._run("measure_pass", inputs, {"parts": path}, names, **measured)
+                self.run("measure_pass", inputs, {"parts": path}, names, **measured)
 
     def _passes(self, measure: Measure, number: int, cut_points: int) -> float | None:
-        """Return how many images the network is given for a part, if that is known."""
         work = measure.work(self.study, self.model, number, len(self.images), cut_points)
         return work.passes if work and not work.most and work.keeps == "pass" else None
 
@@ -282,9 +260,18 @@ class Maker:
 
     @contextmanager
     def _running(self, what: str, images: float | None) -> Iterator[nn.Module]:
-        """Lend the network to a measurement, and show a bar of its progress."""
-        with self._lent() as network, bar(network, what, images):
-            yield network
+        """Lend the network to a measurement; show a bar that counts its images."""
+        # In a notebook the bar is part of the page; elsewhere it is shown on a terminal only.
+        watched = auto.notebook_tqdm is not auto.std_tqdm or sys.stderr.isatty()
+        options: dict[str, Any] = {"desc": what, "unit": "image", "leave": False}
+        options |= {} if watched else {"disable": True}
+        total = images and round(images)
+        with self._lent() as network, auto.tqdm(total=total, **options) as shown:
+            hook = count_images(network, shown.update)
+            try:
+                yield network
+            finally:
+                hook.remove()
 
     def video(self, source: Path, out: Path, settings: dict[str, Any]) -> None:
         """Draw what the network makes of a video; refuse images whose scaling is unknown."""
@@ -303,7 +290,7 @@ class Maker:
             inputs = {"checkpoint": network, **files}
             names = {"video": "video"}
             # Errors name the keyword, since there is no section `videos` here.
-            self._run("draw_video", inputs, {"video": out}, names, study, where="video")
+            self.run("draw_video", inputs, {"video": out}, names, study, where="video")
 
     def warnings(self) -> list[str]:
         """Return reasons to doubt the network, and the warnings in the tables made so far."""
@@ -312,7 +299,6 @@ class Maker:
 
     @cached_property
     def _doubts(self) -> list[str]:
-        """Return why two passes of the first image differ, if they do."""
         image = self.images.normalize(slice(1), self._settings["mean"], self._settings["std"])
         with lend(self._network) as network:
             why = why_unrepeatable(network, image.to(device_of(network)))

@@ -54,9 +54,8 @@ def save(
 ) -> Path:
     """Write a study with its images and weights to a folder; return the file of the study.
 
-    `make` returns a network like this one when it is called with `keywords`; a network of timm
-    needs none. The study is first written beside the folder, and moved only after the network
-    was built from it again and returned the same.
+    It is first written beside the folder, and moved there only after the network was built from it
+    again, by `make` and its `keywords`, and returned the same.
     """
     if not images.has_pixels:
         raise VitscopeError(
@@ -98,7 +97,6 @@ def _move_files(source: Path, target: Path) -> None:
 def _settings_of_file(
     study: Study, kinds: list[str], folder: Path, family: str, arch: Settings
 ) -> Settings:
-    """Return the settings for the study's file, with paths to weights and images in `folder`."""
     settings = yaml.safe_load(yaml.safe_dump(study.settings, sort_keys=False))
     (name,) = settings["models"]
     model = settings["models"][name]
@@ -188,7 +186,6 @@ def _is_literal(node: ast.expr) -> bool:
 def _prove_same_outputs(
     file: Path, study: Study, network: nn.Module, images: Split, arch: Settings
 ) -> None:
-    """Build the network from the study; refuse if its outputs for the first images differ."""
     (model,) = study.models.values()
     batch = images.normalize(slice(PROOFS), model.mean, model.std)
     logits = model.classes is not None

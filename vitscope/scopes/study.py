@@ -28,7 +28,6 @@ IMAGES, WEIGHTS = "images.npz", "weights.safetensors"
 def describe_study(
     name: str,
     stored: Stored,
-    *,
     points: Sequence[Mapping[str, Any]] | None,
     norms: Side,
     output: Output,
@@ -70,13 +69,13 @@ def describe_study(
     return build_study(name, Path(WHERE), settings)
 
 
-def describe_video(settings: Mapping[str, Any]) -> Settings:
+def describe_video(**settings: Any) -> Settings:
     """Check the settings of a video as a study's, and return them."""
     schema = schema_of(Video)
     own = {key: schema["properties"][key] for key in settings}
-    check("video", dict(settings), {**schema, "properties": own, "required": []})
+    check("video", settings, {**schema, "properties": own, "required": []})
     check_view("video", settings)
-    return dict(settings)
+    return settings
 
 
 def check_size(size: ImageSize | None) -> ImageSize | None:

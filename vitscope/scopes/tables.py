@@ -1,7 +1,4 @@
-"""Tables of networks, the figures that are drawn of them, and the claims that are counted on them.
-
-They are in memory, or files that the workflow has made of a study.
-"""
+"""Tables of networks, the figures that are drawn of them, and the claims counted on them."""
 
 import sys
 from collections.abc import Callable, Mapping, Sequence
@@ -19,7 +16,7 @@ from vitscope.claims.counting import add_recipes, count_claims, joined
 from vitscope.claims.points import Published, at_snapshots, read_published_of
 from vitscope.claims.report import findings
 from vitscope.claims.tables import CLAIMS
-from vitscope.drawing.figure import Member, as_shown
+from vitscope.drawing.figure import Member, as_shown, rows_of
 from vitscope.errors import VitscopeError, nearest
 from vitscope.jobs import describing
 from vitscope.jobs.tables import find_table
@@ -117,9 +114,7 @@ class Tables:
         draw = [partial(self._draw, kind, self.members[:1]) for kind in kinds]
         of_first = claims["model"] == member.model
         with style(STYLE):
-            figure = plot(
-                member.label, blocks[blocks["model"] == member.model], draw, claims[of_first]
-            )
+            figure = plot(member.label, rows_of(blocks, member.model), draw, claims[of_first])
         figure.set_dpi(DOTS_PER_INCH)
         figure.set_label(f"What is measured of {member.model} by depth, and verdicts")
         _show_in_notebooks()
@@ -167,14 +162,12 @@ class Tables:
         return []
 
     def _picture(self, member: Member) -> str:
-        """Draw where a network is read, as SVG."""
         from vitscope.drawing.network import plot
         from vitscope.drawing.saving import style
 
-        blocks = self.table("blocks")
         drawn = BytesIO()
         with style(STYLE):
-            figure = plot(blocks[blocks["model"] == member.model], member.label)
+            figure = plot(rows_of(self.table("blocks"), member.model), member.label)
             about = {"Date": None, "Title": f"Blocks of {member.label}, and their multiply-adds"}
             figure.savefig(drawn, format="svg", metadata=about)
         return drawn.getvalue().decode()
@@ -185,7 +178,7 @@ class Tables:
         blocks = self.table("blocks")
         parts = []
         for member in self.members:
-            rows = blocks[blocks["model"] == member.model][[*columns, "parameters", "operations"]]
+            rows = rows_of(blocks, member.model)[[*columns, "parameters", "operations"]]
             parts += [
                 f"<h4>{escape(member.label)}</h4>",
                 self._picture(member),
@@ -249,10 +242,7 @@ def _kind_of_figure(name: str) -> Any:
 
 
 def _show_in_notebooks() -> None:
-    """Register how a notebook renders figures, unless pyplot has done so.
-
-    Figures are drawn without pyplot, which would keep each of them until it is closed.
-    """
+    """Register how notebooks render figures, which are drawn without pyplot: it would keep all."""
     from matplotlib.figure import Figure
 
     ipython = sys.modules.get("IPython")
@@ -265,7 +255,6 @@ def _show_in_notebooks() -> None:
 
 
 def _render_png(figure: "Figure") -> tuple[bytes, dict[str, str]]:
-    """Return the picture, and what a page shows in its place."""
     drawn = BytesIO()
     figure.savefig(drawn, format="png", dpi=figure.dpi, bbox_inches="tight")
     return drawn.getvalue(), {"alt": str(figure.get_label())}
@@ -313,17 +302,14 @@ class Made(Tables):
     def _paths(self, name: str) -> dict[str, Path]:
         """Return the files of a table, each by its model or pair of models, as the study lists."""
         if name == "predictions":
-            split = self.study.analysis.split
-            found = {
-                each.parent.name: each for each in self._folder.glob(f"{name}/*/{split}.parquet")
-            }
+            files = self._folder.glob(f"{name}/*/{self.study.analysis.split}.parquet")
+            found = {each.parent.name: each for each in files}
         else:
             found = {each.stem: each for each in self._folder.glob(f"{name}/*.parquet")}
         order = [model for model in self.study.models if model in found]
         return {each: found[each] for each in (*order, *sorted(found.keys() - {*order}))}
 
     def _of_subjects(self, name: str, subjects: Sequence[str]) -> pd.DataFrame:
-        """Return the rows of a table for some models, or pairs of models."""
         paths = self._paths(name)
         missing = [subject for subject in subjects if subject not in paths]
         if missing or not paths:
@@ -359,14 +345,6 @@ def read(folder: Path | str, study: Path | str | None = None) -> Made:
             f"There is no {RECORD} in {folder}, which says what the study is: make all of it, or "
             f"give study=, the path of its file."
         )
-    settings = _settings_of_run(record)
-    # The files of the user's own measures may have moved since.
-    own, figures = settings.pop("measures", {}), settings["figures"].items()
-    settings["figures"] = {name: each for name, each in figures if each["kind"] not in own}
-    return Made(add_moments(build_study(settings.pop("name"), record, settings)), place)
-
-
-def _settings_of_run(record: Path) -> Settings:
     try:
         # A program wrote the record, so that the checks for files that people write are not needed.
         settings: Settings = yaml.safe_load(record.read_text(encoding="utf-8"))["study"]
@@ -375,4 +353,7 @@ def _settings_of_run(record: Path) -> Settings:
             f"{record} is no record of a run: make it again, or give study=, the path of the "
             f"study's file."
         ) from error
-    return settings
+    # The files of the user's own measures may have moved since.
+    own, figures = settings.pop("measures", {}), settings["figures"].items()
+    settings["figures"] = {name: each for name, each in figures if each["kind"] not in own}
+    return Made(add_moments(build_study(settings.pop("name"), record, settings)), place)

@@ -25,11 +25,7 @@ NAME: Settings = {
     "maxLength": 64,
     "title": "letters, digits, '-' and '_', the first a letter or a digit, and no end that repeats",
 }
-ONE_LINE: Settings = {
-    "pattern": r"^[^\n\t]*$(?!\n)",
-    "maxLength": 200,
-    "title": "one line of text",
-}
+ONE_LINE: Settings = {"pattern": r"^[^\n\t]*$(?!\n)", "maxLength": 200, "title": "one line of text"}
 # Snakemake would take a name in braces for the wildcard of a rule.
 FILE: Settings = {"pattern": r"^[^{}\n]+$(?!\n)", "title": "a path without braces"}
 ADDRESS: Settings = {
@@ -208,12 +204,10 @@ class Dataset:
 
     @property
     def channels(self) -> int:
-        """How many channels its images have."""
         return len(self.mean)
 
     @property
     def pixels(self) -> int:
-        """How many pixels an image has."""
         return prod(height_and_width(self.image_size))
 
     def bytes_of(self, split: Selection | None) -> int:
@@ -290,8 +284,7 @@ class Point:
         minLength=1,
     )
     at: Literal["input", "output"] = setting(
-        "output",
-        "Whether the first tensor that it is given is read, or the first that it returns.",
+        "output", "Whether the first tensor that it is given is read, or the first that it returns."
     )
     inside: bool = setting(
         False,
@@ -399,9 +392,7 @@ class Augmented:
 
     split: str = setting("train", "The split that the images are of.")
     images: int = setting(
-        1024,
-        "How many images are drawn, and augmented as `training` or `loss` says.",
-        minimum=1,
+        1024, "How many images are drawn, and augmented as `training` or `loss` says.", minimum=1
     )
     seed: int = setting(0, "Seed of the draw.", minimum=0)
 

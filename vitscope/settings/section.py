@@ -1,8 +1,4 @@
-"""Settings are declared as dataclasses; JSON schemas made from these check and complete them.
-
-Every key is said once: its name and its type, its default, what it means, and what it allows. The
-first thing wrong is refused in one sentence.
-"""
+"""Settings are declared as dataclasses; JSON schemas made from these check and complete them."""
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -35,9 +31,8 @@ TYPES: dict[str, tuple[str, tuple[type, ...]]] = {
 def setting(default: object, meaning: str = "", *, result: bool = True, **rules: object) -> Any:
     """Declare a key with a default, a sentence, and further rules of its JSON schema.
 
-    If its type is a dataclass, that class's docstring is the sentence. Rules under `items` hold for
-    every entry of a list; `not_` stands for `not`. Without `result`, the key changes no result, and
-    jobs that get the settings whole do not depend on it.
+    Rules under `items` hold for every entry of a list; `not_` stands for `not`. Without `result`,
+    jobs that get the settings whole do not depend on the key.
     """
     metadata = _metadata(meaning, rules) | {"result": result}
     return field(default_factory=partial(deepcopy, default), metadata=metadata)
@@ -64,15 +59,9 @@ def result_settings(settings: Any) -> dict[str, Any]:
     return {key: value for key, value in asdict(settings).items() if key in changing}
 
 
-# From dataclasses to schemas
-
-
 @cache
 def schema_of(section: type) -> Schema:
-    """Return the JSON schema of a dataclass, whose docstring says what it is about.
-
-    It leaves out fields that are not declared as keys. A file must give just one key of `EITHER`.
-    """
+    """Return the JSON schema of a dataclass; a file must give just one key of its `EITHER`."""
     types = get_type_hints(section)
     keys = [each for each in fields(section) if each.metadata]
     needed = [key.name for key in keys if key.default is key.default_factory is MISSING]
@@ -111,17 +100,13 @@ def _type(type_: Any) -> Schema:
         length = {} if inner[1] is ... else {"minItems": len(inner), "maxItems": len(inner)}
         return {"type": "array", "items": _type(inner[0]), **length}
     if origin is dict:
-        return {"type": "object"} | (
-            {} if inner[1] is Any else {"additionalProperties": _type(inner[1])}
-        )
+        others: Schema = {} if inner[1] is Any else {"additionalProperties": _type(inner[1])}
+        return {"type": "object"} | others
     if origin in (Union, UnionType):
         schemas = [_type(each) for each in inner]
         kinds = [schema["type"] for schema in schemas]
         return {rule: each[rule] for each in schemas for rule in each} | {"type": kinds}
     return {"type": NAMES[type_]}
-
-
-# The rules of schemas
 
 
 class Rule(NamedTuple):
@@ -133,7 +118,6 @@ class Rule(NamedTuple):
 
 
 def type_in_words(types: str | list[str]) -> str:
-    """Say in words what a schema's `type` allows."""
     return " or ".join(TYPES[each][0] for each in _listed(types))
 
 
@@ -191,9 +175,6 @@ OTHER_RULES = {"title", "description", "default", "items", "kinds"}
 OTHER_RULES |= {"properties", "additionalProperties", "propertyNames"}
 
 
-# Checking and completing
-
-
 class Fault(NamedTuple):
     """A value that breaks a rule of its schema, and where it is."""
 
@@ -205,7 +186,12 @@ class Fault(NamedTuple):
 
 def check(where: object, settings: object, schema: Schema, within: Sequence[object] = ()) -> None:
     """Refuse settings that do not follow the schema; `within` is the key that holds them."""
-    if fault := min(find_faults(schema, settings), key=_urgency, default=None):
+
+    def urgency(fault: Fault) -> tuple[int, bool]:
+        # From the outside in; an unknown key may explain why another key is missing.
+        return len(fault.path), fault.rule != "additionalProperties"
+
+    if fault := min(find_faults(schema, settings), key=urgency, default=None):
         raise VitscopeError(f"{where}: {_sentence(fault, [*within, *fault.path])}")
 
 
@@ -242,11 +228,6 @@ def _faults_of_keys(
 
 def _follows(schema: Schema, value: object) -> bool:
     return next(find_faults(schema, value), None) is None
-
-
-def _urgency(fault: Fault) -> tuple[int, bool]:
-    """Order faults from the outside in; an unknown key may explain why another key is missing."""
-    return len(fault.path), fault.rule != "additionalProperties"
 
 
 def _sentence(fault: Fault, path: Sequence[object]) -> str:

@@ -20,19 +20,13 @@ def after_epoch(epoch: int) -> str:
 
 
 def epochs_of(recipe: Mapping[str, Any]) -> dict[str, int]:
-    """Return after how many epochs each snapshot is taken, by its name.
-
-    Epochs that the recipe lists after its end are left out.
-    """
+    """Return after how many epochs each snapshot is taken, up to the recipe's end, by its name."""
     listed = {after_epoch(n): n for n in sorted(recipe["snapshots"]) if n <= recipe["epochs"]}
     return {INIT: 0, WARMUP: recipe["warmup_epochs"], **listed, END: recipe["epochs"]}
 
 
 def epoch_of(name: str, warmup: int | None) -> int | None:
-    """Return after how many epochs a snapshot was taken; None if its name does not tell.
-
-    `warmup` is the length of the warm-up in epochs, if that is known.
-    """
+    """Return after how many epochs a snapshot was taken, `warmup` of that name; None if unknown."""
     listed = re.fullmatch(r"epoch_(\d+)", name)
     return int(listed[1]) if listed else {INIT: 0, WARMUP: warmup}.get(name)
 

@@ -67,13 +67,11 @@ class Study:
         **NAMED,
     )
     sections: Mapping[str, Settings]
-    # The user's own measures, as the registry of measures takes them.
     own_measures: Mapping[str, Any] = field(default_factory=dict)
     settings: Settings = field(repr=False)
 
     @property
     def lock_path(self) -> Path:
-        """The path of the lock file with the digests of downloads."""
         return self.path.with_name(self.path.stem + LOCK_SUFFIX)
 
     @property
@@ -117,7 +115,6 @@ class Study:
         return typed(self.sections[name], kind)
 
     def dataset_of(self, model: str) -> keys.Dataset:
-        """Return the data set that a model is measured on."""
         return self.data[self.models[model].data]
 
     def network(self, model: str) -> Settings:
@@ -168,13 +165,10 @@ class Study:
         """Refuse to train a model that does not tell the classes of its data set apart."""
         classes, data = self.models[model].classes, self.models[model].data
         if classes is None or classes != self.data[data].classes:
-            allowed = (
-                f"the classes of data.{data}, as a number: the model is trained to tell them apart."
-            )
-            raise wrong(self.path, f"models.{model}.classes", classes, allowed)
+            allowed = f"the classes of data.{data}, as a number: the model is trained to tell them "
+            raise wrong(self.path, f"models.{model}.classes", classes, f"{allowed}apart.")
 
     def weight_decay(self, model: str) -> float:
-        """Return the weight decay in the loss of a model."""
         return self.loss.weight_decay if self.loss else self.recipe(model).weight_decay
 
     @property
@@ -190,7 +184,6 @@ class Study:
         return entries[name]
 
     def figures_of(self, table: str) -> list[keys.Figure]:
-        """Return the figures that are drawn from a table."""
         return [figure for figure in self.figures.values() if table in figure.tables]
 
     def tables(self) -> list[str]:

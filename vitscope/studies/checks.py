@@ -27,15 +27,8 @@ CHECKPOINTS = ROOT / "resources" / "checkpoints"
 OF_BUILDUP = {"branch", "msa_number", "accuracy"}
 # Settings in which data sets may differ and still have the same images in the same order.
 MAY_DIFFER = (
-    "class_index",
-    "class_names",
-    "classes",
-    "corrupted",
-    "image_size",
-    "interpolation",
-    "mean",
-    "resize",
-    "std",
+    *("class_index", "class_names", "classes", "corrupted"),
+    *("image_size", "interpolation", "mean", "resize", "std"),
 )
 # The settings of a video that are about one of the things it may show, with their defaults.
 OF_VIEWS: dict[str, dict[str, Any]] = {
@@ -50,10 +43,8 @@ def check_study(study: Study, results: str) -> None:
     # Pages of the whole study have the names of figures.
     for section in ("figures", "buildups", "videos"):
         for name in sorted({*getattr(study, section)} & {*PAGES_OF_STUDY}):
-            allowed = (
-                f"any name but {', '.join(PAGES_OF_STUDY)}, which are pages of the whole study."
-            )
-            raise wrong(study.path, section, name, allowed)
+            pages = f"{', '.join(PAGES_OF_STUDY)}, which are pages of the whole study."
+            raise wrong(study.path, section, name, f"any name but {pages}")
     for name, figure in study.figures.items():
         _check_members(study, f"figures.{name}", figure)
         _check_shown(study, f"figures.{name}", figure)
@@ -72,7 +63,6 @@ def check_study(study: Study, results: str) -> None:
 
 
 def _check_style(study: Study) -> None:
-    """Refuse a font that this machine lacks, and colours of families that there are not."""
     for family in study.style.palette:
         if family not in family_names():
             raise unknown(study.path, "style.palette", family, family_names())
@@ -99,7 +89,13 @@ def _check_files(study: Study) -> None:
             if "made" in entry:
                 _check_made(f"{study.path}: models.{name}.{key}", key, entry, model)
             if "bundled" in entry:
-                _check_bundled(study.path, f"models.{name}.{key}.bundled", entry["bundled"])
+                file = _bundled(entry["bundled"])
+                if file is None or not file.is_file():
+                    there = [str(found.relative_to(ROOT)) for found in CHECKPOINTS.rglob("*.*")]
+                    hint = nearest(entry["bundled"], there)
+                    allowed = f"a file of this repository, relative to its root.{hint}"
+                    at = f"models.{name}.{key}.bundled"
+                    raise wrong(study.path, at, entry["bundled"], allowed)
 
 
 def _check_made(where: str, key: str, entry: Settings, model: Model) -> None:
@@ -125,16 +121,7 @@ def _bundled(path: str) -> Path | None:
     return place if place.is_relative_to(ROOT) else None
 
 
-def _check_bundled(path: Path, key: str, bundled: str) -> None:
-    file = _bundled(bundled)
-    if file is None or not file.is_file():
-        there = [str(found.relative_to(ROOT)) for found in CHECKPOINTS.rglob("*.*")]
-        allowed = f"a file of this repository, relative to its root.{nearest(bundled, there)}"
-        raise wrong(path, key, bundled, allowed)
-
-
 def _check_members(study: Study, key: str, figure: Figure) -> None:
-    """Refuse unknown models, and pairs where the kind shows models or the other way round."""
     of_pairs = registry.of(study).declared(figure.measure).of_pairs
     given, wanted = ("pairs", "models") if figure.pairs else ("models", "pairs")
     if of_pairs != bool(figure.pairs):
@@ -153,14 +140,12 @@ def _check_members(study: Study, key: str, figure: Figure) -> None:
 
 
 def _images_of(study: Study, model: str) -> Settings:
-    """Return the settings that decide a model's images and their order."""
     data, split = asdict(study.dataset_of(model)), study.analysis.split
     kept = {name: value for name, value in data.items() if name not in MAY_DIFFER}
     return kept | {"splits": data["splits"][split]}
 
 
 def _check_shown(study: Study, key: str, figure: Figure) -> None:
-    """Refuse snapshots that a model of the figure lacks, or that its kind does not show."""
     if figure.snapshots is not None and not figure.of_snapshots:
         shown = registry.kinds().items()
         *others, last = [f"'{name}'" for name, kind in shown if kind.snapshots or kind.by_epoch]
@@ -177,7 +162,6 @@ def _check_shown(study: Study, key: str, figure: Figure) -> None:
 
 
 def _check_classes(study: Study, key: str, figure: Figure) -> None:
-    """Refuse a model that says nothing about its data's classes, if a figure needs them."""
     declared = registry.of(study).declared
     measured = [declared(declared(name).parts_of or name) for name in figure.measures]
     for name in figure.models if any(each.needs_classes for each in measured) else ():
@@ -318,7 +302,6 @@ def _check_stages(study: Study, key: str, entry: BuildUp) -> None:
 
 
 def _check_weights(study: Study, key: str, entry: BuildUp) -> None:
-    """Refuse a build-up whose weights or published points are missing."""
     if entry.weights is not None:
         bundled = entry.weights["bundled"]
         folder = _bundled(bundled)
@@ -344,7 +327,6 @@ def _check_training(study: Study, results: str) -> None:
 
 
 def _check_trained(study: Study, model: str, how: str) -> None:
-    """Refuse to train a model on a data set without its classes or the splits for training."""
     study.check_trainable(model)
     splits, data = study.dataset_of(model).splits, study.models[model].data
     if not splits.keys() >= {*TRAINING_SPLITS}:

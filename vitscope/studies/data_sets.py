@@ -46,10 +46,8 @@ def check_data(study: Study) -> None:
         where = f"{study.path}: data.{name}"
         _check_pixels(where, dataset)
         if dataset.corrupted is not None and dataset.channels != 3:
-            allowed = (
-                "null where `mean` is of one channel: the official images have three; vitscope "
-                "corrupts grey ones itself."
-            )
+            allowed = "null where `mean` is of one channel: the official images have three; "
+            allowed += "vitscope corrupts grey ones itself."
             raise wrong(study.path, f"data.{name}.corrupted", dataset.corrupted, allowed)
         if dataset.class_names is not None:
             class_numbers.check_distinct(where, dataset.class_names)
@@ -69,7 +67,6 @@ def check_data(study: Study) -> None:
 
 
 def _check_pixels(where: str, entry: Dataset | Model) -> None:
-    """Refuse a mean and deviation for different channels, or for pixels up to 255."""
     if len(entry.std) != len(entry.mean):
         raise VitscopeError(
             f"{where}.std: found {len(entry.std)} numbers, allowed: {len(entry.mean)}, as many as "
@@ -109,7 +106,6 @@ def _check_stored(study: Study, name: str, split: str) -> None:
 
 
 def _count_measured(study: Study, name: str, split: str) -> int:
-    """Count the images of a split on which feature maps are measured."""
     declared = registry.of(study).declared
     measured = {each: declared(declared(each).parts_of or each) for each in study.measures()}
     of_maps = (each for each, measure in measured.items() if measure.needs == "latents")

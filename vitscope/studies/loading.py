@@ -1,8 +1,4 @@
-"""Find studies, and read and check each completely before anything runs.
-
-The first fault is refused in one sentence that names the file, the key, what was found and what is
-allowed.
-"""
+"""Find studies, and read and check each completely before anything runs."""
 
 from collections.abc import Iterator, Mapping
 from copy import deepcopy
@@ -65,7 +61,6 @@ def study_schema() -> Schema:
 
 
 def _source_schema() -> Schema:
-    """Return the schema of a source: its kind, and the keys of this kind alone."""
     declared = {kind: opening.declared(kind) for kind in opening.names()}
     meanings = "; ".join(f"`{kind}`: {source.meaning}" for kind, source in declared.items())
     keys: Schema = {"kind": {"enum": list(declared), "description": f"{meanings}."}}
@@ -125,7 +120,6 @@ def load_study(path: Path, results: str = "results") -> Study:
 
 
 def _study_files(where: str, place: Path) -> list[Path]:
-    """Return the files of the studies in a folder; `place` may also be a single file."""
     if place.is_file():
         return [place]
     if not place.is_dir():
@@ -146,10 +140,7 @@ def _study_files(where: str, place: Path) -> list[Path]:
 
 
 class StudyFiles(Mapping[str, Study]):
-    """All studies by name; each file is read when its study is first asked for.
-
-    Asking for a study whose file is wrong raises what is wrong with it.
-    """
+    """All studies by name, each read when first asked for; asking for one may raise its fault."""
 
     def __init__(
         self, default: str, files: Mapping[str, Path], results: str, keep_latents_gb: float
@@ -184,11 +175,7 @@ class StudyFiles(Mapping[str, Study]):
 
 
 def find_studies(config: Mapping[str, Any], where: str) -> StudyFiles:
-    """Check the workflow's settings and return all studies.
-
-    It reads only the files that the settings name; another study's faults are raised when that
-    study is asked for. In messages, `where` says where these settings come from.
-    """
+    """Check settings, which are from `where`, and return all studies; read those that they name."""
     settings = dict(config)
     check(where, settings, schema_of(Config))
     fill(settings, schema_of(Config))

@@ -55,10 +55,7 @@ def _with_options(figure: Settings) -> Settings:
 
 
 def look_up_kind(figure: Figure, where: object, key: str, measures: Registry = SHARED) -> Figure:
-    """Refuse an unknown kind or option of a figure; fill in the tables and measures of its kind.
-
-    Errors name `where` and `key` as its place.
-    """
+    """Refuse an unknown kind or option of a figure; fill in the tables and measures of its kind."""
     kinds = measures.kinds()
     if figure.kind not in kinds:
         raise unknown(where, f"{key}.kind", figure.kind, kinds)
@@ -80,10 +77,7 @@ def look_up_kind(figure: Figure, where: object, key: str, measures: Registry = S
 
 
 def add_moments(study: Study) -> Study:
-    """Add a model to a study for each moment of training that its figures by epoch show.
-
-    It is measured like any model.
-    """
+    """Add a model to a study for each moment of training that its figures by epoch show."""
     models, figures = dict(study.models), dict(study.figures)
     for name, figure in study.figures.items():
         if figure.by_epoch:
@@ -94,7 +88,6 @@ def add_moments(study: Study) -> Study:
 
 
 def _moments(study: Study, figure: Figure, key: str) -> Iterator[tuple[str, Model]]:
-    """Yield the models of a figure at its moments, from first to last, by their names."""
     for name in figure.models:
         if name not in study.models:
             raise unknown(study.path, f"{key}.models", name, study.models)
@@ -114,22 +107,13 @@ def _moments(study: Study, figure: Figure, key: str) -> Iterator[tuple[str, Mode
             if snapshot == END:
                 yield name, replace(model, epoch=epoch)
                 continue
-            moment = replace(
-                model,
-                label=f"{model.label}, epoch {epoch}",
-                checkpoint=model.snapshots[snapshot],
-                snapshots={},
-                history=None,
-                epoch=epoch,
-            )
+            taken = replace(model, checkpoint=model.snapshots[snapshot], snapshots={}, history=None)
+            moment = replace(taken, label=f"{model.label}, epoch {epoch}", epoch=epoch)
             yield f"{name}{AT}{snapshot}", moment
 
 
 def _epochs_of(study: Study, name: str) -> dict[str, int]:
-    """Return after how many epochs each snapshot of a model was taken, where that is known.
-
-    Where two were taken after as many epochs, only the first is returned.
-    """
+    """Return the epochs of a model's snapshots, where known; of two after as many, the first."""
     recipe = study.recipe(name)
     found = {each: epoch_of(each, recipe.warmup_epochs) for each in study.models[name].snapshots}
     found[END] = recipe.epochs

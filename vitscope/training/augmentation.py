@@ -1,8 +1,7 @@
 """What training does to a batch of images: crop, shift, flip, RandAugment, jitter, erase, mix.
 
-It is in two halves: first what is done to pixels, by the processor; then what is done to normalized
-images, where they are. All of it draws from the global generators, as timm does: the caller seeds
-them.
+One half is done to pixels, by the processor, the other to normalized images, where they are. All
+of it draws from the global generators, as timm does: the caller seeds them.
 """
 
 from collections.abc import Callable, Sequence
@@ -15,11 +14,10 @@ from torch.nn import functional
 
 from vitscope.data.split import standardize
 from vitscope.errors import VitscopeError
-from vitscope.files.images import as_picture, as_pixels
+from vitscope.files.images import Pixels, as_picture, as_pixels
 from vitscope.networks.building.timm_import import import_timm
 from vitscope.training.recipe import Recipe
 
-Pixels = npt.NDArray[np.uint8]
 CPU = torch.device("cpu")
 # The images of a batch, each (H, W, C), perhaps of several sizes.
 Images = Sequence[Pixels] | Pixels
@@ -30,10 +28,7 @@ Mix = Callable[[Tensor, Tensor], tuple[Tensor, Tensor]]
 def augmentation(
     recipe: Recipe, mean: list[float], size: Sequence[int]
 ) -> Callable[[Images], Pixels]:
-    """Return the first half of augmentation, which crops, moves and repaints images, (H, W, C).
-
-    It returns them as a batch of one size.
-    """
+    """Return the first half, which crops, moves and repaints images, (H, W, C), to one size."""
     crop = cropping(recipe["crop"], size)
     repaint = [randaugment(recipe["randaugment"], mean), jitter(recipe["color_jitter"])]
 
@@ -48,11 +43,7 @@ def augmentation(
 
 
 def cropping(shares: Sequence[float] | None, size: Sequence[int]) -> Augment | None:
-    """Return a function that cuts out a share of an image's area, within bounds, and resizes it.
-
-    Height and width are in proportions from 3:4 to 4:3, and Pillow interpolates by one of its
-    smooth methods, chosen at random.
-    """
+    """Return a function that cuts out a share of an image's area, within bounds, and resizes it."""
     if shares is None:
         return None
     random_crop = import_timm("timm.data.transforms").RandomResizedCropAndInterpolation(
@@ -87,10 +78,7 @@ def randaugment(notation: str | None, mean: list[float]) -> Augment | None:
 
 
 def move(pixels: Pixels, shift: int, flip: bool, border: str) -> Pixels:
-    """Return images, (N, H, W, C), shifted by up to `shift` pixels, half of them flipped.
-
-    The uncovered border is black, or reflects the image at its edge.
-    """
+    """Return images, (N, H, W, C), shifted by up to `shift` pixels, half of them flipped."""
     if not shift and not flip:
         return pixels
     _, height, width, _ = pixels.shape
@@ -112,7 +100,6 @@ def move(pixels: Pixels, shift: int, flip: bool, border: str) -> Pixels:
 
 
 def _reflect(places: npt.NDArray[np.int64], size: int) -> npt.NDArray[np.int64]:
-    """Map places outside an image to places in it, by reflection at its edges."""
     last = size - 1
     return last - np.abs(last - places % max(1, 2 * last))
 
@@ -120,10 +107,7 @@ def _reflect(places: npt.NDArray[np.int64], size: int) -> npt.NDArray[np.int64]:
 def finishing(
     recipe: Recipe, classes: int, mean: Sequence[float], std: Sequence[float], device: torch.device
 ) -> Mix:
-    """Return the second half of augmentation, which normalizes, erases and mixes a batch.
-
-    It turns pixels, (N, H, W, C), and labels into images, (N, C, H, W), and soft targets.
-    """
+    """Return the second half: pixels, (N, H, W, C), and labels become images and soft targets."""
     erase, mix = erasing(recipe, device), mixing(recipe, classes)
     center, spread = (torch.tensor(each, device=device).view(-1, 1, 1) for each in (mean, std))
 
@@ -135,10 +119,7 @@ def finishing(
 
 
 def mixing(recipe: Recipe, classes: int) -> Mix:
-    """Return a function that blends a batch's images in place and turns labels into targets.
-
-    It mixes images in pairs, and leaves the last one of an odd number unchanged.
-    """
+    """Return a function that blends pairs of images in place and turns labels into targets."""
     smoothing = recipe["label_smoothing"]
 
     def smoothed(labels: Tensor) -> Tensor:
@@ -156,6 +137,7 @@ def mixing(recipe: Recipe, classes: int) -> Mix:
     )
 
     def mix(images: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:
+        # The last one of an odd number stays as it is.
         even = len(images) // 2 * 2
         _, targets = mixup(images[:even], labels[:even])
         return images, torch.cat([targets, smoothed(labels[even:])])

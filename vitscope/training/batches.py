@@ -1,9 +1,7 @@
 """The batches of a training: each is drawn by its own seed, here, in other processes, or once.
 
-Drawn once, augmented images are what the loss is measured on away from training. A model is trained
-on images that are shifted, flipped, mixed and so on, with smoothed targets, and its loss on any
-others is another function. All measurements share one draw: what differs between two points of a
-landscape is then the weights alone.
+Drawn once, augmented images are what the loss is measured on away from training: what differs
+between two points of a landscape is then the weights alone.
 """
 
 import os
@@ -40,11 +38,7 @@ CLEAN_BATCH = 256
 
 @contextmanager
 def seeded(*key: int) -> Iterator[None]:
-    """Seed every generator that training draws from, and restore their states afterwards.
-
-    The key is a seed, perhaps followed by what to draw, such as an epoch and a step: each has its
-    own random numbers, whatever was drawn before.
-    """
+    """Seed every generator of training by a key, as seed, epoch and step; restore them after."""
     python, legacy = random.getstate(), np.random.get_state()  # noqa: NPY002
     # A process that augments was forked, and must not touch a GPU.
     with torch.random.fork_rng(devices=[] if get_worker_info() else None):
@@ -73,15 +67,12 @@ class Batches:
     ) -> None:
         self._split, self._rows = split, training_rows(split, recipe)
         self._batch_size, self._seed = int(recipe["batch_size"]), seed
+        self.steps = len(self._rows) // self._batch_size
         self._augment = augmentation(recipe, mean, split.shape[1:])
         self._crops = recipe["crop"] is not None
         self._finishing = partial(finishing, recipe, len(split.classes), mean, std)
         self._finish = self._finishing(CPU)
         self._order = lru_cache(maxsize=1)(self._draw_order)
-
-    @property
-    def steps(self) -> int:
-        return len(self._rows) // self._batch_size
 
     def draw(self, epoch: int, step: int, finish: bool = True) -> Batch:
         """Return a batch, or else pixels and labels, which a device finishes."""
@@ -107,9 +98,7 @@ class Batches:
     ) -> Iterator[Batch]:
         """Yield the batches of epochs from `first` to before `last`, drawn by other processes.
 
-        These draw ahead of the caller. Without workers each batch is drawn when it is taken.
-        A `device` gets a copy of the pixels and does the second half with random numbers of its
-        own, so its batches differ from those that the processor finishes.
+        A `device` does the second half itself, with random numbers of its own.
         """
         steps = [(epoch, step) for epoch in range(first, last) for step in range(self.steps)]
         if device is None:
@@ -142,10 +131,7 @@ class Batches:
 
 
 class _Steps(Dataset[Batch | VitscopeError]):
-    """Gives the batch of a step, or an error as a value.
-
-    If a worker process raised the error, it would arrive as one of another form.
-    """
+    """Gives the batch of a step, or an error as a value, which a worker would change."""
 
     def __init__(self, draw: Callable[[int, int], Batch]) -> None:
         self._draw = draw
@@ -160,7 +146,6 @@ class _Steps(Dataset[Batch | VitscopeError]):
 def _drawn_by(
     workers: int, draw: Callable[[int, int], Batch], steps: Sequence[Step], pinned: bool = False
 ) -> Iterator[Batch]:
-    """Yield the batches of steps in order, drawn by `workers` processes or by this one."""
     loader = DataLoader(
         _Steps(draw),
         batch_size=None,
@@ -198,15 +183,12 @@ class Augmented:
 
     def __init__(self, path: Path | str) -> None:
         self._file = TensorFile(path)
+        self.metadata = self._file.metadata
         if set(self._file.names) != {"images", "targets"}:
             raise VitscopeError(f"{path} holds no augmented images: delete it and run again.")
 
     def __len__(self) -> int:
         return self._file.shape("images")[0]
-
-    @property
-    def metadata(self) -> dict[str, str]:
-        return self._file.metadata
 
     def rows(self, first: int, last: int) -> tuple[Tensor, Tensor]:
         """Return the images and targets from `first` to before `last`."""
@@ -229,10 +211,7 @@ def augment_images(
     std: list[float],
     clean: bool = False,
 ) -> None:
-    """Write `images` augmented, normalized and mixed images of a training split, with targets.
-
-    With `clean` they are the first ones that the seed chooses, unchanged, with one-hot targets.
-    """
+    """Write augmented, normalized and mixed training images with targets; if `clean`, unchanged."""
     rows = training_rows(split, recipe)
     known_labels(split, rows.tolist())
     if not clean and (size := recipe["batch_size"]) > len(rows):

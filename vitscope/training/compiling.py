@@ -1,9 +1,4 @@
-"""Training with a network that `torch.compile` has compiled, where that pays, or as a recipe says.
-
-Forward and backward pass are then of few kernels, with the casts of autocast in them, and random
-numbers are drawn as without. It goes together with the recording of steps: torch makes no CUDA
-graphs of its own here.
-"""
+"""Training with a network that `torch.compile` has compiled, where that pays or a recipe asks."""
 
 import os
 from collections.abc import Iterator
@@ -42,9 +37,8 @@ def compiled(
 ) -> Iterator[None]:
     """Compile a model in place for the block, if its recipe says so or its training is long.
 
-    It trains on `images` images, counted over all epochs, like `image`, which has the shape
-    (1, C, H, W) and lies on the model's device. With the folder `cache`, a second training in
-    another process starts sooner; without it torch takes a folder of its own.
+    It trains on `images` images in all, like `image`, (1, C, H, W), which is on its device. By the
+    folder `cache`, a second training in another process starts sooner.
     """
     before = model._compiled_call_impl
     try:
@@ -76,7 +70,6 @@ def is_long(model: nn.Module, recipe: Recipe, image: Tensor, images: int) -> boo
 
 
 def operations_of(model: nn.Module, image: Tensor) -> int:
-    """Return the multiply-adds of a forward pass of an image."""
     model.eval()
     with torch.no_grad(), uncompiled(), FlopCounterMode(display=False) as counter:
         model(image)

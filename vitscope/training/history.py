@@ -31,10 +31,9 @@ PLACES = ("*/training/*", "*/buildups/*/trained/*")
 
 
 def remove_unfinished(results: Path) -> None:
-    """Remove the resume files of trainings whose results are complete.
+    """Remove the resume files of trainings whose results are complete, at the end of a run.
 
-    Call it at the end of a run. A job must not remove them itself: if the job or its run is killed
-    after the work and before Snakemake notes it, the next run repeats the job from these files.
+    No job does it: if it were killed before Snakemake notes it, the next run repeats it from these.
     """
     for place in PLACES:
         for folder in results.glob(f"{place}/{UNFINISHED}"):

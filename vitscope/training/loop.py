@@ -89,14 +89,12 @@ def train(
 ) -> list[Row]:
     """Train a model, write its snapshots and its history to `directory`, and return the history.
 
-    The recipe has the keys of `training` in a study. Images are augmented by `workers`
-    other processes; the default is what the device needs. The same seed and number of threads
-    give the same bytes on a CPU, with any number of workers.
+    Images are augmented by `workers` other processes; the default is what the device needs. The
+    same seed and number of threads give the same bytes on a CPU, with any number of workers.
 
-    A training that was interrupted resumes after its last whole epoch, if everything that it
-    depends on is the same: recipe, seed, images, first weights, and what `made_of` says, such as
-    the network. The folder that it needs for that is removed at the end, or left for callers who
-    may lose the results. If the network is compiled, torch caches its work in `compiler_cache`.
+    A training that was interrupted resumes after its last whole epoch, if all that it depends on is
+    the same, and what `made_of` says. The folder for that is removed at the end, or left for those
+    who may lose the results.
     """
     check(recipe, train_split, test_split)
     facts = {
@@ -116,15 +114,10 @@ def train(
     at_work = Unfinished(directory, model, optimizer, recipe, facts)
     at_work.begin(say)
     steps = Steps(model, optimizer, recipe, say)
-    compiling = compiled(
-        model,
-        recipe,
-        torch.zeros(1, *train_split.shape, device=device),
-        classes=len(train_split.classes),
-        images=drawn.steps * recipe["batch_size"] * recipe["epochs"],
-        cache=compiler_cache,
-        say=say,
-    )
+    image = torch.zeros(1, *train_split.shape, device=device)
+    images = drawn.steps * recipe["batch_size"] * recipe["epochs"]
+    sizes = {"classes": len(train_split.classes), "images": images}
+    compiling = compiled(model, recipe, image, **sizes, cache=compiler_cache, say=say)
     with (
         Events(directory, at_work.done) as events,
         plain_attention(model) if on_cpu else nullcontext(),
@@ -153,7 +146,6 @@ def train(
 def _train_epoch(
     model: nn.Module, steps: Steps, recipe: Recipe, batches: Iterator[Batch], count: int, done: int
 ) -> Row:
-    """Train for an epoch of `count` steps after `done` others; return its record."""
     model.train()
     losses, hits = [], []
     for step, (images, targets) in enumerate(islice(batches, count), start=1):

@@ -61,10 +61,7 @@ def take_step(
     targets: Tensor,
     recipe: Recipe,
 ) -> Taken:
-    """Take one step; return the loss before it, and the share of images whose class was found.
-
-    The class of a mixed image is that of its larger part. A device may still be computing both.
-    """
+    """Take one step; return the loss before it, and the share of images whose class was found."""
     optimizer.zero_grad()
     loss, logits = differentiate(model, images, targets, recipe)
     if recipe["sam"] is not None:
@@ -90,10 +87,7 @@ def differentiate(
 
 
 class Steps:
-    """Takes the steps of one training; on a GPU it records a step and replays it.
-
-    Use it in a block of `own_stream`. All batches must have the shape of the first.
-    """
+    """Takes the steps of a training within `own_stream`; on a GPU it records one and replays it."""
 
     def __init__(
         self,
@@ -108,7 +102,6 @@ class Steps:
         self._recording = Recording(lambda text: say(f"a step of training {text}"))
 
     def take(self, images: Tensor, targets: Tensor, rate: float) -> Taken:
-        """Take one step with a learning rate, as `take_step` does."""
         set_learning_rate(self._optimizer, rate)
         images = images.to(self._device, memory_format=torch.channels_last, non_blocking=True)
         targets = targets.to(self._device, non_blocking=True)
@@ -128,11 +121,7 @@ def decays(name: str, parameter: nn.Parameter) -> bool:
 
 @contextmanager
 def uphill(model: nn.Module, radius: float) -> Iterator[None]:
-    """Move the weights by `radius` along their gradient for the block, and back to the bit.
-
-    A pass in the block normalizes by its batch and leaves running statistics as the pass before
-    set them.
-    """
+    """Move the weights by `radius` along their gradient for the block, and back to the bit."""
     moved = [parameter for parameter in model.parameters() if parameter.grad is not None]
     kept = [parameter.detach().clone() for parameter in moved]
     counting: list[Any] = [m for m in model.modules() if getattr(m, "track_running_stats", False)]
@@ -141,6 +130,7 @@ def uphill(model: nn.Module, radius: float) -> Iterator[None]:
         scale = radius / (torch.linalg.vector_norm(lengths) + TINY)
         for parameter in moved:
             parameter.add_(parameter.grad * scale)
+    # A pass in the block normalizes by its batch, and leaves statistics as the one before set them.
     for each in counting:
         each.track_running_stats = False
     try:

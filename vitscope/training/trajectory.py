@@ -53,7 +53,6 @@ def polar_by_tensor(count: int, tensors: Iterable[Sequence[Array]]) -> pd.DataFr
 
 
 def check_count(moments: int) -> None:
-    """Refuse a trajectory without moments between its ends."""
     if moments < 3:
         raise VitscopeError(
             f"A trajectory needs 3 moments at least, the first, the last and one between them, "
@@ -62,10 +61,7 @@ def check_count(moments: int) -> None:
 
 
 class Moments:
-    """The parameters of a model at moments of its training, one after another in float32.
-
-    `sums` are the checksums of the moments, which identify what an earlier run left.
-    """
+    """The parameters of a model at moments of its training, in float32, and checksums of each."""
 
     def __init__(self, path: Path, model: "nn.Module", sums: Sequence[int] = ()) -> None:
         """Open a new file, or one that has these moments; cut off any further ones."""

@@ -1,8 +1,7 @@
 """What a training keeps while it runs: by it, one that was broken off goes on where it was.
 
 It is a folder: the snapshots so far, the way of the parameters if that is recorded, and the last
-two checkpoints, so that one is whole whenever the other is damaged. The random numbers of an epoch
-follow from its number, so that a checkpoint needs no generator.
+two checkpoints, so that one is whole. Random numbers follow from the number of an epoch.
 """
 
 import json
@@ -33,11 +32,7 @@ KEPT = 2
 
 
 class Unfinished:
-    """A training in progress: its model, its optimizer, its history, and the folder for them.
-
-    `directory` holds its results. `facts` are everything that it depends on: it does not use what
-    other trainings left in there.
-    """
+    """A training in progress, of the `facts` that it depends on, and its files in `directory`."""
 
     def __init__(
         self,
@@ -94,11 +89,7 @@ class Unfinished:
         self._write_checkpoint()
 
     def finish(self) -> None:
-        """Write snapshots and history to their final places.
-
-        The folder then takes little room. If these files are lost, a later run soon rewrites them
-        from it.
-        """
+        """Write snapshots and history to their final places; the folder then takes little room."""
         self.keep_snapshots()
         if self.moments is not None:
             # The first moment comes before all epochs.
@@ -145,7 +136,6 @@ class Unfinished:
         return sorted(found, key=lambda path: -int(path.stem.removeprefix("checkpoint_")))
 
     def _go_on(self, path: Path) -> None:
-        """Load a checkpoint after checking all of it."""
         try:
             file = TensorFile(path)
             file.verify()
