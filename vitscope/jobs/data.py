@@ -42,8 +42,14 @@ FETCH_FILE = Job(run=fetch_file, values=_address_of_file)
 
 # Settings of a data set that decide the content of a split's file.
 MADE_BY = (
-    *("source", "classes", "class_names", "class_index"),
-    *("channels", "image_size", "resize", "interpolation"),
+    "source",
+    "classes",
+    "class_names",
+    "class_index",
+    "channels",
+    "image_size",
+    "resize",
+    "interpolation",
 )
 # Seconds for a million pixels, measured on photographs of 3 million pixels cut to 224x224;
 # images of ImageNet take a tenth.

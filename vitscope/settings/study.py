@@ -165,8 +165,10 @@ class Study:
         """Refuse to train a model that does not tell the classes of its data set apart."""
         classes, data = self.models[model].classes, self.models[model].data
         if classes is None or classes != self.data[data].classes:
-            allowed = f"the classes of data.{data}, as a number: the model is trained to tell them "
-            raise wrong(self.path, f"models.{model}.classes", classes, f"{allowed}apart.")
+            allowed = (
+                f"the classes of data.{data}, as a number: the model is trained to tell them apart."
+            )
+            raise wrong(self.path, f"models.{model}.classes", classes, allowed)
 
     def weight_decay(self, model: str) -> float:
         return self.loss.weight_decay if self.loss else self.recipe(model).weight_decay
