@@ -1,5 +1,3 @@
-"""What tests of several parts share."""
-
 import fcntl
 import os
 import shutil
@@ -95,7 +93,6 @@ def shared() -> Path:
 
 @pytest.fixture(scope="session")
 def golden(shared: Path) -> Golden:
-    """The golden values, and the weights that they are of."""
     if not (shared / "golden").is_dir():
         pytest.skip(f"needs the golden values, in {shared} or where VITSCOPE_SHARED says")
     return Golden(shared)

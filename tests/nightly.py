@@ -84,7 +84,6 @@ def run(step: Step, minutes: int, over: str = "failed (out of time)") -> str:
 
 
 def main() -> None:
-    """Run all steps, whichever fail, or the one of the day; tell how each ended."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--one-for", type=int, metavar="MINUTES")
     minutes = parser.parse_args().one_for

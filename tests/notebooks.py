@@ -42,7 +42,6 @@ METADATA = {
 
 
 def path_of(name: str) -> Path:
-    """Return the file of a notebook."""
     return FOLDER / f"{name}.ipynb"
 
 

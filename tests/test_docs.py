@@ -1,5 +1,3 @@
-"""The documentation: generated parts are up to date, examples work, links lead somewhere."""
-
 import re
 import textwrap
 from dataclasses import dataclass, fields

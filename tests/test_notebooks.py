@@ -1,5 +1,3 @@
-"""Notebooks run whole, and show what is committed."""
-
 import re
 from pathlib import Path
 from typing import Any

@@ -1,5 +1,3 @@
-"""The pins of pyproject.toml, envs/ and what is installed say the same."""
-
 import ast
 import subprocess
 import sys

@@ -1,5 +1,3 @@
-"""Progress: how far, how fast, how long still."""
-
 from collections.abc import Callable
 from itertools import pairwise
 

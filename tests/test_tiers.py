@@ -1,5 +1,3 @@
-"""Every test is of one tier, and a release waits for the slow one."""
-
 import re
 import tomllib
 from pathlib import Path

@@ -1,5 +1,3 @@
-"""Plain values become what their types say, and functions get what they are annotated with."""
-
 import json
 from dataclasses import asdict, dataclass
 from typing import Any, Literal

@@ -1,5 +1,3 @@
-"""How good a network is: of weights that fit, and of others; and those that are bundled."""
-
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any

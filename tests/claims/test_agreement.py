@@ -1,5 +1,3 @@
-"""Scores of measured curves against published ones, for every kind that has published points."""
-
 import numpy as np
 import pandas as pd
 import pytest

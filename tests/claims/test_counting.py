@@ -1,5 +1,3 @@
-"""When a claim holds, and what counting needs."""
-
 import subprocess
 import sys
 from pathlib import Path

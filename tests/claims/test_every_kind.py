@@ -1,5 +1,3 @@
-"""What is true of the claims of every kind of figure."""
-
 from importlib import import_module
 from types import ModuleType
 
@@ -15,7 +13,6 @@ KINDS = kinds_with_claims()
 
 
 def module_of(kind: str) -> ModuleType:
-    """Return the test of the claims of a kind."""
     module = str(registry.claiming(registry.kinds()[kind])).partition(":")[0]
     *_, folder, stem = module.split(".")
     return import_module(f"tests.measures.{folder}.test_{stem}")

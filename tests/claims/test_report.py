@@ -1,5 +1,3 @@
-"""The page of claims, and the tables that it is made of."""
-
 import pandas as pd
 import pytest
 

@@ -1,5 +1,3 @@
-"""`vitscope check`: what it shows of networks that are right, and how it tells what is not."""
-
 import re
 import sys
 from collections.abc import Callable
@@ -215,7 +213,6 @@ class Adds(nn.Module):
         self.head = nn.Linear(4, 2)
 
     def forward(self, images: torch.Tensor) -> torch.Tensor:
-        """Return logits."""
         stream = self.stem(images)
         stream = stream + self.one(stream)
         logits: torch.Tensor = self.head(stream.mean((2, 3)))

@@ -121,7 +121,6 @@ def test_the_number_of_threads_does_not_matter() -> None:
 
 
 def distances(images: np.ndarray, corruption: str) -> list[float]:
-    """Return the mean squared distance from the images at each severity."""
     rows, clean = range(len(images)), images.astype(np.float64)
     return [
         float(np.square(corrupt(images, corruption, severity, rows) - clean).mean())

@@ -1,5 +1,3 @@
-"""Sources declare themselves, and open by the entry of a study."""
-
 import importlib
 import inspect
 import os
@@ -148,7 +146,6 @@ def test_files_must_be_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """A folder of two classes, and a loose image."""
     for name in ("images/cat/0.png", "images/cat/1.png", "images/dog/0.png", "images/0.png"):
         file = tmp_path / name
         file.parent.mkdir(parents=True, exist_ok=True)

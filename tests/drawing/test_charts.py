@@ -1,5 +1,3 @@
-"""Charts: curves by depth, hollow marks where a sign is open, and models without values."""
-
 from pathlib import Path
 
 import numpy as np

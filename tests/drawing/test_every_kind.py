@@ -167,7 +167,6 @@ def draw(kind, count=6, compared=(), width=5.5, font_size=7):
 
 
 def axes_of(figure):
-    """All axes, also those of the parts of a figure."""
     return [axes for part in [figure, *figure.subfigs] for axes in part.axes]
 
 

@@ -1,5 +1,3 @@
-"""Rows of a model, and the points of a figure, as they are taken away."""
-
 import numpy as np
 import pandas as pd
 import pytest

@@ -1,5 +1,3 @@
-"""The picture of a network as the row of its cut points."""
-
 from itertools import pairwise
 
 import pandas as pd

@@ -1,5 +1,3 @@
-"""Figures are saved with the style, the same bytes anywhere, and say what made them."""
-
 import os
 import re
 import subprocess

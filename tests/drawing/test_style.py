@@ -1,5 +1,3 @@
-"""A study's style: width, text, font and colours; and the scales of panels of one quantity."""
-
 import re
 from pathlib import Path
 

@@ -111,7 +111,6 @@ def needs_front(text: str) -> bool:
 
 
 def add(text: str, x: Tensor, terms: list[Tensor], **others: Tensor) -> Tensor:
-    """Run the code of an addition, and return the sum."""
     names: dict[str, Any] = {"torch": torch, "x": x, **dict(zip("abc", terms, strict=False))}
     exec(_code(text), names | others, names)
     result: Tensor = names["x"]

@@ -46,8 +46,6 @@ HEADS = 2
 
 
 class Attend(nn.Module):
-    """Attention of two heads, of tokens (images, tokens, channels)."""
-
     def __init__(self, place: Place, how: str, board: Board) -> None:
         super().__init__()
         self.place, self.how, self.board = place, how, board
@@ -81,7 +79,6 @@ class Attend(nn.Module):
             self.register_buffer("sin", angles.sin().repeat(1, 2))
 
     def forward(self, h: Tensor) -> Tensor:
-        """Return what attention makes of tokens."""
         if self.how.startswith("mha"):
             return self._by_module(h)
         if self.how in OF_POSITIONS:

@@ -1,5 +1,3 @@
-"""What vitscope says of a drawn network, held against the truth."""
-
 import re
 import traceback
 from collections import Counter
@@ -118,7 +116,6 @@ def _changed(
 
 
 def _is_random(truth: Truth) -> bool:
-    """Tell whether two passes of a network differ."""
     return any(what == "random" for what, _ in truth.unclear)
 
 
@@ -206,7 +203,6 @@ def _of_predictions(scope: Any, truth: Truth, labels: Tensor) -> Any:
 
 
 def _table(scope: Any, name: str) -> pd.DataFrame | None:
-    """Return a table; None where the network has nothing for it."""
     missing = scope._maker.why_not(name)
     return None if missing else scope.table(name)
 

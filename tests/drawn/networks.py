@@ -1,5 +1,3 @@
-"""The grammar: networks that a seed draws."""
-
 import random
 
 from tests.drawn.additions import SPELLINGS, count_terms, needs_front, needs_tokens
@@ -48,7 +46,6 @@ BETWEENS = (*HALVING, *SAME)
 
 
 def draw(seed: int) -> Network:
-    """Return the network of a seed."""
     return _Drawing(random.Random(seed)).network(seed)
 
 
@@ -67,7 +64,6 @@ class _Drawing:
         return self._chance.choice(others) if self._often(rare) else common
 
     def network(self, seed: int) -> Network:
-        """Return a network."""
         chance = self._chance
         self.stream = chance.choice(("tokens", "tokens", "nchw", "nhwc"))
         self.size = chance.choice((16, 16, 32))

@@ -1,5 +1,3 @@
-"""Where the tokens of a stream are in the image, and how a stream is laid out."""
-
 from dataclasses import dataclass
 
 import numpy as np
@@ -28,12 +26,10 @@ class Place:
 
     @property
     def positions(self) -> int:
-        """Return how many tokens are positions."""
         return self.height * self.width
 
     @property
     def tokens(self) -> int:
-        """Return how many tokens there are."""
         return self.front + self.positions + self.back
 
     def to_tokens(self, x: Tensor) -> Tensor:
@@ -63,11 +59,9 @@ class Place:
         return channels.reshape(len(positions), -1, self.height, self.width)
 
     def from_map(self, x: Tensor) -> Tensor:
-        """Return a map (images, channels, height, width) as positions."""
         return (x.transpose(2, 3) if self.columns else x).flatten(2).transpose(1, 2)
 
     def around(self, tokens: Tensor, positions: Tensor) -> Tensor:
-        """Return positions between the tokens in front and behind."""
         if not self.front and not self.back:
             return positions
         front, _, back = self.split(tokens)

@@ -1,5 +1,3 @@
-"""Reduce a network that fails to the smallest that fails alike."""
-
 from collections.abc import Callable, Iterator
 from dataclasses import fields, replace
 from typing import TypeVar

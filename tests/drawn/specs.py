@@ -1,5 +1,3 @@
-"""What a drawn network is described by: plain values, printed as the call that makes them."""
-
 from collections.abc import Iterator
 from dataclasses import dataclass, fields
 
@@ -45,8 +43,6 @@ class Unit(Spec):
 
 @dataclass(frozen=True, repr=False)
 class Block(Spec):
-    """Units, and how a module runs them."""
-
     units: tuple[Unit, ...] = (Unit(),)
     how: str = ""
 
@@ -90,7 +86,6 @@ _SPECS = {kind.__name__: kind for kind in (Term, Unit, Block, Between, Network)}
 
 
 def read(text: str) -> Network:
-    """Return the network of a printed spec."""
     spec = eval(text, dict(_SPECS))
     if not isinstance(spec, Network):
         raise TypeError(f"{text!r} is no Network")

@@ -36,7 +36,6 @@ class Mlp(nn.Module):
             self.inner = nn.Linear(wide, wide)
 
     def forward(self, h: Tensor) -> Tensor:
-        """Return what it makes of tokens."""
         if self.how == "mlp raw":
             return F.linear(F.gelu(F.linear(h, self.weights[0])), self.weights[1])
         h = self.first(h)
@@ -87,7 +86,6 @@ class OnMap(nn.Module):
             self.filter = nn.Parameter(torch.randn(c, *size, 2))
 
     def forward(self, h: Tensor) -> Tensor:
-        """Return what it makes of a map."""
         if self.how == "pool":
             return F.avg_pool2d(h, 3, 1, 1, count_include_pad=False)
         if self.how == "fft":
@@ -116,7 +114,6 @@ class OnTokens(nn.Module):
             self.decay = nn.Parameter(torch.rand(c))
 
     def forward(self, h: Tensor) -> Tensor:
-        """Return what it makes of tokens."""
         if self.how == "mixer":
             return self.mix(h.transpose(1, 2)).transpose(1, 2)
         if self.how == "squeeze":
@@ -166,7 +163,6 @@ SCALES = ("", "layer", "rezero", "gate", "squeeze", "drop path", "project", "dro
 
 
 def kind_of(what: str) -> str:
-    """Return the kind of a branch."""
     if what.startswith("attend"):
         return "msa"
     if what in STRIDING or what == "conv1d":
@@ -237,7 +233,6 @@ class Branch(nn.Module):
             self.drop = DropPath()
 
     def forward(self, h: Tensor) -> Tensor:
-        """Return what the branch adds to the stream."""
         if self.term.what in ON_MAPS and self.before.stream == "nchw":
             made = self.do(h)
             if not self.term.scale:
@@ -272,7 +267,6 @@ class DropPath(nn.Module):
     """Leaves a branch out for some images, in training."""
 
     def forward(self, f: Tensor) -> Tensor:
-        """Return the branch, of some images nothing."""
         if not self.training:
             return f
         return f * (torch.rand(len(f), *[1] * (f.ndim - 1), device=f.device) < 0.9)

@@ -1,5 +1,3 @@
-"""Files that changed on the disk after they were written: noticed, named, and never used."""
-
 import random
 from collections.abc import Callable
 from functools import partial

@@ -1,5 +1,3 @@
-"""Disks that are full or may not be written to."""
-
 import os
 from contextlib import suppress
 from pathlib import Path

@@ -1,5 +1,3 @@
-"""YAML files: what is read, and the sentence for what is not."""
-
 from pathlib import Path
 
 import pytest

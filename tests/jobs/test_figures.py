@@ -1,5 +1,3 @@
-"""What figures say of what they are made from, and their points as CSV."""
-
 from pathlib import Path
 
 import pandas as pd

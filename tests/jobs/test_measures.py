@@ -1,5 +1,3 @@
-"""What jobs measure of a network: in one pass as from latents, by parts that are merged."""
-
 import re
 from dataclasses import asdict, replace
 from pathlib import Path

@@ -1,5 +1,3 @@
-"""The introduction of a study: its words, and a picture for networks that are alike."""
-
 import hashlib
 import platform
 import re

@@ -1,5 +1,3 @@
-"""Tables as a study would measure them, without a model."""
-
 from pathlib import Path
 
 import numpy as np
@@ -34,7 +32,6 @@ MODELS = {
 
 
 def cut_points(model: str) -> pd.DataFrame:
-    """The cut points of a model, as block tables have them."""
     kinds, stages, sizes = MODELS[model]
     index = np.arange(len(kinds))
     return pd.DataFrame(
@@ -53,7 +50,6 @@ def cut_points(model: str) -> pd.DataFrame:
 
 
 def variances(model: str, values: list[float]) -> pd.DataFrame:
-    """A feature_variance table of one model."""
     value = np.asarray(values, dtype=float)
     interval = {"ci_low": value * 0.95, "ci_high": value * 1.05}
     return cut_points(model).assign(images=100, variance=value, **interval)
@@ -71,7 +67,6 @@ def vit(variance: list[float] | None = None) -> pd.DataFrame:
 
 @pytest.fixture
 def table() -> pd.DataFrame:
-    """Both models in one table, in no particular order."""
     return pd.concat([vit(), resnet()]).sample(frac=1, random_state=0)
 
 

@@ -1,5 +1,3 @@
-"""The rooms of measures: each is complete, and is read without anything heavy."""
-
 import inspect
 import subprocess
 import sys

@@ -1,5 +1,3 @@
-"""The CIFAR archives: small ones in both official layouts, harmless and not."""
-
 import io
 import pickle
 import tarfile

@@ -1,5 +1,3 @@
-"""Stimuli of two cues: a small archive in the layout of the authors, and their rule of decision."""
-
 import io
 from hashlib import sha256
 from pathlib import Path

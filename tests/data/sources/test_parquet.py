@@ -1,5 +1,3 @@
-"""Parquet files in the layout of Hugging Face."""
-
 import io
 import json
 from pathlib import Path

@@ -1,5 +1,3 @@
-"""An image at a web address, and a video: downloaded from a real server, checked, locked."""
-
 import hashlib
 import io
 from pathlib import Path

@@ -1,5 +1,3 @@
-"""Claims about attention, counted by hand."""
-
 from collections.abc import Sequence
 from typing import Any
 

@@ -1,5 +1,3 @@
-"""Numbers of attention from images to the table: shards, means of heads, and what is left out."""
-
 import subprocess
 import sys
 from pathlib import Path

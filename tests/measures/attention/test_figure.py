@@ -1,5 +1,3 @@
-"""The figures show the table: every head, their mean, and what was published of another network."""
-
 from typing import Any
 
 import numpy as np

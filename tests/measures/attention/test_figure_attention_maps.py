@@ -1,5 +1,3 @@
-"""The figures show the table: maps of heads and of queries, and a line around most of a map."""
-
 from collections.abc import Sequence
 
 import numpy as np

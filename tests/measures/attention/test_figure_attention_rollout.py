@@ -1,5 +1,3 @@
-"""The figure shows the table: images as they are, and rollouts on one scale."""
-
 import numpy as np
 import pandas as pd
 import pytest

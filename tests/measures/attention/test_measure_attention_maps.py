@@ -1,5 +1,3 @@
-"""Settings of maps of attention: whose are shown, and what is refused."""
-
 from pathlib import Path
 from typing import Any
 

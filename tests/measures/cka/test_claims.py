@@ -1,5 +1,3 @@
-"""The claim that stages are blocks of similar maps, on similarities made for it."""
-
 import numpy as np
 import pandas as pd
 import pytest

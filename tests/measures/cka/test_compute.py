@@ -58,7 +58,6 @@ def by_formula(first: torch.Tensor, second: torch.Tensor) -> float:
 
 
 def grams_of(maps: Sequence[np.ndarray]) -> list[torch.Tensor]:
-    """Gram matrices in double precision, of features as they are."""
     flat = [torch.from_numpy(each).double().flatten(1) for each in maps]
     return [each @ each.T for each in flat]
 

@@ -1,5 +1,3 @@
-"""The CKA figure shows its tables, cell by cell, and marks where the block table says."""
-
 import numpy as np
 import pandas as pd
 import pytest
@@ -51,7 +49,6 @@ def drawn(tables, drawn_from):
 
 
 def maps_of(figure):
-    """The panels, without the colour bar."""
     return [axes for axes in figure.axes if axes.images]
 
 

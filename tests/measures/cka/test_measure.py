@@ -1,5 +1,3 @@
-"""The settings of CKA: batches that no shard cuts."""
-
 from pathlib import Path
 from typing import Any
 

@@ -1,5 +1,3 @@
-"""The figure shows the table: maps over their images."""
-
 import numpy as np
 import pandas as pd
 import pytest

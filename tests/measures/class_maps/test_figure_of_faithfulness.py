@@ -1,5 +1,3 @@
-"""The figures show the table: a curve for every method, on one scale."""
-
 import numpy as np
 import pandas as pd
 import pytest

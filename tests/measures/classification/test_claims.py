@@ -1,5 +1,3 @@
-"""Claims about how well models fit, on tables made for it and on published values."""
-
 import numpy as np
 import pandas as pd
 import pytest

@@ -1,5 +1,3 @@
-"""Scores and bins as tables: those of `scores`, which have tests of their own."""
-
 from pathlib import Path
 from typing import Any, cast
 

@@ -1,5 +1,3 @@
-"""Errors and losses, by model and by window: measured marks are filled, published ones open."""
-
 import numpy as np
 import pandas as pd
 import pytest
@@ -26,7 +24,6 @@ FILES = {"fit": "fig5.csv", "fit_by_window": "fig7a.csv"}
 
 
 def rows(model: str, error: float) -> pd.DataFrame:
-    """Return the rows of a model: an error with an interval, and a loss without."""
     return pd.DataFrame(
         {
             "model": model,

@@ -1,5 +1,3 @@
-"""Claims about the feature map variance, by hand on Fig. 9 and on tables made for it."""
-
 import csv
 
 import numpy as np

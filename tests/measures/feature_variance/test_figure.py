@@ -1,5 +1,3 @@
-"""The figure by epoch: its curves are the table's, its shares those that the claims count."""
-
 import numpy as np
 import pandas as pd
 import pytest

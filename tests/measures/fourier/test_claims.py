@@ -1,5 +1,3 @@
-"""Claims about high frequencies, by hand on Fig. 2a and 8 and on spectra made for it."""
-
 from itertools import combinations
 
 import numpy as np

@@ -1,5 +1,3 @@
-"""What a part has of the transforms of its maps: which quantities, of which images."""
-
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from pathlib import Path

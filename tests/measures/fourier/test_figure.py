@@ -1,5 +1,3 @@
-"""The three figures of Fourier-transformed feature maps."""
-
 from dataclasses import replace
 from itertools import pairwise
 
@@ -85,7 +83,6 @@ def ends(table: pd.DataFrame, model: str) -> pd.DataFrame:
 
 
 def panels(figure):
-    """Return the axes but for the scale of the colours."""
     return [axes for axes in figure.axes if axes.get_ylabel() != "Normalized depth"]
 
 

@@ -51,7 +51,6 @@ def drawn(drawn_from):
 
 
 def curves(axes):
-    """The lines of an axis but the one at zero."""
     return [line for line in axes.lines if len(line.get_xdata()) == len(FREQUENCIES)]
 
 

@@ -1,5 +1,3 @@
-"""Claims about spectra of the Hessian, on spectra made for it and on published ones."""
-
 import numpy as np
 import pandas as pd
 import pytest

@@ -1,5 +1,3 @@
-"""The figure of Hessian max eigenvalue spectra shows its table."""
-
 import numpy as np
 import pandas as pd
 import pytest
@@ -54,7 +52,6 @@ def drawn(laid_out):
 
 
 def of_moments(figure: Figure) -> dict[str, list[list[Axes]]]:
-    """Return the two panels of each model, by the moment that they are at."""
     return {
         part.get_suptitle(): [part.axes[at : at + 2] for at in range(0, len(part.axes), 2)]
         for part in figure.subfigs

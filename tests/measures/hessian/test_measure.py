@@ -1,5 +1,3 @@
-"""Studies of the Hessian: which snapshots and images they are of."""
-
 from pathlib import Path
 from typing import Any
 

@@ -1,5 +1,3 @@
-"""Claims about loss landscapes, on surfaces of known shape and on published ones."""
-
 import numpy as np
 import pandas as pd
 import pytest

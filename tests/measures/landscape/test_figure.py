@@ -1,5 +1,3 @@
-"""The landscape figures show their table: faces, contours and slices, and what is cut."""
-
 from pathlib import Path
 
 import matplotlib
@@ -166,7 +164,6 @@ def test_faces_are_the_table_and_end_at_the_cut(table):
 
 
 def area_of(corners: np.ndarray) -> float:
-    """The area of a face seen from above."""
     x, y = corners[:, 0], corners[:, 1]
     return abs(np.dot(x, np.roll(y, 1)) - np.dot(y, np.roll(x, 1))) / 2
 

@@ -1,5 +1,3 @@
-"""Claims about where in a stage blocks matter, by hand on Fig. 10b and on tables made for it."""
-
 import numpy as np
 import pandas as pd
 import pytest

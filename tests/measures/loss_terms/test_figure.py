@@ -1,5 +1,3 @@
-"""The figure shows the table: changes of the loss, and shares of eigenvalues, on shared scales."""
-
 import numpy as np
 import pandas as pd
 

@@ -1,5 +1,3 @@
-"""The claims about patches that are dropped or shuffled, on tables made for them."""
-
 import numpy as np
 import pandas as pd
 import pytest

@@ -104,7 +104,6 @@ def test_orders_of_an_image_are_its_own_and_all_patches_are_as_likely() -> None:
 
 
 def changed_plainly(images: Array, order: Array, each: Change, black: Array) -> Array:
-    """Drop or shuffle patches, one by one."""
     result = images.copy()
     height, width = (side // each.grid for side in images.shape[2:])
 
@@ -158,8 +157,6 @@ def test_patches_are_changed_as_by_a_plain_loop(size: tuple[int, int], each: Cha
 
 
 class Recorder(nn.Module):
-    """Keep what arrives."""
-
     def __init__(self) -> None:
         super().__init__()
         self.seen: list[Array] = []

@@ -1,5 +1,3 @@
-"""Accuracy while patches are dropped or shuffled: what is in the panel is what is in the table."""
-
 import numpy as np
 import pandas as pd
 import pytest

@@ -1,5 +1,3 @@
-"""Claims about the similarity of tokens, counted by hand."""
-
 import pandas as pd
 import pytest
 

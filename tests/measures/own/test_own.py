@@ -1,5 +1,3 @@
-"""A measure of one's own: what its file may say, that it counts right, and what is refused."""
-
 from dataclasses import replace
 from pathlib import Path
 from typing import Any

@@ -1,5 +1,3 @@
-"""The claim about principal components, counted by hand."""
-
 import numpy as np
 import pandas as pd
 import pytest

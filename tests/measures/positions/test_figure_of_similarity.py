@@ -1,5 +1,3 @@
-"""The figures show the table."""
-
 import numpy as np
 import pandas as pd
 import pytest

@@ -1,5 +1,3 @@
-"""Studies that cannot be probed are refused before the first job."""
-
 from dataclasses import asdict
 from pathlib import Path
 

@@ -1,5 +1,3 @@
-"""The figure shows the table."""
-
 import numpy as np
 import pandas as pd
 import pytest

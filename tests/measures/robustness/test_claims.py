@@ -1,5 +1,3 @@
-"""The claim about corrupted images, on tables made for it."""
-
 import numpy as np
 import pandas as pd
 import pytest
@@ -49,7 +47,6 @@ TRAITS = {KIND: BUILT}
 
 
 def errors(**of_models: tuple[float, float]) -> dict[str, pd.DataFrame]:
-    """Return tables of models with an error on images as they are, and a mean corruption error."""
     rows = [
         {"model": model, "corruption": name, "images": 100, "clean_error": clean, "error": error}
         for model, (clean, mean) in of_models.items()

@@ -1,5 +1,3 @@
-"""Robustness: the views of images, their scores, and the mean corruption error."""
-
 from dataclasses import asdict, replace
 from itertools import product
 from pathlib import Path

@@ -15,7 +15,6 @@ LABELS = {"gaussian_noise": "Gaussian noise", "jpeg_compression": "JPEG compress
 
 
 def robustness(model: str, seed: int, corruptions: tuple[str, ...] = CORRUPTIONS) -> pd.DataFrame:
-    """Return a robustness table of one model, in the order of a study."""
     draw, images = np.random.default_rng(seed), 100
     rows = [("none", 0), *((name, s) for name in corruptions for s in range(1, 6))]
     table = pd.DataFrame(rows, columns=["corruption", "severity"])

@@ -1,5 +1,3 @@
-"""Claims about the effective rank, counted by hand."""
-
 import numpy as np
 import pandas as pd
 import pytest

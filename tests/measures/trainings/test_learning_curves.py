@@ -1,5 +1,3 @@
-"""Learning curves against the history that they are made from."""
-
 from dataclasses import replace
 from pathlib import Path
 

@@ -90,7 +90,6 @@ def test_no_moment_ends_a_warmup_that_is_unknown_or_was_not(warmup: str | None) 
 
 
 def bundled(folder: Path, model: str) -> dict[str, TensorFile]:
-    """Convert the bundled snapshots of a model."""
     files = {}
     for name in SNAPSHOTS:
         write_weights(folder / name, load_file(FOLDER / model / f"{name}.safetensors"), {})
