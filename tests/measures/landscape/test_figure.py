@@ -10,7 +10,7 @@ from matplotlib.path import Path as Outline
 from mpl_toolkits.mplot3d.art3d import Poly3DCollection
 from mpl_toolkits.mplot3d.proj3d import proj_transform
 
-from tests.helpers.drawing import RESNET, VIT
+from tests.helpers.drawing import RESNET, VIT, drawn_from
 from tests.helpers.shown import legend_labels
 from vitscope.drawing.figure import Member
 from vitscope.errors import VitscopeError
@@ -48,7 +48,7 @@ def table() -> pd.DataFrame:
 
 
 @pytest.fixture
-def drawn(table, drawn_from):
+def drawn(table):
     def draw_it(kind, *members, table=table):
         return drawn_from(kind, {"landscape": table}, members or (RESNET, VIT))
 
