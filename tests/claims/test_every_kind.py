@@ -71,6 +71,16 @@ def test_every_row_keeps_its_promises(kind, tmp_path):
         assert not row["certain"] > row["measured_total"]
 
 
+@pytest.mark.parametrize("kind", ["patch_components", "position_similarity"])
+def test_what_follows_from_weights_is_exact(kind):
+    """Its interval is the value itself, however few there are, and chance has no say."""
+    tables = example(kind)
+    found = count_example(kind, tables, models_of(tables)).iloc[0]
+    assert found["measured_low"] == found["measured_value"] == found["measured_high"]
+    assert found["holds"] == "yes, in this network"
+    assert pd.isna(found["p"])
+
+
 @pytest.mark.parametrize("kind", KINDS)
 def test_tables_are_those_of_figures(kind):
     assert evidence(kind).table in registry.kinds()[kind].tables

@@ -16,12 +16,8 @@ def spectrum(model: str, *eigenvalues: float, snapshot: str = "end", top: int = 
     return table.assign(model=model, snapshot=snapshot, residual=1e-3)
 
 
-EXAMPLES = {
-    "hessian": {
-        "hessian": pd.concat([spectrum("vit", -1, 2, 3), spectrum("resnet", 20, 30)]),
-        "blocks": blocks("vit", "resnet"),
-    }
-}
+BOTH = pd.concat([spectrum("vit", -1, 2, 3), spectrum("resnet", 20, 30)])
+EXAMPLES = {"hessian": {"hessian": BOTH, "blocks": blocks("vit", "resnet")}}
 
 
 def test_eigenvalues_are_counted_by_sign_and_magnitude():
@@ -244,8 +240,7 @@ CURVATURE = pd.concat(
         blocks_of("resnet", (1, 1, 10), (10, 1, 10), (10, 10, 10)),
     ]
 )
-OF_CURVATURE = {"curvature": {"curvature": CURVATURE, "blocks": blocks("vit", "resnet")}}
-EXAMPLES |= OF_CURVATURE
+EXAMPLES["curvature"] = {"curvature": CURVATURE, "blocks": blocks("vit", "resnet")}
 
 
 def test_blocks_are_compared_by_the_spread_of_their_magnitudes():

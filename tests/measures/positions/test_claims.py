@@ -63,11 +63,3 @@ def test_where_nothing_differs_nothing_is_counted() -> None:
     assert "positions_of_a_line_are_alike" not in counted(row)
     unknown = table(lambda *_: np.nan)
     assert counted(unknown) == {}
-
-
-def test_what_follows_from_weights_is_exact() -> None:
-    """Its interval is the value itself, whatever the number of pairs, and chance has no say."""
-    found = count_alone("position_similarity", TABLE_).loc["near_positions_are_alike"].iloc[0]
-    assert found["measured_low"] == found["measured_value"] == found["measured_high"]
-    assert found["holds"] == "yes, in this network"
-    assert np.isnan(found["p"])
