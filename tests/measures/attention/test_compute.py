@@ -10,6 +10,7 @@ from torch import nn
 
 from tests.helpers.attending import sharpened, weights_of
 from tests.helpers.networks import described, mini, mini_blocks
+from tests.helpers.refusal import refusal
 from tests.helpers.splits import CENTER, SPREAD, on_model, shapes
 from tests.networks.attention.test_reading import Channels, Gate, Tokens
 from vitscope.data.split import Split
@@ -123,9 +124,7 @@ def test_where_in_the_network_it_is(vit: tuple[OnModel, pd.DataFrame]) -> None:
     # A network that attends behind the last of its cut points: there it is shown.
     few = job.cut_points[:6]
     behind = measure_attention(
-        OnModel(**{**vars(job), "cut_points": few}),
-        0,
-        {"images": 2, "seed": None, "shard_size": 2},
+        OnModel(**{**vars(job), "cut_points": few}), 0, {"images": 2, "seed": None, "shard_size": 2}
     )
     assert behind.groupby("attention")["index"].first().tolist() == [1, 3, 5] + [6] * 9
     shown = merge_attention(
@@ -200,9 +199,7 @@ def test_of_a_class_alone_there_is_an_entropy(images: Split) -> None:
 
 
 def test_a_network_without_attention_is_refused(images: Split) -> None:
-    with pytest.raises(VitscopeError) as caught:
-        part(on_model(Gate(), images))
-    sentence = str(caught.value)
+    sentence = refusal(part, on_model(Gate(), images))
     assert sentence.startswith("models.net: no attention was found: nowhere is a softmax taken of")
     assert "Kinds of figures that need none are averaging, cka, " in sentence
     assert "token_similarity" in sentence

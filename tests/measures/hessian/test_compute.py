@@ -36,11 +36,7 @@ from vitscope.measures.hessian.compute import (
     traces,
 )
 from vitscope.measures.hessian.lanczos import largest
-from vitscope.measures.hessian.measure import (
-    CURVATURE_TABLE,
-    HESSIAN_DENSITY_TABLE,
-    HESSIAN_TABLE,
-)
+from vitscope.measures.hessian.measure import CURVATURE_TABLE, HESSIAN_DENSITY_TABLE, HESSIAN_TABLE
 from vitscope.measures.hessian.merge import merge_hessian
 from vitscope.measures.hessian.operator import gauss_newton_of_model, of_model
 from vitscope.networks.finding.blocks import LAYERS, list_blocks

@@ -11,10 +11,10 @@ import torch
 from torch import Tensor, nn
 
 from tests.helpers import networks
+from tests.helpers.refusal import refusal
 from tests.helpers.splits import CENTER, SPREAD, built, on_model, shapes
 from tests.helpers.studies import mini, mini_with
 from vitscope.data.split import Split
-from vitscope.errors import VitscopeError
 from vitscope.files.arrays import Array
 from vitscope.image_size import ImageSize
 from vitscope.jobs.tables import find_table
@@ -348,30 +348,15 @@ def test_grey_images_are_changed_too(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("size", "settings", "sentence"),
+    ("size", "settings", "pixels", "grid", "fitting"),
     [
-        (
-            32,
-            {"grid": 14},
-            "images of 32 x 32 pixels cannot be cut into a grid of 14 x 14 equal patches; grids "
-            "that fit are 2, 4, 8, 16, 32.",
-        ),
-        (
-            [32, 48],
-            {"shuffled_grids": [4, 3]},
-            "images of 32 x 48 pixels cannot be cut into a grid of 3 x 3 equal patches; grids that "
-            "fit are 2, 4, 8, 16.",
-        ),
-        (
-            [32, 33],
-            {},
-            "images of 32 x 33 pixels cannot be cut into a grid of 14 x 14 equal patches; grids "
-            "that fit are none: give them another image_size.",
-        ),
+        (32, {"grid": 14}, "32 x 32", "14 x 14", "2, 4, 8, 16, 32."),
+        ([32, 48], {"shuffled_grids": [4, 3]}, "32 x 48", "3 x 3", "2, 4, 8, 16."),
+        ([32, 33], {}, "32 x 33", "14 x 14", "none: give them another image_size."),
     ],
 )
 def test_a_study_whose_images_cannot_be_cut_is_refused(
-    tmp_path: Path, size: ImageSize, settings: dict[str, Any], sentence: str
+    tmp_path: Path, size: ImageSize, settings: dict[str, Any], pixels: str, grid: str, fitting: str
 ) -> None:
     def study(kind: str) -> Path:
         data = {name: entry | {"image_size": size} for name, entry in mini()["data"].items()}
@@ -381,7 +366,8 @@ def test_a_study_whose_images_cannot_be_cut_is_refused(
         )
 
     path = study("shuffling")
-    with pytest.raises(VitscopeError) as caught:
-        load_study(path)
-    assert str(caught.value) == f"{path}: models.resnet: analysis.occlusion: {sentence}"
+    assert refusal(load_study, path) == (
+        f"{path}: models.resnet: analysis.occlusion: images of {pixels} pixels cannot be cut into "
+        f"a grid of {grid} equal patches; grids that fit are {fitting}"
+    )
     load_study(study("spectrum"))

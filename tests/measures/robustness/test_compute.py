@@ -196,21 +196,10 @@ def test_resamples_are_errors_of_images_drawn_again_with_all_their_views() -> No
 
 # The table of Hendrycks & Dietterich (2019), in percent; noise, blur, weather, digital.
 IMAGENET = [
-    88.6,
-    89.4,
-    92.3,
-    82.0,
-    82.6,
-    78.6,
-    79.8,
-    86.7,
-    82.7,
-    81.9,
-    56.5,
-    85.3,
-    64.6,
-    71.8,
-    60.7,
+    *(88.6, 89.4, 92.3),
+    *(82.0, 82.6, 78.6, 79.8),
+    *(86.7, 82.7, 81.9, 56.5),
+    *(85.3, 64.6, 71.8, 60.7),
 ]
 
 
@@ -249,10 +238,7 @@ def test_the_data_set_of_alexnet_is_that_of_the_source_or_the_one_that_is_named(
     )
     for name, said, found in cases:
         study = load_study(BUNDLED_STUDIES / f"{name}.yaml")
-        sections = {
-            **study.sections,
-            "robustness": study.sections["robustness"] | {"alexnet": said},
-        }
+        own = {"robustness": study.sections["robustness"] | {"alexnet": said}}
         measure = registry.declared("corruption_error")
-        merging = measure.merging(replace(study, sections=sections), "vit")
+        merging = measure.merging(replace(study, sections=study.sections | own), "vit")
         assert merging == {"alexnet": found, **asdict(study.analysis.bootstrap)}
