@@ -236,12 +236,8 @@ def test_a_join_that_takes_the_branch_for_the_stream_is_found_wrong() -> None:
 
 
 def test_what_is_no_model_is_refused_with_its_name() -> None:
-    network = {
-        "family": "resnet",
-        "arch": {"block": "basic", "blocks": [1, 1, 1, 1], "width": 4},
-        "mean": [0.0] * 3,
-        "classes": 10,
-        "image_size": 32,
-    }
+    arch = {"block": "basic", "blocks": [1, 1, 1, 1], "width": 4}
+    network = {"family": "resnet", "arch": arch, "mean": [0.0] * 3}
+    network |= {"classes": 10, "image_size": 32}
     with pytest.raises(VitscopeError, match=r"own.yaml: models.net.checkpoint.path: there is no"):
         check_model("net", network, {}, {"path": "none"}, Path("own.yaml"), Path())

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.helpers.archives import tar_of
+from tests.helpers.refusal import refusal
 from vitscope.data import sources
 from vitscope.data.archives import find_official
 from vitscope.data.opening import (
@@ -129,13 +130,10 @@ def test_files_must_be_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
         folder.mkdir()
     monkeypatch.chdir(here)
     start = f"my.source.path: there is no file or folder {here}/images/val: "
-    with pytest.raises(VitscopeError) as caught:
-        local_files("my.source", source, "val", study)
-    assert str(caught.value) == f"{start}put one there or correct the path."
+    said = refusal(local_files, "my.source", source, "val", study)
+    assert said == f"{start}put one there or correct the path."
     (study.parent / "images" / "val").mkdir(parents=True)
-    with pytest.raises(VitscopeError) as caught:
-        local_files("my.source", source, "val", study)
-    assert str(caught.value) == (
+    assert refusal(local_files, "my.source", source, "val", study) == (
         f"{start}{study.parent}/images/val is there, but the path starts at the working "
         f"directory: put one there or correct the path."
     )
