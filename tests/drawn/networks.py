@@ -6,16 +6,8 @@ from tests.drawn.specs import Between, Block, Network, Term, Unit
 from tests.drawn.terms import ATTENTIONS, MLPS, ON_MAPS, ON_TOKENS, SCALES, STRIDING
 
 STEMS = (
-    "conv",
-    "overlap",
-    "convs",
-    "conv pool",
-    "unfold",
-    "f.unfold",
-    "reshape",
-    "focus",
-    "pixel_unshuffle",
-    "shifted",
+    *("conv", "overlap", "convs", "conv pool", "unfold", "f.unfold", "reshape", "focus"),
+    *("pixel_unshuffle", "shifted"),
 )
 NORMS = {
     "tokens": ("layer", "rms", "by hand", "batch", "instance"),
@@ -30,15 +22,7 @@ HEADS = {
 SHORTCUTS = ("conv", "pool conv", "long", "pool")
 PLACEMENTS = ("pre", "post", "none", "both", "branch")
 WAYS = (
-    "",
-    "inline",
-    "loop",
-    "twice",
-    "alias",
-    "checkpoint",
-    "shared",
-    "residual",
-    "tuple",
+    *("", "inline", "loop", "twice", "alias", "checkpoint", "shared", "residual", "tuple"),
     "hyper",
 )
 SAME = ("mixer", "mlp", "attend", "convs", "dense", "filter")
@@ -76,7 +60,7 @@ class _Drawing:
         side = self.size // PATCH
         blocks: list[Block | Between] = []
         for position in range(chance.randint(2, 4)):
-            if position and not blocks_end(blocks) and self._often(0.3):
+            if position and isinstance(blocks[-1], Block) and self._often(0.3):
                 how = chance.choice(BETWEENS)
                 plain = not self.front and not self.back
                 if how in ("mixer", "mlp", "attend") or (how in SAME and plain):
@@ -169,8 +153,3 @@ class _Drawing:
         if self._often(0.01):
             return "dropout"
         return self._either(*[each for each in SCALES if each != "dropout"], rare=0.3)
-
-
-def blocks_end(blocks: list[Block | Between]) -> bool:
-    """Tell whether the last of them stands between blocks."""
-    return isinstance(blocks[-1], Between)

@@ -20,12 +20,8 @@ class Mlp(nn.Module):
         self.place, self.how = place, how
         channels, wide = place.channels, 2 * place.channels
         if how == "mlp raw":
-            self.weights = nn.ParameterList(
-                [
-                    nn.Parameter(torch.randn(wide, channels)),
-                    nn.Parameter(torch.randn(channels, wide)),
-                ]
-            )
+            ends = (wide, channels), (channels, wide)
+            self.weights = nn.ParameterList(nn.Parameter(torch.randn(each)) for each in ends)
             return
         self.first = nn.Linear(channels, 2 * wide if how == "mlp gated" else wide)
         self.second = nn.Linear(wide, channels)
@@ -133,10 +129,6 @@ def _loop(u: Tensor, decay: Tensor) -> Tensor:
     return torch.stack(states, 1)
 
 
-def _sums(u: Tensor, decay: Tensor) -> Tensor:
-    return (u * decay).cumsum(1) / u.shape[1] ** 0.5
-
-
 def _doubling(u: Tensor, decay: Tensor) -> Tensor:
     """Return the same as the loop, by sums over stretches that double (Hillis and Steele)."""
     reach, power = 1, decay
@@ -148,7 +140,7 @@ def _doubling(u: Tensor, decay: Tensor) -> Tensor:
 
 SCANS: dict[str, Callable[[Tensor, Tensor], Tensor]] = {
     "scan": _loop,
-    "cumsum": _sums,
+    "cumsum": lambda u, decay: (u * decay).cumsum(1) / u.shape[1] ** 0.5,
     "doubling": _doubling,
 }
 MLPS = ("mlp", "mlp raw", "mlp gated", "mlp inplace", "mlp depthwise", "mlp residual")
