@@ -55,9 +55,7 @@ def test_a_clock_that_stands_still_breaks_nothing(clock: Callable[[float], None]
     assert lines == ["1 of 1 batches, took 0 s"]
 
 
-@given(
-    st.lists(st.tuples(st.floats(0, 30), st.integers(1, 5)), min_size=1, max_size=40),
-)
+@given(st.lists(st.tuples(st.floats(0, 30), st.integers(1, 5)), min_size=1, max_size=40))
 def test_it_is_never_too_chatty(steps: list[tuple[float, int]]) -> None:
     now = 0.0
     said: list[float] = []

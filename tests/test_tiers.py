@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from tests.helpers.tiers import COLLECTED, Collected, Selection, is_selected
+from tests.helpers.tiers import COLLECTED, Selection, is_selected
 from tests.nightly import STEPS, Step
 
 ROOT = Path(__file__).parents[1]
@@ -30,13 +30,10 @@ def selections() -> dict[str, Selection]:
     return found
 
 
-def tiers_of(test: Collected) -> list[str]:
-    return [name for name, each in selections().items() if is_selected(test, each, ROOT)]
-
-
 def test_every_test_is_of_one_tier(pytestconfig: pytest.Config) -> None:
-    wrong = {test: tiers_of(test) for test in pytestconfig.stash[COLLECTED]}
-    assert {test: tiers for test, tiers in wrong.items() if len(tiers) != 1} == {}
+    tiers = selections().values()
+    for test in pytestconfig.stash[COLLECTED]:
+        assert [is_selected(test, each, ROOT) for each in tiers].count(True) == 1, test
 
 
 def test_every_change_runs_the_tiers_of_changes() -> None:

@@ -12,13 +12,7 @@ pytestmark = pytest.mark.nightly
 
 # Where each stage writes, in the order of the run: a download, a conversion, latents, a table, and
 # a figure.
-STAGES = (
-    "downloads",
-    "checkpoints",
-    "latents/vit",
-    "feature_variance",
-    "tables",
-)
+STAGES = ("downloads", "checkpoints", "latents/vit", "feature_variance", "tables")
 
 
 def test_a_disk_that_is_full_at_every_stage(
