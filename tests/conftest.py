@@ -100,7 +100,6 @@ def golden(shared: Path) -> Golden:
 
 @pytest.fixture(scope="session")
 def cifar100_source(shared: Path) -> dict[str, str]:
-    """The real images, as the source of a data set."""
     if not (shared / "data").is_dir():
         pytest.skip("CIFAR-100 is not on this machine")
     parquet = str(shared / "data" / "cifar100" / "{split}.parquet")
@@ -169,7 +168,6 @@ def weights(at_hand: Workflow) -> dict[str, Path]:
 
 @pytest.fixture(scope="session")
 def studies(at_hand: Workflow) -> Path:
-    """A folder of studies: see `write_studies`."""
     return at_hand.studies
 
 
@@ -212,7 +210,6 @@ def victim(made: Workflow, tmp_path: Path) -> Workflow:
 
 
 def copy_made(made: Workflow, folder: Path) -> Workflow:
-    """Copy a workflow in which something was made, and its studies."""
     shutil.copytree(made.root, folder / "copy", symlinks=True)
     shutil.copytree(made.studies, folder / "studies")
     return Workflow(folder / "copy", folder / "studies")
@@ -220,7 +217,6 @@ def copy_made(made: Workflow, folder: Path) -> Workflow:
 
 @pytest.fixture
 def site(monkeypatch: pytest.MonkeyPatch) -> Iterator[Site]:
-    """A web server on this machine."""
     monkeypatch.setenv("no_proxy", "*")
     with running_site() as running:
         yield running

@@ -61,7 +61,6 @@ STEPS = (
 
 
 def run(step: Step, minutes: int, over: str = "failed (out of time)") -> str:
-    """Run a step to its end or to that of its time; return how it ended."""
     command = step.command(minutes)
     print(f"\n=== {step.what}, {minutes} minutes at most\n+ {' '.join(command)}", flush=True)
     start = perf_counter()

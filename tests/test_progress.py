@@ -11,7 +11,6 @@ from vitscope.progress import Progress
 
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> Callable[[float], None]:
-    """A clock that goes on when it is asked to."""
     now = [1000.0]
     monkeypatch.setattr(progress, "monotonic", lambda: now[0])
 

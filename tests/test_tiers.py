@@ -16,7 +16,6 @@ PAGE = (ROOT / "docs" / "reliability.md").read_text(encoding="utf-8")
 
 
 def selections() -> dict[str, Selection]:
-    """Return what the commands of each tier select, as they are written."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
     (default,) = re.findall("-m '(.+)'", project["tool"]["pytest"]["ini_options"]["addopts"])
     makefile = (ROOT / "Makefile").read_text(encoding="utf-8").replace("\\\n", "")

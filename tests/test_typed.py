@@ -11,16 +11,12 @@ from vitscope.typed import call, typed
 
 @dataclass(frozen=True)
 class Point:
-    """A dataclass within another one."""
-
     x: float
     place: tuple[int, int] | None = None
 
 
 @dataclass(frozen=True)
 class Everything:
-    """Every kind of type that settings and cut points have."""
-
     count: int
     share: float | None
     size: int | list[int] | str

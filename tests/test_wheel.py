@@ -43,7 +43,6 @@ class Installed:
         return subprocess.run(command, cwd=self.folder, capture_output=True, text=True)
 
     def printed(self, code: str) -> list[str]:
-        """Return the lines that code prints, which must succeed."""
         done = self.run(code)
         assert done.returncode == 0, done.stderr
         return done.stdout.splitlines()

@@ -19,13 +19,11 @@ def module_of(kind: str) -> ModuleType:
 
 
 def example(kind: str) -> dict[str, pd.DataFrame]:
-    """Return tables that the claims of a kind can be counted on."""
     tables: dict[str, pd.DataFrame] = module_of(kind).EXAMPLES[kind]
     return tables
 
 
 def count_example(kind: str, tables: dict[str, pd.DataFrame], models: list[str]) -> pd.DataFrame:
-    """Count the claims of a kind on tables of the models of its example."""
     return count(kind, tables, models, traits_of=getattr(module_of(kind), "TRAITS", {}).get(kind))
 
 

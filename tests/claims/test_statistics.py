@@ -25,7 +25,6 @@ KINDS = ["stem", "msa", "mlp", "msa", "mlp", "conv", "mlp"]
 
 
 def frame(seed: int = 0, resamples: int = 40) -> pd.DataFrame:
-    """Return points whose values are known in some resamples."""
     generator = np.random.default_rng(seed)
     values = np.cumsum(generator.standard_normal(len(KINDS)))
     lists = values + 0.5 * generator.standard_normal((resamples, len(KINDS)))
@@ -35,7 +34,6 @@ def frame(seed: int = 0, resamples: int = 40) -> pd.DataFrame:
 
 
 def each_resample(points: pd.DataFrame) -> list[pd.DataFrame]:
-    """Return the points as measured, and in each resample."""
     lists = np.stack(points["v_resampled"])
     plain = points.drop(columns="v_resampled")
     return [plain, *(plain.assign(v=lists[:, row].astype(float)) for row in range(lists.shape[1]))]

@@ -40,7 +40,6 @@ def draws(count: int, seed: int = 0) -> Iterator[np.random.Generator]:
 
 
 def pictures(count: int = 3, height: int = 20, width: int = 26) -> np.ndarray:
-    """Return images without structure, float32 from 0 to 1."""
     return np.random.default_rng(7).random((count, 3, height, width), dtype=np.float32)
 
 

@@ -157,7 +157,6 @@ def marker_of(line):
 
 
 def look_of(line):
-    """All that a line can be told by."""
     return *marker_of(line), str(line._unscaled_dash_pattern)
 
 

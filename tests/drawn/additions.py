@@ -96,7 +96,6 @@ def _code(text: str) -> CodeType:
 
 
 def count_terms(text: str) -> int:
-    """Return how many branches a spelling adds."""
     return sum(name in _code(text).co_names for name in "abc")
 
 

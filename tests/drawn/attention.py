@@ -166,7 +166,6 @@ class Attend(nn.Module):
         return self.place.from_map(out.permute(0, 3, 1, 2))
 
     def _windows(self, grid: Tensor) -> Tensor:
-        """Return the windows of a map (images, height, width, channels), as images."""
         if self.how == "rows":
             return grid.flatten(0, 1)
         rows, columns = self.place.height // 2, self.place.width // 2
@@ -178,7 +177,6 @@ class Attend(nn.Module):
         return windows.permute(0, 1, 3, 2, 4, 5).flatten(3, 4).flatten(0, 2)
 
     def _together(self, windows: Tensor, images: int) -> Tensor:
-        """Return the map of its windows."""
         if self.how == "rows":
             return windows.unflatten(0, (images, -1))
         side = self.place.height // 2, self.place.width // 2

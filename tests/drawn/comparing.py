@@ -70,7 +70,6 @@ class Outcome:
 
 
 def compare(spec: Network) -> Outcome:
-    """Measure a network by vitscope, and compare."""
     network, images, labels = build(spec)
     truth = truth_of(network, images)
     kept = images.clone(), {name: value.clone() for name, value in network.state_dict().items()}
@@ -156,7 +155,6 @@ def _is_told(difference: Difference, warnings: list[str], network: nn.Module, tr
 
 
 def _around(one: str, other: str) -> bool:
-    """Tell whether a module is another, or one lies in the other."""
     return f"{one}.".startswith(f"{other}.") or f"{other}.".startswith(f"{one}.")
 
 

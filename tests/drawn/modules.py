@@ -265,8 +265,6 @@ class BetweenModule(nn.Module):
 
 
 class Stem(nn.Module):
-    """Makes a map of images: patches, or convolutions."""
-
     def __init__(self, how: str, channels: int) -> None:
         super().__init__()
         self.how = how

@@ -34,8 +34,6 @@ def draw(seed: int) -> Network:
 
 
 class _Drawing:
-    """Draws a network by the grammar."""
-
     def __init__(self, chance: random.Random) -> None:
         self._chance = chance
         # Some are plain but for a few words, so that each word is seen alone too.

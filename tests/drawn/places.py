@@ -33,7 +33,6 @@ class Place:
         return self.front + self.positions + self.back
 
     def to_tokens(self, x: Tensor) -> Tensor:
-        """Return a stream as (images, tokens, channels)."""
         if self.stream == "nchw":
             return x.flatten(2).transpose(1, 2)
         return x.flatten(1, 2) if self.stream == "nhwc" else x

@@ -19,8 +19,6 @@ class Spec:
 
 @dataclass(frozen=True, repr=False)
 class Term(Spec):
-    """A branch: what it computes, and what scales it."""
-
     what: str = "mlp"
     scale: str = ""
 
@@ -76,7 +74,6 @@ class Network(Spec):
     returns: str = ""
 
     def units(self) -> Iterator[Unit]:
-        """Yield the units of all blocks, each once."""
         for block in self.blocks:
             if isinstance(block, Block):
                 yield from block.units

@@ -87,7 +87,6 @@ def slow_attention() -> Iterator[None]:
 
 @torch.no_grad()
 def truth_of(network: Drawn, images: Tensor) -> Truth:
-    """Return what is true of a network on images."""
     with slow_attention():
         with network.board.watching() as board:
             logits = logits_of(network(images))

@@ -29,7 +29,6 @@ def test_both_parsers_read_the_same(path: Path) -> None:
 
 
 def refused(folder: Path, content: bytes | str) -> str:
-    """Return the sentence for a file, without the name of the file."""
     path = write(folder, content)
     message = refusal(load_yaml, path)
     assert str(path) in message

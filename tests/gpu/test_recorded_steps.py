@@ -28,7 +28,6 @@ STEPS = 6
 
 @pytest.fixture(params=["cpu", pytest.param("cuda", marks=needs_cuda)])
 def device(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> torch.device:
-    """The device, on which work is recorded."""
     if request.param == "cpu":
         record_here(monkeypatch)
     return torch.device(request.param)

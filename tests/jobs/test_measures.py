@@ -285,7 +285,6 @@ def test_parts_of_both_models_of_a_pair_are_merged(tmp_path: Path) -> None:
 
 
 def bytes_read() -> int:
-    """Return how many bytes this process has read so far."""
     return int(Path("/proc/self/io").read_text().split()[1])
 
 

@@ -259,9 +259,6 @@ def test_a_label_outside_the_classes_is_refused(label: int) -> None:
         scores_of(HAND.assign(label=[label, *HAND["label"][1:]]), 5)
 
 
-# Calibration
-
-
 def of_confidences(confidence: np.ndarray, right: np.ndarray) -> pd.DataFrame:
     return pd.DataFrame({"label": 0, "prediction": 1 - right, "confidence": confidence})
 

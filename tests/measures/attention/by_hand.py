@@ -72,7 +72,6 @@ def windows(places: Array) -> Array:
 
 
 def seen(name: str, model: nn.Module, images: Tensor) -> list[Seen]:
-    """Return the attention of a golden network in order."""
     copied = deepcopy(model).double().eval()
     for module in copied.modules():
         if hasattr(module, "fused_attn"):

@@ -152,7 +152,6 @@ def resampled(table: pd.DataFrame, shift: float, resamples: int = 25) -> pd.Data
 
 
 def in_resample(table: pd.DataFrame, row: int) -> pd.DataFrame:
-    """Return the table whose values are those of a resample."""
     lists = [name for name in table if name.endswith("_resampled")]
     values = {name.removesuffix("_resampled"): table[name].str[row] for name in lists}
     return table.assign(**values).drop(columns=lists)

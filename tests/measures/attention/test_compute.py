@@ -53,7 +53,6 @@ def merged(given: OnModel, *tables: pd.DataFrame) -> pd.DataFrame:
 
 @pytest.fixture(scope="module")
 def vit(images: Split) -> tuple[OnModel, pd.DataFrame]:
-    """A ViT, and its part of all images."""
     job = given("vit", images)
     return job, part(job)
 
@@ -207,8 +206,6 @@ def test_a_network_without_attention_is_refused(images: Split) -> None:
 
 
 class SomeChannels(Tokens):
-    """An attention of tokens behind one of channels."""
-
     def __init__(self) -> None:
         super().__init__()
         self.channels = Channels()

@@ -252,7 +252,6 @@ def small_vit() -> nn.Module:
 
 
 def shown(name: str, images: Split, **shows: Any) -> tuple[pd.DataFrame, list[Attention], Any]:
-    """Return the maps of a network, its attention, and what reads all of that."""
     model = sharpened(mini(name)[0] if name == "swin" else small_vit())
     table = measure_attention_maps(on_model(model, images), DEFAULTS | shows, CHOSEN)
     attentions = found_in(model, 32).attentions

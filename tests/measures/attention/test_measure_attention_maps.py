@@ -10,7 +10,6 @@ from vitscope.studies.loading import load_study
 
 
 def written(folder: Path, **shows: Any) -> Path:
-    """Write the bundled study with one figure of maps."""
     figures = {"one": {"kind": "attention_heads", "models": ["vit"]}}
     return mini_with(folder, analysis={"attention_maps": shows}, figures=figures)
 

@@ -74,7 +74,6 @@ def cka_by_formula(maps: Sequence[np.ndarray], batch: int) -> np.ndarray:
 
 
 def measured(folder: Path, maps: Sequence[np.ndarray], batch: int, shard: int) -> pd.DataFrame:
-    """Measure and merge, in shards of so many images."""
     parts = []
     for first in range(0, len(maps[0]), shard):
         latents = written(folder / "latents", [each[first : first + shard] for each in maps])
@@ -84,9 +83,6 @@ def measured(folder: Path, maps: Sequence[np.ndarray], batch: int, shard: int) -
 
 def matrix(merged: pd.DataFrame, column: str = "cka") -> np.ndarray:
     return merged.pivot(index="index", columns="other_index", values=column).to_numpy()
-
-
-# HSIC of Gram matrices
 
 
 def test_it_is_the_mean_over_quadruples() -> None:
@@ -149,9 +145,6 @@ def test_slices_do_not_matter(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(cka, "SLICE_BYTES", size)
         np.testing.assert_allclose(gram(flat), whole, rtol=1e-4, atol=1e-6 * whole.max())
         np.testing.assert_allclose(hsic(gram(flat)[None]), hsic(whole[None]), rtol=1e-6)
-
-
-# CKA from latents
 
 
 @pytest.mark.parametrize("batch", [8, 16])

@@ -10,7 +10,6 @@ from vitscope.studies.loading import load_study
 
 
 def changed(folder: Path, analysis: dict[str, Any], kind: str = "cka") -> Path:
-    """The bundled study with one figure and other settings."""
     shown = {"pairs": [["vit", "swin"]]} if kind == "cka_between" else {"models": ["vit"]}
     figures = {"one": {"kind": kind, **shown}}
     return mini_with(folder, analysis=analysis, figures=figures)

@@ -45,9 +45,6 @@ def over_largest(values: Tensor) -> Tensor:
     return values / values.max()
 
 
-# Grad-CAM
-
-
 @pytest.mark.parametrize("number", [None, 0, 7])
 def test_behind_a_mean_over_positions_it_is_a_class_activation_map(images, number) -> None:
     """Zhou et al. 2016: the channels of the last map, weighted as the class weights them."""
@@ -88,7 +85,6 @@ PLACES = {
 
 
 def as_map(name: str, tensor: Tensor, prefix: int) -> Tensor:
-    """Return one image of a map as (C, H, W)."""
     if tensor.ndim == 3:
         tokens = tensor[0, prefix:]
         side = int(len(tokens) ** 0.5)
@@ -120,9 +116,6 @@ def test_of_every_family_it_is_what_plain_hooks_give(images, name) -> None:
     summed = (gradients.mean((1, 2), keepdim=True) * features).sum(0).relu()
     expected = over_largest(summed).double()
     torch.testing.assert_close(found.values, expected, rtol=1e-4, atol=1e-5)
-
-
-# Rollout with gradients
 
 
 @pytest.mark.parametrize("name", ["vit_global", "vit_gap"])
@@ -208,9 +201,6 @@ def test_attention_without_a_gradient_has_no_such_rollout(images) -> None:
     assert "so that there is no gradient rollout" in warning
     both = Explainer(on_model(Attends(), images, cut_points=[TOKENS])).explain(image()).maps
     assert [each.method for each in both] == ["grad_cam", "gradient_rollout", "rollout"]
-
-
-# The table, and what is refused
 
 
 def test_the_table(images, tmp_path: Path) -> None:

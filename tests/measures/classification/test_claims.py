@@ -10,7 +10,6 @@ ENDS = np.array([-0.95, 0.95])
 
 
 def fit(model: str, error: float, nll: float, moves: float | None = 0.0) -> pd.DataFrame:
-    """Return the table of a model whose error and NLL move by so much from resample to resample."""
     values = np.array([error, nll], np.float64)
     known = moves is not None
     resampled = [each + moves * STEPS for each in values] if known else [None] * 2

@@ -242,9 +242,6 @@ def test_no_conflict_at_all_is_refused() -> None:
         measured([0, 1], [0, 1], [0, 1])
 
 
-# The cues of an artefact
-
-
 def test_a_job_compares_predictions_with_the_cues(tmp_path: Path) -> None:
     images = shapes(tmp_path / "split", 120, "conflict")
     rows = np.arange(5, 100)

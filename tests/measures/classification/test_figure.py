@@ -32,7 +32,6 @@ TABLE = pd.concat(map(rows, FAMILIES, ERRORS)).sample(frac=1, random_state=0)
 
 
 def marks(axes, face):
-    """Return the marks of an axis, the measured ones filled and the published ones open."""
     lines = [line for line in axes.lines if line.get_marker() != "None"]
     return [line for line in lines if (line.get_markerfacecolor() == "white") == (face == "open")]
 
@@ -194,7 +193,6 @@ def predicted(overconfidence: float, images: int = 400) -> pd.DataFrame:
 
 
 def tables_of(predictions: dict[str, pd.DataFrame]) -> dict[str, pd.DataFrame]:
-    """The tables of models, in no particular order."""
     bins = [reliability(own).assign(model=name) for name, own in predictions.items()]
     scores = [
         {"model": name, "images": len(own)} | scores_of(own, 10) | calibration(own, 50, 0)

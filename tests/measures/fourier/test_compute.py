@@ -101,7 +101,6 @@ PER_IMAGE = {
 
 
 def part(quantity: str, values: Mapping[int, np.ndarray]) -> pd.DataFrame:
-    """Return a part by values of each image (N, steps) at each cut point."""
     rows = [
         (index, image, quantity, step, value)
         for index, of_images in values.items()
@@ -116,7 +115,6 @@ DIAGONAL = WHOLE[WHOLE["quantity"] == "diagonal"]
 
 
 def cut(table: pd.DataFrame, ends: Sequence[int]) -> list[pd.DataFrame]:
-    """Cut the images into shards that end where `ends` says."""
     return [
         table[table["image"].between(first, last, inclusive="left")]
         for first, last in pairwise([0, *sorted(ends), 40])
@@ -225,7 +223,6 @@ SPECTRUM_PER_IMAGE[:, 3] = np.nan
 
 
 def part_of_spectrum() -> pd.DataFrame:
-    """Return a part of all images, amplitudes beside the bands."""
     rows: list[tuple[Any, ...]] = []
     for image, of_points in enumerate(SPECTRUM_PER_IMAGE):
         for index, of_bands in enumerate(of_points):

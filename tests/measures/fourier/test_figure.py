@@ -169,8 +169,6 @@ def test_a_panel_says_that_its_model_has_no_diagonal(drawn, fourier, kind, notes
     assert [text for each in said for text in each if text != "own scale"] == notes
 
 
-# The shares of bands.
-
 LABELS = ["low: up to 0.25π", "middle: 0.25π to 0.5π", "high: above 0.5π"]
 
 

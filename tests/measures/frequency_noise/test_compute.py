@@ -42,9 +42,6 @@ EVEN = st.integers(4, 40).map(lambda half: 2 * half)
 TENTHS = st.integers(0, 100).map(lambda number: number / 100)
 
 
-# The ring
-
-
 def test_the_sides_at_the_usual_frequencies() -> None:
     # By hand: twice the whole part of 16 times the border, such as 2 * int(16 * 0.3) = 8.
     expected = [(6, 0), (8, 2), (12, 6), (16, 8), (18, 12), (22, 16), (24, 18), (28, 22), (32, 24)]
@@ -107,9 +104,6 @@ def test_the_width_that_is_advised_is_enough(frequency: float, width: float, siz
     assert outer > inner
 
 
-# The noise
-
-
 def drawn(rows: list[int], size: ImageSize, *frequencies: float, seed: int = 0) -> list[np.ndarray]:
     masks = [half_plane(ring(frequency, 0.1, size)) for frequency in frequencies]
     return list(noises(signs(seed, rows, size), masks))
@@ -162,9 +156,6 @@ def test_noise_of_an_image_is_its_own(rows: list[int], seed: int, size: int) -> 
     np.testing.assert_array_equal(all_at_once, np.concatenate(one_by_one))
 
 
-# Models
-
-
 class Probe(nn.Module):
     """Class 1 where the product of the image and a pattern, less `threshold`, is positive."""
 
@@ -210,8 +201,6 @@ def test_the_accuracy_of_a_probe_of_the_mean_is_that_of_the_binomial() -> None:
 
 
 class Given(nn.Module):
-    """Give the same logits whatever the images."""
-
     def __init__(self, logits: list[float]) -> None:
         super().__init__()
         self.logits = torch.tensor([logits])
@@ -293,9 +282,6 @@ def test_images_that_are_missing_are_noticed() -> None:
         shares_found(Given([0, 1]), batches(BLANK), range(6), np.zeros(6, int), disturb_by(NOISE))
 
 
-# The table
-
-
 def test_the_table_says_what_noise_costs() -> None:
     clean = np.array([True, True, False, True])
     shares = np.array([[1, 0.5], [0.5, 0], [0.5, 0], [1, 0]])
@@ -307,9 +293,6 @@ def test_the_table_says_what_noise_costs() -> None:
     assert table["accuracy"].tolist() == [0.125, 0.75]
     same = table[["model", "width", "eps", "image_size", "images", "seeds"]].drop_duplicates()
     assert same.values.tolist() == [["net", 0.1, 0.7, 32, 4, 2]]
-
-
-# The study
 
 
 def own_study(folder: Path, size: int, width: float, kind: str = "frequency_noise") -> Path:

@@ -49,7 +49,6 @@ PROBES = {"probes": 2, "steps": 12}
 
 @pytest.fixture(scope="module")
 def given(tmp_path_factory: pytest.TempPathFactory) -> OnLoss:
-    """The loss of a small network on 40 images."""
     torch.manual_seed(0)
     model = nn.Sequential(nn.Flatten(), nn.Linear(12, 8), nn.GELU(), nn.Linear(8, 3))
     images, targets = batch_of((40, 3, 2, 2))
@@ -118,7 +117,6 @@ FAILED = "1 of 20 eigenvalues have not converged: raise analysis.hessian.iterati
 
 
 def parts() -> Iterator[pd.DataFrame]:
-    """Yield four parts of two batches each, of two snapshots."""
     for snapshot in ("warmup", "end"):
         for first in (0, 2):
             rows = pd.DataFrame(

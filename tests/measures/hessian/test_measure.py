@@ -14,7 +14,6 @@ every_kind = pytest.mark.parametrize("kind", ["hessian", "hessian_density"])
 
 
 def study_with(tmp_path: Path, figure: dict[str, Any], **changes: Any) -> Path:
-    """Write a study of one figure of the bundled models."""
     models = mini()["models"]
     bundled = {"bundled": "resources/checkpoints/mini/vit/warmup.safetensors"}
     models["vit"]["snapshots"] = {"warmup": bundled}

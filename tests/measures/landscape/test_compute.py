@@ -389,7 +389,6 @@ def test_the_table_says_what_the_loss_is_of(tmp_path: Path) -> None:
 def measured(
     images: Augmented, jobs: Sequence[tuple[int, int]], **settings: Any
 ) -> list[pd.DataFrame]:
-    """Return what jobs measure, each of its rows of the grid."""
     own = {key: SETTINGS[key] for key in ("seed", "batch_size")} | {"precision": "float32"}
     job = OnLoss(linear(), images, CPU, say=SETTINGS["say"])
     decay = SETTINGS["weight_decay"]

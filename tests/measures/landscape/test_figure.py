@@ -83,9 +83,6 @@ def corners_of(faces) -> list[np.ndarray]:
     return [face[~none] for face, none in zip(faces._faces, absent, strict=True)]
 
 
-# The cut
-
-
 def test_the_cut_follows_from_the_flattest_model(table):
     landscapes = read_landscapes(table, (RESNET, VIT))
     assert landscapes.cut == pytest.approx(cut_of(table))
@@ -127,9 +124,6 @@ def test_the_published_grids_are_cut_as_in_the_paper(shared, drawn):
         squares = [len(each) == 4 and np.ptp(each, axis=0)[:2].min() > 0.099 for each in shown]
         assert sum(squares) == whole.sum() == count
         assert len(corners_of(faces_of(axes))) >= len(shown)
-
-
-# The surface
 
 
 def corners_by_hand(heights: np.ndarray, row: int, column: int, cut: float) -> set:
@@ -210,9 +204,6 @@ def test_figures_say_where_they_are_cut_if_they_are(drawn, table):
         assert legend_labels(contours) == expected
 
 
-# The contours
-
-
 def test_contours_end_at_the_cut(drawn, table):
     resnet, vit = maps_of(drawn("landscape_contour"))
     heights, cut = grid_of(table, "resnet"), cut_of(table)
@@ -238,9 +229,6 @@ def test_contours_end_at_the_cut(drawn, table):
     assert [bool(axes.patch.get_hatch()) for axes in (resnet, vit)] == [True, False]
 
 
-# The slices
-
-
 def test_slices_are_the_axes_of_the_plane(drawn, table):
     figure = drawn("landscape_slices")
     for axes, along, across in zip(figure.axes, "xy", "yx", strict=True):
@@ -263,9 +251,6 @@ def test_slices_leave_out_what_is_not_finite_and_end_at_the_cut(drawn, table):
     first = drawn("landscape_slices", table=table).axes[0]
     assert np.isnan(first.lines[1].get_ydata()[-1])
     assert first.get_ylim()[1] <= 1.1 * cut_of(table)
-
-
-# All kinds
 
 
 BOTH = "Not the loss of training: without the L2 term and on clean images"

@@ -219,8 +219,6 @@ HABITS = [
 
 
 class Keeping(nn.Module):
-    """Leaves what it returns in a list, too."""
-
     def __init__(self, kept: list[Tensor]) -> None:
         super().__init__()
         self.layer, self.kept = nn.Conv2d(4, 4, 1), kept

@@ -8,7 +8,6 @@ CHANGES = {"occlusion": "dropped", "shuffling": "shuffled"}
 
 
 def kept(**values: tuple[float, float]) -> dict[str, pd.DataFrame]:
-    """Tables of models that keep so much of their accuracy if patches are dropped, or shuffled."""
     rows = [
         {"model": model, "change": change, "mean_kept": value}
         for model, (dropped, shuffled) in values.items()

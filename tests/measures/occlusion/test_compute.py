@@ -39,9 +39,6 @@ DRAWN = {"draws": 2, "seed": 5}
 BLACK = torch.tensor([-2.0, -1.5, 0.25]).view(3, 1, 1)
 
 
-# Grids
-
-
 @pytest.mark.parametrize(
     ("size", "grid", "grids"),
     [
@@ -76,9 +73,6 @@ def test_changes_are_in_order() -> None:
     ]
 
 
-# Draws
-
-
 def test_draws_are_those_of_today_on_every_machine() -> None:
     """Results rest on them: a change of the stream is a change of results."""
     assert orders(0, [0], 0, 9).tolist() == [[8, 2, 1, 7, 6, 5, 0, 3, 4]]
@@ -98,9 +92,6 @@ def test_orders_of_an_image_are_its_own_and_all_patches_are_as_likely() -> None:
     counts = np.stack([np.bincount(column, minlength=16) for column in many.T])
     # The expected count is 187.5 with a deviation of 13.3.
     assert np.abs(counts - 3000 / 16).max() < 5 * 13.3
-
-
-# Images
 
 
 def changed_plainly(images: Array, order: Array, each: Change, black: Array) -> Array:
@@ -151,9 +142,6 @@ def test_patches_are_changed_as_by_a_plain_loop(size: tuple[int, int], each: Cha
         assert torch.equal(ours, tensors)
     if each.dropped == each.grid**2:
         assert torch.equal(ours, BLACK.expand_as(ours))
-
-
-# Models
 
 
 class Recorder(nn.Module):
@@ -253,9 +241,6 @@ def test_a_probe_of_the_first_patch_finds_as_many_as_have_it() -> None:
     np.testing.assert_allclose(shares.mean(axis=0), [0.75, 0.25, 1], atol=5 * deviation)
 
 
-# The table
-
-
 def test_the_table_has_accuracies_and_what_is_kept() -> None:
     clean = np.array([True, True, False, True])
     shares = np.array([[1, 0.5, 0], [0.5, 0, 1], [0.5, 0, 0], [1, 0, 0.5]])
@@ -342,9 +327,6 @@ def test_grey_images_are_changed_too(tmp_path: Path) -> None:
     given = on_model(network, grey)
     given.settings.update(settings)
     assert len(measure_occlusion(given, {"images": None, "seed": None}, CUT, DRAWN, BOOTSTRAP)) == 5
-
-
-# The study
 
 
 @pytest.mark.parametrize(

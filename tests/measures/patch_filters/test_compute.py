@@ -24,7 +24,6 @@ SETTINGS = {"filters": 128, "components": 28}
 
 
 def of(layer: nn.Module, classes: int = 4) -> OnNetwork:
-    """Return a network that begins with a layer."""
     model = nn.Sequential(layer, nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.LazyLinear(classes))
     images = {"image_size": 16, "mean": [0.5] * layer.in_channels}
     model(torch.zeros(1, layer.in_channels, 16, 16))

@@ -9,7 +9,6 @@ SIDE = 4
 
 
 def table(cosine) -> pd.DataFrame:
-    """A grid of four by four positions, whose cosines a function of two positions says."""
     places = [divmod(number, SIDE) for number in range(SIDE**2)]
     rows = [
         {"row": row, "column": column, "cosines": [cosine((row, column), at) for at in places]}

@@ -59,8 +59,6 @@ def test_neighbours_of_a_grid() -> None:
 
 
 class Adding(nn.Module):
-    """Adds an embedding to its patches."""
-
     def __init__(self, embedding: np.ndarray) -> None:
         super().__init__()
         channels, height, width = embedding.shape

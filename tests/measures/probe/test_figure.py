@@ -8,7 +8,6 @@ BOTH = (VIT, RESNET)
 
 
 def curves(axes) -> dict[str, np.ndarray]:
-    """Return the curves of a panel, by their markers."""
     return {line.get_marker(): line.get_xydata() for line in axes.lines}
 
 

@@ -167,9 +167,6 @@ def test_nothing_is_left_behind_by_a_pass_that_ends_early() -> None:
     assert all(not module._forward_pre_hooks for module in model.modules())
 
 
-# Which share lies in which square.
-
-
 def test_squares_by_hand() -> None:
     maps = np.zeros((6, 6))
     maps[3, 3] = 5
@@ -214,9 +211,6 @@ def test_where_nothing_contributes_there_is_no_square() -> None:
     assert np.isnan(area)
 
 
-# Which cut points.
-
-
 def stages(*of: int) -> list[CutPoint]:
     return [point(f"block.{index}", stage) for index, stage in enumerate(of)]
 
@@ -241,9 +235,6 @@ def test_names_and_patterns() -> None:
         sentence = refusal(chosen, "m", points, wanted)
         assert said in sentence
         assert sentence.startswith("models.m: analysis.receptive_field.cut_points: ")
-
-
-# The whole measure.
 
 
 def test_the_table_of_a_network() -> None:

@@ -45,7 +45,6 @@ def split(folder: Path) -> Split:
 
 @pytest.fixture(scope="module")
 def corrupted(folder: Path, split: Split) -> list[CorruptedImages]:
-    """Return the images of some corruptions."""
     paths = [folder / f"{name}.safetensors" for name in SOME]
     for name, path in zip(SOME, paths, strict=True):
         build(split, IMAGES, name, SEVERITIES, 0, path)
@@ -53,8 +52,6 @@ def corrupted(folder: Path, split: Split) -> list[CorruptedImages]:
 
 
 class Linear(nn.Module):
-    """A small network with weights that are always the same."""
-
     def __init__(self) -> None:
         super().__init__()
         generator = torch.Generator().manual_seed(0)
@@ -134,9 +131,6 @@ def test_a_job_scores_images_as_they_are_and_then_every_view(
     without = measure_robustness(given, SOME[:2], clean=False)
     expected = table[1:].reset_index(drop=True)
     pd.testing.assert_frame_equal(without, expected, check_exact=True)
-
-
-# The mean corruption error.
 
 
 BOOTSTRAP = {"resamples": 500, "seed": 3}

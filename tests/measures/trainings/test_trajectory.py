@@ -23,11 +23,7 @@ FOLDER = Path(__file__).parents[3] / "resources" / "checkpoints" / "mini"
 SNAPSHOTS = ("init", "warmup", "end")
 
 
-# From snapshots
-
-
 def written(folder: Path, moments: list[dict[str, np.ndarray]]) -> dict[str, TensorFile]:
-    """Write moments of named weights as converted snapshots, and open them."""
     opened = {}
     for order, weights in enumerate(moments):
         path = folder / f"{order}.safetensors"
@@ -61,9 +57,6 @@ def test_two_snapshots_are_no_trajectory(tmp_path: Path) -> None:
     snapshots = written(tmp_path, [{"w": np.ones(2)}, {"w": np.zeros(2)}])
     with pytest.raises(VitscopeError, match=r"needs 3 moments at least.*there are 2"):
         traced(snapshots, ["w"], None)
-
-
-# As recorded
 
 
 def history(radius: list[float | None], angle: list[float | None]) -> pd.DataFrame:
