@@ -97,7 +97,6 @@ def read_text(name: str, text: str) -> pd.DataFrame:
 
 
 def main() -> None:
-    """Compare, or accept."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--accept", action="store_true", help="make the new tables the expected")
     accept = parser.parse_args().accept

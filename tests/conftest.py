@@ -1,5 +1,3 @@
-"""What tests of several parts share."""
-
 import fcntl
 import os
 import shutil
@@ -95,7 +93,6 @@ def shared() -> Path:
 
 @pytest.fixture(scope="session")
 def golden(shared: Path) -> Golden:
-    """The golden values, and the weights that they are of."""
     if not (shared / "golden").is_dir():
         pytest.skip(f"needs the golden values, in {shared} or where VITSCOPE_SHARED says")
     return Golden(shared)
@@ -103,7 +100,6 @@ def golden(shared: Path) -> Golden:
 
 @pytest.fixture(scope="session")
 def cifar100_source(shared: Path) -> dict[str, str]:
-    """The real images, as the source of a data set."""
     if not (shared / "data").is_dir():
         pytest.skip("CIFAR-100 is not on this machine")
     parquet = str(shared / "data" / "cifar100" / "{split}.parquet")
@@ -172,7 +168,6 @@ def weights(at_hand: Workflow) -> dict[str, Path]:
 
 @pytest.fixture(scope="session")
 def studies(at_hand: Workflow) -> Path:
-    """A folder of studies: see `write_studies`."""
     return at_hand.studies
 
 
@@ -215,7 +210,6 @@ def victim(made: Workflow, tmp_path: Path) -> Workflow:
 
 
 def copy_made(made: Workflow, folder: Path) -> Workflow:
-    """Copy a workflow in which something was made, and its studies."""
     shutil.copytree(made.root, folder / "copy", symlinks=True)
     shutil.copytree(made.studies, folder / "studies")
     return Workflow(folder / "copy", folder / "studies")
@@ -223,7 +217,6 @@ def copy_made(made: Workflow, folder: Path) -> Workflow:
 
 @pytest.fixture
 def site(monkeypatch: pytest.MonkeyPatch) -> Iterator[Site]:
-    """A web server on this machine."""
     monkeypatch.setenv("no_proxy", "*")
     with running_site() as running:
         yield running

@@ -52,12 +52,7 @@ STEPS = (
     Step("Slurm: dead nodes, killed runs, too little memory", 20, "tests/slurm"),
     Step("the study of the paper, with golden weights", 20, "tests/runs/test_golden_study.py"),
     Step("damage, full disks, clocks, caches", 60, "tests/faults"),
-    Step(
-        "2,000 networks that nobody wrote",
-        45,
-        module="tests.drawn",
-        cases=("--count", 2000),
-    ),
+    Step("2,000 networks that nobody wrote", 45, module="tests.drawn", cases=("--count", 2000)),
     Step(
         "damaged files for every reader", 30, module="tests.security.fuzz", cases=("--runs", 2000)
     ),
@@ -66,7 +61,6 @@ STEPS = (
 
 
 def run(step: Step, minutes: int, over: str = "failed (out of time)") -> str:
-    """Run a step to its end or to that of its time; return how it ended."""
     command = step.command(minutes)
     print(f"\n=== {step.what}, {minutes} minutes at most\n+ {' '.join(command)}", flush=True)
     start = perf_counter()
@@ -84,7 +78,6 @@ def run(step: Step, minutes: int, over: str = "failed (out of time)") -> str:
 
 
 def main() -> None:
-    """Run all steps, whichever fail, or the one of the day; tell how each ended."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--one-for", type=int, metavar="MINUTES")
     minutes = parser.parse_args().one_for

@@ -42,7 +42,6 @@ METADATA = {
 
 
 def path_of(name: str) -> Path:
-    """Return the file of a notebook."""
     return FOLDER / f"{name}.ipynb"
 
 
@@ -89,7 +88,6 @@ def shown(notebook: Any) -> Iterator[tuple[int, str, bool]]:
 
 
 def write() -> None:
-    """Run all notebooks and write them with what they show."""
     with TemporaryDirectory(prefix="vitscope-") as folder:
         for name in NAMES:
             print(name, flush=True)

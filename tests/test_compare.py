@@ -1,5 +1,3 @@
-"""The comparison of tables with the expected ones finds what moved, and nothing else."""
-
 import pandas as pd
 
 from tests.compare import EXPECTED, TABLES, differences, read_text

@@ -1,5 +1,3 @@
-"""The container: of all jobs by one setting, with the pinned versions, built for every change."""
-
 import subprocess
 import sys
 from pathlib import Path

@@ -1,5 +1,3 @@
-"""Values as messages quote them."""
-
 import pytest
 
 from vitscope.errors import quoted

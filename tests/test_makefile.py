@@ -1,5 +1,3 @@
-"""What `make` takes of the machine that it finds."""
-
 import os
 import subprocess
 from pathlib import Path

@@ -1,5 +1,3 @@
-"""Notebooks run whole, and show what is committed."""
-
 import re
 from pathlib import Path
 from typing import Any
@@ -26,13 +24,10 @@ def committed(name: str) -> Any:
     return nbformat.read(notebooks.path_of(name), as_version=4)
 
 
-# A measure that is added is one more of those that are listed.
-TABLES = re.compile(r"; tables: .*>")
-
-
 def split(text: str) -> tuple[str, list[float]]:
     """Return a text without its numbers and what aligns them, and the numbers."""
-    text = TABLES.sub(">", text)
+    # A measure that is added is one more of those that are listed.
+    text = re.sub(r"; tables: .*>", ">", text)
     words = " ".join(NUMBER.sub("#", text).split())
     return words, [float(number) for number in NUMBER.findall(text)]
 

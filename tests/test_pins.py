@@ -1,5 +1,3 @@
-"""The pins of pyproject.toml, envs/ and what is installed say the same."""
-
 import ast
 import subprocess
 import sys
@@ -41,7 +39,6 @@ def constraints() -> dict[str, str]:
 
 
 def pins_of(environment: Path) -> tuple[dict[str, str], dict[str, str]]:
-    """Return the pins of a conda environment, of conda and of pip."""
     listed = yaml.safe_load(environment.read_text(encoding="utf-8"))["dependencies"]
     conda = dict(entry.split("=") for entry in listed if isinstance(entry, str))
     (lists,) = (part["pip"] for part in listed if isinstance(part, dict))
@@ -141,7 +138,6 @@ def reached_from(sources: Iterable[Path]) -> set[str]:
 
 
 def jobs_of(environment: Path) -> set[str]:
-    """Return the kinds of work that are done in an environment."""
     return {
         str(rule.job)
         for rule in rules().values()

@@ -1,5 +1,3 @@
-"""Progress: how far, how fast, how long still."""
-
 from collections.abc import Callable
 from itertools import pairwise
 
@@ -13,7 +11,6 @@ from vitscope.progress import Progress
 
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> Callable[[float], None]:
-    """A clock that goes on when it is asked to."""
     now = [1000.0]
     monkeypatch.setattr(progress, "monotonic", lambda: now[0])
 
@@ -57,9 +54,7 @@ def test_a_clock_that_stands_still_breaks_nothing(clock: Callable[[float], None]
     assert lines == ["1 of 1 batches, took 0 s"]
 
 
-@given(
-    st.lists(st.tuples(st.floats(0, 30), st.integers(1, 5)), min_size=1, max_size=40),
-)
+@given(st.lists(st.tuples(st.floats(0, 30), st.integers(1, 5)), min_size=1, max_size=40))
 def test_it_is_never_too_chatty(steps: list[tuple[float, int]]) -> None:
     now = 0.0
     said: list[float] = []

@@ -1,5 +1,3 @@
-"""The site, built as it is published: its links, its gallery, its list for machines, its search."""
-
 import os
 import re
 import subprocess

@@ -1,5 +1,3 @@
-"""Plain values become what their types say, and functions get what they are annotated with."""
-
 import json
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
@@ -13,16 +11,12 @@ from vitscope.typed import call, typed
 
 @dataclass(frozen=True)
 class Point:
-    """A dataclass within another one."""
-
     x: float
     place: tuple[int, int] | None = None
 
 
 @dataclass(frozen=True)
 class Everything:
-    """Every kind of type that settings and cut points have."""
-
     count: int
     share: float | None
     size: int | list[int] | str

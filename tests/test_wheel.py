@@ -38,19 +38,16 @@ class Installed:
     folder: Path
 
     def run(self, code: str, *arguments: str) -> subprocess.CompletedProcess[str]:
-        """Run code as a user of the library would."""
         # Isolated: neither the folder nor the environment say where a vitscope is.
         command = [self.python, "-I", "-c", textwrap.dedent(code), *arguments]
         return subprocess.run(command, cwd=self.folder, capture_output=True, text=True)
 
     def printed(self, code: str) -> list[str]:
-        """Return the lines that code prints, which must succeed."""
         done = self.run(code)
         assert done.returncode == 0, done.stderr
         return done.stdout.splitlines()
 
     def command(self, *arguments: str) -> subprocess.CompletedProcess[str]:
-        """Run the console command."""
         return self.run("from vitscope.__main__ import main\nmain()\n", *arguments)
 
 

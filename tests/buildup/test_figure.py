@@ -1,5 +1,3 @@
-"""The figure of a build-up, and the published points in it."""
-
 from collections.abc import Iterator
 from itertools import pairwise
 

@@ -1,5 +1,3 @@
-"""How good a network is: of weights that fit, and of others; and those that are bundled."""
-
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -8,6 +6,7 @@ import pandas as pd
 import pytest
 import torch
 
+from tests.helpers.refusal import refusal
 from tests.helpers.splits import CENTER, SPREAD, shapes
 from tests.helpers.studies import recorded_recipe
 from vitscope.buildup.rule import network_of
@@ -21,14 +20,8 @@ from vitscope.package_data import ROOT
 from vitscope.studies.loading import BUNDLED_STUDIES, load_study
 
 ARCH = {"block": "basic", "blocks": [1, 1, 1, 2], "heads": [1, 1, 1, 1], "head_dim": 4, "width": 4}
-BASELINE: dict[str, Any] = {
-    "family": "alternet",
-    "arch": ARCH,
-    "classes": 10,
-    "image_size": 32,
-    "mean": CENTER,
-    "std": SPREAD,
-}
+BASELINE: dict[str, Any] = {"family": "alternet", "arch": ARCH, "classes": 10}
+BASELINE |= {"image_size": 32, "mean": CENTER, "std": SPREAD}
 TRIED = network_of(BASELINE, (0, 0, 0, 1))
 WHERE = "own.yaml: buildups.grown.weights"
 FILE = ROOT / "tests" / "expected" / "buildup_fig12a.csv"
@@ -61,9 +54,8 @@ def test_weights_of_another_network_are_refused(tmp_path: Path) -> None:
     path = write_drawn(
         tmp_path / "step_1.safetensors", network_of(BASELINE, (0,) * 4), torch.float32
     )
-    with pytest.raises(VitscopeError) as caught:
-        measure(path, TRIED, images, where=WHERE, batch_size=4, device=torch.device("cpu"))
-    assert str(caught.value) == (
+    given = {"where": WHERE, "batch_size": 4, "device": torch.device("cpu")}
+    assert refusal(measure, path, TRIED, images, **given) == (
         f"{WHERE}: there are no weights of the network that is tried next, with [0, 0, 0, 1] MSA "
         f"blocks in its stages ({path} are of another): leave the key out, so that it is trained."
     )

@@ -1,5 +1,3 @@
-"""The table of a build-up, the network that each step tries, and the best as a model."""
-
 from pathlib import Path
 
 import pandas as pd

@@ -1,5 +1,3 @@
-"""Scores of measured curves against published ones, for every kind that has published points."""
-
 import numpy as np
 import pandas as pd
 import pytest
@@ -48,7 +46,6 @@ def score(kind: str, rows: pd.DataFrame, theirs: dict[str, Published]) -> dict:
 
 
 def with_itself(kind: str, file: str, series: str):
-    """Return published points, and the same as rows of a table."""
     theirs = published(kind, file, {"m": series}, same_models=True)
     return theirs, as_measured(kind, theirs["m"].points)
 

@@ -23,11 +23,7 @@ def test_intervals_of_shares_are_those_of_wilson(count, total):
     low, high = share_interval(count, total)
     deviation = 1.959963984540054
     roots = np.roots(
-        [
-            total**2 + deviation**2 * total,
-            -(2 * total * count + deviation**2 * total),
-            count**2,
-        ]
+        [total**2 + deviation**2 * total, -(2 * total * count + deviation**2 * total), count**2]
     )
     np.testing.assert_allclose(sorted(roots.real), (low, high), rtol=1e-9, atol=1e-12)
 

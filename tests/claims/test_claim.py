@@ -17,7 +17,6 @@ MINI = load_study(BUNDLED_STUDIES / "mini.yaml")
 
 
 def pairs_in(figure: str, choose, study: Study = MINI) -> list[tuple[str, ...]]:
-    """Pair the models of a figure of a study, all of which have MSAs."""
     models = study.figures[figure].models
     return choose({name: Traits({"msa"}, traits_of(study, name)) for name in models})
 

@@ -1,5 +1,3 @@
-"""When a claim holds, and what counting needs."""
-
 import subprocess
 import sys
 from pathlib import Path
@@ -100,22 +98,10 @@ SEEDS_OVER_IMAGES = 8.5
 def rows(
     models: list[str], values: list[float], margins: list[float] | None = None, **more
 ) -> pd.DataFrame:
-    return pd.DataFrame(
-        {
-            "figure": "fig9",
-            "model": models,
-            "versus": None,
-            "snapshot": None,
-            "claim": "c",
-            "measured_value": values,
-            "measured_count": None,
-            "measured_verdict": "yes",
-            "margin": margins or np.nan,
-            "holds_above": 0.0,
-            "p": 0.01,
-            **more,
-        }
-    )
+    named = {"figure": "fig9", "model": models, "versus": None, "snapshot": None, "claim": "c"}
+    found = {"measured_value": values, "measured_count": None, "measured_verdict": "yes"}
+    chance = {"margin": margins or np.nan, "holds_above": 0.0, "p": 0.01}
+    return pd.DataFrame({**named, **found, **chance, **more})
 
 
 OF = trainings([["a", "b", "c"]], {"a": 0, "b": 1, "c": 2})

@@ -21,15 +21,9 @@ def draw(generator: np.random.Generator, effect: float) -> tuple[Points, np.ndar
     true = effect / np.sqrt(IMAGES) * generator.standard_normal(BLOCKS)
     steps = true + generator.standard_normal((IMAGES, BLOCKS))
     values = np.cumsum(np.column_stack([generator.standard_normal(IMAGES), steps]), axis=1)
-    frame = pd.DataFrame(
-        {
-            "kind": ["stem", *["msa", "mlp"] * (BLOCKS // 2)],
-            "depth": np.linspace(0, 1, BLOCKS + 1),
-            "subsampling": False,
-            "v": values.mean(axis=0),
-            **spread(values, 400, seed=0).columns("v"),
-        }
-    )
+    kinds, depth = ["stem", *["msa", "mlp"] * (BLOCKS // 2)], np.linspace(0, 1, BLOCKS + 1)
+    columns = {"v": values.mean(axis=0)} | spread(values, 400, seed=0).columns("v")
+    frame = pd.DataFrame({"kind": kinds, "depth": depth, "subsampling": False, **columns})
     return Points(frame), true
 
 

@@ -1,5 +1,3 @@
-"""What is true of the claims of every kind of figure."""
-
 from importlib import import_module
 from types import ModuleType
 
@@ -15,20 +13,17 @@ KINDS = kinds_with_claims()
 
 
 def module_of(kind: str) -> ModuleType:
-    """Return the test of the claims of a kind."""
     module = str(registry.claiming(registry.kinds()[kind])).partition(":")[0]
     *_, folder, stem = module.split(".")
     return import_module(f"tests.measures.{folder}.test_{stem}")
 
 
 def example(kind: str) -> dict[str, pd.DataFrame]:
-    """Return tables that the claims of a kind can be counted on."""
     tables: dict[str, pd.DataFrame] = module_of(kind).EXAMPLES[kind]
     return tables
 
 
 def count_example(kind: str, tables: dict[str, pd.DataFrame], models: list[str]) -> pd.DataFrame:
-    """Count the claims of a kind on tables of the models of its example."""
     return count(kind, tables, models, traits_of=getattr(module_of(kind), "TRAITS", {}).get(kind))
 
 
@@ -72,6 +67,16 @@ def test_every_row_keeps_its_promises(kind, tmp_path):
             contained = row["measured_low"] <= row["holds_above"] <= row["measured_high"]
             assert contained == (row["holds"] == "open")
         assert not row["certain"] > row["measured_total"]
+
+
+@pytest.mark.parametrize("kind", ["patch_components", "position_similarity"])
+def test_what_follows_from_weights_is_exact(kind):
+    """Its interval is the value itself, however few there are, and chance has no say."""
+    tables = example(kind)
+    found = count_example(kind, tables, models_of(tables)).iloc[0]
+    assert found["measured_low"] == found["measured_value"] == found["measured_high"]
+    assert found["holds"] == "yes, in this network"
+    assert pd.isna(found["p"])
 
 
 @pytest.mark.parametrize("kind", KINDS)

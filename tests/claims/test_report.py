@@ -1,5 +1,3 @@
-"""The page of claims, and the tables that it is made of."""
-
 import pandas as pd
 import pytest
 
@@ -25,15 +23,6 @@ def sections(claims: pd.DataFrame, scores: pd.DataFrame, labels: dict[str, str])
     return report.sections(claims, scores, labels, [evidence(kind) for kind in kinds_with_claims()])
 
 
-@pytest.fixture
-def both():
-    table = variances("m", ["stem", "conv", "msa"], [8] * 3, [1, 2, 3])
-    table = with_resamples(table, "variance", [0.01, 0.01, 5])
-    theirs = published_variances([0, 0.5, 1], [1.0, 2.0, 3.0])
-    claims = count_variances(table, theirs)
-    return claims, agreement("feature_variance", table, theirs)
-
-
 def test_what_is_doubted_stands_above_the_claims():
     assert report.list_warnings([]) == []
     text = as_markdown("Claims", "", report.list_warnings(["vit is wrong | always", "cat"]))
@@ -41,9 +30,14 @@ def test_what_is_doubted_stands_above_the_claims():
     assert "| vit is wrong \\| always |\n| cat |" in text
 
 
-def test_the_text_says_what_was_counted(both):
-    text = introduction(both[0])
-    text = as_markdown("Claims of mini", text, sections(*both, {"m": "My model"}))
+def test_the_text_says_what_was_counted():
+    table = variances("m", ["stem", "conv", "msa"], [8] * 3, [1, 2, 3])
+    table = with_resamples(table, "variance", [0.01, 0.01, 5])
+    theirs = published_variances([0, 0.5, 1], [1.0, 2.0, 3.0])
+    claims = count_variances(table, theirs)
+    scored = agreement("feature_variance", table, theirs)
+    told = sections(claims, scored, {"m": "My model"})
+    text = as_markdown("Claims of mini", introduction(claims), told)
     assert "more than half" in text
     assert "2 tested rows" in text
     lines = text.splitlines()
@@ -62,7 +56,7 @@ def test_the_text_says_what_was_counted(both):
         "0.000 decades, 0.0 SD (line 0.029, other network –)",
     ]
     assert f"| fig | My model | Theirs, 3 of 3 points | {' | '.join(scores)} |" in lines
-    alone = sections(both[0], both[1].iloc[:0], {"m": "My model"})
+    alone = sections(claims, scored.iloc[:0], {"m": "My model"})
     assert [section.heading for section in alone] == ["Summary", "fig"]
 
 
@@ -75,6 +69,7 @@ def comparison(**values) -> pd.DataFrame:
 
 
 IN_NETWORK = "yes, in this network"
+OPEN = {"recipe_verdict": "open", "holds": "open"}
 
 
 @pytest.mark.parametrize(
@@ -103,26 +98,12 @@ IN_NETWORK = "yes, in this network"
         ({"holds": IN_NETWORK, "q": 0.051}, f"+0.250 | {IN_NETWORK} (q 0.05)"),
         ({"holds": IN_NETWORK, "q": 0.05}, f"+0.250 | {IN_NETWORK}"),
         (
-            {
-                "trainings": 3,
-                "values": [0.25, -0.5, 0.125],
-                "recipe_verdict": "open",
-                "holds": "open",
-            },
+            OPEN | {"trainings": 3, "values": [0.25, -0.5, 0.125]},
             "+0.250; of 3 trainings: +0.250, -0.500, +0.125 | open",
         ),
         (
-            {
-                "measured_count": 2,
-                "measured_total": 2,
-                "certain": 2,
-                "percent": True,
-                "trainings": 3,
-                "values": [2.0, 1.0, 2.0],
-                "recipe_verdict": "yes",
-                "holds": "yes",
-                "q": 0.2,
-            },
+            {"measured_count": 2, "measured_total": 2, "certain": 2, "percent": True, "q": 0.2}
+            | {"trainings": 3, "values": [2.0, 1.0, 2.0], "recipe_verdict": "yes", "holds": "yes"},
             "2 of 2 (2 certain, 0 open); of 3 trainings: 2, 1, 2 | yes",
         ),
     ],

@@ -22,28 +22,18 @@ from vitscope.claims.statistics import (
 )
 
 KINDS = ["stem", "msa", "mlp", "msa", "mlp", "conv", "mlp"]
-SUBSAMPLING = [False, False, False, False, True, False, False]
 
 
 def frame(seed: int = 0, resamples: int = 40) -> pd.DataFrame:
-    """Return points whose values are known in some resamples."""
     generator = np.random.default_rng(seed)
     values = np.cumsum(generator.standard_normal(len(KINDS)))
     lists = values + 0.5 * generator.standard_normal((resamples, len(KINDS)))
-    return pd.DataFrame(
-        {
-            "index": range(len(KINDS)),
-            "depth": np.linspace(0, 1, len(KINDS)),
-            "kind": KINDS,
-            "subsampling": SUBSAMPLING,
-            "v": values,
-            "v_resampled": [*lists.T.astype(np.float32)],
-        }
-    )
+    points = pd.DataFrame({"index": range(len(KINDS)), "kind": KINDS, "v": values})
+    points = points.assign(v_resampled=[*lists.T.astype(np.float32)])
+    return points.assign(depth=np.linspace(0, 1, len(KINDS)), subsampling=points["index"] == 4)
 
 
 def each_resample(points: pd.DataFrame) -> list[pd.DataFrame]:
-    """Return the points as measured, and in each resample."""
     lists = np.stack(points["v_resampled"])
     plain = points.drop(columns="v_resampled")
     return [plain, *(plain.assign(v=lists[:, row].astype(float)) for row in range(lists.shape[1]))]

@@ -1,5 +1,3 @@
-"""`vitscope check`: what it shows of networks that are right, and how it tells what is not."""
-
 import re
 import sys
 from collections.abc import Callable
@@ -40,6 +38,7 @@ STUDY: dict[str, Any] = MINE | {
     },
     "figures": {"fig9": {"kind": "feature_variance", "models": ["mine", "hub"]}},
 }
+NETWORK = {"family": "resnet", "arch": ARCH, "mean": [0.0] * 3, "classes": 10, "image_size": 32}
 NINE = """
 
 def nine():
@@ -191,13 +190,12 @@ def test_what_is_to_be_trained_is_checked_with_its_first_weights(check: Check, p
 
 
 def test_the_first_weights_are_those_that_training_begins_with() -> None:
-    network = {"family": "resnet", "arch": ARCH, "mean": [0] * 3, "classes": 10, "image_size": 32}
     with seeded(7):
         trained = my_network().state_dict()
-    checked = drawn_network(network, 7).state_dict()
+    checked = drawn_network(NETWORK, 7).state_dict()
     assert all(torch.equal(checked[name], tensor) for name, tensor in trained.items())
     name = "layer0.0.weight"
-    assert not torch.equal(drawn_network(network).state_dict()[name], checked[name])
+    assert not torch.equal(drawn_network(NETWORK).state_dict()[name], checked[name])
 
 
 def test_a_model_that_is_not_there(check: Check) -> None:
@@ -215,7 +213,6 @@ class Adds(nn.Module):
         self.head = nn.Linear(4, 2)
 
     def forward(self, images: torch.Tensor) -> torch.Tensor:
-        """Return logits."""
         stream = self.stem(images)
         stream = stream + self.one(stream)
         logits: torch.Tensor = self.head(stream.mean((2, 3)))
@@ -239,12 +236,5 @@ def test_a_join_that_takes_the_branch_for_the_stream_is_found_wrong() -> None:
 
 
 def test_what_is_no_model_is_refused_with_its_name() -> None:
-    network = {
-        "family": "resnet",
-        "arch": {"block": "basic", "blocks": [1, 1, 1, 1], "width": 4},
-        "mean": [0.0] * 3,
-        "classes": 10,
-        "image_size": 32,
-    }
     with pytest.raises(VitscopeError, match=r"own.yaml: models.net.checkpoint.path: there is no"):
-        check_model("net", network, {}, {"path": "none"}, Path("own.yaml"), Path())
+        check_model("net", NETWORK, {}, {"path": "none"}, Path("own.yaml"), Path())

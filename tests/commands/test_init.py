@@ -1,5 +1,3 @@
-"""`vitscope init` writes a study that loads, or says in one sentence why it does not."""
-
 from pathlib import Path
 
 import pytest

@@ -1,5 +1,3 @@
-"""Corrupted images: official archives, small and in their layout, and what is made here."""
-
 import io
 import tarfile
 from collections.abc import Callable

@@ -26,6 +26,7 @@ from vitscope.corruptions.corrupting import (
 )
 from vitscope.data.sources.shapes32 import draw
 from vitscope.errors import VitscopeError
+from vitscope.package_data import ROOT
 from vitscope.studies.loading import analysis_schema
 
 SHAPES = draw("test", np.arange(200), seed=0).pixels.transpose(0, 3, 1, 2).copy()
@@ -39,7 +40,6 @@ def draws(count: int, seed: int = 0) -> Iterator[np.random.Generator]:
 
 
 def pictures(count: int = 3, height: int = 20, width: int = 26) -> np.ndarray:
-    """Return images without structure, float32 from 0 to 1."""
     return np.random.default_rng(7).random((count, 3, height, width), dtype=np.float32)
 
 
@@ -102,17 +102,11 @@ for name in CORRUPTIONS:
 
 
 def test_the_number_of_threads_does_not_matter() -> None:
-    digests = [
-        subprocess.run(
-            [sys.executable, "-c", DIGEST],
-            env={**os.environ, "OMP_NUM_THREADS": threads, "OPENBLAS_NUM_THREADS": threads},
-            cwd=Path(__file__).parents[2],
-            capture_output=True,
-            text=True,
-            check=True,
-        ).stdout
-        for threads in ("1", "4")
-    ]
+    digests = []
+    for threads in ("1", "4"):
+        limits = {"OMP_NUM_THREADS": threads, "OPENBLAS_NUM_THREADS": threads}
+        command, own = [sys.executable, "-c", DIGEST], {**os.environ, **limits}
+        digests.append(subprocess.check_output(command, env=own, cwd=ROOT, text=True))
     assert digests[0] == digests[1]
     assert len(digests[0].splitlines()) == len(CORRUPTIONS)
 
@@ -121,7 +115,6 @@ def test_the_number_of_threads_does_not_matter() -> None:
 
 
 def distances(images: np.ndarray, corruption: str) -> list[float]:
-    """Return the mean squared distance from the images at each severity."""
     rows, clean = range(len(images)), images.astype(np.float64)
     return [
         float(np.square(corrupt(images, corruption, severity, rows) - clean).mean())
@@ -553,15 +546,11 @@ def test_a_sheet_shows_a_picture_under_every_corruption(tmp_path: Path) -> None:
     picture, sheet = tmp_path / "picture.png", tmp_path / "sheet.png"
     Image.fromarray(SHAPES[0].transpose(1, 2, 0)).resize((50, 40)).save(picture)
     command = [sys.executable, "-m", "vitscope.corruptions", picture, sheet, "--side", "32"]
-    subprocess.run(command, check=True, cwd=Path(__file__).parents[2])
+    subprocess.run(command, check=True, cwd=ROOT)
     with Image.open(sheet) as file:
         assert file.size == (4 * 36, 4 * 50)
-    failed = subprocess.run(
-        [*command[:3], tmp_path / "none.png", sheet],
-        capture_output=True,
-        text=True,
-        cwd=Path(__file__).parents[2],
-    )
+    command[3] = tmp_path / "none.png"
+    failed = subprocess.run(command, capture_output=True, text=True, cwd=ROOT)
     assert failed.returncode == 1
     assert failed.stderr.strip().endswith("none.png is not a readable image: repair or remove it.")
     assert "Traceback" not in failed.stderr

@@ -1,5 +1,3 @@
-"""The download of the CIFAR archives, from a real server."""
-
 import hashlib
 from pathlib import Path
 

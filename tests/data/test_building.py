@@ -1,5 +1,3 @@
-"""Splits as they are built, against torchvision, and what goes wrong with a data set."""
-
 import tracemalloc
 from dataclasses import asdict
 from fractions import Fraction

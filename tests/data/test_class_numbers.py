@@ -1,5 +1,3 @@
-"""Which class has which number: by place, by a list of names, or by an index."""
-
 from pathlib import Path
 from typing import Any
 

@@ -1,5 +1,3 @@
-"""Sources declare themselves, and open by the entry of a study."""
-
 import importlib
 import inspect
 import os
@@ -12,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.helpers.archives import tar_of
+from tests.helpers.refusal import refusal
 from vitscope.data import sources
 from vitscope.data.archives import find_official
 from vitscope.data.opening import (
@@ -131,13 +130,10 @@ def test_files_must_be_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
         folder.mkdir()
     monkeypatch.chdir(here)
     start = f"my.source.path: there is no file or folder {here}/images/val: "
-    with pytest.raises(VitscopeError) as caught:
-        local_files("my.source", source, "val", study)
-    assert str(caught.value) == f"{start}put one there or correct the path."
+    said = refusal(local_files, "my.source", source, "val", study)
+    assert said == f"{start}put one there or correct the path."
     (study.parent / "images" / "val").mkdir(parents=True)
-    with pytest.raises(VitscopeError) as caught:
-        local_files("my.source", source, "val", study)
-    assert str(caught.value) == (
+    assert refusal(local_files, "my.source", source, "val", study) == (
         f"{start}{study.parent}/images/val is there, but the path starts at the working "
         f"directory: put one there or correct the path."
     )
@@ -148,7 +144,6 @@ def test_files_must_be_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """A folder of two classes, and a loose image."""
     for name in ("images/cat/0.png", "images/cat/1.png", "images/dog/0.png", "images/0.png"):
         file = tmp_path / name
         file.parent.mkdir(parents=True, exist_ok=True)

@@ -8,6 +8,7 @@ import pytest
 import torch
 from PIL import Image
 
+from tests.helpers.refusal import refusal
 from tests.helpers.splits import GENERATED, built
 from vitscope.data.building import NO_DIGEST
 from vitscope.data.split import DIGEST, Split, known_labels, rows_to_classify, select, shard_rows
@@ -73,9 +74,7 @@ def test_shards_cut_the_selection() -> None:
 
 
 def test_more_images_than_there_are() -> None:
-    with pytest.raises(VitscopeError) as caught:
-        shard_rows(9, 0, 10, None, 4)
-    assert str(caught.value) == (
+    assert refusal(shard_rows, 9, 0, 10, None, 4) == (
         "analysis.images: the study measures 10 images and the split has 9: lower analysis.images, "
         "or say in the split how many `images` it has."
     )
@@ -106,9 +105,7 @@ def test_all_images_are_classified_or_some(tmp_path: Path) -> None:
 @pytest.mark.parametrize("seed", [None, 0])
 def test_more_images_than_there_are_are_refused(tmp_path: Path, seed: int | None) -> None:
     images = split_of(tmp_path / "split", [0, 1] * 10)
-    with pytest.raises(VitscopeError) as caught:
-        rows_to_classify(images, 21, seed)
-    assert str(caught.value) == (
+    assert refusal(rows_to_classify, images, 21, seed) == (
         "analysis: the study classifies 21 images and the split 'test' of data.mine has 20: "
         "lower `images`, or set it to null for all."
     )
@@ -116,9 +113,7 @@ def test_more_images_than_there_are_are_refused(tmp_path: Path, seed: int | None
 
 def test_images_without_a_label_are_refused(tmp_path: Path) -> None:
     images = split_of(tmp_path / "split", [0, -1, 1, -1])
-    with pytest.raises(VitscopeError) as caught:
-        known_labels(images, range(4))
-    assert str(caught.value) == (
+    assert refusal(known_labels, images, range(4)) == (
         "data.mine: 2 of 4 images have no label, so that no accuracy can be measured: use a "
         "source with labels."
     )

@@ -1,5 +1,3 @@
-"""Charts: curves by depth, hollow marks where a sign is open, and models without values."""
-
 from pathlib import Path
 
 import numpy as np
@@ -31,19 +29,10 @@ def table(model: str, steps: list[float], images: int = 200) -> pd.DataFrame:
     noise = (noise - noise.mean(axis=0)) / noise.std(axis=0)
     changes = np.array(steps) / np.sqrt(images) + noise
     values = 5 + np.cumsum(np.column_stack([np.zeros(images), changes]), axis=1)
-    count = len(steps) + 1
-    return pd.DataFrame(
-        {
-            "model": model,
-            "index": range(count),
-            "kind": ["stem"] + ["conv"] * len(steps),
-            "depth": np.linspace(0, 1, count),
-            "height": 4,
-            "width": 4,
-            "variance": values.mean(axis=0),
-            **spread(values, 400, seed=0).columns("variance"),
-        }
-    )
+    depth, kinds = np.linspace(0, 1, len(steps) + 1), ["stem"] + ["conv"] * len(steps)
+    columns = {"variance": values.mean(axis=0)} | spread(values, 400, seed=0).columns("variance")
+    found = pd.DataFrame({"index": range(len(kinds)), "kind": kinds, "depth": depth, **columns})
+    return found.assign(model=model, height=4, width=4)
 
 
 def draw(rows: pd.DataFrame, *members, theirs=None, together: bool = False) -> Figure:

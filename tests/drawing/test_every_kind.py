@@ -11,11 +11,11 @@ import pytest
 from matplotlib.collections import PolyCollection
 from matplotlib.colors import to_hex
 
+from tests.helpers.claims import published
 from tests.helpers.drawing import draw_kind
 from tests.helpers.overlays import picture
 from tests.helpers.shown import boxes_of, flaws, legend_labels, legends_of, sizes_of, spans
 from tests.helpers.tiers import some_of
-from vitscope.claims.points import read_published
 from vitscope.drawing.charts import Chart, Theirs
 from vitscope.drawing.figure import Member
 from vitscope.drawing.legends import INTERVAL
@@ -23,7 +23,7 @@ from vitscope.drawing.looks import INTERVAL_ALPHA
 from vitscope.drawing.saving import enlarge_small, style
 from vitscope.errors import VitscopeError
 from vitscope.measures.registry import drawing, kinds
-from vitscope.package_data import PUBLISHED_POINTS, STYLE
+from vitscope.package_data import STYLE
 
 ROOT = Path(__file__).parents[2]
 
@@ -48,34 +48,17 @@ PUBLISHED = {
 # Tables of maps over pictures, which text does not keep, and which column has the maps.
 MAPS = {"attention_rollout": "rollout", "attention_maps": "weights", "class_maps": "values"}
 BEHIND = [
-    "feature_variance",
-    "fourier_depth",
-    "frequency_noise",
-    "lesion",
-    "fit_by_window",
-    "attention_distance",
-    "attention_nmi",
+    *("feature_variance", "fourier_depth", "frequency_noise", "lesion", "fit_by_window"),
+    *("attention_distance", "attention_nmi"),
 ]
 # Kinds that show pictures, which have no axes; those of polar axes are written along them.
 PICTURES = {
-    "attention_heads",
-    "attention_query",
-    "attention_rollout",
-    "class_maps",
-    "landscape",
-    "patch_components",
-    "patch_filters",
-    "receptive_field",
-    "token_outliers",
-    "token_pca",
+    *("attention_heads", "attention_query", "attention_rollout", "class_maps", "landscape"),
+    *("patch_components", "patch_filters", "receptive_field", "token_outliers", "token_pca"),
     "trajectory",
 }
 TOGETHER = [
-    "frequency_noise",
-    "landscape_slices",
-    "trajectory",
-    "robustness",
-    "occlusion",
+    *("frequency_noise", "landscape_slices", "trajectory", "robustness", "occlusion"),
     "shuffling",
 ]
 
@@ -153,21 +136,18 @@ def draw(kind, count=6, compared=(), width=5.5, font_size=7):
     tables = {
         name: pd.concat([rows_of(name, m.model) for m in members]) for name in kinds()[kind].tables
     }
-    published = {}
+    theirs = {}
     if compared:
         file, series = PUBLISHED[kind]
-        path = PUBLISHED_POINTS / file
-        names = {MEMBERS[i].model: series for i in compared}
-        published = read_published(path, kinds()[kind].published, names)
+        theirs = published(kind, file, {MEMBERS[i].model: series for i in compared})
     with style(STYLE, {"width": width, "font_size": font_size}):
-        figure = draw_kind(kind, tables, members, published)
+        figure = draw_kind(kind, tables, members, theirs)
         enlarge_small(figure)
         figure.draw_without_rendering()
     return figure
 
 
 def axes_of(figure):
-    """All axes, also those of the parts of a figure."""
     return [axes for part in [figure, *figure.subfigs] for axes in part.axes]
 
 
@@ -177,7 +157,6 @@ def marker_of(line):
 
 
 def look_of(line):
-    """All that a line can be told by."""
     return *marker_of(line), str(line._unscaled_dash_pattern)
 
 
@@ -308,8 +287,8 @@ def test_six_models_that_look_alike_are_told_apart_in_the_panel_as_in_the_legend
 
 def test_published_curves_of_six_models_are_told_apart():
     axes = axes_of(draw("frequency_noise", 6, tuple(range(6))))[-1]
-    published = [look_of(line) for line in axes.lines if line.get_linestyle() == ":"]
-    assert len(set(published)) == len(published) == 6
+    dotted = [look_of(line) for line in axes.lines if line.get_linestyle() == ":"]
+    assert len(set(dotted)) == len(dotted) == 6
 
 
 @pytest.mark.parametrize("compared", some_of([(0,), (1,), (0, 1, 2), (2, 4)], (2, 4)))

@@ -1,15 +1,12 @@
-"""Rows of a model, and the points of a figure, as they are taken away."""
-
 import numpy as np
 import pandas as pd
 import pytest
 
 from tests.drawing import test_every_kind
 from tests.drawing.test_every_kind import MEMBERS, PUBLISHED, axes_of, draw
-from vitscope.claims.points import read_published
+from tests.helpers.claims import published
 from vitscope.drawing.figure import points_of, rows_of
 from vitscope.measures.registry import kinds
-from vitscope.package_data import PUBLISHED_POINTS
 
 ROWS = pd.DataFrame(
     {
@@ -51,12 +48,11 @@ def test_every_point_of_a_line_is_there(kind):
     tables = {
         name: test_every_kind.rows_of(name, MEMBERS[0].model) for name in kinds()[kind].tables
     }
-    published = {}
+    theirs = {}
     if compared:
         file, series = PUBLISHED[kind]
-        names = {MEMBERS[1].model: series}
-        published = read_published(PUBLISHED_POINTS / file, kinds()[kind].published, names)
-    points = points_of(tables, MEMBERS[:2], published)
+        theirs = published(kind, file, {MEMBERS[1].model: series})
+    points = points_of(tables, MEMBERS[:2], theirs)
     there = {*map(tuple, points[[*PLAIN[kind]]].round(9).to_numpy())}
     # What points are compared with, as the largest entropy there can be, is dashed.
     lines = [
@@ -67,5 +63,5 @@ def test_every_point_of_a_line_is_there(kind):
     drawn = drawn[np.isfinite(drawn).all(axis=1)]
     assert len(drawn) > 4
     assert {*map(tuple, drawn)} <= there
-    assert points["published"].notna().sum() == sum(len(each.points) for each in published.values())
+    assert points["published"].notna().sum() == sum(len(each.points) for each in theirs.values())
     assert points.loc[points["published"].isna(), "label"].eq(MEMBERS[0].label).all()

@@ -1,5 +1,3 @@
-"""Families, and models of one family, are told apart by how they look."""
-
 from itertools import combinations
 
 import numpy as np

@@ -1,5 +1,3 @@
-"""The picture of a network as the row of its cut points."""
-
 from itertools import pairwise
 
 import pandas as pd
@@ -22,18 +20,14 @@ OPERATIONS = [3_000_000, 5_000_000, 7_000_000, 1_000_000, 2_000_000, 4_000_000]
 def blocks(repeated: int = 1) -> pd.DataFrame:
     kinds = KINDS + KINDS[-2:] * (repeated - 1)
     later = len(kinds) - 3
-    return pd.DataFrame(
-        {
-            "model": "net",
-            "index": range(len(kinds)),
-            "name": [f"blocks.{number}.part" for number in range(len(kinds))],
-            "kind": kinds,
-            "stage": [0, 1, 1] + [2] * later,
-            "channels": [8, 8, 8] + [16] * later,
-            "height": [16] * 3 + [8] * later,
-            "width": [12] * 3 + [6] * later,
-            "operations": OPERATIONS + OPERATIONS[-2:] * (repeated - 1),
-        }
+    table = pd.DataFrame({"index": range(len(kinds)), "kind": kinds, "model": "net"})
+    return table.assign(
+        name=[f"blocks.{number}.part" for number in range(len(kinds))],
+        stage=[0, 1, 1] + [2] * later,
+        channels=[8, 8, 8] + [16] * later,
+        height=[16] * 3 + [8] * later,
+        width=[12] * 3 + [6] * later,
+        operations=OPERATIONS + OPERATIONS[-2:] * (repeated - 1),
     )
 
 

@@ -1,5 +1,3 @@
-"""The page of a network shows what the tables have, for any network, and counts its claims."""
-
 import numpy as np
 import pytest
 

@@ -1,5 +1,3 @@
-"""The overview shows published points as they are in their files, measured ones, and verdicts."""
-
 from pathlib import Path
 
 import numpy as np

@@ -1,5 +1,3 @@
-"""Figures are saved with the style, the same bytes anywhere, and say what made them."""
-
 import os
 import re
 import subprocess
@@ -52,14 +50,8 @@ def test_the_same_figure_gives_the_same_bytes_anywhere(tmp_path):
     settings = tmp_path / "matplotlibrc"
     settings.write_text("font.size: 20\nsvg.fonttype: path\naxes.grid: True\n")
     one = render(tmp_path / "one", PYTHONHASHSEED="1", TZ="UTC")
-    other = render(
-        tmp_path / "other_folder",
-        PYTHONHASHSEED="2",
-        TZ="Asia/Seoul",
-        SOURCE_DATE_EPOCH="1",
-        MATPLOTLIBRC=str(settings),
-        USER="somebody",
-    )
+    another = {"MATPLOTLIBRC": str(settings), "USER": "somebody", "SOURCE_DATE_EPOCH": "1"}
+    other = render(tmp_path / "other_folder", PYTHONHASHSEED="2", TZ="Asia/Seoul", **another)
     assert one == other
     for content in one.values():
         assert str(tmp_path).encode() not in content

@@ -1,5 +1,3 @@
-"""A study's style: width, text, font and colours; and the scales of panels of one quantity."""
-
 import re
 from pathlib import Path
 
@@ -82,11 +80,7 @@ def test_a_palette_changes_a_colour_and_no_marker() -> None:
 
 @pytest.mark.parametrize(
     ("width", "columns"),
-    [
-        (3.25, [1, 2, 2, 2, 2, 2, 2]),
-        (5.5, [1, 2, 3, 2, 3, 3, 3]),
-        (6.875, [1, 2, 3, 4, 3, 3, 4]),
-    ],
+    [(3.25, [1, 2, 2, 2, 2, 2, 2]), (5.5, [1, 2, 3, 2, 3, 3, 3]), (6.875, [1, 2, 3, 4, 3, 3, 4])],
 )
 def test_panels_flow_to_the_page_in_even_rows(width: float, columns: list[int]) -> None:
     with style(STYLE, {"width": width}):

@@ -10,17 +10,8 @@ from vitscope.package_data import ROOT
 
 # What says how something looks, where its value is written out.
 LOOKS = {
-    "alpha",
-    "color",
-    "edgecolor",
-    "facecolor",
-    "linewidth",
-    "linewidths",
-    "lw",
-    "markeredgewidth",
-    "markersize",
-    "mew",
-    "ms",
+    *("alpha", "color", "edgecolor", "facecolor", "linewidth", "linewidths", "lw"),
+    *("markeredgewidth", "markersize", "mew", "ms"),
 }
 # What is the same in every style: nothing, or all of it, or the paper and the ink.
 ALLOWED = {0, 1, "none", "white", "black", "face"}

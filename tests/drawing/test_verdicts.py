@@ -1,5 +1,3 @@
-"""The page of verdicts shows each of them, published beside measured."""
-
 import pandas as pd
 import pytest
 

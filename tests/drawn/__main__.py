@@ -23,13 +23,11 @@ LEAST_RIGHT, REDUCED = 0.5, 10
 
 
 def quietly(spec: Network) -> Outcome:
-    """Compare a network without what vitscope prints."""
     with contextlib.redirect_stdout(io.StringIO()):
         return compare(spec)
 
 
 def main() -> None:
-    """Compare networks, and end with an error if one of them is silently wrong."""
     parser = argparse.ArgumentParser(prog="python -m tests.drawn", description=__doc__)
     parser.add_argument("spec", nargs="?", help="a printed spec: this network alone")
     parser.add_argument("--seed", default="0", help="the first seed; or `today`")

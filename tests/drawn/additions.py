@@ -96,7 +96,6 @@ def _code(text: str) -> CodeType:
 
 
 def count_terms(text: str) -> int:
-    """Return how many branches a spelling adds."""
     return sum(name in _code(text).co_names for name in "abc")
 
 
@@ -111,7 +110,6 @@ def needs_front(text: str) -> bool:
 
 
 def add(text: str, x: Tensor, terms: list[Tensor], **others: Tensor) -> Tensor:
-    """Run the code of an addition, and return the sum."""
     names: dict[str, Any] = {"torch": torch, "x": x, **dict(zip("abc", terms, strict=False))}
     exec(_code(text), names | others, names)
     result: Tensor = names["x"]

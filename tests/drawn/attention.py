@@ -10,31 +10,9 @@ from tests.drawn.places import Place
 
 # Of all tokens, and of positions alone: tokens in front and behind pass these by.
 OF_TOKENS = (
-    "hand",
-    "sdpa",
-    "mha",
-    "mha seq",
-    "mha weights",
-    "einsum",
-    "exp",
-    "log_softmax",
-    "sigmoid",
-    "sink",
-    "null",
-    "rotary",
-    "relative",
-    "linear",
-    "channel",
-    "transposed",
-    "talking",
-    "normed",
-    "cosine",
-    "one key head",
-    "masked",
-    "sdpa masked",
-    "float64",
-    "permuted",
-    "mixed keys",
+    *("hand", "sdpa", "mha", "mha seq", "mha weights", "einsum", "exp", "log_softmax", "sigmoid"),
+    *("sink", "null", "rotary", "relative", "linear", "channel", "transposed", "talking", "normed"),
+    *("cosine", "one key head", "masked", "sdpa masked", "float64", "permuted", "mixed keys"),
     "latents",
 )
 WINDOWED = ("windows", "shifted", "sdpa windows", "grid", "rows")
@@ -46,8 +24,6 @@ HEADS = 2
 
 
 class Attend(nn.Module):
-    """Attention of two heads, of tokens (images, tokens, channels)."""
-
     def __init__(self, place: Place, how: str, board: Board) -> None:
         super().__init__()
         self.place, self.how, self.board = place, how, board
@@ -81,7 +57,6 @@ class Attend(nn.Module):
             self.register_buffer("sin", angles.sin().repeat(1, 2))
 
     def forward(self, h: Tensor) -> Tensor:
-        """Return what attention makes of tokens."""
         if self.how.startswith("mha"):
             return self._by_module(h)
         if self.how in OF_POSITIONS:
@@ -191,7 +166,6 @@ class Attend(nn.Module):
         return self.place.from_map(out.permute(0, 3, 1, 2))
 
     def _windows(self, grid: Tensor) -> Tensor:
-        """Return the windows of a map (images, height, width, channels), as images."""
         if self.how == "rows":
             return grid.flatten(0, 1)
         rows, columns = self.place.height // 2, self.place.width // 2
@@ -203,7 +177,6 @@ class Attend(nn.Module):
         return windows.permute(0, 1, 3, 2, 4, 5).flatten(3, 4).flatten(0, 2)
 
     def _together(self, windows: Tensor, images: int) -> Tensor:
-        """Return the map of its windows."""
         if self.how == "rows":
             return windows.unflatten(0, (images, -1))
         side = self.place.height // 2, self.place.width // 2

@@ -1,5 +1,3 @@
-"""The switches of a drawn network, and what is taken down in a pass by hand."""
-
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field

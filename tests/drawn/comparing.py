@@ -1,5 +1,3 @@
-"""What vitscope says of a drawn network, held against the truth."""
-
 import re
 import traceback
 from collections import Counter
@@ -72,7 +70,6 @@ class Outcome:
 
 
 def compare(spec: Network) -> Outcome:
-    """Measure a network by vitscope, and compare."""
     network, images, labels = build(spec)
     truth = truth_of(network, images)
     kept = images.clone(), {name: value.clone() for name, value in network.state_dict().items()}
@@ -118,7 +115,6 @@ def _changed(
 
 
 def _is_random(truth: Truth) -> bool:
-    """Tell whether two passes of a network differ."""
     return any(what == "random" for what, _ in truth.unclear)
 
 
@@ -159,7 +155,6 @@ def _is_told(difference: Difference, warnings: list[str], network: nn.Module, tr
 
 
 def _around(one: str, other: str) -> bool:
-    """Tell whether a module is another, or one lies in the other."""
     return f"{one}.".startswith(f"{other}.") or f"{other}.".startswith(f"{one}.")
 
 
@@ -206,7 +201,6 @@ def _of_predictions(scope: Any, truth: Truth, labels: Tensor) -> Any:
 
 
 def _table(scope: Any, name: str) -> pd.DataFrame | None:
-    """Return a table; None where the network has nothing for it."""
     missing = scope._maker.why_not(name)
     return None if missing else scope.table(name)
 

@@ -1,5 +1,3 @@
-"""The modules of a drawn network, whose own code leaves branches out where its board says so."""
-
 from dataclasses import replace
 from typing import ClassVar
 
@@ -23,8 +21,6 @@ MAPPING_BETWEEN = ("conv", "avg pool", "max pool", "resize", "convs", "dense")
 
 
 class Norm(nn.Module):
-    """A norm of a stream, however that is laid out."""
-
     LAST = ("layer", "rms", "by hand")
 
     def __init__(self, place: Place, how: str) -> None:
@@ -46,7 +42,6 @@ class Norm(nn.Module):
             self.weight = nn.Parameter(torch.ones(c))
 
     def forward(self, x: Tensor) -> Tensor:
-        """Return the stream, normalized."""
         last = self.how in self.LAST
         if self.place.stream == "nchw":
             return self._norm(x.permute(0, 2, 3, 1)).permute(0, 3, 1, 2) if last else self.norm(x)
@@ -79,8 +74,6 @@ def _shortcut(how: str, before: Place, after: Place) -> nn.Module:
 
 
 class UnitModule(nn.Module):
-    """A sum of a stream and its branches."""
-
     def __init__(self, spec: Unit, before: Place, after: Place, board: Board) -> None:
         super().__init__()
         self.spec, self.before, self.after, self.board = spec, before, after, board
@@ -103,7 +96,6 @@ class UnitModule(nn.Module):
             self.register_buffer("m", torch.arange(after.tokens)[:, None] % 2 == 0)
 
     def forward(self, x: Tensor) -> Tensor:
-        """Return the sum; without its branches, if the board says so."""
         board, text = self.board, self.spec.add
         others = {name: getattr(self, name) for name in "wWm" if hasattr(self, name)}
         off = board.active and board.is_off()
@@ -146,8 +138,6 @@ class UnitModule(nn.Module):
 
 
 class BlockModule(nn.Module):
-    """Runs units, one after another."""
-
     def __init__(self, spec: Block, units: list[UnitModule], board: Board) -> None:
         super().__init__()
         self.how, self.board, self.path = spec.how, board, ""
@@ -168,7 +158,6 @@ class BlockModule(nn.Module):
             self.alias = self.units[0]
 
     def forward(self, x: Tensor) -> Tensor:
-        """Return what the units make of a stream."""
         if self.how == "hyper":
             return self._beside(x)
         if self.how == "residual":
@@ -247,7 +236,6 @@ class BetweenModule(nn.Module):
             self.do = nn.Linear(before.tokens, after.tokens)
 
     def forward(self, x: Tensor) -> Tensor:
-        """Return the stream behind it."""
         tokens = self._do(self.before.to_tokens(x))
         if self.how in ("mixer", "prune"):
             self.board.placed = False
@@ -277,8 +265,6 @@ class BetweenModule(nn.Module):
 
 
 class Stem(nn.Module):
-    """Makes a map of images: patches, or convolutions."""
-
     def __init__(self, how: str, channels: int) -> None:
         super().__init__()
         self.how = how
@@ -308,7 +294,6 @@ class Stem(nn.Module):
             self.do = nn.Linear(3 * PATCH**2, channels)
 
     def forward(self, images: Tensor) -> Tensor:
-        """Return a map of images, as (images, channels, height, width) or as tokens."""
         if self.how == "unfold":
             return self.do(self.unfold(images).transpose(1, 2))
         if self.how == "f.unfold":
@@ -343,7 +328,6 @@ class Tokens(nn.Module):
             self.behind = nn.Parameter(torch.randn(1, place.back, place.channels))
 
     def forward(self, x: Tensor) -> Tensor:
-        """Return all tokens."""
         x = x + self.places
         parts = [x]
         if self.front == "mean":
@@ -358,8 +342,6 @@ class Tokens(nn.Module):
 
 
 class Head(nn.Module):
-    """Makes logits of a stream."""
-
     def __init__(self, how: str, place: Place, classes: int) -> None:
         super().__init__()
         self.how, self.place = how, place
@@ -373,7 +355,6 @@ class Head(nn.Module):
             self.query = nn.Parameter(torch.randn(place.channels, 1))
 
     def forward(self, x: Tensor) -> Tensor:
-        """Return the logits."""
         if "norm" in self.how:
             x = self.norm(x)
         if "adaptive" in self.how:
@@ -396,8 +377,6 @@ class Head(nn.Module):
 
 
 class Drawn(nn.Module):
-    """A drawn network."""
-
     def __init__(self, spec: Network) -> None:
         super().__init__()
         self.spec, self.board = spec, Board()
@@ -431,7 +410,6 @@ class Drawn(nn.Module):
         return place
 
     def forward(self, images: Tensor) -> Tensor:
-        """Return the logits of images."""
         x = self.stem(images)
         place = self.first
         if place.stream == "tokens":

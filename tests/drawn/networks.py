@@ -1,5 +1,3 @@
-"""The grammar: networks that a seed draws."""
-
 import random
 
 from tests.drawn.additions import SPELLINGS, count_terms, needs_front, needs_tokens
@@ -8,16 +6,8 @@ from tests.drawn.specs import Between, Block, Network, Term, Unit
 from tests.drawn.terms import ATTENTIONS, MLPS, ON_MAPS, ON_TOKENS, SCALES, STRIDING
 
 STEMS = (
-    "conv",
-    "overlap",
-    "convs",
-    "conv pool",
-    "unfold",
-    "f.unfold",
-    "reshape",
-    "focus",
-    "pixel_unshuffle",
-    "shifted",
+    *("conv", "overlap", "convs", "conv pool", "unfold", "f.unfold", "reshape", "focus"),
+    *("pixel_unshuffle", "shifted"),
 )
 NORMS = {
     "tokens": ("layer", "rms", "by hand", "batch", "instance"),
@@ -32,15 +22,7 @@ HEADS = {
 SHORTCUTS = ("conv", "pool conv", "long", "pool")
 PLACEMENTS = ("pre", "post", "none", "both", "branch")
 WAYS = (
-    "",
-    "inline",
-    "loop",
-    "twice",
-    "alias",
-    "checkpoint",
-    "shared",
-    "residual",
-    "tuple",
+    *("", "inline", "loop", "twice", "alias", "checkpoint", "shared", "residual", "tuple"),
     "hyper",
 )
 SAME = ("mixer", "mlp", "attend", "convs", "dense", "filter")
@@ -48,13 +30,10 @@ BETWEENS = (*HALVING, *SAME)
 
 
 def draw(seed: int) -> Network:
-    """Return the network of a seed."""
     return _Drawing(random.Random(seed)).network(seed)
 
 
 class _Drawing:
-    """Draws a network by the grammar."""
-
     def __init__(self, chance: random.Random) -> None:
         self._chance = chance
         # Some are plain but for a few words, so that each word is seen alone too.
@@ -67,7 +46,6 @@ class _Drawing:
         return self._chance.choice(others) if self._often(rare) else common
 
     def network(self, seed: int) -> Network:
-        """Return a network."""
         chance = self._chance
         self.stream = chance.choice(("tokens", "tokens", "nchw", "nhwc"))
         self.size = chance.choice((16, 16, 32))
@@ -80,7 +58,7 @@ class _Drawing:
         side = self.size // PATCH
         blocks: list[Block | Between] = []
         for position in range(chance.randint(2, 4)):
-            if position and not blocks_end(blocks) and self._often(0.3):
+            if position and isinstance(blocks[-1], Block) and self._often(0.3):
                 how = chance.choice(BETWEENS)
                 plain = not self.front and not self.back
                 if how in ("mixer", "mlp", "attend") or (how in SAME and plain):
@@ -173,8 +151,3 @@ class _Drawing:
         if self._often(0.01):
             return "dropout"
         return self._either(*[each for each in SCALES if each != "dropout"], rare=0.3)
-
-
-def blocks_end(blocks: list[Block | Between]) -> bool:
-    """Tell whether the last of them stands between blocks."""
-    return isinstance(blocks[-1], Between)

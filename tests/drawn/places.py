@@ -1,5 +1,3 @@
-"""Where the tokens of a stream are in the image, and how a stream is laid out."""
-
 from dataclasses import dataclass
 
 import numpy as np
@@ -28,16 +26,13 @@ class Place:
 
     @property
     def positions(self) -> int:
-        """Return how many tokens are positions."""
         return self.height * self.width
 
     @property
     def tokens(self) -> int:
-        """Return how many tokens there are."""
         return self.front + self.positions + self.back
 
     def to_tokens(self, x: Tensor) -> Tensor:
-        """Return a stream as (images, tokens, channels)."""
         if self.stream == "nchw":
             return x.flatten(2).transpose(1, 2)
         return x.flatten(1, 2) if self.stream == "nhwc" else x
@@ -63,11 +58,9 @@ class Place:
         return channels.reshape(len(positions), -1, self.height, self.width)
 
     def from_map(self, x: Tensor) -> Tensor:
-        """Return a map (images, channels, height, width) as positions."""
         return (x.transpose(2, 3) if self.columns else x).flatten(2).transpose(1, 2)
 
     def around(self, tokens: Tensor, positions: Tensor) -> Tensor:
-        """Return positions between the tokens in front and behind."""
         if not self.front and not self.back:
             return positions
         front, _, back = self.split(tokens)

@@ -1,5 +1,3 @@
-"""Reduce a network that fails to the smallest that fails alike."""
-
 from collections.abc import Callable, Iterator
 from dataclasses import fields, replace
 from typing import TypeVar
@@ -13,16 +11,13 @@ S = TypeVar("S", bound=Spec)
 
 def shrink(spec: Network, fails: Callable[[Network], bool], tries: int = 300) -> Network:
     """Return the smallest network that still fails, found one step at a time."""
-    found = True
-    while found and tries > 0:
-        found = False
-        for smaller in simpler(spec):
-            tries -= 1
-            if tries < 0:
-                break
-            if fails(smaller):
-                spec, found = smaller, True
-                break
+    candidates = simpler(spec)
+    for _ in range(tries):
+        smaller = next(candidates, None)
+        if smaller is None:
+            break
+        if fails(smaller):
+            spec, candidates = smaller, simpler(smaller)
     return spec
 
 

@@ -1,5 +1,3 @@
-"""What a drawn network is described by: plain values, printed as the call that makes them."""
-
 from collections.abc import Iterator
 from dataclasses import dataclass, fields
 
@@ -21,8 +19,6 @@ class Spec:
 
 @dataclass(frozen=True, repr=False)
 class Term(Spec):
-    """A branch: what it computes, and what scales it."""
-
     what: str = "mlp"
     scale: str = ""
 
@@ -45,8 +41,6 @@ class Unit(Spec):
 
 @dataclass(frozen=True, repr=False)
 class Block(Spec):
-    """Units, and how a module runs them."""
-
     units: tuple[Unit, ...] = (Unit(),)
     how: str = ""
 
@@ -80,7 +74,6 @@ class Network(Spec):
     returns: str = ""
 
     def units(self) -> Iterator[Unit]:
-        """Yield the units of all blocks, each once."""
         for block in self.blocks:
             if isinstance(block, Block):
                 yield from block.units
@@ -90,7 +83,6 @@ _SPECS = {kind.__name__: kind for kind in (Term, Unit, Block, Between, Network)}
 
 
 def read(text: str) -> Network:
-    """Return the network of a printed spec."""
     spec = eval(text, dict(_SPECS))
     if not isinstance(spec, Network):
         raise TypeError(f"{text!r} is no Network")

@@ -20,12 +20,8 @@ class Mlp(nn.Module):
         self.place, self.how = place, how
         channels, wide = place.channels, 2 * place.channels
         if how == "mlp raw":
-            self.weights = nn.ParameterList(
-                [
-                    nn.Parameter(torch.randn(wide, channels)),
-                    nn.Parameter(torch.randn(channels, wide)),
-                ]
-            )
+            ends = (wide, channels), (channels, wide)
+            self.weights = nn.ParameterList(nn.Parameter(torch.randn(each)) for each in ends)
             return
         self.first = nn.Linear(channels, 2 * wide if how == "mlp gated" else wide)
         self.second = nn.Linear(wide, channels)
@@ -36,7 +32,6 @@ class Mlp(nn.Module):
             self.inner = nn.Linear(wide, wide)
 
     def forward(self, h: Tensor) -> Tensor:
-        """Return what it makes of tokens."""
         if self.how == "mlp raw":
             return F.linear(F.gelu(F.linear(h, self.weights[0])), self.weights[1])
         h = self.first(h)
@@ -87,7 +82,6 @@ class OnMap(nn.Module):
             self.filter = nn.Parameter(torch.randn(c, *size, 2))
 
     def forward(self, h: Tensor) -> Tensor:
-        """Return what it makes of a map."""
         if self.how == "pool":
             return F.avg_pool2d(h, 3, 1, 1, count_include_pad=False)
         if self.how == "fft":
@@ -116,7 +110,6 @@ class OnTokens(nn.Module):
             self.decay = nn.Parameter(torch.rand(c))
 
     def forward(self, h: Tensor) -> Tensor:
-        """Return what it makes of tokens."""
         if self.how == "mixer":
             return self.mix(h.transpose(1, 2)).transpose(1, 2)
         if self.how == "squeeze":
@@ -136,10 +129,6 @@ def _loop(u: Tensor, decay: Tensor) -> Tensor:
     return torch.stack(states, 1)
 
 
-def _sums(u: Tensor, decay: Tensor) -> Tensor:
-    return (u * decay).cumsum(1) / u.shape[1] ** 0.5
-
-
 def _doubling(u: Tensor, decay: Tensor) -> Tensor:
     """Return the same as the loop, by sums over stretches that double (Hillis and Steele)."""
     reach, power = 1, decay
@@ -151,7 +140,7 @@ def _doubling(u: Tensor, decay: Tensor) -> Tensor:
 
 SCANS: dict[str, Callable[[Tensor, Tensor], Tensor]] = {
     "scan": _loop,
-    "cumsum": _sums,
+    "cumsum": lambda u, decay: (u * decay).cumsum(1) / u.shape[1] ** 0.5,
     "doubling": _doubling,
 }
 MLPS = ("mlp", "mlp raw", "mlp gated", "mlp inplace", "mlp depthwise", "mlp residual")
@@ -166,7 +155,6 @@ SCALES = ("", "layer", "rezero", "gate", "squeeze", "drop path", "project", "dro
 
 
 def kind_of(what: str) -> str:
-    """Return the kind of a branch."""
     if what.startswith("attend"):
         return "msa"
     if what in STRIDING or what == "conv1d":
@@ -237,7 +225,6 @@ class Branch(nn.Module):
             self.drop = DropPath()
 
     def forward(self, h: Tensor) -> Tensor:
-        """Return what the branch adds to the stream."""
         if self.term.what in ON_MAPS and self.before.stream == "nchw":
             made = self.do(h)
             if not self.term.scale:
@@ -272,7 +259,6 @@ class DropPath(nn.Module):
     """Leaves a branch out for some images, in training."""
 
     def forward(self, f: Tensor) -> Tensor:
-        """Return the branch, of some images nothing."""
         if not self.training:
             return f
         return f * (torch.rand(len(f), *[1] * (f.ndim - 1), device=f.device) < 0.9)

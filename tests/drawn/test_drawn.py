@@ -1,5 +1,3 @@
-"""Networks that a seed draws are measured right, or refused or told by name."""
-
 import pytest
 
 from tests.drawn import draw, read

@@ -1,5 +1,3 @@
-"""What is true of a drawn network, by its own switches."""
-
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -42,7 +40,6 @@ class Truth:
 
 
 def logits_of(output: Any) -> Tensor:
-    """Return the logits in what a network returns."""
     logits: Tensor = output["logits"] if isinstance(output, dict) else output
     return logits
 
@@ -90,7 +87,6 @@ def slow_attention() -> Iterator[None]:
 
 @torch.no_grad()
 def truth_of(network: Drawn, images: Tensor) -> Truth:
-    """Return what is true of a network on images."""
     with slow_attention():
         with network.board.watching() as board:
             logits = logits_of(network(images))

@@ -1,5 +1,3 @@
-"""Mounts."""
-
 import subprocess
 from collections.abc import Callable, Iterator
 from pathlib import Path

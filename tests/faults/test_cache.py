@@ -37,7 +37,6 @@ class User:
         self.converted = results / kind / f"{name}.safetensors"
 
     def convert(self, cache: Path | None) -> tuple[int, str]:
-        """Fetch and convert the model; tell how that ended and what was printed."""
         target = str(self.converted.relative_to(self.workflow.root))
         if cache is None:
             return self.workflow.run("--cores", "1", target, default=NAME)

@@ -1,5 +1,3 @@
-"""Disks that are full or may not be written to."""
-
 import os
 from contextlib import suppress
 from pathlib import Path
@@ -14,13 +12,7 @@ pytestmark = pytest.mark.nightly
 
 # Where each stage writes, in the order of the run: a download, a conversion, latents, a table, and
 # a figure.
-STAGES = (
-    "downloads",
-    "checkpoints",
-    "latents/vit",
-    "feature_variance",
-    "tables",
-)
+STAGES = ("downloads", "checkpoints", "latents/vit", "feature_variance", "tables")
 
 
 def test_a_disk_that_is_full_at_every_stage(

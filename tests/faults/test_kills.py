@@ -1,5 +1,3 @@
-"""A run that is killed at any moment and started again ends as if nothing had happened."""
-
 import os
 import random
 import re

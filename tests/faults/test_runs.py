@@ -1,5 +1,3 @@
-"""Two runs at once, runs that are told to end or killed, and clocks that are wrong."""
-
 import os
 import signal
 import subprocess

@@ -1,5 +1,3 @@
-"""Arrays as NumPy, h5py and zarr themselves read them."""
-
 import json
 import sys
 import tracemalloc

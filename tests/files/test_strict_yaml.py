@@ -1,10 +1,9 @@
-"""YAML files: what is read, and the sentence for what is not."""
-
 from pathlib import Path
 
 import pytest
 import yaml
 
+from tests.helpers.refusal import refusal
 from vitscope.errors import VitscopeError
 from vitscope.files import strict_yaml
 from vitscope.files.strict_yaml import load_yaml
@@ -29,12 +28,9 @@ def test_both_parsers_read_the_same(path: Path) -> None:
     )
 
 
-def refusal(folder: Path, content: bytes | str) -> str:
-    """Return the sentence for a file, without the name of the file."""
+def refused(folder: Path, content: bytes | str) -> str:
     path = write(folder, content)
-    with pytest.raises(VitscopeError) as caught:
-        load_yaml(path)
-    message = str(caught.value)
+    message = refusal(load_yaml, path)
     assert str(path) in message
     assert "\n" not in message
     assert message.endswith(".")
@@ -102,7 +98,7 @@ def test_a_merged_key_may_be_overridden(tmp_path: Path) -> None:
     ],
 )
 def test_what_is_no_yaml_is_refused_with_its_line(tmp_path: Path, text: str, sentence: str) -> None:
-    message = refusal(tmp_path, text)
+    message = refused(tmp_path, text)
     assert message.startswith("FILE is not valid: ")
     assert sentence in message
 
@@ -110,7 +106,7 @@ def test_what_is_no_yaml_is_refused_with_its_line(tmp_path: Path, text: str, sen
 def test_aliases_of_aliases_are_bounded(tmp_path: Path) -> None:
     lines = ["a0: &a0 [x, x, x, x, x, x, x, x, x, x]"]
     lines += [f"a{i}: &a{i} [{', '.join([f'*a{i - 1}'] * 10)}]" for i in range(1, 30)]
-    message = refusal(tmp_path, "\n".join(lines))
+    message = refused(tmp_path, "\n".join(lines))
     assert "line 5: found aliases for more than 100000 values: use fewer" in message
 
 
@@ -124,13 +120,13 @@ def test_aliases_of_aliases_are_bounded(tmp_path: Path) -> None:
     ],
 )
 def test_the_top_level_must_be_keys_and_values(tmp_path: Path, content: str, found: str) -> None:
-    assert refusal(tmp_path, content) == (
+    assert refused(tmp_path, content) == (
         f"FILE: top level: found {found}, allowed: keys and their values."
     )
 
 
 def test_other_encodings_are_refused(tmp_path: Path) -> None:
-    assert refusal(tmp_path, "title: Lüge".encode("latin-1")) == (
+    assert refused(tmp_path, "title: Lüge".encode("latin-1")) == (
         "FILE is not text in UTF-8 (byte 8): save it as UTF-8."
     )
 

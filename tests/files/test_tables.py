@@ -7,6 +7,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from tests.helpers.refusal import refusal
 from vitscope.errors import VitscopeError
 from vitscope.files.tables import (
     PARTS,
@@ -23,6 +24,7 @@ from vitscope.jobs.tables import find_table, tables
 from vitscope.package_data import ROOT
 
 NAME = "variance_per_image"
+TABLE = find_table(NAME)
 FRAME = pd.DataFrame({"index": [0, 1], "image": [7, 8], "variance": [0.5, np.nan]})
 
 
@@ -65,33 +67,30 @@ def test_every_table_comes_back(tmp_path: Path, name: str) -> None:
         "binary": [b"", b"\x00\xff"],
         "list of int32": [np.array([], np.int32), np.array([7, -2], np.int32)],
     }
-    frame = pd.DataFrame(
-        {column: samples[kind] for column, (kind, _) in find_table(name).columns.items()}
-    )
-    find_table(name).write(frame[frame.columns[::-1]], tmp_path / "table")
-    back = find_table(name).read(tmp_path / "table")
+    table = find_table(name)
+    frame = pd.DataFrame({column: samples[kind] for column, (kind, _) in table.columns.items()})
+    table.write(frame[frame.columns[::-1]], tmp_path / "table")
+    back = table.read(tmp_path / "table")
     pd.testing.assert_frame_equal(back, frame, check_dtype=False, check_exact=True)
     schema = pq.read_schema(tmp_path / "table")
-    assert schema.remove_metadata() == find_table(name).schema
+    assert schema.remove_metadata() == table.schema
     # What each column is stands in the file, and on the page of tables in the same words.
     page = (ROOT / "docs" / "tables.md").read_text(encoding="utf-8").replace("\\|", "|")
     for field in schema:
         sentence = field.metadata[b"description"].decode()
         assert sentence[-1] not in ". "
-        type_name, _ = find_table(name).columns[field.name]
+        type_name, _ = table.columns[field.name]
         assert f"| `{field.name}` | {type_name} | {sentence} |" in page
 
 
 def test_what_has_no_value_stays_so(tmp_path: Path) -> None:
-    find_table(NAME).write(FRAME, tmp_path / "table")
-    assert find_table(NAME).read(tmp_path / "table")["variance"].isna().tolist() == [False, True]
+    TABLE.write(FRAME, tmp_path / "table")
+    assert TABLE.read(tmp_path / "table")["variance"].isna().tolist() == [False, True]
     assert pq.read_table(tmp_path / "table")["variance"].null_count == 1
 
 
 def test_metadata(tmp_path: Path) -> None:
-    find_table(NAME).write(
-        FRAME, tmp_path / "table", {"checkpoint_sha256": "ab", "table": "another"}
-    )
+    TABLE.write(FRAME, tmp_path / "table", {"checkpoint_sha256": "ab", "table": "another"})
     metadata = {"checkpoint_sha256": "ab", "table": NAME}
     assert read_metadata(tmp_path / "table") == metadata
 
@@ -99,69 +98,63 @@ def test_metadata(tmp_path: Path) -> None:
 def test_warnings_of_several_tables(tmp_path: Path) -> None:
     given = {"one": ["a", "b"], "other": ["b", "c"], "sound": []}
     for name, warnings in given.items():
-        find_table(NAME).write(FRAME, tmp_path / name, warning_metadata(warnings))
+        TABLE.write(FRAME, tmp_path / name, warning_metadata(warnings))
     assert read_warnings(tmp_path / name for name in given) == ["a", "b", "c"]
     assert "warnings" not in read_metadata(tmp_path / "sound")
 
 
 def test_same_table_same_bytes(tmp_path: Path) -> None:
     for name in "ab":
-        find_table(NAME).write(FRAME, tmp_path / name, {"x": "y"})
+        TABLE.write(FRAME, tmp_path / name, {"x": "y"})
     assert (tmp_path / "a").read_bytes() == (tmp_path / "b").read_bytes()
 
 
 def test_the_folder_adds_no_columns(tmp_path: Path) -> None:
     path = tmp_path / "study=7" / "table.parquet"
-    find_table(NAME).write(FRAME, path)
-    assert find_table(NAME).read(path).columns.tolist() == list(FRAME)
+    TABLE.write(FRAME, path)
+    assert TABLE.read(path).columns.tolist() == list(FRAME)
 
 
 @pytest.mark.parametrize("frame", [FRAME.drop(columns="image"), FRAME.assign(more=1)])
 def test_other_columns_are_a_mistake_of_the_code(tmp_path: Path, frame: pd.DataFrame) -> None:
     with pytest.raises(ValueError, match=NAME):
-        find_table(NAME).write(frame, tmp_path / "table")
+        TABLE.write(frame, tmp_path / "table")
     assert list(tmp_path.iterdir()) == []
 
 
 def test_numbers_that_do_not_fit_are_a_mistake_of_the_code(tmp_path: Path) -> None:
     with pytest.raises(pa.ArrowInvalid):
-        find_table(NAME).write(FRAME.assign(index=2**40), tmp_path / "table")
+        TABLE.write(FRAME.assign(index=2**40), tmp_path / "table")
     with pytest.raises(pa.ArrowInvalid):
-        find_table(NAME).write(FRAME.assign(image=0.5), tmp_path / "table")
+        TABLE.write(FRAME.assign(image=0.5), tmp_path / "table")
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.parametrize("read", [lambda path: find_table(NAME).read(path), read_metadata])
+@pytest.mark.parametrize("read", [TABLE.read, read_metadata])
 def test_a_file_that_is_missing_or_no_table(tmp_path: Path, read) -> None:
     path = tmp_path / "table"
-    with pytest.raises(VitscopeError) as caught:
-        read(path)
-    assert str(caught.value) == f"Cannot read the table {path}: No such file or directory."
+    assert refusal(read, path) == f"Cannot read the table {path}: No such file or directory."
 
-    find_table(NAME).write(FRAME, tmp_path / "whole")
+    TABLE.write(FRAME, tmp_path / "whole")
     whole = (tmp_path / "whole").read_bytes()
     for content in (b"", b"<html></html>", whole[:-1], whole[: len(whole) // 2]):
         path.write_bytes(content)
-        with pytest.raises(VitscopeError) as caught:
-            read(path)
-        assert str(caught.value) == (
-            f"{path} is not a readable parquet table: delete it and run again."
-        )
+        said = f"{path} is not a readable parquet table: delete it and run again."
+        assert refusal(read, path) == said
 
 
 def test_a_bit_of_every_byte_that_changes_is_noticed(tmp_path: Path) -> None:
     path = tmp_path / "table"
-    find_table(NAME).write(FRAME, path, {"data_sha256": "ab"})
+    TABLE.write(FRAME, path, {"data_sha256": "ab"})
     whole = path.read_bytes()
     for place in range(len(whole)):
         changed = bytearray(whole)
         changed[place] ^= 1 << place % 8
         path.write_bytes(changed)
-        for read in (lambda path: find_table(NAME).read(path), read_metadata):
-            with pytest.raises(VitscopeError) as caught:
-                read(path)
-            assert str(caught.value).startswith(str(path))
-            assert str(caught.value).endswith("delete it and run again.")
+        for read in (TABLE.read, read_metadata):
+            said = refusal(read, path)
+            assert said.startswith(str(path))
+            assert said.endswith("delete it and run again.")
 
 
 ONE, OTHER = (Table(name, {"value": ("int64", "a number")}) for name in ("one_row", "other_row"))
@@ -212,35 +205,30 @@ def test_no_bit_that_changes_gives_another_part(tmp_path: Path) -> None:
 
 def test_a_table_whose_seal_was_lost_is_noticed(tmp_path: Path) -> None:
     path = tmp_path / "table"
-    find_table(NAME).write(FRAME, path)
+    TABLE.write(FRAME, path)
     content = path.read_bytes()
     start = content.rindex(b"vitscope", 0, -8)
     path.write_bytes(content[:start] + bytes(12) + content[start + 12 :])
     with pytest.raises(VitscopeError, match="is damaged: it is not what was written; delete it"):
-        find_table(NAME).read(path)
+        TABLE.read(path)
 
 
 def test_other_readers_read_a_table(tmp_path: Path) -> None:
-    find_table(NAME).write(FRAME, tmp_path / "table", {"data_sha256": "ab"})
-    pd.testing.assert_frame_equal(
-        pd.read_parquet(tmp_path / "table"), find_table(NAME).read(tmp_path / "table")
-    )
+    TABLE.write(FRAME, tmp_path / "table", {"data_sha256": "ab"})
+    theirs = pd.read_parquet(tmp_path / "table")
+    pd.testing.assert_frame_equal(theirs, TABLE.read(tmp_path / "table"))
 
 
 def test_a_table_of_another_writer_is_read(tmp_path: Path) -> None:
-    table = pa.Table.from_pandas(FRAME, schema=find_table(NAME).schema, preserve_index=False)
+    table = pa.Table.from_pandas(FRAME, schema=TABLE.schema, preserve_index=False)
     pq.write_table(table, tmp_path / "table")
-    find_table(NAME).write(FRAME, tmp_path / "ours")
-    pd.testing.assert_frame_equal(
-        find_table(NAME).read(tmp_path / "table"), find_table(NAME).read(tmp_path / "ours")
-    )
+    TABLE.write(FRAME, tmp_path / "ours")
+    pd.testing.assert_frame_equal(TABLE.read(tmp_path / "table"), TABLE.read(tmp_path / "ours"))
 
 
 def test_a_table_of_another_kind_or_version(tmp_path: Path) -> None:
     path = tmp_path / "table"
-    find_table(NAME).write(FRAME, path)
-    with pytest.raises(VitscopeError) as caught:
-        find_table("blocks").read(path)
-    assert str(caught.value) == (
+    TABLE.write(FRAME, path)
+    assert refusal(find_table("blocks").read, path) == (
         f"{path} is not a blocks table of this version: delete it and run again."
     )

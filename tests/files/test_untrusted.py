@@ -1,5 +1,3 @@
-"""What a file of others may take of memory while it is read."""
-
 import resource
 from contextlib import suppress
 from pathlib import Path

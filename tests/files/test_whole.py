@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.helpers.refusal import refusal
 from vitscope.errors import VitscopeError
 from vitscope.files.whole import atomic_path, copy_file, sha256_of, write_text
 
@@ -50,9 +51,7 @@ def test_what_a_kill_left_is_overwritten(tmp_path: Path) -> None:
 def test_a_folder_that_cannot_be_made(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     target = tmp_path / "file" / "below" / "table"
-    with pytest.raises(VitscopeError) as caught:
-        write_text(target, "text")
-    assert str(caught.value) == (
+    assert refusal(write_text, target, "text") == (
         f"Cannot write {target} (Not a directory): free some space, or make its folder writable."
     )
 

@@ -23,6 +23,7 @@ import pytest
 import torch
 from torch import nn
 
+from tests.gpu import needs_cuda
 from tests.helpers.networks import every_mini, mini_blocks
 from vitscope.data.building import build
 from vitscope.data.split import Split, known_labels
@@ -66,13 +67,7 @@ some_models = pytest.mark.parametrize("name", ["vit", "resnet"])
 
 @pytest.fixture(
     params=[
-        pytest.param(
-            ("cuda", BATCH, 1),
-            id="cuda",
-            marks=pytest.mark.skipif(
-                not torch.cuda.is_available(), reason="needs a CUDA device, and there is none"
-            ),
-        ),
+        pytest.param(("cuda", BATCH, 1), id="cuda", marks=needs_cuda),
         pytest.param(("cpu", OTHER_BATCH, 1), id="cpu"),
         pytest.param(("cpu", BATCH, 4), id="threads"),
     ]
@@ -191,23 +186,12 @@ def test_predictions(study: Study, split: Split, other: Side, name: str) -> None
 @pytest.mark.parametrize("name", ["vit", "pit", "swin", "alternet"])
 def test_numbers_of_attention(study: Study, split: Split, other: Side, name: str) -> None:
     selection = {"images": IMAGES, "seed": None, "shard_size": IMAGES}
-    ours, theirs = (
-        attention.measure_attention(
-            OnModel(
-                name,
-                trained(study, name),
-                mini_blocks(name).points,
-                split,
-                device,
-                study.network(name),
-                size,
-                mini_blocks(name).table,
-            ),
-            0,
-            selection,
-        )
-        for device, size in map(on, (ALONE, other))
-    )
+    found, network, tables = mini_blocks(name), study.network(name), []
+    for device, size in map(on, (ALONE, other)):
+        model = trained(study, name)
+        job = OnModel(name, model, found.points, split, device, network, size, found.table)
+        tables.append(attention.measure_attention(job, 0, selection))
+    ours, theirs = tables
     for column in VALUES:
         assert_close(theirs[column].to_numpy(), ours[column].to_numpy(), NUMBERS)
 
@@ -239,17 +223,11 @@ def test_disturbed_images(
     study: Study, split: Split, other: Side, disturb: Disturb, name: str
 ) -> None:
     labels = known_labels(split, range(IMAGES))
-    (clean, shares), (other_clean, other_shares) = (
-        shares_found(
-            trained(study, name),
-            batches(study, split, size),
-            list(range(IMAGES)),
-            labels,
-            disturb,
-            device,
-        )
-        for device, size in map(on, (ALONE, other))
-    )
+    rows, found = list(range(IMAGES)), []
+    for device, size in map(on, (ALONE, other)):
+        model, images = trained(study, name), batches(study, split, size)
+        found.append(shares_found(model, images, rows, labels, disturb, device))
+    (clean, shares), (other_clean, other_shares) = found
     assert (clean != other_clean).mean() <= ACCURACY
     assert np.abs(shares - other_shares).mean() <= ACCURACY
 
@@ -257,17 +235,9 @@ def test_disturbed_images(
 @some_models
 def test_the_landscape(study: Study, drawn: Augmented, other: Side, name: str) -> None:
     points = [(0.0, 0.0), (0.3, -0.2)]
+    options: dict[str, Any] = {"seed": 0, "weight_decay": 0.05, "say": lambda text: None}
     ours, theirs = (
-        losses_at(
-            trained(study, name),
-            drawn,
-            points,
-            seed=0,
-            batch_size=size,
-            weight_decay=0.05,
-            device=device,
-            say=lambda text: None,
-        )
+        losses_at(trained(study, name), drawn, points, batch_size=size, device=device, **options)
         for device, size in map(on, (ALONE, other))
     )
     for column in ("nll", "loss", "loss_squared", "l2", "l2_squared", "ece"):

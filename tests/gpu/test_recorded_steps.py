@@ -9,6 +9,7 @@ import pytest
 import torch
 from torch import nn
 
+from tests.gpu import needs_cuda
 from tests.helpers.recording import record_here
 from tests.training.recipes import RECIPE
 from vitscope.measures.hessian.operator import of_model
@@ -25,19 +26,8 @@ NETWORKS: dict[str, Any] = {
 STEPS = 6
 
 
-@pytest.fixture(
-    params=[
-        "cpu",
-        pytest.param(
-            "cuda",
-            marks=pytest.mark.skipif(
-                not torch.cuda.is_available(), reason="needs a CUDA device, and there is none"
-            ),
-        ),
-    ]
-)
+@pytest.fixture(params=["cpu", pytest.param("cuda", marks=needs_cuda)])
 def device(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> torch.device:
-    """The device, on which work is recorded."""
     if request.param == "cpu":
         record_here(monkeypatch)
     return torch.device(request.param)

@@ -123,6 +123,13 @@ def favoured(claims: pd.DataFrame) -> list[bool | None]:
     return [in_favour(row) for row in claims.to_dict("records")]
 
 
+def in_favour_by_claim(kind: str, table: pd.DataFrame) -> dict[str, tuple[float, bool | None]]:
+    """Return by claim what is measured of a model `m`, and whether it is in favour."""
+    claims = count(kind, {evidence(kind).table: table, "blocks": table}, ["m"])
+    rows = claims.to_dict("records")
+    return {row["claim"]: (row["measured_value"], in_favour(row)) for row in rows}
+
+
 def verdicts(claims: pd.DataFrame) -> dict[tuple[str, ...], tuple]:
     """Return count, total and whether the value is in favour, by claim and models."""
     claims = claims.astype(object).where(claims.notna(), None)

@@ -6,7 +6,9 @@ from matplotlib.figure import Figure
 
 from vitscope.claims.points import Published
 from vitscope.drawing.figure import Member, draw
+from vitscope.drawing.saving import style
 from vitscope.measures import registry
+from vitscope.package_data import STYLE
 
 RESNET = Member("resnet", "ResNet-50", "resnet")
 VIT = Member("vit", "ViT-Ti", "vit")
@@ -27,3 +29,24 @@ def draw_kind(
     curves = published if found.drawn_columns else None
     values = {**found.values, **options}
     return draw(registry.drawing(found), needed, members, curves, snapshots, values)
+
+
+def drawn_from(
+    kind: str,
+    tables: Mapping[str, "pd.DataFrame"],
+    members: Sequence[Member],
+    published: Mapping[str, "Published"] | None = None,
+    snapshots: Sequence[str] = (),
+    **options: Any,
+) -> "Figure":
+    """Draw a figure of a kind in the style, without laying it out."""
+    with style(STYLE):
+        return draw_kind(kind, tables, members, published or {}, snapshots, **options)
+
+
+def laid_out(*arguments: Any, **options: Any) -> "Figure":
+    """Draw a figure of a kind, so that all of it is where it will be."""
+    figure = drawn_from(*arguments, **options)
+    with style(STYLE):
+        figure.draw_without_rendering()
+    return figure

@@ -39,6 +39,12 @@ class Golden:
     def expected(self) -> dict[str, Any]:
         return json.loads((self.shared / "golden" / "expected.json").read_text())
 
+    @property
+    def attention(self) -> dict[str, Any]:
+        """Numbers of attention, position embeddings and filters of `vit_ti`."""
+        text = (self.shared / "golden" / "attention.json").read_text(encoding="utf-8")
+        return json.loads(text)["vit_ti"]
+
     def state_dict(self, name: str) -> dict[str, Tensor]:
         """Return the weights in the published layout."""
         path = self.shared / "golden" / "make_checkpoint.py"

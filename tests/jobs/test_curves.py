@@ -1,5 +1,3 @@
-"""The page of curves by depth has the points of the figures, and says what the tables say."""
-
 import json
 import re
 from html.parser import HTMLParser
@@ -101,8 +99,6 @@ def test_what_has_no_value_has_no_point_and_no_text_is_an_element() -> None:
 
 
 class Elements(HTMLParser):
-    """The names of the elements of a page."""
-
     def __init__(self) -> None:
         super().__init__()
         self.names: list[str] = []

@@ -1,9 +1,6 @@
-"""What figures say of what they are made from, and their points as CSV."""
-
 from pathlib import Path
 
 import pandas as pd
-import pytest
 
 from tests.helpers.claims import variances, with_resamples
 from tests.helpers.studies import mini, mini_with
@@ -12,29 +9,21 @@ from vitscope.drawing.looks import look_of
 from vitscope.jobs.describing import member
 from vitscope.jobs.job import Resources
 from vitscope.jobs.tables import export_table
-from vitscope.settings.study import Study
 from vitscope.studies.loading import BUNDLED_STUDIES, load_study
 
 
-@pytest.fixture
-def own(tmp_path: Path) -> Study:
-    """Four models of the user's own: two of one network, and two more."""
+def test_networks_of_the_users_own_differ_and_trainings_of_one_do_not(tmp_path: Path) -> None:
+    # Four models of the user's own: two of one network, and two more.
     (tmp_path / "nets.py").write_text("def small(): ...\ndef large(): ...\ndef deep(): ...\n")
+    mine = mini()["models"]["resnet"] | {"family": "python"}
     models = {
-        f"{make}_{seed}": {
-            **mini()["models"]["resnet"],
-            "family": "python",
-            "arch": {"file": "nets.py", "make": make},
-        }
+        f"{make}_{seed}": mine | {"arch": {"file": "nets.py", "make": make}}
         for make, seed in (("small", 0), ("small", 1), ("large", 0), ("deep", 0))
     }
     figures = {"one": {"kind": "feature_variance", "models": [*models]}}
-    return load_study(
+    own = load_study(
         mini_with(tmp_path, models=models, figures=figures, buildups=None, videos=None)
     )
-
-
-def test_networks_of_the_users_own_differ_and_trainings_of_one_do_not(own: Study) -> None:
     looks = {name: look_of(Member(**member(own, name))) for name in own.models}
     assert looks["small_0"] == looks["small_1"]
     assert len({looks[name].color for name in ("small_0", "large_0", "deep_0")}) == 3

@@ -1,5 +1,3 @@
-"""What jobs measure of a network: in one pass as from latents, by parts that are merged."""
-
 import re
 from dataclasses import asdict, replace
 from pathlib import Path
@@ -9,7 +7,6 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
-import yaml
 
 from tests.helpers.latents import written
 from tests.helpers.networks import mini
@@ -142,11 +139,7 @@ def test_parts_name_images_by_their_rows_in_the_split(split: Split, tmp_path: Pa
     runs.run("measure_pass", runs.inputs, {"parts": path}, part="1")
     runs.run("extract_latents", runs.inputs, latents, part="1")
     parts = {"feature_variance": path}
-    for name, inputs in (
-        ("fourier", latents),
-        ("attention", runs.inputs),
-        ("probe", runs.inputs),
-    ):
+    for name, inputs in (("fourier", latents), ("attention", runs.inputs), ("probe", runs.inputs)):
         parts[name] = tmp_path / f"{name}.parquet"
         runs.run("measure", inputs, {"table": parts[name]}, part="1", measure=name)
         assert "rows" not in read_metadata(parts[name])
@@ -236,11 +229,8 @@ def test_parts_of_several_snapshots_are_merged(tmp_path: Path) -> None:
 
 
 def write_part(path: Path, of: str | None) -> Path:
-    row = dict.fromkeys(HESSIAN_TABLE.columns, 1) | {
-        "model": "vit",
-        "snapshot": "end",
-        "converged": True,
-    }
+    known = {"model": "vit", "snapshot": "end", "converged": True}
+    row = dict.fromkeys(HESSIAN_TABLE.columns, 1) | known
     HESSIAN_TABLE.write(pd.DataFrame([row]), path, {"data_sha256": "d"} | ({OF: of} if of else {}))
     return path
 
@@ -295,7 +285,6 @@ def test_parts_of_both_models_of_a_pair_are_merged(tmp_path: Path) -> None:
 
 
 def bytes_read() -> int:
-    """Return how many bytes this process has read so far."""
     return int(Path("/proc/self/io").read_text().split()[1])
 
 
@@ -325,37 +314,33 @@ def test_a_merge_reads_the_rows_of_its_measure_once(tmp_path: Path, several: boo
     assert len(own) <= bytes_read() - before < 1.5 * len(own)
 
 
-STUDY: dict[str, Any] = {
-    "title": "noise",
-    "data": {
-        "images": {
-            "source": {"kind": "shapes32"},
-            "classes": 10,
-            "image_size": 32,
-            "mean": [0.5] * 3,
-            "std": [0.25] * 3,
-            "splits": {"test": {"images": 8}},
-        }
-    },
-    "models": {
-        "net": {
-            "family": "python",
-            "arch": {"file": "noise.py", "make": "Noise"},
-            "data": "images",
-            "classes": 5,
-            "checkpoint": {"made": True},
-        }
-    },
-    "analysis": {"images": 8, "shard_size": 4},
-    "figures": {"fig9": {"kind": "feature_variance", "models": ["net"]}},
-}
+STUDY = """
+title: noise
+data:
+  images:
+    source: {kind: shapes32}
+    classes: 10
+    image_size: 32
+    mean: [0.5, 0.5, 0.5]
+    std: [0.25, 0.25, 0.25]
+    splits: {test: {images: 8}}
+models:
+  net:
+    family: python
+    arch: {file: noise.py, make: Noise}
+    data: images
+    classes: 5
+    checkpoint: {made: true}
+analysis: {images: 8, shard_size: 4}
+figures: {fig9: {kind: feature_variance, models: [net]}}
+"""
 
 
 def test_a_network_of_noise_is_refused(tmp_path: Path) -> None:
     (tmp_path / "noise.py").write_text(
         "from tests.networks.running.test_predictions import Noise\n"
     )
-    (tmp_path / "study.yaml").write_text(yaml.safe_dump(STUDY))
+    (tmp_path / "study.yaml").write_text(STUDY)
     study = load_study(tmp_path / "study.yaml")
     inputs = {key: str(tmp_path / key) for key in ("checkpoint", "images", "blocks")}
     build("images", asdict(study.data["images"]), "test", Path(inputs["images"]))

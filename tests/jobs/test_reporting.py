@@ -1,5 +1,3 @@
-"""The introduction of a study: its words, and a picture for networks that are alike."""
-
 import hashlib
 import platform
 import re
@@ -116,12 +114,8 @@ def test_without_a_repository_or_git(tmp_path: Path, monkeypatch: pytest.MonkeyP
     assert record(tmp_path)["commit"] is None
 
 
-VALUES = {
-    "study": "mine (a <small> one)",
-    "description": "For tests.",
-    "data": "shapes32, 10 classes",
-    "labels": {"a": "ViT", "b": "Other", "c": "ViT (6 %)"},
-}
+VALUES: dict[str, Any] = {"study": "mine (a <small> one)", "description": "For tests."}
+VALUES |= {"data": "shapes32, 10 classes", "labels": {"a": "ViT", "b": "Other", "c": "ViT (6 %)"}}
 
 
 def test_a_study_is_introduced(tmp_path: Path) -> None:
@@ -136,11 +130,8 @@ def test_a_study_is_introduced(tmp_path: Path) -> None:
     claims = pd.concat([each.assign(model=m) for each, m in zip(counted, "ab", strict=True)])
     alone = claims.iloc[:1].assign(claim="alone", holds="yes, without an interval")
     CLAIMS.write(pd.concat([claims, alone]), tmp_path / "claims")
-    inputs = {
-        "claims": tmp_path / "claims",
-        "cut_points": [tmp_path / name for name in "abc"],
-        "style": STYLE,
-    }
+    cut_points = [tmp_path / name for name in "abc"]
+    inputs = {"claims": tmp_path / "claims", "cut_points": cut_points, "style": STYLE}
     introduce_study(inputs, {"page": tmp_path / "page.html"}, VALUES, Resources())
     page = (tmp_path / "page.html").read_text(encoding="utf-8")
     assert "<h1>mine (a &lt;small&gt; one)</h1>" in page

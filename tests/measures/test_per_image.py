@@ -10,6 +10,7 @@ from vitscope.measures.per_image import accuracy_changes, bootstrap_means, sprea
 
 VALUES = np.random.default_rng(3).gamma(2, 1, (200, 3))
 RESAMPLES = 20_000
+OPTIONS = {"method": "percentile", "n_resamples": RESAMPLES, "rng": 1}
 # The ends of an interval from 20,000 resamples are known to about 0.02 standard errors.
 TOLERANCE = 0.08
 
@@ -48,9 +49,7 @@ def test_pieces_do_not_matter(monkeypatch: pytest.MonkeyPatch, pieces: int) -> N
 
 def test_the_interval_is_that_of_scipy() -> None:
     ends = spread(VALUES, RESAMPLES, 0)[:2]
-    theirs = bootstrap(
-        (VALUES,), np.mean, method="percentile", n_resamples=RESAMPLES, axis=0, rng=1
-    ).confidence_interval
+    theirs = bootstrap((VALUES,), np.mean, axis=0, **OPTIONS).confidence_interval
     error = VALUES.std(axis=0) / np.sqrt(200)
     assert (np.abs(ends - np.array(theirs)) < TOLERANCE * error).all()
 
@@ -61,9 +60,7 @@ def test_the_interval_of_a_ratio_of_means_is_that_of_scipy() -> None:
         (VALUES[:, 0], VALUES[:, 1]),
         lambda a, b, axis: a.mean(axis) / b.mean(axis),
         paired=True,
-        method="percentile",
-        n_resamples=RESAMPLES,
-        rng=1,
+        **OPTIONS,
     )
     error = theirs.standard_error
     assert (np.abs(ends - np.array(theirs.confidence_interval)) < TOLERANCE * error).all()
@@ -92,9 +89,7 @@ def test_the_interval_of_a_change_is_of_the_same_images_in_scipy() -> None:
             lambda after, before, axis: 100 * (after.mean(axis) - before.mean(axis)),
             paired=True,
             vectorized=True,
-            method="percentile",
-            n_resamples=RESAMPLES,
-            rng=1,
+            **OPTIONS,
         ).confidence_interval
         # Besides, these changes come in steps of a third of a percentage point.
         error = 100 * (column.astype(float) - clean).std() / np.sqrt(300)

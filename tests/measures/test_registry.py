@@ -1,5 +1,3 @@
-"""The rooms of measures: each is complete, and is read without anything heavy."""
-
 import inspect
 import subprocess
 import sys
@@ -8,7 +6,7 @@ from pkgutil import resolve_name
 
 import pytest
 
-from vitscope.errors import VitscopeError
+from tests.helpers.refusal import refusal
 from vitscope.files.tables import Table
 from vitscope.measures import registry
 from vitscope.settings.section import result_settings
@@ -88,6 +86,5 @@ def test_kinds_of_figures_have_one_room_each() -> None:
 
 
 def test_a_measure_that_is_not_there_is_refused() -> None:
-    with pytest.raises(VitscopeError) as caught:
-        registry.module("fourrier")
-    assert str(caught.value) == "There is no measure 'fourrier'. Did you mean 'fourier'?"
+    said = refusal(registry.module, "fourrier")
+    assert said == "There is no measure 'fourrier'. Did you mean 'fourier'?"

@@ -1,5 +1,3 @@
-"""The CIFAR archives: small ones in both official layouts, harmless and not."""
-
 import io
 import pickle
 import tarfile
@@ -36,7 +34,6 @@ def batch(seed: int, classes: int) -> tuple[np.ndarray, list[int]]:
 
 
 def members(kind: str, variant: str) -> dict[str, bytes]:
-    """Make the members of a small archive in the official layout."""
     names = NAMES[kind]
     files = ["train", "test"]
     if kind == "cifar10":

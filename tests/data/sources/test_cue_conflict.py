@@ -1,15 +1,13 @@
-"""Stimuli of two cues: a small archive in the layout of the authors, and their rule of decision."""
-
-import io
 from hashlib import sha256
 from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
-from PIL import Image
 
 from tests.helpers.archives import tar_of
+from tests.helpers.overlays import as_png
+from tests.helpers.refusal import refusal
 from tests.helpers.sources import open_path
 from tests.helpers.splits import built
 from vitscope.data.sources import cue_conflict
@@ -22,10 +20,8 @@ NAMES = ["truck/truck2-bear1.png", "bear/bear10-bear2.png", "bear/bear1-oven3.pn
 FOLDER = f"texture-vs-shape/{cue_conflict.FOLDER}"
 
 
-def png(shade: int, size: int = 32) -> bytes:
-    file = io.BytesIO()
-    Image.new("RGB", (size, size), (shade, 2 * shade, 0)).save(file, "PNG")
-    return file.getvalue()
+def png(shade: int) -> bytes:
+    return as_png(np.full((32, 32, 3), (shade, 2 * shade, 0), np.uint8))
 
 
 @pytest.fixture
@@ -60,9 +56,7 @@ def test_images_come_in_the_order_of_their_names_with_their_cues(archive: Path) 
 def test_other_images_are_refused(archive: Path, change: dict[str, bytes]) -> None:
     files = {name: png(number) for number, name in enumerate(NAMES, 1)} | change
     archive.write_bytes(tar_of(FOLDER.rstrip("/"), files))
-    with pytest.raises(VitscopeError) as caught:
-        open_path("cue_conflict", archive, "conflict")
-    assert str(caught.value) == (
+    assert refusal(open_path, "cue_conflict", archive, "conflict") == (
         f"{archive} does not hold the 1,280 cue-conflict stimuli as they were published in "
         f"stimuli/style-transfer-preprocessed-512: get the archive again, or leave out `path`."
     )
@@ -127,9 +121,7 @@ def test_a_network_decides_by_the_mean_of_the_probabilities_of_each_category(
 
 def test_other_classes_than_those_of_imagenet_are_refused(archive: Path, tmp_path: Path) -> None:
     source = {"kind": "cue_conflict", "path": str(archive)}
-    with pytest.raises(VitscopeError) as caught:
-        built(tmp_path / "split", source, "conflict", classes=16)
-    assert str(caught.value) == (
+    assert refusal(built, tmp_path / "split", source, "conflict", classes=16) == (
         "data.mine.splits.conflict: found 16 classes, allowed: 1000, which the 16 categories of "
         "this source are made of, or null."
     )

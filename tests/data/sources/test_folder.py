@@ -1,5 +1,3 @@
-"""Folders of images."""
-
 from pathlib import Path
 
 import numpy as np

@@ -1,5 +1,3 @@
-"""NumPy archives of images."""
-
 from pathlib import Path
 from typing import Any
 

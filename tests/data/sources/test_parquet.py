@@ -1,6 +1,3 @@
-"""Parquet files in the layout of Hugging Face."""
-
-import io
 import json
 from pathlib import Path
 from typing import Any
@@ -9,22 +6,16 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from PIL import Image
 
+from tests.helpers.overlays import as_png
 from vitscope.data.sources.parquet import Parquet
 from vitscope.errors import VitscopeError
 
 IMAGES = np.random.default_rng(0).integers(0, 256, (200, 4, 5, 3), dtype=np.uint8)
 
 
-def png(pixels: np.ndarray) -> bytes:
-    file = io.BytesIO()
-    Image.fromarray(pixels).save(file, "PNG")
-    return file.getvalue()
-
-
 def table(rows: slice, image: str = "img", label: str = "fine_label") -> pa.Table:
-    images = [{"bytes": png(pixels), "path": None} for pixels in IMAGES[rows]]
+    images = [{"bytes": as_png(pixels), "path": None} for pixels in IMAGES[rows]]
     return pa.table({label: pa.array(range(200)[rows]), "more": [0] * len(images), image: images})
 
 
@@ -92,7 +83,7 @@ def test_columns_may_be_named(tmp_path: Path) -> None:
 
 
 def test_images_as_plain_bytes_and_rows_without_label(tmp_path: Path) -> None:
-    made = pa.table({"image": [png(IMAGES[0])], "label": pa.array([None], pa.int64())})
+    made = pa.table({"image": [as_png(IMAGES[0])], "label": pa.array([None], pa.int64())})
     pq.write_table(made, tmp_path / "test.parquet")
     (sample,) = Parquet(tmp_path / "test.parquet", None, None).samples(np.array([0]))
     assert sample.label == -1

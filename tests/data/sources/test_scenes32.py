@@ -1,5 +1,3 @@
-"""scenes32: what depends on what, and that the pictures have the statistics that are promised."""
-
 import numpy as np
 import pytest
 

@@ -1,5 +1,3 @@
-"""shapes32: what depends on what, how often cues disagree, and what the pictures are made of."""
-
 import numpy as np
 import pytest
 

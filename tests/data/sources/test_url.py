@@ -1,5 +1,3 @@
-"""An image at a web address, and a video: downloaded from a real server, checked, locked."""
-
 import hashlib
 import io
 from pathlib import Path
@@ -9,6 +7,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
+from tests.helpers.overlays import as_png
 from tests.helpers.studies import mini_with
 from tests.helpers.web import Site, whole
 from tests.video.pictures import frames, save_frames
@@ -22,28 +21,15 @@ from vitscope.web.lockfile import Entry, confirm, find_entry
 
 
 def png(seed: int) -> bytes:
-    pixels = np.random.default_rng(seed).integers(0, 256, (40, 60, 3), np.uint8)
-    written = io.BytesIO()
-    Image.fromarray(pixels).save(written, "PNG")
-    return written.getvalue()
+    return as_png(np.random.default_rng(seed).integers(0, 256, (40, 60, 3), np.uint8))
 
 
 def study_of(folder: Path, url: str, **keys: str) -> Study:
-    photo = {
-        "source": {"kind": "url", "url": url, **keys},
-        "classes": None,
-        "image_size": 32,
-        "resize": [36, 36],
-        "mean": [0.5] * 3,
-        "std": [0.25] * 3,
-        "splits": {"test": {"images": 1}},
-    }
-    model = {
-        "family": "vit",
-        "arch": {"name": "vit_tiny_patch16_224"},
-        "data": "photo",
-        "checkpoint": {"url": "https://host/vit.pth"},
-    }
+    photo = {"source": {"kind": "url", "url": url, **keys}, "splits": {"test": {"images": 1}}}
+    photo |= {"classes": None, "mean": [0.5] * 3, "std": [0.25] * 3}
+    photo |= {"image_size": 32, "resize": [36, 36]}
+    model = {"family": "vit", "arch": {"name": "vit_tiny_patch16_224"}, "data": "photo"}
+    model |= {"checkpoint": {"url": "https://host/vit.pth"}}
     figures = {"heads": {"kind": "attention_heads", "models": ["net"]}}
     videos = {"walk": {"model": "net", "source": {"url": url, **keys}}}
     analysis = {"images": 1, "augmented": {"split": "test", "images": 1}}

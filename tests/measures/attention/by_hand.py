@@ -30,7 +30,6 @@ class Seen:
     prefix: int = 0
 
     def numbers(self) -> dict[str, Array]:
-        """Return the numbers of each head, means over images."""
         spatial = self.weights[..., self.prefix :, self.prefix :]
         apart = self.places[:, :, None] - self.places[:, None]
         distances = np.sqrt((apart**2).sum(-1))[:, None]
@@ -46,7 +45,6 @@ class Seen:
 
 
 def entropy(shares: Array) -> Array:
-    """Return the entropy of the last dimension, in nats."""
     logs = np.log(np.where(shares > 0, shares, 1))
     return -(shares * logs).sum(-1)
 
@@ -61,7 +59,6 @@ def nmi(weights: Array) -> Array:
 
 
 def grid(side: int, apart: int) -> Array:
-    """Return the places of a map, (side, side, 2)."""
     line = np.arange(side) * float(apart)
     return np.stack(np.meshgrid(line, line, indexing="ij"), -1)
 
@@ -75,7 +72,6 @@ def windows(places: Array) -> Array:
 
 
 def seen(name: str, model: nn.Module, images: Tensor) -> list[Seen]:
-    """Return the attention of a golden network in order."""
     copied = deepcopy(model).double().eval()
     for module in copied.modules():
         if hasattr(module, "fused_attn"):

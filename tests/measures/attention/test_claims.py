@@ -1,6 +1,4 @@
-"""Claims about attention, counted by hand."""
-
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -8,15 +6,7 @@ import pandas as pd
 import pytest
 from scipy.stats import spearmanr
 
-from tests.helpers.claims import (
-    blocks,
-    count,
-    count_alone,
-    evidence,
-    favoured,
-    published,
-    verdicts,
-)
+from tests.helpers.claims import blocks, count, count_alone, evidence, favoured, published, verdicts
 from vitscope.claims.points import Points
 
 DEPTHS = [0.1, 0.3, 0.5, 0.7, 0.9]
@@ -162,7 +152,6 @@ def resampled(table: pd.DataFrame, shift: float, resamples: int = 25) -> pd.Data
 
 
 def in_resample(table: pd.DataFrame, row: int) -> pd.DataFrame:
-    """Return the table whose values are those of a resample."""
     lists = [name for name in table if name.endswith("_resampled")]
     values = {name.removesuffix("_resampled"): table[name].str[row] for name in lists}
     return table.assign(**values).drop(columns=lists)
@@ -255,56 +244,48 @@ def looking_heads(model: str, shares: Sequence[float | None]) -> pd.DataFrame:
     return pd.DataFrame([*rows, {**fixed, "head": 0, "shows": "queries", "on_subject": 1.0}])
 
 
-LOOKING = {
-    "attention_heads": {
-        "attention_maps": looking_heads("vit", [0.2, 0.3, 0.7, 0.8]),
-        "blocks": blocks("vit"),
-    }
-}
-EXAMPLES |= PASSING | LOOKING
-
-
 def rolled_out(model: str, shares: Sequence[float | None]) -> pd.DataFrame:
     """Return the rollouts of images, a quarter of which is their subject."""
     numbered = {"model": model, "image": range(len(shares)), "on_subject": shares}
     return pd.DataFrame(numbered).assign(subject=0.25)
 
 
-EXAMPLES["attention_rollout"] = {
-    "attention_rollout": rolled_out("vit", [0.2, 0.3, 0.7, None]),
-    "blocks": blocks("vit"),
+LOOKING = looking_heads("vit", [0.2, 0.3, 0.7, 0.8])
+ROLLED_OUT = rolled_out("vit", [0.2, 0.3, 0.7, None])
+EXAMPLES |= PASSING | {
+    "attention_heads": {"attention_maps": LOOKING, "blocks": blocks("vit")},
+    "attention_rollout": {"attention_rollout": ROLLED_OUT, "blocks": blocks("vit")},
 }
 
 
-def test_rollouts_on_the_subject() -> None:
-    """The fourth image has no mask."""
+@pytest.mark.parametrize(
+    ("kind", "made", "by", "fourth", "counts", "difference"),
+    [
+        # The fourth image has no mask.
+        ("attention_rollout", rolled_out, "augmentation", (None, None), (2, 3), 0.4 - 0.2),
+        ("attention_heads", looking_heads, "self_supervision", (0.8, 0.4), (3, 4), 0.5 - 0.25),
+    ],
+)
+def test_what_lies_on_the_subject(
+    kind: str,
+    made: Callable[..., pd.DataFrame],
+    by: str,
+    fourth: tuple[float | None, float | None],
+    counts: tuple[int, int],
+    difference: float,
+) -> None:
     table = pd.concat(
-        [rolled_out("vit", [0.2, 0.3, 0.7, None]), rolled_out("swin", [0.1, 0.2, 0.3, None])]
+        [made("vit", [0.2, 0.3, 0.7, fourth[0]]), made("swin", [0.1, 0.2, 0.3, fourth[1]])]
     )
-    tables = {"attention_rollout": table, "blocks": blocks("vit")}
-    traits, models = {"vit": {"pretraining.augmentation": ["swin"]}}, ["vit", "swin"]
-    found = count("attention_rollout", tables, models, traits_of=traits)
+    (name, *_), blocks_of = EXAMPLES[kind], blocks("vit")
+    traits, models = {"vit": {f"pretraining.{by}": ["swin"]}}, ["vit", "swin"]
+    found = count(kind, {name: table, "blocks": blocks_of}, models, traits_of=traits)
     alone, against = found[found["model"] == "vit"].to_dict("records")
-    assert (alone["measured_count"], alone["measured_total"]) == (2, 3)
-    assert against["measured_value"] == pytest.approx(0.4 - 0.2)
-    unknown = {**tables, "attention_rollout": table.assign(on_subject=np.nan)}
-    found = count("attention_rollout", unknown, models, traits_of=traits)
-    assert found["measured_value"].isna().tolist() == [True]
-    assert count("attention_rollout", unknown, models).empty
-
-
-def test_heads_on_the_subject() -> None:
-    table = pd.concat(
-        [looking_heads("vit", [0.2, 0.3, 0.7, 0.8]), looking_heads("swin", [0.1, 0.2, 0.3, 0.4])]
-    )
-    tables = {"attention_maps": table, "blocks": blocks("vit")}
-    traits, models = {"vit": {"pretraining.self_supervision": ["swin"]}}, ["vit", "swin"]
-    found = count("attention_heads", tables, models, traits_of=traits)
-    alone, against = found[found["model"] == "vit"].to_dict("records")
-    assert (alone["measured_count"], alone["measured_total"]) == (3, 4)
-    assert against["measured_value"] == pytest.approx(0.5 - 0.25)
+    assert (alone["measured_count"], alone["measured_total"]) == counts
+    assert against["measured_value"] == pytest.approx(difference)
     assert against["holds"] == "yes, without an interval"
     # Without a mask there is nothing to count.
-    unknown = {**tables, "attention_maps": table.assign(on_subject=np.nan)}
-    found = count("attention_heads", unknown, models, traits_of=traits)
+    unknown = {name: table.assign(on_subject=np.nan), "blocks": blocks_of}
+    found = count(kind, unknown, models, traits_of=traits)
     assert found["measured_value"].isna().tolist() == [True]
+    assert count(kind, unknown, models).empty

@@ -1,5 +1,3 @@
-"""Numbers of attention from images to the table: shards, means of heads, and what is left out."""
-
 import subprocess
 import sys
 from pathlib import Path
@@ -12,6 +10,7 @@ from torch import nn
 
 from tests.helpers.attending import sharpened, weights_of
 from tests.helpers.networks import described, mini, mini_blocks
+from tests.helpers.refusal import refusal
 from tests.helpers.splits import CENTER, SPREAD, on_model, shapes
 from tests.networks.attention.test_reading import Channels, Gate, Tokens
 from vitscope.data.split import Split
@@ -54,7 +53,6 @@ def merged(given: OnModel, *tables: pd.DataFrame) -> pd.DataFrame:
 
 @pytest.fixture(scope="module")
 def vit(images: Split) -> tuple[OnModel, pd.DataFrame]:
-    """A ViT, and its part of all images."""
     job = given("vit", images)
     return job, part(job)
 
@@ -125,9 +123,7 @@ def test_where_in_the_network_it_is(vit: tuple[OnModel, pd.DataFrame]) -> None:
     # A network that attends behind the last of its cut points: there it is shown.
     few = job.cut_points[:6]
     behind = measure_attention(
-        OnModel(**{**vars(job), "cut_points": few}),
-        0,
-        {"images": 2, "seed": None, "shard_size": 2},
+        OnModel(**{**vars(job), "cut_points": few}), 0, {"images": 2, "seed": None, "shard_size": 2}
     )
     assert behind.groupby("attention")["index"].first().tolist() == [1, 3, 5] + [6] * 9
     shown = merge_attention(
@@ -202,9 +198,7 @@ def test_of_a_class_alone_there_is_an_entropy(images: Split) -> None:
 
 
 def test_a_network_without_attention_is_refused(images: Split) -> None:
-    with pytest.raises(VitscopeError) as caught:
-        part(on_model(Gate(), images))
-    sentence = str(caught.value)
+    sentence = refusal(part, on_model(Gate(), images))
     assert sentence.startswith("models.net: no attention was found: nowhere is a softmax taken of")
     assert "Kinds of figures that need none are averaging, cka, " in sentence
     assert "token_similarity" in sentence
@@ -212,8 +206,6 @@ def test_a_network_without_attention_is_refused(images: Split) -> None:
 
 
 class SomeChannels(Tokens):
-    """An attention of tokens behind one of channels."""
-
     def __init__(self) -> None:
         super().__init__()
         self.channels = Channels()

@@ -1,5 +1,3 @@
-"""The figures show the table: every head, their mean, and what was published of another network."""
-
 from typing import Any
 
 import numpy as np
@@ -7,12 +5,11 @@ import pandas as pd
 import pytest
 from matplotlib.figure import Figure
 
-from tests.helpers.drawing import SWIN, VIT
+from tests.helpers.claims import published
+from tests.helpers.drawing import SWIN, VIT, drawn_from
 from tests.helpers.shown import legend_labels
-from vitscope.claims.points import read_published
 from vitscope.errors import VitscopeError
 from vitscope.measures.attention.measure import VALUES
-from vitscope.measures.registry import kinds
 from vitscope.package_data import PUBLISHED_POINTS
 
 COLUMNS = {
@@ -20,6 +17,7 @@ COLUMNS = {
     "attention_entropy": "entropy",
     "attention_nmi": "nmi",
 }
+SERIES = {"vit": "MoCo v3 ViT-B/16"}
 
 
 @pytest.fixture
@@ -44,7 +42,7 @@ def table() -> pd.DataFrame:
 
 
 @pytest.mark.parametrize("kind", COLUMNS)
-def test_heads_and_their_mean(kind: str, table: pd.DataFrame, drawn_from: Any) -> None:
+def test_heads_and_their_mean(kind: str, table: pd.DataFrame) -> None:
     figure: Figure = drawn_from(kind, {"attention": table}, (VIT, SWIN))
     column = COLUMNS[kind]
     for axes, member in zip(figure.axes, (VIT, SWIN), strict=True):
@@ -73,9 +71,7 @@ def test_heads_and_their_mean(kind: str, table: pd.DataFrame, drawn_from: Any) -
     assert {"head", named} <= {*legend_labels(figure)}
 
 
-def test_what_heads_let_through_is_drawn_with_its_bound(
-    table: pd.DataFrame, drawn_from: Any
-) -> None:
+def test_what_heads_let_through_is_drawn_with_its_bound(table: pd.DataFrame) -> None:
     shown = table.rename(columns=lambda name: name.replace("nmi", "let_through"))
     tables = {"attention_low_pass": shown.assign(bound=1 + shown["depth"])}
     figure: Figure = drawn_from("attention_low_pass", tables, (VIT, SWIN))
@@ -84,7 +80,7 @@ def test_what_heads_let_through_is_drawn_with_its_bound(
     assert {"head", "mean of heads", "bound, mean of heads"} <= {*legend_labels(figure)}
 
 
-def test_distances_that_are_not_renormalized(table: pd.DataFrame, drawn_from: Any) -> None:
+def test_distances_that_are_not_renormalized(table: pd.DataFrame) -> None:
     figure: Figure = drawn_from(
         "attention_distance", {"attention": table}, (VIT, SWIN), renormalized=False
     )
@@ -94,22 +90,13 @@ def test_distances_that_are_not_renormalized(table: pd.DataFrame, drawn_from: An
     dots, _ = figure.axes[1].lines
     np.testing.assert_array_equal(dots.get_xydata(), rows[["depth", "distance"]])
     assert "mean of heads, not renormalized" in legend_labels(figure)
-    renormalized: Figure = drawn_from("attention_distance", {"attention": table}, (VIT, SWIN))
-    assert "mean of heads, renormalized" in legend_labels(renormalized)
 
 
-def test_published_distances_are_renormalized(table: pd.DataFrame, drawn_from: Any) -> None:
-    series = {"vit": "MoCo v3 ViT-B/16"}
-    columns = kinds()["attention_distance"].published
-    published = read_published(PUBLISHED_POINTS / "clmim_moco.csv", columns, series)
+def test_published_distances_are_renormalized(table: pd.DataFrame) -> None:
+    theirs = published("attention_distance", "clmim_moco.csv", SERIES)
+    tables = {"attention": table}
     with pytest.raises(VitscopeError, match="leave `published` out of the figure"):
-        drawn_from(
-            "attention_distance",
-            {"attention": table},
-            (VIT, SWIN),
-            published,
-            renormalized=False,
-        )
+        drawn_from("attention_distance", tables, (VIT, SWIN), theirs, renormalized=False)
 
 
 @pytest.mark.parametrize(
@@ -119,19 +106,15 @@ def test_published_distances_are_renormalized(table: pd.DataFrame, drawn_from: A
         ("attention_nmi", "attention_nmi", False),
     ],
 )
-def test_published_points(
-    kind: str, column: str, same_models: bool, table: pd.DataFrame, drawn_from: Any
-) -> None:
-    file = PUBLISHED_POINTS / "clmim_moco.csv"
-    series = {"vit": "MoCo v3 ViT-B/16"}
-    published = read_published(file, kinds()[kind].published, series, same_models)
-    figure: Figure = drawn_from(kind, {"attention": table}, (VIT, SWIN), published)
+def test_published_points(kind: str, column: str, same_models: bool, table: pd.DataFrame) -> None:
+    theirs = published(kind, "clmim_moco.csv", SERIES, same_models)
+    figure: Figure = drawn_from(kind, {"attention": table}, (VIT, SWIN), theirs)
     behind = [axes for axes in figure.axes if axes.get_ylabel().startswith("Published ")]
     # Values of another network have an axis of their own; those of the same are in the panel.
     assert len(behind) == (not same_models)
     (axes,) = behind or figure.axes[:1]
     (points,) = (line for line in axes.lines if line.get_linestyle() == ":")
-    theirs = pd.read_csv(file)
+    theirs = pd.read_csv(PUBLISHED_POINTS / "clmim_moco.csv")
     np.testing.assert_array_equal(points.get_ydata(), theirs[column])
     # Where our attentions of the same number are, of which the last has no value here.
     depths = (2 * theirs["block"] + 1) / 24

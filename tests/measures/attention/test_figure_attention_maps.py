@@ -1,5 +1,3 @@
-"""The figures show the table: maps of heads and of queries, and a line around most of a map."""
-
 from collections.abc import Sequence
 
 import numpy as np
@@ -10,7 +8,7 @@ from hypothesis import strategies as st
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from tests.helpers.drawing import SWIN, VIT
+from tests.helpers.drawing import SWIN, VIT, laid_out
 from tests.helpers.overlays import (
     SIDE,
     bars_of,
@@ -70,7 +68,7 @@ def shows(axes: Axes, expected: np.ndarray) -> bool:
     return [*image.get_extent()] == [-0.5, SIDE - 0.5, SIDE - 0.5, -0.5]
 
 
-def test_every_head_has_a_map(laid_out):
+def test_every_head_has_a_map():
     table = maps()
     figure: Figure = laid_out("attention_heads", {"attention_maps": table}, (VIT, SWIN))
     for (title, panels), member in zip(groups_of(figure), (VIT, SWIN), strict=True):
@@ -93,7 +91,7 @@ def test_every_head_has_a_map(laid_out):
         assert scales == {(0, largest)}
 
 
-def test_heads_lie_over_the_image_on_scales_of_their_own(laid_out):
+def test_heads_lie_over_the_image_on_scales_of_their_own():
     table = maps()
     drawn = {"attention_maps": table}
     figure: Figure = laid_out("attention_heads", drawn, (VIT, SWIN), over=True, own_scales=True)
@@ -114,7 +112,7 @@ def test_heads_lie_over_the_image_on_scales_of_their_own(laid_out):
     assert not flaws(figure)
 
 
-def test_the_label_of_a_bar_is_whole_where_heads_have_one_row(laid_out):
+def test_the_label_of_a_bar_is_whole_where_heads_have_one_row():
     table = maps({"vit": 6})
     one = {"attention_maps": table[table["image"] == 2]}
     figure = laid_out("attention_heads", one, (VIT,), own_scales=True)
@@ -125,7 +123,7 @@ def test_the_label_of_a_bar_is_whole_where_heads_have_one_row(laid_out):
     assert not flaws(figure)
 
 
-def test_the_query_of_all_heads_is_marked(laid_out):
+def test_the_query_of_all_heads_is_marked():
     table = maps(of="query")
     figure: Figure = laid_out("attention_heads", {"attention_maps": table}, (VIT,))
     ((title, panels),) = groups_of(figure)
@@ -137,7 +135,7 @@ def test_the_query_of_all_heads_is_marked(laid_out):
         assert not any(axes.lines for axes in line[1:])
 
 
-def test_many_heads_stand_in_lines(laid_out):
+def test_many_heads_stand_in_lines():
     heads = 12
     table = maps({"vit": heads})
     figure: Figure = laid_out("attention_heads", {"attention_maps": table}, (VIT,))
@@ -153,7 +151,7 @@ def test_many_heads_stand_in_lines(laid_out):
     assert not flaws(figure)
 
 
-def test_groups_stand_side_by_side_where_there_is_room(laid_out):
+def test_groups_stand_side_by_side_where_there_is_room():
     heads = {"vit": 3, "pit": 4, "swin": 9}
     members = [VIT, Member("pit", "PiT", "pit"), SWIN]
     figure: Figure = laid_out("attention_heads", {"attention_maps": maps(heads)}, members)
@@ -168,7 +166,7 @@ def test_groups_stand_side_by_side_where_there_is_room(laid_out):
     assert not flaws(figure)
 
 
-def test_what_queries_look_at(laid_out):
+def test_what_queries_look_at():
     table = maps()
     figure: Figure = laid_out("attention_query", {"attention_maps": table}, (VIT, SWIN))
     for (title, panels), member in zip(groups_of(figure), (VIT, SWIN), strict=True):
@@ -210,7 +208,7 @@ def test_the_mask_is_the_fewest_that_hold_the_mass(values: list[float], mass: fl
     assert weights[mask].min() >= weights[~mask].max(initial=0)
 
 
-def test_a_line_is_around_what_holds_the_mass(laid_out):
+def test_a_line_is_around_what_holds_the_mass():
     table = maps({"vit": 1}).assign(mass=0.6)
     square = np.zeros(12)
     square[[5, 6]] = 0.45, 0.35

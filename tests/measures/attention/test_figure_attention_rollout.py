@@ -1,5 +1,3 @@
-"""The figure shows the table: images as they are, and rollouts on one scale."""
-
 import numpy as np
 import pandas as pd
 import pytest
@@ -7,7 +5,7 @@ import torch
 from matplotlib.figure import Figure
 from torch.nn.functional import interpolate
 
-from tests.helpers.drawing import SWIN, VIT
+from tests.helpers.drawing import SWIN, VIT, laid_out
 from tests.helpers.overlays import as_png, bars_of, grey_of, groups_of, picture, pixels_of
 from tests.helpers.shown import flaws
 from vitscope.measures.attention.figure import clipped
@@ -17,31 +15,20 @@ from vitscope.measures.attention.figure import clipped
 def table() -> pd.DataFrame:
     """Rollouts of two models for two images, in no order: 3 x 4 and 2 x 2 positions."""
     generator = np.random.default_rng(0)
+    vit = {"model": "vit", "of": "class token", "height": 3, "width": 4}
+    vit |= {"class_name": "$1 toucan", "confidence": 0.984}
+    swin = {"model": "swin", "of": "mean of queries", "height": 2, "width": 2}
     rows = []
-    for model, (height, width) in {"vit": (3, 4), "swin": (2, 2)}.items():
+    for model in (vit, swin | {"class_name": None, "confidence": None}):
         for image in (7, 2):
-            values = generator.uniform(0, 1, height * width)
-            rows.append(
-                {
-                    "model": model,
-                    "image": image,
-                    "fusion": "mean",
-                    "of": "class token" if model == "vit" else "mean of queries",
-                    "height": height,
-                    "width": width,
-                    "rollout": values / values.max(),
-                    "on_subject": None,
-                    "subject": None,
-                    "picture": picture(image),
-                    "whole": None,
-                    "class_name": "$1 toucan" if model == "vit" else None,
-                    "confidence": 0.984 if model == "vit" else None,
-                }
-            )
-    return pd.DataFrame(rows).sample(frac=1, random_state=1)
+            values = generator.uniform(0, 1, model["height"] * model["width"])
+            shown = {"image": image, "rollout": values / values.max(), "picture": picture(image)}
+            rows.append({**model, **shown, "fusion": "mean"})
+    table = pd.DataFrame(rows).assign(on_subject=None, subject=None, whole=None)
+    return table.sample(frac=1, random_state=1)
 
 
-def test_images_rollouts_and_both(table, laid_out):
+def test_images_rollouts_and_both(table):
     figure: Figure = laid_out("attention_rollout", {"attention_rollout": table}, (VIT, SWIN))
     for (title, panels), member in zip(groups_of(figure), (VIT, SWIN), strict=True):
         rows = table[table["model"] == member.model].sort_values("image")
@@ -64,7 +51,7 @@ def test_images_rollouts_and_both(table, laid_out):
                 assert map_.get_interpolation() == "nearest"
 
 
-def test_what_an_image_is_taken_for_stands_above_it(table, laid_out):
+def test_what_an_image_is_taken_for_stands_above_it(table):
     figure: Figure = laid_out("attention_rollout", {"attention_rollout": table}, (VIT, SWIN))
     (_, vit), (_, swin) = groups_of(figure)
     named, heads = r"\$1 toucan, 98 %", ["rollout", "over the image"]
@@ -78,7 +65,7 @@ def test_what_an_image_is_taken_for_stands_above_it(table, laid_out):
     assert not flaws(figure)
 
 
-def test_the_image_times_the_rollout(table, laid_out):
+def test_the_image_times_the_rollout(table):
     """As torch enlarges the map, and NumPy multiplies it."""
     tables = {"attention_rollout": table}
     figure: Figure = laid_out("attention_rollout", tables, (VIT, SWIN), product=True, clip=0.0)
@@ -111,7 +98,7 @@ def test_maps_that_are_nearly_all_zero_go_up_to_their_largest():
 
 
 @pytest.mark.parametrize(("clip", "said"), [(0.02, "2 % of its positions exceed"), (0, "largest")])
-def test_the_bar_says_where_colours_end(table, laid_out, clip, said):
+def test_the_bar_says_where_colours_end(table, clip, said):
     one = table[(table["model"] == "vit") & (table["image"] == 2)]
     discarded = one.assign(fusion="mean, lowest 90 % discarded")
     figure = laid_out("attention_rollout", {"attention_rollout": discarded}, (VIT,), clip=clip)
@@ -122,7 +109,7 @@ def test_the_bar_says_where_colours_end(table, laid_out, clip, said):
     assert not flaws(figure)
 
 
-def test_a_model_of_fewer_images_leaves_panels_empty(table, laid_out):
+def test_a_model_of_fewer_images_leaves_panels_empty(table):
     one = table[(table["model"] == "vit") | (table["image"] == 2)]
     figure = laid_out("attention_rollout", {"attention_rollout": one}, (VIT, SWIN))
     _, panels = groups_of(figure)[1]
@@ -130,14 +117,14 @@ def test_a_model_of_fewer_images_leaves_panels_empty(table, laid_out):
     assert not flaws(figure)
 
 
-def test_a_grey_image_is_shown_grey(table, laid_out):
+def test_a_grey_image_is_shown_grey(table):
     grey = table.assign(picture=[picture(image, grey=True) for image in table["image"]])
     figure = laid_out("attention_rollout", {"attention_rollout": grey}, (VIT,))
     (image,) = groups_of(figure)[0][1][0].images
     assert image.get_array().ndim == 2
 
 
-def test_the_whole_picture_and_the_shares_of_the_subject(table, laid_out):
+def test_the_whole_picture_and_the_shares_of_the_subject(table):
     """One of four images is cut from a larger one, and has a mask."""
     row = (table["model"] == "vit") & (table["image"] == 2)
     pixels = np.random.default_rng(0).integers(0, 256, (8, 14, 3), np.uint8)

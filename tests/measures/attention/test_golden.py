@@ -1,8 +1,5 @@
 """Numbers of attention against those of others: golden values, and a computation by hand."""
 
-import json
-from typing import Any
-
 import numpy as np
 import numpy.typing as npt
 import pytest
@@ -43,34 +40,23 @@ def measured(
     return found.attentions, numbers
 
 
-@pytest.fixture(scope="module")
-def golden_attention(golden: Golden) -> dict[str, Any]:
-    text = (golden.shared / "golden" / "attention.json").read_text()
-    values: dict[str, Any] = json.loads(text)["vit_ti"]
-    return values
-
-
-def test_golden_values_in_single_precision(
-    golden: Golden, golden_attention: dict[str, Any]
-) -> None:
+def test_golden_values_in_single_precision(golden: Golden) -> None:
     attentions, numbers = measured(golden.model("vit_ti"), golden.images(4)[0])
     tokens = [each.queries.shape[1] for each in attentions]
-    assert tokens == golden_attention["tokens"]
+    assert tokens == golden.attention["tokens"]
     for name, values in numbers.items():
-        expected = golden_attention[NAMES.get(name, name)]
+        expected = golden.attention[NAMES.get(name, name)]
         np.testing.assert_allclose(values, expected, rtol=1e-5, err_msg=name)
 
 
 @pytest.mark.nightly
-def test_golden_values_in_double_precision(
-    golden: Golden, golden_attention: dict[str, Any]
-) -> None:
+def test_golden_values_in_double_precision(golden: Golden) -> None:
     """And so are those by hand, which other networks are held to."""
     model, images = golden.model("vit_ti").double(), golden.images(4)[0].double()
     _, numbers = measured(model, images)
     by_hand = [each.numbers() for each in seen("vit_ti", model, images)]
     for name, values in numbers.items():
-        expected = golden_attention[NAMES.get(name, name)]
+        expected = golden.attention[NAMES.get(name, name)]
         # The images were normalized in single precision.
         np.testing.assert_allclose(values, expected, rtol=1e-6, err_msg=name)
         np.testing.assert_allclose([each[name] for each in by_hand], expected, rtol=1e-6)

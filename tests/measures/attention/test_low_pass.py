@@ -25,7 +25,6 @@ CHOSEN, BOOTSTRAP = {"shown": 3, "images": 10, "seed": 0}, {"resamples": 50, "se
 
 
 def centred(tokens: Array) -> Array:
-    """Multiply by the identity less the mean of all tokens."""
     count = len(tokens)
     high: Array = (np.eye(count) - np.full((count, count), 1 / count)) @ tokens
     return high
@@ -38,7 +37,6 @@ def expected(weights: Array, values: Array, output: Array) -> tuple[float, float
 
 
 def of_one(weights: Tensor, values: Tensor) -> list[float]:
-    """Return what is found of one head of one image in one window."""
     shaped = (each[None, None, None] for each in (weights, values, weights @ values))
     found: list[float] = pass_by_head(*shaped)[0, 0].tolist()
     return found

@@ -1,7 +1,6 @@
 """Rollout: against golden values, by hand in double precision, and in closed form."""
 
 import io
-import json
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -46,8 +45,7 @@ Array = npt.NDArray[np.float64]
 
 
 def test_golden_values(golden: Golden) -> None:
-    text = (golden.shared / "golden" / "attention.json").read_text()
-    expected = json.loads(text)["vit_ti"]["rollout_first_image"]
+    expected = golden.attention["rollout_first_image"]
     model = golden.model("vit_ti")
     attentions = found_in(model, 32).attentions
     rollout = Rollout(attentions)
@@ -211,11 +209,6 @@ def test_a_map_that_is_pooled_between() -> None:
     torch.testing.assert_close(rollout.result()[1], expected)
 
 
-@pytest.fixture(scope="module")
-def images(tmp_path_factory: pytest.TempPathFactory) -> Split:
-    return shapes(tmp_path_factory.mktemp("split") / "test.safetensors", 20)
-
-
 def test_the_table(images: Split, tmp_path: Path) -> None:
     model, points = mini("pit")
     given = on_model(sharpened(model), images, cut_points=points)
@@ -259,7 +252,6 @@ def small_vit() -> nn.Module:
 
 
 def shown(name: str, images: Split, **shows: Any) -> tuple[pd.DataFrame, list[Attention], Any]:
-    """Return the maps of a network, its attention, and what reads all of that."""
     model = sharpened(mini(name)[0] if name == "swin" else small_vit())
     table = measure_attention_maps(on_model(model, images), DEFAULTS | shows, CHOSEN)
     attentions = found_in(model, 32).attentions
@@ -273,8 +265,7 @@ def shown(name: str, images: Split, **shows: Any) -> tuple[pd.DataFrame, list[At
 
 
 def test_golden_values_of_the_class(golden: Golden) -> None:
-    text = (golden.shared / "golden" / "attention.json").read_text()
-    expected = json.loads(text)["vit_ti"]["cls_last_block_first_image"]
+    expected = golden.attention["cls_last_block_first_image"]
     model = golden.model("vit_ti")
     maps = Maps("vit_ti", 32, found_in(model, 32).attentions[-1])
     maps.show_heads(None)
@@ -488,9 +479,8 @@ def test_an_even_rollout_has_on_the_subject_what_the_subject_has_of_the_image(
         for block in network.blocks:
             block.attn.qkv.weight.zero_()
             block.attn.qkv.bias.zero_()
-    _, row = measure_attention_rollout(on_model(network, masked), "mean", 0.0, BOTH).to_dict(
-        "records"
-    )
+    table = measure_attention_rollout(on_model(network, masked), "mean", 0.0, BOTH)
+    _, row = table.to_dict("records")
     assert np.ptp(row["rollout"]) < 1e-6
     assert row["on_subject"] == pytest.approx(row["subject"], rel=1e-6)
     # Nothing of the map is left to be anywhere.
@@ -503,13 +493,9 @@ def test_an_image_that_was_cut_has_its_whole_picture(tmp_path: Path, few_images:
     source = {"kind": "folder", "path": str(tmp_path)}
     split = built(tmp_path / "split", source, classes=None, resize=32)
     one = {"shown": 1, "images": 1, "seed": None}
-    (row,) = measure_attention_rollout(on_model(small_vit(), split), "mean", 0.0, one).to_dict(
-        "records"
-    )
-    whole, picture = (
-        np.asarray(Image.open(io.BytesIO(row[each]))) for each in ("whole", "picture")
-    )
-    np.testing.assert_array_equal(whole, pixels)
-    np.testing.assert_array_equal(picture, pixels[:, 8:40])
+    table = measure_attention_rollout(on_model(small_vit(), split), "mean", 0.0, one)
+    for column, expected in (("whole", pixels), ("picture", pixels[:, 8:40])):
+        shown = np.asarray(Image.open(io.BytesIO(table[column][0])))
+        np.testing.assert_array_equal(shown, expected)
     uncut = measure_attention_rollout(on_model(small_vit(), few_images), "mean", 0.0, one)
     assert uncut["whole"].tolist() == [None]

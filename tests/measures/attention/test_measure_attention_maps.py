@@ -1,18 +1,15 @@
-"""Settings of maps of attention: whose are shown, and what is refused."""
-
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tests.helpers.refusal import refusal
 from tests.helpers.studies import mini_with
-from vitscope.errors import VitscopeError
 from vitscope.measures import registry
 from vitscope.studies.loading import load_study
 
 
 def written(folder: Path, **shows: Any) -> Path:
-    """Write the bundled study with one figure of maps."""
     figures = {"one": {"kind": "attention_heads", "models": ["vit"]}}
     return mini_with(folder, analysis={"attention_maps": shows}, figures=figures)
 
@@ -56,6 +53,4 @@ def test_what_can_be_asked_for(tmp_path: Path, shows: dict[str, Any]) -> None:
 )
 def test_what_is_refused(tmp_path: Path, shows: dict[str, Any], sentence: str) -> None:
     path = written(tmp_path, **shows)
-    with pytest.raises(VitscopeError) as caught:
-        load_study(path)
-    assert str(caught.value).startswith(f"{path}: analysis.attention_maps.{sentence}")
+    assert refusal(load_study, path).startswith(f"{path}: analysis.attention_maps.{sentence}")

@@ -48,7 +48,6 @@ def numbers(
 
 
 def of_one(weights: Tensor, *places: Array, size: tuple[int, int] = SIZE) -> dict[str, float]:
-    """Return the numbers of one image and head in one window."""
     found = numbers(weights[None, None, None], *(each[None] for each in places), size=size)
     return {name: float(values.item()) for name, values in found.items()}
 

@@ -1,5 +1,3 @@
-"""The claim that stages are blocks of similar maps, on similarities made for it."""
-
 import numpy as np
 import pandas as pd
 import pytest
@@ -51,17 +49,8 @@ def test_stages_of_unlike_maps_are_no_blocks():
 
 
 def test_similarity_is_averaged_over_distances_as_by_hand():
-    pairs = pd.DataFrame(
-        [
-            (1, True, 0.9),
-            (1, True, 0.7),
-            (1, False, 0.5),
-            (2, True, 0.6),
-            (2, False, 0.5),
-            (3, False, 0.1),
-        ],
-        columns=["distance", "within", "cka"],
-    )
+    pairs = pd.DataFrame({"distance": [1, 1, 1, 2, 2, 3], "cka": [0.9, 0.7, 0.5, 0.6, 0.5, 0.1]})
+    pairs["within"] = [True, True, False, True, False, False]
     found = found_of(pairs)
     assert found is not None
     assert found.value == pytest.approx(((0.8 - 0.5) + (0.6 - 0.5)) / 2)

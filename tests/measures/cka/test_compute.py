@@ -16,6 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.helpers.latents import rounded, written
+from tests.helpers.refusal import refusal
 from vitscope.errors import VitscopeError
 from vitscope.measures.cka import compute as cka
 from vitscope.measures.cka.compute import (
@@ -58,7 +59,6 @@ def by_formula(first: torch.Tensor, second: torch.Tensor) -> float:
 
 
 def grams_of(maps: Sequence[np.ndarray]) -> list[torch.Tensor]:
-    """Gram matrices in double precision, of features as they are."""
     flat = [torch.from_numpy(each).double().flatten(1) for each in maps]
     return [each @ each.T for each in flat]
 
@@ -69,20 +69,11 @@ def cka_by_formula(maps: Sequence[np.ndarray], batch: int) -> np.ndarray:
         grams_of([each[first : first + batch] for each in maps])
         for first in range(0, len(maps[0]) - batch + 1, batch)
     ]
-    means = np.array(
-        [
-            [
-                np.mean([by_formula(grams[a], grams[b]) for grams in batches])
-                for b in range(len(maps))
-            ]
-            for a in range(len(maps))
-        ]
-    )
+    means = np.mean([[[by_formula(a, b) for b in grams] for a in grams] for grams in batches], 0)
     return means / np.sqrt(np.outer(means.diagonal(), means.diagonal()))
 
 
 def measured(folder: Path, maps: Sequence[np.ndarray], batch: int, shard: int) -> pd.DataFrame:
-    """Measure and merge, in shards of so many images."""
     parts = []
     for first in range(0, len(maps[0]), shard):
         latents = written(folder / "latents", [each[first : first + shard] for each in maps])
@@ -92,9 +83,6 @@ def measured(folder: Path, maps: Sequence[np.ndarray], batch: int, shard: int) -
 
 def matrix(merged: pd.DataFrame, column: str = "cka") -> np.ndarray:
     return merged.pivot(index="index", columns="other_index", values=column).to_numpy()
-
-
-# HSIC of Gram matrices
 
 
 def test_it_is_the_mean_over_quadruples() -> None:
@@ -157,9 +145,6 @@ def test_slices_do_not_matter(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(cka, "SLICE_BYTES", size)
         np.testing.assert_allclose(gram(flat), whole, rtol=1e-4, atol=1e-6 * whole.max())
         np.testing.assert_allclose(hsic(gram(flat)[None]), hsic(whole[None]), rtol=1e-6)
-
-
-# CKA from latents
 
 
 @pytest.mark.parametrize("batch", [8, 16])
@@ -271,18 +256,14 @@ def test_values_that_are_not_finite_are_refused(tmp_path: Path, value: float) ->
 
 
 def test_torch_is_not_needed() -> None:
-    modules = "vitscope.measures.cka.compute, vitscope.measures.cka.compute"
-    code = f"import sys, {modules}; sys.exit('torch' in sys.modules)"
+    code = "import sys, vitscope.measures.cka.compute; sys.exit('torch' in sys.modules)"
     subprocess.run([sys.executable, "-c", code], cwd=ROOT, check=True)
 
 
 BETWEEN_RANDOM = np.random.default_rng(7)
 # Of another network, on images of another size: two cut points that share something with MAPS.
 LARGE = (np.repeat(WIDE, 2, axis=3) + BETWEEN_RANDOM.normal(0, 2, (40, 5, 4, 6))).astype(np.float32)
-OTHERS = [
-    LARGE,
-    (PIXEL[:, :3] + BETWEEN_RANDOM.normal(0, 1, (40, 3, 1, 1))).astype(np.float32),
-]
+OTHERS = [LARGE, (PIXEL[:, :3] + BETWEEN_RANDOM.normal(0, 1, (40, 3, 1, 1))).astype(np.float32)]
 
 
 def parts(
@@ -313,17 +294,13 @@ def between(
     return merged
 
 
-def matrix_of_between(merged: pd.DataFrame, column: str = "cka") -> np.ndarray:
-    return merged.pivot(index="index", columns="other_index", values=column).to_numpy()
-
-
 @pytest.mark.parametrize(("batch", "shard"), [(8, 16), (16, 40)])
 def test_it_is_the_mini_batch_cka_of_nguyen_of_between(
     tmp_path: Path, batch: int, shard: int
 ) -> None:
     merged = between(tmp_path, MAPS, OTHERS, batch, shard)
     expected = cka_by_formula([*MAPS, *OTHERS], batch)[:3, 3:]
-    np.testing.assert_allclose(matrix_of_between(merged), expected, rtol=1e-5)
+    np.testing.assert_allclose(matrix(merged), expected, rtol=1e-5)
     # They have much in common, and little.
     assert expected.max() > 0.5 > 0.3 > expected.min()
     assert set(merged["model"]) == {"one"}
@@ -349,9 +326,8 @@ def test_parts_of_different_images_are_refused(
 ) -> None:
     others = parts(tmp_path, "two", [each[:images] for each in OTHERS], batch)
     moved = (table.assign(first_image=table["first_image"] + first) for table in others.tables)
-    with pytest.raises(VitscopeError) as caught:
-        merge_cka_between(parts(tmp_path, "one", MAPS, 8), replace(others, tables=moved))
-    assert str(caught.value) == (
+    ours, theirs = parts(tmp_path, "one", MAPS, 8), replace(others, tables=moved)
+    assert refusal(merge_cka_between, ours, theirs) == (
         "The parts of 'one' and 'two' are of different images: delete those of both and run again."
     )
 

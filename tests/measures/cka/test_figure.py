@@ -1,5 +1,3 @@
-"""The CKA figure shows its tables, cell by cell, and marks where the block table says."""
-
 import numpy as np
 import pandas as pd
 import pytest
@@ -8,7 +6,8 @@ from matplotlib.colors import to_rgba
 from matplotlib.image import AxesImage
 from matplotlib.lines import Line2D
 
-from tests.helpers.drawing import RESNET, SWIN, VIT
+from tests.helpers.drawing import RESNET, SWIN, VIT, drawn_from, laid_out
+from tests.helpers.refusal import refusal
 from tests.helpers.shown import legend_labels
 from tests.measures.conftest import MODELS, cut_points
 from vitscope.drawing.looks import BAND_COLORS
@@ -20,38 +19,21 @@ def cka_table(model: str) -> pd.DataFrame:
     count = len(MODELS[model][0])
     index, other = np.indices((count, count)).reshape(2, -1)
     value = np.random.default_rng(count).uniform(0.02, 1, count**2)
-    return pd.DataFrame(
-        {
-            "model": model,
-            "index": index,
-            "other_index": other,
-            "images": 256,
-            "batches": 4,
-            "hsic": 1.0,
-            "cka": value,
-        }
-    )
+    return pd.DataFrame({"model": model, "index": index, "other_index": other, "cka": value})
 
 
-@pytest.fixture
-def tables() -> dict[str, pd.DataFrame]:
-    """Both tables of all models, in no particular order."""
-    return {
-        "cka": pd.concat(map(cka_table, MODELS)).sample(frac=1, random_state=0),
-        "blocks": pd.concat(map(cut_points, MODELS)).sample(frac=1, random_state=0),
-    }
+# Of all models, in no particular order.
+TABLES = {
+    "cka": pd.concat(map(cka_table, MODELS)).sample(frac=1, random_state=0),
+    "blocks": pd.concat(map(cut_points, MODELS)).sample(frac=1, random_state=0),
+}
 
 
-@pytest.fixture
-def drawn(tables, drawn_from):
-    def draw_it(*members, **changed):
-        return drawn_from("cka", tables | changed, members or (RESNET, VIT, SWIN))
-
-    return draw_it
+def drawn(*members, **changed):
+    return drawn_from("cka", TABLES | changed, members or (RESNET, VIT, SWIN))
 
 
 def maps_of(figure):
-    """The panels, without the colour bar."""
     return [axes for axes in figure.axes if axes.images]
 
 
@@ -80,9 +62,9 @@ def check_middles(low, high, count):
     np.testing.assert_allclose(middles, np.linspace(0, 1, count), atol=1e-12)
 
 
-def test_cells_are_the_table_with_the_origin_at_the_lower_left(drawn, tables):
+def test_cells_are_the_table_with_the_origin_at_the_lower_left():
     for axes, model in zip(maps_of(drawn()), MODELS, strict=True):
-        rows = tables["cka"][tables["cka"]["model"] == model]
+        rows = TABLES["cka"][TABLES["cka"]["model"] == model]
         expected = rows.pivot(index="index", columns="other_index", values="cka").to_numpy()
         cells = cells_of(axes)
         np.testing.assert_array_equal(cells.get_array(), expected)
@@ -93,8 +75,8 @@ def test_cells_are_the_table_with_the_origin_at_the_lower_left(drawn, tables):
         assert cells.get_clim() == (0, 1)
 
 
-def test_values_below_0_are_within_the_colours(drawn, tables):
-    table = tables["cka"].copy()
+def test_values_below_0_are_within_the_colours():
+    table = TABLES["cka"].copy()
     table.loc[table["cka"] < 0.1, "cka"] *= -1
     table.iloc[5, table.columns.get_loc("cka")] = -0.13
     for axes in maps_of(drawn(cka=table)):
@@ -108,21 +90,21 @@ def lines_of(axes, last_across, last_up):
     return across, [y[0] * last_up for _, y in lines if y[0] == y[1]]
 
 
-def test_lines_are_where_a_stage_begins(drawn):
+def test_lines_are_where_a_stage_begins():
     expected = {"resnet": [0.5, 3.5, 7.5, 13.5], "vit": [0.5], "swin": [0.5, 4.5, 9.5, 22.5]}
     for axes, (model, places) in zip(maps_of(drawn()), expected.items(), strict=True):
         last = len(MODELS[model][0]) - 1
         np.testing.assert_allclose(lines_of(axes, last, last), [places, places])
 
 
-def test_stages_are_named_above_their_middle(drawn):
+def test_stages_are_named_above_their_middle():
     (names,) = maps_of(drawn())[0].child_axes
     assert [text.get_text() for text in names.get_xticklabels()] == ["S1", "S2", "S3", "S4"]
     np.testing.assert_allclose(names.get_xticks() * 16, [2, 5.5, 10.5, 15])
 
 
 @pytest.mark.parametrize("along", ["x", "y"])
-def test_marks_are_at_msas_and_where_maps_shrink(drawn, along):
+def test_marks_are_at_msas_and_where_maps_shrink(along):
     expected = {
         ("resnet", "msa"): [],
         ("resnet", "subsampling"): [4, 8, 14],
@@ -139,8 +121,8 @@ def test_marks_are_at_msas_and_where_maps_shrink(drawn, along):
         np.testing.assert_allclose(marks * last, cells, atol=1e-12)
 
 
-def test_undefined_cells_are_left_open_and_named(drawn, tables):
-    table = tables["cka"].copy()
+def test_undefined_cells_are_left_open_and_named():
+    table = TABLES["cka"].copy()
     undefined = (table["model"] == "vit") & ((table["index"] == 3) | (table["other_index"] == 3))
     table.loc[undefined, "cka"] = np.nan
     figure = drawn(cka=table)
@@ -151,42 +133,25 @@ def test_undefined_cells_are_left_open_and_named(drawn, tables):
     assert legend_labels(figure) == ["undefined", "MSA", "subsampling"]
 
 
-def test_a_table_without_some_pairs_is_refused(drawn, tables):
+def test_a_table_without_some_pairs_is_refused():
     with pytest.raises(VitscopeError, match=r"cka table has 624 pairs .* 'vit', which has 25 cut"):
-        drawn(VIT, cka=tables["cka"].query("model == 'vit'").iloc[1:])
+        drawn(VIT, cka=TABLES["cka"].query("model == 'vit'").iloc[1:])
 
 
 def between(first: str, second: str) -> pd.DataFrame:
-    """Values that no two pairs share."""
     counts = len(MODELS[first][0]), len(MODELS[second][0])
     index, other = np.indices(counts).reshape(2, -1)
-    return pd.DataFrame(
-        {
-            "model": first,
-            "other_model": second,
-            "index": index,
-            "other_index": other,
-            "images": 256,
-            "batches": 4,
-            "hsic": 1.0,
-            "cka": np.random.default_rng(counts).uniform(0.02, 1, len(index)),
-        }
-    )
+    value = np.random.default_rng(counts).uniform(0.02, 1, len(index))
+    table = pd.DataFrame({"index": index, "other_index": other, "cka": value})
+    return table.assign(model=first, other_model=second)
 
 
-@pytest.fixture
-def drawn_between(laid_out):
-    def draw_it(*pairs, members=(RESNET, VIT, SWIN), **changed):
-        tables = {
-            "cka_between": pd.concat([between(*pair).sample(frac=1) for pair in pairs]),
-            "blocks": pd.concat(map(cut_points, MODELS)).sample(frac=1, random_state=0),
-        }
-        return laid_out("cka_between", tables | changed, members)
-
-    return draw_it
+def drawn_between(pair, **changed):
+    tables = TABLES | {"cka_between": between(*pair).sample(frac=1)}
+    return laid_out("cka_between", tables | changed, (RESNET, VIT, SWIN))
 
 
-def test_the_first_network_is_across_and_the_second_up(drawn_between):
+def test_the_first_network_is_across_and_the_second_up():
     (axes,) = maps_of(drawn_between(("resnet", "swin")))
     assert axes.get_xlabel() == "Normalized depth of ResNet-50"
     assert axes.get_ylabel() == "Normalized depth of Swin-Ti"
@@ -201,7 +166,7 @@ def test_the_first_network_is_across_and_the_second_up(drawn_between):
     assert width == pytest.approx(height, abs=1)
 
 
-def test_each_axis_has_the_bands_of_its_own_network(drawn_between):
+def test_each_axis_has_the_bands_of_its_own_network():
     (axes,) = maps_of(drawn_between(("resnet", "swin")))
     expected = {
         ("subsampling", "x"): (16, [4, 8, 14]),
@@ -217,11 +182,9 @@ def test_each_axis_has_the_bands_of_its_own_network(drawn_between):
     np.testing.assert_allclose(up, [0.5, 4.5, 9.5, 22.5])
 
 
-def test_a_pair_that_was_not_measured_whole_is_refused(drawn_between):
+def test_a_pair_that_was_not_measured_whole_is_refused():
     table = between("resnet", "vit").query("other_index < 7")
-    with pytest.raises(VitscopeError) as caught:
-        drawn_between(("resnet", "vit"), cka_between=table)
-    assert str(caught.value) == (
+    assert refusal(drawn_between, ("resnet", "vit"), cka_between=table) == (
         "The cka_between table has 119 pairs of cut points of the models 'resnet' and 'vit', which "
         "have 17 and 25: delete the tables and run again."
     )

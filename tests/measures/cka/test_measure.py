@@ -1,18 +1,15 @@
-"""The settings of CKA: batches that no shard cuts."""
-
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tests.helpers.refusal import refusal
 from tests.helpers.studies import mini_with
-from vitscope.errors import VitscopeError
 from vitscope.measures import registry
 from vitscope.studies.loading import load_study
 
 
 def changed(folder: Path, analysis: dict[str, Any], kind: str = "cka") -> Path:
-    """The bundled study with one figure and other settings."""
     shown = {"pairs": [["vit", "swin"]]} if kind == "cka_between" else {"models": ["vit"]}
     figures = {"one": {"kind": kind, **shown}}
     return mini_with(folder, analysis=analysis, figures=figures)
@@ -37,9 +34,7 @@ def test_batches_that_a_shard_would_cut_are_refused(
     tmp_path: Path, kind: str, images: int, shard_size: int
 ) -> None:
     path = changed(tmp_path, {"images": images, "shard_size": shard_size}, kind)
-    with pytest.raises(VitscopeError) as caught:
-        load_study(path)
-    assert str(caught.value) == (
+    assert refusal(load_study, path) == (
         f"{path}: analysis.cka.batch_size: found 64, allowed: a divisor of analysis.shard_size, "
         f"which is {shard_size}."
     )
@@ -48,9 +43,7 @@ def test_batches_that_a_shard_would_cut_are_refused(
 @pytest.mark.parametrize(("kind", "first"), [("cka", "vit"), ("cka_between", "swin")])
 def test_too_few_images_are_refused(tmp_path: Path, kind: str, first: str) -> None:
     path = changed(tmp_path, {"images": 3}, kind)
-    with pytest.raises(VitscopeError) as caught:
-        load_study(path)
-    assert str(caught.value) == (
+    assert refusal(load_study, path) == (
         f"{path}: models.{first} is measured on too few images for a figure of the kind "
         f"'{kind}': found 3, allowed: 4 or more."
     )

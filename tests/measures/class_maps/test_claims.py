@@ -1,5 +1,3 @@
-"""The claims about maps with gradients, on areas made for them."""
-
 import numpy as np
 import pandas as pd
 import pytest

@@ -9,11 +9,11 @@ from torch import Tensor, nn
 
 from tests.helpers.attending import sharpened
 from tests.helpers.networks import mini
-from tests.helpers.splits import on_model, shapes
+from tests.helpers.refusal import refusal
+from tests.helpers.splits import on_model
 from tests.helpers.tiers import some_of
 from tests.measures.attention.test_numbers import ALL, attention, grid
 from vitscope.data.split import Split
-from vitscope.errors import VitscopeError
 from vitscope.measures.attention.maps import Rollout
 from vitscope.measures.class_maps.compute import Explainer, Map, measure_class_maps
 from vitscope.measures.class_maps.measure import CLASS_MAPS_TABLE
@@ -23,11 +23,6 @@ from vitscope.networks.finding.cut_points import CutPoint, Layout
 
 def image(seed: int = 0) -> Tensor:
     return torch.randn(1, 3, 32, 32, generator=torch.Generator().manual_seed(seed))
-
-
-@pytest.fixture(scope="module")
-def images(tmp_path_factory: pytest.TempPathFactory) -> Split:
-    return shapes(tmp_path_factory.mktemp("split") / "test.safetensors", 20)
 
 
 def at(module: str) -> CutPoint:
@@ -48,9 +43,6 @@ def maps_of(model: nn.Module, split: Split, points: list[CutPoint], **chosen) ->
 
 def over_largest(values: Tensor) -> Tensor:
     return values / values.max()
-
-
-# Grad-CAM
 
 
 @pytest.mark.parametrize("number", [None, 0, 7])
@@ -93,7 +85,6 @@ PLACES = {
 
 
 def as_map(name: str, tensor: Tensor, prefix: int) -> Tensor:
-    """Return one image of a map as (C, H, W)."""
     if tensor.ndim == 3:
         tokens = tensor[0, prefix:]
         side = int(len(tokens) ** 0.5)
@@ -125,9 +116,6 @@ def test_of_every_family_it_is_what_plain_hooks_give(images, name) -> None:
     summed = (gradients.mean((1, 2), keepdim=True) * features).sum(0).relu()
     expected = over_largest(summed).double()
     torch.testing.assert_close(found.values, expected, rtol=1e-4, atol=1e-5)
-
-
-# Rollout with gradients
 
 
 @pytest.mark.parametrize("name", ["vit_global", "vit_gap"])
@@ -215,9 +203,6 @@ def test_attention_without_a_gradient_has_no_such_rollout(images) -> None:
     assert [each.method for each in both] == ["grad_cam", "gradient_rollout", "rollout"]
 
 
-# The table, and what is refused
-
-
 def test_the_table(images, tmp_path: Path) -> None:
     model = Attends()
     given = on_model(model, images, cut_points=[TOKENS])
@@ -241,43 +226,32 @@ def test_the_table(images, tmp_path: Path) -> None:
 
 
 ALLOWED = "allowed for models.net: -2 to 1, or the name of a cut point."
+LISTED = "`vitscope check` lists them."
 
 
 @pytest.mark.parametrize(
     ("chosen", "sentence"),
     [
-        (
-            {"cut_point": "11"},
-            f"analysis.class_maps.cut_point: found '11', {ALLOWED} Did you mean '1'? `vitscope "
-            f"check` lists them.",
-        ),
-        (
-            {"cut_point": 2},
-            f"analysis.class_maps.cut_point: found '2', {ALLOWED} `vitscope check` lists them.",
-        ),
+        ({"cut_point": "11"}, f"cut_point: found '11', {ALLOWED} Did you mean '1'? {LISTED}"),
+        ({"cut_point": 2}, f"cut_point: found '2', {ALLOWED} {LISTED}"),
         (
             {"of_class": 10},
-            "analysis.class_maps.of_class: found 10, allowed for models.net, which tells 10 "
-            "classes apart: 0 to 9, or null.",
+            "of_class: found 10, allowed for models.net, which tells 10 classes apart: 0 to 9, or "
+            "null.",
         ),
     ],
 )
 def test_what_is_not_there_is_refused(images, chosen, sentence) -> None:
-    with pytest.raises(VitscopeError) as caught:
-        Explainer(on_model(pooled(), images, cut_points=[at("0"), at("1")]), **chosen)
-    assert str(caught.value) == sentence
+    given = on_model(pooled(), images, cut_points=[at("0"), at("1")])
+    assert refusal(Explainer, given, **chosen) == f"analysis.class_maps.{sentence}"
 
 
 def test_networks_without_a_map_or_gradients_are_refused(images) -> None:
-    with pytest.raises(VitscopeError) as caught:
-        maps_of(pooled(), images, [at("2")])
-    assert str(caught.value) == (
+    assert refusal(maps_of, pooled(), images, [at("2")]) == (
         "models.net: the score of a class depends on no cut point of more than one position, so "
         "that there is no map of it: leave class_maps, deletion and insertion out."
     )
-    with pytest.raises(VitscopeError) as caught:
-        maps_of(Attends(constant=True), images, [TOKENS])
-    assert str(caught.value) == (
+    assert refusal(maps_of, Attends(constant=True), images, [TOKENS]) == (
         "The Attends computes its logits without gradients, so that nothing tells what they depend "
         "on: leave class_maps, deletion and insertion out."
     )

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from tests.helpers.splits import on_model, shapes
 from tests.measures.class_maps.test_compute import TOKENS, Attends, at
-from vitscope.data.split import OUTPUTS, Split
+from vitscope.data.split import OUTPUTS
 from vitscope.measures.class_maps.compute import (
     Explainer,
     blur_image,
@@ -26,11 +26,6 @@ from vitscope.measures.class_maps.measure import FAITHFULNESS_TABLE
 EXPLAINED = {"cut_point": None, "of_class": None}
 CHANGED = {"steps": 4, "blur": 0.1, "seed": 0}
 BOOTSTRAP = {"resamples": 50, "seed": 0}
-
-
-@pytest.fixture(scope="module")
-def images(tmp_path_factory: pytest.TempPathFactory) -> Split:
-    return shapes(tmp_path_factory.mktemp("split") / "test.safetensors", 20)
 
 
 def test_pixels_stand_in_the_order_of_the_resized_map() -> None:

@@ -1,10 +1,8 @@
-"""The figure shows the table: maps over their images."""
-
 import numpy as np
 import pandas as pd
 import pytest
 
-from tests.helpers.drawing import RESNET, VIT
+from tests.helpers.drawing import RESNET, VIT, laid_out
 from tests.helpers.overlays import bars_of, grey_of, groups_of, picture, pixels_of
 from tests.helpers.shown import flaws
 from vitscope.drawing.looks import MOST_OPAQUE
@@ -19,26 +17,17 @@ def maps() -> pd.DataFrame:
     rows = []
     for model, image in ((model, image) for model in ("vit", "resnet") for image in (7, 2)):
         for method, (height, width) in PLACES.items():
-            rows.append(
-                {
-                    "model": model,
-                    "image": image,
-                    "method": method,
-                    "of": "layer4.1" if method == "grad_cam" else "class token",
-                    "height": height,
-                    "width": width,
-                    "values": generator.uniform(0, 1, height * width),
-                    "picture": picture(image),
-                    "class_name": f"toucan {image}",
-                    "confidence": 0.984,
-                }
-            )
+            shown = {"model": model, "image": image, "class_name": f"toucan {image}"}
+            shown |= {"picture": picture(image), "confidence": 0.984, "method": method}
+            shown |= {"height": height, "width": width}
+            shown["of"] = "layer4.1" if method == "grad_cam" else "class token"
+            rows.append({**shown, "values": generator.uniform(0, 1, height * width)})
     table = pd.DataFrame(rows)
     has_it = (table["model"] == "vit") | (table["method"] == "grad_cam")
     return table[has_it].sample(frac=1, random_state=1)
 
 
-def test_maps_of_all_methods_lie_over_their_image(maps, laid_out):
+def test_maps_of_all_methods_lie_over_their_image(maps):
     figure = laid_out("class_maps", {"class_maps": maps}, (VIT, RESNET))
     named = {"vit": ["Grad-CAM", "gradient rollout", "rollout"], "resnet": ["Grad-CAM"]}
     for (title, panels), member in zip(groups_of(figure), (VIT, RESNET), strict=True):
@@ -65,7 +54,7 @@ def test_maps_of_all_methods_lie_over_their_image(maps, laid_out):
     assert not flaws(figure)
 
 
-def test_a_map_covers_its_picture_only_where_it_is_high(maps, laid_out):
+def test_a_map_covers_its_picture_only_where_it_is_high(maps):
     """Where a map is 0, the picture is as it is; where it is 1, its colour is that of the bar."""
     figure = laid_out("class_maps", {"class_maps": maps}, (VIT, RESNET))
     _, over = groups_of(figure)[0][1][1].images
@@ -73,7 +62,7 @@ def test_a_map_covers_its_picture_only_where_it_is_high(maps, laid_out):
     assert (low, middle, high) == pytest.approx((0, MOST_OPAQUE / 2, MOST_OPAQUE), abs=0.01)
 
 
-def test_networks_without_attention_have_no_empty_columns(maps, laid_out):
+def test_networks_without_attention_have_no_empty_columns(maps):
     figure = laid_out("class_maps", {"class_maps": maps[maps["model"] == "resnet"]}, (RESNET,))
     ((_, panels),) = groups_of(figure)
     assert len(panels) == 4

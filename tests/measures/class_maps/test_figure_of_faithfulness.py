@@ -1,10 +1,8 @@
-"""The figures show the table: a curve for every method, on one scale."""
-
 import numpy as np
 import pandas as pd
 import pytest
 
-from tests.helpers.drawing import RESNET, VIT
+from tests.helpers.drawing import RESNET, VIT, drawn_from
 from tests.helpers.shown import legend_labels
 
 METHODS = {
@@ -15,9 +13,9 @@ METHODS = {
 }
 
 
-@pytest.fixture
-def curves() -> pd.DataFrame:
-    """Curves of two models, in no order; one has no rollouts."""
+@pytest.mark.parametrize(("kind", "change"), [("deletion", "deleted"), ("insertion", "inserted")])
+def test_panels_show_a_curve_for_every_method(kind, change):
+    # Curves of two models, in no order; one has no rollouts.
     rows = [
         {"model": model, "method": method, "change": change, "share": share}
         for model in ("resnet", "vit")
@@ -29,11 +27,7 @@ def curves() -> pd.DataFrame:
     table = pd.DataFrame(rows)
     table["probability"] = np.random.default_rng(0).uniform(0.2, 0.8, len(table))
     table = table.assign(ci_low=table["probability"] - 0.1, ci_high=table["probability"] + 0.1)
-    return table.sample(frac=1, random_state=1)
-
-
-@pytest.mark.parametrize(("kind", "change"), [("deletion", "deleted"), ("insertion", "inserted")])
-def test_panels_show_a_curve_for_every_method(kind, change, curves, drawn_from):
+    curves = table.sample(frac=1, random_state=1)
     figure = drawn_from(kind, {"faithfulness": curves}, (VIT, RESNET))
     for axes, model in zip(figure.axes, ["vit", "resnet"], strict=True):
         rows = curves[(curves["model"] == model) & (curves["change"] == change)]

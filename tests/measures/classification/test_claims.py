@@ -1,12 +1,8 @@
-"""Claims about how well models fit, on tables made for it and on published values."""
-
 import numpy as np
 import pandas as pd
 import pytest
 
 from tests.helpers.claims import blocks, count, count_alone, published, verdicts
-from vitscope.claims.points import read_published
-from vitscope.package_data import PUBLISHED_POINTS
 
 # What resamples add to a value: between -1 and 1, and the ends of 95 % of them.
 STEPS = np.linspace(-1, 1, 401)
@@ -14,7 +10,6 @@ ENDS = np.array([-0.95, 0.95])
 
 
 def fit(model: str, error: float, nll: float, moves: float | None = 0.0) -> pd.DataFrame:
-    """Return the table of a model whose error and NLL move by so much from resample to resample."""
     values = np.array([error, nll], np.float64)
     known = moves is not None
     resampled = [each + moves * STEPS for each in values] if known else [None] * 2
@@ -24,21 +19,13 @@ def fit(model: str, error: float, nll: float, moves: float | None = 0.0) -> pd.D
     return table.assign(model=model)
 
 
-EXAMPLES = {
-    "fit": {
-        "fit": pd.concat([fit("vit", 2, 2, 0.1), fit("resnet", 1, 1)]),
-        "blocks": blocks("vit", "resnet"),
-    }
-}
+BOTH = pd.concat([fit("vit", 2, 2, 0.1), fit("resnet", 1, 1)])
+EXAMPLES = {"fit": {"fit": BOTH, "blocks": blocks("vit", "resnet")}}
 # Windows of two sizes, and global attention.
 BY_WINDOW = pd.concat([fit("m0", 9, 2.3), fit("m1", 12, 2.2), fit("m2", 11, 2.4, 1.5)])
 OF_WINDOWS = pd.concat([blocks("vit").assign(model=f"m{number}") for number in range(3)])
 EXAMPLES["fit_by_window"] = {"fit": BY_WINDOW, "blocks": OF_WINDOWS}
-WINDOWS = {
-    "m0": {"arch.attention_window": 3},
-    "m1": {"arch.attention_window": 5},
-    "m2": {"arch.attention_window": None},
-}
+WINDOWS = {f"m{number}": {"arch.attention_window": w} for number, w in enumerate((3, 5, None))}
 TRAITS = {"fit_by_window": WINDOWS}
 
 
@@ -141,19 +128,11 @@ def test_models_without_attention_have_no_windows_to_compare():
     assert count_windows(traits_of={}).empty
 
 
-# Models whose bias goes up and down with that of the others, and 95 % of all resamples.
-STEPS_, ENDS_ = np.linspace(-1, 1, 401), np.array([-0.95, 0.95])
-
-
 def shape_texture(**values: tuple[float, float | None]) -> dict[str, pd.DataFrame]:
     """Return a table of shape biases, each with by how much it moves from resample to resample."""
     rows = [
-        {
-            "model": model,
-            "class_name": name,
-            "shape_bias": bias,
-            "shape_bias_resampled": moves and bias + moves * STEPS_,
-        }
+        {"model": model, "class_name": name, "shape_bias": bias}
+        | {"shape_bias_resampled": moves and bias + moves * STEPS}
         for model, (bias, moves) in values.items()
         for name in ("circle", "all")
     ]
@@ -164,8 +143,7 @@ def shape_texture(**values: tuple[float, float | None]) -> dict[str, pd.DataFram
     return {"shape_texture": table, "blocks": blocks(*values)}
 
 
-OF_SHAPE = {"shape_texture": shape_texture(vit=(0.7, 0.2), resnet=(0.4, 0.1))}
-EXAMPLES |= OF_SHAPE
+EXAMPLES["shape_texture"] = shape_texture(vit=(0.7, 0.2), resnet=(0.4, 0.1))
 
 
 @pytest.mark.parametrize(
@@ -186,7 +164,7 @@ def test_shape_biases_are_compared(vit, value, moves, holds):
     assert list(verdicts(claims)) == [("msa_goes_by_shape", "vit", "resnet")]
     (row,) = claims.astype(object).where(claims.notna(), None).to_dict("records")
     assert row["measured_value"] == (None if value is None else pytest.approx(value))
-    ends = (None, None) if moves is None else pytest.approx(value + moves * ENDS_)
+    ends = (None, None) if moves is None else pytest.approx(value + moves * ENDS)
     assert (row["measured_low"], row["measured_high"]) == ends
     assert row["holds"] == holds
     assert (row["measured_count"], row["measured_total"]) == (None, None)
@@ -209,17 +187,14 @@ def test_convs_go_by_texture(resnet, value, holds):
     assert row["measured_value"] == pytest.approx(value)
     assert row["holds"] == holds
     if resnet[1]:
-        expected = value + 2 * resnet[1] * ENDS_
+        expected = value + 2 * resnet[1] * ENDS
         assert [row["measured_low"], row["measured_high"]] == pytest.approx(expected)
 
 
 def test_published_decisions_are_judged():
-    published = read_published(
-        PUBLISHED_POINTS / "cue_conflict.csv", {"decisions"}, {"resnet": "ResNet-50"}
-    )
-    claims = count(
-        "shape_texture", shape_texture(vit=(0.7, 0.1), resnet=(0.2, 0.1)), ["resnet"], published
-    )
+    theirs = published("shape_texture", "cue_conflict.csv", {"resnet": "ResNet-50"})
+    tables = shape_texture(vit=(0.7, 0.1), resnet=(0.2, 0.1))
+    claims = count("shape_texture", tables, ["resnet"], theirs)
     (row,) = claims[claims["claim"] == "convs_go_by_texture"].to_dict("records")
     texture, shapes = 572, 162
     decisions = texture + shapes

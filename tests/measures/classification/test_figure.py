@@ -1,14 +1,11 @@
-"""Errors and losses, by model and by window: measured marks are filled, published ones open."""
-
 import numpy as np
 import pandas as pd
 import pytest
 
-from tests.helpers.drawing import RESNET, VIT
-from vitscope.claims.points import read_published
+from tests.helpers.claims import published
+from tests.helpers.drawing import RESNET, VIT, drawn_from
 from vitscope.drawing.figure import Member
 from vitscope.drawing.looks import look_of
-from vitscope.measures.registry import kinds
 from vitscope.measures.scores import calibration, reliability, scores_of
 from vitscope.package_data import PUBLISHED_POINTS
 
@@ -26,24 +23,15 @@ FILES = {"fit": "fig5.csv", "fit_by_window": "fig7a.csv"}
 
 
 def rows(model: str, error: float) -> pd.DataFrame:
-    """Return the rows of a model: an error with an interval, and a loss without."""
-    return pd.DataFrame(
-        {
-            "model": model,
-            "metric": METRICS,
-            "images": [2000, 1000],
-            "value": [error, 0.7 + error / 50],
-            "ci_low": [error - 1, np.nan],
-            "ci_high": [error + 1.5, np.nan],
-        }
-    )
+    table = pd.DataFrame({"metric": METRICS, "images": [2000, 1000], "model": model})
+    values = {"value": [error, 0.7 + error / 50]}
+    return table.assign(**values, ci_low=[error - 1, np.nan], ci_high=[error + 1.5, np.nan])
 
 
 TABLE = pd.concat(map(rows, FAMILIES, ERRORS)).sample(frac=1, random_state=0)
 
 
 def marks(axes, face):
-    """Return the marks of an axis, the measured ones filled and the published ones open."""
     lines = [line for line in axes.lines if line.get_marker() != "None"]
     return [line for line in lines if (line.get_markerfacecolor() == "white") == (face == "open")]
 
@@ -54,7 +42,7 @@ def placed(kind, place, value):
 
 
 @pytest.mark.parametrize(("kind", "order"), [("fit", ORDER), ("fit_by_window", FAMILIES)])
-def test_marks_and_intervals_show_the_table(drawn_from, kind, order):
+def test_marks_and_intervals_show_the_table(kind, order):
     figure = drawn_from(kind, {"fit": TABLE}, MEMBERS)
     indexed = TABLE.set_index(["model", "metric"])
     for axes, metric in zip(figure.axes, METRICS, strict=True):
@@ -79,12 +67,12 @@ def test_marks_and_intervals_show_the_table(drawn_from, kind, order):
 @pytest.mark.parametrize("same_models", [True, False])
 @pytest.mark.parametrize(("kind", "order"), [("fit", ORDER), ("fit_by_window", FAMILIES)])
 def test_published_points_are_open_and_of_other_models_on_axes_of_their_own(
-    drawn_from, points_file, kind, order, same_models
+    kind, order, same_models
 ):
-    file, series = points_file.with_name(FILES[kind]), SERIES[kind]
-    published = read_published(file, kinds()[kind].published, series, same_models)
-    figure = drawn_from(kind, {"fit": TABLE}, MEMBERS, published)
-    theirs = pd.read_csv(file).set_index(["model", "metric"])["value"]
+    file, series = FILES[kind], SERIES[kind]
+    points = published(kind, file, series, same_models)
+    figure = drawn_from(kind, {"fit": TABLE}, MEMBERS, points)
+    theirs = pd.read_csv(PUBLISHED_POINTS / file).set_index(["model", "metric"])["value"]
     # Of `fit`, panels to the right of the measured ones; else axes behind these.
     measured, others = figure.axes[:2], figure.axes[1::2] if kind == "fit" else figure.axes[2:]
     assert len(figure.axes) == (2 if same_models else 4)
@@ -101,7 +89,7 @@ def test_published_points_are_open_and_of_other_models_on_axes_of_their_own(
             assert at == place if alone else 0 < at - place < 0.5
 
 
-def test_trainings_of_a_recipe_stand_at_one_place_and_their_means_are_joined(drawn_from):
+def test_trainings_of_a_recipe_stand_at_one_place_and_their_means_are_joined():
     recipes = ["resnet", "resnet", "resnet", "swin", "alternet", "alternet"]
     pairs = zip(FAMILIES, recipes, strict=True)
     members = [Member(family, family, family, recipe=recipe) for family, recipe in pairs]
@@ -117,38 +105,27 @@ def test_trainings_of_a_recipe_stand_at_one_place_and_their_means_are_joined(dra
     assert [places[:3].mean(), places[4:].mean()] == pytest.approx([0, 2])
 
 
-SHAPE_MEMBERS = (RESNET, VIT)
+BOTH = (RESNET, VIT)
 
 
 def measured(model: str, shape: float, texture: float) -> pd.DataFrame:
     """The table of a model: all images, and three shapes around them."""
     factor = np.array([1, 0.5, 1.0, 1.5])
     bias = shape / (shape + texture) * factor
-    return pd.DataFrame(
-        {
-            "model": model,
-            "class_name": ["all", "disk", "ring", "star"],
-            "images": [300, 100, 100, 100],
-            "shape_accuracy": shape * factor,
-            "texture_accuracy": texture,
-            "shape_bias": bias,
-            "ci_low": bias - 0.02,
-            "ci_high": bias + 0.03,
-            "consistency": np.nan,
-            "consistency_low": np.nan,
-            "consistency_high": np.nan,
-        }
-    )
+    table = pd.DataFrame({"class_name": ["all", "disk", "ring", "star"], "shape_bias": bias})
+    table = table.assign(shape_accuracy=shape * factor, texture_accuracy=texture, model=model)
+    table[["consistency", "consistency_low", "consistency_high"]] = np.nan
+    return table.assign(ci_low=bias - 0.02, ci_high=bias + 0.03)
 
 
 ALL = pd.concat([measured("vit", 0.16, 0.4), measured("resnet", 0.08, 0.4)])
 
 
-def test_bars_and_markers_show_the_table(drawn_from):
-    figure = drawn_from("shape_texture", {"shape_texture": ALL}, SHAPE_MEMBERS)
+def test_bars_and_markers_show_the_table():
+    figure = drawn_from("shape_texture", {"shape_texture": ALL}, BOTH)
     decisions, bias = figure.axes
     _, *lines = bias.lines
-    for height, member in enumerate(SHAPE_MEMBERS):
+    for height, member in enumerate(BOTH):
         of_model = ALL[ALL["model"] == member.model]
         (row,) = of_model[of_model["class_name"] == "all"].to_dict("records")
         shape, texture = row["shape_accuracy"], row["texture_accuracy"]
@@ -170,21 +147,19 @@ def test_bars_and_markers_show_the_table(drawn_from):
     assert top < 0 < 1 < bottom
 
 
-def test_a_model_that_decides_for_neither_has_no_marker(drawn_from):
+def test_a_model_that_decides_for_neither_has_no_marker():
     lost = measured("resnet", 0.1, 0.4)
     lost[["shape_accuracy", "texture_accuracy"]] = 0.0
     lost[["shape_bias", "ci_low", "ci_high"]] = np.nan
-    figure = drawn_from("shape_texture", {"shape_texture": lost}, SHAPE_MEMBERS[:1])
+    figure = drawn_from("shape_texture", {"shape_texture": lost}, BOTH[:1])
     assert [bar.get_width() for bar in figure.axes[0].patches] == [0, 0, 1]
     assert np.isnan(figure.axes[1].lines[-1].get_xdata()).all()
 
 
-def test_people_and_published_networks_stand_below(drawn_from):
-    path = PUBLISHED_POINTS / "cue_conflict.csv"
-    columns = kinds()["shape_texture"].published
+def test_people_and_published_networks_stand_below():
     others = {name: name for name in ("people", "ResNet-50")}
-    published = read_published(path, columns, others)
-    figure = drawn_from("shape_texture", {"shape_texture": ALL}, SHAPE_MEMBERS, published)
+    theirs = published("shape_texture", "cue_conflict.csv", others)
+    figure = drawn_from("shape_texture", {"shape_texture": ALL}, BOTH, theirs)
     decisions, bias, consistency = figure.axes
     assert [label.get_text() for label in decisions.get_yticklabels()][2:] == [*others]
     widths = [bar.get_width() for bar in decisions.patches[9:12]]
@@ -197,15 +172,12 @@ def test_people_and_published_networks_stand_below(drawn_from):
     assert shown[2:] == [[pytest.approx(0.331, abs=5e-4), 2], [pytest.approx(0.067, abs=5e-4), 3]]
 
 
-def test_consistency_has_its_interval(drawn_from):
+def test_consistency_has_its_interval():
     values = {"consistency": 0.2, "consistency_low": 0.1, "consistency_high": 0.4}
-    figure = drawn_from("shape_texture", {"shape_texture": ALL.assign(**values)}, SHAPE_MEMBERS)
+    figure = drawn_from("shape_texture", {"shape_texture": ALL.assign(**values)}, BOTH)
     assert len(figure.axes) == 3
     (segment,) = figure.axes[2].collections[0].get_segments()
     assert segment.tolist() == [[0.1, 0], [0.4, 0]]
-
-
-RELIABILITY_MEMBERS = (RESNET, VIT)
 
 
 def predicted(overconfidence: float, images: int = 400) -> pd.DataFrame:
@@ -221,7 +193,6 @@ def predicted(overconfidence: float, images: int = 400) -> pd.DataFrame:
 
 
 def tables_of(predictions: dict[str, pd.DataFrame]) -> dict[str, pd.DataFrame]:
-    """The tables of models, in no particular order."""
     bins = [reliability(own).assign(model=name) for name, own in predictions.items()]
     scores = [
         {"model": name, "images": len(own)} | scores_of(own, 10) | calibration(own, 50, 0)
@@ -236,14 +207,10 @@ def tables_of(predictions: dict[str, pd.DataFrame]) -> dict[str, pd.DataFrame]:
 TABLES = tables_of({"resnet": predicted(-0.3), "vit": predicted(0.2)})
 
 
-@pytest.fixture
-def drawn(drawn_from):
-    def draw_it(members=RELIABILITY_MEMBERS, tables=TABLES):
-        axes = drawn_from("reliability", tables, members).axes
-        # The diagrams, and the histograms below them.
-        return axes[: len(members)], axes[len(members) :]
-
-    return draw_it
+def drawn(members=BOTH, tables=TABLES):
+    axes = drawn_from("reliability", tables, members).axes
+    # The diagrams, and the histograms below them.
+    return axes[: len(members)], axes[len(members) :]
 
 
 def boxes(container):
@@ -254,8 +221,8 @@ def boxes(container):
     return frame.sort_values("x", ignore_index=True)
 
 
-def test_panels_show_the_table(drawn):
-    for axes, histogram, member in zip(*drawn(), RELIABILITY_MEMBERS, strict=True):
+def test_panels_show_the_table():
+    for axes, histogram, member in zip(*drawn(), BOTH, strict=True):
         bins = TABLES["reliability"].query(f"model == '{member.model}'").sort_values("bin")
         filled = bins[bins["images"] > 0]
         assert filled["bin"].tolist() == [1, 2, 5, 6, 7, 8, 9]
@@ -272,19 +239,19 @@ def test_panels_show_the_table(drawn):
         np.testing.assert_allclose(shares["height"], bins["images"] / 400)
 
 
-def test_bins_without_a_hit_have_a_gap(drawn):
+def test_bins_without_a_hit_have_a_gap():
     # All of one bin, and all wrong: the accuracy is 0, and seen.
     wrong = predicted(0).query("0.6 < confidence < 0.7")
     wrong = wrong.assign(prediction=(wrong["label"] + 1) % 10)
-    (axes,), _ = drawn(RELIABILITY_MEMBERS[:1], tables_of({"resnet": wrong}))
+    (axes,), _ = drawn(BOTH[:1], tables_of({"resnet": wrong}))
     accuracy, gap = map(boxes, axes.containers)
     assert accuracy["height"].tolist() == [0]
     assert gap["height"].tolist() == pytest.approx([wrong["confidence"].mean()])
 
 
-def test_scores_are_written_out(drawn):
+def test_scores_are_written_out():
     scores = TABLES["classification"].set_index("model")
-    for axes, member in zip(drawn()[0], RELIABILITY_MEMBERS, strict=True):
+    for axes, member in zip(drawn()[0], BOTH, strict=True):
         found = scores.loc[member.model]
         accuracy, ece, signed, calibrated = (
             100 * found[["accuracy", "ece", "signed_ece", "ece_calibrated"]]

@@ -1,5 +1,3 @@
-"""Claims about the feature map variance, by hand on Fig. 9 and on tables made for it."""
-
 import csv
 
 import numpy as np
@@ -19,11 +17,8 @@ from tests.helpers.claims import (
 from vitscope.package_data import PUBLISHED_POINTS
 
 KINDS = ["stem", "conv", "conv", "msa", "mlp"]
-EXAMPLES = {
-    "feature_variance": dict.fromkeys(
-        ("feature_variance", "blocks"), variances("m", KINDS, [8, 8, 8, 4, 4], [1, 2, 5, 4, 3])
-    )
-}
+TABLE = variances("m", KINDS, [8, 8, 8, 4, 4], [1, 2, 5, 4, 3])
+EXAMPLES = {"feature_variance": {"feature_variance": TABLE, "blocks": TABLE}}
 
 
 def counts(table) -> dict[str, tuple[int, int]]:
@@ -118,8 +113,7 @@ def test_averages_are_compared_with_what_is_averaged():
 TABLE_ = variances("m", ["stem", "msa", "mlp", "msa", "mlp"], [8] * 5, [0.8, 0.7, 0.9, 0.6, 0.5])
 TABLE_ = TABLE_.rename(columns={"variance": "share"})
 TABLES = {"spatial_share": TABLE_, "blocks": TABLE_}
-OF_SHARE = {"spatial_share": TABLES, "variance_and_share": TABLES}
-EXAMPLES |= OF_SHARE
+EXAMPLES |= {"spatial_share": TABLES, "variance_and_share": TABLES}
 
 
 def test_shares_by_hand() -> None:

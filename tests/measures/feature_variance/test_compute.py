@@ -133,7 +133,6 @@ LAYERS = [
 
 
 def table_of(folder: Path, ends: list[int], resamples: int = 200) -> pd.DataFrame:
-    """Measure the layers in shards that end where `ends` says."""
     parts = []
     for first, last in zip([0, *ends], [*ends, IMAGES], strict=True):
         some = written(folder / f"{first}-{last}", [maps[first:last] for maps in LAYERS])
@@ -180,7 +179,6 @@ PER_IMAGE = np.random.default_rng(2).gamma(4, 0.5, (40, 3))
 
 
 def sharded(per_image: np.ndarray, ends: Sequence[int]) -> list[pd.DataFrame]:
-    """Cut a table of images and cut points into shards that end where `ends` says."""
     rows = [
         {"index": index, "image": image, "variance": value}
         for image, values in enumerate(per_image)

@@ -1,15 +1,13 @@
-"""The figure by epoch: its curves are the table's, its shares those that the claims count."""
-
 import numpy as np
 import pandas as pd
 import pytest
 
-from tests.helpers.drawing import RESNET, VIT
+from tests.helpers.claims import published
+from tests.helpers.drawing import RESNET, VIT, drawn_from
 from tests.helpers.shown import legend_labels, spans
-from vitscope.claims.points import read_published
 from vitscope.drawing.figure import Member
 from vitscope.errors import VitscopeError
-from vitscope.measures.registry import kinds
+from vitscope.package_data import PUBLISHED_POINTS
 
 MEMBERS = (RESNET, VIT)
 SERIES = {"resnet": "ResNet", "vit": "ViT"}
@@ -18,7 +16,7 @@ VALUES = {"feature_variance": "variance", "token_similarity": "similarity"}
 
 
 @pytest.mark.parametrize("kind", VALUES)
-def test_panels_show_the_table_in_order(drawn_from, table, kind):
+def test_panels_show_the_table_in_order(table, kind):
     renamed = table.rename(columns={"variance": VALUES[kind]})
     figure = drawn_from(kind, {kind: renamed}, MEMBERS)
     for axes, member in zip(figure.axes, MEMBERS, strict=True):
@@ -29,7 +27,7 @@ def test_panels_show_the_table_in_order(drawn_from, table, kind):
         assert (low, high) == (rows["ci_low"].min(), rows["ci_high"].max())
 
 
-def test_models_together_share_a_panel_and_its_scale(drawn_from, table):
+def test_models_together_share_a_panel_and_its_scale(table):
     """Trainings of one network, whose spread is what is asked for."""
     seeds = [Member(f"vit_{seed}", f"ViT, seed {seed}", "vit") for seed in range(3)]
     rows = table[table["model"] == "vit"]
@@ -42,20 +40,20 @@ def test_models_together_share_a_panel_and_its_scale(drawn_from, table):
     assert axes.get_ylim()[0] == 0
 
 
-def test_bands_that_differ_are_left_out(drawn_from, table):
+def test_bands_that_differ_are_left_out(table):
     figure = drawn_from("feature_variance", {"feature_variance": table}, MEMBERS, together=True)
     (axes,) = figure.axes
     assert len(axes.lines) == 2
     assert not spans(axes)
 
 
-def test_published_curves_are_refused_where_models_are_together(drawn_from, table, points_file):
-    theirs = read_published(points_file, kinds()["feature_variance"].published, SERIES)
+def test_published_curves_are_refused_where_models_are_together(table):
+    theirs = published("feature_variance", "fig9.csv", SERIES)
     with pytest.raises(VitscopeError, match="leave `published` out of the figure, or `together`"):
         drawn_from("feature_variance", {"feature_variance": table}, MEMBERS, theirs, together=True)
 
 
-def test_a_figure_that_begins_at_zero_can_be_made_logarithmic(drawn_from, table):
+def test_a_figure_that_begins_at_zero_can_be_made_logarithmic(table):
     figure = drawn_from("feature_variance", {"feature_variance": table}, MEMBERS)
     for axes in figure.axes:
         assert axes.get_ylim()[0] == 0
@@ -67,9 +65,9 @@ def test_a_figure_that_begins_at_zero_can_be_made_logarithmic(drawn_from, table)
         assert highest < high < 10 * highest
 
 
-def test_bands_lie_where_the_paper_has_them(drawn_from, table, points_file):
+def test_bands_lie_where_the_paper_has_them(table):
     figure = drawn_from("feature_variance", {"feature_variance": table}, MEMBERS)
-    bands = pd.read_csv(points_file.with_name("fig9_bands.csv")).query("figure == 'fig9'")
+    bands = pd.read_csv(PUBLISHED_POINTS / "fig9_bands.csv").query("figure == 'fig9'")
     for axes, series in zip(figure.axes, ["ResNet", "ViT"], strict=True):
         theirs = bands[bands["model"] == series]
         expected = theirs[["start_depth", "end_depth"]].sort_values("start_depth")
@@ -78,14 +76,13 @@ def test_bands_lie_where_the_paper_has_them(drawn_from, table, points_file):
 
 
 @pytest.mark.parametrize("same_models", [True, False])
-def test_points_of_another_model_have_their_own_axis(drawn_from, table, points_file, same_models):
-    needed = kinds()["feature_variance"].published
-    theirs = read_published(points_file, needed, SERIES, same_models)
+def test_points_of_another_model_have_their_own_axis(table, same_models):
+    theirs = published("feature_variance", "fig9.csv", SERIES, same_models)
     axes = drawn_from("feature_variance", {"feature_variance": table}, MEMBERS, theirs).axes
     assert [len(each.lines) for each in axes] == ([2, 2] if same_models else [1, 1, 1, 1])
-    published = pd.read_csv(points_file).set_index("model")["variance"]
+    points = pd.read_csv(PUBLISHED_POINTS / "fig9.csv").set_index("model")["variance"]
     for each, series in zip(axes[-2:], SERIES.values(), strict=True):
-        np.testing.assert_array_equal(each.lines[0].get_ydata(), published[series])
+        np.testing.assert_array_equal(each.lines[0].get_ydata(), points[series])
         assert each.lines[0].get_markerfacecolor() == "white"
 
 
@@ -126,7 +123,7 @@ def fourier() -> pd.DataFrame:
 
 
 @pytest.fixture
-def figure(drawn_from):
+def figure():
     tables = {"feature_variance": variance(), "fourier": fourier()}
     return drawn_from("variance_by_epoch", tables, BY_EPOCH_MEMBERS)
 

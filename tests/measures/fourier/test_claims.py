@@ -1,5 +1,3 @@
-"""Claims about high frequencies, by hand on Fig. 2a and 8 and on spectra made for it."""
-
 from itertools import combinations
 
 import numpy as np
@@ -29,14 +27,8 @@ def fourier(model, kinds, sizes, components, measure="diagonal") -> pd.DataFrame
 KINDS_OF_VIT = ["stem"] + ["msa", "mlp"] * 12
 CONVS = fourier("m", ["conv"] * 3, [4] * 3, [1, 3, 2])
 SPECTRA = fourier("m", ["stem", "conv", "conv", "msa", "mlp"], [8, 8, 8, 4, 4], [1, 3, 2, 1, 4])
-EXAMPLES = {
-    kind: {"fourier": table, "blocks": table}
-    for kind, table in {
-        "fourier_curves": CONVS,
-        "fourier_depth": SPECTRA,
-        "fourier": SPECTRA,
-    }.items()
-}
+TABLES = {"fourier_curves": CONVS, "fourier_depth": SPECTRA, "fourier": SPECTRA}
+EXAMPLES = {kind: {"fourier": table, "blocks": table} for kind, table in TABLES.items()}
 
 
 # Its maps become smaller, and the last has no high frequency.

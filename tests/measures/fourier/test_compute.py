@@ -1,5 +1,3 @@
-"""What a part has of the transforms of its maps: which quantities, of which images."""
-
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from pathlib import Path
@@ -23,13 +21,7 @@ from vitscope.measures.fourier.compute import (
     merge_spectrum,
 )
 from vitscope.measures.fourier.measure import FOURIER_PART, FOURIER_TABLE, SPECTRUM_TABLE
-from vitscope.measures.fourier.plane import (
-    BANDS,
-    HalfDiagonal,
-    LongDiagonal,
-    Plane,
-    diagonal_steps,
-)
+from vitscope.measures.fourier.plane import BANDS, HalfDiagonal, LongDiagonal, Plane, diagonal_steps
 from vitscope.measures.given import OnLatents, Parts
 from vitscope.measures.per_image import bootstrap_means
 from vitscope.networks.finding.cut_points import CUT_POINT
@@ -99,7 +91,6 @@ def test_bfloat16_latents_are_near_those_of_float32(tmp_path: Path) -> None:
     np.testing.assert_allclose(values, log_amplitudes(values_of_raw).ravel(), atol=2e-5)
 
 
-MERGED_MAPS = np.random.default_rng(0).normal(3, 2, (6, 5, 8, 8)).astype(np.float32)
 SIZES = (8, 2, 1, 7)
 STEPS = [diagonal_steps(size) for size in SIZES]
 BLOCKS = pd.DataFrame({"index": range(4), "name": list("abcd"), "height": SIZES, "width": SIZES})
@@ -110,7 +101,6 @@ PER_IMAGE = {
 
 
 def part(quantity: str, values: Mapping[int, np.ndarray]) -> pd.DataFrame:
-    """Return a part by values of each image (N, steps) at each cut point."""
     rows = [
         (index, image, quantity, step, value)
         for index, of_images in values.items()
@@ -121,11 +111,10 @@ def part(quantity: str, values: Mapping[int, np.ndarray]) -> pd.DataFrame:
 
 
 WHOLE = pd.concat(part(quantity, PER_IMAGE) for quantity in AMPLITUDES)
+DIAGONAL = WHOLE[WHOLE["quantity"] == "diagonal"]
 
 
-def sharded(ends: Sequence[int], quantities: Sequence[str] = ("diagonal",)) -> list[pd.DataFrame]:
-    """Cut the images into shards that end where `ends` says."""
-    table = WHOLE[WHOLE["quantity"].isin(quantities)]
+def cut(table: pd.DataFrame, ends: Sequence[int]) -> list[pd.DataFrame]:
     return [
         table[table["image"].between(first, last, inclusive="left")]
         for first, last in pairwise([0, *sorted(ends), 40])
@@ -142,21 +131,21 @@ def merged(
 @settings(max_examples=25)
 @given(st.lists(st.integers(0, 40), max_size=7), st.randoms(use_true_random=False))
 def test_any_sharding_gives_the_same(ends: list[int], random: Any) -> None:
-    shards = sharded(ends, AMPLITUDES)
-    random.shuffle(shards)
-    whole = merged([WHOLE])
-    assert whole["measure"].unique().tolist() == ["diagonal", "radial"]
-    pd.testing.assert_frame_equal(merged(shards), whole, check_exact=True)
+    assert merged([WHOLE])["measure"].unique().tolist() == ["diagonal", "radial"]
+    for whole, merge in ((WHOLE, merged), (SPECTRUM_WHOLE, merged_of_spectrum)):
+        shards = cut(whole, ends)
+        random.shuffle(shards)
+        pd.testing.assert_frame_equal(merge(shards), merge([whole]), check_exact=True)
 
 
 def test_bands_of_a_part_change_nothing() -> None:
     bands = [part(band, {i: np.ones((40, 1)) for i in range(4)}) for band in BANDS]
-    whole = pd.concat([*sharded([]), *bands])
-    pd.testing.assert_frame_equal(merged([whole]), merged(sharded([])), check_exact=True)
+    whole = pd.concat([DIAGONAL, *bands])
+    pd.testing.assert_frame_equal(merged([whole]), merged([DIAGONAL]), check_exact=True)
 
 
 def test_the_mean_over_images_and_its_difference_to_frequency_0() -> None:
-    table = merged(sharded([7]))
+    table = merged(cut(DIAGONAL, [7]))
     assert table["index"].tolist() == [0] * 4 + [1, 2] + [3] * 4
     assert table["frequency"].tolist() == [0, 1 / 3, 2 / 3, 1, 0, 0, 0, 1 / 3, 2 / 3, 1]
     assert set(table["measure"]) == {"diagonal"}
@@ -181,7 +170,7 @@ def test_radial_frequencies_are_those_of_the_longer_axis() -> None:
 
 
 def test_the_interval_and_the_resamples_are_those_of_the_difference() -> None:
-    table = merged(sharded([], AMPLITUDES), 2 * KEPT)
+    table = merged([WHOLE], 2 * KEPT)
     values = PER_IMAGE[0].astype(np.float64)
     resampled = bootstrap_means(values[:, 1:] - values[:, :1], 2 * KEPT, 0)
     rows = table[(table["index"] == 0) & (table["frequency"] > 0)]
@@ -197,7 +186,7 @@ def test_the_interval_and_the_resamples_are_those_of_the_difference() -> None:
 
 
 def test_maps_of_every_shape_have_a_diagonal(tmp_path: Path) -> None:
-    latents = written(tmp_path / "file", [MERGED_MAPS[:, :, :4].copy(), MERGED_MAPS])
+    latents = written(tmp_path / "file", [MAPS[:, :, :4].copy(), MAPS])
     blocks = pd.DataFrame({"index": range(2), "height": [4, 8], "width": [8, 8]})
     table = merged([measure_fourier(OnLatents(latents, 0), False, None)], blocks=blocks)
     values = ["log_amplitude", "delta_log_amplitude", "ci_low", "ci_high"]
@@ -225,24 +214,15 @@ def test_values_of_the_authors_from_checkpoint_to_table(
         np.testing.assert_allclose(curve["frequency"], labels, atol=1e-15)
 
 
-SPECTRUM_EDGES = (0.25, 0.5)
 SPECTRUM_SIZES = (8, 4, 2, 1)
-SPECTRUM_BLOCKS = pd.DataFrame(
-    {
-        "index": range(4),
-        "name": list("abcd"),
-        "height": SPECTRUM_SIZES,
-        "width": SPECTRUM_SIZES,
-    }
-)
+SPECTRUM_BLOCKS = BLOCKS.assign(height=SPECTRUM_SIZES, width=SPECTRUM_SIZES)
 SPECTRUM_PER_IMAGE = np.random.default_rng(2).gamma(4, 0.5, (40, 4, 3))
 for number, height in enumerate(SPECTRUM_SIZES):
-    SPECTRUM_PER_IMAGE[:, number, Plane(height, height, SPECTRUM_EDGES).components == 0] = 0
+    SPECTRUM_PER_IMAGE[:, number, Plane(height, height, EDGES).components == 0] = 0
 SPECTRUM_PER_IMAGE[:, 3] = np.nan
 
 
 def part_of_spectrum() -> pd.DataFrame:
-    """Return a part of all images, amplitudes beside the bands."""
     rows: list[tuple[Any, ...]] = []
     for image, of_points in enumerate(SPECTRUM_PER_IMAGE):
         for index, of_bands in enumerate(of_points):
@@ -254,39 +234,18 @@ def part_of_spectrum() -> pd.DataFrame:
 SPECTRUM_WHOLE = part_of_spectrum()
 
 
-def sharded_of_spectrum(ends: Sequence[int]) -> list[pd.DataFrame]:
-    """Cut the images into shards that end where `ends` says."""
-    return [
-        SPECTRUM_WHOLE[SPECTRUM_WHOLE["image"].between(first, last, inclusive="left")]
-        for first, last in pairwise([0, *sorted(ends), 40])
-        if first < last
-    ]
-
-
 def merged_of_spectrum(
     shards: Sequence[pd.DataFrame],
     resamples: int = 100,
     seed: int = 0,
     blocks: pd.DataFrame = SPECTRUM_BLOCKS,
 ) -> pd.DataFrame:
-    return merge_spectrum(Parts("net", iter(shards), blocks), SPECTRUM_EDGES, resamples, seed)
-
-
-@settings(max_examples=25)
-@given(st.lists(st.integers(0, 40), max_size=7), st.randoms(use_true_random=False))
-def test_any_sharding_gives_the_same_of_spectrum(ends: list[int], random: Any) -> None:
-    shards = sharded_of_spectrum(ends)
-    random.shuffle(shards)
-    pd.testing.assert_frame_equal(
-        merged_of_spectrum(shards),
-        merged_of_spectrum(sharded_of_spectrum([])),
-        check_exact=True,
-    )
+    return merge_spectrum(Parts("net", iter(shards), blocks), EDGES, resamples, seed)
 
 
 def test_the_mean_over_images_and_the_shares(tmp_path: Path) -> None:
     facts = {"model": "net", "kind": "conv", "stage": 0, "depth": 0.0, "channels": 5}
-    table = merged_of_spectrum(sharded_of_spectrum([7]), blocks=SPECTRUM_BLOCKS.assign(**facts))
+    table = merged_of_spectrum(cut(SPECTRUM_WHOLE, [7]), blocks=SPECTRUM_BLOCKS.assign(**facts))
     SPECTRUM_TABLE.write(table, tmp_path / "table.parquet")
     assert table["band"].tolist() == [*BANDS] * 4
     assert table["name"].tolist() == [name for name in "abcd" for _ in BANDS]
@@ -303,7 +262,7 @@ def test_the_mean_over_images_and_the_shares(tmp_path: Path) -> None:
 
 
 def test_the_interval_is_of_the_share_of_the_means() -> None:
-    table = merged_of_spectrum(sharded_of_spectrum([]), 500, 3)
+    table = merged_of_spectrum([SPECTRUM_WHOLE], 500, 3)
     resampled = bootstrap_means(SPECTRUM_PER_IMAGE[:, 0], 500, 3)
     low, high = np.percentile(resampled[:, 2] / resampled.sum(axis=1), [2.5, 97.5])
     row = table.iloc[2]
@@ -316,7 +275,7 @@ def test_the_interval_is_of_the_share_of_the_means() -> None:
 
 def test_maps_without_variance_have_no_shares(tmp_path: Path) -> None:
     maps = np.full((3, 2, 8, 8), 0.3, np.float32)
-    shard = measure_fourier(OnLatents(written(tmp_path / "file", [maps]), 0), False, SPECTRUM_EDGES)
+    shard = measure_fourier(OnLatents(written(tmp_path / "file", [maps]), 0), False, EDGES)
     table = merged_of_spectrum([shard], blocks=SPECTRUM_BLOCKS.head(1))
     assert table["variance"].tolist() == [0, 0, 0]
     assert table[["share", "ci_low", "ci_high"]].isna().all(axis=None)

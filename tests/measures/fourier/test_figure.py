@@ -1,5 +1,3 @@
-"""The three figures of Fourier-transformed feature maps."""
-
 from dataclasses import replace
 from itertools import pairwise
 
@@ -9,12 +7,11 @@ import pytest
 from matplotlib.colors import to_hex, to_rgb
 from scipy.stats import binomtest
 
-from tests.helpers.drawing import RESNET, SWIN, VIT
+from tests.helpers.claims import published
+from tests.helpers.drawing import RESNET, SWIN, VIT, drawn_from
 from tests.helpers.shown import legend_labels, spans
-from vitscope.claims.points import read_published
 from vitscope.drawing.looks import depth_color
 from vitscope.measures.fourier.plane import BANDS
-from vitscope.measures.registry import kinds
 
 CURVES, DEPTH, BOTH = "fourier_curves", "fourier_depth", "fourier"
 VALUE = "delta_log_amplitude"
@@ -27,21 +24,12 @@ def curves_of(points: pd.DataFrame) -> pd.DataFrame:
     for row in points.to_dict("records"):
         steps = row["height"] - row["height"] // 2
         fall = np.r_[0, np.cumsum(-rng.gamma(2, 0.5, steps - 1))]
-        parts.append(
-            pd.DataFrame(
-                {
-                    **{key: row[key] for key in ("model", "index", "name", "kind", "stage")},
-                    **{key: row[key] for key in ("depth", "channels", "height", "width")},
-                    "images": 100,
-                    "measure": "diagonal",
-                    "frequency": np.arange(steps) / max(1, steps - 1),
-                    "log_amplitude": 3 + fall,
-                    VALUE: fall,
-                    "ci_low": 1.1 * fall,
-                    "ci_high": 0.95 * fall,
-                }
-            )
-        )
+        known = {key: row[key] for key in ("model", "index", "name", "kind", "stage")}
+        known |= {key: row[key] for key in ("depth", "channels", "height", "width")}
+        frequency = np.arange(steps) / max(1, steps - 1)
+        part = pd.DataFrame({"frequency": frequency, "log_amplitude": 3 + fall, VALUE: fall})
+        part = part.assign(ci_low=1.1 * fall, ci_high=0.95 * fall)
+        parts.append(part.assign(images=100, measure="diagonal", **known))
     diagonal = pd.concat(parts)
     radial = diagonal.assign(measure="radial", **{VALUE: 5.0, "ci_low": 4.0, "ci_high": 6.0})
     return pd.concat([diagonal, radial])
@@ -58,20 +46,11 @@ def fourier(table):
 
 
 @pytest.fixture
-def drawn(fourier, drawn_from):
+def drawn(fourier):
     def draw_it(kind, members=(RESNET, VIT), published=None, table=fourier):
         return drawn_from(kind, {"fourier": table}, members, published)
 
     return draw_it
-
-
-@pytest.fixture
-def points_of(points_file):
-    def read(kind, file, series, same_models=True):
-        path = points_file.with_name(file)
-        return read_published(path, kinds()[kind].published, series, same_models)
-
-    return read
 
 
 def rows_of(table: pd.DataFrame, model: str) -> pd.DataFrame:
@@ -85,7 +64,6 @@ def ends(table: pd.DataFrame, model: str) -> pd.DataFrame:
 
 
 def panels(figure):
-    """Return the axes but for the scale of the colours."""
     return [axes for axes in figure.axes if axes.get_ylabel() != "Normalized depth"]
 
 
@@ -97,21 +75,12 @@ def check_curves(axes, rows, depth):
         assert to_hex(line.get_color()) == depth_color(depth[curve["index"].iloc[0]])
 
 
-def check_points(axes, expected):
-    """Check that a curve shows these points, and nothing but them."""
-    drawn = axes.lines[0].get_xydata()
-    np.testing.assert_array_equal(drawn[~np.isnan(drawn[:, 1])], expected[["depth", VALUE]])
-
-
-def depths(rows):
-    return rows.drop_duplicates("index").set_index("index")["depth"].to_dict()
-
-
 def test_the_curves_of_all_cut_points_in_the_colours_of_their_depth(drawn, fourier):
     shown = panels(drawn(CURVES))
     for axes, model in zip(shown, ["resnet", "vit"], strict=True):
         rows = rows_of(fourier, model)
-        check_curves(axes, rows, depths(rows))
+        depths = rows.drop_duplicates("index").set_index("index")["depth"].to_dict()
+        check_curves(axes, rows, depths)
     # Each fills its panel: on one scale, the curves of one lie in a corner.
     for axes, model in zip(shown, ["resnet", "vit"], strict=True):
         low, high = axes.get_ylim()
@@ -129,9 +98,9 @@ def test_colours_of_depth_can_be_told_apart_on_white():
     assert 1.05 / (luminance[-1] + 0.05) > 2
 
 
-def test_published_curves_have_panels_of_their_own(drawn, fourier, points_of):
+def test_published_curves_have_panels_of_their_own(drawn, fourier):
     series = {"resnet": "ResNet", "vit": "ViT"}
-    theirs = points_of(CURVES, "fig2a.csv", series)
+    theirs = published(CURVES, "fig2a.csv", series, same_models=True)
     shown = panels(drawn(CURVES, published=theirs))
     titles = ["ResNet-50", "ViT-Ti", "Published: ResNet", "Published: ViT"]
     assert [axes.get_title() for axes in shown] == titles
@@ -142,8 +111,8 @@ def test_published_curves_have_panels_of_their_own(drawn, fourier, points_of):
         check_curves(axes, theirs[model].points, {i: i / last for i in range(last + 1)})
 
 
-def test_published_curves_of_another_model_say_so(drawn, points_of):
-    theirs = points_of(CURVES, "fig2a.csv", {"vit": "ViT"}, same_models=False)
+def test_published_curves_of_another_model_say_so(drawn):
+    theirs = published(CURVES, "fig2a.csv", {"vit": "ViT"})
     shown = panels(drawn(CURVES, published=theirs))
     assert shown[2].get_title() == "Published: ViT\n(another model)"
     # Below that of the measured model.
@@ -157,7 +126,9 @@ def test_the_component_by_depth(drawn, fourier, kind):
         expected = ends(fourier, model)
         # Maps of 2 x 2 are left out.
         assert len(expected) == {"resnet": 17, "vit": 25, "swin": 19}[model]
-        check_points(axes, expected)
+        curve = axes.lines[0].get_xydata()
+        points = curve[~np.isnan(curve[:, 1])]
+        np.testing.assert_array_equal(points, expected[["depth", VALUE]])
         (interval,) = axes.collections
         low, high = interval.get_datalim(axes.transData).intervaly
         assert (low, high) == (expected["ci_low"].min(), expected["ci_high"].max())
@@ -174,12 +145,12 @@ def test_five_models_stand_side_by_side_on_one_scale(drawn):
 
 
 @pytest.mark.parametrize("same_models", [True, False])
-def test_published_points_of_another_model_have_their_own_axis(drawn, points_of, same_models):
-    theirs = points_of(DEPTH, "fig8.csv", {"vit": "ViT"}, same_models)
+def test_published_points_of_another_model_have_their_own_axis(drawn, same_models):
+    theirs = published(DEPTH, "fig8.csv", {"vit": "ViT"}, same_models)
     axes = drawn(DEPTH, [VIT, RESNET], theirs).axes
     assert [len(each.lines) for each in axes] == ([2, 1] if same_models else [1, 1, 1])
-    published = axes[0 if same_models else 2].lines[0]
-    np.testing.assert_array_equal(published.get_ydata(), theirs["vit"].points[VALUE])
+    shown = axes[0 if same_models else 2].lines[0]
+    np.testing.assert_array_equal(shown.get_ydata(), theirs["vit"].points[VALUE])
 
 
 UNDEFINED, NONE = "undefined for these maps", "no values"
@@ -198,34 +169,20 @@ def test_a_panel_says_that_its_model_has_no_diagonal(drawn, fourier, kind, notes
     assert [text for each in said for text in each if text != "own scale"] == notes
 
 
-# The shares of bands.
-
 LABELS = ["low: up to 0.25π", "middle: 0.25π to 0.5π", "high: above 0.5π"]
 
 
-@pytest.fixture
-def spectrum(table):
-    """A spectrum table of both models, in no order; maps of 4 x 4 have no low frequencies."""
+def test_panels_show_the_shares_of_the_table(table):
+    # A spectrum table of both models, in no order; maps of 4 x 4 have no low frequencies.
     points = table.drop(columns=["variance", "ci_low", "ci_high"])
     shares = np.random.default_rng(0).dirichlet([2, 3, 4], len(points))
     shares[points["height"] == 4, 0] = np.nan
-    parts = [
-        points.assign(
-            band=band,
-            above=[0, 0.25, 0.5][number],
-            up_to=[0.25, 0.5, 2**0.5][number],
-            components=10,
-            variance=shares[:, number],
-            share=shares[:, number],
-            ci_low=shares[:, number] * 0.9,
-            ci_high=shares[:, number] * 1.05,
-        )
-        for number, band in enumerate(BANDS)
-    ]
-    return pd.concat(parts).sample(frac=1, random_state=0)
-
-
-def test_panels_show_the_shares_of_the_table(drawn_from, spectrum):
+    parts, ends = [], [0, 0.25, 0.5, 2**0.5]
+    for band, share, above, up_to in zip(BANDS, shares.T, ends, ends[1:], strict=False):
+        values = {"variance": share, "share": share, "ci_low": share * 0.9, "ci_high": share * 1.05}
+        limits = {"band": band, "above": above, "up_to": up_to}
+        parts.append(points.assign(components=10, **limits, **values))
+    spectrum = pd.concat(parts).sample(frac=1, random_state=0)
     figure = drawn_from("spectrum", {"spectrum": spectrum}, (RESNET, VIT))
     for axes, model in zip(figure.axes, ["resnet", "vit"], strict=True):
         rows = spectrum[spectrum["model"] == model].sort_values("index")
@@ -237,7 +194,7 @@ def test_panels_show_the_shares_of_the_table(drawn_from, spectrum):
     assert legend_labels(figure)[:3] == LABELS
 
 
-def test_models_that_average_are_beside_each_other(fourier, table, drawn_from):
+def test_models_that_average_are_beside_each_other(fourier, table):
     models, rows = ["resnet", "vit"], {"accuracy": [0.0, 0.2, 0.9, None], "images": [4, 30, 70, 0]}
     variance = table.assign(variance=table["depth"] + 1, ci_low=0.5, ci_high=2.5)
     reliability = pd.concat(
@@ -260,8 +217,6 @@ def test_models_that_average_are_beside_each_other(fourier, table, drawn_from):
         wilson = [
             binomtest(*counts).proportion_ci(method="wilson") for counts in ((6, 30), (63, 70))
         ]
-        ends_drawn = sorted({round(up, 9) for _, up in shade})
-        assert ends_drawn == sorted(
-            round(end, 9) for each in wilson for end in (each.low, each.high)
-        )
+        ends_of_both = [round(end, 9) for each in wilson for end in (each.low, each.high)]
+        assert sorted({round(up, 9) for _, up in shade}) == sorted(ends_of_both)
     assert {RESNET.label, VIT.label, "calibrated"} <= {*legend_labels(figure)}

@@ -1,5 +1,3 @@
-"""Claims about noise of one frequency, by hand on Fig. 2b and on tables made for it."""
-
 import numpy as np
 import pandas as pd
 import pytest

@@ -16,6 +16,7 @@ from scipy.stats import binom
 from torch import Tensor, nn
 
 from tests.helpers import networks
+from tests.helpers.refusal import refusal
 from tests.helpers.splits import CENTER, SPREAD, on_model, shapes
 from tests.helpers.studies import mini, mini_with
 from vitscope.data.split import rows_to_classify
@@ -39,9 +40,6 @@ FREQUENCIES = [0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9]
 NOISE = {"frequencies": FREQUENCIES, "width": 0.1, "eps": 0.7, "seeds": 2}
 EVEN = st.integers(4, 40).map(lambda half: 2 * half)
 TENTHS = st.integers(0, 100).map(lambda number: number / 100)
-
-
-# The ring
 
 
 def test_the_sides_at_the_usual_frequencies() -> None:
@@ -106,9 +104,6 @@ def test_the_width_that_is_advised_is_enough(frequency: float, width: float, siz
     assert outer > inner
 
 
-# The noise
-
-
 def drawn(rows: list[int], size: ImageSize, *frequencies: float, seed: int = 0) -> list[np.ndarray]:
     masks = [half_plane(ring(frequency, 0.1, size)) for frequency in frequencies]
     return list(noises(signs(seed, rows, size), masks))
@@ -161,9 +156,6 @@ def test_noise_of_an_image_is_its_own(rows: list[int], seed: int, size: int) -> 
     np.testing.assert_array_equal(all_at_once, np.concatenate(one_by_one))
 
 
-# Models
-
-
 class Probe(nn.Module):
     """Class 1 where the product of the image and a pattern, less `threshold`, is positive."""
 
@@ -209,8 +201,6 @@ def test_the_accuracy_of_a_probe_of_the_mean_is_that_of_the_binomial() -> None:
 
 
 class Given(nn.Module):
-    """Give the same logits whatever the images."""
-
     def __init__(self, logits: list[float]) -> None:
         super().__init__()
         self.logits = torch.tensor([logits])
@@ -292,9 +282,6 @@ def test_images_that_are_missing_are_noticed() -> None:
         shares_found(Given([0, 1]), batches(BLANK), range(6), np.zeros(6, int), disturb_by(NOISE))
 
 
-# The table
-
-
 def test_the_table_says_what_noise_costs() -> None:
     clean = np.array([True, True, False, True])
     shares = np.array([[1, 0.5], [0.5, 0], [0.5, 0], [1, 0]])
@@ -306,9 +293,6 @@ def test_the_table_says_what_noise_costs() -> None:
     assert table["accuracy"].tolist() == [0.125, 0.75]
     same = table[["model", "width", "eps", "image_size", "images", "seeds"]].drop_duplicates()
     assert same.values.tolist() == [["net", 0.1, 0.7, 32, 4, 2]]
-
-
-# The study
 
 
 def own_study(folder: Path, size: int, width: float, kind: str = "frequency_noise") -> Path:
@@ -326,17 +310,14 @@ def own_study(folder: Path, size: int, width: float, kind: str = "frequency_nois
     ("size", "width", "sentence"),
     [
         (
-            32,
-            0.01,
-            "models.resnet: analysis.frequency_noise: the ring at 0.1 pi with a width of 0.01 pi "
-            "holds no Fourier component of images of 32 pixels: raise width to 0.0625 or leave "
-            "the frequency out.",
+            *(32, 0.01),
+            "the ring at 0.1 pi with a width of 0.01 pi holds no Fourier component of images of "
+            "32 pixels: raise width to 0.0625 or leave the frequency out.",
         ),
         (
-            33,
-            0.1,
-            "models.resnet: analysis.frequency_noise: a ring of frequencies needs images of an "
-            "even size and these have 33 pixels: set image_size to 32.",
+            *(33, 0.1),
+            "a ring of frequencies needs images of an even size and these have 33 pixels: set "
+            "image_size to 32.",
         ),
     ],
 )
@@ -344,9 +325,8 @@ def test_a_study_without_rings_is_refused(
     tmp_path: Path, size: int, width: float, sentence: str
 ) -> None:
     path = own_study(tmp_path, size, width)
-    with pytest.raises(VitscopeError) as caught:
-        load_study(path)
-    assert str(caught.value) == f"{path}: {sentence}"
+    said = f"{path}: models.resnet: analysis.frequency_noise: {sentence}"
+    assert refusal(load_study, path) == said
 
 
 def test_rings_matter_only_where_a_figure_shows_them(tmp_path: Path) -> None:

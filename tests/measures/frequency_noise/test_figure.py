@@ -3,16 +3,13 @@ import pandas as pd
 import pytest
 from matplotlib.offsetbox import AnnotationBbox
 
-from tests.helpers.drawing import RESNET, VIT
-from vitscope.claims.points import read_published
+from tests.helpers.claims import published
+from tests.helpers.drawing import RESNET, VIT, drawn_from
 from vitscope.measures.frequency_noise.compute import ring
-from vitscope.measures.registry import kinds
 from vitscope.package_data import PUBLISHED_POINTS
 
-NEEDED = kinds()["frequency_noise"].published
 SERIES = {"resnet": "ResNet", "vit": "ViT"}
 FREQUENCIES = [0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9]
-FIG2B = PUBLISHED_POINTS / "fig2b.csv"
 
 
 def measured(
@@ -20,38 +17,19 @@ def measured(
 ) -> pd.DataFrame:
     """The table of a model whose accuracy falls evenly, by `lowest` at the last frequency."""
     change = lowest * np.arange(1, len(frequencies) + 1) / len(frequencies)
-    return pd.DataFrame(
-        {
-            "model": model,
-            "frequency": frequencies,
-            "width": 0.1,
-            "eps": 0.7,
-            "image_size": size,
-            "components": 100,
-            "images": 500,
-            "seeds": 3,
-            "clean_accuracy": 0.9,
-            "accuracy": 0.9 + change / 100,
-            "change": change,
-            "ci_low": change - 2,
-            "ci_high": change + 1,
-        }
-    )
+    table = pd.DataFrame({"model": model, "frequency": frequencies, "change": change})
+    interval = {"ci_low": change - 2, "ci_high": change + 1}
+    return table.assign(width=0.1, eps=0.7, image_size=size, **interval)
 
 
 BOTH = pd.concat([measured("vit", -20), measured("resnet", -9)]).sample(frac=1, random_state=0)
 
 
-@pytest.fixture
-def drawn(drawn_from):
-    def draw_it(members=(RESNET, VIT), published=None, table=BOTH):
-        return drawn_from("frequency_noise", {"frequency_noise": table}, members, published)
-
-    return draw_it
+def drawn(members=(RESNET, VIT), published=None, table=BOTH):
+    return drawn_from("frequency_noise", {"frequency_noise": table}, members, published)
 
 
 def curves(axes):
-    """The lines of an axis but the one at zero."""
     return [line for line in axes.lines if len(line.get_xdata()) == len(FREQUENCIES)]
 
 
@@ -65,7 +43,7 @@ def arrays(axes):
     return found[::2], found[1::2]
 
 
-def test_one_panel_shows_the_table_of_all_models(drawn):
+def test_one_panel_shows_the_table_of_all_models():
     (axes,) = drawn().axes
     for line, shade, model in zip(curves(axes), axes.collections, ["resnet", "vit"], strict=True):
         rows = BOTH[BOTH["model"] == model].sort_values("frequency")
@@ -75,14 +53,14 @@ def test_one_panel_shows_the_table_of_all_models(drawn):
 
 
 @pytest.mark.parametrize("same_models", [True, False])
-def test_points_of_other_models_have_an_axis_of_their_own_with_the_same_zero(drawn, same_models):
-    figure = drawn(published=read_published(FIG2B, NEEDED, SERIES, same_models))
+def test_points_of_other_models_have_an_axis_of_their_own_with_the_same_zero(same_models):
+    figure = drawn(published=published("frequency_noise", "fig2b.csv", SERIES, same_models))
     left, right = figure.axes[0], figure.axes[-1]
     assert (left is right) == same_models
     theirs = [line for line in curves(right) if line.get_markerfacecolor() == "white"]
-    published = pd.read_csv(FIG2B).set_index("model")["change"]
+    changes = pd.read_csv(PUBLISHED_POINTS / "fig2b.csv").set_index("model")["change"]
     for line, series in zip(theirs, SERIES.values(), strict=True):
-        np.testing.assert_array_equal(line.get_ydata(), published[series])
+        np.testing.assert_array_equal(line.get_ydata(), changes[series])
     zeros = [axes.transData.transform((0.5, 0))[1] for axes in (left, right)]
     assert zeros[0] == pytest.approx(zeros[1])
     for axes in (left, right):
@@ -92,7 +70,7 @@ def test_points_of_other_models_have_an_axis_of_their_own_with_the_same_zero(dra
             assert line.get_ydata().max() < high
 
 
-def test_the_rings_are_the_masks_of_the_measurement(drawn):
+def test_the_rings_are_the_masks_of_the_measurement():
     (axes,) = drawn().axes
     rings, noise = arrays(axes)
     for frequency, mask, corner in zip(FREQUENCIES, rings, noise, strict=True):
@@ -112,7 +90,7 @@ def test_the_rings_are_the_masks_of_the_measurement(drawn):
         ([i / 20 for i in range(1, 20)], [0.05, 0.2, 0.35, 0.5, 0.65, 0.8, 0.95]),
     ],
 )
-def test_pictures_and_ticks_are_as_many_as_there_is_room_for(drawn, frequencies, shown):
+def test_pictures_and_ticks_are_as_many_as_there_is_room_for(frequencies, shown):
     (axes,) = drawn([RESNET], table=measured("resnet", -9, frequencies, size=224)).axes
     np.testing.assert_allclose(axes.get_xticks(), shown)
     rings, noise = arrays(axes)
@@ -122,7 +100,7 @@ def test_pictures_and_ticks_are_as_many_as_there_is_room_for(drawn, frequencies,
 
 
 @pytest.mark.parametrize("lowest", [0, -90, 5])
-def test_whatever_is_measured_lies_within_the_panel(drawn, lowest):
+def test_whatever_is_measured_lies_within_the_panel(lowest):
     table = measured("vit", lowest)
     table["ci_low"] = table["ci_high"] = table["change"]
     (axes,) = drawn([VIT], table=table).axes

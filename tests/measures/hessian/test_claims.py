@@ -1,5 +1,3 @@
-"""Claims about spectra of the Hessian, on spectra made for it and on published ones."""
-
 import numpy as np
 import pandas as pd
 import pytest
@@ -12,18 +10,13 @@ from vitscope.measures.hessian.claims import pseudo_values
 
 
 def spectrum(model: str, *eigenvalues: float, snapshot: str = "end", top: int = 1) -> pd.DataFrame:
-    """Return the `top` largest eigenvalues of each batch."""
     batch = np.arange(len(eigenvalues)) // top
     table = pd.DataFrame({"batch": batch, "eigenvalue": np.array(eigenvalues, dtype=float)})
     return table.assign(model=model, snapshot=snapshot, residual=1e-3)
 
 
-EXAMPLES = {
-    "hessian": {
-        "hessian": pd.concat([spectrum("vit", -1, 2, 3), spectrum("resnet", 20, 30)]),
-        "blocks": blocks("vit", "resnet"),
-    }
-}
+BOTH = pd.concat([spectrum("vit", -1, 2, 3), spectrum("resnet", 20, 30)])
+EXAMPLES = {"hessian": {"hessian": BOTH, "blocks": blocks("vit", "resnet")}}
 
 
 def test_eigenvalues_are_counted_by_sign_and_magnitude():
@@ -61,13 +54,15 @@ def drawn(seed: int, size: float, batches: int = 24) -> np.ndarray:
     return magnitudes * signs
 
 
+OURS, THEIRS = drawn(1, 1), drawn(2, 10)
+DRAWN = pd.concat(
+    [spectrum("resnet", *THEIRS.ravel(), top=3), spectrum("vit", *OURS.ravel(), top=3)]
+)
+
+
 def test_shares_are_compared_by_students_test_on_paired_batches():
-    ours, theirs = drawn(1, 1), drawn(2, 10)
-    table = pd.concat(
-        [spectrum("resnet", *theirs.ravel(), top=3), spectrum("vit", *ours.ravel(), top=3)]
-    )
-    claim = count_alone("hessian", table).loc[("msa_has_more_negative_eigenvalues", "vit")]
-    shares = [(each < 0).mean(axis=1) for each in (ours, theirs)]
+    claim = count_alone("hessian", DRAWN).loc[("msa_has_more_negative_eigenvalues", "vit")]
+    shares = [(each < 0).mean(axis=1) for each in (OURS, THEIRS)]
     expected = ttest_rel(*shares)
     assert claim["measured_value"] == pytest.approx(np.subtract(*shares).mean())
     ends = claim["measured_low"], claim["measured_high"]
@@ -89,15 +84,11 @@ def leave_one_out(eigenvalues: np.ndarray) -> np.ndarray:
 
 
 def test_magnitudes_are_compared_by_jackknife_where_a_batch_has_none():
-    ours, theirs = drawn(1, 1), drawn(2, 10)
-    assert (ours[5] < 0).all()
-    table = pd.concat(
-        [spectrum("resnet", *theirs.ravel(), top=3), spectrum("vit", *ours.ravel(), top=3)]
-    )
-    claim = count_alone("hessian", table).loc[("msa_has_smaller_positive_eigenvalues", "vit")]
-    means = [np.log10(each[each > 0]).mean() for each in (theirs, ours)]
+    assert (OURS[5] < 0).all()
+    claim = count_alone("hessian", DRAWN).loc[("msa_has_smaller_positive_eigenvalues", "vit")]
+    means = [np.log10(each[each > 0]).mean() for each in (THEIRS, OURS)]
     assert claim["measured_value"] == pytest.approx(means[0] - means[1])
-    expected = ttest_1samp(leave_one_out(theirs) - leave_one_out(ours), 0)
+    expected = ttest_1samp(leave_one_out(THEIRS) - leave_one_out(OURS), 0)
     ends = claim["measured_low"], claim["measured_high"]
     assert ends == pytest.approx(tuple(expected.confidence_interval()))
     assert claim["holds"] == "yes, in this network"
@@ -230,7 +221,6 @@ SIZES = {"vit": 0.8, "resnet": 0.3}
 
 
 def blocks_of(model: str, *batches: tuple[float, ...]) -> pd.DataFrame:
-    """Return the largest eigenvalues of blocks, batch by batch."""
     rows = [
         {"batch": batch, "of": "block", "index": index, "eigenvalue": value}
         for batch, values in enumerate(batches)
@@ -246,8 +236,7 @@ CURVATURE = pd.concat(
         blocks_of("resnet", (1, 1, 10), (10, 1, 10), (10, 10, 10)),
     ]
 )
-OF_CURVATURE = {"curvature": {"curvature": CURVATURE, "blocks": blocks("vit", "resnet")}}
-EXAMPLES |= OF_CURVATURE
+EXAMPLES["curvature"] = {"curvature": CURVATURE, "blocks": blocks("vit", "resnet")}
 
 
 def test_blocks_are_compared_by_the_spread_of_their_magnitudes():

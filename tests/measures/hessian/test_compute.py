@@ -36,11 +36,7 @@ from vitscope.measures.hessian.compute import (
     traces,
 )
 from vitscope.measures.hessian.lanczos import largest
-from vitscope.measures.hessian.measure import (
-    CURVATURE_TABLE,
-    HESSIAN_DENSITY_TABLE,
-    HESSIAN_TABLE,
-)
+from vitscope.measures.hessian.measure import CURVATURE_TABLE, HESSIAN_DENSITY_TABLE, HESSIAN_TABLE
 from vitscope.measures.hessian.merge import merge_hessian
 from vitscope.measures.hessian.operator import gauss_newton_of_model, of_model
 from vitscope.networks.finding.blocks import LAYERS, list_blocks
@@ -53,7 +49,6 @@ PROBES = {"probes": 2, "steps": 12}
 
 @pytest.fixture(scope="module")
 def given(tmp_path_factory: pytest.TempPathFactory) -> OnLoss:
-    """The loss of a small network on 40 images."""
     torch.manual_seed(0)
     model = nn.Sequential(nn.Flatten(), nn.Linear(12, 8), nn.GELU(), nn.Linear(8, 3))
     images, targets = batch_of((40, 3, 2, 2))
@@ -122,7 +117,6 @@ FAILED = "1 of 20 eigenvalues have not converged: raise analysis.hessian.iterati
 
 
 def parts() -> Iterator[pd.DataFrame]:
-    """Yield four parts of two batches each, of two snapshots."""
     for snapshot in ("warmup", "end"):
         for first in (0, 2):
             rows = pd.DataFrame(

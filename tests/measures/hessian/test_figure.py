@@ -1,21 +1,21 @@
-"""The figure of Hessian max eigenvalue spectra shows its table."""
-
 import numpy as np
 import pandas as pd
 import pytest
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from tests.helpers.drawing import RESNET, VIT
+from tests.helpers.claims import published
+from tests.helpers.drawing import RESNET, VIT, drawn_from, laid_out
 from tests.helpers.shown import flaws, legend_labels
-from vitscope.claims.points import read_published
 from vitscope.drawing.figure import Member
 from vitscope.drawing.legends import moment
 from vitscope.measures.hessian.figure import KERNEL, density_per_decade, shares_of_bars
 from vitscope.measures.registry import caption_of, kinds
+from vitscope.package_data import PUBLISHED_POINTS
 
 VIT_6 = Member("vit_6", "ViT (6 %)", "vit")
-MEMBERS = (RESNET, VIT, VIT_6)
+BOTH = (RESNET, VIT)
+MEMBERS = (*BOTH, VIT_6)
 SERIES = {"resnet": "ResNet", "vit": "ViT", "vit_6": "ViT (6%)"}
 MAGNITUDES = {"resnet": 300.0, "vit": 20.0, "vit_6": 35.0}
 SHARES = {"resnet": 0.0, "vit": 0.3, "vit_6": 0.4}
@@ -27,41 +27,26 @@ def rows_of(model: str, snapshot: str, batches: int = 6) -> pd.DataFrame:
     count = 5 * batches
     values = MAGNITUDES[model] * 10 ** random.normal(0, 0.3, count)
     values[: round(SHARES[model] * count)] *= -1
-    return pd.DataFrame(
-        {
-            "model": model,
-            "snapshot": snapshot,
-            "batch": np.repeat(np.arange(batches), 5),
-            "images": 32,
-            "rank": np.tile(np.arange(1, 6), batches),
-            "eigenvalue": values,
-            "residual": 1e-4,
-            "iterations": 20,
-            "converged": True,
-        }
-    )
+    batch, rank = (each.ravel() for each in np.indices((batches, 5)))
+    table = pd.DataFrame({"batch": batch, "rank": 1 + rank, "eigenvalue": values})
+    return table.assign(model=model, snapshot=snapshot, converged=True)
 
 
 TABLE = pd.concat([rows_of(model, snapshot) for snapshot in ("warmup", "end") for model in SERIES])
 
 
-@pytest.fixture
-def drawn(laid_out):
-    def draw_it(members=MEMBERS, published=None, table=TABLE, snapshots=("warmup", "end")):
-        return laid_out("hessian", {"hessian": table}, members, published, snapshots)
-
-    return draw_it
+def drawn(members=MEMBERS, published=None, table=TABLE, snapshots=("warmup", "end")):
+    return laid_out("hessian", {"hessian": table}, members, published, snapshots)
 
 
 def of_moments(figure: Figure) -> dict[str, list[list[Axes]]]:
-    """Return the two panels of each model, by the moment that they are at."""
     return {
         part.get_suptitle(): [part.axes[at : at + 2] for at in range(0, len(part.axes), 2)]
         for part in figure.subfigs
     }
 
 
-def test_a_row_per_model_shows_every_eigenvalue_at_each_moment(drawn) -> None:
+def test_a_row_per_model_shows_every_eigenvalue_at_each_moment() -> None:
     found = of_moments(drawn(snapshots=("end", "warmup")))
     assert [*found] == ["end of training", "end of warm-up"]
     for snapshot, rows in zip(("end", "warmup"), found.values(), strict=True):
@@ -79,7 +64,7 @@ def test_a_row_per_model_shows_every_eigenvalue_at_each_moment(drawn) -> None:
                 assert ((same > low) & (same < high)).all()
 
 
-def test_no_model_is_told_by_its_colour_alone(drawn) -> None:
+def test_no_model_is_told_by_its_colour_alone() -> None:
     """Of one family, or of two whose colours some people see as one: each has panels and a name."""
     ((_, rows),) = of_moments(drawn(snapshots=["warmup"])).items()
     names = [pair[0].get_title(loc="left").split(":")[0] for pair in rows]
@@ -98,7 +83,7 @@ def test_the_kernel_is_as_wide_as_stated() -> None:
     assert f"a Gaussian kernel of {KERNEL:g} decades" in caption
 
 
-def test_a_row_tells_the_share_of_negative_eigenvalues(drawn) -> None:
+def test_a_row_tells_the_share_of_negative_eigenvalues() -> None:
     table = TABLE.copy()
     doubtful = (table["model"] == "vit") & (table["rank"] == 5) & (table["batch"] < 2)
     table.loc[doubtful & (table["snapshot"] == "end"), "converged"] = False
@@ -109,7 +94,7 @@ def test_a_row_tells_the_share_of_negative_eigenvalues(drawn) -> None:
     assert doubted == "ViT-Ti: 30 % negative (2 of 30 not converged)"
 
 
-def test_a_panel_says_that_no_eigenvalue_is_negative(drawn) -> None:
+def test_a_panel_says_that_no_eigenvalue_is_negative() -> None:
     for members in ([RESNET], [RESNET, VIT]):
         (rows,) = of_moments(drawn(members=members, snapshots=["end"])).values()
         negative, positive = rows[0]
@@ -119,7 +104,7 @@ def test_a_panel_says_that_no_eigenvalue_is_negative(drawn) -> None:
         assert negative.get_title(loc="left") == "ResNet-50: 0 % negative"
 
 
-def test_an_eigenvalue_of_zero_is_of_neither_sign(drawn) -> None:
+def test_an_eigenvalue_of_zero_is_of_neither_sign() -> None:
     table = TABLE.copy()
     table.loc[table["rank"] == 5, "eigenvalue"] = 0.0
     ((negative, positive),) = of_moments(drawn([VIT], table=table))["end of warm-up"]
@@ -128,11 +113,10 @@ def test_an_eigenvalue_of_zero_is_of_neither_sign(drawn) -> None:
     assert shown == [(values < 0).sum(), (values > 0).sum()]
 
 
-def test_published_densities_are_of_the_same_unit_and_on_the_same_scale(drawn, points_file) -> None:
-    path = points_file.with_name("fig4_hessian.csv")
-    published = read_published(path, kinds()["hessian"].published, SERIES)
-    (rows,) = of_moments(drawn(published=published, snapshots=["warmup"])).values()
-    file = pd.read_csv(path)
+def test_published_densities_are_of_the_same_unit_and_on_the_same_scale() -> None:
+    theirs = published("hessian", "fig4_hessian.csv", SERIES)
+    (rows,) = of_moments(drawn(published=theirs, snapshots=["warmup"])).values()
+    file = pd.read_csv(PUBLISHED_POINTS / "fig4_hessian.csv")
     for series, pair in zip(SERIES.values(), rows, strict=True):
         area = 0.0
         for axes, (panel, sign) in zip(pair, (("negative", -1), ("positive", 1)), strict=True):
@@ -160,7 +144,7 @@ def test_published_densities_are_of_the_same_unit_and_on_the_same_scale(drawn, p
         ),
     ],
 )
-def test_few_decades_have_labels_between_powers_of_ten(drawn, magnitudes, expected) -> None:
+def test_few_decades_have_labels_between_powers_of_ten(magnitudes, expected) -> None:
     values = np.geomspace(*magnitudes, 15)
     table = rows_of("vit", "end").assign(eigenvalue=np.concatenate([values, -values]))
     figure = drawn([VIT], table=table, snapshots=("end",))
@@ -170,16 +154,11 @@ def test_few_decades_have_labels_between_powers_of_ten(drawn, magnitudes, expect
         assert all(label in text for label, text in zip(labels, shown, strict=False))
 
 
-CURVATURE_MEMBERS = (RESNET, VIT)
-BLOCKS = pd.DataFrame(
-    {
-        "model": np.repeat([member.model for member in CURVATURE_MEMBERS], 3),
-        "index": [0, 1, 2] * 2,
-        "depth": [0, 0.5, 1] * 2,
-        "kind": ["stem", "msa", "conv"] * 2,
-        "height": 4,
-        "width": 4,
-    }
+BLOCKS = pd.concat(
+    pd.DataFrame({"index": range(3), "depth": [0, 0.5, 1], "kind": ["stem", "msa", "conv"]}).assign(
+        model=member.model, height=4, width=4
+    )
+    for member in BOTH
 )
 LAYERS = {0: "stem", 4: "convolution", 7: "head"}
 
@@ -204,7 +183,7 @@ def rows_of_curvature(model: str, snapshot: str) -> pd.DataFrame:
 
 
 CURVATURE_TABLE = pd.concat(
-    [rows_of_curvature(m.model, s) for s in ("end", "warmup") for m in CURVATURE_MEMBERS]
+    [rows_of_curvature(m.model, s) for s in ("end", "warmup") for m in BOTH]
 )
 
 
@@ -221,12 +200,10 @@ def means(model: str, snapshot: str, of: str) -> pd.DataFrame:
 
 
 @pytest.mark.parametrize("snapshots", [("end",), ("warmup", "end")])
-def test_curves_are_the_means_of_blocks_in_their_bands(drawn_from, snapshots) -> None:
+def test_curves_are_the_means_of_blocks_in_their_bands(snapshots) -> None:
     tables = {"curvature": CURVATURE_TABLE, "blocks": BLOCKS}
-    figure = drawn_from("curvature", tables, CURVATURE_MEMBERS, {}, snapshots)
-    shown = [
-        (member, each, row) for each in snapshots for row in (0, 1) for member in CURVATURE_MEMBERS
-    ]
+    figure = drawn_from("curvature", tables, BOTH, {}, snapshots)
+    shown = [(member, each, row) for each in snapshots for row in (0, 1) for member in BOTH]
     for axes, (member, snapshot, row) in zip(figure.axes, shown, strict=True):
         expected = means(member.model, snapshot, "block").loc[:2]
         lines = [line for line in axes.lines if len(line.get_xdata()) == 3]
@@ -245,17 +222,12 @@ def test_curves_are_the_means_of_blocks_in_their_bands(drawn_from, snapshots) ->
             assert axes.get_title() == (several if len(snapshots) > 1 else member.label)
 
 
-def test_rows_are_the_means_of_kinds_of_layers(drawn_from) -> None:
-    figure = drawn_from(
-        "curvature_by_layer",
-        {"curvature": CURVATURE_TABLE},
-        CURVATURE_MEMBERS,
-        {},
-        ("end",),
-    )
+def test_rows_are_the_means_of_kinds_of_layers() -> None:
+    tables = {"curvature": CURVATURE_TABLE}
+    figure = drawn_from("curvature_by_layer", tables, BOTH, {}, ("end",))
     left, right = figure.axes
     assert [label.get_text() for label in left.get_yticklabels()] == ["network", *LAYERS.values()]
-    for nth, member in enumerate(CURVATURE_MEMBERS):
+    for nth, member in enumerate(BOTH):
         expected = pd.concat([means(member.model, "end", of) for of in ("network", "layer")])
         at = np.arange(4) + [-0.25, 0.25][nth]
         curve, *batches = [line.get_xydata() for line in left.lines[5 * nth :][:5]]
@@ -265,19 +237,19 @@ def test_rows_are_the_means_of_kinds_of_layers(drawn_from) -> None:
             np.testing.assert_allclose(line.get_xydata(), np.c_[expected[name], at])
 
 
-def test_an_axis_of_means_ends_at_zero_where_none_is_negative(drawn_from) -> None:
+def test_an_axis_of_means_ends_at_zero_where_none_is_negative() -> None:
     traces = 10.0 ** (2 - 3 * CURVATURE_TABLE["index"])
     positive = CURVATURE_TABLE.assign(trace=traces, gauss_newton_trace=traces)
     tables = {"curvature": positive, "blocks": BLOCKS}
-    figure = drawn_from("curvature", tables, CURVATURE_MEMBERS, {}, ("end",))
+    figure = drawn_from("curvature", tables, BOTH, {}, ("end",))
     for axes in figure.axes[2:]:
         assert -axes.yaxis.get_transform().linthresh < axes.get_ylim()[0] < 0
 
 
-def test_labels_of_both_signs_have_room(drawn_from) -> None:
+def test_labels_of_both_signs_have_room() -> None:
     traces = CURVATURE_TABLE["part"].map({"stem": -20, "convolution": 200}).fillna(0.1)
     both = CURVATURE_TABLE.assign(trace=traces, gauss_newton_trace=traces.abs())
-    figure = drawn_from("curvature_by_layer", {"curvature": both}, CURVATURE_MEMBERS, {}, ("end",))
+    figure = drawn_from("curvature_by_layer", {"curvature": both}, BOTH, {}, ("end",))
     figure.draw_without_rendering()
     right = figure.axes[1]
     ends = [label.get_window_extent().intervalx for label in right.get_xticklabels()]
@@ -287,45 +259,31 @@ def test_labels_of_both_signs_have_room(drawn_from) -> None:
     assert "one batch" in legend_labels(figure)
     many = [both.assign(batch=both["batch"] + 4 * n) for n in range(3)]
     tables = {"curvature": pd.concat(many)}
-    figure = drawn_from("curvature_by_layer", tables, CURVATURE_MEMBERS, {}, ("end",))
+    figure = drawn_from("curvature_by_layer", tables, BOTH, {}, ("end",))
     assert legend_labels(figure)[-1] == "95 % interval"
-
-
-DENSITY_MEMBERS = (RESNET, VIT)
 
 
 def rows_of_density(model: str, snapshot: str) -> pd.DataFrame:
     """Four quadratures of eleven nodes: nearly all of the weight near zero."""
     random = np.random.default_rng([len(model), len(snapshot)])
     weights = random.random((4, 11)) * np.geomspace(1, 1e-6, 11)
-    return pd.DataFrame(
-        {
-            "model": model,
-            "snapshot": snapshot,
-            "batch": np.repeat([0, 1], 22),
-            "probe": np.tile(np.repeat([0, 1], 11), 2),
-            "node": (
-                np.r_[0, -np.geomspace(1, 40, 4), np.geomspace(1, 300, 6)][None]
-                + random.random((4, 11))
-            ).ravel(),
-            "weight": (weights / weights.sum(axis=1, keepdims=True)).ravel(),
-        }
-    )
+    weights /= weights.sum(axis=1, keepdims=True)
+    nodes = np.r_[0, -np.geomspace(1, 40, 4), np.geomspace(1, 300, 6)] + random.random((4, 11))
+    batch, probe, _ = (each.ravel() for each in np.indices((2, 2, 11)))
+    values = {"node": nodes.ravel(), "weight": weights.ravel()}
+    table = pd.DataFrame({"batch": batch, "probe": probe, **values})
+    return table.assign(model=model, snapshot=snapshot)
 
 
 DENSITY_TABLE = pd.concat(
-    [
-        rows_of_density(member.model, snapshot)
-        for snapshot in ("warmup", "end")
-        for member in DENSITY_MEMBERS
-    ]
+    rows_of_density(member.model, each) for each in ("warmup", "end") for member in BOTH
 )
 
 
-def test_bars_have_the_share_of_the_nodes_within_them(drawn_from) -> None:
+def test_bars_have_the_share_of_the_nodes_within_them() -> None:
     tables = {"hessian_density": DENSITY_TABLE}
-    figure = drawn_from("hessian_density", tables, DENSITY_MEMBERS, {}, ("end", "warmup"))
-    shown = [(member, snapshot) for snapshot in ("end", "warmup") for member in DENSITY_MEMBERS]
+    figure = drawn_from("hessian_density", tables, BOTH, {}, ("end", "warmup"))
+    shown = [(member, snapshot) for snapshot in ("end", "warmup") for member in BOTH]
     moments = {"end": "end of training", "warmup": "end of warm-up"}
     for axes, (member, snapshot) in zip(figure.axes, shown, strict=True):
         rows = DENSITY_TABLE.query(f"model == '{member.model}' and snapshot == '{snapshot}'")

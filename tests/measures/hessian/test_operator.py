@@ -10,14 +10,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from tests.helpers.recording import record_here
-from tests.measures.hessian.networks import (
-    DECAY,
-    Dropping,
-    batch_of,
-    every_tiny,
-    exact,
-    tiny,
-)
+from tests.measures.hessian.networks import DECAY, Dropping, batch_of, every_tiny, exact, tiny
 from vitscope.errors import VitscopeError
 from vitscope.measures.hessian.operator import (
     Hessian,

@@ -1,5 +1,3 @@
-"""Claims about loss landscapes, on surfaces of known shape and on published ones."""
-
 import numpy as np
 import pandas as pd
 import pytest
@@ -17,17 +15,8 @@ def surface(
     steps = np.linspace(-1, 1, points)
     x, y = (each.ravel() for each in np.meshgrid(steps, steps))
     nll = 1 + a * x**2 + b * y**2
-    return pd.DataFrame(
-        {
-            "model": model,
-            "x": x,
-            "y": y,
-            "nll": nll,
-            "loss": nll + 2,
-            "accuracy": accuracy,
-            "direction": direction,
-        }
-    )
+    table = pd.DataFrame({"x": x, "y": y, "nll": nll, "loss": nll + 2})
+    return table.assign(model=model, accuracy=accuracy, direction=direction)
 
 
 def drawn(model: str, *heights: float) -> pd.DataFrame:
@@ -37,12 +26,8 @@ def drawn(model: str, *heights: float) -> pd.DataFrame:
     )
 
 
-EXAMPLES = {
-    "landscape": {
-        "landscape": pd.concat([surface("vit", 2, 4, 5), surface("resnet", 3, 6, 5)]),
-        "blocks": blocks("vit", "resnet"),
-    }
-}
+BOTH = pd.concat([surface("vit", 2, 4, 5), surface("resnet", 3, 6, 5)])
+EXAMPLES = {"landscape": {"landscape": BOTH, "blocks": blocks("vit", "resnet")}}
 
 
 @pytest.mark.parametrize("points", [5, 21])

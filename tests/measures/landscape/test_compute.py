@@ -19,8 +19,8 @@ from torch import Tensor, nn
 from tests.helpers import networks
 from tests.helpers.augmented import augmented
 from tests.helpers.recording import record_here
+from tests.helpers.refusal import refusal
 from tests.helpers.studies import mini, mini_with
-from vitscope.errors import VitscopeError
 from vitscope.jobs.tables import find_table
 from vitscope.measures import registry
 from vitscope.measures.given import OnLoss
@@ -368,9 +368,7 @@ def test_a_loss_that_is_not_finite_at_the_trained_weights_is_refused(small: Augm
     model = linear()
     with torch.no_grad():
         model[1].weight.fill_(3e38)
-    with pytest.raises(VitscopeError) as caught:
-        losses_at(model, small, grid(3, 1.0), **SETTINGS)
-    assert str(caught.value) == (
+    assert refusal(losses_at, model, small, grid(3, 1.0), **SETTINGS) == (
         "The loss of the Sequential on augmented images is not finite at its trained weights: give "
         "a checkpoint of a training that did not diverge."
     )
@@ -391,7 +389,6 @@ def test_the_table_says_what_the_loss_is_of(tmp_path: Path) -> None:
 def measured(
     images: Augmented, jobs: Sequence[tuple[int, int]], **settings: Any
 ) -> list[pd.DataFrame]:
-    """Return what jobs measure, each of its rows of the grid."""
     own = {key: SETTINGS[key] for key in ("seed", "batch_size")} | {"precision": "float32"}
     job = OnLoss(linear(), images, CPU, say=SETTINGS["say"])
     decay = SETTINGS["weight_decay"]
@@ -424,6 +421,8 @@ def test_other_pairs_of_directions_have_the_points_that_claims_are_about(small: 
 
 # Studies
 
+DATA = mini()["data"]
+
 
 @pytest.mark.parametrize(
     ("changes", "sentence"),
@@ -440,10 +439,7 @@ def test_other_pairs_of_directions_have_the_points_that_claims_are_about(small: 
             "key 'training'.",
         ),
         (
-            {
-                "data": mini()["data"]
-                | {"shapes32": mini()["data"]["shapes32"] | {"splits": {"test": {}}}}
-            },
+            {"data": {**DATA, "shapes32": DATA["shapes32"] | {"splits": {"test": {}}}}},
             "analysis.augmented.split, for models.resnet on data.shapes32 in figures.plane: found "
             "'train', allowed: test.",
         ),
@@ -456,9 +452,7 @@ def test_a_study_that_cannot_have_a_landscape_is_refused_at_once(
     study = load_study(mini_with(tmp_path, **sections))
     assert registry.declared("landscape").split(study) == "train"
     path = mini_with(tmp_path, **sections | changes)
-    with pytest.raises(VitscopeError) as caught:
-        load_study(path)
-    assert str(caught.value) == f"{path}: {sentence}"
+    assert refusal(load_study, path) == f"{path}: {sentence}"
 
 
 def test_only_its_rows_depend_on_how_many_a_job_measures(tmp_path: Path) -> None:

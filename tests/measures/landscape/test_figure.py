@@ -1,5 +1,3 @@
-"""The landscape figures show their table: faces, contours and slices, and what is cut."""
-
 from pathlib import Path
 
 import matplotlib
@@ -12,7 +10,7 @@ from matplotlib.path import Path as Outline
 from mpl_toolkits.mplot3d.art3d import Poly3DCollection
 from mpl_toolkits.mplot3d.proj3d import proj_transform
 
-from tests.helpers.drawing import RESNET, VIT
+from tests.helpers.drawing import RESNET, VIT, drawn_from
 from tests.helpers.shown import legend_labels
 from vitscope.drawing.figure import Member
 from vitscope.errors import VitscopeError
@@ -50,7 +48,7 @@ def table() -> pd.DataFrame:
 
 
 @pytest.fixture
-def drawn(table, drawn_from):
+def drawn(table):
     def draw_it(kind, *members, table=table):
         return drawn_from(kind, {"landscape": table}, members or (RESNET, VIT))
 
@@ -83,9 +81,6 @@ def corners_of(faces) -> list[np.ndarray]:
     """The corners of each face as they were given, (corners, 3)."""
     absent = np.broadcast_to(faces._invalid_vertices, faces._faces.shape[:2])
     return [face[~none] for face, none in zip(faces._faces, absent, strict=True)]
-
-
-# The cut
 
 
 def test_the_cut_follows_from_the_flattest_model(table):
@@ -131,9 +126,6 @@ def test_the_published_grids_are_cut_as_in_the_paper(shared, drawn):
         assert len(corners_of(faces_of(axes))) >= len(shown)
 
 
-# The surface
-
-
 def corners_by_hand(heights: np.ndarray, row: int, column: int, cut: float) -> set:
     """The corners of what of a face is below a cut, and where its edges cross that."""
     places = [(row, column), (row, column + 1), (row + 1, column + 1), (row + 1, column)]
@@ -166,7 +158,6 @@ def test_faces_are_the_table_and_end_at_the_cut(table):
 
 
 def area_of(corners: np.ndarray) -> float:
-    """The area of a face seen from above."""
     x, y = corners[:, 0], corners[:, 1]
     return abs(np.dot(x, np.roll(y, 1)) - np.dot(y, np.roll(x, 1))) / 2
 
@@ -213,9 +204,6 @@ def test_figures_say_where_they_are_cut_if_they_are(drawn, table):
         assert legend_labels(contours) == expected
 
 
-# The contours
-
-
 def test_contours_end_at_the_cut(drawn, table):
     resnet, vit = maps_of(drawn("landscape_contour"))
     heights, cut = grid_of(table, "resnet"), cut_of(table)
@@ -241,9 +229,6 @@ def test_contours_end_at_the_cut(drawn, table):
     assert [bool(axes.patch.get_hatch()) for axes in (resnet, vit)] == [True, False]
 
 
-# The slices
-
-
 def test_slices_are_the_axes_of_the_plane(drawn, table):
     figure = drawn("landscape_slices")
     for axes, along, across in zip(figure.axes, "xy", "yx", strict=True):
@@ -266,9 +251,6 @@ def test_slices_leave_out_what_is_not_finite_and_end_at_the_cut(drawn, table):
     first = drawn("landscape_slices", table=table).axes[0]
     assert np.isnan(first.lines[1].get_ydata()[-1])
     assert first.get_ylim()[1] <= 1.1 * cut_of(table)
-
-
-# All kinds
 
 
 BOTH = "Not the loss of training: without the L2 term and on clean images"

@@ -1,5 +1,3 @@
-"""Claims about where in a stage blocks matter, by hand on Fig. 10b and on tables made for it."""
-
 import numpy as np
 import pandas as pd
 import pytest
@@ -31,11 +29,8 @@ def stage(number: int, kind: str, *changes: float) -> list[tuple[str, int, float
     return [(kind, number, change) for change in changes]
 
 
-EXAMPLES = {
-    "lesion": lesion(
-        [*stage(1, "conv", -2, -1), *stage(2, "conv", -2, -3), *stage(3, "msa", -2, -3)]
-    )
-}
+UNITS = [*stage(1, "conv", -2, -1), *stage(2, "conv", -2, -3), *stage(3, "msa", -2, -3)]
+EXAMPLES = {"lesion": lesion(UNITS)}
 
 
 def test_fig_10b_is_counted_as_by_hand():

@@ -15,6 +15,7 @@ from torch import Tensor, nn
 from torch.utils.flop_counter import FlopCounterMode
 
 from tests.helpers.networks import described, hooks_of, mini, mini_blocks
+from tests.helpers.refusal import refusal
 from tests.helpers.splits import CENTER, SPREAD, on_model, shapes
 from tests.helpers.written import SMALL, written_points
 from tests.helpers.written import built as build_written
@@ -218,8 +219,6 @@ HABITS = [
 
 
 class Keeping(nn.Module):
-    """Leaves what it returns in a list, too."""
-
     def __init__(self, kept: list[Tensor]) -> None:
         super().__init__()
         self.layer, self.kept = nn.Conv2d(4, 4, 1), kept
@@ -439,9 +438,7 @@ def test_a_job_measures_the_chosen_images(tmp_path: Path) -> None:
 def test_logits_that_are_no_numbers() -> None:
     sick = Voters([[0.0, 0.0], [float("nan"), 0.0]])
     images = torch.zeros(2, 2)
-    with pytest.raises(VitscopeError) as caught:
-        correctness(sick, voters(sick), [images], np.zeros(2, int))
-    assert str(caught.value) == (
+    assert refusal(correctness, sick, voters(sick), [images], np.zeros(2, int)) == (
         "The logits of the whole model are not finite for 2 of 2 images, so that no class can be "
         "told: check the checkpoint, and the mean and std of the data set."
     )
@@ -460,9 +457,7 @@ def test_logits_that_are_no_numbers_without_a_branch() -> None:
 
 
 def test_a_model_without_a_branch() -> None:
-    with pytest.raises(VitscopeError) as caught:
-        joins_of("mine", mini_blocks("vit").points[:1])
-    assert str(caught.value) == (
+    assert refusal(joins_of, "mine", mini_blocks("vit").points[:1]) == (
         "models.mine: no cut point of the model has a residual branch, so that no unit can be "
         "removed: take the model out of the figures of the kind lesion."
     )

@@ -2,13 +2,13 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from tests.helpers.drawing import RESNET, SWIN, VIT
+from tests.helpers.claims import published
+from tests.helpers.drawing import RESNET, SWIN, VIT, drawn_from
 from tests.helpers.shown import legend_labels, spans
 from tests.measures.conftest import cut_points
-from vitscope.claims.points import read_published
-from vitscope.measures.registry import kinds
+from vitscope.package_data import PUBLISHED_POINTS
 
-NEEDED = kinds()["lesion"].published
+SWIN_FILE = PUBLISHED_POINTS / "fig10b_swin.csv"
 
 
 @pytest.fixture
@@ -25,17 +25,12 @@ def lesions(blocks):
 
 
 @pytest.fixture
-def drawn(lesions, blocks, drawn_from):
+def drawn(lesions, blocks):
     def draw_it(members=(RESNET, VIT, SWIN), published=None, lesions=lesions, blocks=blocks):
         tables = {"lesion": lesions, "blocks": blocks}
         return drawn_from("lesion", tables, members, published)
 
     return draw_it
-
-
-@pytest.fixture
-def swin_file(points_file):
-    return points_file.with_name("fig10b_swin.csv")
 
 
 def points(axes):
@@ -57,21 +52,21 @@ def test_panels_show_the_table_in_the_middle_of_the_bands(drawn, lesions):
         assert high > max(0, rows["ci_high"].max())
 
 
-def test_bands_lie_where_the_paper_has_them(drawn, points_file):
-    theirs = pd.read_csv(points_file.with_name("fig9_bands.csv")).query("figure == 'fig10b'")
+def test_bands_lie_where_the_paper_has_them(drawn):
+    theirs = pd.read_csv(PUBLISHED_POINTS / "fig9_bands.csv").query("figure == 'fig10b'")
     # The paper counts the 27 units from 0 to 26, and a band reaches half a unit to either side.
     ends = (theirs[["start_index", "end_index"]].to_numpy() + 0.5) / 27
     assert spans(drawn([SWIN]).axes[0]) == sorted(map(tuple, ends.round(9).tolist()))
 
 
-def test_a_published_unit_lies_where_the_measured_one_does(drawn, swin_file, lesions):
-    figure = drawn([SWIN], read_published(swin_file, NEEDED, {"swin": "Swin"}, same_models=True))
+def test_a_published_unit_lies_where_the_measured_one_does(drawn, lesions):
+    figure = drawn([SWIN], published("lesion", SWIN_FILE, {"swin": "Swin"}, same_models=True))
     theirs, off, ours = points(figure.axes[0])
-    published = pd.read_csv(swin_file)
+    file = pd.read_csv(SWIN_FILE)
     units = lesions[lesions["model"] == "swin"].sort_values("index")["index"]
     measured = dict(zip(units, ours.get_xdata(), strict=True))
     for line, source in ((theirs, "marker"), (off, "extrapolated_offscale")):
-        rows = published[published["source"] == source]
+        rows = file[file["source"] == source]
         np.testing.assert_array_equal(line.get_ydata(), rows["change"])
         expected = [measured[index + 1] for index in rows["index"]]
         np.testing.assert_allclose(line.get_xdata(), expected, rtol=1e-12)
@@ -79,9 +74,9 @@ def test_a_published_unit_lies_where_the_measured_one_does(drawn, swin_file, les
     assert "extrapolated" in legend_labels(figure)
 
 
-def test_a_published_file_need_not_say_where_points_come_from(drawn, swin_file, tmp_path):
-    pd.read_csv(swin_file).drop(columns="source").to_csv(tmp_path / "file.csv", index=False)
-    published = read_published(tmp_path / "file.csv", NEEDED, {"swin": "Swin"}, same_models=True)
-    figure = drawn([SWIN], published)
+def test_a_published_file_need_not_say_where_points_come_from(drawn, tmp_path):
+    path = tmp_path / "file.csv"
+    pd.read_csv(SWIN_FILE).drop(columns="source").to_csv(path, index=False)
+    figure = drawn([SWIN], published("lesion", path, {"swin": "Swin"}, same_models=True))
     assert [len(line.get_ydata()) for line in points(figure.axes[0])] == [23, 24]
     assert "extrapolated" not in legend_labels(figure)

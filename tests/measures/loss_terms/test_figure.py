@@ -1,21 +1,16 @@
-"""The figure shows the table: changes of the loss, and shares of eigenvalues, on shared scales."""
+from itertools import product
 
 import numpy as np
 import pandas as pd
 
-from tests.helpers.drawing import SWIN, VIT
+from tests.helpers.drawing import SWIN, VIT, laid_out
 from tests.helpers.shown import flaws
 
 
-def test_four_losses(laid_out):
+def test_four_losses():
     rows = []
-    for number, (model, clean, l2, batch) in enumerate(
-        (model, clean, l2, batch)
-        for model in ("vit", "swin")
-        for clean in (False, True)
-        for l2 in (False, True)
-        for batch in (0, 1)
-    ):
+    conditions = product(("vit", "swin"), (False, True), (False, True), (0, 1))
+    for number, (model, clean, l2, batch) in enumerate(conditions):
         fixed = {"model": model, "clean": clean, "l2": l2, "batch": batch, "weight_decay": 0.05}
         for x in (-0.5, 0.0, 0.5):
             rows.append({**fixed, "of": "slice", "x": x, "value": 2 + (number + 1) * x**2})
@@ -25,11 +20,9 @@ def test_four_losses(laid_out):
     figure = laid_out("loss_terms", {"loss_terms": table}, (VIT, SWIN))
     upper = [axes for axes in figure.axes if axes.get_title()]
     lower = [axes for axes in figure.axes if not axes.get_title()]
-    assert [axes.get_title() for axes in upper] == [
-        f"{label}\non {what} images"
-        for label in ("ViT-Ti", "Swin-Ti")
-        for what in ("augmented", "clean")
-    ]
+    shown = product(("ViT-Ti", "Swin-Ti"), ("augmented", "clean"))
+    titles = [f"{label}\non {what} images" for label, what in shown]
+    assert [axes.get_title() for axes in upper] == titles
     # With L2 first, and the mean of two batches.
     changes = [line.get_ydata()[0] for axes in upper for line in axes.lines]
     assert changes == [

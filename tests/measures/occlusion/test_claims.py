@@ -1,5 +1,3 @@
-"""The claims about patches that are dropped or shuffled, on tables made for them."""
-
 import numpy as np
 import pandas as pd
 import pytest
@@ -10,7 +8,6 @@ CHANGES = {"occlusion": "dropped", "shuffling": "shuffled"}
 
 
 def kept(**values: tuple[float, float]) -> dict[str, pd.DataFrame]:
-    """Tables of models that keep so much of their accuracy if patches are dropped, or shuffled."""
     rows = [
         {"model": model, "change": change, "mean_kept": value}
         for model, (dropped, shuffled) in values.items()

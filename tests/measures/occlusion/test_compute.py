@@ -11,10 +11,10 @@ import torch
 from torch import Tensor, nn
 
 from tests.helpers import networks
+from tests.helpers.refusal import refusal
 from tests.helpers.splits import CENTER, SPREAD, built, on_model, shapes
 from tests.helpers.studies import mini, mini_with
 from vitscope.data.split import Split
-from vitscope.errors import VitscopeError
 from vitscope.files.arrays import Array
 from vitscope.image_size import ImageSize
 from vitscope.jobs.tables import find_table
@@ -37,9 +37,6 @@ BOOTSTRAP = {"resamples": 200, "seed": 3}
 CUT = {"grid": 8, "shares": [0.5, 0.9], "shuffled_grids": [2, 4]}
 DRAWN = {"draws": 2, "seed": 5}
 BLACK = torch.tensor([-2.0, -1.5, 0.25]).view(3, 1, 1)
-
-
-# Grids
 
 
 @pytest.mark.parametrize(
@@ -76,9 +73,6 @@ def test_changes_are_in_order() -> None:
     ]
 
 
-# Draws
-
-
 def test_draws_are_those_of_today_on_every_machine() -> None:
     """Results rest on them: a change of the stream is a change of results."""
     assert orders(0, [0], 0, 9).tolist() == [[8, 2, 1, 7, 6, 5, 0, 3, 4]]
@@ -100,11 +94,7 @@ def test_orders_of_an_image_are_its_own_and_all_patches_are_as_likely() -> None:
     assert np.abs(counts - 3000 / 16).max() < 5 * 13.3
 
 
-# Images
-
-
 def changed_plainly(images: Array, order: Array, each: Change, black: Array) -> Array:
-    """Drop or shuffle patches, one by one."""
     result = images.copy()
     height, width = (side // each.grid for side in images.shape[2:])
 
@@ -154,12 +144,7 @@ def test_patches_are_changed_as_by_a_plain_loop(size: tuple[int, int], each: Cha
         assert torch.equal(ours, BLACK.expand_as(ours))
 
 
-# Models
-
-
 class Recorder(nn.Module):
-    """Keep what arrives."""
-
     def __init__(self) -> None:
         super().__init__()
         self.seen: list[Array] = []
@@ -256,9 +241,6 @@ def test_a_probe_of_the_first_patch_finds_as_many_as_have_it() -> None:
     np.testing.assert_allclose(shares.mean(axis=0), [0.75, 0.25, 1], atol=5 * deviation)
 
 
-# The table
-
-
 def test_the_table_has_accuracies_and_what_is_kept() -> None:
     clean = np.array([True, True, False, True])
     shares = np.array([[1, 0.5, 0], [0.5, 0, 1], [0.5, 0, 0], [1, 0, 0.5]])
@@ -347,34 +329,16 @@ def test_grey_images_are_changed_too(tmp_path: Path) -> None:
     assert len(measure_occlusion(given, {"images": None, "seed": None}, CUT, DRAWN, BOOTSTRAP)) == 5
 
 
-# The study
-
-
 @pytest.mark.parametrize(
-    ("size", "settings", "sentence"),
+    ("size", "settings", "pixels", "grid", "fitting"),
     [
-        (
-            32,
-            {"grid": 14},
-            "images of 32 x 32 pixels cannot be cut into a grid of 14 x 14 equal patches; grids "
-            "that fit are 2, 4, 8, 16, 32.",
-        ),
-        (
-            [32, 48],
-            {"shuffled_grids": [4, 3]},
-            "images of 32 x 48 pixels cannot be cut into a grid of 3 x 3 equal patches; grids that "
-            "fit are 2, 4, 8, 16.",
-        ),
-        (
-            [32, 33],
-            {},
-            "images of 32 x 33 pixels cannot be cut into a grid of 14 x 14 equal patches; grids "
-            "that fit are none: give them another image_size.",
-        ),
+        (32, {"grid": 14}, "32 x 32", "14 x 14", "2, 4, 8, 16, 32."),
+        ([32, 48], {"shuffled_grids": [4, 3]}, "32 x 48", "3 x 3", "2, 4, 8, 16."),
+        ([32, 33], {}, "32 x 33", "14 x 14", "none: give them another image_size."),
     ],
 )
 def test_a_study_whose_images_cannot_be_cut_is_refused(
-    tmp_path: Path, size: ImageSize, settings: dict[str, Any], sentence: str
+    tmp_path: Path, size: ImageSize, settings: dict[str, Any], pixels: str, grid: str, fitting: str
 ) -> None:
     def study(kind: str) -> Path:
         data = {name: entry | {"image_size": size} for name, entry in mini()["data"].items()}
@@ -384,7 +348,8 @@ def test_a_study_whose_images_cannot_be_cut_is_refused(
         )
 
     path = study("shuffling")
-    with pytest.raises(VitscopeError) as caught:
-        load_study(path)
-    assert str(caught.value) == f"{path}: models.resnet: analysis.occlusion: {sentence}"
+    assert refusal(load_study, path) == (
+        f"{path}: models.resnet: analysis.occlusion: images of {pixels} pixels cannot be cut into "
+        f"a grid of {grid} equal patches; grids that fit are {fitting}"
+    )
     load_study(study("spectrum"))

@@ -1,15 +1,11 @@
-"""Accuracy while patches are dropped or shuffled: what is in the panel is what is in the table."""
-
 import numpy as np
 import pandas as pd
 import pytest
 
-from tests.helpers.drawing import RESNET, VIT
+from tests.helpers.claims import published
+from tests.helpers.drawing import RESNET, VIT, drawn_from
 from tests.helpers.shown import legend_labels
-from vitscope.claims.points import read_published
 from vitscope.drawing.looks import GRAY
-from vitscope.measures.registry import kinds
-from vitscope.package_data import PUBLISHED_POINTS
 
 GRIDS, SHARES = [2, 4, 14], [0.25, 0.5, 0.75]
 
@@ -34,8 +30,8 @@ BOTH = pd.concat([measured("vit", 0.9), measured("resnet", 0.8)]).sample(frac=1,
         ("shuffling", [1, *GRIDS], [1, 1 / 2, 1 / 4, 1 / 14]),
     ],
 )
-def test_one_panel_shows_the_accuracy_of_all_models_and_chance(drawn_from, kind, across, falls):
-    figure = drawn_from(kind, {"occlusion": BOTH}, [RESNET, VIT], None)
+def test_one_panel_shows_the_accuracy_of_all_models_and_chance(kind, across, falls):
+    figure = drawn_from(kind, {"occlusion": BOTH}, [RESNET, VIT])
     (axes,) = figure.axes
     resnet, vit, chance = axes.lines
     for line, clean in ((resnet, 80), (vit, 90)):
@@ -48,24 +44,22 @@ def test_one_panel_shows_the_accuracy_of_all_models_and_chance(drawn_from, kind,
     assert legend_labels(figure) == ["ResNet-50", "ViT-Ti", "chance", "95 % interval"]
 
 
-def test_a_grid_is_named_by_what_lies_along_its_sides(drawn_from):
-    (axes,) = drawn_from("shuffling", {"occlusion": BOTH}, [VIT], None).axes
+def test_a_grid_is_named_by_what_lies_along_its_sides():
+    (axes,) = drawn_from("shuffling", {"occlusion": BOTH}, [VIT]).axes
     labels = [label.get_text() for label in axes.get_xticklabels()]
     assert labels == ["1×1", "2×2", "4×4", "14×14"]
     assert axes.get_xlim() == (1, 14)
 
 
-def test_models_of_other_classes_have_a_line_of_chance_of_their_own(drawn_from):
+def test_models_of_other_classes_have_a_line_of_chance_of_their_own():
     table = pd.concat([measured("vit", 0.9), measured("resnet", 0.8, chance=0.01)])
-    (axes,) = drawn_from("occlusion", {"occlusion": table}, [RESNET, VIT], None).axes
+    (axes,) = drawn_from("occlusion", {"occlusion": table}, [RESNET, VIT]).axes
     assert [line.get_ydata()[0] for line in axes.lines[-2:]] == [1, 10]
 
 
-def test_published_points_are_of_models_or_of_other_networks(drawn_from):
-    file, columns = PUBLISHED_POINTS / "occlusion.csv", kinds()["occlusion"].published
-    series = {"vit": "DeiT-S", "DeiT-B": "DeiT-B"}
-    published = read_published(file, columns, series)
-    figure = drawn_from("occlusion", {"occlusion": BOTH}, [RESNET, VIT], published)
+def test_published_points_are_of_models_or_of_other_networks():
+    theirs = published("occlusion", "occlusion.csv", {"vit": "DeiT-S", "DeiT-B": "DeiT-B"})
+    figure = drawn_from("occlusion", {"occlusion": BOTH}, [RESNET, VIT], theirs)
     (axes,) = figure.axes
     _, vit, *_, of_vit, other = axes.lines
     np.testing.assert_allclose(of_vit.get_xydata(), [[50, 70]])

@@ -1,27 +1,29 @@
-"""Claims about the similarity of tokens, counted by hand."""
-
 import pandas as pd
 import pytest
 
-from tests.helpers.claims import count, in_favour, variances
+from tests.helpers.claims import in_favour_by_claim, variances
 
 KINDS = ["stem", "msa", "mlp", "msa", "mlp"]
 
 
+def table(column: str, values: list[float], sizes: list[int]) -> pd.DataFrame:
+    return variances("m", KINDS, sizes, values).rename(columns={"variance": column})
+
+
 def similarities(values: list[float], sizes: list[int] | None = None) -> pd.DataFrame:
-    table = variances("m", KINDS, sizes or [8] * 5, values)
-    return table.rename(columns={"variance": "similarity"})
+    return table("similarity", values, sizes or [8] * 5)
 
 
 TABLE_ = similarities([0.1, 0.4, 0.3, 0.5, 0.6])
-EXAMPLES = {"token_similarity": {"token_similarity": TABLE_, "blocks": TABLE_}}
+MEAN_TOKEN = table("share", [0.1, 0.4, 0.3, 0.9, 0.6], [8, 8, 8, 4, 4])
+EXAMPLES = {
+    "token_similarity": {"token_similarity": TABLE_, "blocks": TABLE_},
+    "mean_token": {"mean_token": MEAN_TOKEN, "blocks": MEAN_TOKEN},
+}
 
 
-def counted(table: pd.DataFrame) -> dict[str, tuple[float, bool]]:
-    claims = count("token_similarity", {"token_similarity": table, "blocks": table}, ["m"])
-    return {
-        row["claim"]: (row["measured_value"], in_favour(row)) for row in claims.to_dict("records")
-    }
+def counted(table: pd.DataFrame) -> dict[str, tuple[float, bool | None]]:
+    return in_favour_by_claim("token_similarity", table)
 
 
 def test_by_hand() -> None:
@@ -47,19 +49,6 @@ def test_values_that_do_not_change_tell_nothing() -> None:
     assert "tokens_become_alike" not in counted(similarities([0.5] * 5))
 
 
-KINDS_OF_BLOCKS = ["stem", "msa", "mlp", "msa", "mlp"]
-
-
-def shares(values: list[float]) -> pd.DataFrame:
-    table = variances("m", KINDS_OF_BLOCKS, [8, 8, 8, 4, 4], values)
-    return table.rename(columns={"variance": "share"})
-
-
-MEAN_TOKEN = shares([0.1, 0.4, 0.3, 0.9, 0.6])
-OF_MEAN_TOKEN = {"mean_token": {"mean_token": MEAN_TOKEN, "blocks": MEAN_TOKEN}}
-EXAMPLES |= OF_MEAN_TOKEN
-
-
 @pytest.mark.parametrize(
     ("values", "rank", "difference"),
     [
@@ -70,12 +59,8 @@ EXAMPLES |= OF_MEAN_TOKEN
     ],
 )
 def test_mean_token_by_hand(values: list[float], rank: float, difference: float) -> None:
-    table = shares(values)
-    claims = count("mean_token", {"mean_token": table, "blocks": table}, ["m"])
-    found = {
-        row["claim"]: (row["measured_value"], in_favour(row)) for row in claims.to_dict("records")
-    }
-    assert found == {
+    shares = table("share", values, [8, 8, 8, 4, 4])
+    assert in_favour_by_claim("mean_token", shares) == {
         "mean_token_takes_over": (pytest.approx(rank), rank > 0),
         "msas_raise_the_mean_token": (pytest.approx(difference), difference > 0),
     }

@@ -1,6 +1,7 @@
 """Similarity of tokens: against all pairs of them, and closed forms."""
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -63,30 +64,6 @@ def test_a_token_of_zeros_is_like_no_other() -> None:
     assert token_similarity(maps) == pytest.approx(1 / 3)
 
 
-def test_parts_and_their_mean(tmp_path: Path) -> None:
-    layers = [MAPS, np.ones((6, 5, 1, 1), np.float32), MAPS * 4]
-    whole = measure_token_similarity(OnLatents(written(tmp_path / "whole", layers), 0))
-    halves = [
-        measure_token_similarity(
-            OnLatents(written(tmp_path / f"{first}", [m[first : first + 3] for m in layers]), first)
-        )
-        for first in (0, 3)
-    ]
-    assert set(whole.columns) == set(TOKEN_SIMILARITY_PART.columns)
-    both = pd.concat(halves).sort_values(["index", "image"], ignore_index=True)
-    pd.testing.assert_frame_equal(both, whole, check_exact=True)
-    points = pd.DataFrame({"index": range(3), **{c: 0 for c in CUT_POINT if c != "index"}})
-    table = merge_means(Parts("m", iter(halves), points), "similarity", resamples=100, seed=0)
-    assert set(table.columns) == set(TOKEN_SIMILARITY_TABLE.columns)
-    np.testing.assert_allclose(table["similarity"][[0, 2]], all_pairs(MAPS).mean(), rtol=1e-12)
-    # A map of one position has no pair.
-    assert table.loc[1, ["similarity", "ci_low", "ci_high"]].isna().all()
-    assert (table["ci_low"][[0, 2]] < table["similarity"][[0, 2]]).all()
-
-
-MAPS_OF_TOKENS = np.random.default_rng(0).normal(1, 2, (6, 5, 4, 3)).astype(np.float32)
-
-
 def of_spectrum(maps: np.ndarray) -> np.ndarray:
     """The power of maps at the zero frequency, in all of their power."""
     power = np.abs(np.fft.fft2(maps.astype(np.float64))) ** 2
@@ -95,7 +72,7 @@ def of_spectrum(maps: np.ndarray) -> np.ndarray:
 
 @pytest.mark.parametrize("offset", [0, 1, 100])
 def test_it_is_the_power_at_the_zero_frequency(offset: float) -> None:
-    maps = MAPS_OF_TOKENS + np.float32(offset)
+    maps = MAPS + np.float32(offset)
     np.testing.assert_allclose(mean_token_share(maps), of_spectrum(maps), rtol=1e-12)
 
 
@@ -110,19 +87,37 @@ def test_closed_forms() -> None:
     assert np.concatenate(found) == pytest.approx([0, 1 / 4, 0])
 
 
-def test_parts_of_the_mean_token_and_their_mean(tmp_path: Path) -> None:
-    layers = [MAPS_OF_TOKENS, np.ones((6, 5, 1, 1), np.float32), MAPS_OF_TOKENS + 4]
-    parts = [
-        measure_mean_token(
-            OnLatents(written(tmp_path / f"{first}", [m[first : first + 3] for m in layers]), first)
-        )
-        for first in (3, 0)
-    ]
-    assert all(set(part.columns) == set(MEAN_TOKEN_PART.columns) for part in parts)
+@pytest.mark.parametrize(
+    ("column", "measure", "part", "whole_table", "expected"),
+    [
+        (
+            "similarity",
+            measure_token_similarity,
+            TOKEN_SIMILARITY_PART,
+            TOKEN_SIMILARITY_TABLE,
+            all_pairs,
+        ),
+        ("share", measure_mean_token, MEAN_TOKEN_PART, MEAN_TOKEN_TABLE, of_spectrum),
+    ],
+)
+def test_parts_and_their_mean(
+    tmp_path: Path, column: str, measure: Any, part: Any, whole_table: Any, expected: Any
+) -> None:
+    layers = [MAPS, np.ones((6, 5, 1, 1), np.float32), MAPS + 4]
+
+    def measured(first: int, last: int) -> pd.DataFrame:
+        latents = written(tmp_path / f"{first}-{last}", [maps[first:last] for maps in layers])
+        return measure(OnLatents(latents, first))
+
+    whole, halves = measured(0, 6), [measured(3, 6), measured(0, 3)]
+    assert set(whole.columns) == set(part.columns)
+    both = pd.concat(halves).sort_values(["index", "image"], ignore_index=True)
+    pd.testing.assert_frame_equal(both, whole, check_exact=True)
     points = pd.DataFrame({"index": range(3), **{c: 0 for c in CUT_POINT if c != "index"}})
-    table = merge_means(Parts("m", iter(parts), points), "share", resamples=100, seed=0)
-    assert set(table.columns) == set(MEAN_TOKEN_TABLE.columns)
-    expected = [of_spectrum(maps).mean() for maps in (MAPS_OF_TOKENS, MAPS_OF_TOKENS + 4)]
-    np.testing.assert_allclose(table["share"][[0, 2]], expected, rtol=1e-12)
+    table = merge_means(Parts("m", iter(halves), points), column, resamples=100, seed=0)
+    assert set(table.columns) == set(whole_table.columns)
+    means = [expected(maps).mean() for maps in (MAPS, MAPS + 4)]
+    np.testing.assert_allclose(table[column][[0, 2]], means, rtol=1e-12)
     # A map of one position has none.
-    assert table.loc[1, ["share", "ci_low", "ci_high"]].isna().all()
+    assert table.loc[1, [column, "ci_low", "ci_high"]].isna().all()
+    assert (table["ci_low"][[0, 2]] < table[column][[0, 2]]).all()

@@ -1,5 +1,3 @@
-"""A measure of one's own: what its file may say, that it counts right, and what is refused."""
-
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -11,6 +9,7 @@ from matplotlib.figure import Figure
 from scipy.stats import kurtosis
 
 from tests.helpers.latents import written
+from tests.helpers.refusal import refusal
 from tests.helpers.studies import mini_with
 from vitscope.claims.points import Points
 from vitscope.drawing.figure import Member
@@ -202,9 +201,7 @@ NO_PLOT = 'TABLE = {"model": "string"}\ndef measure(maps): ...\ndef merge(parts)
 def test_a_file_that_is_wrong_is_refused_before_it_runs(
     tmp_path: Path, text: str, said: str
 ) -> None:
-    with pytest.raises(VitscopeError) as caught:
-        declare(tmp_path, text)
-    assert said.format(file=tmp_path / FILE) in str(caught.value)
+    assert said.format(file=tmp_path / FILE) in refusal(declare, tmp_path, text)
 
 
 @pytest.mark.parametrize("name", ["cka", "fourier_depth", "latents"])
@@ -228,10 +225,9 @@ def test_what_a_function_does_wrong_is_said_with_its_line(
     tmp_path: Path, body: str, said: str
 ) -> None:
     own = declare(tmp_path, f"def measure(maps):\n    {body}\n")
-    with pytest.raises(VitscopeError) as caught:
-        measure(own, tmp_path)
-    assert str(caught.value).startswith(f"{tmp_path / FILE}, line ")
-    assert said in str(caught.value)
+    sentence = refusal(measure, own, tmp_path)
+    assert sentence.startswith(f"{tmp_path / FILE}, line ")
+    assert said in sentence
 
 
 def test_a_map_of_one_position_may_have_no_value() -> None:

@@ -1,6 +1,3 @@
-"""The claim about principal components, counted by hand."""
-
-import numpy as np
 import pandas as pd
 import pytest
 
@@ -26,14 +23,6 @@ def test_by_hand() -> None:
     # Two neighbours are swapped: 1 - 6 * 2 / (5 * 24).
     assert counted(TABLE_) == [pytest.approx(0.9)]
     assert counted(components([0.5, 0.4, 0.3, 0.2])) == [pytest.approx(-1)]
-
-
-def test_what_follows_from_weights_is_exact() -> None:
-    """Its interval is the value itself, however few the components, and chance has no say."""
-    (found,) = count_alone("patch_components", TABLE_).to_dict("records")
-    assert found["measured_low"] == found["measured_value"] == found["measured_high"]
-    assert found["holds"] == "yes, in this network"
-    assert np.isnan(found["p"])
 
 
 def test_few_or_small_filters_tell_nothing() -> None:

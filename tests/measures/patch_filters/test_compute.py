@@ -1,7 +1,5 @@
 """Filters and their principal components: the authors' scaling, scipy, and closed forms."""
 
-import json
-
 import numpy as np
 import pytest
 import torch
@@ -9,6 +7,7 @@ from scipy.linalg import eigh
 from torch import Tensor, nn
 
 from tests.helpers.golden import Golden
+from tests.helpers.refusal import refusal
 from vitscope.errors import VitscopeError
 from vitscope.measures.given import OnNetwork
 from vitscope.measures.patch_filters.compute import (
@@ -25,7 +24,6 @@ SETTINGS = {"filters": 128, "components": 28}
 
 
 def of(layer: nn.Module, classes: int = 4) -> OnNetwork:
-    """Return a network that begins with a layer."""
     model = nn.Sequential(layer, nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.LazyLinear(classes))
     images = {"image_size": 16, "mean": [0.5] * layer.in_channels}
     model(torch.zeros(1, layer.in_channels, 16, 16))
@@ -33,8 +31,7 @@ def of(layer: nn.Module, classes: int = 4) -> OnNetwork:
 
 
 def test_the_first_filter_of_the_golden_network(golden: Golden) -> None:
-    text = (golden.shared / "golden" / "attention.json").read_text(encoding="utf-8")
-    expected = np.array(json.loads(text)["vit_ti"]["filter_0_scaled_hwc"])
+    expected = np.array(golden.attention["filter_0_scaled_hwc"])
     given = OnNetwork("vit_ti", golden.model("vit_ti"), {"image_size": 32, "mean": [0.5] * 3})
     table = measure_patch_filters(given, **SETTINGS)
     first = table.iloc[0]
@@ -126,9 +123,7 @@ def test_gray_images_and_one_channel_of_each() -> None:
 
 
 def test_what_cannot_be_shown_is_told() -> None:
-    with pytest.raises(VitscopeError) as caught:
-        measure_patch_filters(of(nn.Conv2d(5, 4, 3)), **SETTINGS)
-    assert str(caught.value) == (
+    assert refusal(measure_patch_filters, of(nn.Conv2d(5, 4, 3)), **SETTINGS) == (
         "models.m: the filters of the first layer, '0', have 5 channels, and can be shown where "
         "these are one or three."
     )

@@ -1,9 +1,8 @@
-"""The figures show the table."""
-
 import numpy as np
 import pandas as pd
 import pytest
 
+from tests.helpers.drawing import drawn_from
 from vitscope.drawing.figure import Member
 from vitscope.measures.patch_filters.figure import tiled
 
@@ -43,7 +42,7 @@ def test_tiles_stand_in_rows() -> None:
     assert (page[48:54] == 1).all()
 
 
-def test_every_filter_is_shown_in_its_place(table, drawn_from):
+def test_every_filter_is_shown_in_its_place(table):
     figure = drawn_from("patch_filters", {"patch_filters": table}, MEMBERS)
     titles = [axes.get_title() for axes in figure.axes]
     assert titles == [
@@ -66,7 +65,7 @@ def test_every_filter_is_shown_in_its_place(table, drawn_from):
             np.testing.assert_array_equal(tile, expected)
 
 
-def test_components_say_how_much_they_have(table, drawn_from):
+def test_components_say_how_much_they_have(table):
     figure = drawn_from("patch_components", {"patch_filters": table}, MEMBERS[:2])
     assert [axes.get_title() for axes in figure.axes] == [
         "VIT\nfirst 28 of 191:\n84.0 % of the variance",
@@ -74,6 +73,6 @@ def test_components_say_how_much_they_have(table, drawn_from):
     ]
 
 
-def test_a_model_whose_filters_do_not_differ_has_no_components(table, drawn_from):
+def test_a_model_whose_filters_do_not_differ_has_no_components(table):
     figure = drawn_from("patch_components", {"patch_filters": table}, MEMBERS[2:])
     assert figure.axes[1].get_title() == "SWIN\nfilters that do not differ"

@@ -1,5 +1,3 @@
-"""Claims about position embeddings, counted by hand."""
-
 import numpy as np
 import pandas as pd
 import pytest
@@ -11,7 +9,6 @@ SIDE = 4
 
 
 def table(cosine) -> pd.DataFrame:
-    """A grid of four by four positions, whose cosines a function of two positions says."""
     places = [divmod(number, SIDE) for number in range(SIDE**2)]
     rows = [
         {"row": row, "column": column, "cosines": [cosine((row, column), at) for at in places]}
@@ -65,11 +62,3 @@ def test_where_nothing_differs_nothing_is_counted() -> None:
     assert "positions_of_a_line_are_alike" not in counted(row)
     unknown = table(lambda *_: np.nan)
     assert counted(unknown) == {}
-
-
-def test_what_follows_from_weights_is_exact() -> None:
-    """Its interval is the value itself, whatever the number of pairs, and chance has no say."""
-    found = count_alone("position_similarity", TABLE_).loc["near_positions_are_alike"].iloc[0]
-    assert found["measured_low"] == found["measured_value"] == found["measured_high"]
-    assert found["holds"] == "yes, in this network"
-    assert np.isnan(found["p"])

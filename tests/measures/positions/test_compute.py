@@ -1,7 +1,5 @@
 """Similarity of position embeddings: the authors' values, torch, and closed forms."""
 
-import json
-
 import numpy as np
 import pytest
 import torch
@@ -23,8 +21,7 @@ EMBEDDING = np.random.default_rng(0).normal(size=(6, 4, 5))
 
 
 def test_dot_products_of_the_golden_network(golden: Golden) -> None:
-    text = (golden.shared / "golden" / "attention.json").read_text(encoding="utf-8")
-    expected = json.loads(text)["vit_ti"]["position_dot_product_rows_0_17"]
+    expected = golden.attention["position_dot_product_rows_0_17"]
     given = OnNetwork("vit_ti", golden.model("vit_ti"), described())
     table = measure_position_similarity(given, positions=2048)
     assert len(table) == 256
@@ -62,8 +59,6 @@ def test_neighbours_of_a_grid() -> None:
 
 
 class Adding(nn.Module):
-    """Adds an embedding to its patches."""
-
     def __init__(self, embedding: np.ndarray) -> None:
         super().__init__()
         channels, height, width = embedding.shape
@@ -140,10 +135,8 @@ def test_of_swin_each_head_has_a_row(tmp_path) -> None:
     # The maps of the last stage are smaller than a window.
     assert table[table["layer"] > 9][["height", "width"]].to_numpy().tolist() == [[3, 3]] * 16
     POSITION_BIAS_TABLE.write(table, tmp_path / "table.parquet")
-    assert (
-        POSITION_BIAS_TABLE.read(tmp_path / "table.parquet")["head"].tolist()
-        == table["head"].tolist()
-    )
+    back = POSITION_BIAS_TABLE.read(tmp_path / "table.parquet")
+    assert back["head"].tolist() == table["head"].tolist()
 
 
 def test_of_alternet_all_heads_have_one(tmp_path) -> None:

@@ -1,10 +1,8 @@
-"""The figure shows the table."""
-
 import numpy as np
 import pandas as pd
 import pytest
 
-from tests.helpers.drawing import SWIN
+from tests.helpers.drawing import SWIN, laid_out
 from vitscope.drawing.figure import Member
 
 ALTERNET = Member("alternet", "AlterNet", "alternet")
@@ -19,15 +17,11 @@ def layer(model: str, number: int, heads: list[int | None], side: int) -> pd.Dat
     )  # fmt: skip
 
 
-@pytest.fixture
-def table() -> pd.DataFrame:
+def test_layers_are_across_and_heads_down():
     swin = [layer("swin", number, [0, 1, 2], 7) for number in range(5)]
     parts = [*swin, layer("swin", 5, [0, 1, 2, 3], 3)]
     parts += [layer("alternet", number, [None], 7) for number in range(2)]
-    return pd.concat(parts).sample(frac=1, random_state=0)
-
-
-def test_layers_are_across_and_heads_down(table, laid_out):
+    table = pd.concat(parts).sample(frac=1, random_state=0)
     figure = laid_out("position_bias", {"position_bias": table}, (SWIN, ALTERNET))
     above, below = figure.axes
     rows = table[table["model"] == "swin"].sort_values(["layer", "head"])
@@ -54,7 +48,7 @@ def test_layers_are_across_and_heads_down(table, laid_out):
         assert 0 < bar.get_window_extent().x0 - edge < 0.3 * figure.dpi
 
 
-def test_a_layer_of_many_more_heads_has_several_columns(laid_out):
+def test_a_layer_of_many_more_heads_has_several_columns():
     heads = {0: 1, 1: 2, 2: 4, 3: 4, 4: 4, 5: 8}
     table = pd.concat([layer("swin", n, [*range(count)], 7) for n, count in heads.items()])
     figure = laid_out("position_bias", {"position_bias": table}, (SWIN,))
@@ -65,7 +59,7 @@ def test_a_layer_of_many_more_heads_has_several_columns(laid_out):
     assert [label.get_text() for label in axes.get_xticklabels()] == [str(n) for n in heads]
 
 
-def test_a_bias_of_zeros_has_a_scale(laid_out):
+def test_a_bias_of_zeros_has_a_scale():
     zeros = layer("swin", 0, [0], 7).assign(lowest=0.0, highest=0.0, values=[np.zeros(49)])
     figure = laid_out("position_bias", {"position_bias": zeros}, (SWIN,))
     assert figure.axes[0].images[0].get_clim() == (-1, 1)

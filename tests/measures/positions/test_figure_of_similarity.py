@@ -1,10 +1,8 @@
-"""The figures show the table."""
-
 import numpy as np
 import pandas as pd
 import pytest
 
-from tests.helpers.drawing import VIT
+from tests.helpers.drawing import VIT, drawn_from
 from vitscope.drawing.figure import Member
 
 PIT = Member("pit", "PiT", "pit")
@@ -27,7 +25,7 @@ def table() -> pd.DataFrame:
     return pd.concat(both).sample(frac=1, random_state=0)
 
 
-def test_a_tile_for_each_position_in_its_place(table, drawn_from):
+def test_a_tile_for_each_position_in_its_place(table):
     figure = drawn_from("position_similarity", {"position_similarity": table}, (VIT, PIT))
     small, large, _ = figure.axes
     rows = table[table["model"] == "vit"].sort_values(["row", "column"])
@@ -44,7 +42,7 @@ def test_a_tile_for_each_position_in_its_place(table, drawn_from):
     np.testing.assert_array_equal(large.images[-1].get_array(), expected)
 
 
-def test_products_of_all_pairs(table, drawn_from):
+def test_products_of_all_pairs(table):
     figure = drawn_from("position_products", {"position_similarity": table}, (VIT, PIT))
     maps = [axes for axes in figure.axes if axes.images and axes.get_title()]
     for axes, member in zip(maps, (VIT, PIT), strict=True):

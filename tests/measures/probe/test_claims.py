@@ -1,11 +1,9 @@
-"""Claims about probes of classes, counted by hand."""
-
 import numpy as np
 import pandas as pd
 import pytest
 from scipy.stats import spearmanr
 
-from tests.helpers.claims import count, evidence, in_favour
+from tests.helpers.claims import count, evidence, in_favour_by_claim
 from vitscope.claims.points import Points
 
 DEPTHS = [0, 0.25, 0.5, 0.75, 1]
@@ -37,10 +35,7 @@ EXAMPLES = {"probe": {"probe": TABLE_, "blocks": TABLE_}}
 )
 def test_by_hand(mean: list[float], prefix: list[float] | None, expected: tuple) -> None:
     table = accuracies(mean=mean, **({"prefix": prefix} if prefix else {}))
-    claims = count("probe", {"probe": table, "blocks": table}, ["m"])
-    found = {
-        row["claim"]: (row["measured_value"], in_favour(row)) for row in claims.to_dict("records")
-    }
+    found = in_favour_by_claim("probe", table)
     names = "classes_are_easier_to_read_with_depth", "class_token_comes_up_with_depth"
     for name, value in zip(names, expected, strict=True):
         if value is not None:
@@ -78,8 +73,7 @@ def differences(position: list[float], pixels: list[float], outliers: list[int])
 
 
 TOKENS = differences([0.1, 0.4, NONE], [0.5, 0.3, NONE], [20, 90, 95])
-OF_TOKENS = {"probe_tokens": {"probe_tokens": TOKENS, "blocks": TOKENS}}
-EXAMPLES |= OF_TOKENS
+EXAMPLES["probe_tokens"] = {"probe_tokens": TOKENS, "blocks": TOKENS}
 
 
 @pytest.mark.parametrize(

@@ -1,17 +1,18 @@
-"""The figures show the tables."""
-
 import numpy as np
 import pandas as pd
-import pytest
 
-from tests.helpers.drawing import RESNET, VIT
+from tests.helpers.drawing import RESNET, VIT, drawn_from
+from tests.helpers.shown import legend_labels
 
 BOTH = (VIT, RESNET)
 
 
-@pytest.fixture
-def accuracies(table: pd.DataFrame) -> pd.DataFrame:
-    """Accuracies that grow with depth; the ViT alone has prefix tokens and classes."""
+def curves(axes) -> dict[str, np.ndarray]:
+    return {line.get_marker(): line.get_xydata() for line in axes.lines}
+
+
+def test_accuracy_by_depth(table: pd.DataFrame) -> None:
+    # Accuracies that grow with depth; the ViT alone has prefix tokens and classes.
     tables = []
     for step, (of, by) in enumerate(
         (of, by) for of in ("mean", "prefix", "token") for by in ("linear", "neighbours")
@@ -21,15 +22,7 @@ def accuracies(table: pd.DataFrame) -> pd.DataFrame:
         tables.append(found[(of != "prefix") | (found["model"] == VIT.model)])
     both = pd.concat(tables)
     network = np.where(both["model"] == VIT.model, 0.9, np.nan)
-    return both.assign(chance=0.2, network=network)
-
-
-def curves(axes) -> dict[str, np.ndarray]:
-    """Return the curves of a panel, by their markers."""
-    return {line.get_marker(): line.get_xydata() for line in axes.lines}
-
-
-def test_accuracy_by_depth(accuracies, drawn_from) -> None:
+    accuracies = both.assign(chance=0.2, network=network)
     figure = drawn_from("probe", {"probe": accuracies}, BOTH)
     for place, axes in enumerate(figure.axes):
         member, by = BOTH[place % 2], ("linear", "neighbours")[place // 2]
@@ -43,14 +36,12 @@ def test_accuracy_by_depth(accuracies, drawn_from) -> None:
         assert levels == ([0.2, 0.9] if member is VIT else [0.2])
         assert axes.get_ylim() == (0, 1)
         assert found.keys() <= {"None"}
-    (legend,) = figure.legends
-    labels = [text.get_text() for text in legend.get_texts()]
-    assert labels[:5] == [
+    assert legend_labels(figure)[:5] == [
         "network itself", "most frequent class", "mean token", "prefix token", "single token",
     ]  # fmt: skip
 
 
-def test_what_tokens_know_by_depth(table, drawn_from) -> None:
+def test_what_tokens_know_by_depth(table) -> None:
     found = [
         table.assign(target=target, r2=value, ci_low=value - 0.1, ci_high=value + 0.1)
         for target, value in (("position", 0.8 * table["depth"]), ("pixels", 1 - table["depth"]))

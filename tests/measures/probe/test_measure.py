@@ -1,12 +1,10 @@
-"""Studies that cannot be probed are refused before the first job."""
-
 from dataclasses import asdict
 from pathlib import Path
 
 import pytest
 
+from tests.helpers.refusal import refusal
 from tests.measures.cka.test_measure import changed
-from vitscope.errors import VitscopeError
 from vitscope.measures import registry
 from vitscope.studies.loading import BUNDLED_STUDIES, load_study
 
@@ -14,9 +12,7 @@ from vitscope.studies.loading import BUNDLED_STUDIES, load_study
 @pytest.mark.parametrize("kind", ["probe", "probe_tokens"])
 def test_fewer_images_than_folds_are_refused(tmp_path: Path, kind: str) -> None:
     path = changed(tmp_path, {"images": 4}, kind)
-    with pytest.raises(VitscopeError) as caught:
-        load_study(path)
-    assert str(caught.value) == (
+    assert refusal(load_study, path) == (
         f"{path}: models.vit is measured on too few images for a figure of the kind '{kind}': "
         "found 4, allowed: 5 or more."
     )

@@ -10,7 +10,7 @@ from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from vitscope.errors import VitscopeError
+from tests.helpers.refusal import refusal
 from vitscope.measures.given import Parts
 from vitscope.measures.per_image import bootstrap_means
 from vitscope.measures.probe import reading
@@ -152,12 +152,8 @@ PREDICTED = np.where(np.arange(MERGED_IMAGES) < 45, MERGED_LABELS, (MERGED_LABEL
 
 
 def rows(index: int, of: str, token: int, vectors: np.ndarray, **more) -> pd.DataFrame:
-    known = {
-        "index": index,
-        "image": np.arange(MERGED_IMAGES),
-        "label": MERGED_LABELS,
-        "predicted": PREDICTED,
-    }
+    known = {"index": index, "image": np.arange(MERGED_IMAGES)}
+    known |= {"label": MERGED_LABELS, "predicted": PREDICTED}
     none = {"row": np.nan, "column": np.nan, "norm": np.nan, "pixels": [[]] * MERGED_IMAGES}
     return pd.DataFrame(known | none | {"of": of, "token": token, "vector": [*vectors]} | more)
 
@@ -242,9 +238,7 @@ def test_a_network_without_classes_has_no_accuracy_of_its_own() -> None:
 def test_images_without_labels_are_refused() -> None:
     whole = part()
     whole.loc[whole["image"] < 2, "label"] = -1
-    with pytest.raises(VitscopeError) as caught:
-        merged(merge_probe, [whole], neighbours=4)
-    assert str(caught.value) == (
+    assert refusal(merged, merge_probe, [whole], neighbours=4) == (
         "probe: 2 of 60 images have no label, so that no class can be read: use a source with "
         "labels."
     )

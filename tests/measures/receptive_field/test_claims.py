@@ -1,5 +1,3 @@
-"""Claims about receptive fields, counted by hand."""
-
 import numpy as np
 import pandas as pd
 import pytest

@@ -1,11 +1,9 @@
-"""The figure shows the table."""
-
 import numpy as np
 import pandas as pd
 import pytest
 from matplotlib.patches import Rectangle
 
-from tests.helpers.drawing import RESNET, VIT
+from tests.helpers.drawing import RESNET, VIT, drawn_from
 
 
 def fields(table: pd.DataFrame, indices: dict[str, list[int]]) -> pd.DataFrame:
@@ -22,7 +20,7 @@ def fields(table: pd.DataFrame, indices: dict[str, list[int]]) -> pd.DataFrame:
 
 
 @pytest.fixture
-def drawn(table, drawn_from):
+def drawn(table):
     found = fields(table, {"vit": [0, 12, 24], "resnet": [0, 16]})
     return found, drawn_from("receptive_field", {"receptive_field": found}, (VIT, RESNET))
 
@@ -51,7 +49,7 @@ def test_squares_are_around_the_central_pixel(drawn):
     assert (large.get_xy(), large.get_width()) == ((1.5, 1.5), 5)
 
 
-def test_a_map_to_which_no_pixel_contributes(table, drawn_from):
+def test_a_map_to_which_no_pixel_contributes(table):
     one = fields(table, {"vit": [0]})
     none = one.assign(contributions=[np.zeros(64)], side_50=np.nan, side_99=np.nan, area_50=np.nan)
     figure = drawn_from("receptive_field", {"receptive_field": none}, (VIT,))

@@ -1,5 +1,3 @@
-"""The claim about corrupted images, on tables made for it."""
-
 import numpy as np
 import pandas as pd
 import pytest
@@ -7,13 +5,17 @@ import pytest
 from tests.helpers.claims import blocks, count, published, verdicts
 
 
-def corrupted(**errors: float) -> dict[str, pd.DataFrame]:
+def errors(**of_models: tuple[float, float]) -> dict[str, pd.DataFrame]:
     rows = [
-        {"model": model, "corruption": name, "error": value}
-        for model, error in errors.items()
-        for name, value in (("fog", 1 - error), ("mean", error))
+        {"model": model, "corruption": name, "images": 100, "clean_error": clean, "error": error}
+        for model, (clean, mean) in of_models.items()
+        for name, error in (("fog", 1 - mean), ("mean", mean))
     ]
-    return {"corruption_error": pd.DataFrame(rows), "blocks": blocks(*errors)}
+    return {"corruption_error": pd.DataFrame(rows), "blocks": blocks(*of_models)}
+
+
+def corrupted(**of_models: float) -> dict[str, pd.DataFrame]:
+    return errors(**{model: (0.0, error) for model, error in of_models.items()})
 
 
 EXAMPLES = {"robustness": corrupted(alternet=0.2, resnet=0.3)}
@@ -46,24 +48,12 @@ BUILT = {
     "resnet": NETWORK | {"arch.attention": [0, 0, 0, 0]},
 }
 TRAITS = {KIND: BUILT}
-
-
-def errors(**of_models: tuple[float, float]) -> dict[str, pd.DataFrame]:
-    """Return tables of models with an error on images as they are, and a mean corruption error."""
-    rows = [
-        {"model": model, "corruption": name, "images": 100, "clean_error": clean, "error": error}
-        for model, (clean, mean) in of_models.items()
-        for name, error in (("fog", 1 - mean), ("mean", mean))
-    ]
-    return {"corruption_error": pd.DataFrame(rows), "blocks": blocks(*of_models)}
-
-
-BY_ACCURACY = {KIND: errors(alternet=(0.1, 0.3), resnet=(0.4, 0.35))}
-EXAMPLES |= BY_ACCURACY
+BY_ACCURACY = errors(alternet=(0.1, 0.3), resnet=(0.4, 0.35))
+EXAMPLES[KIND] = BY_ACCURACY
 
 
 def test_alternet_is_compared_with_its_cnn_in_both_errors() -> None:
-    claims = count(KIND, BY_ACCURACY[KIND], MODELS, traits_of=BUILT).set_index("claim")
+    claims = count(KIND, BY_ACCURACY, MODELS, traits_of=BUILT).set_index("claim")
     assert claims[["model", "versus"]].to_numpy().tolist() == [MODELS] * 2
     values = claims["measured_value"].to_dict()
     assert values == pytest.approx(
@@ -73,12 +63,12 @@ def test_alternet_is_compared_with_its_cnn_in_both_errors() -> None:
 
 
 def test_errors_are_compared_in_each_resample() -> None:
-    table = BY_ACCURACY[KIND]["corruption_error"]
+    table = BY_ACCURACY["corruption_error"]
     generator = np.random.default_rng(0)
     columns = ("clean_error", "error")
     drawn = {each: generator.normal(table[each], 0.05, (11, len(table))) for each in columns}
     lists = {f"{each}_resampled": [*of_rows.T] for each, of_rows in drawn.items()}
-    tables = BY_ACCURACY[KIND] | {"corruption_error": table.assign(**lists)}
+    tables = BY_ACCURACY | {"corruption_error": table.assign(**lists)}
     claims = count(KIND, tables, MODELS, traits_of=BUILT).set_index("claim")
     names = ("alternet_errs_less", "alternet_withstands_corruptions")
     for claim, each in zip(names, columns, strict=True):
@@ -93,11 +83,11 @@ def test_another_cnn_is_not_its_own() -> None:
     others = ({"arch.width": 16}, {"family": "resnet"}, {"training.images": 5})
     for other in others:
         traits_of = BUILT | {"resnet": BUILT["resnet"] | other}
-        assert count(KIND, BY_ACCURACY[KIND], MODELS, traits_of=traits_of).empty
+        assert count(KIND, BY_ACCURACY, MODELS, traits_of=traits_of).empty
 
 
 def test_the_published_points_by_hand() -> None:
     theirs = published(KIND, "fig12b.csv", {"alternet": "Alter-ResNet", "resnet": "ResNet"})
-    claims = count(KIND, BY_ACCURACY[KIND], MODELS, theirs, BUILT)
+    claims = count(KIND, BY_ACCURACY, MODELS, theirs, BUILT)
     values = claims["published_value"].tolist()
     assert values == pytest.approx([(84.02 - 82.48) / 100, (66.673 - 64.978) / 100])

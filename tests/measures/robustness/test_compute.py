@@ -1,5 +1,3 @@
-"""Robustness: the views of images, their scores, and the mean corruption error."""
-
 from dataclasses import asdict, replace
 from itertools import product
 from pathlib import Path
@@ -47,7 +45,6 @@ def split(folder: Path) -> Split:
 
 @pytest.fixture(scope="module")
 def corrupted(folder: Path, split: Split) -> list[CorruptedImages]:
-    """Return the images of some corruptions."""
     paths = [folder / f"{name}.safetensors" for name in SOME]
     for name, path in zip(SOME, paths, strict=True):
         build(split, IMAGES, name, SEVERITIES, 0, path)
@@ -55,8 +52,6 @@ def corrupted(folder: Path, split: Split) -> list[CorruptedImages]:
 
 
 class Linear(nn.Module):
-    """A small network with weights that are always the same."""
-
     def __init__(self) -> None:
         super().__init__()
         generator = torch.Generator().manual_seed(0)
@@ -138,9 +133,6 @@ def test_a_job_scores_images_as_they_are_and_then_every_view(
     pd.testing.assert_frame_equal(without, expected, check_exact=True)
 
 
-# The mean corruption error.
-
-
 BOOTSTRAP = {"resamples": 500, "seed": 3}
 
 
@@ -198,21 +190,10 @@ def test_resamples_are_errors_of_images_drawn_again_with_all_their_views() -> No
 
 # The table of Hendrycks & Dietterich (2019), in percent; noise, blur, weather, digital.
 IMAGENET = [
-    88.6,
-    89.4,
-    92.3,
-    82.0,
-    82.6,
-    78.6,
-    79.8,
-    86.7,
-    82.7,
-    81.9,
-    56.5,
-    85.3,
-    64.6,
-    71.8,
-    60.7,
+    *(88.6, 89.4, 92.3),
+    *(82.0, 82.6, 78.6, 79.8),
+    *(86.7, 82.7, 81.9, 56.5),
+    *(85.3, 64.6, 71.8, 60.7),
 ]
 
 
@@ -251,10 +232,7 @@ def test_the_data_set_of_alexnet_is_that_of_the_source_or_the_one_that_is_named(
     )
     for name, said, found in cases:
         study = load_study(BUNDLED_STUDIES / f"{name}.yaml")
-        sections = {
-            **study.sections,
-            "robustness": study.sections["robustness"] | {"alexnet": said},
-        }
+        own = {"robustness": study.sections["robustness"] | {"alexnet": said}}
         measure = registry.declared("corruption_error")
-        merging = measure.merging(replace(study, sections=sections), "vit")
+        merging = measure.merging(replace(study, sections=study.sections | own), "vit")
         assert merging == {"alexnet": found, **asdict(study.analysis.bootstrap)}

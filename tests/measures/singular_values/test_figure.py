@@ -1,10 +1,8 @@
-"""The figures show the table."""
-
 import numpy as np
 import pandas as pd
 import pytest
 
-from tests.helpers.drawing import RESNET, VIT
+from tests.helpers.drawing import RESNET, VIT, drawn_from
 from vitscope.drawing.looks import depth_color
 
 BOTH = (VIT, RESNET)
@@ -26,7 +24,7 @@ def values(table: pd.DataFrame) -> pd.DataFrame:
     return pd.concat([tokens, images]).drop(columns="variance")
 
 
-def test_a_curve_for_each_cut_point(values, drawn_from):
+def test_a_curve_for_each_cut_point(values):
     figure = drawn_from("singular_values", {"singular_values": values}, BOTH)
     for axes, member in zip(figure.axes[:2], BOTH, strict=True):
         rows = values[(values["model"] == member.model) & (values["of"] == "tokens")]
@@ -41,13 +39,13 @@ def test_a_curve_for_each_cut_point(values, drawn_from):
     assert below[0].get_ylim() == below[1].get_ylim()
 
 
-def test_a_network_without_tokens_to_compare(values, drawn_from):
+def test_a_network_without_tokens_to_compare(values):
     none = values.assign(most=0, log_ratios=[[]] * len(values))
     figure = drawn_from("singular_values", {"singular_values": none}, BOTH)
     assert not any(axes.lines for axes in figure.axes)
 
 
-def test_ranks_by_depth(values, drawn_from):
+def test_ranks_by_depth(values):
     figure = drawn_from("effective_rank", {"singular_values": values}, BOTH)
     for axes, member in zip(figure.axes, BOTH, strict=True):
         rows = values[values["model"] == member.model].sort_values("index")

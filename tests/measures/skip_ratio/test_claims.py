@@ -1,5 +1,3 @@
-"""Claims about shortcuts, by hand."""
-
 import numpy as np
 import pandas as pd
 import pytest

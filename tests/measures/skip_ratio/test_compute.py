@@ -27,8 +27,6 @@ def logs_of(model: nn.Module, images: Tensor = IMAGES) -> dict[tuple[int, str], 
 
 
 class Scaled(nn.Module):
-    """Adds to maps what is so many times as large, in one of the ways in which networks do."""
-
     def __init__(self, way: str) -> None:
         super().__init__()
         self.way = way

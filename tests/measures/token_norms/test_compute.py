@@ -37,15 +37,11 @@ def test_outliers_are_above_the_threshold_times_the_median_of_their_image() -> N
     ]
 
 
-@pytest.fixture
-def layers() -> list[np.ndarray]:
-    """Two cut points; at the second, position 5 of every other image is ten times as large."""
+def test_parts_and_what_they_are_merged_to(tmp_path: Path) -> None:
+    # Two cut points; at the second, position 5 of every other image is ten times as large.
     spiked = MAPS.copy()
     spiked[::2, :, 1, 2] *= 30
-    return [MAPS * 0 + 1, spiked]
-
-
-def test_parts_and_what_they_are_merged_to(tmp_path: Path, layers: list[np.ndarray]) -> None:
+    layers = [MAPS * 0 + 1, spiked]
     whole = measure_token_norms(OnLatents(written(tmp_path / "whole", layers), 0), 3.0)
     halves = []
     for first in (0, 2):

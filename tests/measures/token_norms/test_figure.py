@@ -1,10 +1,8 @@
-"""The figures show the table."""
-
 import numpy as np
 import pandas as pd
 import pytest
 
-from tests.helpers.drawing import RESNET, VIT
+from tests.helpers.drawing import RESNET, VIT, drawn_from
 
 BOTH = (VIT, RESNET)
 
@@ -26,7 +24,7 @@ def norms(table: pd.DataFrame) -> pd.DataFrame:
     )  # fmt: skip
 
 
-def test_norms_and_outliers_by_depth(norms, drawn_from):
+def test_norms_and_outliers_by_depth(norms):
     figure = drawn_from("token_norms", {"token_norms": norms}, BOTH)
     above, below = figure.axes[:2], figure.axes[2:]
     for upper, lower, member in zip(above, below, BOTH, strict=True):
@@ -38,13 +36,13 @@ def test_norms_and_outliers_by_depth(norms, drawn_from):
         assert (low, high) == (rows["lowest"].min(), rows["highest"].max())
 
 
-def test_a_network_without_outliers_has_a_scale(norms, drawn_from):
+def test_a_network_without_outliers_has_a_scale(norms):
     none = norms.assign(outliers=0.0, ci_low=0.0, ci_high=0.0)
     figure = drawn_from("token_norms", {"token_norms": none}, (VIT,))
     assert figure.axes[1].get_ylim() == (0, 0.01)
 
 
-def test_where_outliers_lie(norms, drawn_from):
+def test_where_outliers_lie(norms):
     # A hundredth as many, which one scale for both would draw black.
     few = norms["model"] == "resnet"
     norms.loc[few, "outliers"] /= 100
@@ -64,7 +62,7 @@ def test_where_outliers_lie(norms, drawn_from):
         assert image.get_clim() == (0, max(most["positions"]))
 
 
-def test_a_network_without_outliers_is_no_black_map(norms, drawn_from):
+def test_a_network_without_outliers_is_no_black_map(norms):
     none = norms["model"] == "resnet"
     norms.loc[none, "outliers"] = 0.0
     figure = drawn_from("token_outliers", {"token_norms": norms}, BOTH)
@@ -74,6 +72,6 @@ def test_a_network_without_outliers_is_no_black_map(norms, drawn_from):
     assert [text.get_text() for text in resnet.texts] == ["none"]
 
 
-def test_the_axis_of_outliers_says_what_is_counted(norms, drawn_from):
+def test_the_axis_of_outliers_says_what_is_counted(norms):
     figure = drawn_from("token_norms", {"token_norms": norms}, (VIT,))
     assert figure.axes[1].get_ylabel() == "Tokens of norm > 3 × median"

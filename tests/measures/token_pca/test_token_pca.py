@@ -1,6 +1,5 @@
 """The colours of tokens, against scikit-learn and what was planted."""
 
-import io
 from typing import Any
 
 import numpy as np
@@ -8,10 +7,10 @@ import numpy.typing as npt
 import pandas as pd
 import pytest
 from matplotlib.figure import Figure
-from PIL import Image
 from sklearn.decomposition import PCA
 
 from tests.helpers.networks import every_mini, mini, mini_blocks
+from tests.helpers.overlays import as_png
 from tests.helpers.splits import built, on_model
 from vitscope.data.split import Split
 from vitscope.drawing.figure import Member
@@ -160,10 +159,8 @@ def test_a_cut_point_that_is_not_there_is_refused(point: int | str, images: Spli
 
 
 def row(**values: Any) -> dict[str, Any]:
-    written = io.BytesIO()
-    Image.fromarray(np.full((8, 8, 3), 200, np.uint8)).save(written, "PNG")
     shared = {"model": "vit", "of": "last", "height": 1, "width": 2, "explained": [0.5, 0.2, 0.1]}
-    return {**shared, "picture": written.getvalue(), **values}
+    return {**shared, "picture": as_png(np.full((8, 8, 3), 200, np.uint8)), **values}
 
 
 NAN = [np.nan] * 3

@@ -1,5 +1,3 @@
-"""Learning curves against the history that they are made from."""
-
 from dataclasses import replace
 from pathlib import Path
 
@@ -18,17 +16,9 @@ from vitscope.training.history import HISTORY
 MINI = load_study(BUNDLED_STUDIES / "mini.yaml")
 FOLDER = Path(__file__).parents[3] / "resources" / "checkpoints" / "mini"
 HISTORY_OF_THREE = pd.DataFrame(
-    {
-        "epoch": [1, 2, 3],
-        "loss": [3.0, 2.0, 1.0],
-        "training_accuracy": [None] * 3,
-        "learning_rate": [0.1, 0.2, 0.05],
-        "test_loss": [2.5, 1.5, 1.25],
-        "test_accuracy": [0.25, 0.5, 0.75],
-        "radius": [None] * 3,
-        "angle": [None] * 3,
-    }
-)
+    [(1, 3.0, 0.1, 2.5, 0.25), (2, 2.0, 0.2, 1.5, 0.5), (3, 1.0, 0.05, 1.25, 0.75)],
+    columns=["epoch", "loss", "learning_rate", "test_loss", "test_accuracy"],
+).assign(training_accuracy=None, radius=None, angle=None)
 
 
 def test_each_epoch_has_what_was_recorded_and_its_snapshots(tmp_path: Path) -> None:

@@ -23,11 +23,7 @@ FOLDER = Path(__file__).parents[3] / "resources" / "checkpoints" / "mini"
 SNAPSHOTS = ("init", "warmup", "end")
 
 
-# From snapshots
-
-
 def written(folder: Path, moments: list[dict[str, np.ndarray]]) -> dict[str, TensorFile]:
-    """Write moments of named weights as converted snapshots, and open them."""
     opened = {}
     for order, weights in enumerate(moments):
         path = folder / f"{order}.safetensors"
@@ -63,9 +59,6 @@ def test_two_snapshots_are_no_trajectory(tmp_path: Path) -> None:
         traced(snapshots, ["w"], None)
 
 
-# As recorded
-
-
 def history(radius: list[float | None], angle: list[float | None]) -> pd.DataFrame:
     columns = {"loss": 1.0, "learning_rate": 0.1, "test_accuracy": 0.5}
     epochs = range(1, len(radius) + 1)
@@ -90,7 +83,6 @@ def test_no_moment_ends_a_warmup_that_is_unknown_or_was_not(warmup: str | None) 
 
 
 def bundled(folder: Path, model: str) -> dict[str, TensorFile]:
-    """Convert the bundled snapshots of a model."""
     files = {}
     for name in SNAPSHOTS:
         write_weights(folder / name, load_file(FOLDER / model / f"{name}.safetensors"), {})
