@@ -6,7 +6,7 @@ import pandas as pd
 import pytest
 import torch
 
-from tests.helpers.refusal import refusal
+from tests.helpers.refusals import refusal
 from tests.helpers.splits import CENTER, SPREAD, shapes
 from tests.helpers.studies import recorded_recipe
 from vitscope.buildup.rule import network_of

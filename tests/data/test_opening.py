@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.helpers.archives import tar_of
-from tests.helpers.refusal import refusal
+from tests.helpers.refusals import refusal
 from vitscope.data import sources
 from vitscope.data.archives import find_official
 from vitscope.data.opening import (

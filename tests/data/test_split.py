@@ -8,7 +8,7 @@ import pytest
 import torch
 from PIL import Image
 
-from tests.helpers.refusal import refusal
+from tests.helpers.refusals import refusal
 from tests.helpers.splits import GENERATED, built
 from vitscope.data.building import NO_DIGEST
 from vitscope.data.split import DIGEST, Split, known_labels, rows_to_classify, select, shard_rows

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.helpers.refusal import refusal
+from tests.helpers.refusals import refusal
 from tests.runs.copies import SETTINGS, SOME, TINY, Workflow
 from vitscope.corruptions.corrupted import CorruptedImages
 from vitscope.corruptions.corrupted import build as corrupt

@@ -3,7 +3,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from tests.helpers.refusal import refusal
+from tests.helpers.refusals import refusal
 from vitscope.errors import VitscopeError
 from vitscope.files import strict_yaml
 from vitscope.files.strict_yaml import load_yaml

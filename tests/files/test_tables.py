@@ -7,7 +7,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from tests.helpers.refusal import refusal
+from tests.helpers.refusals import refusal
 from vitscope.errors import VitscopeError
 from vitscope.files.tables import (
     PARTS,

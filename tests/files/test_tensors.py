@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from safetensors import safe_open
 from safetensors.torch import load_file, save_file
 
-from tests.helpers.refusal import refusal
+from tests.helpers.refusals import refusal
 from vitscope.errors import VitscopeError
 from vitscope.files.tensors import DTYPES, TensorFile, TensorWriter, checksum
 

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.helpers.refusal import refusal
+from tests.helpers.refusals import refusal
 from vitscope.errors import VitscopeError
 from vitscope.files.whole import atomic_path, copy_file, sha256_of, write_text
 

@@ -7,7 +7,7 @@ from docutils.core import publish_parts
 from jinja2 import Environment, StrictUndefined
 from matplotlib.figure import Figure
 
-from tests.helpers.refusal import refusal
+from tests.helpers.refusals import refusal
 from vitscope.drawing.looks import FREQUENCY_BANDS, PROBE_STYLES, SHARE_STYLES
 from vitscope.drawing.saving import save, style
 from vitscope.jobs.describing import MEASURED_ON, MeasuredOn

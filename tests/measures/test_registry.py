@@ -6,7 +6,7 @@ from pkgutil import resolve_name
 
 import pytest
 
-from tests.helpers.refusal import refusal
+from tests.helpers.refusals import refusal
 from vitscope.files.tables import Table
 from vitscope.measures import registry
 from vitscope.settings.section import result_settings

@@ -7,7 +7,7 @@ import torch
 
 from tests.helpers.archives import tar_of
 from tests.helpers.overlays import as_png
-from tests.helpers.refusal import refusal
+from tests.helpers.refusals import refusal
 from tests.helpers.sources import open_path
 from tests.helpers.splits import built
 from vitscope.data.sources import cue_conflict

@@ -10,7 +10,7 @@ from torch import nn
 
 from tests.helpers.attending import sharpened, weights_of
 from tests.helpers.networks import described, mini, mini_blocks
-from tests.helpers.refusal import refusal
+from tests.helpers.refusals import refusal
 from tests.helpers.splits import CENTER, SPREAD, on_model, shapes
 from tests.networks.attention.test_reading import Channels, Gate, Tokens
 from vitscope.data.split import Split

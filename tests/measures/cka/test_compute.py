@@ -16,7 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.helpers.latents import rounded, written
-from tests.helpers.refusal import refusal
+from tests.helpers.refusals import refusal
 from vitscope.errors import VitscopeError
 from vitscope.measures.cka import compute as cka
 from vitscope.measures.cka.compute import (

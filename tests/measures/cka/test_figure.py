@@ -7,7 +7,7 @@ from matplotlib.image import AxesImage
 from matplotlib.lines import Line2D
 
 from tests.helpers.drawing import RESNET, SWIN, VIT, drawn_from, laid_out
-from tests.helpers.refusal import refusal
+from tests.helpers.refusals import refusal
 from tests.helpers.shown import legend_labels
 from tests.measures.conftest import MODELS, cut_points
 from vitscope.drawing.looks import BAND_COLORS

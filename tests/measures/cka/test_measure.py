@@ -3,7 +3,7 @@ from typing import Any
 
 import pytest
 
-from tests.helpers.refusal import refusal
+from tests.helpers.refusals import refusal
 from tests.helpers.studies import mini_with
 from vitscope.measures import registry
 from vitscope.studies.loading import load_study

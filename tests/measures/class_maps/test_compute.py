@@ -9,7 +9,7 @@ from torch import Tensor, nn
 
 from tests.helpers.attending import sharpened
 from tests.helpers.networks import mini
-from tests.helpers.refusal import refusal
+from tests.helpers.refusals import refusal
 from tests.helpers.splits import on_model
 from tests.helpers.tiers import some_of
 from tests.measures.attention.test_numbers import ALL, attention, grid

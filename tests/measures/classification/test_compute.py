@@ -10,7 +10,7 @@ from scipy.stats import binomtest, bootstrap
 
 from tests.helpers.cue_conflict import kappa
 from tests.helpers.predictions import predictions
-from tests.helpers.refusal import refusal
+from tests.helpers.refusals import refusal
 from tests.helpers.splits import built, shapes
 from vitscope.data.split import Split
 from vitscope.errors import VitscopeError

@@ -16,7 +16,7 @@ from scipy.stats import binom
 from torch import Tensor, nn
 
 from tests.helpers import networks
-from tests.helpers.refusal import refusal
+from tests.helpers.refusals import refusal
 from tests.helpers.splits import CENTER, SPREAD, on_model, shapes
 from tests.helpers.studies import mini, mini_with
 from vitscope.data.split import rows_to_classify

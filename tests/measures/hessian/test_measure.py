@@ -3,7 +3,7 @@ from typing import Any
 
 import pytest
 
-from tests.helpers.refusal import refusal
+from tests.helpers.refusals import refusal
 from tests.helpers.studies import mini, mini_with
 from vitscope.errors import VitscopeError
 from vitscope.measures import registry

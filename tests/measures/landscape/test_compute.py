@@ -19,7 +19,7 @@ from torch import Tensor, nn
 from tests.helpers import networks
 from tests.helpers.augmented import augmented
 from tests.helpers.recording import record_here
-from tests.helpers.refusal import refusal
+from tests.helpers.refusals import refusal
 from tests.helpers.studies import mini, mini_with
 from vitscope.jobs.tables import find_table
 from vitscope.measures import registry

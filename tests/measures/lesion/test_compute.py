@@ -15,7 +15,7 @@ from torch import Tensor, nn
 from torch.utils.flop_counter import FlopCounterMode
 
 from tests.helpers.networks import described, hooks_of, mini, mini_blocks
-from tests.helpers.refusal import refusal
+from tests.helpers.refusals import refusal
 from tests.helpers.splits import CENTER, SPREAD, on_model, shapes
 from tests.helpers.written import SMALL, written_points
 from tests.helpers.written import built as build_written

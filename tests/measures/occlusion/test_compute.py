@@ -11,7 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from tests.helpers import networks
-from tests.helpers.refusal import refusal
+from tests.helpers.refusals import refusal
 from tests.helpers.splits import CENTER, SPREAD, built, on_model, shapes
 from tests.helpers.studies import mini, mini_with
 from vitscope.data.split import Split

@@ -9,7 +9,7 @@ from matplotlib.figure import Figure
 from scipy.stats import kurtosis
 
 from tests.helpers.latents import written
-from tests.helpers.refusal import refusal
+from tests.helpers.refusals import refusal
 from tests.helpers.studies import mini_with
 from vitscope.claims.points import Points
 from vitscope.drawing.figure import Member

@@ -7,7 +7,7 @@ from scipy.linalg import eigh
 from torch import Tensor, nn
 
 from tests.helpers.golden import Golden
-from tests.helpers.refusal import refusal
+from tests.helpers.refusals import refusal
 from vitscope.errors import VitscopeError
 from vitscope.measures.given import OnNetwork
 from vitscope.measures.patch_filters.compute import (

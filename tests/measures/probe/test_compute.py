@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from tests.helpers.networks import mini
-from tests.helpers.refusal import refusal
+from tests.helpers.refusals import refusal
 from tests.helpers.splits import CENTER, SPREAD, on_model
 from vitscope.data.split import Split
 from vitscope.measures.given import OnModel

@@ -3,7 +3,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.helpers.refusal import refusal
+from tests.helpers.refusals import refusal
 from tests.measures.cka.test_measure import changed
 from vitscope.measures import registry
 from vitscope.studies.loading import BUNDLED_STUDIES, load_study

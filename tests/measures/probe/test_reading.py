@@ -10,7 +10,7 @@ from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from tests.helpers.refusal import refusal
+from tests.helpers.refusals import refusal
 from vitscope.measures.given import Parts
 from vitscope.measures.per_image import bootstrap_means
 from vitscope.measures.probe import reading

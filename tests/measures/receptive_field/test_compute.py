@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 import vitscope
 from tests.helpers.networks import mini
-from tests.helpers.refusal import refusal
+from tests.helpers.refusals import refusal
 from tests.scopes.networks import Convolutions, network, pixels
 from vitscope.errors import VitscopeError
 from vitscope.measures.receptive_field.compute import Field, Squares, chosen, contributions
