@@ -41,7 +41,6 @@ def panes(side: int) -> Array:
 
 
 def _grow_pane(draw: np.random.Generator) -> Array:
-    """Return a pane: two layers of feathers, thick here and thin there, on a film."""
     thickness = (0.7 + 0.45 * _clouds(draw, 9)).clip(0.15, 1.6)
     feathers = [_layer(draw, count, distance) for count, distance in LAYERS]
     ice = thickness * (0.05 + np.maximum(*feathers))

@@ -20,10 +20,7 @@ SHOWN, NAMED = 100, 20
 
 
 class Numbering(NamedTuple):
-    """The names of all classes by number, and the numbers of the source's classes.
-
-    If `numbers` is None, the source's own numbers hold. Without classes the names are empty.
-    """
+    """The names of all classes, and the numbers of the source's classes if other than its own."""
 
     names: list[str]
     numbers: list[int] | None
@@ -32,11 +29,7 @@ class Numbering(NamedTuple):
 def numbering(
     where: str, found: Sequence[str], dataset: Mapping[str, Any], empty: Sequence[str] = ()
 ) -> Numbering:
-    """Return the number of each class; `found` are the names that the source has, if any.
-
-    `dataset` is the study's entry, with `class_names` already read into a list; `empty` are the
-    source's folders without images.
-    """
+    """Return the number of each class that was `found`; `empty` are folders without images."""
     classes = dataset["classes"]
     if classes is None:
         return Numbering([], None)
@@ -173,10 +166,7 @@ def _read_of_timm(file: str) -> str:
 
 
 def name_imagenet() -> list[str]:
-    """Return timm's names of ImageNet's classes, with synsets where two share a name.
-
-    It reads timm's files directly, since importing timm takes seconds.
-    """
+    """Return timm's names of ImageNet's classes, with synsets where two share a name."""
     lines = _read_of_timm("imagenet_synset_to_lemma.txt").splitlines()
     lemmas = dict(line.split("\t") for line in lines)
     synsets = imagenet_synsets()

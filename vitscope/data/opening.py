@@ -73,10 +73,7 @@ def open_source(source: Mapping[str, Any], split: str, download: Path | None = N
 
 
 def glance(source: Mapping[str, Any], split: str, most: int) -> "Glance | None":
-    """Return what a glance at a split shows; it counts at most `most` images.
-
-    Return None if it shows nothing: the files at a path may come later.
-    """
+    """Return what a glance at a split shows, of `most` images; None if it shows nothing."""
     path = local_path(source, split)
     if not declared(source["kind"]).glanced or path is None or not path.exists():
         return None
@@ -109,12 +106,10 @@ def _check(kind: str) -> None:
 
 
 def archive_needed(source: Mapping[str, Any]) -> bool:
-    """Tell whether the source needs a download."""
     return declared(source["kind"]).archive is not None and "path" not in source
 
 
 def there_already(source: Mapping[str, Any], split: str) -> bool:
-    """Tell whether the path that a source names exists on this machine."""
     path = local_path(source, split)
     return path is None or path.exists()
 
@@ -134,11 +129,7 @@ def require_existing(where: str, path: Path, study: Path) -> str:
 
 @cache
 def listing_digest(path: Path) -> str | None:
-    """Digest the names, sizes and dates of the files in a folder and its sub-folders.
-
-    The date of the folder itself does not change when a file in it is replaced, or when one is
-    added to a sub-folder. Hidden files do not count. The digest is None if the path is no folder.
-    """
+    """Digest names, sizes and dates of the files in a folder and its sub-folders, if not hidden."""
     if not path.is_dir():
         return None
     try:

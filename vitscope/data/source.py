@@ -17,10 +17,7 @@ MASK = ".mask.png"
 
 
 class Sample(NamedTuple):
-    """An image, the number of its class, and further numbers that the source has for it.
-
-    `mask`, if any, is a picture that is white where the image shows its subject.
-    """
+    """An image, its class, further numbers, and a `mask` that is white where its subject is."""
 
     image: Image.Image
     label: int
@@ -29,10 +26,7 @@ class Sample(NamedTuple):
 
 
 class Glance(NamedTuple):
-    """What file names alone tell about a split: its classes, and how many images it has.
-
-    `empty` are folders that would be classes but hold no image.
-    """
+    """What file names alone tell about a split; `empty` are folders that hold no image."""
 
     classes: list[str]
     images: int
@@ -55,7 +49,6 @@ class Source(ABC):
 
     @property
     def has_masks(self) -> bool:
-        """Whether any of the images has a mask beside it."""
         return False
 
     @abstractmethod
@@ -67,7 +60,6 @@ class Source(ABC):
 
 
 def no_such_split(source: str, split: str, allowed: Iterable[str]) -> VitscopeError:
-    """Return the error for a split that a source does not have."""
     allowed = list(allowed)
     return VitscopeError(
         f"{source} has no split '{split}': name the splits of the data set among "
@@ -76,7 +68,6 @@ def no_such_split(source: str, split: str, allowed: Iterable[str]) -> VitscopeEr
 
 
 def mask_of(file: Path) -> Path:
-    """Return the path at which an image's mask would be."""
     return file.with_suffix(MASK)
 
 
@@ -111,7 +102,6 @@ class ImageFiles(Source):
         return first if all(each == first for each in sizes) else None
 
     def samples(self, indices: npt.NDArray[np.int64]) -> Iterator[Sample]:
-        """Yield images with their class numbers."""
         for index in indices:
             file, label = self._files[index]
             mask = mask_of(file)

@@ -54,10 +54,7 @@ class Frame(NamedTuple):
 
 
 class Video(NamedTuple):
-    """The frames of a video; `rate` is their number in a second, None if that changes.
-
-    Closing `frames` ends whatever reads them.
-    """
+    """Frames, and their number in a second if it is always the same; closing `frames` ends all."""
 
     rate: Fraction | None
     frames: Generator[Frame]
@@ -84,10 +81,7 @@ class Ticks:
 
 
 def open_source(path: Path | None, source: Mapping[str, str], per_second: float | None) -> Video:
-    """Return the frames that a study asks for, from a folder or a file, or generated.
-
-    They keep their own durations, or are shown at `per_second` frames a second.
-    """
+    """Return the frames that a study asks for, `per_second` or with their own durations."""
     video = generate(source["generated"]) if path is None else open_video(path)
     if per_second is None:
         return video
@@ -188,7 +182,6 @@ def _move_shape() -> Generator[Frame]:
 
 
 def generate(name: str) -> Video:
-    """Generate the video of this name, which the settings have checked."""
     return Video(RATE, {"shapes32": _move_shape}[name]())
 
 

@@ -1,8 +1,4 @@
-"""The page of each frame of a video: panels in rows, a title above, the scale of colours below.
-
-Pixels are put together by Pillow; a figure of matplotlib for each frame would take longer than the
-network does. What is the same in all frames is drawn once.
-"""
+"""The page of each frame of a video, by Pillow: matplotlib would take longer than the network."""
 
 from collections.abc import Sequence
 from math import ceil
@@ -38,8 +34,6 @@ class Scale(NamedTuple):
 
 
 class Sheet:
-    """The layout of the panels in all frames, with the text around them."""
-
     def __init__(
         self, size: ImageSize, panels: Sequence[str], title: str, scale: Scale | str
     ) -> None:
@@ -70,7 +64,7 @@ class Sheet:
         self._draw_scale(scale, height - self._gap - self._line)
 
     def corner(self, number: int) -> tuple[int, int]:
-        """Return a panel's corner: its distance from the left and from the top."""
+        """Return a panel's distance from the left and from the top."""
         row, column = divmod(number, self._columns)
         left = self._gap + column * (self.panel[0] + self._gap)
         top = 2 * (self._gap + self._line) + row * (self._line + self.panel[1] + self._gap)
@@ -101,7 +95,6 @@ class Sheet:
         return map_colors(smooth(values, self.panel))
 
     def fill(self, panels: Sequence[Image.Image]) -> Image.Image:
-        """Return a frame of the video: the sheet with these panels."""
         page = self._page.copy()
         for number, panel in enumerate(panels):
             page.paste(panel, self.corner(number))

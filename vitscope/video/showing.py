@@ -32,11 +32,7 @@ def show(
     where: str,
     say: Say = print,
 ) -> Sequence[str]:
-    """Write a video beside what a network makes of it; return sentences on what it cannot show.
-
-    If the video breaks off, a file whose name says so keeps the part until then, and an error
-    names that file. `where` is the section of settings that says what to show.
-    """
+    """Write a video beside what a network makes of it; return sentences on what it cannot show."""
     kind, incomplete = format_of(path), path.with_name(f"{path.stem}.incomplete{path.suffix}")
     with suppress(OSError):
         # Remove an earlier run's leftover. If that fails, so does writing.
@@ -67,10 +63,7 @@ def show(
 
 
 class Painter:
-    """Paints frames of the new video, one by one; the first decides the scale of all.
-
-    `count` is the number of frames, and `broken` says why the video broke off, if it did.
-    """
+    """Paints frames of a new video; `broken` says why it broke off after `count`, if it did."""
 
     def __init__(self, subject: Subject, settings: Mapping[str, Any], where: str) -> None:
         subject.network.eval().to(subject.device)

@@ -288,7 +288,6 @@ class _Partial:
             return 0, "", 0
 
     def empty(self) -> None:
-        """Delete all bytes and the note of where they came from."""
         self._note.unlink(missing_ok=True)
         self.file.truncate(0)
 
@@ -358,7 +357,6 @@ def _check_digest(
 
 
 def _download_once(source: _Source, partial: _Partial, say: Say) -> str:
-    """Fill the partial file and check it; return its SHA-256."""
     resumed = _transfer(source, partial, say)
     size = partial.path.stat().st_size
     if size == 0:
@@ -406,10 +404,7 @@ def fetch(
     pause: float = 1.0,
     say: Say = say_on_stderr,
 ) -> str:
-    """Download `url` to `path` and return its SHA-256.
-
-    Messages call the file `label`, and name `said_by` as the source of its digest and size.
-    """
+    """Download `url` to `path` and return its SHA-256; messages call the file `label`."""
     target = Path(path)
     source = _Source(url, label, sha256, md5, size, said_by, timeout)
     if not _is_address(url):

@@ -99,10 +99,7 @@ def _entries(lock: Path, text: bytes) -> dict[str, Entry]:
 def download(
     entry: Source, path: Path, lock: Path, *, label: str, say: Say = say_on_stderr, **options: Any
 ) -> None:
-    """Download a file to `path`, checked by its own `sha256` or by the lock file.
-
-    The first download of an address adds it to the lock file, and says so.
-    """
+    """Download a file to `path`, checked by its own `sha256` or by the lock file."""
     url = entry["url"]
     known = None if "sha256" in entry else find_entry(lock, redact(url))
     sha256 = known.sha256 if known else entry.get("sha256")
@@ -119,11 +116,7 @@ def download(
 
 
 def confirm(entry: Source, path: Path, lock: Path, *, label: str) -> str:
-    """Return the SHA-256 of a download; refuse it if it should have another.
-
-    The download may come from a cache that this machine did not fill: as after any first
-    download, the lock file then gets the entry if it lacks one.
-    """
+    """Return the SHA-256 of a download, perhaps from another's cache; refuse an unexpected one."""
     url, found = redact(entry["url"]), Entry(sha256_of(path), path.stat().st_size)
     known = None if "sha256" in entry else find_entry(lock, url)
     expected = known.sha256 if known else entry.get("sha256")

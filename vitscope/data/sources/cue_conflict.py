@@ -45,7 +45,6 @@ _NAME = re.compile(r"([a-z]+)/\1\d+-([a-z]+)\d+\.png")
 
 
 def open_split(source: Mapping[str, Any], split: str, file: Path) -> "CueConflict":
-    """Open the stimuli, which form a single split."""
     if split != SPLIT:
         raise no_such_split("cue_conflict", split, [SPLIT])
     if "path" not in source:
@@ -62,11 +61,7 @@ def read_categories() -> dict[str, list[int]]:
 
 
 class CueConflict(Source):
-    """The stimuli, in order of their names.
-
-    Their labels are unknown: neither cue is the truth. A network that tells ImageNet's classes
-    apart decides among the categories by its `outputs` for the classes in each.
-    """
+    """The stimuli, in order of their names; neither cue is the truth, so labels are unknown."""
 
     extra = ("shape", "texture")
 
@@ -87,7 +82,6 @@ class CueConflict(Source):
         return len(self._files)
 
     def samples(self, indices: npt.NDArray[np.int64]) -> Iterator[Sample]:
-        """Yield images with the categories of their shape and texture."""
         names = [*self._files]
         for index in indices:
             image = decode_image(io.BytesIO(self._files[names[index]]), names[index])

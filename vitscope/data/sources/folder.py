@@ -48,10 +48,7 @@ def glance(folder: Path, most: int) -> Glance:
 
 
 def _classes(folder: Path) -> tuple[list[Path], list[str]]:
-    """Return sub-folders with images, in order of their names, and the names of those without.
-
-    Hidden sub-folders are left out.
-    """
+    """Return sub-folders with images, and the names of those without, unless they are hidden."""
     if not folder.is_dir():
         raise VitscopeError(f"{folder} is not a folder: correct the path of the data set.")
     named = [each for each in sorted(folder.iterdir()) if not each.name.startswith(".")]

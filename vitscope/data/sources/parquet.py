@@ -50,8 +50,6 @@ def open_split(source: Mapping[str, Any], split: str, file: Path) -> "Parquet":
 
 
 class Parquet(Source):
-    """Encoded images in a column of parquet files, in Hugging Face's layout."""
-
     def __init__(self, path: Path, image: str | None, label: str | None) -> None:
         self._paths = sorted(path.glob("*.parquet")) if path.is_dir() else [path]
         if not self._paths:

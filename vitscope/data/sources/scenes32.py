@@ -44,10 +44,7 @@ SLOPE = np.linspace(-0.5, 0.5, SIZE)
 
 
 def _draw_classes() -> tuple[Array, Array, Array]:
-    """Draw for each class the amplitude of each frequency, its colours and its tone.
-
-    They are the same whatever the seed: other seeds draw other images of the same classes.
-    """
+    """Draw each class's amplitudes of frequencies, colours and tone, whatever the seed."""
     draw = np.random.default_rng(1)
 
     def each(low: float, high: float) -> Array:
@@ -82,12 +79,9 @@ def draw(split: str, index: int, seed: int) -> tuple[npt.NDArray[np.uint8], int]
 
 
 class Scenes32(Generated):
-    """The data set as a source, which draws images on demand."""
-
     name, sizes, class_names = "scenes32", SIZES, CLASSES
 
     def samples(self, indices: npt.NDArray[np.int64]) -> Iterator[Sample]:
-        """Yield images with their labels."""
         for index in indices:
             pixels, label = draw(self._split, int(index), self._seed)
             yield Sample(Image.fromarray(pixels), label)

@@ -257,10 +257,7 @@ def _fill(draws: _Draws, texture: Integers, x: Array, y: Array) -> Array:
 
 
 def draw(split: str, indices: Integers, seed: int, places: Array | None = None) -> Images:
-    """Draw images: a background, a shape's shadow, the shape, light and film grain.
-
-    Shapes lie at random, or at `places`, (n, 2): from -1, left and above, to 1.
-    """
+    """Draw background, shadow, shape, light and grain; `places`, (n, 2), are from -1 to 1."""
     draws = _Draws(split, indices, seed)
     label, shape, texture = _cues(draws, split)
     radius = draws.between(8.5, 14)
@@ -285,13 +282,10 @@ def draw(split: str, indices: Integers, seed: int, places: Array | None = None) 
 
 
 class Shapes32(Generated):
-    """The data set as a source, which draws images on demand."""
-
     name, sizes, class_names = "shapes32", SIZES, CLASSES
     extra = ("shape", "texture")
 
     def samples(self, indices: Integers) -> Iterator[Sample]:
-        """Yield images with their labels, shapes and textures."""
         for start in range(0, len(indices), CHUNK):
             drawn = draw(self._split, indices[start : start + CHUNK], self._seed)
             cues = zip(drawn.labels, drawn.shapes, drawn.textures, strict=True)

@@ -1,8 +1,4 @@
-"""Find attention in any network, by what it computes: which query and which key is where.
-
-Attention is a softmax behind a product of queries and keys, both of which depend on the images.
-A pass on shapes alone tells where in the image each of them is from.
-"""
+"""Find attention in any network: a softmax behind a product of two values that depend on images."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -40,7 +36,6 @@ class _RefusedError(Exception):
 def find_attention(
     model: nn.Module, network: Mapping[str, Any], cut_points: Sequence[CutPoint]
 ) -> FoundAttention:
-    """Return the attention of a network that a study describes."""
 
     def found(run: Run, images: Tensor) -> FoundAttention:
         flow = record(model, images, run)
@@ -185,10 +180,7 @@ class _AttentionFinder:
     def _places(
         self, value: Value, channel: int, varying: str = CHANNELS_ATTEND
     ) -> npt.NDArray[np.float64]:
-        """Return image, row and column of all queries or keys: (leading, queries or keys, 3).
-
-        Refuse values whose places differ between channels, as `varying` tells.
-        """
+        """Return image, row and column of queries or keys: (leading, queries or keys, 3)."""
         positions, shape = self._tracer.positions(value), self._flow.shape_of(value)
         if positions is None:
             raise _RefusedError("nobody can tell where in the image its queries and keys are")

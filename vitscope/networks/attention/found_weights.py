@@ -1,8 +1,4 @@
-"""Weights that are found by what a network does with them.
-
-Relative position biases are added to products of queries and keys, a position embedding to the
-tokens, and the first projection multiplies the values of images.
-"""
+"""Weights that are found by what a network does with them: embeddings, biases and filters."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -48,7 +44,6 @@ class PositionBias:
 
 
 def position_biases(model: nn.Module, network: Mapping[str, Any]) -> list[PositionBias]:
-    """Return the biases of all layers of a model with weights, described by a study."""
     flow = record_with_values(model, network)
     found = []
     for operation, constant, value in _find_additions(flow):
@@ -118,16 +113,13 @@ def _of_windows(added: Tensor, shape: Sequence[int], flow: Dataflow) -> Array | 
 
 
 def by_offset(biases: Array, image: Sequence[int]) -> Array | None:
-    """Return biases (heads, tokens, tokens) by offset; None if they depend on anything else.
-
-    Tokens lie row by row on the grid nearest to a square that fits. If tokens without a position
-    come first, the grid is square or has the proportion of an `image`, (height, width).
-    """
+    """Return biases (heads, tokens, tokens) by offset; None if they depend on anything else."""
     # Skip masks: they have only two values.
     if not np.isfinite(biases).all() or len(np.unique(biases)) < 3:
         return None
     tokens = biases.shape[-1]
     for prefix in range(min(MOST_PREFIX + 1, tokens - 1)):
+        # Behind other tokens, the grid is square or has the proportion of the image.
         for rows, columns in _grids(tokens - prefix):
             if prefix and rows != columns and rows * image[1] != columns * image[0]:
                 continue
@@ -170,7 +162,6 @@ class PositionEmbedding:
 
 
 def position_embedding(model: nn.Module, network: Mapping[str, Any]) -> PositionEmbedding:
-    """Return the position embedding of a model with weights, described by a study."""
     recorded = RecordedPass(model, record_with_values(model, network))
     for index in recorded.dominators:
         operation = recorded.operations[index]
@@ -202,7 +193,6 @@ class Projection:
 
 
 def first_projection(model: nn.Module, network: Mapping[str, Any]) -> Projection:
-    """Return the first projection of a model with weights, which a study describes as `network`."""
     flow = record_with_values(model, network)
     for operation in flow.operations:
         if operation.name in CONVOLUTIONS and isinstance(operation.args[1], Constant):

@@ -180,10 +180,7 @@ class _Fused:
 
 
 def _flex_weights(function: Any, args: Args, kwargs: Kwargs) -> Tensor:
-    """Return the weights of FlexAttention, by applying it to the identity in place of the values.
-
-    Only the operation itself knows what the functions that change and mask its scores do.
-    """
+    """Return the weights of FlexAttention, applied to the identity in place of the values."""
     query, key, value, *rest = args
     identity = torch.eye(value.shape[-2], dtype=value.dtype, device=value.device)
     values = identity.expand(*value.shape[:-1], -1)
@@ -284,10 +281,7 @@ class _Reader(Counting):  # type: ignore[no-untyped-call]
 
 @dataclass(frozen=True)
 class Use:
-    """Holds an attention as it was read, the values, and what the network computed from both.
-
-    Each has one dimension of all places, in the order of the network, and two dimensions behind it.
-    """
+    """Holds attention, values and output; all dimensions before the last two are one, of places."""
 
     attention: Attention
     images: int
@@ -363,11 +357,7 @@ class _Using(ops.OperationMode):  # type: ignore[no-untyped-call]
 def _products(
     left: Tensor, right: Tensor, output: Tensor, read: torch.Size
 ) -> list[tuple[Tensor, Tensor]]:
-    """Return values and output of a product, arranged for attention on the left.
-
-    If attention is on the right, transpose everything; return both readings where both are
-    possible.
-    """
+    """Return values and output of a product; where attention is on the right, transposed."""
     found: list[tuple[Tensor, Tensor]] = []
     if min(left.ndim, right.ndim) < 2:
         return found
@@ -400,11 +390,7 @@ def unlike(model: nn.Module, attentions: Sequence[Attention], images: Tensor) ->
 def differences(
     model: nn.Module, attentions: Sequence[Attention], images: Tensor
 ) -> Mapping[str, float]:
-    """Return how far attention times values is from what the network computed.
-
-    Results are keyed by the name of the attention, as a share of the largest output; mixed heads
-    are left out.
-    """
+    """Return how far attention times values is from the output, by name, if heads are not mixed."""
     found: dict[str, float] = {}
 
     def compare(use: Use) -> None:

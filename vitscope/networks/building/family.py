@@ -81,11 +81,7 @@ class Family(NamedTuple):
         channels: int = 3,
         output: int | str | None = None,
     ) -> "nn.Module":
-        """Build the network that `arch` describes, with its random initialization.
-
-        Without classes it has no classifier, and is built for 0 classes. `output` chooses its
-        logits among several tensors.
-        """
+        """Build the network that `arch` describes; without classes, without a classifier."""
         # Import here, so that a family is known without torch.
         from vitscope.networks.building.networks import adapt, why_no_classifier
 
@@ -131,15 +127,11 @@ def arch_schema(name: str) -> dict[str, Any]:
 
 
 def _expand(key: tuple[str, str] | dict[str, Any]) -> dict[str, Any]:
-    """Return the schema of a key, which may be given as a word of `VALUES` and a sentence."""
     return key if isinstance(key, dict) else {"description": key[1]} | VALUES[key[0]]
 
 
 def prepare(name: str, arch: Mapping[str, Any], folder: Path, where: str) -> dict[str, Any]:
-    """Check what the schema of `arch` cannot, and return `arch` in the form that jobs take.
-
-    Paths in it are relative to `folder`, the study's; `where` is its place in the study.
-    """
+    """Check what the schema of `arch` cannot, and return `arch` in the form that jobs take."""
     module: str | None = _literal(name, "PREPARED_BY")
     if module is None:
         return {**arch}
@@ -148,10 +140,7 @@ def prepare(name: str, arch: Mapping[str, Any], folder: Path, where: str) -> dic
 
 
 def complete(name: str, arch: Mapping[str, Any]) -> dict[str, Any]:
-    """Return `arch`, completed with the family's defaults from `DEPTHS` and `DEFAULTS`.
-
-    A published depth becomes the blocks that it stands for.
-    """
+    """Return `arch` with the family's defaults, and with blocks in place of a published depth."""
     depths = _literal(name, "DEPTHS") or {}
     published = depths[arch["depth"]] if depths and "depth" in arch else {}
     given = {key: value for key, value in arch.items() if key != "depth" or not depths}

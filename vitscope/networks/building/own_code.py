@@ -88,7 +88,6 @@ def locate(arch: Mapping[str, Any], folder: Path, where: str) -> OwnCode:
 
 
 def find_code(file: str, module: str) -> OwnCode:
-    """Return the module that was found when the study was loaded."""
     return locate({"file": file, "module": module}, Path(), "own code")
 
 
@@ -112,10 +111,7 @@ def _absolute(path: Path) -> Path:
 
 
 def prepare(arch: Mapping[str, Any], folder: Path, where: str) -> dict[str, Any]:
-    """Check what can be known before the code runs, and return `arch` in the form that jobs take.
-
-    Add its file, its module, and as `code` a digest of the files that it consists of.
-    """
+    """Check what can be known before the code runs; return `arch` with its file and digest."""
     own = locate(arch, folder, where)
     code = digest_of(own, where)
     check_call(own, arch["make"], keywords(arch), where, f"{where}.make")
@@ -127,10 +123,7 @@ def prepare(arch: Mapping[str, Any], folder: Path, where: str) -> dict[str, Any]
 def check_call(
     own: OwnCode, name: str, given: Mapping[str, Any], where: str, key: str, arguments: int = 0
 ) -> None:
-    """Refuse a function that is missing from the source, or that takes other keywords.
-
-    It is also called with `arguments` positional arguments. Messages call the choice of it `key`.
-    """
+    """Refuse a function that is missing, or that takes no such keywords and `arguments`."""
     file = shown(own.file)
     if (hiding := own.files().get(own.module)) != own.file:
         raise VitscopeError(f"{where}: {file} cannot be imported beside {hiding}: rename it.")
@@ -262,10 +255,7 @@ def _check_keywords(
     place: str,
     arguments: int,
 ) -> None:
-    """Refuse keywords that a function does not take, and missing ones that it needs.
-
-    It also gets its first `arguments` arguments by position.
-    """
+    """Refuse keywords that a function does not take, and missing ones that it needs."""
     parameters = function.args
     if arguments and len(parameters.posonlyargs + parameters.args) < arguments:
         raise VitscopeError(
@@ -337,10 +327,7 @@ def _reason(error: BaseException) -> str:
 
 
 def _enter(own: OwnCode) -> None:
-    """Let imports begin in the folder of a user's code.
-
-    Networks may have files of the same name: Python then imports those in the last folder.
-    """
+    """Let imports begin in the folder of a user's code, and no longer in that of another."""
     files = own.files()
     if not own.is_installed and [str(own.root)] != _FOLDERS:
         _leave()

@@ -81,11 +81,8 @@ def read_origin(path: Path) -> dict[str, str]:
 
 
 def load_model(path: Path, network: Network) -> nn.Module:
-    """Build a network and load the weights of a converted checkpoint, ready for inference.
-
-    All jobs run blocks of `nn.TransformerEncoder` without the fast path, as those that read them
-    must.
-    """
+    """Build a network and load the weights of a converted checkpoint, ready for inference."""
+    # All jobs run without the fast path, as those that read a network must.
     torch.backends.mha.set_fastpath_enabled(False)
     TensorFile(path).verify()
     weights = safetensors.torch.load_file(path)
@@ -105,10 +102,7 @@ def convert(
     key: str | None = None,
     ignore: Sequence[str] = (),
 ) -> None:
-    """Write the weights of a foreign file as a safetensors file with a network's own names.
-
-    `origin` says in the metadata where the file came from; `key` and `ignore` select its weights.
-    """
+    """Write the weights of a foreign file that `key` and `ignore` select as a network's own."""
     foreign = read_foreign(source, label, sha256, key=key, ignore=ignore)
     model = empty_network(network)
     place, translated = _choose(foreign, network, model)
@@ -131,10 +125,7 @@ def convert(
 
 
 def convert_made(network: Network, target: Path, *, label: str, origin: str) -> None:
-    """Write the weights that a user's function gives its network as a checkpoint.
-
-    Values drawn by torch's own random numbers are the same every time.
-    """
+    """Write the weights that a user's function gives its network, drawn the same every time."""
     model = drawn_network(network)
     weights = {name: tensor.detach().cpu() for name, tensor in model.state_dict().items()}
     _check_finite(weights, label)
@@ -157,7 +148,6 @@ def _about(
 
 
 def _choose(foreign: Foreign, network: Network, model: nn.Module) -> tuple[Place, Translated]:
-    """Return the first weights of a file that fit a network, or else the first."""
     classifier = classifier_names(network) if network["classes"] is None else ()
     found = []
     for place in foreign.places:

@@ -229,10 +229,7 @@ def watch_translation(translation: Filter, weights: StateDict) -> tuple[StateDic
 
 
 def apply_filter(translation: Filter, weights: StateDict, model: nn.Module) -> StateDict:
-    """Return weights as a translation of timm gives them.
-
-    A translation that knows all names of its network fails at other names: these stay unchanged.
-    """
+    """Return weights as a translation of timm gives them; names that it does not know stay."""
     takes = inspect.signature(translation).parameters
     # DeiT III needs this option; no other network has its names.
     options = {"adapt_layer_scale": True} if "adapt_layer_scale" in takes else {}
@@ -285,10 +282,7 @@ def check_names(
     named: Mapping[int, str] | None = None,
     about: str = "",
 ) -> None:
-    """Refuse weights if one is missing, left over or of another shape than is `wanted`.
-
-    `named` has the names in the file, by the identity of tensors; `about` is added to the message.
-    """
+    """Refuse weights other than `wanted`; `named` has their names in the file, by identity."""
     missing, left_over, misshapen = misfits(weights, wanted)
     extra = [(named or {}).get(id(weights[name]), name) for name in left_over]
     other = [
@@ -328,11 +322,7 @@ def _shape(tensor: Tensor) -> str:
 
 @dataclass(frozen=True)
 class Translated:
-    """Holds weights under the names of a network, as far as they are known.
-
-    `by` says whose names were translated, and is empty if none were; `left_out` names the weights
-    that the network does not use. `misfit` counts the missing and the leftover weights.
-    """
+    """Weights under the names of a network, `by` whose translation, if any, and how they misfit."""
 
     weights: StateDict
     by: str
@@ -352,12 +342,9 @@ Attempt = tuple[StateDict, str, set[int]]
 
 
 def translate(weights: StateDict, model: nn.Module, classifier: Collection[str] = ()) -> Translated:
-    """Return weights under the network's own names, by the translation that fits best.
-
-    `classifier` has names that the network would have if it classified: leave such weights out.
-    Counters of batches may be missing: old checkpoints lack them, and inference ignores them.
-    """
+    """Return weights under the network's own names, without those of a `classifier` it lacks."""
     wanted = model.state_dict()
+    # Old checkpoints lack counters of batches, and inference ignores them.
     counters = {
         name: torch.zeros_like(tensor, device="cpu")
         for name, tensor in wanted.items()
@@ -416,10 +403,7 @@ def suits(layout: WeightLayout, model: nn.Module) -> bool:
 
 
 def _peel(weights: StateDict) -> Iterator[StateDict]:
-    """Yield the weights, and again without the first word that most of their names begin with.
-
-    Skip the change if it would give two weights the same name.
-    """
+    """Yield the weights, and again without the first word that most of their names begin with."""
     yield weights
     for _ in range(DEEPEST_NESTING):
         ((outer, _),) = Counter(name.partition(".")[0] for name in weights).most_common(1)

@@ -1,9 +1,4 @@
-"""Branches: what their operations do, and the additions by which they join a stream.
-
-A stream passes from the cut point before to the sum by moves, by constant factors and by
-additions: what these add to it is the branch. So `(x + a) + b`, `x + (a + b)` and `b + (x + a)`
-are the same.
-"""
+"""Branches: what their operations do, and the additions by which they join a stream."""
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -64,11 +59,7 @@ def kind_of(flow: Dataflow, indices: Sequence[int], channels: int, size: tuple[i
 
 
 def _recurs(flow: Dataflow, indices: Sequence[int], size: tuple[int, int]) -> bool:
-    """Tell whether operations pass a state along positions.
-
-    They accumulate, or add to a multiple of an earlier result, often enough to get from one end
-    of a row to the other, or by doubling from one end of the map.
-    """
+    """Tell whether operations accumulate along positions, or add often to an earlier result."""
     if any(flow.operations[index].name in ops.CUMULATIONS for index in indices):
         return True
     least = max(3, min(int(log2(max(size[0] * size[1], 1))), min(size) - 1))
@@ -147,14 +138,11 @@ class Sum(NamedTuple):
 
 @dataclass(frozen=True)
 class Way:
-    """Lists the additions on the way of a stream from an operation to a sum, in order.
-
-    `unchanged` says that without the branches the stream would arrive unchanged; `direct` that
-    nothing but additions lies between the first addition and the last.
-    """
+    """The additions, in order, on the way of a stream to a sum."""
 
     start: int
     sums: tuple[Sum, ...]
+    # Whether the stream would arrive unchanged without the branches, and by additions alone.
     unchanged: bool
     direct: bool
 
@@ -239,6 +227,7 @@ def _undoes_stack(flow: Dataflow, operation: Operation) -> bool:
     return [each % count for each in over] == [along]
 
 
+# A stream passes by moves, constant factors and additions: what these add to it is the branch.
 @dataclass
 class Ways:
     """Finds the ways of streams to the sums of a recorded pass."""
@@ -357,11 +346,7 @@ class Ways:
                     waiting.append(leaves[place])
 
     def shortcut(self, end: int, origin: int) -> Value | None:
-        """Return the part of a sum that is the shortcut, if no part is the stream itself.
-
-        Only the shortcut is linear and takes each position by itself, or pools; None if that is
-        unclear.
-        """
+        """Return the one part of a sum that is linear and takes each position alone, or pools."""
         plain = [part for part in self.parts(Value(end), origin) if self._is_plain(part, origin)]
         return plain[0] if len(plain) == 1 else None
 

@@ -1,7 +1,4 @@
-"""Read a network's residual stream while it runs, silence its branches, and prove both right.
-
-A part of a network between two cut points can also be run alone, on other values.
-"""
+"""Read a network's residual stream while it runs, silence its branches, and prove both right."""
 
 from abc import abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
@@ -25,10 +22,7 @@ Sink = Callable[[int, Tensor], None]
 
 @contextmanager
 def capturing(model: nn.Module, cut_points: Sequence[CutPoint], sink: Sink) -> Iterator[None]:
-    """Call `sink(index, feature map)` at every cut point of each forward pass in the block.
-
-    The feature map is (N, C, H, W) and mostly shares memory with the model: only read it.
-    """
+    """Call `sink(index, feature map)`, (N, C, H, W), at every cut point; only read the map."""
 
     def read(index: int, tensor: Tensor) -> None:
         sink(index, cut_points[index].layout.to_nchw(tensor))
@@ -39,11 +33,7 @@ def capturing(model: nn.Module, cut_points: Sequence[CutPoint], sink: Sink) -> I
 
 @contextmanager
 def reading(model: nn.Module, cut_points: Sequence[CutPoint], sink: Sink) -> Iterator[None]:
-    """Call `sink(index, tensor)` like `capturing`, but with the model's own tensor.
-
-    A tensor that an operation returns gets its gradient history only after the operation ends, so
-    anything that the sink computes from it has no gradient.
-    """
+    """Call `sink` like `capturing`, with the model's own tensor, without a gradient history yet."""
     seen: list[int] = []
 
     def read(index: int, tensor: Tensor) -> None:
@@ -254,12 +244,7 @@ class Proofs:
 
 @torch.inference_mode()
 def prove(model: nn.Module, points: Sequence[CutPoint], images: Tensor) -> Proofs:
-    """Run a network with weights on some images: as it is, while reading it, and without branches.
-
-    While it is read, it must give the same logits to the bit and pass all cut points in order.
-    Without branches, the stream behind each branch must equal the stream before it to the bit, if
-    its shortcut changes nothing.
-    """
+    """Compare, to the bit, a network with itself while it is read and without its branches."""
     wrong = []
     joins = {i: point.join for i, point in enumerate(points) if point.join is not None}
     names = frozenset[str]().union(*(join.names for join in joins.values()))
@@ -303,11 +288,7 @@ def _read(
 
 
 class Replay:
-    """Runs the parts between a network's cut points, for any number of images.
-
-    Recorded operations have the number of images in their arguments, so each number needs a pass of
-    its own, in which one image stands for all.
-    """
+    """Runs the parts between a network's cut points, for any number of images."""
 
     def __init__(self, model: nn.Module, points: Sequence[CutPoint], images: Tensor) -> None:
         self._model = model
@@ -333,6 +314,7 @@ class Replay:
         known, flow = next(iter(self._flows.items()))
         shape = flow.shape_of(self._cuts(flow)[part])
         images = tensor.numel() * known // torch.Size(shape).numel()
+        # Recorded arguments hold the number of images: each number needs a pass of its own.
         if images not in self._flows and images:
             blank = self._image.expand(images, *self._image.shape[1:])
             self._flows[images] = record(self._model, blank)
@@ -358,7 +340,6 @@ def _value_at(flow: Dataflow, point: CutPoint) -> Value:
 
 
 def _needed(flow: Dataflow, start: Value, end: Value) -> list[int]:
-    """Return the operations that lead from one value to another, in order."""
     needed: set[int] = set()
     pending = [end]
     while pending:

@@ -67,13 +67,10 @@ class Layout:
         return moved
 
 
+# Operations inside it are not counted: linear layers and attention differ between devices in them.
 @dataclass(frozen=True)
 class OperationId:
-    """Identifies an operation in every pass: the `nth` of a module's operations that are `alike`.
-
-    Operations inside it are not counted: attention and linear layers run other operations on other
-    devices.
-    """
+    """Identifies in every pass the `nth` of a module's operations that are `alike`."""
 
     module: str
     alike: Alike
@@ -82,10 +79,7 @@ class OperationId:
 
 @dataclass(frozen=True)
 class Addition:
-    """Names an addition of a join, and which operands of the operation are the stream and a branch.
-
-    Operands are counted among all arguments of the operation, including those that are not tensors.
-    """
+    """An addition of a join: which of all its arguments are the stream, and which a branch."""
 
     operation: OperationId
     stream: tuple[int, ...]
@@ -138,7 +132,6 @@ def write_points(points: Sequence[CutPoint]) -> str:
 
 
 def read_points(text: str) -> list[CutPoint]:
-    """Read cut points from the text that `write_points` made."""
     listed = json.loads(text)
     layouts = typed(listed["layouts"], list[Layout])
     numbers = [entry.pop("layout") for entry in listed["points"]]

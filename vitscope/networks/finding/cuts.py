@@ -1,7 +1,4 @@
-"""Where a network is cut: behind joins, the stem and what subsamples, or else behind layers.
-
-A recorded pass answers what is asked about it: where every path meets, and which values are maps.
-"""
+"""Where a network is cut: behind joins, the stem and what subsamples, or else behind layers."""
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
@@ -120,10 +117,8 @@ class RecordedPass:
 
     @cached_property
     def norms(self) -> dict[int, int]:
-        """The norms of sums, by their joins, for modules that normalize all their sums.
-
-        A norm behind the last of several joins belongs to the network, not to the block.
-        """
+        """The norms of sums, by their joins, for modules that normalize all their sums."""
+        # A norm behind the last of several joins belongs to the network, not to the block.
         found = {d: self._norm_behind(d) for d in self.map_joins}
         without = {self.operations[d].module for d, norm in found.items() if norm is None}
         kept = {d: norm for d, norm in found.items() if self.operations[d].module not in without}
@@ -147,10 +142,7 @@ class RecordedPass:
         return None
 
     def _norm_behind(self, end: int) -> int | None:
-        """Return where a sum's norm of one or more operations in the same block ends.
-
-        The norm may see the sum moved, and ends with the scale and the bias of its module.
-        """
+        """Return where the norm of a sum in the same block ends, with its scale and bias."""
         block, size = self.operations[end].module, self.maps.size(end)
         normalizes, norm = False, None
         for before, index in pairwise(self.dominators[bisect_left(self.dominators, end) :]):
@@ -182,7 +174,6 @@ class RecordedPass:
         return value.operation == origin
 
     def before(self, index: int) -> int:
-        """Return the last dominator before an operation."""
         return self.dominators[bisect_left(self.dominators, index) - 1]
 
     def indices(self, start: int, end: int) -> list[int]:
@@ -367,11 +358,7 @@ class CutFinder:
         return self._dominators[position]
 
     def _stem(self, first: Cut) -> int:
-        """Return the operation whose value enters the first block.
-
-        If the map is subsampled between an outer module's start and that block, return the
-        operation whose value enters the outer module, unless it is an image.
-        """
+        """Return the operation whose value enters the first block, or what subsamples before it."""
         outer = first.block
         while "." in outer:
             outer = outer.rpartition(".")[0]

@@ -1,7 +1,4 @@
-"""What a network computes from what: every operation of one forward pass, recorded.
-
-The pass runs where the tensors are; on torch's meta device it computes shapes alone.
-"""
+"""What a network computes from what: every operation of one forward pass, recorded."""
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -44,11 +41,7 @@ class Constant:
 
 @dataclass
 class Operation:
-    """An operation whose result depends on the images.
-
-    `which` distinguishes it from the others of a pass; in `args` and `kwargs`, a `Value` or a
-    `Constant` replaces each tensor.
-    """
+    """An operation whose result depends on the images; each tensor is a `Value` or a `Constant`."""
 
     function: Any
     name: str
@@ -63,7 +56,6 @@ class Operation:
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """Return the shape of its result, or of the first of several."""
         return self.shapes[0]
 
     def operands(self) -> list[Value]:
@@ -102,7 +94,6 @@ class Dataflow:
         return users
 
     def needed(self) -> list[int]:
-        """Return the operations that the result depends on, in order."""
         needed = {self.result.operation}
         for index in range(self.result.operation, -1, -1):
             if index in needed:
@@ -271,11 +262,7 @@ class _Recorder(ops.ModuleMode):  # type: ignore[no-untyped-call]
 
 
 class _Constants:
-    """Computes the values that depend on a network's weights alone, in a pass on shapes alone.
-
-    It computes them twice: without values, like all else, and with them. It starts from `pairs` of
-    the same tensor without and with values, such as weights.
-    """
+    """Computes the values that depend on weights alone, in a pass on shapes alone."""
 
     def __init__(self, pairs: Sequence[tuple[Tensor, Tensor]]) -> None:
         # Keep tensors without values alive, so that no identity is used twice.
@@ -330,10 +317,7 @@ def blank_images(
 def on_shapes(
     model: nn.Module, network: Mapping[str, Any], make: Callable[[Run, Tensor], Made]
 ) -> Made:
-    """Return the result of `make` for a network that a study describes, and two blank images.
-
-    If the network can run on shapes alone, nothing is computed; otherwise it runs on a CPU.
-    """
+    """Return `make(run, images)` of a network and two blank images, on shapes alone if it can."""
     try:
         with keeping_attributes(model):
             run = running_on(model, without_values(model))
@@ -402,10 +386,8 @@ def without_values(model: nn.Module) -> dict[str, Tensor]:
 
 
 def own_tensors(model: nn.Module) -> dict[str, Tensor]:
-    """Return the tensors that each module of a network owns, by the module's first name.
-
-    List each tensor once: torch does not restore a tensor that it replaced twice.
-    """
+    """Return each tensor that a network's modules own once, by the module's first name."""
+    # Torch does not restore a tensor that it replaced twice.
     return {
         f"{prefix}.{name}".lstrip("."): tensor
         for prefix, module in model.named_modules()
@@ -417,11 +399,7 @@ def own_tensors(model: nn.Module) -> dict[str, Tensor]:
 
 
 def record_with_values(model: nn.Module, network: Mapping[str, Any]) -> Dataflow:
-    """Record what a model with weights, which a study describes as `network`, does with images.
-
-    The pass runs on shapes, and results that depend on weights alone have values. Attention is
-    recorded step by step, including the biases that it adds.
-    """
+    """Record a model with weights on shapes, with the values of what depends on weights alone."""
     model = model.eval()
     try:
         empty = without_values(model)

@@ -130,7 +130,6 @@ def is_fused_attention(name: str) -> bool:
 
 
 def is_fourier(name: str) -> bool:
-    """Tell whether an operation is a Fourier transform, which mixes all positions."""
     return name.startswith("_fft")
 
 
@@ -140,7 +139,6 @@ def multiplies(name: str) -> bool:
 
 
 def inside(module: str, outer: str) -> bool:
-    """Tell whether a module is another, or a part of it."""
     return outer == "" or module == outer or module.startswith(outer + ".")
 
 
@@ -200,15 +198,11 @@ class OperationMode(TorchDispatchMode):  # type: ignore[no-untyped-call]
         return tensor.to("meta")
 
     @abstractmethod
-    def run(self, function: Any, args: Args, kwargs: Kwargs) -> Any:
-        """Run an operation, and return its result."""
+    def run(self, function: Any, args: Args, kwargs: Kwargs) -> Any: ...
 
 
 class ModuleMode(OperationMode):  # type: ignore[no-untyped-call]
-    """Knows which module of a network runs, and which of its operations runs.
-
-    Each call of the network itself begins a pass with as many images as it is given.
-    """
+    """Knows which module of a network runs, and which of its operations, in each call of it."""
 
     def __init__(self, model: nn.Module) -> None:
         super().__init__()
@@ -264,7 +258,6 @@ class ModuleMode(OperationMode):  # type: ignore[no-untyped-call]
 
 
 def alike(name: str, tensor: Tensor, images: int) -> Alike:
-    """Return the key under which an operation is counted."""
     return name, tensor.ndim, tensor.numel() // images
 
 

@@ -90,12 +90,7 @@ def check_model(
     root: Path,
     seed: int | None = None,
 ) -> Checked:
-    """Build a network, find or take its cut points, and prove them with the given weights.
-
-    `read_at` says where it is read, `study` is the file that describes the model, and paths of
-    bundled files begin at `root`. If the weights are still to be trained, `seed` is that of the
-    training.
-    """
+    """Build a network, find or take its cut points, and prove them with its weights."""
     blocks = list_blocks(name, empty_network(network), network, **read_at)
     with _with_weights(name, network, checkpoint, study, root, seed) as (model, weights):
         shape = (IMAGES, len(network["mean"]), *height_and_width(network["image_size"]))

@@ -13,17 +13,14 @@ from vitscope.progress import Say, say_on_stderr
 
 
 def pick_device(wanted: str) -> torch.device:
-    """Return the device to run on; refuse a CUDA device that was asked for and is missing.
-
-    Set CUDA to compute in full float32, with algorithms that give the same bytes each time: TF32,
-    the default for convolutions, keeps three decimal digits.
-    """
+    """Return the device to run on, set to full float32 and to give the same bytes each time."""
     if wanted == "cuda" and not torch.cuda.is_available():
         raise VitscopeError(
             "device: the study asks for cuda and this machine has none; set device to auto or cpu."
         )
     if wanted == "cpu" or not torch.cuda.is_available():
         return torch.device("cpu")
+    # TF32, the default for convolutions, keeps three decimal digits.
     cudnn: Any = torch.backends.cudnn
     matmul: Any = torch.backends.cuda.matmul
     for operation in (matmul, cudnn.conv, cudnn.rnn):
@@ -46,11 +43,8 @@ def is_recorded(device: torch.device) -> bool:
 
 @contextmanager
 def own_stream(device: torch.device) -> Iterator[None]:
-    """Run the block, recorded work and its backward pass included, on a stream of its own.
-
-    The default stream cannot be recorded, and a backward pass runs where its forward pass did. No
-    other work shares the workspace of this stream, so that two recordings may run at once.
-    """
+    """Run the block, with recorded work and its backward pass, on a stream of its own."""
+    # The default stream cannot be recorded; of this one no other work shares the workspace.
     streams = torch.get_device_module(device)
     here, own = streams.current_stream(), streams.Stream()
     own.wait_stream(here)

@@ -31,16 +31,12 @@ def as_stored(maps: Tensor) -> Array:
 
 
 class _WriterThread(ThreadPoolExecutor):
-    """Write latents while the model computes the next ones.
-
-    Stage maps in two buffers that are reused, because touching memory for the first time costs more
-    than the copy. Copy from a GPU to pinned memory: the thread waits for that copy, and the model
-    does not.
-    """
+    """Writes latents from two buffers, pinned for a GPU, while the model computes the next."""
 
     def __init__(self, writer: TensorWriter, dtype: torch.dtype, from_gpu: bool) -> None:
         super().__init__(1)
         self._writer, self._from_gpu = writer, from_gpu
+        # Touching memory for the first time costs more than the copy.
         self._staged = [torch.empty(0, dtype=dtype) for _ in range(2)]
         self._written: list[Future[None]] = []
 
@@ -86,10 +82,7 @@ def extract(
     device: torch.device | None = None,
     metadata: Mapping[str, str] | None = None,
 ) -> None:
-    """Write the (N, C, H, W) latents of `batches`, `images` in all, at every cut point.
-
-    Each map goes to the file as soon as it exists, so memory holds one batch and two maps at most.
-    """
+    """Write the (N, C, H, W) latents of `batches`, `images` in all, each as soon as it exists."""
     torch_dtype, file_dtype = DTYPES[dtype]
     tensors = {
         point.name: (file_dtype, (images, *shape))
@@ -141,10 +134,7 @@ def extract_shard(
 
 
 class HeldMaps:
-    """Holds the maps of up to `room` images at every cut point, in memory that is reused.
-
-    The maps stay on the device of the network. Errors name them by `path`.
-    """
+    """Holds the maps of up to `room` images at every cut point, on the device of the network."""
 
     def __init__(
         self, path: str, shapes: Mapping[str, Shape], room: int, dtype: str, device: torch.device
@@ -163,7 +153,6 @@ class HeldMaps:
         return self._maps[name][: self.images]
 
     def on_gpu(self, name: str) -> Tensor | None:
-        """Return the maps of a cut point in GPU memory, if they are on a GPU."""
         maps = self._held(name)
         return maps if maps.is_cuda else None
 
@@ -175,7 +164,6 @@ class HeldMaps:
         return tuple(self._held(name).shape)
 
     def mapped(self, name: str) -> Array:
-        """Return the maps of a cut point in the memory of the processor."""
         return as_stored(self._held(name).cpu())
 
     def read(self, name: str, first_row: int, rows: Array) -> Array:
@@ -187,8 +175,7 @@ class HeldMaps:
     def check(self, name: str, total: int) -> None:
         """Do nothing: only maps from a disk need a checksum."""
 
-    def verify(self, *names: str) -> None:
-        """Do nothing, as in `check`."""
+    def verify(self, *names: str) -> None: ...
 
 
 def hold_shard(
@@ -206,11 +193,7 @@ def hold_shard(
     dtype: str,
     device: torch.device,
 ) -> None:
-    """Run the images of a shard once, and measure the maps of `together` images at a time.
-
-    Call `measure` with the position of the first of these images in the shard and their maps, which
-    exist until it returns.
-    """
+    """Run a shard's images once; call `measure` with the position and the maps of `together`."""
     rows = shard_rows(len(images), shard, **selection)
     held = HeldMaps(label, shapes_of(blocks), min(together, len(rows)), dtype, device)
     model, done = model.eval().to(device), 0

@@ -1,7 +1,4 @@
-"""Predictions: what a model says of each image, and whether they can be relied upon.
-
-A network must say the same of an image each time, and labels mean what its outputs mean.
-"""
+"""Predictions: what a model says of each image, and whether they can be relied upon."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, nullcontext
@@ -29,14 +26,12 @@ BY_LABEL = ("label", "nll", "brier", "top5")
 
 
 def scores_of_images(logits: Tensor, labels: Tensor) -> dict[str, Tensor]:
-    """Return the columns of a predictions table from (N, classes) logits and labels.
-
-    If classes are equally probable, predict the first; a tie keeps no class out of the top.
-    """
+    """Return the columns of a predictions table from (N, classes) logits and labels."""
     log_probability = logits.double().log_softmax(1)
     probability = log_probability.exp()
     of_label = labels[:, None]
     error = probability - one_hot(labels, logits.shape[1])
+    # A tie keeps no class out of the top.
     more_probable = (logits > logits.gather(1, of_label)).sum(1)
     return {
         "label": labels,
@@ -49,14 +44,11 @@ def scores_of_images(logits: Tensor, labels: Tensor) -> dict[str, Tensor]:
 
 
 def decide_among(logits: Tensor, outputs: Sequence[Sequence[int]] | None) -> Tensor:
-    """Return the logits of wider classes, each of several `outputs`, from (N, outputs) logits.
-
-    A class gets the mean of the probabilities of its outputs, as in Geirhos et al. (2019), so
-    having many outputs makes no class likelier. Without `outputs`, return the logits unchanged.
-    """
+    """Return the logits of classes of several `outputs`, by the means of their probabilities."""
     if outputs is None:
         return logits
     log_probability = logits.double().log_softmax(1)
+    # As in Geirhos et al. (2019), so that having many outputs makes no class likelier.
     means = [log_probability[:, [*each]].logsumexp(1) - log(len(each)) for each in outputs]
     return torch.stack(means, dim=1)
 
@@ -68,10 +60,7 @@ def predict(
     device: torch.device | None = None,
     outputs: Sequence[Sequence[int]] | None = None,
 ) -> pd.DataFrame:
-    """Classify all images of `batches`, and return a row of scores for each.
-
-    `outputs` lists the network's outputs for each class, where a class has more or fewer than one.
-    """
+    """Classify all images of `batches`, and return a row of scores for each."""
     model = model.eval().to(device)
     scores: list[pd.DataFrame] = []
     first = 0
@@ -122,10 +111,7 @@ def refuse_unrepeatable(
 
 @torch.no_grad()
 def why_unrepeatable(network: nn.Module, image: Tensor) -> str | None:
-    """Return a sentence on why two passes of one image (1, C, H, W) differ; None if they agree.
-
-    Each pass holds the image together with a different second one.
-    """
+    """Return a sentence on why two passes of one image (1, C, H, W) differ, or None."""
     batch, kind = torch.cat([image, image.flip(-1)]), image.device.type
     gpus = [image.device] if kind == "cuda" else []
     # The state of the random numbers is then as before.
@@ -196,10 +182,7 @@ SHOWN_CLASSES = 5
 
 
 def doubts(labels: Integers, predictions: Integers, names: Sequence[str]) -> list[str]:
-    """Return reasons to doubt that labels and outputs are in the same order, as sentences.
-
-    `names` are the names of all classes, by their numbers.
-    """
+    """Return sentences on why labels and outputs may not be in the same order."""
     found = []
     if is_chance(labels, predictions, len(names)):
         right, images = int((labels == predictions).sum()), len(labels)
@@ -227,7 +210,6 @@ def skill(labels: Integers, predictions: Integers, classes: int) -> tuple[float,
 
 
 def is_chance(labels: Integers, predictions: Integers, classes: int) -> bool:
-    """Tell whether predictions are right no more often than by chance."""
     _, bound = skill(labels, predictions, classes)
     accuracy = float((labels == predictions).mean())
     by_chance = chance(labels, predictions)
@@ -242,10 +224,7 @@ def chance(labels: Integers, predictions: Integers) -> float:
 
 
 def is_surely_above(share: float, expected: float, count: int, risk: float) -> bool:
-    """Tell whether a share this large among `count` images is less probable than the risk.
-
-    `expected` is the share to expect; the bound is exact for a share of 1.
-    """
+    """Tell whether a share of `count` images, above the expected, is less likely than the risk."""
     if share <= expected:
         return False
     divergence = sum(
@@ -267,7 +246,6 @@ class Confusion(NamedTuple):
 
 
 def find_swapped_classes(labels: Integers, predictions: Integers, classes: int) -> list[Confusion]:
-    """Return the classes whose place another class takes."""
     outdone = {each.label: each for each in _find_rivals(labels, predictions, classes)}
     return [
         each

@@ -114,10 +114,7 @@ class PositionMixing(nn.Module):
 
 
 class WindowAttention(nn.Module):
-    """Applies attention inside windows, with one bias for every offset between two positions.
-
-    Without queries and keys, it mixes positions by the bias alone, or all equally.
-    """
+    """Applies attention, or mixing by position, inside windows, with one bias for every offset."""
 
     rel_index: Tensor
 
