@@ -34,7 +34,6 @@ AT_ONCE, VALUES_AT_ONCE = 256, 10_000_000
 
 
 def draw_each(draw: Callable[[np.random.Generator], Maps], draws: Draws) -> Maps:
-    """Draw for each image with its own generator; return the draws stacked."""
     return np.stack([draw(generator) for generator in draws])
 
 
@@ -181,7 +180,6 @@ def zoom_blur(images: Images, draws: Draws, largest: float, step: float) -> Imag
 
 
 def contrast(images: Images, draws: Draws, kept: float) -> Images:
-    """Bring every channel of an image near its mean."""
     mean = images.mean(axis=(2, 3), keepdims=True)
     changed: Images = mean + np.float32(kept) * (images - mean)
     return changed
@@ -204,7 +202,6 @@ def elastic_transform(
 
 
 def displacements(draws: Draws, size: tuple[int, int], amplitude: float, smoothing: float) -> Maps:
-    """Return how far each pixel of each image moves down and right, (n, 2, height, width)."""
     noise = draw_each(lambda draw: draw.uniform(-1, 1, (2, *size)), draws)
     return amplitude * map_both_axes(gaussian(smoothing, "reflect", truncate=3.0), noise)
 

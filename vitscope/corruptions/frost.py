@@ -34,7 +34,6 @@ def cut_piece(draw: np.random.Generator, height: int, width: int) -> Array:
 
 @lru_cache(maxsize=2)
 def panes(side: int) -> Array:
-    """Return all panes for images of a side, (PANES, SIDES * side, SIDES * side)."""
     grown = [_grow_pane(np.random.default_rng(number)) for number in range(PANES)]
     size, smoothly = (SIDES * side, SIDES * side), Image.Resampling.BILINEAR
     return np.stack([np.asarray(Image.fromarray(pane).resize(size, smoothly)) for pane in grown])

@@ -27,8 +27,6 @@ LARGEST_ARCHIVE = 400_000_000
 
 
 class Official(NamedTuple):
-    """An official archive: its address, its file name, and its digest and size, if known."""
-
     url: str
     file: str
     md5: str | None = None
@@ -59,7 +57,6 @@ def confirm(archive: Mapping[str, Any], source: Mapping[str, Any], path: Path) -
 def download(
     archive: Mapping[str, Any], source: Mapping[str, Any], path: Path, *, label: str, say: Say
 ) -> None:
-    """Download an official archive to `path`, from the `url` of the source if it names one."""
     wanted = find_official(archive, source, label)
     fetch(
         wanted.url,

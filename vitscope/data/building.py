@@ -124,7 +124,6 @@ def _outputs(where: str, source: Source, dataset: Mapping[str, Any]) -> list[lis
 def _mask(
     sample: Sample, dataset: Mapping[str, Any], shape: tuple[int, ...], where: str
 ) -> npt.NDArray[np.uint8]:
-    """Return an image's mask, resized and cut like the image; a missing mask is black."""
     if sample.mask is None:
         return np.zeros(shape, np.uint8)
     if sample.mask.size != sample.image.size:
@@ -219,8 +218,6 @@ def _resized(there: tuple[int, int], resize: Any, size: ImageSize) -> tuple[int,
 
 
 class UnstoredSplit(Split):
-    """The images of a folder that has not changed since the split's file was written."""
-
     HOLDS = frozenset({"labels", "index"})
     has_pixels = True
 
@@ -256,5 +253,4 @@ class UnstoredSplit(Split):
 
 
 def open_split_file(path: Path | str) -> Split:
-    """Open a split's file, whether it holds the images or says where they are."""
     return UnstoredSplit(path) if UNSTORED in TensorFile(path).metadata else Split(path)

@@ -72,7 +72,6 @@ def _by_names(where: str, found: Sequence[str], classes: int, names: list[str]) 
 
 
 def check_distinct(where: str, names: Iterable[str]) -> None:
-    """Refuse a name that stands for two classes."""
     for name, count in Counter(names).items():
         if count > 1:
             raise VitscopeError(
@@ -105,7 +104,6 @@ def _by_index(
 
 
 def check_index(where: str, classes: int, index: Mapping[str, int]) -> None:
-    """Refuse a number that matches no output, or that two classes share."""
     owner: dict[int, str] = {}
     for name, number in index.items():
         if number >= classes:
@@ -151,7 +149,6 @@ def read_names(where: str, path: Path) -> list[str]:
 
 
 def imagenet_synsets() -> list[str]:
-    """Return the WordNet synsets of ImageNet's classes, in order of their numbers."""
     return _read_of_timm("imagenet_synsets.txt").split()
 
 

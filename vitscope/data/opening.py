@@ -47,7 +47,6 @@ class Declaration:
 
 
 def names() -> list[str]:
-    """Return the kinds of sources without importing any."""
     modules = pkgutil.iter_modules(sources.__path__)
     return sorted(module.name for module in modules if not module.name.startswith("_"))
 
@@ -82,7 +81,6 @@ def glance(source: Mapping[str, Any], split: str, most: int) -> "Glance | None":
 
 
 def count_images(source: Mapping[str, Any], split: str) -> int | None:
-    """Return how many images a source's split has, if that is known before opening it."""
     seen = glance(source, split, sys.maxsize)
     return seen.images if seen else declared(source["kind"]).images.get(split)
 
@@ -115,13 +113,11 @@ def there_already(source: Mapping[str, Any], split: str) -> bool:
 
 
 def local_files(where: str, source: Mapping[str, Any], split: str, study: Path) -> list[str]:
-    """Return a list with the file or folder that a split is read from, if it has one."""
     path = local_path(source, split)
     return [] if path is None else [require_existing(f"{where}.path", path, study)]
 
 
 def require_existing(where: str, path: Path, study: Path) -> str:
-    """Return the path of a file or folder that a study names; refuse one that does not exist."""
     if not path.exists():
         raise not_there(where, "file or folder", path, study)
     return str(path)
@@ -155,7 +151,6 @@ def _list_names(folder: Path | str, depth: int, within: str = "") -> Iterator[st
 
 
 def check_taken(where: str, wanted: int | None, there: int) -> None:
-    """Refuse a split without images, or with fewer than the study takes."""
     if there == 0:
         raise VitscopeError(f"{where}: the source holds no images: correct its path.")
     if wanted is not None and wanted > there:
@@ -166,7 +161,6 @@ def check_taken(where: str, wanted: int | None, there: int) -> None:
 
 
 def check_measured(where: str, wanted: int, there: int, split: str = "the split") -> None:
-    """Refuse to measure more images than a split has."""
     if wanted > there:
         raise VitscopeError(
             f"{where}: the study measures {wanted} images and {split} has {there}: "

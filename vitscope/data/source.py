@@ -72,8 +72,6 @@ def mask_of(file: Path) -> Path:
 
 
 class ImageFiles(Source):
-    """Image files with the numbers of their classes, some with a mask of their subject."""
-
     def __init__(
         self,
         files: list[tuple[Path, int]],
@@ -88,7 +86,6 @@ class ImageFiles(Source):
         return len(self._files)
 
     def labels(self, indices: npt.NDArray[np.int64]) -> list[int]:
-        """Return the class numbers of images without opening them."""
         return [self._files[index][1] for index in indices]
 
     @property

@@ -61,7 +61,6 @@ class Split:
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """The shape of an image: (C, H, W), of one channel or three."""
         return self._file.shape("images")[1:]
 
     @property
@@ -116,7 +115,6 @@ class Split:
 
     @property
     def digest(self) -> str:
-        """The SHA-256 of all tensors and of the metadata."""
         return self._file.metadata[DIGEST]
 
     def column(self, name: str) -> npt.NDArray[np.int64]:
@@ -129,7 +127,6 @@ class Split:
     def batches(
         self, rows: Sequence[int], batch_size: int, mean: Sequence[float], std: Sequence[float]
     ) -> Iterator["Tensor"]:
-        """Yield the images of `rows` in batches, in the form that a model expects."""
         for first in range(0, len(rows), batch_size):
             yield self.normalize(rows[first : first + batch_size], mean, std)
 
@@ -186,7 +183,6 @@ def rows_to_classify(images: Split, wanted: int | None, seed: int | None) -> lis
 
 
 def known_labels(images: Split, rows: Sequence[int]) -> npt.NDArray[np.int64]:
-    """Return the labels of a split's rows, all of which must be known."""
     labels = labels_of(images, rows)
     unknown = int((labels < 0).sum())
     if unknown:
@@ -198,7 +194,6 @@ def known_labels(images: Split, rows: Sequence[int]) -> npt.NDArray[np.int64]:
 
 
 def labels_of(images: Split, rows: Sequence[int]) -> npt.NDArray[np.int64]:
-    """Return the labels of a split's rows, with -1 for unknown ones."""
     labels: npt.NDArray[np.int64] = np.array(images.labels[list(rows)])
     outside = int((labels >= len(images.classes)).sum())
     if outside:

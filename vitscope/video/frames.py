@@ -73,7 +73,6 @@ class Ticks:
         self._given = 0
 
     def of(self, seconds: Fraction) -> int:
-        """Return for how many ticks to show the next frame."""
         self._end += seconds * self._per_second
         ticks = min(max(round(self._end) - self._given, self._least), self._most)
         self._given += ticks
@@ -110,7 +109,6 @@ def _at(rate: Fraction, frames: Generator[Frame]) -> Generator[Frame]:
 
 
 def natural_order(path: Path) -> list[tuple[int, int, str]]:
-    """Return a key that sorts frame2 before frame10."""
     parts = re.split(r"(\d+)", path.name)
     return [(0, int(part), "") if part.isdecimal() else (1, 0, part) for part in parts if part]
 
@@ -266,7 +264,6 @@ def write_film(
 
 @contextmanager
 def _run(command: tuple[str, ...]) -> Iterator[tuple[subprocess.Popen[bytes], IO[bytes]]]:
-    """Run ffmpeg during the block; yield its process and the file with its messages."""
     # Send messages to a file, since a pipe that nothing reads would block ffmpeg.
     with tempfile.TemporaryFile() as said:
         pipe = subprocess.PIPE

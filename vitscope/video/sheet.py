@@ -71,7 +71,6 @@ class Sheet:
         return left, top
 
     def _write(self, place: tuple[int, int], text: str, color: str = _INK) -> int:
-        """Write a text and return where it ends."""
         self._draw.text(place, text, fill=color, font=self._font)
         return place[0] + ceil(self._font.getlength(text))
 
@@ -91,7 +90,6 @@ class Sheet:
         return picture.convert("RGB").resize(self.panel, Resampling.NEAREST)
 
     def shade(self, values: Array) -> Image.Image:
-        """Return a map of values from 0 to 1 in colours, as large as a panel."""
         return map_colors(smooth(values, self.panel))
 
     def fill(self, panels: Sequence[Image.Image]) -> Image.Image:

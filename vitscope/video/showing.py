@@ -73,7 +73,6 @@ class Painter:
         self.broken: BrokenOffError | None = None
 
     def look_ahead(self, frames: Iterator[Frame]) -> None:
-        """Let the view see some frames, spread evenly over the video."""
         taken: list[Array] = []
         every = 1
         with suppress(BrokenOffError):
@@ -86,7 +85,6 @@ class Painter:
             self.view.look_ahead([self._for_network(each) for each in taken])
 
     def paint_all(self, frames: Iterator[Frame], kind: str, say: Say) -> Iterator[Frame]:
-        """Paint a video until it ends, breaks off, or runs out of room."""
         clock = Clock()
         try:
             for frame in frames:
@@ -108,7 +106,6 @@ class Painter:
         return normalize(taken[None], mean, std).to(self._subject.device)
 
     def _paint(self, picture: Image.Image) -> Image.Image:
-        """Return a frame: the picture as the network takes it, and what the view sees there."""
         taken = self._take(picture)
         seen = self.view.see(self._for_network(taken))
         if not self.title:

@@ -39,7 +39,6 @@ class Subject:
     device: torch.device
 
     def attention(self) -> tuple[list[Attention], list[str]]:
-        """Return the network's attention, and sentences on attention that cannot be read."""
         where = f"models.{self.model}"
         return attention_in(self.network, self.settings, self.cut_points, where)
 

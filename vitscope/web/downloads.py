@@ -53,8 +53,6 @@ class _TryAgainError(Exception):
 
 @dataclass(frozen=True)
 class _Source:
-    """Where a file comes from, and what is known about it before the download."""
-
     url: str
     label: str
     sha256: str | None
@@ -163,7 +161,6 @@ class _Redirects(HTTPRedirectHandler):
 
 
 def _read_retry_after(retry_after: str | None) -> float | None:
-    """Read a Retry-After header, which holds seconds or a date."""
     if not retry_after:
         return None
     try:
@@ -240,7 +237,6 @@ def _is_address(url: str) -> bool:
 
 
 def _whole_size(response: HTTPResponse) -> int | None:
-    """Return the size of the whole file, if the server states it."""
     if response.status == 206:
         size = (response.headers["Content-Range"] or "").rpartition("/")[2]
     else:
@@ -260,8 +256,6 @@ def _chunks(source: _Source, response: HTTPResponse) -> Iterator[bytes]:
 
 
 class _Partial:
-    """The partial file of a download, its note, and this process's right to write them."""
-
     def __init__(self, target: Path) -> None:
         self.path = target.with_name(f".{target.name}.partial")
         self._note = target.with_name(f".{target.name}.partial.json")

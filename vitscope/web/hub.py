@@ -14,8 +14,6 @@ WEIGHTS = "model.safetensors"
 
 @dataclass(frozen=True)
 class OnHub:
-    """Names a file in a Hugging Face repository, at the revision behind its `@`."""
-
     repository: str
     file: str = WEIGHTS
 

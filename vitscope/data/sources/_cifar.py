@@ -58,8 +58,6 @@ def read_binary(members: list[bytes], label_bytes: int) -> Content:
 
 
 class Cifar(Source):
-    """A split of CIFAR-10 or CIFAR-100: of an official archive, in one of the layouts."""
-
     archive: ClassVar[Mapping[str, Any]]
     layouts: ClassVar[Layouts]
 
@@ -143,8 +141,6 @@ STAND_INS: dict[tuple[str, str], Callable[..., object]] = {
 
 
 class _Unpickler(pickle.Unpickler):
-    """Builds plain values and stand-ins, and refuses every other name."""
-
     def find_class(self, module: str, name: str, /) -> object:
         if (module, name) not in STAND_INS:
             raise pickle.UnpicklingError(f"it asks for {module}.{name}")

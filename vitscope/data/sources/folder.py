@@ -35,7 +35,6 @@ def open_split(source: Mapping[str, Any], split: str, file: Path) -> ImageFiles:
 
 
 def glance(folder: Path, most: int) -> Glance:
-    """Return the class names and the number of images, counted up to `most`."""
     try:
         classes, empty = _classes(folder)
         images = chain.from_iterable(map(_images_in, [folder, *classes]))

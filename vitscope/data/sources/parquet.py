@@ -147,7 +147,6 @@ def _open(path: Path) -> pq.ParquetFile:
 
 
 def _class_names(schema: pa.Schema, label: str) -> list[str]:
-    """Return the class names, or an empty list if the file has none."""
     try:
         features = json.loads((schema.metadata or {})[b"huggingface"])["info"]["features"]
         return [str(name) for name in features[label]["names"]]

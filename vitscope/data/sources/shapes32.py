@@ -72,12 +72,10 @@ class _Draws:
         self.noise: Array = np.stack([r.standard_normal(maps, dtype=np.float32) for r in rows])
 
     def between(self, low: float, high: float) -> Array:
-        """Draw a number per image, (n, 1, 1)."""
         column: Array = next(self._columns)[:, None, None]
         return low + (high - low) * column
 
     def below(self, bound: int) -> Integers:
-        """Draw a whole number per image, (n,)."""
         column: Array = next(self._columns)
         return (column * bound).astype(np.int64)
 
@@ -165,7 +163,6 @@ def _cues(draws: _Draws, split: str) -> tuple[Integers, Integers, Integers]:
 
 
 def _turn(x: Array, y: Array, angle: Array, unit: Array) -> Maps:
-    """Return coordinates along turned axes, in units of `unit`."""
     cosine, sine = np.cos(angle) / unit, np.sin(angle) / unit
     return x * cosine + y * sine, y * cosine - x * sine
 

@@ -23,8 +23,6 @@ CHANNELS_ATTEND = "channels attend to channels there, and not positions to posit
 
 @dataclass(frozen=True)
 class FoundAttention:
-    """Lists the attention of a network in order, and what cannot be read with the reason."""
-
     attentions: list[Attention]
     refused: dict[str, str]
 
@@ -56,7 +54,6 @@ class _Place:
 def _find_softmaxes(
     model: nn.Module, run: Run, images: Tensor, cut_points: Sequence[CutPoint]
 ) -> dict[OperationId, _Place]:
-    """Return all softmaxes and fused attentions of a pass, by their ids in a recorded pass."""
     softmaxes: dict[OperationId, _Place] = {}
     passed = 0
 
@@ -109,7 +106,6 @@ class _AttentionFinder:
         return FoundAttention(found, refused)
 
     def _unread(self, read: set[int]) -> Iterator[str]:
-        """Yield the modules that weigh a third value by a product of two without a softmax."""
         for index, operation in enumerate(self._flow.operations):
             if index in self._needed and multiplies_values(operation):
                 behind = self._behind(index)
@@ -129,7 +125,6 @@ class _AttentionFinder:
         return seen
 
     def _factors(self, index: int, operation: Operation) -> "_Factors | None":
-        """Return the queries and keys if an operation is their attention, or None."""
         if ops.is_fused_attention(operation.name):
             query, key = operation.args[:2]
             both = isinstance(query, Value) and isinstance(key, Value)
@@ -193,7 +188,6 @@ class _AttentionFinder:
         return places.reshape(-1, *places.shape[-2:])
 
     def _is_mixed(self, index: int) -> bool:
-        """Tell whether a softmax is changed before it multiplies the values."""
         if ops.is_fused_attention(self._flow.operations[index].name):
             return False
         waiting = [index]
@@ -264,7 +258,6 @@ def _images(places: npt.NDArray[np.float64], images: int) -> tuple[npt.NDArray[n
 
 
 def _windows(queries: npt.NDArray[np.float64], keys: npt.NDArray[np.float64]) -> list[list[int]]:
-    """Group heads by window: those of one window have the same queries and the same keys."""
     groups: dict[bytes, list[int]] = {}
     for place, (of_queries, of_keys) in enumerate(zip(queries, keys, strict=True)):
         where = np.concatenate([of_queries, of_keys]).round(DIGITS)

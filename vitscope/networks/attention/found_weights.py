@@ -71,7 +71,6 @@ def _find_additions(flow: Dataflow) -> Iterator[tuple[Operation, Constant, Value
 
 
 def _added(operation: Operation) -> tuple[Constant, Value] | None:
-    """Return the constant that an operation adds and the value that it adds it to, if any."""
     constants = [arg for arg in operation.args if isinstance(arg, Constant)]
     values = [arg for arg in operation.args if isinstance(arg, Value)]
     if operation.name not in ADDITIONS or not len(constants) == len(values) == 1:
@@ -178,7 +177,6 @@ def position_embedding(model: nn.Module, network: Mapping[str, Any]) -> Position
 
 
 def _differs(constant: Constant, operation: Operation, layout: Layout) -> bool:
-    """Tell whether a constant is as large as the map along a dimension of positions."""
     ahead = len(operation.shape) - len(constant.shape)
     spatial = (at - ahead for at, letter in enumerate(layout.order) if letter in "hwl")
     return any(at >= 0 and constant.shape[at] > 1 for at in spatial)
@@ -243,7 +241,6 @@ def _of_product(
 
 
 def _pixels(flow: Dataflow, value: Value, dimension: int) -> Tensor | None:
-    """Return channel, row and column of the values in the first vector that a product takes."""
     channels, height, width = flow.operations[0].shape[1:]
     # Coordinates of any kind move as values do.
     axes = (

@@ -28,8 +28,6 @@ BYTES_AT_ONCE = 4 << 20
 
 
 class SoftmaxId(NamedTuple):
-    """Names the nth softmax or fused attention that a module computes in a pass."""
-
     module: str
     nth: int
 
@@ -124,8 +122,6 @@ def _at(tensor: Tensor, places: npt.NDArray[np.int64]) -> Tensor:
 
 
 class _Softmax:
-    """Reads attention that the network has computed."""
-
     def __init__(self, result: Tensor) -> None:
         self.result = result
         self.shape = tuple(result.shape)
@@ -203,8 +199,6 @@ def in_heads_of(query: Tensor, key: Tensor) -> Tensor:
 
 
 class Counting(ops.ModuleMode):  # type: ignore[no-untyped-call]
-    """Counts the softmaxes and fused attentions of modules, and reports each one."""
-
     def __init__(
         self, model: nn.Module, see: Callable[[SoftmaxId, Any, Args, Kwargs, Any], None]
     ) -> None:
@@ -238,8 +232,6 @@ def attending(model: nn.Module, attentions: Sequence[Attention], sink: Sink) -> 
 
 
 class _Reader(Counting):  # type: ignore[no-untyped-call]
-    """Reports the requested attentions, and refuses a pass that has others."""
-
     def __init__(self, model: nn.Module, attentions: Sequence[Attention], sink: Sink) -> None:
         super().__init__(model, self._read)
         self._attentions, self._sink = attentions, sink
@@ -270,7 +262,6 @@ class _Reader(Counting):  # type: ignore[no-untyped-call]
         self._sink(number, Weights(attention, self._images, source))
 
     def end(self, *_: Any) -> None:
-        """Refuse a pass in which some requested attention never occurred."""
         if self._seen < len(self._attentions):
             raise VitscopeError(
                 f"The network took another path than the one that was recorded: it computed "
@@ -321,7 +312,6 @@ class _Using(ops.OperationMode):  # type: ignore[no-untyped-call]
         self._last: tuple[Attention, int, Tensor] | None = None
 
     def read(self, _: int, weights: Weights) -> None:
-        """Take attention whose product with values is still to come."""
         attention = weights.attention
         if attention.mixed:
             return

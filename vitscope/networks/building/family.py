@@ -107,7 +107,6 @@ class Family(NamedTuple):
 
 
 def family_names() -> list[str]:
-    """Return the names of all families, without importing any."""
     modules = pkgutil.iter_modules(families.__path__)
     return sorted(module.name for module in modules if not module.name.startswith("_"))
 
@@ -169,7 +168,6 @@ def find_family(name: str) -> Family:
 
 
 def build_network(network: Mapping[str, Any]) -> "nn.Module":
-    """Build the network of a model of a study, described in the form of `Study.network`."""
     return find_family(network["family"]).build(
         network["arch"],
         network["classes"],

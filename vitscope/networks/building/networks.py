@@ -29,7 +29,6 @@ def adapt(network: nn.Module, *, logits: bool, output: Output = None) -> list[Re
 
 
 def own_type(network: nn.Module) -> torch.dtype:
-    """Return the type that a network computes in, which is that of its first weights."""
     tensors = chain(network.parameters(), network.buffers())
     types = (tensor.dtype for tensor in tensors if tensor.is_floating_point())
     return next(types, torch.float32)
@@ -168,7 +167,6 @@ Network = Mapping[str, Any]
 
 
 def empty_network(network: Network) -> nn.Module:
-    """Build the network of a study's model, to be filled with weights."""
     without_values = find_family(network["family"]).without_values
     device = torch.device("meta" if without_values else "cpu")
     with torch.random.fork_rng(devices=()), device:
@@ -205,7 +203,6 @@ def fill(model: nn.Module, state_dict: Mapping[str, Tensor]) -> nn.Module:
 
 
 def _compute_buffers(module: nn.Module) -> None:
-    """Compute the buffers that no checkpoint holds, with the method of timm's modules."""
     compute = getattr(module, "init_non_persistent_buffers", None)
     if compute is not None:
         compute()
@@ -225,7 +222,6 @@ def uncompiled() -> Iterator[None]:
 
 
 def original(network: nn.Module) -> nn.Module:
-    """Return the network from before `torch.compile`, or the network itself."""
     return getattr(network, "_orig_mod", network)
 
 

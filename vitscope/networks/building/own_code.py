@@ -37,13 +37,11 @@ class OwnCode:
 
     @property
     def root(self) -> Path:
-        """The folder in which its imports of other files begin."""
         depth = self.module.count(".") + (self.file.name == "__init__.py")
         return self.file.parents[depth]
 
     @property
     def is_installed(self) -> bool:
-        """Tell whether it lies where packages are installed, beside all others."""
         return self.root.name in INSTALLED
 
     def files(self) -> dict[str, Path]:
@@ -190,7 +188,6 @@ def _find_installed(name: str) -> ModuleSpec | None:
 
 
 def digest_of(own: OwnCode, where: str) -> str:
-    """Digest a module and the files that it imports, each by its module."""
     try:
         files = own.files()
     except SyntaxError as error:
@@ -208,7 +205,6 @@ def digest_of(own: OwnCode, where: str) -> str:
 
 
 def _definitions(body: list[ast.stmt]) -> Iterator[tuple[str, ast.AST]]:
-    """Yield the names that statements of a module define, and the statements that define them."""
     for node in body:
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
             yield node.name, node
@@ -239,7 +235,6 @@ def _find_called(made: ast.AST) -> ast.FunctionDef | None:
 
 
 def _makes_names(tree: ast.Module) -> bool:
-    """Tell whether a module may define names that its source does not show."""
     return any(
         (isinstance(node, ast.Name) and node.id in MAKING_NAMES)
         or (isinstance(node, ast.ImportFrom) and node.names[0].name == "*")
@@ -346,7 +341,6 @@ def _enter(own: OwnCode) -> None:
 
 
 def _leave() -> None:
-    """Forget the folder of another network, and the modules that were imported from it."""
     while _FOLDERS:
         folder = _FOLDERS.pop()
         if folder in sys.path:

@@ -51,7 +51,6 @@ def write_weights(path: Path, weights: Mapping[str, Tensor], metadata: Mapping[s
 
 
 def sha256_of(weights: Mapping[str, Tensor]) -> str:
-    """Return a digest of the names, types, shapes and values of a state dict."""
     digest = hashlib.sha256()
     for name, tensor in weights.items():
         digest.update(f"{name} {_dtype(name, tensor)} {tuple(tensor.shape)}\n".encode())
@@ -158,7 +157,6 @@ def _choose(foreign: Foreign, network: Network, model: nn.Module) -> tuple[Place
 
 
 def _check_library(place: Place, network: Network, model: nn.Module, where: str) -> None:
-    """Refuse weights of a network of Hugging Face for one that transformers does not build."""
     family, own = network["family"], model.state_dict()
     if family != "hf" and is_of_hugging_face(place.weights) and not is_of_hugging_face(own):
         raise VitscopeError(
@@ -168,7 +166,6 @@ def _check_library(place: Place, network: Network, model: nn.Module, where: str)
 
 
 def _tell(place: Place, foreign: Foreign, translated: Translated, where: str) -> None:
-    """Say which weights of a file are read, whose names were translated, and which are unused."""
     others = [quoted(each.key) for each in foreign.places if each is not place]
     if others:
         print(

@@ -68,7 +68,6 @@ def find_weights(loaded: object, key: str | None, where: str) -> dict[str, State
 
 
 def _counts(loaded: object) -> dict[str, int]:
-    """Return the number of weights in each entry of a file."""
     found: dict[str, int] = {}
     seen: set[int] = set()
 
@@ -245,7 +244,6 @@ def _damage_error(path: Path, label: str) -> VitscopeError:
 
 
 def _check_expansion(path: Path, label: str) -> None:
-    """Refuse a zip archive whose members are much larger than the file itself."""
     try:
         with zipfile.ZipFile(path) as archive:
             size = sum(member.file_size for member in archive.infolist())
@@ -277,7 +275,6 @@ def _load_torch(path: Path, label: str, zipped: bool) -> object:
 
 
 def _check_patterns(ignore: Sequence[str], places: Mapping[str, StateDict], where: str) -> None:
-    """Refuse a pattern that matches no name, and patterns that leave nothing."""
     names = [name for tensors in places.values() for name in tensors]
     for pattern in ignore:
         if not any(fnmatchcase(name, pattern) for name in names):

@@ -59,7 +59,6 @@ class WeightLayout:
         return all(any(re.search(rf"(?:^|\.){mark}", n) for n in names) for mark in self.marks)
 
     def translate(self, weights: StateDict) -> StateDict:
-        """Return weights under timm's names for them."""
         kept = {n: tensor for n, tensor in weights.items() if not re.search(self.without, n)}
         for pattern, new in self.renamed:
             kept = rename(kept, pattern, new)
@@ -67,7 +66,6 @@ class WeightLayout:
 
 
 def is_of_hugging_face(names: Iterable[str]) -> bool:
-    """Tell whether names are those of a vision network of transformers."""
     return any(re.search(r"(?:^|\.)embeddings\.patch_embeddings\.", name) for name in names)
 
 
@@ -211,12 +209,10 @@ class Watched(TorchDispatchMode):  # type: ignore[no-untyped-call]
 
 
 def classes_of_timm(model: nn.Module) -> list[type]:
-    """Return the classes of timm in a network's ancestry, its own first."""
     return [kind for kind in type(model).__mro__ if kind.__module__.startswith("timm.models.")]
 
 
 def find_filter(model: nn.Module) -> Filter | None:
-    """Return timm's translation for a network, from the module that defines its class."""
     modules = [sys.modules[kind.__module__] for kind in classes_of_timm(model)]
     found = (getattr(module, name, None) for module in modules for name in FILTERS)
     return next(filter(None, found), None)
@@ -261,7 +257,6 @@ class Misfits(NamedTuple):
 
     @property
     def counts(self) -> tuple[int, int]:
-        """Return how many weights a network would lack, and how many it would not use."""
         return len(self.missing) + len(self.misshapen), len(self.left_over)
 
 
@@ -331,7 +326,6 @@ class Translated:
 
     @property
     def fits(self) -> bool:
-        """Tell whether the weights are exactly those that the network needs."""
         return self.misfit == (0, 0)
 
 

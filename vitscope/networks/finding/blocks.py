@@ -145,8 +145,6 @@ def _measure(
 
 
 class _ParameterCounter(ops.OperationMode):  # type: ignore[no-untyped-call]
-    """Counts the parameters that operations read, each once."""
-
     def __init__(self, model: nn.Module) -> None:
         super().__init__()
         self._model = model
@@ -292,8 +290,6 @@ def _outwards(name: str) -> Iterator[str]:
 
 
 class _Layers:
-    """Finds the kind of layer of each parameter from the operation that takes it."""
-
     def __init__(self, model: nn.Module, flow: Dataflow) -> None:
         self._model, self._flow = model, flow
         self._qkv: set[int] = set()

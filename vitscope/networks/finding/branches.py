@@ -16,7 +16,6 @@ from vitscope.networks.finding.dataflow import Constant, Dataflow, Operation, Va
 
 
 def pattern(module: str) -> str:
-    """Return the name of a module with its numbers left out."""
     return re.sub(r"\d+", "*", module)
 
 
@@ -27,12 +26,10 @@ def factors_of(operation: Operation) -> list[Value]:
 
 
 def multiplies_values(operation: Operation) -> bool:
-    """Tell whether an operation is a product of two values that both depend on the images."""
     return operation.name in ops.PRODUCTS and len(factors_of(operation)) == 2
 
 
 def attends(operation: Operation) -> bool:
-    """Tell whether an operation multiplies values that both depend on the images."""
     return ops.is_fused_attention(operation.name) or multiplies_values(operation)
 
 
@@ -129,8 +126,6 @@ NOTHING = Addends({})
 
 
 class Sum(NamedTuple):
-    """An addition on the way of a stream, with its operands for the stream and for a branch."""
-
     operation: int
     stream: tuple[int, ...]
     branch: tuple[int, ...]
@@ -211,7 +206,6 @@ def _of_places(operation: Operation, leaves: list[Any], values: list[int]) -> Ad
 
 
 def _undoes_stack(flow: Dataflow, operation: Operation) -> bool:
-    """Tell whether a sum is over the dimension along which its operand was stacked."""
     if operation.name not in ("sum", "mean"):
         return False
     (operand,) = operation.operands()[:1]
@@ -230,8 +224,6 @@ def _undoes_stack(flow: Dataflow, operation: Operation) -> bool:
 # A stream passes by moves, constant factors and additions: what these add to it is the branch.
 @dataclass
 class Ways:
-    """Finds the ways of streams to the sums of a recorded pass."""
-
     flow: Dataflow
     _addends: dict[int, Addends] = field(default_factory=dict)
 
@@ -360,7 +352,6 @@ class Ways:
         )
 
     def ancestors(self, value: Value, origin: int) -> set[int]:
-        """Return the operations behind another one that a value depends on."""
         found: set[int] = set()
         missing = [value.operation]
         while missing:

@@ -122,8 +122,6 @@ class _Reader(ops.ModuleMode):  # type: ignore[no-untyped-call]
 
 
 class _AtJoins(ops.ModuleMode):  # type: ignore[no-untyped-call]
-    """Replaces some additions of a pass."""
-
     def __init__(self, model: nn.Module, names: Set[str], joins: Iterable[Join]) -> None:
         super().__init__(model)
         self.names = names
@@ -153,7 +151,6 @@ class _AtJoins(ops.ModuleMode):  # type: ignore[no-untyped-call]
         """Run one of the additions, and return its result."""
 
     def check(self) -> None:
-        """Refuse a pass in which one of the additions never occurred."""
         for operation in self._missing:
             raise VitscopeError(
                 f"The network took another path than the one that was recorded: it never came to "
@@ -235,8 +232,6 @@ PROVED = 2
 
 @dataclass(frozen=True)
 class Proofs:
-    """Holds what was proved; `wrong` has sentences about what failed."""
-
     silenced: int
     restored: int
     wrong: list[str]
@@ -270,7 +265,6 @@ def prove(model: nn.Module, points: Sequence[CutPoint], images: Tensor) -> Proof
 def refuse_unproven(
     where: str, model: nn.Module, points: Sequence[CutPoint], images: Tensor
 ) -> None:
-    """Refuse to measure the branches of a network without that proof."""
     wrong = prove(model, points, images).wrong
     if wrong:
         raise VitscopeError(

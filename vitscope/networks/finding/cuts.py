@@ -23,7 +23,6 @@ class Maps:
         self._known: dict[int, Layout | None] = {}
 
     def layout(self, index: int) -> Layout | None:
-        """Return the layout of a feature map; None if the result is not one."""
         if index not in self._known:
             positions = self._tracer.positions(Value(index))
             shape = self._flow.operations[index].shape
@@ -39,12 +38,10 @@ class Maps:
         return shape[layout.order.index("h")], shape[layout.order.index("w")]
 
     def channel(self, index: int) -> int | None:
-        """Return which dimension of a feature map holds its channels."""
         layout = self.layout(index)
         return None if layout is None else layout.order.index("c")
 
     def channels(self, index: int) -> int:
-        """Return how many channels a feature map has; 0 if the result is not one."""
         channel = self.channel(index)
         return 0 if channel is None else self._flow.operations[index].shape[channel]
 
@@ -65,7 +62,6 @@ class RecordedPass:
         self.dominators = [index for index in flow.dominators() if index not in stacks]
 
     def joins(self, index: int) -> bool:
-        """Tell whether an operation adds values that both depend on the images."""
         operation = self.operations[index]
         if self.ways.adds(index) or self._way_of_stream(index):
             return True
@@ -82,7 +78,6 @@ class RecordedPass:
         return self._found_ways[index]
 
     def _appends(self, index: int) -> bool:
-        """Tell whether an operation appends channels to others, which is not a sum of two maps."""
         operation, channel = self.operations[index], self.maps.channel(index)
         if operation.name != "cat" or channel is None:
             return False
@@ -112,7 +107,6 @@ class RecordedPass:
 
     @cached_property
     def map_joins(self) -> list[int]:
-        """The joins whose sum is a map."""
         return [d for d in self.dominators if self.joins(d) and self.maps.layout(d)]
 
     @cached_property
@@ -165,7 +159,6 @@ class RecordedPass:
         return norm
 
     def moved_from(self, value: Value, origin: int) -> bool:
-        """Tell whether a value is another one, possibly moved."""
         while value.operation > origin:
             operation = self.operations[value.operation]
             if operation.name not in ops.MOVES or len(operation.operands()) != 1:
@@ -177,7 +170,6 @@ class RecordedPass:
         return self.dominators[bisect_left(self.dominators, index) - 1]
 
     def indices(self, start: int, end: int) -> list[int]:
-        """Return the indices of the operations behind one operation, up to another."""
         first, last = bisect_right(self.order, start), bisect_right(self.order, end)
         return self.order[first:last]
 
@@ -185,7 +177,6 @@ class RecordedPass:
         return [self.operations[i] for i in self.indices(start, end)]
 
     def kind(self, start: int, end: int) -> Kind:
-        """Return the kind of everything between two operations, treated as one branch."""
         return self._kind_of(self.indices(start, end), end)
 
     def _kind_of(self, indices: Sequence[int], end: int) -> Kind:
@@ -224,7 +215,6 @@ class RecordedPass:
         return bool(streams) and any(ops.multiplies(name) or ops.is_fourier(name) for name in names)
 
     def additions(self, start: int, end: int) -> list[int]:
-        """Return the additions of maps behind one operation and before another."""
         first, last = bisect_right(self.order, start), bisect_left(self.order, end)
         named = [i for i in self.order[first:last] if self.operations[i].name in ops.ADDITIONS]
         of_several = [i for i in named if len(set(self.operations[i].operands())) > 1]
@@ -283,8 +273,6 @@ def layer_kind(recorded: RecordedPass, start: int, end: int) -> Kind:
 
 
 class CutFinder:
-    """Finds where to cut a network, on one side of the norms of sums."""
-
     def __init__(self, recorded: RecordedPass, norms: Side = "after") -> None:
         self._pass = recorded
         self._norms = recorded.norms if norms == "after" else {}
@@ -293,7 +281,6 @@ class CutFinder:
         self._dominators = recorded.dominators
 
     def _cuts(self) -> list[Cut]:
-        """Return the cuts of all blocks, with the stem and every subsampling before them."""
         blocks = self._blocks()
         if not blocks:
             return []
@@ -347,7 +334,6 @@ class CutFinder:
         return Cut(index, how, kind, end, block, start, begin)
 
     def _entry(self, end: int, module: str) -> int:
-        """Return the operation whose value enters the module of an operation."""
         if not module:
             return self._pass.before(end)
         position = bisect_left(self._dominators, end) - 1

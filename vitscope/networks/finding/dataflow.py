@@ -25,8 +25,6 @@ from vitscope.networks.finding.operations import Args, Kwargs
 
 @dataclass(frozen=True)
 class Value:
-    """Identifies one of the tensors that an operation returned."""
-
     operation: int
     output: int = 0
 
@@ -86,7 +84,6 @@ class Dataflow:
 
     @cached_property
     def users(self) -> dict[int, list[int]]:
-        """The operations that take a result of each, in order."""
         users: dict[int, list[int]] = {}
         for index, operation in enumerate(self.operations):
             for value in operation.operands():
@@ -226,7 +223,6 @@ class _Recorder(ops.ModuleMode):  # type: ignore[no-untyped-call]
             self._sharing.setdefault(storage, []).append(id(tensor))
 
     def _change_views(self, written: Tensor, value: Value) -> None:
-        """Mark tensors that share memory with an overwritten tensor as changed too."""
         for identity in self._sharing.get(written.untyped_storage()._cdata, []):
             tensor = self._alive[identity]
             if tensor is not written:
@@ -309,7 +305,6 @@ Made = TypeVar("Made")
 def blank_images(
     model: nn.Module, network: Mapping[str, Any], device: torch.device | str = "cpu"
 ) -> Tensor:
-    """Return two blank images for a model that a study describes as `network`."""
     shape = (2, len(network["mean"]), *height_and_width(network["image_size"]))
     return torch.zeros(shape, dtype=own_type(model), device=device)
 
@@ -416,7 +411,6 @@ def record_with_values(model: nn.Module, network: Mapping[str, Any]) -> Dataflow
 
 
 def name_of(model: nn.Module, constant: Constant) -> str | None:
-    """Return the name of the parameter or buffer that a constant is or views, if any."""
     memory = constant.tensor.untyped_storage().data_ptr()
     named = chain(model.named_parameters(), model.named_buffers())
     return next((name for name, each in named if each.untyped_storage().data_ptr() == memory), None)

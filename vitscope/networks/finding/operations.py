@@ -125,7 +125,6 @@ def is_composite(function: Any) -> bool:
 
 
 def is_fused_attention(name: str) -> bool:
-    """Tell whether an operation computes all of attention from queries, keys and values."""
     return "scaled_dot_product" in name or name == FLEX_ATTENTION
 
 
@@ -134,7 +133,6 @@ def is_fourier(name: str) -> bool:
 
 
 def multiplies(name: str) -> bool:
-    """Tell whether an operation multiplies by a matrix, pools or attends."""
     return name in PRODUCTS | CONVOLUTIONS | POOLINGS or is_fused_attention(name)
 
 
@@ -238,7 +236,6 @@ class ModuleMode(OperationMode):  # type: ignore[no-untyped-call]
         return self._running[-1]
 
     def count(self, name: str, tensor: Tensor) -> OperationId:
-        """Count an operation that returns a tensor, and return its id."""
         key = alike(name, tensor, self._images)
         self.counts[self.module, key] += 1
         return self.last(key)

@@ -117,7 +117,6 @@ def _reshape(tensor: Tensor, shape: tuple[int, ...], result: tuple[int, ...]) ->
 
 
 def _has_places(positions: Positions | None) -> bool:
-    """Tell whether values lie at more than one place of their image."""
     return positions is not None and max(positions.row.numel(), positions.column.numel()) > 1
 
 
@@ -246,7 +245,6 @@ class Tracer:
         return _whole(operation.shape) if operation.shape[0] == self._flow.images else None
 
     def _unfold(self, operation: Operation) -> Positions | None:
-        """Return the positions of patches (N, values, patches) that were cut out of maps."""
         operand = operation.operands()[0]
         before, shape = self._known[operand], self._flow.shape_of(operand)
         lines = _lines(before, shape)
@@ -320,7 +318,6 @@ class Tracer:
 
 
 def layout_of(positions: Positions, shape: tuple[int, ...]) -> Layout | None:
-    """Return the layout of a tensor of feature maps, or None if it holds none."""
     each = positions._asdict().items()
     varying = [{name for name, t in each if _varies(t, d)} for d in range(len(shape))]
     channels = [d for d, size in enumerate(shape) if not varying[d] and size > 1]
@@ -347,7 +344,6 @@ def layout_of(positions: Positions, shape: tuple[int, ...]) -> Layout | None:
 
 
 def _varies(tensor: Tensor, dimension: int) -> bool:
-    """Tell whether coordinates vary along a dimension; ignore missing ones."""
     if tensor.shape[dimension] == 1:
         return False
     least, most = tensor.nan_to_num(inf), tensor.nan_to_num(-inf)

@@ -29,7 +29,6 @@ Points = Sequence[Mapping[str, Any]]
 
 
 def named_cuts(recorded: RecordedPass, points: Points) -> list[Cut]:
-    """Return the cuts at the points that a study names, in the order of the network."""
     entries = [
         _locate(recorded, name, point) for point in points for name in _match(recorded, point)
     ]
@@ -65,7 +64,6 @@ def _match(recorded: RecordedPass, point: Mapping[str, Any]) -> list[str]:
 
 
 def _locate(recorded: RecordedPass, name: str, point: Mapping[str, Any]) -> tuple[int, str, str]:
-    """Return the operation whose value a module takes or returns."""
     at, calls = point.get("at", "output"), recorded.flow.calls[name]
     if calls != 1:
         raise VitscopeError(
@@ -325,7 +323,6 @@ def _lost(recorded: RecordedPass, cuts: Sequence[Cut]) -> list[int]:
 
 
 def _say_lost(recorded: RecordedPass, cuts: Sequence[Cut], lost: Sequence[int]) -> Iterator[str]:
-    """Say where the stream was lost, before the first of some sums."""
     if not lost:
         return
     last = max((cut.index for cut in cuts if cut.index < lost[0]), default=0)

@@ -34,7 +34,6 @@ class Checked:
     attention: FoundAttention
 
     def rows(self) -> list[list[str]]:
-        """Return a row of text for every cut point, after a header."""
         header = ["", "cut point", "kind", "stage", "map", "operations", "parameters", "found as"]
         return [header, *map(self._row, range(len(self.blocks.points)))]
 
@@ -66,7 +65,6 @@ class Checked:
         return "; ".join(said)
 
     def _attention(self) -> Iterator[str]:
-        """Say how much attention can be read, if the network has any."""
         read, refused = len(self.attention.attentions), self.attention.refused
         if read or refused:
             yield f"{read} of {read + len(refused)} attentions read"

@@ -118,7 +118,6 @@ def extract_shard(
     device: torch.device,
     metadata: Mapping[str, str],
 ) -> None:
-    """Write the latents of a shard of the selected images, at the cut points of a block table."""
     rows = shard_rows(len(images), shard, **selection)
     extract(
         model,
@@ -157,7 +156,6 @@ class HeldMaps:
         return maps if maps.is_cuda else None
 
     def dtype(self, name: str) -> str:
-        """Return the type of the maps under its name in safetensors."""
         return self._file_dtype
 
     def shape(self, name: str) -> tuple[int, ...]:

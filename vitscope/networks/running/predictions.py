@@ -102,7 +102,6 @@ ROUNDINGS = 64
 def refuse_unrepeatable(
     network: nn.Module, settings: Mapping[str, Any], device: torch.device
 ) -> None:
-    """Refuse a network if two of its passes differ on an image of noise."""
     shape = (1, len(settings["mean"]), *height_and_width(settings["image_size"]))
     image = torch.randn(shape, generator=torch.Generator().manual_seed(0))
     if why := why_unrepeatable(network.eval().to(device), image.to(device)):
@@ -284,7 +283,6 @@ def _sentences(taken: Sequence[Confusion], names: Sequence[str]) -> Iterator[str
 def warn_about_labels(
     model: str, images: Split, predictions: pd.DataFrame, say: Say = print
 ) -> list[str]:
-    """Warn about what makes predictions on images of a split doubtful, and return it."""
     where, columns = images.metadata, ("label", "prediction")
     labels, found = (predictions[name].to_numpy(np.int64) for name in columns)
     warnings = [

@@ -69,7 +69,6 @@ def drop_rates(last: float, blocks: Sequence[int]) -> Iterator[float]:
 
 
 def drop_path(rate: float) -> nn.Module:
-    """Return stochastic depth, which leaves out the branches of some images in training."""
     return import_timm("timm.layers").DropPath(rate) if rate else nn.Identity()
 
 

@@ -74,7 +74,6 @@ WINDOW_BEHIND_STEM = 7
 
 
 def bn_relu_conv(in_channels: int, channels: int, kernel: int, stride: int = 1) -> nn.Sequential:
-    """Return a convolution behind its own normalization and activation."""
     conv = nn.Conv2d(in_channels, channels, kernel, stride, padding=kernel // 2, bias=False)
     return nn.Sequential(nn.BatchNorm2d(in_channels), nn.ReLU(), conv)
 
@@ -165,8 +164,6 @@ class Block(nn.Module):
 
 
 class ConvBlock(Block):
-    """Two 3x3 convolutions, or a bottleneck: one between two 1x1 ones that narrow and widen."""
-
     def __init__(
         self, in_channels: int, width: int, stride: int, kind: str, dropped: float
     ) -> None:
@@ -192,8 +189,6 @@ class ConvBlock(Block):
 
 
 class AttentionBlock(Block):
-    """Applies window attention behind a 1x1 convolution."""
-
     def __init__(
         self, channels: int, width: int, heads: int, arch: Mapping[str, Any], dropped: float
     ) -> None:

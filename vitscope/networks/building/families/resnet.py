@@ -91,8 +91,6 @@ class Block(nn.Module):
 
 
 class Classifier(nn.Module):
-    """Applies global average pooling and a linear layer, if it has classes."""
-
     def __init__(self, channels: int, num_classes: int) -> None:
         super().__init__()
         self.dense = nn.Linear(channels, num_classes) if num_classes else nn.Identity()

@@ -55,7 +55,6 @@ def network(wanted: Wanted) -> "nn.Module":
 
 
 def prepare(arch: Mapping[str, Any], folder: Path, where: str) -> dict[str, Any]:
-    """Refuse a name that timm lacks; `arch` is in the form that jobs take."""
     name = arch["name"]
     model, dot, _ = name.partition(".")
     tagged = not dot or any(f"'{name}'" in source for source in _sources())
