@@ -1,8 +1,4 @@
-"""The frames of a video as they come, one in memory at a time.
-
-They are of a folder, of an animated picture, made here, or of a film: films are read and written by
-ffmpeg, where it is on the PATH, and their frames come and go through a pipe.
-"""
+"""The frames of a video as they come, one in memory at a time: of pictures, or piped by ffmpeg."""
 
 import re
 import shutil
@@ -79,9 +75,10 @@ class Ticks:
         return ticks
 
 
-def open_source(path: Path | None, source: Mapping[str, str], per_second: float | None) -> Video:
+def open_source(path: Path | None, per_second: float | None) -> Video:
     """Return the frames that a study asks for, `per_second` or with their own durations."""
-    video = generate(source["generated"]) if path is None else open_video(path)
+    # A study that names no path asks for the one video that is generated.
+    video = Video(RATE, _move_shape()) if path is None else open_video(path)
     if per_second is None:
         return video
     rate = Fraction(per_second).limit_denominator(1001)
@@ -177,10 +174,6 @@ def _move_shape() -> Generator[Frame]:
     drawn = shapes32.draw(_SPLIT, np.full(FRAMES, _IMAGE), 0, places)
     for pixels in drawn.pixels:
         yield Frame(Image.fromarray(pixels), 1 / RATE)
-
-
-def generate(name: str) -> Video:
-    return Video(RATE, {"shapes32": _move_shape}[name]())
 
 
 def read_film(path: Path) -> Video:

@@ -19,7 +19,6 @@ from vitscope.image_size import ImageSize, height_and_width
 _LEAST_SIDE = 160
 # Text and the space between panels, as shares of a panel's shorter side; the bar, of its width.
 _TEXT, _GAP, _BAR_WIDTH = 0.07, 0.04, 0.7
-# How many maps stand side by side at most.
 _MOST_BESIDE = 5
 _SMALLEST_TEXT = 12
 _PAPER, _INK = "white", "black"
@@ -40,7 +39,6 @@ class Sheet:
         """Lay out panels with these titles, for frames of this size; a text has no colour bar."""
         height, width = height_and_width(size)
         times = ceil(_LEAST_SIDE / width)
-        # Width and height, in the order that pictures use.
         self.panel = (times * width, times * height)
         side = min(self.panel)
         self._gap = max(4, round(_GAP * side))

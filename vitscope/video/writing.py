@@ -1,8 +1,4 @@
-"""Videos as files: animated WebP and GIF by Pillow, and MP4 by ffmpeg.
-
-Pillow takes the frames of a WebP from a list, and holds them all. From pages of one file it takes
-one after another, so frames wait in a file, which has no name, until the last of them is there.
-"""
+"""Videos as files: animated WebP and GIF by Pillow, and MP4 by ffmpeg."""
 
 import tempfile
 from collections.abc import Iterable, Mapping
@@ -67,24 +63,15 @@ def write_frames(
     *,
     lossless: bool = False,
 ) -> None:
-    if kind != "mp4":
-        write_pictures(path, kind, frames, facts, lossless=lossless)
+    """Write at least one frame to an MP4, or to an animated WebP or GIF that repeats forever."""
+    if kind == "mp4":
+        rest = iter(frames)
+        first = next(rest)
+        write_film(path, chain([first], rest), first.picture.size, rate, facts)
         return
-    rest = iter(frames)
-    first = next(rest)
-    write_film(path, chain([first], rest), first.picture.size, rate, facts)
-
-
-def write_pictures(
-    path: Path,
-    kind: str,
-    frames: Iterable[Frame],
-    facts: Mapping[str, str],
-    *,
-    lossless: bool = False,
-) -> None:
     per_second, least, most = _TICKS[kind]
     ticks, durations = Ticks(per_second, least, most), []
+    # Pillow would hold all frames of a list; it takes pages of one file one after another.
     with tempfile.TemporaryFile(dir=path.parent) as file:
         with AppendingTiffWriter(file, new=True) as pages:
             for frame in frames:
