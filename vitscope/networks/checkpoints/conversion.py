@@ -74,11 +74,6 @@ def _array(name: str, tensor: Tensor) -> npt.NDArray[Any]:
     return array.astype(DTYPES[_dtype(name, tensor)], copy=False)
 
 
-def read_origin(path: Path) -> dict[str, str]:
-    """Return the metadata of a converted checkpoint: `source`, `source_sha256` and others."""
-    return TensorFile(path).metadata
-
-
 def load_model(path: Path, network: Network) -> nn.Module:
     """Build a network and load the weights of a converted checkpoint, ready for inference."""
     # All jobs run without the fast path, as those that read a network must.

@@ -1,9 +1,4 @@
-"""Translate the weights of a file to the names of a network, and compare the two.
-
-Whose names they are is seen by the names, and what they are to become by the class of the network:
-no family has a hand in it. Names may have something before them, where a network was saved as a
-part of something larger.
-"""
+"""Translate the weights of a file to the names of a network, and compare the two."""
 
 import inspect
 import re
@@ -12,7 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -40,19 +35,15 @@ def rename(state_dict: StateDict, pattern: str, new: New) -> StateDict:
 
 @dataclass(frozen=True)
 class WeightLayout:
-    """Lists the names that a library gives to the weights of a kind of network.
-
-    A file has this layout if each of `marks` is found in a name, at the start of a word of it.
-    `network` is the class of timm that has such weights. Names that match `without` are unused and
-    left out. `renamed` holds substitutions, applied one after another; `finish` does the rest.
-    """
+    """Names that a library gives to a network's weights, and how timm's `network` calls them."""
 
     name: str
     network: str
+    # Each is found in a name of the layout, at the start of a word of it.
     marks: tuple[str, ...]
     renamed: tuple[tuple[str, New], ...] = ()
+    # Names of what is unused.
     without: str = "(?!)"
-    finish: Callable[[StateDict], StateDict] | None = None
 
     def fits(self, names: Iterable[str]) -> bool:
         names = list(names)
@@ -62,7 +53,8 @@ class WeightLayout:
         kept = {n: tensor for n, tensor in weights.items() if not re.search(self.without, n)}
         for pattern, new in self.renamed:
             kept = rename(kept, pattern, new)
-        return self.finish(kept) if self.finish else kept
+        # The scales of branches of torchvision's ConvNeXt have the shape of maps.
+        return {n: t.flatten() if n.endswith(".gamma") else t for n, t in kept.items()}
 
 
 def is_of_hugging_face(names: Iterable[str]) -> bool:
@@ -72,10 +64,6 @@ def is_of_hugging_face(names: Iterable[str]) -> bool:
 def find_layout(names: Iterable[str]) -> WeightLayout | None:
     names = list(names)
     return next((layout for layout in LAYOUTS if layout.fits(names)), None)
-
-
-def _with_flat_scales(weights: StateDict) -> StateDict:
-    return {n: t.flatten() if n.endswith(".gamma") else t for n, t in weights.items()}
 
 
 def _stage(match: re.Match[str]) -> str:
@@ -147,7 +135,6 @@ LAYOUTS = (
             (r"^classifier\.0\.", "head.norm."),
             (r"^classifier\.2\.", "head.fc."),
         ),
-        finish=_with_flat_scales,
     ),
     # The two libraries use the same names.
     WeightLayout(
@@ -250,18 +237,11 @@ SHOWN = 4
 SOME_CLASSES = 2
 
 
-class Misfits(NamedTuple):
-    missing: list[str]
-    left_over: list[str]
-    misshapen: list[str]
-
-    @property
-    def counts(self) -> tuple[int, int]:
-        return len(self.missing) + len(self.misshapen), len(self.left_over)
-
-
-def misfits(weights: Mapping[str, Tensor], wanted: Mapping[str, Tensor]) -> Misfits:
-    return Misfits(
+def misfits(
+    weights: Mapping[str, Tensor], wanted: Mapping[str, Tensor]
+) -> tuple[list[str], list[str], list[str]]:
+    """Return the names that are missing, those left over, and those of another shape."""
+    return (
         [name for name in wanted if name not in weights],
         [name for name in weights if name not in wanted],
         [name for name in wanted if name in weights and weights[name].shape != wanted[name].shape],
@@ -349,7 +329,8 @@ def translate(weights: StateDict, model: nn.Module, classifier: Collection[str] 
         kept = {n: tensor for n, tensor in found.items() if n in wanted or n not in classifier}
         there = used.union(map(id, kept.values()))
         left_out = tuple(name for name, tensor in weights.items() if id(tensor) not in there)
-        misfit = misfits(counters | kept, wanted).counts
+        missing, left_over, misshapen = misfits(counters | kept, wanted)
+        misfit = len(missing) + len(misshapen), len(left_over)
         if best is None or misfit < best.misfit:
             best = Translated(counters | kept, by, left_out, misfit)
         if best.fits:

@@ -1,11 +1,11 @@
 """Where the weights of a model come from: the `checkpoint` entry of a study."""
 
-import shutil
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from vitscope.errors import VitscopeError, nearest, not_there
+from vitscope.files.whole import copy_file
 from vitscope.web import lockfile, redact
 from vitscope.web.hub import WEIGHTS, OnHub
 
@@ -99,9 +99,7 @@ def download(
     if isinstance(place, str):
         lockfile.download(entry, path, lock, label=label, **options)
         return
-    fetched = place.fetch(label)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    shutil.copyfile(fetched, path)
+    copy_file(place.fetch(label), path)
     try:
         lockfile.confirm(entry, path, lock, label=label)
     except VitscopeError:
