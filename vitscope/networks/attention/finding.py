@@ -43,12 +43,8 @@ def find_attention(
     return on_shapes(model.eval(), network, found)
 
 
-@dataclass(frozen=True)
-class _Place:
-    """Says which softmax or fused attention of its module it is, and before which cut point."""
-
-    operation: SoftmaxId
-    index: int
+# Which softmax or fused attention of its module it is, and before which cut point.
+_Place = tuple[SoftmaxId, int]
 
 
 def _find_softmaxes(
@@ -63,7 +59,7 @@ def _find_softmaxes(
 
     def see(nth: SoftmaxId, func: Any, args: Any, kwargs: Any, result: Any) -> None:
         tensor = result if isinstance(result, Tensor) else result[0]
-        softmaxes[counting.count(ops.plain_name(func), tensor)] = _Place(nth, passed)
+        softmaxes[counting.count(ops.plain_name(func), tensor)] = nth, passed
 
     counting = Counting(model, see)
     with torch.no_grad(), capturing(model, cut_points, cut), counting:
@@ -230,10 +226,11 @@ def _arrange(
         raise _RefusedError("its windows have different numbers of heads")
     first = np.flatnonzero(of_image == 0)
     firsts = first[[group[0] for group in groups]]
+    operation, index = place
     return Attention(
         name,
-        place.index,
-        place.operation,
+        index,
+        operation,
         queries[firsts, :, 1:],
         keys[firsts, :, 1:],
         len(groups[0]),

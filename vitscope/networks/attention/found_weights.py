@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -51,8 +51,9 @@ def position_biases(model: nn.Module, network: Mapping[str, Any]) -> list[Positi
             shape = flow.shape_of(value)
             table = _of_windows(constant.tensor, shape, flow)
             if table is not None:
-                shared = len(table) == 1 < _heads(shape, flow.images)
-                found.append(PositionBias(operation.module, table, shared))
+                # Heads and images may share a dimension.
+                heads = shape[-3] if len(shape) > 3 else shape[0] // flow.images
+                found.append(PositionBias(operation.module, table, len(table) == 1 < heads))
     if not found:
         raise VitscopeError(
             "the network has no relative position bias: it adds nothing to the products of queries "
@@ -89,11 +90,6 @@ def _attends(flow: Dataflow, value: Value) -> bool:
         if len(operation.operands()) != 1 or not same:
             return False
         (value,) = same
-
-
-def _heads(shape: Sequence[int], images: int) -> int:
-    """Return how many heads products of a shape have; heads and images may share a dimension."""
-    return shape[-3] if len(shape) > 3 else shape[0] // images
 
 
 def _of_windows(added: Tensor, shape: Sequence[int], flow: Dataflow) -> Array | None:
@@ -148,19 +144,15 @@ def _table(biases: Array, rows: int, columns: int) -> Array | None:
     return lowest.reshape(-1, 2 * rows - 1, 2 * columns - 1)
 
 
-@dataclass(frozen=True)
-class PositionEmbedding:
-    """Holds a position embedding as a map, (channels, rows, columns), and its name.
-
-    If it is computed from parameters and is not one itself, it takes the name of the module that
-    adds it.
-    """
+class Named(NamedTuple):
+    """A tensor and its name: that of a parameter, or of the module that takes or computes it."""
 
     name: str
     values: Tensor
 
 
-def position_embedding(model: nn.Module, network: Mapping[str, Any]) -> PositionEmbedding:
+def position_embedding(model: nn.Module, network: Mapping[str, Any]) -> Named:
+    """Return the position embedding of a model with weights, (channels, rows, columns)."""
     recorded = RecordedPass(model, record_with_values(model, network))
     for index in recorded.dominators:
         operation = recorded.operations[index]
@@ -169,7 +161,7 @@ def position_embedding(model: nn.Module, network: Mapping[str, Any]) -> Position
         if constant and layout and _differs(constant, operation, layout):
             added = constant.tensor.expand(operation.shape)
             name = name_of(model, constant) or operation.module or type(model).__name__
-            return PositionEmbedding(name, layout.to_nchw(added)[0])
+            return Named(name, layout.to_nchw(added)[0])
     raise VitscopeError(
         "the network has no position embedding: it adds nothing to its tokens that differs between "
         "positions and is the same for all images."
@@ -182,15 +174,8 @@ def _differs(constant: Constant, operation: Operation, layout: Layout) -> bool:
     return any(at >= 0 and constant.shape[at] > 1 for at in spatial)
 
 
-@dataclass(frozen=True)
-class Projection:
-    """Holds the filters of a layer, (filters, channels, rows, columns), and the layer's module."""
-
-    module: str
-    filters: Tensor
-
-
-def first_projection(model: nn.Module, network: Mapping[str, Any]) -> Projection:
+def first_projection(model: nn.Module, network: Mapping[str, Any]) -> Named:
+    """Return the first projection of a model with weights: (filters, channels, rows, columns)."""
     flow = record_with_values(model, network)
     for operation in flow.operations:
         if operation.name in CONVOLUTIONS and isinstance(operation.args[1], Constant):
@@ -201,9 +186,9 @@ def first_projection(model: nn.Module, network: Mapping[str, Any]) -> Projection
                     f"the first layer of the network, {module}, is a convolution of another kind "
                     f"than that of images by filters of two dimensions, which can be shown."
                 )
-            return Projection(operation.module, filters)
+            return Named(operation.module, filters)
         if operation.name in PRODUCTS and (factors := _factors(operation)):
-            return Projection(operation.module, _of_product(flow, operation.module, *factors))
+            return Named(operation.module, _of_product(flow, operation.module, *factors))
     raise VitscopeError(
         "the network has no filters: no convolution, and no product with a matrix, takes the "
         "values of images."

@@ -1,14 +1,8 @@
-"""Read attention while a network computes it: how much each query takes of each key.
-
-What is read is what the network uses: the result of its softmax or, where one operation does all of
-attention, what that makes of its queries, keys and mask, a few images at a time. The proof of it is
-that attention times the values is the output. Where heads are mixed behind the softmax, as by
-talking heads, no values are multiplied by what is read, and there is nothing to compare with.
-"""
+"""Read attention while a network computes it: how much each query takes of each key."""
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass
 from math import sqrt
 from typing import Any, NamedTuple
@@ -66,7 +60,6 @@ class Attention:
         return places.reshape(last - first, self.windows, self.heads)[:, :, heads]
 
 
-# Takes the position of an attention among those that are read, and its weights.
 Sink = Callable[[int, "Weights"], None]
 
 
@@ -224,10 +217,7 @@ class Counting(ops.ModuleMode):  # type: ignore[no-untyped-call]
 def attending(model: nn.Module, attentions: Sequence[Attention], sink: Sink) -> Iterator[None]:
     """Call `sink(position, weights)` at every attention of each forward pass in the block."""
     reader = _Reader(model, attentions, sink)
-    with ExitStack() as stack:
-        stack.enter_context(without_fast_path())
-        stack.enter_context(reader)
-        stack.callback(model.register_forward_hook(reader.end).remove)
+    with without_fast_path(), reader, model.register_forward_hook(reader.end):
         yield
 
 

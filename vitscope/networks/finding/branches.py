@@ -112,13 +112,11 @@ _PARTIAL = frozenset({"cat", "write", "where"})
 
 
 class Addends(NamedTuple):
-    """Lists what an operation adds up, by the places of operands among all its arguments.
+    """What an operation adds, by the places of operands among all arguments."""
 
-    For each operand, says whether it is added unchanged, rather than times a constant. What is
-    `computed` is also added, but as a product of several operands, named by one of them.
-    """
-
+    # Whether each is added unchanged, rather than times a constant.
     added: dict[int, bool]
+    # What is added as a product of several operands, each named by one of them.
     computed: tuple[int, ...] = ()
 
 

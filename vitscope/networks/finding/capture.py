@@ -57,15 +57,11 @@ def reading(model: nn.Module, cut_points: Sequence[CutPoint], sink: Sink) -> Ite
                 f"images cannot be read."
             )
 
-    by_operation = {
-        point.operation: index
-        for index, point in enumerate(cut_points)
-        if point.operation is not None
-    }
+    by_operation = {each.operation: n for n, each in enumerate(cut_points) if each.operation}
     with ExitStack() as stack:
         stack.enter_context(without_fast_path())
         for index, point in enumerate(cut_points):
-            if point.operation is None:
+            if not point.operation:
                 stack.callback(_attach(model, point, index, read).remove)
         stack.callback(model.register_forward_pre_hook(begin).remove)
         if by_operation:
@@ -74,40 +70,27 @@ def reading(model: nn.Module, cut_points: Sequence[CutPoint], sink: Sink) -> Ite
         yield
 
 
-def _attach(
-    model: nn.Module, point: CutPoint, index: int, read: Callable[[int, Tensor], None]
-) -> Any:
-    # A hook that returns a value replaces the stream, so neither of these returns anything.
-    def read_input(module: nn.Module, args: Any, kwargs: Any) -> None:
-        read(index, _tensor(point, (args, kwargs)))
-
-    def read_output(module: nn.Module, args: Any, output: Any) -> None:
-        read(index, _tensor(point, output))
+def _attach(model: nn.Module, point: CutPoint, index: int, read: Sink) -> Any:
+    # A hook that returned a value would replace the stream.
+    def hook(module: nn.Module, args: Any, last: Any) -> None:
+        tensor = ops.first_tensor((args, last) if point.at == "input" else last)
+        if tensor is None:
+            raise VitscopeError(
+                f"The {point.at} of the module {quoted(point.module)} is no tensor."
+            )
+        read(index, tensor)
 
     module = model.get_submodule(point.module or "")
     if point.at == "input":
-        return module.register_forward_pre_hook(read_input, with_kwargs=True)
-    return module.register_forward_hook(read_output)
-
-
-def _tensor(point: CutPoint, values: Any) -> Tensor:
-    tensor = ops.first_tensor(values)
-    if tensor is None:
-        raise VitscopeError(f"The {point.at} of the module {quoted(point.module)} is no tensor.")
-    return tensor
+        return module.register_forward_pre_hook(hook, with_kwargs=True)
+    return module.register_forward_hook(hook)
 
 
 class _Reader(ops.ModuleMode):  # type: ignore[no-untyped-call]
-    def __init__(
-        self,
-        model: nn.Module,
-        wanted: Mapping[OperationId, int],
-        read: Callable[[int, Tensor], None],
-    ) -> None:
+    def __init__(self, model: nn.Module, wanted: Mapping[OperationId, int], read: Sink) -> None:
         super().__init__(model)
         self._names = {operation.alike[0] for operation in wanted}
-        self._wanted = wanted
-        self._read = read
+        self._wanted, self._read = wanted, read
 
     def run(self, function: Any, args: Args, kwargs: Kwargs) -> Any:
         result = function(*args, **kwargs)

@@ -135,7 +135,6 @@ def read_points(text: str) -> list[CutPoint]:
     listed = json.loads(text)
     layouts = typed(listed["layouts"], list[Layout])
     numbers = [entry.pop("layout") for entry in listed["points"]]
-    # Let all points that share a layout share one object.
     return [
         replace(typed({**entry, "layout": {"order": ""}}, CutPoint), layout=layouts[n])
         for n, entry in zip(numbers, listed["points"], strict=True)

@@ -246,18 +246,15 @@ LARGE_SHARE = 0.2
 
 @dataclass(frozen=True, order=True)
 class Cut:
-    """An operation behind which the network is cut, and how the cut was found.
-
-    `end` is the addition that joins a branch there, or the same operation; `block` is the module
-    that ends there; `start` is the operation whose value enters it, and `begin` the operation whose
-    value enters the branch.
-    """
+    """An operation behind which the network is cut, and how the cut was found."""
 
     index: int
     how: How
     kind: Kind
+    # The addition that joins a branch there, or the same operation, and the module that ends there.
     end: int
     block: str
+    # The operations whose values enter the module, and the branch.
     start: int
     begin: int
 

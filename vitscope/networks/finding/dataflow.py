@@ -120,11 +120,8 @@ def record(
     run: Callable[[Tensor], Any] | None = None,
     values: Sequence[tuple[Tensor, Tensor]] = (),
 ) -> Dataflow:
-    """Record what `model` computes from `images`; `run`, if given, replaces a call.
-
-    In a pass on shapes alone, `values` are pairs of the same tensor without and with values:
-    results that depend on these and not on images are computed with values too.
-    """
+    """Record what `model`, or `run`, computes from `images`."""
+    # In a pass on shapes alone, `values` are pairs of the same tensor without and with values.
     recorder = _Recorder(model, images, values)
     with without_fast_path(), recorder:
         output = (run or model)(images)
@@ -212,8 +209,12 @@ class _Recorder(ops.ModuleMode):  # type: ignore[no-untyped-call]
                 self._written[tensor.untyped_storage()._cdata] = Value(index)
         for output, tensor in enumerate(tensors):
             self._name(tensor, Value(index, output))
-        for tensor in changed:
-            self._change_views(tensor, Value(index))
+        for written in changed:
+            # The tensors that share its memory change too.
+            for identity in self._sharing.get(written.untyped_storage()._cdata, []):
+                tensor = self._alive[identity]
+                if tensor is not written:
+                    self._add_write(tensor, self._values[identity], Value(index))
 
     def _name(self, tensor: Tensor, value: Value) -> None:
         self._values[id(tensor)] = value
@@ -221,12 +222,6 @@ class _Recorder(ops.ModuleMode):  # type: ignore[no-untyped-call]
             self._alive[id(tensor)] = tensor
             storage = tensor.untyped_storage()._cdata
             self._sharing.setdefault(storage, []).append(id(tensor))
-
-    def _change_views(self, written: Tensor, value: Value) -> None:
-        for identity in self._sharing.get(written.untyped_storage()._cdata, []):
-            tensor = self._alive[identity]
-            if tensor is not written:
-                self._add_write(tensor, self._values[identity], value)
 
     def _enter_module(self, name: str, module: nn.Module, args: Any, kwargs: Any) -> None:
         super()._enter_module(name, module, args, kwargs)

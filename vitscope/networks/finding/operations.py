@@ -1,10 +1,4 @@
-"""The operations of networks: what they are, by torch's names, and what sees each of them run.
-
-A dispatch mode is handed every operation, whatever Python code called it. In inference mode torch
-hands over the operations that the code named, and else those that these are made of: modes here
-see the latter in either, so that what is recorded in one is found again in the other. Operations
-that torch makes of others, such as `linear`, have no names here for that reason.
-"""
+"""The operations of networks: what they are, by torch's names, and what sees each of them run."""
 
 from abc import abstractmethod
 from collections import Counter
@@ -46,9 +40,7 @@ RESIZINGS = _names(
     """upsample_bilinear2d upsample_nearest2d upsample_bicubic2d _upsample_bilinear2d_aa
     _upsample_bicubic2d_aa _upsample_nearest_exact2d"""
 )
-# These make a new map.
 MAPS = CONVOLUTIONS | POOLINGS | RESIZINGS
-# This cuts patches out of maps.
 UNFOLDING = _names("im2col")
 PRODUCTS = _names("mm addmm bmm baddbmm")
 REDUCTIONS = _names("mean sum amax amin")
@@ -72,7 +64,6 @@ CHOICES = _names("index index_select gather")
 SCATTERS = _names("index_put scatter index_copy masked_scatter grid_sampler_2d grid_sampler")
 # These move values depending on the values themselves, so their new places are unknown.
 SORTS = _names("sort")
-# Norms consist of these.
 PARTS_OF_NORMS = (
     MOVES
     | NORMALIZATIONS
@@ -145,7 +136,11 @@ Kwargs = Mapping[str, Any]
 
 
 class OperationMode(TorchDispatchMode):  # type: ignore[no-untyped-call]
-    """Sees every operation that runs, including those that would be compiled."""
+    """Sees every operation that runs, including those that would be compiled.
+
+    In inference mode torch dispatches operations that the code named, and else those that these
+    are made of, as `linear` is: here both are taken apart, so that passes of both kinds are alike.
+    """
 
     # Accept operations that take functions, such as FlexAttention, which torch otherwise refuses.
     supports_higher_order_operators = True

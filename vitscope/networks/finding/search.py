@@ -1,11 +1,4 @@
-"""Find the cut points of any network from what it computes, or take those that a study names.
-
-Where every path from the images to the result meets in an addition of two values that both depend
-on the images, a branch joins the residual stream, which is whole again: a join. What enters the
-first block is the stem; where the map that enters a block has another size than what left the last,
-it was subsampled on the way. A stretch without joins is cut where the activation of a convolution,
-a concatenation or a pooling ends.
-"""
+"""Find the cut points of any network from what it computes, or take those that a study names."""
 
 import re
 from bisect import bisect_right
@@ -24,7 +17,6 @@ from vitscope.networks.finding.cut_points import Addition, CutPoint, Join, Kind,
 from vitscope.networks.finding.cuts import Cut, CutFinder, RecordedPass, layer_kind
 from vitscope.networks.finding.dataflow import Passage, Value, record
 
-# A study names points in this form.
 Points = Sequence[Mapping[str, Any]]
 
 
