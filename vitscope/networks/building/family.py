@@ -1,12 +1,4 @@
-"""Families of networks: how to build one.
-
-Every module of `vitscope.networks.building.families` whose name has no leading underscore is a
-family. It holds a literal `ARCH`, the JSON schema of the family's `arch`, in which a word of
-`VALUES` and a sentence may stand for the schema of a key, or "usual" for what `USUAL` says of it,
-and a function `network`. No other keys are allowed, unless the schema says so. Where a schema
-cannot say all, a literal `PREPARED_BY` names the module, without torch, whose function `prepare`
-checks `arch` further when a study is read. docs/families.md shows how to add one.
-"""
+"""Families of networks: how to build one, and what its module declares (docs/families.md)."""
 
 import ast
 import importlib
@@ -25,7 +17,6 @@ if TYPE_CHECKING:
 
 COUNT: dict[str, Any] = {"type": "integer", "minimum": 1}
 COUNTS: dict[str, Any] = {"type": "array", "items": COUNT}
-# List the schemas that many keys share.
 VALUES: dict[str, dict[str, Any]] = {
     "text": {"type": "string"},
     "flag": {"type": "boolean"},
@@ -37,7 +28,6 @@ VALUES: dict[str, dict[str, Any]] = {
     "depth of a ResNet": {"enum": [18, 34, 50, 101, 152]},
     "residual block": {"enum": ["basic", "bottleneck"]},
 }
-# List the keys that several families share.
 USUAL: dict[str, tuple[str, str] | dict[str, Any]] = {
     "block": ("residual block", "The kind of residual block."),
     "blocks": ("counts of four stages", "Blocks of each stage."),

@@ -15,7 +15,7 @@ from itertools import takewhile
 from os.path import normpath
 from pathlib import Path
 from traceback import walk_tb
-from types import FrameType, ModuleType
+from types import ModuleType
 from typing import Any
 
 from vitscope.errors import VitscopeError, nearest, quoted
@@ -373,10 +373,10 @@ def explain_failure(error: Exception) -> str | None:
         return None
     root, (innermost, module) = running[inside[0]][1], running[inside[-1]]
     library, kind = Path(torch.__file__).parent, type(module).__name__
-    files = [_file_of(frame) for frame, _ in frames]
+    files = [Path(frame.f_code.co_filename) for frame, _ in frames]
     own = [n for n, file in enumerate(files) if not file.is_relative_to(library)]
-    frame, line = frames[own[-1]] if own else frames[0]
-    file = _file_of(frame)
+    last = own[-1] if own else 0
+    file, line = files[last], frames[last][1]
     # A file may belong to a network if it is of others, or of a family.
     known = bool(own) and (not file.is_relative_to(HERE) or file.is_relative_to(FAMILIES))
     if isinstance(error, AttributeError) and not known and innermost.f_code.co_name == GETS:
@@ -396,7 +396,3 @@ def explain_failure(error: Exception) -> str | None:
         f"the module {called} of the network fails{place}: {type(error).__name__}: {error}: "
         f"correct it, or how the study says to build it."
     )
-
-
-def _file_of(frame: FrameType) -> Path:
-    return Path(frame.f_code.co_filename)

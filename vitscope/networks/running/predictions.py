@@ -113,7 +113,6 @@ def why_unrepeatable(network: nn.Module, image: Tensor) -> str | None:
     """Return a sentence on why two passes of one image (1, C, H, W) differ, or None."""
     batch, kind = torch.cat([image, image.flip(-1)]), image.device.type
     gpus = [image.device] if kind == "cuda" else []
-    # The state of the random numbers is then as before.
     with torch.random.fork_rng(gpus) if kind in ("cpu", "cuda") else nullcontext():
         one, other = network(batch), network(torch.cat([image, -image]))
         if all(map(_is_alike, tensors_of(one), tensors_of(other))):
@@ -268,7 +267,6 @@ def _find_rivals(labels: Integers, predictions: Integers, classes: int) -> Itera
 
 
 def _sentences(taken: Sequence[Confusion], names: Sequence[str]) -> Iterator[str]:
-    # Sort the clearest first.
     ordered = sorted(taken, key=lambda each: each.right - each.named)
     for each in ordered[:SHOWN_CLASSES]:
         yield visible(

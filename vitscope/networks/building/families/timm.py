@@ -1,8 +1,4 @@
-"""Any network of timm, by its name.
-
-Keywords of the model may stand beside the name, and change it as they would in timm. Names are
-looked up in timm's sources, and timm is imported where it is needed: that takes seconds of a run.
-"""
+"""Any network of timm, by its name."""
 
 import re
 from collections.abc import Mapping
