@@ -1,8 +1,4 @@
-"""Frosted panes, grown here: feathers of ice, each a spine with barbs in a direction of its own.
-
-The published corruption lays photographs of frost over an image. These panes stand in for them: as
-many, always the same, and a random piece of one is seen.
-"""
+"""Frosted panes in place of photographs: feathers of ice, each a spine with barbs."""
 
 from functools import lru_cache
 

@@ -1,10 +1,4 @@
-"""The official archive of a data set: where it is published, and how it is read safely.
-
-A source declares it as `archive` of its `SOURCE`: the `url` that is downloaded unless the study
-gives another, and the `files` that are official, by name, with their MD5 and size. Where an
-archive is packed anew at each download, neither is known: its source checks what it holds.
-Archives are not unpacked to disk.
-"""
+"""The official archive of a data set: where it is published, and how it is read safely."""
 
 import gzip
 import io

@@ -22,7 +22,6 @@ from vitscope.image_size import ImageSize, height_and_width
 
 Integers = npt.NDArray[np.int64]
 
-# Pillow's modes by the number of channels.
 MODES = {1: "L", 3: "RGB"}
 INTERPOLATIONS = {"bilinear": Image.Resampling.BILINEAR, "bicubic": Image.Resampling.BICUBIC}
 # The value of `resize` for images that are to cover their final size.

@@ -1,8 +1,4 @@
-"""Which class has which number, so that labels mean what the outputs of a network mean.
-
-A source numbers its classes by their place: folders in the order of their names. `class_names` of a
-data set gives another order, and `class_index` the number of each class by its name.
-"""
+"""Which class has which number, so that labels mean what the outputs of a network mean."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence

@@ -1,8 +1,4 @@
-"""The kinds of sources that there are, a split of one opened by its kind, and where its files lie.
-
-Every module of vitscope.data.sources whose name has no leading underscore is a kind. It declares
-itself in a literal `SOURCE`, and has a function `open_split`. docs/data.md shows how to add one.
-"""
+"""The kinds of sources, each a module of vitscope.data.sources (docs/data.md), and their files."""
 
 import ast
 import importlib
@@ -28,14 +24,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Declaration:
-    """What a source declares about itself in its literal `SOURCE`.
-
-    `keys` are the keys that it takes in a study beside `kind`, each with its JSON schema, and
-    `shared` the keys that mean the same for all sources: `path`, `url` or both. `archive` is the
-    official archive to download if a study names no path: see `archives.py`. If `glanced` is set,
-    the module has a function `glance`, which checks a study as it is read. `images` counts the
-    images in each split, where that is the same for everybody.
-    """
+    """What a source declares about itself in its literal `SOURCE`, as docs/data.md explains."""
 
     meaning: str
     shared: tuple[str, ...] = ()

@@ -1,10 +1,4 @@
-"""Download a file whole, checked, or not at all.
-
-Bytes go to a partial file beside the target. While a download can still succeed, and after the
-process was killed, the partial file stays, with a note of the address and the ETag it came from:
-the next attempt asks only for the rest, and only of that same version. When a download has
-failed for good, both are removed.
-"""
+"""Download a file whole, checked, or not at all; after a kill, go on where a download ended."""
 
 import contextlib
 import fcntl
@@ -272,6 +266,7 @@ class _Partial:
         except OSError:
             return True  # This file system has no locks.
 
+    # The next attempt asks for the rest alone, and of the same version alone.
     def resumable(self, url: str) -> tuple[int, str, int]:
         """Return the number of bytes received, and the ETag and size of their version; or none."""
         size = self.file.seek(0, os.SEEK_END)

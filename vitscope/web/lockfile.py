@@ -1,8 +1,4 @@
-"""The lock file of a study: the digests of its downloads when they were first made.
-
-An entry is appended in one write while the file is locked, and never changed: so processes that
-write at the same time cannot lose one another's entries, and a kill cannot damage older ones.
-"""
+"""The lock file of a study: the digests of its downloads when they were first made."""
 
 import fcntl
 import os
@@ -71,6 +67,7 @@ def record(lock: Path, url: str, entry: Entry) -> None:
 
 
 def _append(file: BinaryIO, before: bytes, url: str, entry: Entry) -> None:
+    """Append an entry to the locked file in one write, so that a kill damages no older one."""
     text = yaml.safe_dump({url: {"sha256": entry.sha256, "bytes": entry.bytes}}, sort_keys=False)
     if not before:
         text = HEADER + text

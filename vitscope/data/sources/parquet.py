@@ -41,7 +41,6 @@ LABEL_COLUMNS = ("label", "fine_label")
 ROWS_PER_READ = 64
 # Images are already compressed: a file that expands by more than this holds none.
 LARGEST_EXPANSION = 100
-# A message names at most this many columns.
 SHOWN = 20
 
 

@@ -1,10 +1,4 @@
-"""scenes32: generated images without a subject, for 100 classes that show everywhere in a picture.
-
-A class is a texture as nature has them: noise whose power falls with frequency as that of
-photographs does, with a direction, a scale and colours of its own. Each patch tells a little of the
-class, and only all of them tell it: what an object is to shapes32, the mean is here. Every image
-depends on the seed, the split and its index alone.
-"""
+"""scenes32: generated textures of 100 classes; each patch tells a little of the class."""
 
 from collections.abc import Iterator
 from typing import Any

@@ -1,10 +1,4 @@
-"""shapes32: generated images of a shape that is filled with a texture, for 10 classes.
-
-Shape and texture each tell the class and agree in most images, as they do in photographs. Where
-they do not, it is known which is which: so the data set can ask what a model goes by. The
-background has the statistics of natural images: noise with a 1/f spectrum, or dead leaves. Every
-image depends on the seed, the split and its index alone.
-"""
+"""shapes32: generated images of a shape filled with a texture, of 10 classes (docs/data.md)."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
