@@ -60,12 +60,7 @@ Recorded = tuple[Callable[[], None], Tensors, Tensors]
 
 
 class Recording:
-    """Records a piece of work on a GPU at its fourth call, once for each shape of its inputs.
-
-    The work must do the same each time, with tensors that stay in place. Callers pass it with each
-    call and it is not stored, since a part that stores its owner keeps the owner alive after its
-    use. Work that cannot be recorded, such as a network that waits for the GPU, runs normally.
-    """
+    """Records work on a GPU, with tensors that stay in place, once for each shape of its inputs."""
 
     def __init__(self, say: Say = say_on_stderr) -> None:
         self._say = say
@@ -75,6 +70,7 @@ class Recording:
 
     def run(self, work: Work, *inputs: Tensor) -> Tensors:
         """Do the work in a block of `own_stream`; all that it takes and returns are tensors."""
+        # Work is not stored: a part that stores its owner would keep it alive after its use.
         if not is_recorded(inputs[0].device) or self._refused:
             return work(*inputs)
         shapes = tuple(each.shape for each in inputs)

@@ -1,6 +1,5 @@
 """Extract the feature maps of all cut points, in one forward pass, to a file or into memory."""
 
-import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
@@ -9,7 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from vitscope.data.split import ROWS, Split, shard_rows
+from vitscope.data.split import Split, shard_rows
 from vitscope.files.arrays import Array
 from vitscope.files.tensors import TensorWriter
 from vitscope.networks.finding.capture import capturing
@@ -102,34 +101,6 @@ def extract(
                     first_row += len(batch)
         if first_row != images:
             raise ValueError(f"got {first_row} images, expected {images}")
-
-
-def extract_shard(
-    model: nn.Module,
-    blocks: Path | str,
-    images: Split,
-    path: Path | str,
-    *,
-    shard: int,
-    selection: Mapping[str, Any],
-    settings: Mapping[str, Any],
-    batch_size: int,
-    dtype: str,
-    device: torch.device,
-    metadata: Mapping[str, str],
-) -> None:
-    rows = shard_rows(len(images), shard, **selection)
-    extract(
-        model,
-        read_cut_points(blocks),
-        [*shapes_of(blocks).values()],
-        images.batches(rows, batch_size, settings["mean"], settings["std"]),
-        len(rows),
-        path,
-        dtype=dtype,
-        device=device,
-        metadata={"data_sha256": images.digest, ROWS: json.dumps(rows), **metadata},
-    )
 
 
 class HeldMaps:
