@@ -51,16 +51,8 @@ def confirm(archive: Mapping[str, Any], source: Mapping[str, Any], path: Path) -
 def download(
     archive: Mapping[str, Any], source: Mapping[str, Any], path: Path, *, label: str, say: Say
 ) -> None:
-    wanted = find_official(archive, source, label)
-    fetch(
-        wanted.url,
-        path,
-        label=label,
-        md5=wanted.md5,
-        size=wanted.size,
-        said_by="the publisher",
-        say=say,
-    )
+    url, _, md5, size = find_official(archive, source, label)
+    fetch(url, path, label=label, md5=md5, size=size, said_by="the publisher", say=say)
 
 
 def _too_large() -> ValueError:

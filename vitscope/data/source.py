@@ -1,7 +1,7 @@
 """What every source of images offers, and a source of image files."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -59,8 +59,7 @@ class Source(ABC):
         """Yield the images of ascending indices, one at a time."""
 
 
-def no_such_split(source: str, split: str, allowed: Iterable[str]) -> VitscopeError:
-    allowed = list(allowed)
+def no_such_split(source: str, split: str, allowed: Collection[str]) -> VitscopeError:
     return VitscopeError(
         f"{source} has no split '{split}': name the splits of the data set among "
         f"{', '.join(allowed)}.{nearest(split, allowed)}"

@@ -136,7 +136,6 @@ LAYOUTS = (
             (r"^classifier\.2\.", "head.fc."),
         ),
     ),
-    # The two libraries use the same names.
     WeightLayout(
         name="a ResNet of torchvision or timm",
         network="ResNet",

@@ -53,10 +53,7 @@ def describe_source(checkpoint: Mapping[str, Any]) -> str:
 
 
 def address(checkpoint: Mapping[str, Any]) -> str:
-    return _address(_locate(checkpoint))
-
-
-def _address(place: "str | OnHub") -> str:
+    place = _locate(checkpoint)
     return place if isinstance(place, str) else place.address
 
 
@@ -95,13 +92,12 @@ def download(
 ) -> None:
     """Download a checkpoint to `path`, and record its SHA-256 in the lock file."""
     place = _locate(checkpoint)
-    entry = {**checkpoint, "url": _address(place)}
     if isinstance(place, str):
-        lockfile.download(entry, path, lock, label=label, **options)
+        lockfile.download({**checkpoint, "url": place}, path, lock, label=label, **options)
         return
     copy_file(place.fetch(label), path)
     try:
-        lockfile.confirm(entry, path, lock, label=label)
+        lockfile.confirm({**checkpoint, "url": place.address}, path, lock, label=label)
     except VitscopeError:
         path.unlink()
         raise

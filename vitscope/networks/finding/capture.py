@@ -1,7 +1,7 @@
 """Read a network's residual stream while it runs, silence its branches, and prove both right."""
 
 from abc import abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -105,14 +105,13 @@ class _Reader(ops.ModuleMode):  # type: ignore[no-untyped-call]
 
 
 class _AtJoins(ops.ModuleMode):  # type: ignore[no-untyped-call]
-    def __init__(self, model: nn.Module, names: Set[str], joins: Iterable[Join]) -> None:
+    def __init__(self, model: nn.Module, names: Set[str], *joins: Join) -> None:
         super().__init__(model)
         self.names = names
         self._additions = {each.operation: each for join in joins for each in join.additions}
         self._missing = {*self._additions}
 
     def run(self, function: Any, args: Args, kwargs: Kwargs) -> Any:
-        """Run an operation; if it is one of the additions, do something else instead."""
         name = ops.plain_name(function)
         if name not in self.names or ops.is_bias(name, args):
             return function(*args, **kwargs)
@@ -130,8 +129,7 @@ class _AtJoins(ops.ModuleMode):  # type: ignore[no-untyped-call]
         return function(*args, **kwargs) if in_place else result
 
     @abstractmethod
-    def add(self, addition: Addition, function: Any, args: Args, kwargs: Kwargs) -> Any:
-        """Run one of the additions, and return its result."""
+    def add(self, addition: Addition, function: Any, args: Args, kwargs: Kwargs) -> Any: ...
 
     def check(self) -> None:
         for operation in self._missing:
@@ -144,9 +142,6 @@ class _AtJoins(ops.ModuleMode):  # type: ignore[no-untyped-call]
 
 class Silencing(_AtJoins):  # type: ignore[no-untyped-call]
     """Makes joins return the stream without the branch that they would add."""
-
-    def __init__(self, model: nn.Module, names: Set[str], *joins: Join) -> None:
-        super().__init__(model, names, joins)
 
     def add(self, addition: Addition, function: Any, args: Args, kwargs: Kwargs) -> Any:
         leaves, spec = tree_flatten((args, dict(kwargs)))
@@ -166,7 +161,7 @@ class JoinReader(_AtJoins):  # type: ignore[no-untyped-call]
         joins: Mapping[Join, int],
         sink: Callable[[int, Tensor, Tensor], None],
     ) -> None:
-        super().__init__(model, {name for join in joins for name in join.names}, joins)
+        super().__init__(model, {name for join in joins for name in join.names}, *joins)
         self._joins = {each: (join, at) for join, at in joins.items() for each in join.additions}
         self._sink = sink
         self._sides: dict[Join, tuple[Tensor, Tensor]] = {}
