@@ -23,7 +23,6 @@ from vitscope.package_data import CORRUPTION_PARAMETERS
 
 # Float32 from 0 to 1, (n, channels, height, width): three channels, or one for grey images.
 Images = Maps
-# One generator for each image.
 Draws = Iterable[np.random.Generator]
 # The perceived lightness of red, green and blue (ITU-R BT.601).
 LIGHTNESS = np.array([0.299, 0.587, 0.114], np.float32)[:, None, None]

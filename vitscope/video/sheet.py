@@ -62,7 +62,6 @@ class Sheet:
         self._draw_scale(scale, height - self._gap - self._line)
 
     def corner(self, number: int) -> tuple[int, int]:
-        """Return a panel's distance from the left and from the top."""
         row, column = divmod(number, self._columns)
         left = self._gap + column * (self.panel[0] + self._gap)
         top = 2 * (self._gap + self._line) + row * (self._line + self.panel[1] + self._gap)
@@ -84,7 +83,6 @@ class Sheet:
         self._write((right, top), scale.label, GRAY)
 
     def enlarge(self, picture: Image.Image) -> Image.Image:
-        """Enlarge a picture to a panel in colour, with its pixels as squares."""
         return picture.convert("RGB").resize(self.panel, Resampling.NEAREST)
 
     def shade(self, values: Array) -> Image.Image:

@@ -33,7 +33,6 @@ FREQUENCY = np.maximum(np.hypot(DOWN, ACROSS), 1 / SIZE)
 DIRECTION = np.arctan2(DOWN, ACROSS)
 # How lightness, warmth and greenness make red, green and blue.
 COLORS = np.array([[1, 0.25, 0.12], [1, -0.02, -0.2], [1, -0.25, 0.12]])
-# From one side of the picture to the other.
 SLOPE = np.linspace(-0.5, 0.5, SIZE)
 
 

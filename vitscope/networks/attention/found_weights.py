@@ -32,13 +32,10 @@ EQUAL = 1e-5
 
 @dataclass(frozen=True)
 class PositionBias:
-    """Holds the biases of a layer by offset, (heads, 2 rows - 1, 2 columns - 1), and its module.
-
-    The bias of a position to itself is in the middle; biases of a query to keys on its right are to
-    the right of it. If all heads of a layer have one bias, it is `shared` and stored once.
-    """
+    """The biases of a layer by offset, from query to key, with that to itself in the middle."""
 
     module: str
+    # (heads, 2 rows - 1, 2 columns - 1); a bias that all heads have, which is shared, once.
     values: Array
     shared: bool
 

@@ -244,13 +244,8 @@ def _makes_names(tree: ast.Module) -> bool:
 
 
 def _check_keywords(
-    make: str,
-    function: ast.FunctionDef,
-    given: Mapping[str, Any],
-    place: str,
-    arguments: int,
+    make: str, function: ast.FunctionDef, given: Mapping[str, Any], place: str, arguments: int
 ) -> None:
-    """Refuse keywords that a function does not take, and missing ones that it needs."""
     parameters = function.args
     if arguments and len(parameters.posonlyargs + parameters.args) < arguments:
         raise VitscopeError(

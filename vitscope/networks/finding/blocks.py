@@ -36,8 +36,6 @@ Shape = tuple[int, ...]
 
 
 class Blocks(NamedTuple):
-    """Holds the block table of a network, its cut points, and what these do not cover."""
-
     table: pd.DataFrame
     head: Part
     points: list[CutPoint]
@@ -92,11 +90,7 @@ def _check_outputs(outputs: tuple[int, ...], classes: int | None) -> None:
 
 
 def _table(
-    name: str,
-    points: Sequence[CutPoint],
-    shapes: Sequence[Shape],
-    parts: Sequence[Part],
-    lost: int,
+    name: str, points: Sequence[CutPoint], shapes: Sequence[Shape], parts: Sequence[Part], lost: int
 ) -> pd.DataFrame:
     # Count the lost points too: the found ones do not cover the whole network.
     last = max(len(points) - 1 + lost, 1)

@@ -88,14 +88,12 @@ class Addition:
 
 @dataclass(frozen=True)
 class Join:
-    """Holds the additions, in order, that join a branch to the stream.
-
-    `identity` says that the stream is unchanged since the cut point before, so it would be left if
-    the branch were removed. `layout` is the layout of the last sum, if its two sides can be read.
-    """
+    """Holds the additions, in order, that join a branch to the stream."""
 
     additions: tuple[Addition, ...]
+    # Whether the stream is as at the cut point before, so that it would be left without the branch.
     identity: bool
+    # Of the last sum, if its two sides can be read.
     layout: Layout | None = None
 
     @property
@@ -105,12 +103,7 @@ class Join:
 
 @dataclass(frozen=True)
 class CutPoint:
-    """A place where the residual stream of a model is read.
-
-    It is the input or the output of a `module`, or the result of an `operation`. `join` is the
-    addition by which a branch just joined the stream; `norm` says on which side of that sum's norm
-    the point lies, if the sum has one.
-    """
+    """A place where the residual stream is read, `at` a module or as the result of an operation."""
 
     name: str
     kind: Kind
@@ -119,8 +112,10 @@ class CutPoint:
     at: At
     layout: Layout
     operation: OperationId | None = None
+    # How a branch just joined the stream, if one did.
     join: Join | None = None
     how: How = "named"
+    # On which side of the norm of that sum it lies, if there is one.
     norm: Side | None = None
 
 
@@ -151,7 +146,6 @@ class Part(NamedTuple):
 
 
 def head_of(metadata: Mapping[str, str]) -> Part:
-    """Return the part behind the last cut point from the metadata of a block table."""
     return Part(*(int(metadata[f"head_{cost}"]) for cost in Part._fields))
 
 

@@ -16,8 +16,6 @@ from vitscope.networks.finding.positions import Tracer, layout_of
 
 
 class Maps:
-    """Finds the layouts of operations' results, each when it is first asked for."""
-
     def __init__(self, flow: Dataflow) -> None:
         self._flow, self._tracer = flow, Tracer(flow)
         self._known: dict[int, Layout | None] = {}
@@ -260,7 +258,6 @@ class Cut:
 
 
 def layer_kind(recorded: RecordedPass, start: int, end: int) -> Kind:
-    """Return the kind of a part between two values without a shortcut."""
     if recorded.operations[end].name in ops.POOLINGS:
         return "pool"
     kind = recorded.kind(start, end)

@@ -163,7 +163,6 @@ class OperationMode(TorchDispatchMode):  # type: ignore[no-untyped-call]
     def __torch_dispatch__(
         self, func: Any, types: Any, args: Args = (), kwargs: Kwargs | None = None
     ) -> Any:
-        """Run an operation by the mode's `run`, or the operations that it consists of."""
         if not is_composite(func):
             return self.run(func, *self._without_values(args, kwargs or {}))
         super().__enter__()  # type: ignore[no-untyped-call]

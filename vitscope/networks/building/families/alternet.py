@@ -42,10 +42,7 @@ ARCH = {
             "Heads of the MSAs of each stage; 3, 6, 12, 24 if left out.",
         ),
         "head_dim": ("count", "Channels of a head; 64 if left out."),
-        "window": (
-            "count",
-            "Side of the windows of attention; 4 if left out, or 7 with a `stem`.",
-        ),
+        "window": ("count", "Side of the windows of attention; 4 if left out, or 7 with a `stem`."),
         "mixing": "usual",
         "width": "usual",
         "stem": "usual",
