@@ -106,7 +106,6 @@ def _size(shape: Sequence[int]) -> str:
 
 
 def _map_member(path: Path, name: str) -> Array:
-    """Map an array of an archive, or of its folder, into memory."""
     try:
         if path.is_dir():
             file = path / name

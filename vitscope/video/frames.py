@@ -6,7 +6,7 @@ import subprocess
 import tempfile
 import warnings
 from collections.abc import Generator, Iterable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from fractions import Fraction
 from itertools import islice
 from pathlib import Path
@@ -98,11 +98,9 @@ def open_video(path: Path) -> Video:
 
 
 def _at(rate: Fraction, frames: Generator[Frame]) -> Generator[Frame]:
-    try:
+    with closing(frames):
         for frame in frames:
             yield frame._replace(seconds=1 / rate)
-    finally:
-        frames.close()
 
 
 def natural_order(path: Path) -> list[tuple[int, int, str]]:

@@ -338,14 +338,10 @@ def _products(
     left: Tensor, right: Tensor, output: Tensor, read: torch.Size
 ) -> list[tuple[Tensor, Tensor]]:
     """Return values and output of a product; where attention is on the right, transposed."""
-    found: list[tuple[Tensor, Tensor]] = []
     if min(left.ndim, right.ndim) < 2:
-        return found
-    if _flat(left).shape == read:
-        found.append((right, output))
-    if _flat(right.mT).shape == read:
-        found.append((left.mT, output.mT))
-    return found
+        return []
+    sides = ((left, right, output), (right.mT, left.mT, output.mT))
+    return [(values, made) for factor, values, made in sides if _flat(factor).shape == read]
 
 
 def _flat(tensor: Tensor) -> Tensor:

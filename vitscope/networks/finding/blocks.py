@@ -232,8 +232,6 @@ OTHER: Layer = "other"
 
 
 class Place(NamedTuple):
-    """Places a parameter before a cut point or behind all, and in a kind of layer."""
-
     block: int
     layer: Layer
 

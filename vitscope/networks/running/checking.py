@@ -25,8 +25,6 @@ IMAGES = 2
 
 @dataclass(frozen=True)
 class Checked:
-    """Holds the results of checking a model; `weights` describes the checkpoint in words."""
-
     blocks: Blocks
     weights: str
     proofs: Proofs
