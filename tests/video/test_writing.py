@@ -12,7 +12,7 @@ from tests.video.pictures import Pixels, frames, read_timed
 from vitscope.errors import VitscopeError
 from vitscope.video import writing
 from vitscope.video.frames import BrokenOffError, Frame, read_film, write_film
-from vitscope.video.writing import check_room, format_of, write_pictures
+from vitscope.video.writing import check_room, format_of, write_frames
 
 FACTS = {"title": "walk <1>", "description": "ViT & Größe; Study: own"}
 TENTH, THIRTIETH = Fraction(1, 10), Fraction(1, 30)
@@ -27,7 +27,7 @@ def write(
     if kind == "mp4":
         write_film(path, pages, shown[0].shape[1::-1], rate, FACTS)
     else:
-        write_pictures(path, kind, pages, FACTS, **more)
+        write_frames(path, kind, pages, FACTS, **more)
     return path
 
 

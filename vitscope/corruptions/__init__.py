@@ -1,7 +1,4 @@
-"""The corruptions of Hendrycks & Dietterich (2019): fifteen, in four groups, at five severities.
-
-The code is vitscope's own; parameters.yaml has the parameters. A group is a module.
-"""
+"""The corruptions of Hendrycks & Dietterich (2019): fifteen, in four groups, at five severities."""
 
 GROUPS = {
     "noise": ("gaussian_noise", "shot_noise", "impulse_noise"),

@@ -64,7 +64,6 @@ class OfficialImages:
         self._check_labels(labels, split, rows)
 
     def images(self, rows: Integers, severity: int) -> Pixels:
-        """Return the images of rows of the split, (N, 3, 32, 32)."""
         theirs = self._index[rows] + self._count * (severity - 1)
         return np.ascontiguousarray(self._pixels[theirs].transpose(0, 3, 1, 2))
 
@@ -107,7 +106,6 @@ def _size(shape: Sequence[int]) -> str:
 
 
 def _map_member(path: Path, name: str) -> Array:
-    """Map an array of an archive, or of its folder, into memory."""
     try:
         if path.is_dir():
             file = path / name
@@ -158,10 +156,7 @@ def build(
     path: Path | str,
     official: Path | None = None,
 ) -> None:
-    """Write images of a split under one corruption, at all severities.
-
-    It reads them from an official archive or its folder if one is given, and else makes them.
-    """
+    """Write images of a split under one corruption, made here or read from an official archive."""
     rows = choose_rows(split, images, seed, "analysis.robustness: the study corrupts")
     archive = official and OfficialImages(official, corruption, split, rows)
     shape = (len(rows), *split.shape)

@@ -23,7 +23,6 @@ from vitscope.package_data import CORRUPTION_PARAMETERS
 
 # Float32 from 0 to 1, (n, channels, height, width): three channels, or one for grey images.
 Images = Maps
-# One generator for each image.
 Draws = Iterable[np.random.Generator]
 # The perceived lightness of red, green and blue (ITU-R BT.601).
 LIGHTNESS = np.array([0.299, 0.587, 0.114], np.float32)[:, None, None]
@@ -34,18 +33,14 @@ AT_ONCE, VALUES_AT_ONCE = 256, 10_000_000
 
 
 def draw_each(draw: Callable[[np.random.Generator], Maps], draws: Draws) -> Maps:
-    """Draw for each image with its own generator; return the draws stacked."""
     return np.stack([draw(generator) for generator in draws])
 
 
 def map_both_axes(matrix_of: Callable[[int], Maps], images: Maps) -> Maps:
-    """Apply a linear map of lines to all columns and to all rows of images.
-
-    `matrix_of` returns the map's matrix for a length of lines. Most of it is zero; and unlike a
-    dense product, a sparse one rounds the same for any number of images or threads.
-    """
+    """Apply a linear map, whose matrix depends on their length, to all columns and rows."""
     for axis in (-2, -1):
         lines = np.moveaxis(images, axis, 0)
+        # Unlike a dense product, a sparse one rounds the same for any number of images or threads.
         matrix = csr_array(matrix_of(len(lines)).astype(images.dtype))
         mapped = matrix @ lines.reshape(len(lines), -1)
         images = np.moveaxis(mapped.reshape(lines.shape), 0, axis)
@@ -53,7 +48,6 @@ def map_both_axes(matrix_of: Callable[[int], Maps], images: Maps) -> Maps:
 
 
 def gaussian_noise(images: Images, draws: Draws, deviation: float) -> Images:
-    """Add normal noise to every value."""
     shape = images.shape[1:]
     noise = draw_each(lambda draw: draw.standard_normal(shape, dtype=np.float32), draws)
     return images + np.float32(deviation) * noise
@@ -116,10 +110,7 @@ def glass_blur(images: Images, draws: Draws, deviation: float, reach: int, round
 
 
 def swap_pixels(images: Maps, draws: Draws, reach: int, rounds: int) -> Maps:
-    """Swap every pixel, from the last to the first, with one that is up to `reach` away.
-
-    All images take the same step at once, with partners of their own.
-    """
+    """Swap every pixel, from the last to the first, with one that is up to `reach` away."""
     count, channels, height, width = images.shape
     inside = product(range(height - reach, reach, -1), range(width - reach, reach, -1))
     positions = np.array([row * width + column for row, column in inside] * rounds)
@@ -146,10 +137,7 @@ def motion_blur(images: Images, draws: Draws, radius: int, deviation: float) -> 
 
 
 def trail(angle: float, radius: int, deviation: float) -> tuple[Maps, Maps]:
-    """Return the steps (down, right) of a motion, and their weights, which sum to 1.
-
-    The weights are half of a Gaussian, since a moving object leaves its trail on one side.
-    """
+    """Return the steps (down, right) of a motion, and their weights: half of a Gaussian."""
     step = np.arange(2 * radius + 1)
     weights = np.exp(-np.square(step / deviation) / 2)
     direction = np.array([np.sin(np.radians(angle)), np.cos(np.radians(angle))])
@@ -191,7 +179,6 @@ def zoom_blur(images: Images, draws: Draws, largest: float, step: float) -> Imag
 
 
 def contrast(images: Images, draws: Draws, kept: float) -> Images:
-    """Bring every channel of an image near its mean."""
     mean = images.mean(axis=(2, 3), keepdims=True)
     changed: Images = mean + np.float32(kept) * (images - mean)
     return changed
@@ -214,7 +201,6 @@ def elastic_transform(
 
 
 def displacements(draws: Draws, size: tuple[int, int], amplitude: float, smoothing: float) -> Maps:
-    """Return how far each pixel of each image moves down and right, (n, 2, height, width)."""
     noise = draw_each(lambda draw: draw.uniform(-1, 1, (2, *size)), draws)
     return amplitude * map_both_axes(gaussian(smoothing, "reflect", truncate=3.0), noise)
 
@@ -356,11 +342,7 @@ FUNCTIONS: dict[str, Callable[..., Images]] = {
 
 
 def parameters(corruption: str, severity: int, side: int) -> dict[str, float]:
-    """Return the parameters of a corruption for images of a side.
-
-    Parameters are published for 32 and for 224 pixels; in between, interpolate them by the
-    logarithm of the side.
-    """
+    """Return parameters for images of a side, between the published ones by its logarithm."""
     share = min(max(log(side / SMALL) / log(LARGE / SMALL), 0), 1)
     found: dict[str, float] = {}
     for name, values in _load_parameters()[corruption].items():
@@ -383,11 +365,7 @@ def corrupt(
     rows: Sequence[int] | npt.NDArray[np.int64],
     seed: int = 0,
 ) -> npt.NDArray[np.uint8]:
-    """Corrupt 8-bit images, (N, C, H, W), in colour or grey.
-
-    The result for an image depends on the corruption, the severity, the image's row and the seed,
-    but not on other images.
-    """
+    """Corrupt 8-bit images, (N, C, H, W), each by its row and the seed whatever the others are."""
     if corruption not in CORRUPTIONS:
         raise VitscopeError(
             f"There is no corruption '{corruption}', only {', '.join(CORRUPTIONS)}."

@@ -1,8 +1,4 @@
-"""Frosted panes, grown here: feathers of ice, each a spine with barbs in a direction of its own.
-
-The published corruption lays photographs of frost over an image. These panes stand in for them: as
-many, always the same, and a random piece of one is seen.
-"""
+"""Frosted panes in place of photographs: feathers of ice, each a spine with barbs."""
 
 from functools import lru_cache
 
@@ -34,14 +30,12 @@ def cut_piece(draw: np.random.Generator, height: int, width: int) -> Array:
 
 @lru_cache(maxsize=2)
 def panes(side: int) -> Array:
-    """Return all panes for images of a side, (PANES, SIDES * side, SIDES * side)."""
     grown = [_grow_pane(np.random.default_rng(number)) for number in range(PANES)]
     size, smoothly = (SIDES * side, SIDES * side), Image.Resampling.BILINEAR
     return np.stack([np.asarray(Image.fromarray(pane).resize(size, smoothly)) for pane in grown])
 
 
 def _grow_pane(draw: np.random.Generator) -> Array:
-    """Return a pane: two layers of feathers, thick here and thin there, on a film."""
     thickness = (0.7 + 0.45 * _clouds(draw, 9)).clip(0.15, 1.6)
     feathers = [_layer(draw, count, distance) for count, distance in LAYERS]
     ice = thickness * (0.05 + np.maximum(*feathers))

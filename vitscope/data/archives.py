@@ -1,10 +1,4 @@
-"""The official archive of a data set: where it is published, and how it is read safely.
-
-A source declares it as `archive` of its `SOURCE`: the `url` that is downloaded unless the study
-gives another, and the `files` that are official, by name, with their MD5 and size. Where an
-archive is packed anew at each download, neither is known: its source checks what it holds.
-Archives are not unpacked to disk.
-"""
+"""The official archive of a data set: where it is published, and how it is read safely."""
 
 import gzip
 import io
@@ -27,8 +21,6 @@ LARGEST_ARCHIVE = 400_000_000
 
 
 class Official(NamedTuple):
-    """An official archive: its address, its file name, and its digest and size, if known."""
-
     url: str
     file: str
     md5: str | None = None
@@ -59,17 +51,8 @@ def confirm(archive: Mapping[str, Any], source: Mapping[str, Any], path: Path) -
 def download(
     archive: Mapping[str, Any], source: Mapping[str, Any], path: Path, *, label: str, say: Say
 ) -> None:
-    """Download an official archive to `path`, from the `url` of the source if it names one."""
-    wanted = find_official(archive, source, label)
-    fetch(
-        wanted.url,
-        path,
-        label=label,
-        md5=wanted.md5,
-        size=wanted.size,
-        said_by="the publisher",
-        say=say,
-    )
+    url, _, md5, size = find_official(archive, source, label)
+    fetch(url, path, label=label, md5=md5, size=size, said_by="the publisher", say=say)
 
 
 def _too_large() -> ValueError:

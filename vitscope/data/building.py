@@ -22,7 +22,6 @@ from vitscope.image_size import ImageSize, height_and_width
 
 Integers = npt.NDArray[np.int64]
 
-# Pillow's modes by the number of channels.
 MODES = {1: "L", 3: "RGB"}
 INTERPOLATIONS = {"bilinear": Image.Resampling.BILINEAR, "bicubic": Image.Resampling.BICUBIC}
 # The value of `resize` for images that are to cover their final size.
@@ -40,11 +39,7 @@ READ_BY = ("source", "image_size", "resize", "interpolation")
 def build(
     name: str, dataset: Mapping[str, Any], split: str, path: Path, download: Path | None = None
 ) -> None:
-    """Write the file of a split of a study's data set.
-
-    `download` is the source's archive, if the study names no path. Unless `dataset` says
-    otherwise, images have three `channels` and classes the numbers that the source gives them.
-    """
+    """Write the file of a split of a study's data set, from its `download` if it names no path."""
     source = open_source(dataset["source"], split, download)
     settings = dataset["splits"][split]
     where = f"data.{name}.splits.{split}"
@@ -101,10 +96,7 @@ def write_split(
     written: Iterable[tuple[str, int, npt.NDArray[Any]]],
     classes: int,
 ) -> Integers:
-    """Write the file of a split with a digest of its content; count the images of each class.
-
-    `written` yields the values: a tensor's name, the first row, and the rows from there on.
-    """
+    """Write a split from pieces (tensor, first row, rows), with a digest; count images by class."""
     digest = sha256(json.dumps(metadata, sort_keys=True).encode())
     images_of = np.zeros(classes, np.int64)
     with TensorWriter(path, tensors, {**metadata, DIGEST: NO_DIGEST}) as writer:
@@ -131,7 +123,6 @@ def _outputs(where: str, source: Source, dataset: Mapping[str, Any]) -> list[lis
 def _mask(
     sample: Sample, dataset: Mapping[str, Any], shape: tuple[int, ...], where: str
 ) -> npt.NDArray[np.uint8]:
-    """Return an image's mask, resized and cut like the image; a missing mask is black."""
     if sample.mask is None:
         return np.zeros(shape, np.uint8)
     if sample.mask.size != sample.image.size:
@@ -175,10 +166,7 @@ def _written(
 
 
 def _labels(where: str, found: list[int], classes: Numbering) -> Integers:
-    """Return the numbers of classes; refuse a label that is neither a class nor unknown.
-
-    Without classes it looks at no label, since none is known.
-    """
+    """Return the numbers of classes; refuse a label that is neither a class nor unknown."""
     if not classes.names:
         return np.full(len(found), UNKNOWN_LABEL, np.int64)
     labels = np.array(found, np.int64)
@@ -218,11 +206,7 @@ def _uncut(image: Image.Image, dataset: Mapping[str, Any]) -> Image.Image:
 
 
 def _resized(there: tuple[int, int], resize: Any, size: ImageSize) -> tuple[int, int]:
-    """Return the new width and height of an image whose width and height are now `there`.
-
-    If `resize` is a height and a width, use these; otherwise keep the proportions and just cover
-    `resize`, or the final size.
-    """
+    """Return the new width and height of an image, which `resize` gives or is to be covered."""
     height, width = height_and_width(size if resize == COVER else resize)
     if not isinstance(resize, int | str):
         return width, height
@@ -233,8 +217,6 @@ def _resized(there: tuple[int, int], resize: Any, size: ImageSize) -> tuple[int,
 
 
 class UnstoredSplit(Split):
-    """The images of a folder that has not changed since the split's file was written."""
-
     HOLDS = frozenset({"labels", "index"})
     has_pixels = True
 
@@ -254,7 +236,6 @@ class UnstoredSplit(Split):
         return self._dataset["channels"], *height_and_width(self._dataset["image_size"])
 
     def images(self, rows: Rows) -> npt.NDArray[Any]:
-        """Return images, (N, C, H, W), resized and cut as the data set says."""
         where = str(self._file.path)
         return np.stack([preprocess(each, self._dataset, where) for each in self._whole(rows)])
 
@@ -271,5 +252,4 @@ class UnstoredSplit(Split):
 
 
 def open_split_file(path: Path | str) -> Split:
-    """Open a split's file, whether it holds the images or says where they are."""
     return UnstoredSplit(path) if UNSTORED in TensorFile(path).metadata else Split(path)

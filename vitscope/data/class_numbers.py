@@ -1,8 +1,4 @@
-"""Which class has which number, so that labels mean what the outputs of a network mean.
-
-A source numbers its classes by their place: folders in the order of their names. `class_names` of a
-data set gives another order, and `class_index` the number of each class by its name.
-"""
+"""Which class has which number, so that labels mean what the outputs of a network mean."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -20,10 +16,7 @@ SHOWN, NAMED = 100, 20
 
 
 class Numbering(NamedTuple):
-    """The names of all classes by number, and the numbers of the source's classes.
-
-    If `numbers` is None, the source's own numbers hold. Without classes the names are empty.
-    """
+    """The names of all classes, and the numbers of the source's classes if other than its own."""
 
     names: list[str]
     numbers: list[int] | None
@@ -32,11 +25,7 @@ class Numbering(NamedTuple):
 def numbering(
     where: str, found: Sequence[str], dataset: Mapping[str, Any], empty: Sequence[str] = ()
 ) -> Numbering:
-    """Return the number of each class; `found` are the names that the source has, if any.
-
-    `dataset` is the study's entry, with `class_names` already read into a list; `empty` are the
-    source's folders without images.
-    """
+    """Return the number of each class that was `found`; `empty` are folders without images."""
     classes = dataset["classes"]
     if classes is None:
         return Numbering([], None)
@@ -79,7 +68,6 @@ def _by_names(where: str, found: Sequence[str], classes: int, names: list[str]) 
 
 
 def check_distinct(where: str, names: Iterable[str]) -> None:
-    """Refuse a name that stands for two classes."""
     for name, count in Counter(names).items():
         if count > 1:
             raise VitscopeError(
@@ -112,7 +100,6 @@ def _by_index(
 
 
 def check_index(where: str, classes: int, index: Mapping[str, int]) -> None:
-    """Refuse a number that matches no output, or that two classes share."""
     owner: dict[int, str] = {}
     for name, number in index.items():
         if number >= classes:
@@ -158,7 +145,6 @@ def read_names(where: str, path: Path) -> list[str]:
 
 
 def imagenet_synsets() -> list[str]:
-    """Return the WordNet synsets of ImageNet's classes, in order of their numbers."""
     return _read_of_timm("imagenet_synsets.txt").split()
 
 
@@ -173,10 +159,7 @@ def _read_of_timm(file: str) -> str:
 
 
 def name_imagenet() -> list[str]:
-    """Return timm's names of ImageNet's classes, with synsets where two share a name.
-
-    It reads timm's files directly, since importing timm takes seconds.
-    """
+    """Return timm's names of ImageNet's classes, with synsets where two share a name."""
     lines = _read_of_timm("imagenet_synset_to_lemma.txt").splitlines()
     lemmas = dict(line.split("\t") for line in lines)
     synsets = imagenet_synsets()

@@ -1,8 +1,4 @@
-"""The kinds of sources that there are, a split of one opened by its kind, and where its files lie.
-
-Every module of vitscope.data.sources whose name has no leading underscore is a kind. It declares
-itself in a literal `SOURCE`, and has a function `open_split`. docs/data.md shows how to add one.
-"""
+"""The kinds of sources, each a module of vitscope.data.sources (docs/data.md), and their files."""
 
 import ast
 import importlib
@@ -28,14 +24,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Declaration:
-    """What a source declares about itself in its literal `SOURCE`.
-
-    `keys` are the keys that it takes in a study beside `kind`, each with its JSON schema, and
-    `shared` the keys that mean the same for all sources: `path`, `url` or both. `archive` is the
-    official archive to download if a study names no path: see `archives.py`. If `glanced` is set,
-    the module has a function `glance`, which checks a study as it is read. `images` counts the
-    images in each split, where that is the same for everybody.
-    """
+    """What a source declares about itself in its literal `SOURCE`, as docs/data.md explains."""
 
     meaning: str
     shared: tuple[str, ...] = ()
@@ -47,7 +36,6 @@ class Declaration:
 
 
 def names() -> list[str]:
-    """Return the kinds of sources without importing any."""
     modules = pkgutil.iter_modules(sources.__path__)
     return sorted(module.name for module in modules if not module.name.startswith("_"))
 
@@ -73,10 +61,7 @@ def open_source(source: Mapping[str, Any], split: str, download: Path | None = N
 
 
 def glance(source: Mapping[str, Any], split: str, most: int) -> "Glance | None":
-    """Return what a glance at a split shows; it counts at most `most` images.
-
-    Return None if it shows nothing: the files at a path may come later.
-    """
+    """Return what a glance at a split shows, of `most` images; None if it shows nothing."""
     path = local_path(source, split)
     if not declared(source["kind"]).glanced or path is None or not path.exists():
         return None
@@ -85,7 +70,6 @@ def glance(source: Mapping[str, Any], split: str, most: int) -> "Glance | None":
 
 
 def count_images(source: Mapping[str, Any], split: str) -> int | None:
-    """Return how many images a source's split has, if that is known before opening it."""
     seen = glance(source, split, sys.maxsize)
     return seen.images if seen else declared(source["kind"]).images.get(split)
 
@@ -109,24 +93,20 @@ def _check(kind: str) -> None:
 
 
 def archive_needed(source: Mapping[str, Any]) -> bool:
-    """Tell whether the source needs a download."""
     return declared(source["kind"]).archive is not None and "path" not in source
 
 
 def there_already(source: Mapping[str, Any], split: str) -> bool:
-    """Tell whether the path that a source names exists on this machine."""
     path = local_path(source, split)
     return path is None or path.exists()
 
 
 def local_files(where: str, source: Mapping[str, Any], split: str, study: Path) -> list[str]:
-    """Return a list with the file or folder that a split is read from, if it has one."""
     path = local_path(source, split)
     return [] if path is None else [require_existing(f"{where}.path", path, study)]
 
 
 def require_existing(where: str, path: Path, study: Path) -> str:
-    """Return the path of a file or folder that a study names; refuse one that does not exist."""
     if not path.exists():
         raise not_there(where, "file or folder", path, study)
     return str(path)
@@ -134,11 +114,7 @@ def require_existing(where: str, path: Path, study: Path) -> str:
 
 @cache
 def listing_digest(path: Path) -> str | None:
-    """Digest the names, sizes and dates of the files in a folder and its sub-folders.
-
-    The date of the folder itself does not change when a file in it is replaced, or when one is
-    added to a sub-folder. Hidden files do not count. The digest is None if the path is no folder.
-    """
+    """Digest names, sizes and dates of the files in a folder and its sub-folders, if not hidden."""
     if not path.is_dir():
         return None
     try:
@@ -164,7 +140,6 @@ def _list_names(folder: Path | str, depth: int, within: str = "") -> Iterator[st
 
 
 def check_taken(where: str, wanted: int | None, there: int) -> None:
-    """Refuse a split without images, or with fewer than the study takes."""
     if there == 0:
         raise VitscopeError(f"{where}: the source holds no images: correct its path.")
     if wanted is not None and wanted > there:
@@ -175,7 +150,6 @@ def check_taken(where: str, wanted: int | None, there: int) -> None:
 
 
 def check_measured(where: str, wanted: int, there: int, split: str = "the split") -> None:
-    """Refuse to measure more images than a split has."""
     if wanted > there:
         raise VitscopeError(
             f"{where}: the study measures {wanted} images and {split} has {there}: "

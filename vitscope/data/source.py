@@ -1,7 +1,7 @@
 """What every source of images offers, and a source of image files."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -17,10 +17,7 @@ MASK = ".mask.png"
 
 
 class Sample(NamedTuple):
-    """An image, the number of its class, and further numbers that the source has for it.
-
-    `mask`, if any, is a picture that is white where the image shows its subject.
-    """
+    """An image, its class, further numbers, and a `mask` that is white where its subject is."""
 
     image: Image.Image
     label: int
@@ -29,10 +26,7 @@ class Sample(NamedTuple):
 
 
 class Glance(NamedTuple):
-    """What file names alone tell about a split: its classes, and how many images it has.
-
-    `empty` are folders that would be classes but hold no image.
-    """
+    """What file names alone tell about a split; `empty` are folders that hold no image."""
 
     classes: list[str]
     images: int
@@ -55,7 +49,6 @@ class Source(ABC):
 
     @property
     def has_masks(self) -> bool:
-        """Whether any of the images has a mask beside it."""
         return False
 
     @abstractmethod
@@ -66,9 +59,7 @@ class Source(ABC):
         """Yield the images of ascending indices, one at a time."""
 
 
-def no_such_split(source: str, split: str, allowed: Iterable[str]) -> VitscopeError:
-    """Return the error for a split that a source does not have."""
-    allowed = list(allowed)
+def no_such_split(source: str, split: str, allowed: Collection[str]) -> VitscopeError:
     return VitscopeError(
         f"{source} has no split '{split}': name the splits of the data set among "
         f"{', '.join(allowed)}.{nearest(split, allowed)}"
@@ -76,13 +67,10 @@ def no_such_split(source: str, split: str, allowed: Iterable[str]) -> VitscopeEr
 
 
 def mask_of(file: Path) -> Path:
-    """Return the path at which an image's mask would be."""
     return file.with_suffix(MASK)
 
 
 class ImageFiles(Source):
-    """Image files with the numbers of their classes, some with a mask of their subject."""
-
     def __init__(
         self,
         files: list[tuple[Path, int]],
@@ -97,7 +85,6 @@ class ImageFiles(Source):
         return len(self._files)
 
     def labels(self, indices: npt.NDArray[np.int64]) -> list[int]:
-        """Return the class numbers of images without opening them."""
         return [self._files[index][1] for index in indices]
 
     @property
@@ -111,7 +98,6 @@ class ImageFiles(Source):
         return first if all(each == first for each in sizes) else None
 
     def samples(self, indices: npt.NDArray[np.int64]) -> Iterator[Sample]:
-        """Yield images with their class numbers."""
         for index in indices:
             file, label = self._files[index]
             mask = mask_of(file)

@@ -1,8 +1,4 @@
-"""A split as jobs read it: preprocessed images in one file, which is mapped into memory.
-
-A job reads some of the images of a file that may be large. So the file holds its own digest, and a
-checksum of each image: no more than the images that are wanted has to be read.
-"""
+"""A split as jobs read it: preprocessed images in one file, which is mapped into memory."""
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
@@ -41,8 +37,6 @@ def select(count: int, images: int | None, seed: int | None) -> npt.NDArray[np.i
 
 
 class Split:
-    """The images of a split, mapped into memory."""
-
     HOLDS = frozenset({"images", "sums", "labels", "index"})
 
     def __init__(self, path: Path | str) -> None:
@@ -67,7 +61,6 @@ class Split:
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """The shape of an image: (C, H, W), of one channel or three."""
         return self._file.shape("images")[1:]
 
     @property
@@ -92,10 +85,8 @@ class Split:
         return [*self.images(rows).transpose(0, 2, 3, 1)]
 
     def _read(self, rows: Rows) -> npt.NDArray[Any]:
-        """Read images that follow one another; return others through the memory map.
-
-        Mapped pages count as the process's memory, which would grow to the size of all images.
-        """
+        """Read images that follow one another; return others through the memory map."""
+        # Mapped pages count as the process's memory, which would grow to the size of all images.
         numbers = np.arange(len(self))[rows]
         if len(numbers) == 0 or (np.diff(numbers) != 1).any():
             return np.ascontiguousarray(self._images[rows])
@@ -124,7 +115,6 @@ class Split:
 
     @property
     def digest(self) -> str:
-        """The SHA-256 of all tensors and of the metadata."""
         return self._file.metadata[DIGEST]
 
     def column(self, name: str) -> npt.NDArray[np.int64]:
@@ -137,16 +127,12 @@ class Split:
     def batches(
         self, rows: Sequence[int], batch_size: int, mean: Sequence[float], std: Sequence[float]
     ) -> Iterator["Tensor"]:
-        """Yield the images of `rows` in batches, in the form that a model expects."""
         for first in range(0, len(rows), batch_size):
             yield self.normalize(rows[first : first + batch_size], mean, std)
 
 
 def normalize(images: npt.NDArray[Any], mean: Sequence[float], std: Sequence[float]) -> "Tensor":
-    """Scale pixels to 0..1, subtract the mean and divide by the deviation, in float32.
-
-    Images other than pixels from 0 to 255 are not scaled.
-    """
+    """Scale pixels to 0..1, subtract the mean and divide by the deviation, in float32."""
     import torch
 
     center, spread = (torch.tensor(value).view(-1, 1, 1) for value in (mean, std))
@@ -166,7 +152,6 @@ def standardize(images: "Tensor", center: "Tensor", spread: "Tensor") -> "Tensor
 def shard_rows(
     available: int, shard: int, images: int, seed: int | None, shard_size: int
 ) -> list[int]:
-    """Return the rows of a split that make up a shard of the measured images."""
     check_measured("analysis.images", images, available)
     first = shard * shard_size
     rows: list[int] = select(available, images, seed)[first : first + shard_size].tolist()
@@ -182,10 +167,7 @@ def parted(metadata: Mapping[str, str]) -> tuple[dict[str, str], list[int]]:
 def choose_rows(
     images: Split, wanted: int | None, seed: int | None, does: str
 ) -> npt.NDArray[np.int64]:
-    """Return the rows of a split that a study takes: all, or `wanted` of them.
-
-    `does` says where the study asks for them and what it does with them, for a refusal.
-    """
+    """Return all rows of a split, or `wanted` of them; `does` begins the sentence of a refusal."""
     if wanted is not None and wanted > len(images):
         raise VitscopeError(
             f"{does} {wanted} images and the split '{images.metadata['split']}' of "
@@ -196,13 +178,11 @@ def choose_rows(
 
 
 def rows_to_classify(images: Split, wanted: int | None, seed: int | None) -> list[int]:
-    """Return the rows of a split to classify: all, or `wanted` of them."""
     rows: list[int] = choose_rows(images, wanted, seed, "analysis: the study classifies").tolist()
     return rows
 
 
 def known_labels(images: Split, rows: Sequence[int]) -> npt.NDArray[np.int64]:
-    """Return the labels of a split's rows, all of which must be known."""
     labels = labels_of(images, rows)
     unknown = int((labels < 0).sum())
     if unknown:
@@ -214,7 +194,6 @@ def known_labels(images: Split, rows: Sequence[int]) -> npt.NDArray[np.int64]:
 
 
 def labels_of(images: Split, rows: Sequence[int]) -> npt.NDArray[np.int64]:
-    """Return the labels of a split's rows, with -1 for unknown ones."""
     labels: npt.NDArray[np.int64] = np.array(images.labels[list(rows)])
     outside = int((labels >= len(images.classes)).sum())
     if outside:

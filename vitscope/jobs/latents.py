@@ -1,5 +1,6 @@
 """Jobs of latents: extract those of a shard, and write all of a model for other programs."""
 
+import json
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
@@ -7,7 +8,7 @@ from vitscope.files.pairs import by_prefix
 from vitscope.jobs.job import Files, Job, Names, Request, Resources, Study, Takes, Values
 from vitscope.jobs.networks import with_network
 from vitscope.measures.measure import Work
-from vitscope.networks.finding.cut_points import BLOCKS
+from vitscope.networks.finding.cut_points import BLOCKS, read_cut_points
 
 if TYPE_CHECKING:
     from vitscope.files.arrays import Array, Exported
@@ -53,20 +54,24 @@ def latents_bytes(request: Request) -> int:
 
 def extract_latents(inputs: Files, outputs: Files, values: Values, resources: Resources) -> None:
     """Fill all cut points in one pass of the images of the shard."""
+    from vitscope.data.split import ROWS, shard_rows
     from vitscope.jobs.opening import open_images, open_running, origin_of
-    from vitscope.networks.running.latents import extract_shard
+    from vitscope.networks.running.latents import extract, shapes_of
 
     network, device = open_running(inputs, values, resources, first=not values["shard"])
-    given = {key: values[key] for key in ("shard", "selection", "batch_size", "dtype")}
-    extract_shard(
+    images, settings = open_images(inputs["images"]), values["network"]
+    rows = shard_rows(len(images), values["shard"], **values["selection"])
+    origin = {"data_sha256": images.digest, ROWS: json.dumps(rows)}
+    extract(
         network,
-        inputs["blocks"],
-        open_images(inputs["images"]),
+        read_cut_points(inputs["blocks"]),
+        [*shapes_of(inputs["blocks"]).values()],
+        images.batches(rows, values["batch_size"], settings["mean"], settings["std"]),
+        len(rows),
         outputs["latents"],
-        settings=values["network"],
+        dtype=values["dtype"],
         device=device,
-        metadata=origin_of(inputs["checkpoint"]),
-        **given,
+        metadata=origin | origin_of(inputs["checkpoint"]),
     )
 
 

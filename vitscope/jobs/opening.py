@@ -51,9 +51,7 @@ def origin_of(checkpoint: Any) -> dict[str, str]:
     """Return a checkpoint's facts and the digest of its file; nothing if it is in memory."""
     if not isinstance(checkpoint, str):
         return {}
-    from vitscope.networks.checkpoints.conversion import read_origin
-
-    origin = read_origin(Path(checkpoint))
+    origin = TensorFile(checkpoint).metadata
     return {"checkpoint_sha256": origin["source_sha256"], OF: origin.get(OF, "")}
 
 

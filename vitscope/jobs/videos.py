@@ -96,7 +96,7 @@ def draw_video(inputs: Files, outputs: Files, values: Values, resources: Resourc
         confirm(settings["source"], path, Path(resources.lock), label=values["where"])
     if path and path.is_file():
         facts["Frames SHA-256"] = sha256_of(path)
-    opened = partial(open_source, path, settings["source"], settings["frames_per_second"])
+    opened = partial(open_source, path, settings["frames_per_second"])
     output, where = Path(outputs["video"]), values["where"]
     for warning in show(subject, opened, output, settings, facts, where=where, say=resources.say):
         resources.warn(warning)

@@ -1,8 +1,4 @@
-"""The frames of a video as they come, one in memory at a time.
-
-They are of a folder, of an animated picture, made here, or of a film: films are read and written by
-ffmpeg, where it is on the PATH, and their frames come and go through a pipe.
-"""
+"""The frames of a video as they come, one in memory at a time: of pictures, or piped by ffmpeg."""
 
 import re
 import shutil
@@ -10,7 +6,7 @@ import subprocess
 import tempfile
 import warnings
 from collections.abc import Generator, Iterable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from fractions import Fraction
 from itertools import islice
 from pathlib import Path
@@ -54,10 +50,7 @@ class Frame(NamedTuple):
 
 
 class Video(NamedTuple):
-    """The frames of a video; `rate` is their number in a second, None if that changes.
-
-    Closing `frames` ends whatever reads them.
-    """
+    """Frames, and their number in a second if it is always the same; closing `frames` ends all."""
 
     rate: Fraction | None
     frames: Generator[Frame]
@@ -76,19 +69,16 @@ class Ticks:
         self._given = 0
 
     def of(self, seconds: Fraction) -> int:
-        """Return for how many ticks to show the next frame."""
         self._end += seconds * self._per_second
         ticks = min(max(round(self._end) - self._given, self._least), self._most)
         self._given += ticks
         return ticks
 
 
-def open_source(path: Path | None, source: Mapping[str, str], per_second: float | None) -> Video:
-    """Return the frames that a study asks for, from a folder or a file, or generated.
-
-    They keep their own durations, or are shown at `per_second` frames a second.
-    """
-    video = generate(source["generated"]) if path is None else open_video(path)
+def open_source(path: Path | None, per_second: float | None) -> Video:
+    """Return the frames that a study asks for, `per_second` or with their own durations."""
+    # A study that names no path asks for the one video that is generated.
+    video = Video(RATE, _move_shape()) if path is None else open_video(path)
     if per_second is None:
         return video
     rate = Fraction(per_second).limit_denominator(1001)
@@ -108,15 +98,12 @@ def open_video(path: Path) -> Video:
 
 
 def _at(rate: Fraction, frames: Generator[Frame]) -> Generator[Frame]:
-    try:
+    with closing(frames):
         for frame in frames:
             yield frame._replace(seconds=1 / rate)
-    finally:
-        frames.close()
 
 
 def natural_order(path: Path) -> list[tuple[int, int, str]]:
-    """Return a key that sorts frame2 before frame10."""
     parts = re.split(r"(\d+)", path.name)
     return [(0, int(part), "") if part.isdecimal() else (1, 0, part) for part in parts if part]
 
@@ -185,11 +172,6 @@ def _move_shape() -> Generator[Frame]:
     drawn = shapes32.draw(_SPLIT, np.full(FRAMES, _IMAGE), 0, places)
     for pixels in drawn.pixels:
         yield Frame(Image.fromarray(pixels), 1 / RATE)
-
-
-def generate(name: str) -> Video:
-    """Generate the video of this name, which the settings have checked."""
-    return Video(RATE, {"shapes32": _move_shape}[name]())
 
 
 def read_film(path: Path) -> Video:
@@ -273,7 +255,6 @@ def write_film(
 
 @contextmanager
 def _run(command: tuple[str, ...]) -> Iterator[tuple[subprocess.Popen[bytes], IO[bytes]]]:
-    """Run ffmpeg during the block; yield its process and the file with its messages."""
     # Send messages to a file, since a pipe that nothing reads would block ffmpeg.
     with tempfile.TemporaryFile() as said:
         pipe = subprocess.PIPE

@@ -1,8 +1,4 @@
-"""The page of each frame of a video: panels in rows, a title above, the scale of colours below.
-
-Pixels are put together by Pillow; a figure of matplotlib for each frame would take longer than the
-network does. What is the same in all frames is drawn once.
-"""
+"""The page of each frame of a video, by Pillow: matplotlib would take longer than the network."""
 
 from collections.abc import Sequence
 from math import ceil
@@ -23,7 +19,6 @@ from vitscope.image_size import ImageSize, height_and_width
 _LEAST_SIDE = 160
 # Text and the space between panels, as shares of a panel's shorter side; the bar, of its width.
 _TEXT, _GAP, _BAR_WIDTH = 0.07, 0.04, 0.7
-# How many maps stand side by side at most.
 _MOST_BESIDE = 5
 _SMALLEST_TEXT = 12
 _PAPER, _INK = "white", "black"
@@ -38,15 +33,12 @@ class Scale(NamedTuple):
 
 
 class Sheet:
-    """The layout of the panels in all frames, with the text around them."""
-
     def __init__(
         self, size: ImageSize, panels: Sequence[str], title: str, scale: Scale | str
     ) -> None:
         """Lay out panels with these titles, for frames of this size; a text has no colour bar."""
         height, width = height_and_width(size)
         times = ceil(_LEAST_SIDE / width)
-        # Width and height, in the order that pictures use.
         self.panel = (times * width, times * height)
         side = min(self.panel)
         self._gap = max(4, round(_GAP * side))
@@ -70,14 +62,12 @@ class Sheet:
         self._draw_scale(scale, height - self._gap - self._line)
 
     def corner(self, number: int) -> tuple[int, int]:
-        """Return a panel's corner: its distance from the left and from the top."""
         row, column = divmod(number, self._columns)
         left = self._gap + column * (self.panel[0] + self._gap)
         top = 2 * (self._gap + self._line) + row * (self._line + self.panel[1] + self._gap)
         return left, top
 
     def _write(self, place: tuple[int, int], text: str, color: str = _INK) -> int:
-        """Write a text and return where it ends."""
         self._draw.text(place, text, fill=color, font=self._font)
         return place[0] + ceil(self._font.getlength(text))
 
@@ -93,15 +83,12 @@ class Sheet:
         self._write((right, top), scale.label, GRAY)
 
     def enlarge(self, picture: Image.Image) -> Image.Image:
-        """Enlarge a picture to a panel in colour, with its pixels as squares."""
         return picture.convert("RGB").resize(self.panel, Resampling.NEAREST)
 
     def shade(self, values: Array) -> Image.Image:
-        """Return a map of values from 0 to 1 in colours, as large as a panel."""
         return map_colors(smooth(values, self.panel))
 
     def fill(self, panels: Sequence[Image.Image]) -> Image.Image:
-        """Return a frame of the video: the sheet with these panels."""
         page = self._page.copy()
         for number, panel in enumerate(panels):
             page.paste(panel, self.corner(number))

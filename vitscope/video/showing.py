@@ -32,11 +32,7 @@ def show(
     where: str,
     say: Say = print,
 ) -> Sequence[str]:
-    """Write a video beside what a network makes of it; return sentences on what it cannot show.
-
-    If the video breaks off, a file whose name says so keeps the part until then, and an error
-    names that file. `where` is the section of settings that says what to show.
-    """
+    """Write a video beside what a network makes of it; return sentences on what it cannot show."""
     kind, incomplete = format_of(path), path.with_name(f"{path.stem}.incomplete{path.suffix}")
     with suppress(OSError):
         # Remove an earlier run's leftover. If that fails, so does writing.
@@ -67,10 +63,7 @@ def show(
 
 
 class Painter:
-    """Paints frames of the new video, one by one; the first decides the scale of all.
-
-    `count` is the number of frames, and `broken` says why the video broke off, if it did.
-    """
+    """Paints frames of a new video; `broken` says why it broke off after `count`, if it did."""
 
     def __init__(self, subject: Subject, settings: Mapping[str, Any], where: str) -> None:
         subject.network.eval().to(subject.device)
@@ -80,7 +73,6 @@ class Painter:
         self.broken: BrokenOffError | None = None
 
     def look_ahead(self, frames: Iterator[Frame]) -> None:
-        """Let the view see some frames, spread evenly over the video."""
         taken: list[Array] = []
         every = 1
         with suppress(BrokenOffError):
@@ -93,7 +85,6 @@ class Painter:
             self.view.look_ahead([self._for_network(each) for each in taken])
 
     def paint_all(self, frames: Iterator[Frame], kind: str, say: Say) -> Iterator[Frame]:
-        """Paint a video until it ends, breaks off, or runs out of room."""
         clock = Clock()
         try:
             for frame in frames:
@@ -115,7 +106,6 @@ class Painter:
         return normalize(taken[None], mean, std).to(self._subject.device)
 
     def _paint(self, picture: Image.Image) -> Image.Image:
-        """Return a frame: the picture as the network takes it, and what the view sees there."""
         taken = self._take(picture)
         seen = self.view.see(self._for_network(taken))
         if not self.title:

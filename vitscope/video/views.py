@@ -27,11 +27,7 @@ from vitscope.video.sheet import Scale, Sheet
 
 @dataclass(frozen=True)
 class Subject:
-    """The network that looks, and how it takes images.
-
-    The network's `settings` include the mean and deviation of its pixels; `taking` says how to
-    bring pictures to its size, as a data set does.
-    """
+    """The network that looks, its `settings`, and how pictures are brought to its size."""
 
     model: str
     label: str
@@ -43,16 +39,12 @@ class Subject:
     device: torch.device
 
     def attention(self) -> tuple[list[Attention], list[str]]:
-        """Return the network's attention, and sentences on attention that cannot be read."""
         where = f"models.{self.model}"
         return attention_in(self.network, self.settings, self.cut_points, where)
 
 
 class Seen(NamedTuple):
-    """What a view sees in a frame: where in the network, and maps.
-
-    `query` is the query's place, if it has one, as shares of the image's height and width.
-    """
+    """Where in the network a view sees maps, and the place of its query as shares of the image."""
 
     of: str
     maps: list[Array]
@@ -60,10 +52,7 @@ class Seen(NamedTuple):
 
 
 class View(ABC):
-    """What stands beside a video, in `panels`.
-
-    It first sees up to `LOOKS_AHEAD` frames, spread evenly over the video.
-    """
+    """What stands beside a video, in `panels`; it first sees `LOOKS_AHEAD` frames of the video."""
 
     LOOKS_AHEAD: ClassVar[int] = 0
 
@@ -103,7 +92,6 @@ class HeadsView(View):
         self.panels = [f"head {head}" for head in self._heads]
 
     def see(self, image: Tensor) -> Seen:
-        """Look at a frame in the form that the network takes."""
         maps, _ = maps_of(self._network, self._maps, image)
         found = {each["head"]: each for each in maps}
         shown = [found[head] for head in self._heads]
@@ -113,13 +101,11 @@ class HeadsView(View):
         return Seen(shown[0]["of"], grids, query)
 
     def scale(self, first: Seen) -> Scale:
-        """Settle the scale of all frames by the first one, and return it."""
         largest = 100 * max(float(each.max()) for each in first.maps)
         self._brightest = self._brightest or largest or 100.0
         return Scale("0", f"{self._brightest:.3g} or more", "attention (%)")
 
     def draw(self, sheet: Sheet, shown: Image.Image, seen: Seen) -> list[Image.Image]:
-        """Return a map for each head."""
         return [sheet.shade(each / (self._brightest / 100)) for each in seen.maps]
 
 
@@ -135,26 +121,20 @@ class RolloutView(View):
         self.title = f"rollout, {self._fusion} of heads"
 
     def see(self, image: Tensor) -> Seen:
-        """Look at a frame in the form that the network takes."""
         self._rollout.run(self._network, image, self._fusion)
         of, values = self._rollout.result()
         return Seen(of, [values.double().reshape(self._rollout.grid).numpy()])
 
     def scale(self, first: Seen) -> Scale:
-        """Return the scale of all frames."""
         return Scale("0", "1", "rollout over its largest")
 
     def draw(self, sheet: Sheet, shown: Image.Image, seen: Seen) -> list[Image.Image]:
-        """Return the rollout, alone and over the frame."""
         rollout = sheet.shade(seen.maps[0])
         return [rollout, Image.blend(shown, rollout, OVERLAY_ALPHA)]
 
 
 class ComponentsView(View):
-    """The principal components of tokens as colours, alone and over the picture.
-
-    They are those of the frames that it sees ahead, together, as `token_pca` has those of images.
-    """
+    """The principal components of tokens in the frames ahead, together, as colours."""
 
     LOOKS_AHEAD = FRAMES_TOGETHER
 
@@ -170,13 +150,11 @@ class ComponentsView(View):
         return read_map(self._subject.network, self._subject.model, self._point, image)
 
     def look_ahead(self, images: Sequence[Tensor]) -> None:
-        """Find the components of these frames, and how far their colours reach."""
         maps = np.stack([self._read(image) for image in images])
         self._components = Components.of(maps, self._settings)
         self._reach = reach(self._components.split(maps)["components"])
 
     def see(self, image: Tensor) -> Seen:
-        """Look at a frame in the form that the network takes."""
         maps = self._read(image)[None]
         found = self._components.split(maps)
         colours = in_colours(found["components"][0], *self._reach)
@@ -184,11 +162,9 @@ class ComponentsView(View):
         return Seen(self._point.name, [colours.reshape(*maps.shape[2:], 4)])
 
     def scale(self, first: Seen) -> str:
-        """Return what the colours are."""
         return "red, green, blue: components; grey: outliers"
 
     def draw(self, sheet: Sheet, shown: Image.Image, seen: Seen) -> list[Image.Image]:
-        """Return the tokens in their colours, alone and over the frame."""
         pixels = np.round(255 * seen.maps[0]).astype(np.uint8)
         tokens = Image.fromarray(pixels).resize(sheet.panel, Resampling.NEAREST)
         white = Image.new("RGBA", sheet.panel, BACKGROUND)

@@ -1,8 +1,4 @@
-"""Videos as files: animated WebP and GIF by Pillow, and MP4 by ffmpeg.
-
-Pillow takes the frames of a WebP from a list, and holds them all. From pages of one file it takes
-one after another, so frames wait in a file, which has no name, until the last of them is there.
-"""
+"""Videos as files: animated WebP and GIF by Pillow, and MP4 by ffmpeg."""
 
 import tempfile
 from collections.abc import Iterable, Mapping
@@ -36,7 +32,6 @@ _XMP_ENTRY = '<dc:{0}><rdf:Alt><rdf:li xml:lang="x-default">{1}</rdf:li></rdf:Al
 
 
 def format_of(path: Path) -> str:
-    """Return the format that a file's name implies, if it can be written here."""
     found = path.suffix.removeprefix(".").lower()
     if found not in FORMATS:
         raise VitscopeError(f"Cannot write {path}: a video is one of .{', .'.join(FORMATS)}.")
@@ -46,13 +41,11 @@ def format_of(path: Path) -> str:
 
 
 def describe(title: str, facts: Mapping[str, str]) -> dict[str, str]:
-    """Return a file's own description: its title, and what it was made from."""
     description = "; ".join(f"{key}: {text}" for key, text in facts.items())
     return {"title": visible(title), "description": visible(description)}
 
 
 def check_room(kind: str, frames: int, page: Image.Image) -> None:
-    """Refuse another frame if Pillow has no room for it beside the earlier ones."""
     width, height = page.size
     if kind in _MOST_BYTES and (frames + 1) * width * height * 3 > _MOST_BYTES[kind]:
         raise BrokenOffError(
@@ -70,26 +63,15 @@ def write_frames(
     *,
     lossless: bool = False,
 ) -> None:
-    """Write at least one frame to a video of a kind."""
-    if kind != "mp4":
-        write_pictures(path, kind, frames, facts, lossless=lossless)
+    """Write at least one frame to an MP4, or to an animated WebP or GIF that repeats forever."""
+    if kind == "mp4":
+        rest = iter(frames)
+        first = next(rest)
+        write_film(path, chain([first], rest), first.picture.size, rate, facts)
         return
-    rest = iter(frames)
-    first = next(rest)
-    write_film(path, chain([first], rest), first.picture.size, rate, facts)
-
-
-def write_pictures(
-    path: Path,
-    kind: str,
-    frames: Iterable[Frame],
-    facts: Mapping[str, str],
-    *,
-    lossless: bool = False,
-) -> None:
-    """Write frames to an animated WebP or GIF that repeats forever."""
     per_second, least, most = _TICKS[kind]
     ticks, durations = Ticks(per_second, least, most), []
+    # Pillow would hold all frames of a list; it takes pages of one file one after another.
     with tempfile.TemporaryFile(dir=path.parent) as file:
         with AppendingTiffWriter(file, new=True) as pages:
             for frame in frames:

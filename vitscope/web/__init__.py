@@ -11,10 +11,7 @@ _PLAIN_NAME = re.compile(r"[A-Za-z_.-]{1,32}")
 
 
 def redact(address: str) -> str:
-    """Return an address without user, password, path parameters and query values.
-
-    The start of its digest replaces each value, so that different addresses stay different.
-    """
+    """Return an address with a digest in place of each secret: user, parameters, query values."""
     place, mark, query = _USER.sub("", address.partition("#")[0]).partition("?")
     place = _PARAMETERS.sub(lambda found: (found[1] or "") + _digest(found[0]), place)
     return place + mark + "".join(map(_hidden, re.split(r"([&;])", query)))

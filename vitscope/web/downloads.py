@@ -1,10 +1,4 @@
-"""Download a file whole, checked, or not at all.
-
-Bytes go to a partial file beside the target. While a download can still succeed, and after the
-process was killed, the partial file stays, with a note of the address and the ETag it came from:
-the next attempt asks only for the rest, and only of that same version. When a download has
-failed for good, both are removed.
-"""
+"""Download a file whole, checked, or not at all; after a kill, go on where a download ended."""
 
 import contextlib
 import fcntl
@@ -53,8 +47,6 @@ class _TryAgainError(Exception):
 
 @dataclass(frozen=True)
 class _Source:
-    """Where a file comes from, and what is known about it before the download."""
-
     url: str
     label: str
     sha256: str | None
@@ -163,7 +155,6 @@ class _Redirects(HTTPRedirectHandler):
 
 
 def _read_retry_after(retry_after: str | None) -> float | None:
-    """Read a Retry-After header, which holds seconds or a date."""
     if not retry_after:
         return None
     try:
@@ -240,7 +231,6 @@ def _is_address(url: str) -> bool:
 
 
 def _whole_size(response: HTTPResponse) -> int | None:
-    """Return the size of the whole file, if the server states it."""
     if response.status == 206:
         size = (response.headers["Content-Range"] or "").rpartition("/")[2]
     else:
@@ -260,8 +250,6 @@ def _chunks(source: _Source, response: HTTPResponse) -> Iterator[bytes]:
 
 
 class _Partial:
-    """The partial file of a download, its note, and this process's right to write them."""
-
     def __init__(self, target: Path) -> None:
         self.path = target.with_name(f".{target.name}.partial")
         self._note = target.with_name(f".{target.name}.partial.json")
@@ -278,6 +266,7 @@ class _Partial:
         except OSError:
             return True  # This file system has no locks.
 
+    # The next attempt asks for the rest alone, and of the same version alone.
     def resumable(self, url: str) -> tuple[int, str, int]:
         """Return the number of bytes received, and the ETag and size of their version; or none."""
         size = self.file.seek(0, os.SEEK_END)
@@ -288,7 +277,6 @@ class _Partial:
             return 0, "", 0
 
     def empty(self) -> None:
-        """Delete all bytes and the note of where they came from."""
         self._note.unlink(missing_ok=True)
         self.file.truncate(0)
 
@@ -358,7 +346,6 @@ def _check_digest(
 
 
 def _download_once(source: _Source, partial: _Partial, say: Say) -> str:
-    """Fill the partial file and check it; return its SHA-256."""
     resumed = _transfer(source, partial, say)
     size = partial.path.stat().st_size
     if size == 0:
@@ -406,10 +393,7 @@ def fetch(
     pause: float = 1.0,
     say: Say = say_on_stderr,
 ) -> str:
-    """Download `url` to `path` and return its SHA-256.
-
-    Messages call the file `label`, and name `said_by` as the source of its digest and size.
-    """
+    """Download `url` to `path` and return its SHA-256; messages call the file `label`."""
     target = Path(path)
     source = _Source(url, label, sha256, md5, size, said_by, timeout)
     if not _is_address(url):

@@ -14,8 +14,6 @@ WEIGHTS = "model.safetensors"
 
 @dataclass(frozen=True)
 class OnHub:
-    """Names a file in a Hugging Face repository, at the revision behind its `@`."""
-
     repository: str
     file: str = WEIGHTS
 
@@ -25,10 +23,7 @@ class OnHub:
         return f"{_endpoint()}/{name}/resolve/{revision or 'main'}/{self.file}"
 
     def fetch(self, label: str) -> Path:
-        """Return the file in Hugging Face's cache, after downloading it if it is missing.
-
-        Use the token, the cache and the offline mode that the user set up for the hub.
-        """
+        """Return the file in Hugging Face's cache, after downloading it if it is missing."""
         # Import here, so that a study that needs nothing of the hub does not wait for it.
         from huggingface_hub import hf_hub_download
 

@@ -1,8 +1,4 @@
-"""The lock file of a study: the digests of its downloads when they were first made.
-
-An entry is appended in one write while the file is locked, and never changed: so processes that
-write at the same time cannot lose one another's entries, and a kill cannot damage older ones.
-"""
+"""The lock file of a study: the digests of its downloads when they were first made."""
 
 import fcntl
 import os
@@ -71,6 +67,7 @@ def record(lock: Path, url: str, entry: Entry) -> None:
 
 
 def _append(file: BinaryIO, before: bytes, url: str, entry: Entry) -> None:
+    """Append an entry to the locked file in one write, so that a kill damages no older one."""
     text = yaml.safe_dump({url: {"sha256": entry.sha256, "bytes": entry.bytes}}, sort_keys=False)
     if not before:
         text = HEADER + text
@@ -99,10 +96,7 @@ def _entries(lock: Path, text: bytes) -> dict[str, Entry]:
 def download(
     entry: Source, path: Path, lock: Path, *, label: str, say: Say = say_on_stderr, **options: Any
 ) -> None:
-    """Download a file to `path`, checked by its own `sha256` or by the lock file.
-
-    The first download of an address adds it to the lock file, and says so.
-    """
+    """Download a file to `path`, checked by its own `sha256` or by the lock file."""
     url = entry["url"]
     known = None if "sha256" in entry else find_entry(lock, redact(url))
     sha256 = known.sha256 if known else entry.get("sha256")
@@ -119,11 +113,7 @@ def download(
 
 
 def confirm(entry: Source, path: Path, lock: Path, *, label: str) -> str:
-    """Return the SHA-256 of a download; refuse it if it should have another.
-
-    The download may come from a cache that this machine did not fill: as after any first
-    download, the lock file then gets the entry if it lacks one.
-    """
+    """Return the SHA-256 of a download, perhaps from another's cache; refuse an unexpected one."""
     url, found = redact(entry["url"]), Entry(sha256_of(path), path.stat().st_size)
     known = None if "sha256" in entry else find_entry(lock, url)
     expected = known.sha256 if known else entry.get("sha256")

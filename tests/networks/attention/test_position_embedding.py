@@ -8,7 +8,7 @@ from torch import Tensor, nn
 from tests.helpers.kinds import timm
 from tests.helpers.networks import described, mini
 from tests.helpers.refusals import refusal
-from vitscope.networks.attention.found_weights import PositionEmbedding, position_embedding
+from vitscope.networks.attention.found_weights import Named, position_embedding
 
 IMAGES = described(12)
 # Four channels at three by three positions.
@@ -37,7 +37,7 @@ def tokens(maps: Tensor) -> Tensor:
     return maps.flatten(2).transpose(1, 2)
 
 
-def found(add: Callable[[Network, Tensor], Tensor], **parameters: Tensor) -> PositionEmbedding:
+def found(add: Callable[[Network, Tensor], Tensor], **parameters: Tensor) -> Named:
     return position_embedding(Network(add, **parameters), IMAGES)
 
 

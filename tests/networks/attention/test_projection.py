@@ -17,7 +17,7 @@ IMAGES = described(8)
 
 
 def found(model: nn.Module) -> Tensor:
-    return first_projection(model, IMAGES).filters
+    return first_projection(model, IMAGES).values
 
 
 def convolution() -> nn.Conv2d:
@@ -44,8 +44,8 @@ def test_of_every_family_it_is_the_first_convolution(name: str) -> None:
     model, _ = mini(name)
     first = next((n, m) for n, m in model.named_modules() if isinstance(m, nn.Conv2d))
     projection = first_projection(model, described())
-    assert projection.module == first[0]
-    assert torch.equal(projection.filters, first[1].weight)
+    assert projection.name == first[0]
+    assert torch.equal(projection.values, first[1].weight)
 
 
 def test_what_is_defined_before_and_runs_later_is_not_it() -> None:
@@ -78,7 +78,7 @@ def test_a_linear_layer_on_patches_is_laid_out_as_these_are(order: str, norm: bo
     between = nn.LayerNorm(24) if norm else nn.Identity()
     model = Network(nn.Sequential(patches, between, linear))
     torch.testing.assert_close(found(model), FILTERS, rtol=0, atol=0)
-    assert first_projection(model, IMAGES).module == "take.2"
+    assert first_projection(model, IMAGES).name == "take.2"
     # It is the convolution, on images.
     if not norm:
         images = torch.randn(2, 3, 8, 8)
@@ -153,14 +153,14 @@ def test_other_layers_are_refused(take: Any, said: str) -> None:
 def test_networks_of_timm(name: str, module: str) -> None:
     model = timm(name)
     projection = first_projection(model, described(64))
-    assert projection.module == module
-    assert torch.equal(projection.filters, model.get_submodule(module).weight)
+    assert projection.name == module
+    assert torch.equal(projection.values, model.get_submodule(module).weight)
 
 
 def test_a_linear_projection_of_timm_is_that_of_its_patches() -> None:
     model = timm("naflexvit_base_patch16_gap", embed_dim=12, depth=1, num_heads=3).eval()
     images = torch.randn(2, 3, 64, 64)
-    filters = first_projection(model, described(64)).filters
+    filters = first_projection(model, described(64)).values
     assert filters.shape == (12, 3, 16, 16)
     outputs: list[Tensor] = []
     # What is added to it is added in place.

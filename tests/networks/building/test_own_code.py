@@ -12,11 +12,12 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from tests.helpers.networks import described
 from tests.helpers.refusals import refusal
 from vitscope.errors import VitscopeError
+from vitscope.files.tensors import TensorFile
 from vitscope.networks.building import own_code
 from vitscope.networks.building.family import find_family, prepare
 from vitscope.networks.building.networks import empty_network
 from vitscope.networks.building.own_code import explain_failure
-from vitscope.networks.checkpoints.conversion import convert, convert_made, load_model, read_origin
+from vitscope.networks.checkpoints.conversion import convert, convert_made, load_model
 from vitscope.networks.finding.blocks import list_blocks
 from vitscope.package_data import ROOT
 
@@ -119,7 +120,7 @@ def test_made_weights_are_what_is_loaded(folder: Path, tmp_path: Path) -> None:
     torch.manual_seed(1)
     convert_made(entry, path, label="Net", origin="made")
     assert path.read_bytes() == before
-    assert len(read_origin(path)["source_sha256"]) == 64
+    assert len(TensorFile(path).metadata["source_sha256"]) == 64
 
 
 def test_a_checkpoint_is_loaded_over_what_was_made(folder: Path, tmp_path: Path) -> None:

@@ -22,7 +22,7 @@ from vitscope.files.tensors import TensorFile
 from vitscope.jobs.opening import origin_of
 from vitscope.networks.building.family import find_family
 from vitscope.networks.checkpoints import weight_sources
-from vitscope.networks.checkpoints.conversion import convert, load_model, read_origin, write_weights
+from vitscope.networks.checkpoints.conversion import convert, load_model, write_weights
 from vitscope.networks.checkpoints.translation import translate
 from vitscope.web.lockfile import find_entry
 
@@ -48,7 +48,7 @@ def converted_from(
 def test_a_conversion_keeps_every_value_and_says_where_it_is_from(converted, tmp_path):
     assert same(safetensors.torch.load_file(converted), network_weights())
     model = build_empty("resnet", NETWORK["arch"], 10, 32)
-    assert read_origin(converted) == {
+    assert TensorFile(converted).metadata == {
         "arch": json.dumps(NETWORK["arch"], sort_keys=True),
         "classes": "10",
         "family": "resnet",
@@ -67,7 +67,7 @@ def test_a_converted_file_converts_to_the_same_weights(converted, tmp_path, caps
     again = tmp_path / "again.safetensors"
     convert(converted, NETWORK, again, label="ResNet", origin="resnet.safetensors")
     assert same(safetensors.torch.load_file(again), network_weights())
-    assert "weights" not in read_origin(again)
+    assert "weights" not in TensorFile(again).metadata
     assert capsys.readouterr().out == ""
 
 
@@ -76,7 +76,7 @@ def test_the_choice_of_averaged_weights_is_reported(tmp_path, capsys):
     both = {"state_dict": network_weights(), "state_dict_ema": averaged}
     target = converted_from(tmp_path, both)
     assert same(safetensors.torch.load_file(target), averaged)
-    assert read_origin(target)["weights"] == "state_dict_ema"
+    assert TensorFile(target).metadata["weights"] == "state_dict_ema"
     assert capsys.readouterr().out == (
         f"Model: {tmp_path}/source.pth holds weights more than once: those in 'state_dict_ema' are "
         f"read, those in 'state_dict' are not.\n"
@@ -220,7 +220,7 @@ def test_a_network_without_a_classifier_is_what_lies_before_it(tmp_path, capsys,
     for stored in (whole_network, body):
         target = converted_from(tmp_path, stored, network)
         assert same(safetensors.torch.load_file(target), body)
-        assert read_origin(target)["classes"] == "null"
+        assert TensorFile(target).metadata["classes"] == "null"
         assert torch.equal(load_model(target, network)(images), seen[0])
         # What the file has and the network has not is reported.
         reported = "holds what the network has no use for: " in capsys.readouterr().out
@@ -233,7 +233,7 @@ def test_the_first_weights_that_fit_are_read(tmp_path, capsys):
     both = {"teacher": teacher, "student": network_weights()}
     target = converted_from(tmp_path, both)
     assert same(safetensors.torch.load_file(target), network_weights())
-    assert read_origin(target)["weights"] == "student"
+    assert TensorFile(target).metadata["weights"] == "student"
     assert "those in 'student' are read, those in 'teacher' are not." in capsys.readouterr().out
     # Where none fits, what is said is of the first.
     sentence = misfit(tmp_path, {"teacher": teacher, "student": dict(teacher)})
@@ -259,7 +259,7 @@ def test_what_dino_saves_is_converted(tmp_path):
         target = converted_from(tmp_path, dino, network, key=key, ignore=["module.head.*"])
         expected = {name: value * scale for name, value in body.items()}
         assert same(safetensors.torch.load_file(target), expected)
-        assert read_origin(target)["weights"] == (key or "teacher")
+        assert TensorFile(target).metadata["weights"] == (key or "teacher")
 
 
 def test_more_than_the_classifier_that_is_missing_is_no_case_of_its_own(tmp_path):
@@ -303,13 +303,13 @@ def test_a_published_layout_comes_from_the_web_to_a_model(tmp_path, monkeypatch,
 
     digest = hashlib.sha256(served.read_bytes()).hexdigest()
     assert find_entry(lock, checkpoint["url"]).sha256 == digest
-    assert read_origin(tmp_path / "model")["source_sha256"] == digest
-    assert read_origin(tmp_path / "model")["source"] == checkpoint["url"]
+    assert TensorFile(tmp_path / "model").metadata["source_sha256"] == digest
+    assert TensorFile(tmp_path / "model").metadata["source"] == checkpoint["url"]
     published = torch.load(served, weights_only=True)["state_dict"]
     assert same(dict(model.state_dict()), translate(published, model).weights)
     if name in ("resnet_50", "vit_ti"):
         count = golden.expected[name]["params"]
-        assert read_origin(tmp_path / "model")["parameters"] == str(count)
+        assert TensorFile(tmp_path / "model").metadata["parameters"] == str(count)
 
 
 def test_a_loaded_model_is_the_one_that_was_saved(converted):

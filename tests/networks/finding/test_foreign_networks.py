@@ -14,10 +14,11 @@ from torch import Tensor, nn
 from tests.helpers.checkpoints import saved
 from tests.helpers.networks import build_empty, described
 from tests.helpers.refusals import refusal
+from vitscope.files.tensors import TensorFile
 from vitscope.networks.building.family import find_family
 from vitscope.networks.building.networks import fill
 from vitscope.networks.building.timm_import import import_timm
-from vitscope.networks.checkpoints.conversion import convert, load_model, read_origin
+from vitscope.networks.checkpoints.conversion import convert, load_model
 from vitscope.networks.checkpoints.translation import find_layout, translate
 
 timm = import_timm()
@@ -122,9 +123,9 @@ def test_logits_of_a_converted_file_are_those_of_its_own_network(
             output(load_model(tmp_path / "converted", model)), output(network), rtol=0, atol=1e-5
         )
         if family == "timm_resnet":
-            assert "translation" not in read_origin(tmp_path / "converted")
+            assert "translation" not in TensorFile(tmp_path / "converted").metadata
         else:
-            assert read_origin(tmp_path / "converted")["translation"] == layout
+            assert TensorFile(tmp_path / "converted").metadata["translation"] == layout
             said = f"Model: {file} has the names of {layout}, which are translated."
             assert said in capsys.readouterr().out
     assert output(network).std() > 1e-2

@@ -31,10 +31,7 @@ MOST_OPCODES = 1_000_000
 
 @dataclass(frozen=True)
 class FileLayout:
-    """The content of an official archive's folder: batches, and a member with class names.
-
-    `read` takes the bytes of that member, and then of the batches of a split.
-    """
+    """The content of an official archive: batches, and a member with class names."""
 
     folder: str
     train: tuple[str, ...]
@@ -43,7 +40,6 @@ class FileLayout:
     read: Callable[[list[bytes]], Content]
 
     def members(self, split: str) -> tuple[str, ...]:
-        """Return the members that make up a split."""
         return (self.names, *(self.train if split == "train" else self.test))
 
 
@@ -62,8 +58,6 @@ def read_binary(members: list[bytes], label_bytes: int) -> Content:
 
 
 class Cifar(Source):
-    """A split of CIFAR-10 or CIFAR-100: of an official archive, in one of the layouts."""
-
     archive: ClassVar[Mapping[str, Any]]
     layouts: ClassVar[Layouts]
 
@@ -87,7 +81,6 @@ class Cifar(Source):
         return len(self._labels)
 
     def samples(self, indices: npt.NDArray[np.int64]) -> Iterator[Sample]:
-        """Yield images with their (fine) label."""
         for index in indices:
             pixels = self._pixels[index].reshape(3, SIDE, SIDE).transpose(1, 2, 0)
             yield Sample(Image.fromarray(np.ascontiguousarray(pixels)), int(self._labels[index]))
@@ -127,7 +120,6 @@ class _Array:
         self._data = data
 
     def values(self, rows: int) -> Pixels:
-        """Return the images, one a row."""
         return np.frombuffer(self._data, np.uint8).reshape(rows, PIXELS)
 
 
@@ -149,8 +141,6 @@ STAND_INS: dict[tuple[str, str], Callable[..., object]] = {
 
 
 class _Unpickler(pickle.Unpickler):
-    """Builds plain values and stand-ins, and refuses every other name."""
-
     def find_class(self, module: str, name: str, /) -> object:
         if (module, name) not in STAND_INS:
             raise pickle.UnpicklingError(f"it asks for {module}.{name}")

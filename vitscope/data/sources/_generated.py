@@ -8,10 +8,7 @@ from vitscope.data.source import Source, no_such_split
 
 
 class Generated(Source):
-    """One split of a generated data set; each image depends on seed, split and index alone.
-
-    A data set has a name, splits by their `sizes`, and the names of its classes.
-    """
+    """A split of a generated data set; each image depends on seed, split and index alone."""
 
     name: ClassVar[str]
     sizes: ClassVar[Mapping[str, int]]

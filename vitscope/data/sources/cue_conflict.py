@@ -1,9 +1,4 @@
-"""Stimuli whose shape and texture show different classes, of Geirhos et al. (2019).
-
-Of 1,280 photographs of 16 categories, 80 of each, the texture was replaced by that of another
-photograph, in 80 cases one of the same category. The authors publish them, by CC BY 4.0, among much
-else in one repository, which is packed anew at each download: so the images themselves are checked.
-"""
+"""Stimuli whose shape and texture show different classes, of Geirhos et al. (2019), CC BY 4.0."""
 
 import csv
 import io
@@ -37,7 +32,8 @@ SOURCE: dict[str, Any] = {
 
 SPLIT = "conflict"
 FOLDER = "stimuli/style-transfer-preprocessed-512/"
-# The output of `sha256sum */*.png | sha256sum` in that folder, with names in byte order.
+# The archive is packed anew at each download. This is the output of
+# `sha256sum */*.png | sha256sum` in that folder, with names in byte order.
 DIGEST = "cc5d62247c2b2eb4bdf11db894390acb92603702fa8ba53714bdff1f5a14e681"
 # The file of published points with the decisions of people and networks on these images.
 DECISIONS = "cue_conflict.csv"
@@ -45,7 +41,6 @@ _NAME = re.compile(r"([a-z]+)/\1\d+-([a-z]+)\d+\.png")
 
 
 def open_split(source: Mapping[str, Any], split: str, file: Path) -> "CueConflict":
-    """Open the stimuli, which form a single split."""
     if split != SPLIT:
         raise no_such_split("cue_conflict", split, [SPLIT])
     if "path" not in source:
@@ -62,11 +57,7 @@ def read_categories() -> dict[str, list[int]]:
 
 
 class CueConflict(Source):
-    """The stimuli, in order of their names.
-
-    Their labels are unknown: neither cue is the truth. A network that tells ImageNet's classes
-    apart decides among the categories by its `outputs` for the classes in each.
-    """
+    """The stimuli, in order of their names; neither cue is the truth, so labels are unknown."""
 
     extra = ("shape", "texture")
 
@@ -87,7 +78,6 @@ class CueConflict(Source):
         return len(self._files)
 
     def samples(self, indices: npt.NDArray[np.int64]) -> Iterator[Sample]:
-        """Yield images with the categories of their shape and texture."""
         names = [*self._files]
         for index in indices:
             image = decode_image(io.BytesIO(self._files[names[index]]), names[index])

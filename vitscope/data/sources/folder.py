@@ -35,7 +35,6 @@ def open_split(source: Mapping[str, Any], split: str, file: Path) -> ImageFiles:
 
 
 def glance(folder: Path, most: int) -> Glance:
-    """Return the class names and the number of images, counted up to `most`."""
     try:
         classes, empty = _classes(folder)
         images = chain.from_iterable(map(_images_in, [folder, *classes]))
@@ -48,10 +47,7 @@ def glance(folder: Path, most: int) -> Glance:
 
 
 def _classes(folder: Path) -> tuple[list[Path], list[str]]:
-    """Return sub-folders with images, in order of their names, and the names of those without.
-
-    Hidden sub-folders are left out.
-    """
+    """Return sub-folders with images, and the names of those without, unless they are hidden."""
     if not folder.is_dir():
         raise VitscopeError(f"{folder} is not a folder: correct the path of the data set.")
     named = [each for each in sorted(folder.iterdir()) if not each.name.startswith(".")]

@@ -39,8 +39,6 @@ def open_split(source: Mapping[str, Any], split: str, file: Path) -> "Npz":
 
 
 class Npz(Source):
-    """The arrays `images` and `labels` of an archive; `labels` may be missing."""
-
     def __init__(self, path: Path) -> None:
         self._path, self.classes = path, []
         try:

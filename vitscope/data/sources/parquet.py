@@ -41,7 +41,6 @@ LABEL_COLUMNS = ("label", "fine_label")
 ROWS_PER_READ = 64
 # Images are already compressed: a file that expands by more than this holds none.
 LARGEST_EXPANSION = 100
-# A message names at most this many columns.
 SHOWN = 20
 
 
@@ -50,8 +49,6 @@ def open_split(source: Mapping[str, Any], split: str, file: Path) -> "Parquet":
 
 
 class Parquet(Source):
-    """Encoded images in a column of parquet files, in Hugging Face's layout."""
-
     def __init__(self, path: Path, image: str | None, label: str | None) -> None:
         self._paths = sorted(path.glob("*.parquet")) if path.is_dir() else [path]
         if not self._paths:
@@ -149,7 +146,6 @@ def _open(path: Path) -> pq.ParquetFile:
 
 
 def _class_names(schema: pa.Schema, label: str) -> list[str]:
-    """Return the class names, or an empty list if the file has none."""
     try:
         features = json.loads((schema.metadata or {})[b"huggingface"])["info"]["features"]
         return [str(name) for name in features[label]["names"]]

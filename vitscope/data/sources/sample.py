@@ -12,7 +12,6 @@ SOURCE: dict[str, Any] = {"meaning": "one photograph, which matplotlib brings al
 
 
 def open_split(source: Mapping[str, Any], split: str, file: Path | None) -> ImageFiles:
-    """Open the photograph, which is the only image of every split."""
     from matplotlib.cbook import get_sample_data
 
     path = Path(get_sample_data("grace_hopper.jpg", asfileobj=False))

@@ -1,10 +1,4 @@
-"""scenes32: generated images without a subject, for 100 classes that show everywhere in a picture.
-
-A class is a texture as nature has them: noise whose power falls with frequency as that of
-photographs does, with a direction, a scale and colours of its own. Each patch tells a little of the
-class, and only all of them tell it: what an object is to shapes32, the mean is here. Every image
-depends on the seed, the split and its index alone.
-"""
+"""scenes32: generated textures of 100 classes; each patch tells a little of the class."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -39,15 +33,11 @@ FREQUENCY = np.maximum(np.hypot(DOWN, ACROSS), 1 / SIZE)
 DIRECTION = np.arctan2(DOWN, ACROSS)
 # How lightness, warmth and greenness make red, green and blue.
 COLORS = np.array([[1, 0.25, 0.12], [1, -0.02, -0.2], [1, -0.25, 0.12]])
-# From one side of the picture to the other.
 SLOPE = np.linspace(-0.5, 0.5, SIZE)
 
 
 def _draw_classes() -> tuple[Array, Array, Array]:
-    """Draw for each class the amplitude of each frequency, its colours and its tone.
-
-    They are the same whatever the seed: other seeds draw other images of the same classes.
-    """
+    """Draw each class's amplitudes of frequencies, colours and tone, whatever the seed."""
     draw = np.random.default_rng(1)
 
     def each(low: float, high: float) -> Array:
@@ -82,12 +72,9 @@ def draw(split: str, index: int, seed: int) -> tuple[npt.NDArray[np.uint8], int]
 
 
 class Scenes32(Generated):
-    """The data set as a source, which draws images on demand."""
-
     name, sizes, class_names = "scenes32", SIZES, CLASSES
 
     def samples(self, indices: npt.NDArray[np.int64]) -> Iterator[Sample]:
-        """Yield images with their labels."""
         for index in indices:
             pixels, label = draw(self._split, int(index), self._seed)
             yield Sample(Image.fromarray(pixels), label)

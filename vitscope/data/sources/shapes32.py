@@ -1,10 +1,4 @@
-"""shapes32: generated images of a shape that is filled with a texture, for 10 classes.
-
-Shape and texture each tell the class and agree in most images, as they do in photographs. Where
-they do not, it is known which is which: so the data set can ask what a model goes by. The
-background has the statistics of natural images: noise with a 1/f spectrum, or dead leaves. Every
-image depends on the seed, the split and its index alone.
-"""
+"""shapes32: generated images of a shape filled with a texture, of 10 classes (docs/data.md)."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -72,12 +66,10 @@ class _Draws:
         self.noise: Array = np.stack([r.standard_normal(maps, dtype=np.float32) for r in rows])
 
     def between(self, low: float, high: float) -> Array:
-        """Draw a number per image, (n, 1, 1)."""
         column: Array = next(self._columns)[:, None, None]
         return low + (high - low) * column
 
     def below(self, bound: int) -> Integers:
-        """Draw a whole number per image, (n,)."""
         column: Array = next(self._columns)
         return (column * bound).astype(np.int64)
 
@@ -165,7 +157,6 @@ def _cues(draws: _Draws, split: str) -> tuple[Integers, Integers, Integers]:
 
 
 def _turn(x: Array, y: Array, angle: Array, unit: Array) -> Maps:
-    """Return coordinates along turned axes, in units of `unit`."""
     cosine, sine = np.cos(angle) / unit, np.sin(angle) / unit
     return x * cosine + y * sine, y * cosine - x * sine
 
@@ -257,10 +248,7 @@ def _fill(draws: _Draws, texture: Integers, x: Array, y: Array) -> Array:
 
 
 def draw(split: str, indices: Integers, seed: int, places: Array | None = None) -> Images:
-    """Draw images: a background, a shape's shadow, the shape, light and film grain.
-
-    Shapes lie at random, or at `places`, (n, 2): from -1, left and above, to 1.
-    """
+    """Draw background, shadow, shape, light and grain; `places`, (n, 2), are from -1 to 1."""
     draws = _Draws(split, indices, seed)
     label, shape, texture = _cues(draws, split)
     radius = draws.between(8.5, 14)
@@ -285,13 +273,10 @@ def draw(split: str, indices: Integers, seed: int, places: Array | None = None) 
 
 
 class Shapes32(Generated):
-    """The data set as a source, which draws images on demand."""
-
     name, sizes, class_names = "shapes32", SIZES, CLASSES
     extra = ("shape", "texture")
 
     def samples(self, indices: Integers) -> Iterator[Sample]:
-        """Yield images with their labels, shapes and textures."""
         for start in range(0, len(indices), CHUNK):
             drawn = draw(self._split, indices[start : start + CHUNK], self._seed)
             cues = zip(drawn.labels, drawn.shapes, drawn.textures, strict=True)

@@ -17,6 +17,5 @@ SOURCE: dict[str, Any] = {
 
 
 def open_split(source: Mapping[str, Any], split: str, file: Path) -> ImageFiles:
-    """Open the downloaded image, which is the only image of every split."""
     provenance = {"source": redact(source["url"]), "source_sha256": sha256_of(file)}
     return ImageFiles([(file, UNKNOWN_LABEL)], [], provenance)

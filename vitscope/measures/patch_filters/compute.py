@@ -67,8 +67,8 @@ def _rows_of_filters(of: str, filters: Array, count: int) -> pd.DataFrame:
 
 def measure_patch_filters(given: OnNetwork, filters: int, components: int) -> pd.DataFrame:
     found = given.find(first_projection)
-    weights = found.filters.detach().double().cpu().numpy()
-    where = f"models.{given.model}: the filters of the first layer, '{found.module}',"
+    weights = found.values.detach().double().cpu().numpy()
+    where = f"models.{given.model}: the filters of the first layer, '{found.name}',"
     if weights.shape[1] not in CHANNELS:
         raise VitscopeError(
             f"{where} have {weights.shape[1]} channels, and can be shown where these are one or "
@@ -81,4 +81,4 @@ def measure_patch_filters(given: OnNetwork, filters: int, components: int) -> pd
     of_components = _rows_of_filters("component", directions[:components], len(directions))
     of_components = of_components.assign(share=shares[:components])
     both = pd.concat([of_filters, of_components], ignore_index=True)
-    return both.assign(model=given.model, module=found.module)
+    return both.assign(model=given.model, module=found.name)

@@ -1,8 +1,4 @@
-"""Find attention in any network, by what it computes: which query and which key is where.
-
-Attention is a softmax behind a product of queries and keys, both of which depend on the images.
-A pass on shapes alone tells where in the image each of them is from.
-"""
+"""Find attention in any network: a softmax behind a product of two values that depend on images."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -27,8 +23,6 @@ CHANNELS_ATTEND = "channels attend to channels there, and not positions to posit
 
 @dataclass(frozen=True)
 class FoundAttention:
-    """Lists the attention of a network in order, and what cannot be read with the reason."""
-
     attentions: list[Attention]
     refused: dict[str, str]
 
@@ -40,7 +34,6 @@ class _RefusedError(Exception):
 def find_attention(
     model: nn.Module, network: Mapping[str, Any], cut_points: Sequence[CutPoint]
 ) -> FoundAttention:
-    """Return the attention of a network that a study describes."""
 
     def found(run: Run, images: Tensor) -> FoundAttention:
         flow = record(model, images, run)
@@ -50,18 +43,13 @@ def find_attention(
     return on_shapes(model.eval(), network, found)
 
 
-@dataclass(frozen=True)
-class _Place:
-    """Says which softmax or fused attention of its module it is, and before which cut point."""
-
-    operation: SoftmaxId
-    index: int
+# Which softmax or fused attention of its module it is, and before which cut point.
+_Place = tuple[SoftmaxId, int]
 
 
 def _find_softmaxes(
     model: nn.Module, run: Run, images: Tensor, cut_points: Sequence[CutPoint]
 ) -> dict[OperationId, _Place]:
-    """Return all softmaxes and fused attentions of a pass, by their ids in a recorded pass."""
     softmaxes: dict[OperationId, _Place] = {}
     passed = 0
 
@@ -71,7 +59,7 @@ def _find_softmaxes(
 
     def see(nth: SoftmaxId, func: Any, args: Any, kwargs: Any, result: Any) -> None:
         tensor = result if isinstance(result, Tensor) else result[0]
-        softmaxes[counting.count(ops.plain_name(func), tensor)] = _Place(nth, passed)
+        softmaxes[counting.count(ops.plain_name(func), tensor)] = nth, passed
 
     counting = Counting(model, see)
     with torch.no_grad(), capturing(model, cut_points, cut), counting:
@@ -114,7 +102,6 @@ class _AttentionFinder:
         return FoundAttention(found, refused)
 
     def _unread(self, read: set[int]) -> Iterator[str]:
-        """Yield the modules that weigh a third value by a product of two without a softmax."""
         for index, operation in enumerate(self._flow.operations):
             if index in self._needed and multiplies_values(operation):
                 behind = self._behind(index)
@@ -134,7 +121,6 @@ class _AttentionFinder:
         return seen
 
     def _factors(self, index: int, operation: Operation) -> "_Factors | None":
-        """Return the queries and keys if an operation is their attention, or None."""
         if ops.is_fused_attention(operation.name):
             query, key = operation.args[:2]
             both = isinstance(query, Value) and isinstance(key, Value)
@@ -185,10 +171,7 @@ class _AttentionFinder:
     def _places(
         self, value: Value, channel: int, varying: str = CHANNELS_ATTEND
     ) -> npt.NDArray[np.float64]:
-        """Return image, row and column of all queries or keys: (leading, queries or keys, 3).
-
-        Refuse values whose places differ between channels, as `varying` tells.
-        """
+        """Return image, row and column of queries or keys: (leading, queries or keys, 3)."""
         positions, shape = self._tracer.positions(value), self._flow.shape_of(value)
         if positions is None:
             raise _RefusedError("nobody can tell where in the image its queries and keys are")
@@ -201,7 +184,6 @@ class _AttentionFinder:
         return places.reshape(-1, *places.shape[-2:])
 
     def _is_mixed(self, index: int) -> bool:
-        """Tell whether a softmax is changed before it multiplies the values."""
         if ops.is_fused_attention(self._flow.operations[index].name):
             return False
         waiting = [index]
@@ -244,10 +226,11 @@ def _arrange(
         raise _RefusedError("its windows have different numbers of heads")
     first = np.flatnonzero(of_image == 0)
     firsts = first[[group[0] for group in groups]]
+    operation, index = place
     return Attention(
         name,
-        place.index,
-        place.operation,
+        index,
+        operation,
         queries[firsts, :, 1:],
         keys[firsts, :, 1:],
         len(groups[0]),
@@ -272,7 +255,6 @@ def _images(places: npt.NDArray[np.float64], images: int) -> tuple[npt.NDArray[n
 
 
 def _windows(queries: npt.NDArray[np.float64], keys: npt.NDArray[np.float64]) -> list[list[int]]:
-    """Group heads by window: those of one window have the same queries and the same keys."""
     groups: dict[bytes, list[int]] = {}
     for place, (of_queries, of_keys) in enumerate(zip(queries, keys, strict=True)):
         where = np.concatenate([of_queries, of_keys]).round(DIGITS)

@@ -1,12 +1,8 @@
-"""Weights that are found by what a network does with them.
-
-Relative position biases are added to products of queries and keys, a position embedding to the
-tokens, and the first projection multiplies the values of images.
-"""
+"""Weights that are found by what a network does with them: embeddings, biases and filters."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -36,19 +32,15 @@ EQUAL = 1e-5
 
 @dataclass(frozen=True)
 class PositionBias:
-    """Holds the biases of a layer by offset, (heads, 2 rows - 1, 2 columns - 1), and its module.
-
-    The bias of a position to itself is in the middle; biases of a query to keys on its right are to
-    the right of it. If all heads of a layer have one bias, it is `shared` and stored once.
-    """
+    """The biases of a layer by offset, from query to key, with that to itself in the middle."""
 
     module: str
+    # (heads, 2 rows - 1, 2 columns - 1); a bias that all heads have, which is shared, once.
     values: Array
     shared: bool
 
 
 def position_biases(model: nn.Module, network: Mapping[str, Any]) -> list[PositionBias]:
-    """Return the biases of all layers of a model with weights, described by a study."""
     flow = record_with_values(model, network)
     found = []
     for operation, constant, value in _find_additions(flow):
@@ -56,8 +48,9 @@ def position_biases(model: nn.Module, network: Mapping[str, Any]) -> list[Positi
             shape = flow.shape_of(value)
             table = _of_windows(constant.tensor, shape, flow)
             if table is not None:
-                shared = len(table) == 1 < _heads(shape, flow.images)
-                found.append(PositionBias(operation.module, table, shared))
+                # Heads and images may share a dimension.
+                heads = shape[-3] if len(shape) > 3 else shape[0] // flow.images
+                found.append(PositionBias(operation.module, table, len(table) == 1 < heads))
     if not found:
         raise VitscopeError(
             "the network has no relative position bias: it adds nothing to the products of queries "
@@ -76,7 +69,6 @@ def _find_additions(flow: Dataflow) -> Iterator[tuple[Operation, Constant, Value
 
 
 def _added(operation: Operation) -> tuple[Constant, Value] | None:
-    """Return the constant that an operation adds and the value that it adds it to, if any."""
     constants = [arg for arg in operation.args if isinstance(arg, Constant)]
     values = [arg for arg in operation.args if isinstance(arg, Value)]
     if operation.name not in ADDITIONS or not len(constants) == len(values) == 1:
@@ -97,11 +89,6 @@ def _attends(flow: Dataflow, value: Value) -> bool:
         (value,) = same
 
 
-def _heads(shape: Sequence[int], images: int) -> int:
-    """Return how many heads products of a shape have; heads and images may share a dimension."""
-    return shape[-3] if len(shape) > 3 else shape[0] // images
-
-
 def _of_windows(added: Tensor, shape: Sequence[int], flow: Dataflow) -> Array | None:
     """Return the biases by offset, from the first window to which nothing else is added."""
     side, image = shape[-1], flow.operations[0].shape[2:]
@@ -118,16 +105,13 @@ def _of_windows(added: Tensor, shape: Sequence[int], flow: Dataflow) -> Array | 
 
 
 def by_offset(biases: Array, image: Sequence[int]) -> Array | None:
-    """Return biases (heads, tokens, tokens) by offset; None if they depend on anything else.
-
-    Tokens lie row by row on the grid nearest to a square that fits. If tokens without a position
-    come first, the grid is square or has the proportion of an `image`, (height, width).
-    """
+    """Return biases (heads, tokens, tokens) by offset; None if they depend on anything else."""
     # Skip masks: they have only two values.
     if not np.isfinite(biases).all() or len(np.unique(biases)) < 3:
         return None
     tokens = biases.shape[-1]
     for prefix in range(min(MOST_PREFIX + 1, tokens - 1)):
+        # Behind other tokens, the grid is square or has the proportion of the image.
         for rows, columns in _grids(tokens - prefix):
             if prefix and rows != columns and rows * image[1] != columns * image[0]:
                 continue
@@ -157,20 +141,15 @@ def _table(biases: Array, rows: int, columns: int) -> Array | None:
     return lowest.reshape(-1, 2 * rows - 1, 2 * columns - 1)
 
 
-@dataclass(frozen=True)
-class PositionEmbedding:
-    """Holds a position embedding as a map, (channels, rows, columns), and its name.
-
-    If it is computed from parameters and is not one itself, it takes the name of the module that
-    adds it.
-    """
+class Named(NamedTuple):
+    """A tensor and its name: that of a parameter, or of the module that takes or computes it."""
 
     name: str
     values: Tensor
 
 
-def position_embedding(model: nn.Module, network: Mapping[str, Any]) -> PositionEmbedding:
-    """Return the position embedding of a model with weights, described by a study."""
+def position_embedding(model: nn.Module, network: Mapping[str, Any]) -> Named:
+    """Return the position embedding of a model with weights, (channels, rows, columns)."""
     recorded = RecordedPass(model, record_with_values(model, network))
     for index in recorded.dominators:
         operation = recorded.operations[index]
@@ -179,7 +158,7 @@ def position_embedding(model: nn.Module, network: Mapping[str, Any]) -> Position
         if constant and layout and _differs(constant, operation, layout):
             added = constant.tensor.expand(operation.shape)
             name = name_of(model, constant) or operation.module or type(model).__name__
-            return PositionEmbedding(name, layout.to_nchw(added)[0])
+            return Named(name, layout.to_nchw(added)[0])
     raise VitscopeError(
         "the network has no position embedding: it adds nothing to its tokens that differs between "
         "positions and is the same for all images."
@@ -187,22 +166,13 @@ def position_embedding(model: nn.Module, network: Mapping[str, Any]) -> Position
 
 
 def _differs(constant: Constant, operation: Operation, layout: Layout) -> bool:
-    """Tell whether a constant is as large as the map along a dimension of positions."""
     ahead = len(operation.shape) - len(constant.shape)
     spatial = (at - ahead for at, letter in enumerate(layout.order) if letter in "hwl")
     return any(at >= 0 and constant.shape[at] > 1 for at in spatial)
 
 
-@dataclass(frozen=True)
-class Projection:
-    """Holds the filters of a layer, (filters, channels, rows, columns), and the layer's module."""
-
-    module: str
-    filters: Tensor
-
-
-def first_projection(model: nn.Module, network: Mapping[str, Any]) -> Projection:
-    """Return the first projection of a model with weights, which a study describes as `network`."""
+def first_projection(model: nn.Module, network: Mapping[str, Any]) -> Named:
+    """Return the first projection of a model with weights: (filters, channels, rows, columns)."""
     flow = record_with_values(model, network)
     for operation in flow.operations:
         if operation.name in CONVOLUTIONS and isinstance(operation.args[1], Constant):
@@ -213,9 +183,9 @@ def first_projection(model: nn.Module, network: Mapping[str, Any]) -> Projection
                     f"the first layer of the network, {module}, is a convolution of another kind "
                     f"than that of images by filters of two dimensions, which can be shown."
                 )
-            return Projection(operation.module, filters)
+            return Named(operation.module, filters)
         if operation.name in PRODUCTS and (factors := _factors(operation)):
-            return Projection(operation.module, _of_product(flow, operation.module, *factors))
+            return Named(operation.module, _of_product(flow, operation.module, *factors))
     raise VitscopeError(
         "the network has no filters: no convolution, and no product with a matrix, takes the "
         "values of images."
@@ -253,7 +223,6 @@ def _of_product(
 
 
 def _pixels(flow: Dataflow, value: Value, dimension: int) -> Tensor | None:
-    """Return channel, row and column of the values in the first vector that a product takes."""
     channels, height, width = flow.operations[0].shape[1:]
     # Coordinates of any kind move as values do.
     axes = (

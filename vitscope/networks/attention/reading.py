@@ -1,14 +1,8 @@
-"""Read attention while a network computes it: how much each query takes of each key.
-
-What is read is what the network uses: the result of its softmax or, where one operation does all of
-attention, what that makes of its queries, keys and mask, a few images at a time. The proof of it is
-that attention times the values is the output. Where heads are mixed behind the softmax, as by
-talking heads, no values are multiplied by what is read, and there is nothing to compare with.
-"""
+"""Read attention while a network computes it: how much each query takes of each key."""
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass
 from math import sqrt
 from typing import Any, NamedTuple
@@ -28,8 +22,6 @@ BYTES_AT_ONCE = 4 << 20
 
 
 class SoftmaxId(NamedTuple):
-    """Names the nth softmax or fused attention that a module computes in a pass."""
-
     module: str
     nth: int
 
@@ -68,7 +60,6 @@ class Attention:
         return places.reshape(last - first, self.windows, self.heads)[:, :, heads]
 
 
-# Takes the position of an attention among those that are read, and its weights.
 Sink = Callable[[int, "Weights"], None]
 
 
@@ -124,8 +115,6 @@ def _at(tensor: Tensor, places: npt.NDArray[np.int64]) -> Tensor:
 
 
 class _Softmax:
-    """Reads attention that the network has computed."""
-
     def __init__(self, result: Tensor) -> None:
         self.result = result
         self.shape = tuple(result.shape)
@@ -180,10 +169,7 @@ class _Fused:
 
 
 def _flex_weights(function: Any, args: Args, kwargs: Kwargs) -> Tensor:
-    """Return the weights of FlexAttention, by applying it to the identity in place of the values.
-
-    Only the operation itself knows what the functions that change and mask its scores do.
-    """
+    """Return the weights of FlexAttention, applied to the identity in place of the values."""
     query, key, value, *rest = args
     identity = torch.eye(value.shape[-2], dtype=value.dtype, device=value.device)
     values = identity.expand(*value.shape[:-1], -1)
@@ -206,8 +192,6 @@ def in_heads_of(query: Tensor, key: Tensor) -> Tensor:
 
 
 class Counting(ops.ModuleMode):  # type: ignore[no-untyped-call]
-    """Counts the softmaxes and fused attentions of modules, and reports each one."""
-
     def __init__(
         self, model: nn.Module, see: Callable[[SoftmaxId, Any, Args, Kwargs, Any], None]
     ) -> None:
@@ -233,16 +217,11 @@ class Counting(ops.ModuleMode):  # type: ignore[no-untyped-call]
 def attending(model: nn.Module, attentions: Sequence[Attention], sink: Sink) -> Iterator[None]:
     """Call `sink(position, weights)` at every attention of each forward pass in the block."""
     reader = _Reader(model, attentions, sink)
-    with ExitStack() as stack:
-        stack.enter_context(without_fast_path())
-        stack.enter_context(reader)
-        stack.callback(model.register_forward_hook(reader.end).remove)
+    with without_fast_path(), reader, model.register_forward_hook(reader.end):
         yield
 
 
 class _Reader(Counting):  # type: ignore[no-untyped-call]
-    """Reports the requested attentions, and refuses a pass that has others."""
-
     def __init__(self, model: nn.Module, attentions: Sequence[Attention], sink: Sink) -> None:
         super().__init__(model, self._read)
         self._attentions, self._sink = attentions, sink
@@ -273,7 +252,6 @@ class _Reader(Counting):  # type: ignore[no-untyped-call]
         self._sink(number, Weights(attention, self._images, source))
 
     def end(self, *_: Any) -> None:
-        """Refuse a pass in which some requested attention never occurred."""
         if self._seen < len(self._attentions):
             raise VitscopeError(
                 f"The network took another path than the one that was recorded: it computed "
@@ -284,10 +262,7 @@ class _Reader(Counting):  # type: ignore[no-untyped-call]
 
 @dataclass(frozen=True)
 class Use:
-    """Holds an attention as it was read, the values, and what the network computed from both.
-
-    Each has one dimension of all places, in the order of the network, and two dimensions behind it.
-    """
+    """Holds attention, values and output; all dimensions before the last two are one, of places."""
 
     attention: Attention
     images: int
@@ -327,7 +302,6 @@ class _Using(ops.OperationMode):  # type: ignore[no-untyped-call]
         self._last: tuple[Attention, int, Tensor] | None = None
 
     def read(self, _: int, weights: Weights) -> None:
-        """Take attention whose product with values is still to come."""
         attention = weights.attention
         if attention.mixed:
             return
@@ -363,19 +337,11 @@ class _Using(ops.OperationMode):  # type: ignore[no-untyped-call]
 def _products(
     left: Tensor, right: Tensor, output: Tensor, read: torch.Size
 ) -> list[tuple[Tensor, Tensor]]:
-    """Return values and output of a product, arranged for attention on the left.
-
-    If attention is on the right, transpose everything; return both readings where both are
-    possible.
-    """
-    found: list[tuple[Tensor, Tensor]] = []
+    """Return values and output of a product; where attention is on the right, transposed."""
     if min(left.ndim, right.ndim) < 2:
-        return found
-    if _flat(left).shape == read:
-        found.append((right, output))
-    if _flat(right.mT).shape == read:
-        found.append((left.mT, output.mT))
-    return found
+        return []
+    sides = ((left, right, output), (right.mT, left.mT, output.mT))
+    return [(values, made) for factor, values, made in sides if _flat(factor).shape == read]
 
 
 def _flat(tensor: Tensor) -> Tensor:
@@ -400,11 +366,7 @@ def unlike(model: nn.Module, attentions: Sequence[Attention], images: Tensor) ->
 def differences(
     model: nn.Module, attentions: Sequence[Attention], images: Tensor
 ) -> Mapping[str, float]:
-    """Return how far attention times values is from what the network computed.
-
-    Results are keyed by the name of the attention, as a share of the largest output; mixed heads
-    are left out.
-    """
+    """Return how far attention times values is from the output, by name, if heads are not mixed."""
     found: dict[str, float] = {}
 
     def compare(use: Use) -> None:

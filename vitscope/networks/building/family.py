@@ -1,12 +1,4 @@
-"""Families of networks: how to build one.
-
-Every module of `vitscope.networks.building.families` whose name has no leading underscore is a
-family. It holds a literal `ARCH`, the JSON schema of the family's `arch`, in which a word of
-`VALUES` and a sentence may stand for the schema of a key, or "usual" for what `USUAL` says of it,
-and a function `network`. No other keys are allowed, unless the schema says so. Where a schema
-cannot say all, a literal `PREPARED_BY` names the module, without torch, whose function `prepare`
-checks `arch` further when a study is read. docs/families.md shows how to add one.
-"""
+"""Families of networks: how to build one, and what its module declares (docs/families.md)."""
 
 import ast
 import importlib
@@ -25,7 +17,6 @@ if TYPE_CHECKING:
 
 COUNT: dict[str, Any] = {"type": "integer", "minimum": 1}
 COUNTS: dict[str, Any] = {"type": "array", "items": COUNT}
-# List the schemas that many keys share.
 VALUES: dict[str, dict[str, Any]] = {
     "text": {"type": "string"},
     "flag": {"type": "boolean"},
@@ -37,7 +28,6 @@ VALUES: dict[str, dict[str, Any]] = {
     "depth of a ResNet": {"enum": [18, 34, 50, 101, 152]},
     "residual block": {"enum": ["basic", "bottleneck"]},
 }
-# List the keys that several families share.
 USUAL: dict[str, tuple[str, str] | dict[str, Any]] = {
     "block": ("residual block", "The kind of residual block."),
     "blocks": ("counts of four stages", "Blocks of each stage."),
@@ -81,11 +71,7 @@ class Family(NamedTuple):
         channels: int = 3,
         output: int | str | None = None,
     ) -> "nn.Module":
-        """Build the network that `arch` describes, with its random initialization.
-
-        Without classes it has no classifier, and is built for 0 classes. `output` chooses its
-        logits among several tensors.
-        """
+        """Build the network that `arch` describes; without classes, without a classifier."""
         # Import here, so that a family is known without torch.
         from vitscope.networks.building.networks import adapt, why_no_classifier
 
@@ -111,7 +97,6 @@ class Family(NamedTuple):
 
 
 def family_names() -> list[str]:
-    """Return the names of all families, without importing any."""
     modules = pkgutil.iter_modules(families.__path__)
     return sorted(module.name for module in modules if not module.name.startswith("_"))
 
@@ -131,15 +116,11 @@ def arch_schema(name: str) -> dict[str, Any]:
 
 
 def _expand(key: tuple[str, str] | dict[str, Any]) -> dict[str, Any]:
-    """Return the schema of a key, which may be given as a word of `VALUES` and a sentence."""
     return key if isinstance(key, dict) else {"description": key[1]} | VALUES[key[0]]
 
 
 def prepare(name: str, arch: Mapping[str, Any], folder: Path, where: str) -> dict[str, Any]:
-    """Check what the schema of `arch` cannot, and return `arch` in the form that jobs take.
-
-    Paths in it are relative to `folder`, the study's; `where` is its place in the study.
-    """
+    """Check what the schema of `arch` cannot, and return `arch` in the form that jobs take."""
     module: str | None = _literal(name, "PREPARED_BY")
     if module is None:
         return {**arch}
@@ -148,10 +129,7 @@ def prepare(name: str, arch: Mapping[str, Any], folder: Path, where: str) -> dic
 
 
 def complete(name: str, arch: Mapping[str, Any]) -> dict[str, Any]:
-    """Return `arch`, completed with the family's defaults from `DEPTHS` and `DEFAULTS`.
-
-    A published depth becomes the blocks that it stands for.
-    """
+    """Return `arch` with the family's defaults, and with blocks in place of a published depth."""
     depths = _literal(name, "DEPTHS") or {}
     published = depths[arch["depth"]] if depths and "depth" in arch else {}
     given = {key: value for key, value in arch.items() if key != "depth" or not depths}
@@ -180,7 +158,6 @@ def find_family(name: str) -> Family:
 
 
 def build_network(network: Mapping[str, Any]) -> "nn.Module":
-    """Build the network of a model of a study, described in the form of `Study.network`."""
     return find_family(network["family"]).build(
         network["arch"],
         network["classes"],

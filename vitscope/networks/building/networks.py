@@ -21,10 +21,7 @@ HEADS = frozenset({"head", "heads", "fc", "classifier", "last_linear"})
 
 
 def adapt(network: nn.Module, *, logits: bool, output: Output = None) -> list[RemovableHandle]:
-    """Let a network take images of any type and, with `logits`, return only its logits.
-
-    With `output`, it always returns that tensor.
-    """
+    """Let a network take images of any type and return its logits alone, if any, or `output`."""
     hooks = [network.register_forward_pre_hook(_in_own_type)]
     if logits or output is not None:
         hooks.append(network.register_forward_hook(partial(_give_logits, output=output)))
@@ -32,17 +29,13 @@ def adapt(network: nn.Module, *, logits: bool, output: Output = None) -> list[Re
 
 
 def own_type(network: nn.Module) -> torch.dtype:
-    """Return the type that a network computes in, which is that of its first weights."""
     tensors = chain(network.parameters(), network.buffers())
     types = (tensor.dtype for tensor in tensors if tensor.is_floating_point())
     return next(types, torch.float32)
 
 
 def why_no_classifier(network: nn.Module) -> str | None:
-    """Return the sign by which a network shows that it has no classifier, if any.
-
-    It has 0 classes, as in timm, or its last module is a head that does nothing.
-    """
+    """Return the sign by which a network shows that it has no classifier, if any."""
     if getattr(network, "num_classes", None) == 0:
         return "num_classes is 0"
     name, last = [*network.named_modules()][-1]
@@ -70,11 +63,7 @@ def _give_logits(network: nn.Module, args: Any, returned: Any, *, output: Output
 
 
 def logits_of(returned: Any, output: Output = None) -> Tensor:
-    """Return the logits from a network's result, which is a tensor or holds one.
-
-    Among several tensors, take `output`; otherwise the entry `logits`, which networks of Hugging
-    Face have, or the only tensor.
-    """
+    """Return `output` of a network's result, or else its `logits` or its only tensor."""
     named = _entries(returned)
     if output is not None:
         name = str(output)
@@ -163,11 +152,7 @@ def plain_attention(model: nn.Module) -> Iterator[None]:
 
 @contextmanager
 def without_fast_path() -> Iterator[None]:
-    """Switch off the single operation for a whole block of `nn.TransformerEncoder`.
-
-    It hides the stream, and runs only if a module has no hook, so the results of reading would
-    depend on where the network is read.
-    """
+    """Switch off `nn.TransformerEncoder`'s operation for a whole block, which hides the stream."""
     enabled = torch.backends.mha.get_fastpath_enabled()
     torch.backends.mha.set_fastpath_enabled(False)
     try:
@@ -182,7 +167,6 @@ Network = Mapping[str, Any]
 
 
 def empty_network(network: Network) -> nn.Module:
-    """Build the network of a study's model, to be filled with weights."""
     without_values = find_family(network["family"]).without_values
     device = torch.device("meta" if without_values else "cpu")
     with torch.random.fork_rng(devices=()), device:
@@ -209,11 +193,7 @@ def parameter_names(network: Network) -> list[str]:
 
 
 def fill(model: nn.Module, state_dict: Mapping[str, Tensor]) -> nn.Module:
-    """Load the weights of a model, and return it ready for inference.
-
-    Values that no checkpoint stores already exist in a model with values, and are computed in one
-    without.
-    """
+    """Load the weights of a model, and return it ready for inference."""
     if any(tensor.is_meta for tensor in chain(model.parameters(), model.buffers())):
         model.to_empty(device="cpu")
         for module in model.modules():
@@ -223,7 +203,6 @@ def fill(model: nn.Module, state_dict: Mapping[str, Tensor]) -> nn.Module:
 
 
 def _compute_buffers(module: nn.Module) -> None:
-    """Compute the buffers that no checkpoint holds, with the method of timm's modules."""
     compute = getattr(module, "init_non_persistent_buffers", None)
     if compute is not None:
         compute()
@@ -236,17 +215,13 @@ def _compute_buffers(module: nn.Module) -> None:
 
 @contextmanager
 def uncompiled() -> Iterator[None]:
-    """Run compiled code step by step in the block, so that every operation can be seen.
-
-    FlexAttention compiles itself, and fails under a dispatch mode; so does a network that was
-    compiled as one graph.
-    """
+    """Run compiled code step by step in the block, so that every operation can be seen."""
+    # FlexAttention, which compiles itself, fails under a dispatch mode, as compiled networks do.
     with torch.compiler.set_stance("force_eager"):
         yield
 
 
 def original(network: nn.Module) -> nn.Module:
-    """Return the network from before `torch.compile`, or the network itself."""
     return getattr(network, "_orig_mod", network)
 
 

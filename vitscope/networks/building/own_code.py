@@ -15,7 +15,7 @@ from itertools import takewhile
 from os.path import normpath
 from pathlib import Path
 from traceback import walk_tb
-from types import FrameType, ModuleType
+from types import ModuleType
 from typing import Any
 
 from vitscope.errors import VitscopeError, nearest, quoted
@@ -37,13 +37,11 @@ class OwnCode:
 
     @property
     def root(self) -> Path:
-        """The folder in which its imports of other files begin."""
         depth = self.module.count(".") + (self.file.name == "__init__.py")
         return self.file.parents[depth]
 
     @property
     def is_installed(self) -> bool:
-        """Tell whether it lies where packages are installed, beside all others."""
         return self.root.name in INSTALLED
 
     def files(self) -> dict[str, Path]:
@@ -88,7 +86,6 @@ def locate(arch: Mapping[str, Any], folder: Path, where: str) -> OwnCode:
 
 
 def find_code(file: str, module: str) -> OwnCode:
-    """Return the module that was found when the study was loaded."""
     return locate({"file": file, "module": module}, Path(), "own code")
 
 
@@ -112,10 +109,7 @@ def _absolute(path: Path) -> Path:
 
 
 def prepare(arch: Mapping[str, Any], folder: Path, where: str) -> dict[str, Any]:
-    """Check what can be known before the code runs, and return `arch` in the form that jobs take.
-
-    Add its file, its module, and as `code` a digest of the files that it consists of.
-    """
+    """Check what can be known before the code runs; return `arch` with its file and digest."""
     own = locate(arch, folder, where)
     code = digest_of(own, where)
     check_call(own, arch["make"], keywords(arch), where, f"{where}.make")
@@ -127,10 +121,7 @@ def prepare(arch: Mapping[str, Any], folder: Path, where: str) -> dict[str, Any]
 def check_call(
     own: OwnCode, name: str, given: Mapping[str, Any], where: str, key: str, arguments: int = 0
 ) -> None:
-    """Refuse a function that is missing from the source, or that takes other keywords.
-
-    It is also called with `arguments` positional arguments. Messages call the choice of it `key`.
-    """
+    """Refuse a function that is missing, or that takes no such keywords and `arguments`."""
     file = shown(own.file)
     if (hiding := own.files().get(own.module)) != own.file:
         raise VitscopeError(f"{where}: {file} cannot be imported beside {hiding}: rename it.")
@@ -197,7 +188,6 @@ def _find_installed(name: str) -> ModuleSpec | None:
 
 
 def digest_of(own: OwnCode, where: str) -> str:
-    """Digest a module and the files that it imports, each by its module."""
     try:
         files = own.files()
     except SyntaxError as error:
@@ -215,7 +205,6 @@ def digest_of(own: OwnCode, where: str) -> str:
 
 
 def _definitions(body: list[ast.stmt]) -> Iterator[tuple[str, ast.AST]]:
-    """Yield the names that statements of a module define, and the statements that define them."""
     for node in body:
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
             yield node.name, node
@@ -246,7 +235,6 @@ def _find_called(made: ast.AST) -> ast.FunctionDef | None:
 
 
 def _makes_names(tree: ast.Module) -> bool:
-    """Tell whether a module may define names that its source does not show."""
     return any(
         (isinstance(node, ast.Name) and node.id in MAKING_NAMES)
         or (isinstance(node, ast.ImportFrom) and node.names[0].name == "*")
@@ -256,16 +244,8 @@ def _makes_names(tree: ast.Module) -> bool:
 
 
 def _check_keywords(
-    make: str,
-    function: ast.FunctionDef,
-    given: Mapping[str, Any],
-    place: str,
-    arguments: int,
+    make: str, function: ast.FunctionDef, given: Mapping[str, Any], place: str, arguments: int
 ) -> None:
-    """Refuse keywords that a function does not take, and missing ones that it needs.
-
-    It also gets its first `arguments` arguments by position.
-    """
     parameters = function.args
     if arguments and len(parameters.posonlyargs + parameters.args) < arguments:
         raise VitscopeError(
@@ -337,10 +317,7 @@ def _reason(error: BaseException) -> str:
 
 
 def _enter(own: OwnCode) -> None:
-    """Let imports begin in the folder of a user's code.
-
-    Networks may have files of the same name: Python then imports those in the last folder.
-    """
+    """Let imports begin in the folder of a user's code, and no longer in that of another."""
     files = own.files()
     if not own.is_installed and [str(own.root)] != _FOLDERS:
         _leave()
@@ -359,7 +336,6 @@ def _enter(own: OwnCode) -> None:
 
 
 def _leave() -> None:
-    """Forget the folder of another network, and the modules that were imported from it."""
     while _FOLDERS:
         folder = _FOLDERS.pop()
         if folder in sys.path:
@@ -392,10 +368,10 @@ def explain_failure(error: Exception) -> str | None:
         return None
     root, (innermost, module) = running[inside[0]][1], running[inside[-1]]
     library, kind = Path(torch.__file__).parent, type(module).__name__
-    files = [_file_of(frame) for frame, _ in frames]
+    files = [Path(frame.f_code.co_filename) for frame, _ in frames]
     own = [n for n, file in enumerate(files) if not file.is_relative_to(library)]
-    frame, line = frames[own[-1]] if own else frames[0]
-    file = _file_of(frame)
+    last = own[-1] if own else 0
+    file, line = files[last], frames[last][1]
     # A file may belong to a network if it is of others, or of a family.
     known = bool(own) and (not file.is_relative_to(HERE) or file.is_relative_to(FAMILIES))
     if isinstance(error, AttributeError) and not known and innermost.f_code.co_name == GETS:
@@ -415,7 +391,3 @@ def explain_failure(error: Exception) -> str | None:
         f"the module {called} of the network fails{place}: {type(error).__name__}: {error}: "
         f"correct it, or how the study says to build it."
     )
-
-
-def _file_of(frame: FrameType) -> Path:
-    return Path(frame.f_code.co_filename)

@@ -51,7 +51,6 @@ def write_weights(path: Path, weights: Mapping[str, Tensor], metadata: Mapping[s
 
 
 def sha256_of(weights: Mapping[str, Tensor]) -> str:
-    """Return a digest of the names, types, shapes and values of a state dict."""
     digest = hashlib.sha256()
     for name, tensor in weights.items():
         digest.update(f"{name} {_dtype(name, tensor)} {tuple(tensor.shape)}\n".encode())
@@ -75,17 +74,9 @@ def _array(name: str, tensor: Tensor) -> npt.NDArray[Any]:
     return array.astype(DTYPES[_dtype(name, tensor)], copy=False)
 
 
-def read_origin(path: Path) -> dict[str, str]:
-    """Return the metadata of a converted checkpoint: `source`, `source_sha256` and others."""
-    return TensorFile(path).metadata
-
-
 def load_model(path: Path, network: Network) -> nn.Module:
-    """Build a network and load the weights of a converted checkpoint, ready for inference.
-
-    All jobs run blocks of `nn.TransformerEncoder` without the fast path, as those that read them
-    must.
-    """
+    """Build a network and load the weights of a converted checkpoint, ready for inference."""
+    # All jobs run without the fast path, as those that read a network must.
     torch.backends.mha.set_fastpath_enabled(False)
     TensorFile(path).verify()
     weights = safetensors.torch.load_file(path)
@@ -105,10 +96,7 @@ def convert(
     key: str | None = None,
     ignore: Sequence[str] = (),
 ) -> None:
-    """Write the weights of a foreign file as a safetensors file with a network's own names.
-
-    `origin` says in the metadata where the file came from; `key` and `ignore` select its weights.
-    """
+    """Write the weights of a foreign file that `key` and `ignore` select as a network's own."""
     foreign = read_foreign(source, label, sha256, key=key, ignore=ignore)
     model = empty_network(network)
     place, translated = _choose(foreign, network, model)
@@ -131,10 +119,7 @@ def convert(
 
 
 def convert_made(network: Network, target: Path, *, label: str, origin: str) -> None:
-    """Write the weights that a user's function gives its network as a checkpoint.
-
-    Values drawn by torch's own random numbers are the same every time.
-    """
+    """Write the weights that a user's function gives its network, drawn the same every time."""
     model = drawn_network(network)
     weights = {name: tensor.detach().cpu() for name, tensor in model.state_dict().items()}
     _check_finite(weights, label)
@@ -157,7 +142,6 @@ def _about(
 
 
 def _choose(foreign: Foreign, network: Network, model: nn.Module) -> tuple[Place, Translated]:
-    """Return the first weights of a file that fit a network, or else the first."""
     classifier = classifier_names(network) if network["classes"] is None else ()
     found = []
     for place in foreign.places:
@@ -168,7 +152,6 @@ def _choose(foreign: Foreign, network: Network, model: nn.Module) -> tuple[Place
 
 
 def _check_library(place: Place, network: Network, model: nn.Module, where: str) -> None:
-    """Refuse weights of a network of Hugging Face for one that transformers does not build."""
     family, own = network["family"], model.state_dict()
     if family != "hf" and is_of_hugging_face(place.weights) and not is_of_hugging_face(own):
         raise VitscopeError(
@@ -178,7 +161,6 @@ def _check_library(place: Place, network: Network, model: nn.Module, where: str)
 
 
 def _tell(place: Place, foreign: Foreign, translated: Translated, where: str) -> None:
-    """Say which weights of a file are read, whose names were translated, and which are unused."""
     others = [quoted(each.key) for each in foreign.places if each is not place]
     if others:
         print(

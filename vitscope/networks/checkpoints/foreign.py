@@ -1,7 +1,4 @@
-"""Read the checkpoints of others: files of torch.save and safetensors, as tensors only.
-
-Training codes save weights beside much else, and some of them more than once.
-"""
+"""Read the checkpoints of others: files of torch.save and safetensors, as tensors only."""
 
 import argparse
 import re
@@ -58,10 +55,7 @@ def dense_tensors(loaded: object) -> StateDict:
 
 
 def find_weights(loaded: object, key: str | None, where: str) -> dict[str, StateDict]:
-    """Return the weights of a file by the entries that hold them, averaged ones first.
-
-    With a `key`, look only at what it names.
-    """
+    """Return the weights of a file, or of its entry `key`, by entry, averaged ones first."""
     entry = loaded if key is None else _entry(loaded, key, where)
     found = _innermost(entry, key or "")
     if not found:
@@ -74,7 +68,6 @@ def find_weights(loaded: object, key: str | None, where: str) -> dict[str, State
 
 
 def _counts(loaded: object) -> dict[str, int]:
-    """Return the number of weights in each entry of a file, and in the file itself."""
     found: dict[str, int] = {}
     seen: set[int] = set()
 
@@ -163,11 +156,7 @@ PLAIN = frozenset(
 
 
 class Place(NamedTuple):
-    """An entry of a file that holds weights.
-
-    `key` is empty if the file itself is a state dict. `before` is a prefix that was removed from
-    every name.
-    """
+    """Weights in a file, the entry that holds them, and the prefix that all names had `before`."""
 
     key: str
     weights: StateDict
@@ -175,11 +164,7 @@ class Place(NamedTuple):
 
 
 class Foreign(NamedTuple):
-    """Holds the content of a foreign file: its SHA-256, and the places of weights in it.
-
-    The first place holds the weights that a training code would evaluate. `entries` lists all that
-    hold any weights, as a message shows them.
-    """
+    """The weights in a file, those to evaluate first, its SHA-256, and what messages show of it."""
 
     places: tuple[Place, ...]
     sha256: str
@@ -194,11 +179,7 @@ def read_foreign(
     key: str | None = None,
     ignore: Sequence[str] = (),
 ) -> Foreign:
-    """Read the weights of a file of torch.save or safetensors.
-
-    Run nothing in the file; do not even read it if it should have another SHA-256. `key` says which
-    entry holds the weights, `ignore` has patterns of names to leave out.
-    """
+    """Read the weights of a file of torch.save or safetensors, without running anything in it."""
     _check_readable(path, label)
     digest = sha256_of(path)
     if sha256 is not None and digest != sha256.lower():
@@ -263,7 +244,6 @@ def _damage_error(path: Path, label: str) -> VitscopeError:
 
 
 def _check_expansion(path: Path, label: str) -> None:
-    """Refuse a zip archive whose members are much larger than the file itself."""
     try:
         with zipfile.ZipFile(path) as archive:
             size = sum(member.file_size for member in archive.infolist())
@@ -295,7 +275,6 @@ def _load_torch(path: Path, label: str, zipped: bool) -> object:
 
 
 def _check_patterns(ignore: Sequence[str], places: Mapping[str, StateDict], where: str) -> None:
-    """Refuse a pattern that matches no name, and patterns that leave nothing."""
     names = [name for tensors in places.values() for name in tensors]
     for pattern in ignore:
         if not any(fnmatchcase(name, pattern) for name in names):

@@ -1,9 +1,4 @@
-"""Translate the weights of a file to the names of a network, and compare the two.
-
-Whose names they are is seen by the names, and what they are to become by the class of the network:
-no family has a hand in it. Names may have something before them, where a network was saved as a
-part of something larger.
-"""
+"""Translate the weights of a file to the names of a network, and compare the two."""
 
 import inspect
 import re
@@ -12,7 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -40,44 +35,35 @@ def rename(state_dict: StateDict, pattern: str, new: New) -> StateDict:
 
 @dataclass(frozen=True)
 class WeightLayout:
-    """Lists the names that a library gives to the weights of a kind of network.
-
-    A file has this layout if each of `marks` is found in a name, at the start of a word of it.
-    `network` is the class of timm that has such weights. Names that match `without` are unused and
-    left out. `renamed` holds substitutions, applied one after another; `finish` does the rest.
-    """
+    """Names that a library gives to a network's weights, and how timm's `network` calls them."""
 
     name: str
     network: str
+    # Each is found in a name of the layout, at the start of a word of it.
     marks: tuple[str, ...]
     renamed: tuple[tuple[str, New], ...] = ()
+    # Names of what is unused.
     without: str = "(?!)"
-    finish: Callable[[StateDict], StateDict] | None = None
 
     def fits(self, names: Iterable[str]) -> bool:
         names = list(names)
         return all(any(re.search(rf"(?:^|\.){mark}", n) for n in names) for mark in self.marks)
 
     def translate(self, weights: StateDict) -> StateDict:
-        """Return weights under timm's names for them."""
         kept = {n: tensor for n, tensor in weights.items() if not re.search(self.without, n)}
         for pattern, new in self.renamed:
             kept = rename(kept, pattern, new)
-        return self.finish(kept) if self.finish else kept
+        # The scales of branches of torchvision's ConvNeXt have the shape of maps.
+        return {n: t.flatten() if n.endswith(".gamma") else t for n, t in kept.items()}
 
 
 def is_of_hugging_face(names: Iterable[str]) -> bool:
-    """Tell whether names are those of a vision network of transformers."""
     return any(re.search(r"(?:^|\.)embeddings\.patch_embeddings\.", name) for name in names)
 
 
 def find_layout(names: Iterable[str]) -> WeightLayout | None:
     names = list(names)
     return next((layout for layout in LAYOUTS if layout.fits(names)), None)
-
-
-def _with_flat_scales(weights: StateDict) -> StateDict:
-    return {n: t.flatten() if n.endswith(".gamma") else t for n, t in weights.items()}
 
 
 def _stage(match: re.Match[str]) -> str:
@@ -149,9 +135,7 @@ LAYOUTS = (
             (r"^classifier\.0\.", "head.norm."),
             (r"^classifier\.2\.", "head.fc."),
         ),
-        finish=_with_flat_scales,
     ),
-    # The two libraries use the same names.
     WeightLayout(
         name="a ResNet of torchvision or timm",
         network="ResNet",
@@ -211,12 +195,10 @@ class Watched(TorchDispatchMode):  # type: ignore[no-untyped-call]
 
 
 def classes_of_timm(model: nn.Module) -> list[type]:
-    """Return the classes of timm in a network's ancestry, its own first."""
     return [kind for kind in type(model).__mro__ if kind.__module__.startswith("timm.models.")]
 
 
 def find_filter(model: nn.Module) -> Filter | None:
-    """Return timm's translation for a network, from the module that defines its class."""
     modules = [sys.modules[kind.__module__] for kind in classes_of_timm(model)]
     found = (getattr(module, name, None) for module in modules for name in FILTERS)
     return next(filter(None, found), None)
@@ -229,10 +211,7 @@ def watch_translation(translation: Filter, weights: StateDict) -> tuple[StateDic
 
 
 def apply_filter(translation: Filter, weights: StateDict, model: nn.Module) -> StateDict:
-    """Return weights as a translation of timm gives them.
-
-    A translation that knows all names of its network fails at other names: these stay unchanged.
-    """
+    """Return weights as a translation of timm gives them; names that it does not know stay."""
     takes = inspect.signature(translation).parameters
     # DeiT III needs this option; no other network has its names.
     options = {"adapt_layer_scale": True} if "adapt_layer_scale" in takes else {}
@@ -257,19 +236,11 @@ SHOWN = 4
 SOME_CLASSES = 2
 
 
-class Misfits(NamedTuple):
-    missing: list[str]
-    left_over: list[str]
-    misshapen: list[str]
-
-    @property
-    def counts(self) -> tuple[int, int]:
-        """Return how many weights a network would lack, and how many it would not use."""
-        return len(self.missing) + len(self.misshapen), len(self.left_over)
-
-
-def misfits(weights: Mapping[str, Tensor], wanted: Mapping[str, Tensor]) -> Misfits:
-    return Misfits(
+def misfits(
+    weights: Mapping[str, Tensor], wanted: Mapping[str, Tensor]
+) -> tuple[list[str], list[str], list[str]]:
+    """Return the names that are missing, those left over, and those of another shape."""
+    return (
         [name for name in wanted if name not in weights],
         [name for name in weights if name not in wanted],
         [name for name in wanted if name in weights and weights[name].shape != wanted[name].shape],
@@ -285,10 +256,7 @@ def check_names(
     named: Mapping[int, str] | None = None,
     about: str = "",
 ) -> None:
-    """Refuse weights if one is missing, left over or of another shape than is `wanted`.
-
-    `named` has the names in the file, by the identity of tensors; `about` is added to the message.
-    """
+    """Refuse weights other than `wanted`; `named` has their names in the file, by identity."""
     missing, left_over, misshapen = misfits(weights, wanted)
     extra = [(named or {}).get(id(weights[name]), name) for name in left_over]
     other = [
@@ -328,11 +296,7 @@ def _shape(tensor: Tensor) -> str:
 
 @dataclass(frozen=True)
 class Translated:
-    """Holds weights under the names of a network, as far as they are known.
-
-    `by` says whose names were translated, and is empty if none were; `left_out` names the weights
-    that the network does not use. `misfit` counts the missing and the leftover weights.
-    """
+    """Weights under the names of a network, `by` whose translation, if any, and how they misfit."""
 
     weights: StateDict
     by: str
@@ -341,7 +305,6 @@ class Translated:
 
     @property
     def fits(self) -> bool:
-        """Tell whether the weights are exactly those that the network needs."""
         return self.misfit == (0, 0)
 
 
@@ -352,12 +315,9 @@ Attempt = tuple[StateDict, str, set[int]]
 
 
 def translate(weights: StateDict, model: nn.Module, classifier: Collection[str] = ()) -> Translated:
-    """Return weights under the network's own names, by the translation that fits best.
-
-    `classifier` has names that the network would have if it classified: leave such weights out.
-    Counters of batches may be missing: old checkpoints lack them, and inference ignores them.
-    """
+    """Return weights under the network's own names, without those of a `classifier` it lacks."""
     wanted = model.state_dict()
+    # Old checkpoints lack counters of batches, and inference ignores them.
     counters = {
         name: torch.zeros_like(tensor, device="cpu")
         for name, tensor in wanted.items()
@@ -368,7 +328,8 @@ def translate(weights: StateDict, model: nn.Module, classifier: Collection[str] 
         kept = {n: tensor for n, tensor in found.items() if n in wanted or n not in classifier}
         there = used.union(map(id, kept.values()))
         left_out = tuple(name for name, tensor in weights.items() if id(tensor) not in there)
-        misfit = misfits(counters | kept, wanted).counts
+        missing, left_over, misshapen = misfits(counters | kept, wanted)
+        misfit = len(missing) + len(misshapen), len(left_over)
         if best is None or misfit < best.misfit:
             best = Translated(counters | kept, by, left_out, misfit)
         if best.fits:
@@ -416,10 +377,7 @@ def suits(layout: WeightLayout, model: nn.Module) -> bool:
 
 
 def _peel(weights: StateDict) -> Iterator[StateDict]:
-    """Yield the weights, and again without the first word that most of their names begin with.
-
-    Skip the change if it would give two weights the same name.
-    """
+    """Yield the weights, and again without the first word that most of their names begin with."""
     yield weights
     for _ in range(DEEPEST_NESTING):
         ((outer, _),) = Counter(name.partition(".")[0] for name in weights).most_common(1)

@@ -1,15 +1,11 @@
-"""Where the weights of a model come from: the `checkpoint` entry of a study.
+"""Where the weights of a model come from: the `checkpoint` entry of a study."""
 
-A bundled file and a path are on this machine; a URL, a tag of timm and a repository of Hugging
-Face's hub are downloaded; and a function of the user's may return a network with its weights.
-"""
-
-import shutil
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from vitscope.errors import VitscopeError, nearest, not_there
+from vitscope.files.whole import copy_file
 from vitscope.web import lockfile, redact
 from vitscope.web.hub import WEIGHTS, OnHub
 
@@ -32,10 +28,7 @@ def _place(checkpoint: Mapping[str, Any]) -> str:
 
 
 def local_file(where: str, checkpoint: Mapping[str, Any], root: Path, study: Path) -> Path | None:
-    """Return the file of a checkpoint on this machine; `root` is where bundled ones start.
-
-    `where` is the place of the entry in the file of the study.
-    """
+    """Return the file of a checkpoint on this machine; `root` is where bundled ones start."""
     place = _place(checkpoint)
     if place not in ("bundled", "path"):
         return None
@@ -60,11 +53,7 @@ def describe_source(checkpoint: Mapping[str, Any]) -> str:
 
 
 def address(checkpoint: Mapping[str, Any]) -> str:
-    """Return the web address of a checkpoint that has to be downloaded."""
-    return _address(_locate(checkpoint))
-
-
-def _address(place: "str | OnHub") -> str:
+    place = _locate(checkpoint)
     return place if isinstance(place, str) else place.address
 
 
@@ -92,10 +81,7 @@ def _of_tag(tag: str) -> str | OnHub:
 
 
 def confirm(checkpoint: Mapping[str, Any], path: Path, lock: Path, *, label: str) -> str | None:
-    """Return the SHA-256 that a checkpoint must have, if it is known.
-
-    Take that of a download without its own SHA-256 from the lock file.
-    """
+    """Return the SHA-256 that a checkpoint must have, if the study or the lock file has it."""
     if "sha256" in checkpoint or _place(checkpoint) in ("bundled", "path"):
         return checkpoint.get("sha256")
     return lockfile.confirm({"url": address(checkpoint)}, path, lock, label=label)
@@ -106,15 +92,12 @@ def download(
 ) -> None:
     """Download a checkpoint to `path`, and record its SHA-256 in the lock file."""
     place = _locate(checkpoint)
-    entry = {**checkpoint, "url": _address(place)}
     if isinstance(place, str):
-        lockfile.download(entry, path, lock, label=label, **options)
+        lockfile.download({**checkpoint, "url": place}, path, lock, label=label, **options)
         return
-    fetched = place.fetch(label)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    shutil.copyfile(fetched, path)
+    copy_file(place.fetch(label), path)
     try:
-        lockfile.confirm(entry, path, lock, label=label)
+        lockfile.confirm({**checkpoint, "url": place.address}, path, lock, label=label)
     except VitscopeError:
         path.unlink()
         raise

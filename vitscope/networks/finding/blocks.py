@@ -1,9 +1,4 @@
-"""The block table: the ordered cut points of a network, from which every figure takes its bands.
-
-The network is run once on torch's meta device, with or without weights: nothing is computed there
-and shapes alone are known. Attention is then a product of matrices, a softmax and another product;
-on other devices it may be one operation that keeps less in memory.
-"""
+"""The block table: the ordered cut points of a network, from which every figure takes its bands."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
@@ -41,12 +36,6 @@ Shape = tuple[int, ...]
 
 
 class Blocks(NamedTuple):
-    """Holds the block table of a network, its cut points, and what these do not cover.
-
-    `head` is the cost of the part behind the last cut point; `warnings` name what cannot be
-    followed.
-    """
-
     table: pd.DataFrame
     head: Part
     points: list[CutPoint]
@@ -66,11 +55,7 @@ def list_blocks(
     points: Points | None = None,
     norms: Side = "after",
 ) -> Blocks:
-    """Return one row per cut point of `model`, which a study describes as `network`.
-
-    Find the cut points, unless a study names `points`; `norms` says on which side of the norms of
-    sums they lie.
-    """
+    """Return one row per cut point; `norms` says on which side of the norms of sums these lie."""
 
     def count_parts(run: Run, images: Tensor) -> Blocks:
         # Restore what modules keep of a pass, such as cached biases: the next pass would read it.
@@ -105,11 +90,7 @@ def _check_outputs(outputs: tuple[int, ...], classes: int | None) -> None:
 
 
 def _table(
-    name: str,
-    points: Sequence[CutPoint],
-    shapes: Sequence[Shape],
-    parts: Sequence[Part],
-    lost: int,
+    name: str, points: Sequence[CutPoint], shapes: Sequence[Shape], parts: Sequence[Part], lost: int
 ) -> pd.DataFrame:
     # Count the lost points too: the found ones do not cover the whole network.
     last = max(len(points) - 1 + lost, 1)
@@ -132,10 +113,8 @@ def _table(
 def _measure(
     model: nn.Module, run: Run, cut_points: Sequence[CutPoint], image: Tensor
 ) -> tuple[list[Shape], list[Part], int]:
-    """Return the shapes at the cut points, the parts between them, and the parameters outside.
-
-    The last result is the number of parameters that no part holds.
-    """
+    """Return shapes at cut points, the parts between them, and the number of unread parameters."""
+    # On the meta device, attention is two products and a softmax, whatever it is on others.
     shapes: list[Shape] = []
     parts: list[Part] = []
     weights = _ParameterCounter(model)
@@ -160,8 +139,6 @@ def _measure(
 
 
 class _ParameterCounter(ops.OperationMode):  # type: ignore[no-untyped-call]
-    """Counts the parameters that operations read, each once."""
-
     def __init__(self, model: nn.Module) -> None:
         super().__init__()
         self._model = model
@@ -206,10 +183,7 @@ class _ParameterCounter(ops.OperationMode):  # type: ignore[no-untyped-call]
 
 
 class ActivationCounter(ops.OperationMode):
-    """Counts the bytes that operations return: all of them, and the most in memory at once.
-
-    Views and changes in place take no memory of their own.
-    """
+    """Counts the bytes that operations return, besides views: all, and the most at once."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -258,8 +232,6 @@ OTHER: Layer = "other"
 
 
 class Place(NamedTuple):
-    """Places a parameter before a cut point or behind all, and in a kind of layer."""
-
     block: int
     layer: Layer
 
@@ -267,11 +239,7 @@ class Place(NamedTuple):
 def place_parameters(
     model: nn.Module, cut_points: Sequence[CutPoint], images: Tensor
 ) -> dict[str, Place]:
-    """Return the place of each parameter of a model, by its name; `images` are two or more.
-
-    All that lies before the first cut point is the stem, and all behind the last is the head,
-    except for norms.
-    """
+    """Return the place of each parameter by its name; `images` are two or more."""
     blocks = _blocks(model, cut_points, images)
     layers = _Layers(model, record(model, images)).find()
     ends: Mapping[int, Layer] = {0: "stem", len(cut_points): "head"}
@@ -285,10 +253,7 @@ def place_parameters(
 
 @torch.no_grad()
 def _blocks(model: nn.Module, cut_points: Sequence[CutPoint], images: Tensor) -> dict[str, int]:
-    """Return the number of cut points passed before the module of each parameter begins.
-
-    If that module never runs as one, use the module around it.
-    """
+    """Return the number of cut points passed before the module of each parameter begins."""
     passed = 0
     began: dict[str, int] = {}
 
@@ -311,15 +276,12 @@ def _blocks(model: nn.Module, cut_points: Sequence[CutPoint], images: Tensor) ->
 
 
 def _outwards(name: str) -> Iterator[str]:
-    """Yield the modules that hold a parameter, from its owner to the whole network."""
     while name:
         name = name.rpartition(".")[0]
         yield name
 
 
 class _Layers:
-    """Finds the kind of layer of each parameter from the operation that takes it."""
-
     def __init__(self, model: nn.Module, flow: Dataflow) -> None:
         self._model, self._flow = model, flow
         self._qkv: set[int] = set()
@@ -390,10 +352,7 @@ class _Layers:
         return "convolution" if operation.name in ops.CONVOLUTIONS else "mlp"
 
     def _taking(self) -> list[tuple[int, int, str, Layer]]:
-        """Return the operands of operations that do not come from the images.
-
-        Each has its place in memory, its size, the module that runs the operation, and its kind.
-        """
+        """Return memory, size, module and kind of layer of the constants that operations take."""
         return [
             (_memory(each), each.numel(), operation.module, self._kind_of_operation(index))
             for index, operation in enumerate(self._flow.operations)

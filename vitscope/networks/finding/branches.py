@@ -1,9 +1,4 @@
-"""Branches: what their operations do, and the additions by which they join a stream.
-
-A stream passes from the cut point before to the sum by moves, by constant factors and by
-additions: what these add to it is the branch. So `(x + a) + b`, `x + (a + b)` and `b + (x + a)`
-are the same.
-"""
+"""Branches: what their operations do, and the additions by which they join a stream."""
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -21,7 +16,6 @@ from vitscope.networks.finding.dataflow import Constant, Dataflow, Operation, Va
 
 
 def pattern(module: str) -> str:
-    """Return the name of a module with its numbers left out."""
     return re.sub(r"\d+", "*", module)
 
 
@@ -32,12 +26,10 @@ def factors_of(operation: Operation) -> list[Value]:
 
 
 def multiplies_values(operation: Operation) -> bool:
-    """Tell whether an operation is a product of two values that both depend on the images."""
     return operation.name in ops.PRODUCTS and len(factors_of(operation)) == 2
 
 
 def attends(operation: Operation) -> bool:
-    """Tell whether an operation multiplies values that both depend on the images."""
     return ops.is_fused_attention(operation.name) or multiplies_values(operation)
 
 
@@ -64,11 +56,7 @@ def kind_of(flow: Dataflow, indices: Sequence[int], channels: int, size: tuple[i
 
 
 def _recurs(flow: Dataflow, indices: Sequence[int], size: tuple[int, int]) -> bool:
-    """Tell whether operations pass a state along positions.
-
-    They accumulate, or add to a multiple of an earlier result, often enough to get from one end
-    of a row to the other, or by doubling from one end of the map.
-    """
+    """Tell whether operations accumulate along positions, or add often to an earlier result."""
     if any(flow.operations[index].name in ops.CUMULATIONS for index in indices):
         return True
     least = max(3, min(int(log2(max(size[0] * size[1], 1))), min(size) - 1))
@@ -124,13 +112,11 @@ _PARTIAL = frozenset({"cat", "write", "where"})
 
 
 class Addends(NamedTuple):
-    """Lists what an operation adds up, by the places of operands among all its arguments.
+    """What an operation adds, by the places of operands among all arguments."""
 
-    For each operand, says whether it is added unchanged, rather than times a constant. What is
-    `computed` is also added, but as a product of several operands, named by one of them.
-    """
-
+    # Whether each is added unchanged, rather than times a constant.
     added: dict[int, bool]
+    # What is added as a product of several operands, each named by one of them.
     computed: tuple[int, ...] = ()
 
 
@@ -138,8 +124,6 @@ NOTHING = Addends({})
 
 
 class Sum(NamedTuple):
-    """An addition on the way of a stream, with its operands for the stream and for a branch."""
-
     operation: int
     stream: tuple[int, ...]
     branch: tuple[int, ...]
@@ -147,14 +131,11 @@ class Sum(NamedTuple):
 
 @dataclass(frozen=True)
 class Way:
-    """Lists the additions on the way of a stream from an operation to a sum, in order.
-
-    `unchanged` says that without the branches the stream would arrive unchanged; `direct` that
-    nothing but additions lies between the first addition and the last.
-    """
+    """The additions, in order, on the way of a stream to a sum."""
 
     start: int
     sums: tuple[Sum, ...]
+    # Whether the stream would arrive unchanged without the branches, and by additions alone.
     unchanged: bool
     direct: bool
 
@@ -223,7 +204,6 @@ def _of_places(operation: Operation, leaves: list[Any], values: list[int]) -> Ad
 
 
 def _undoes_stack(flow: Dataflow, operation: Operation) -> bool:
-    """Tell whether a sum is over the dimension along which its operand was stacked."""
     if operation.name not in ("sum", "mean"):
         return False
     (operand,) = operation.operands()[:1]
@@ -239,10 +219,9 @@ def _undoes_stack(flow: Dataflow, operation: Operation) -> bool:
     return [each % count for each in over] == [along]
 
 
+# A stream passes by moves, constant factors and additions: what these add to it is the branch.
 @dataclass
 class Ways:
-    """Finds the ways of streams to the sums of a recorded pass."""
-
     flow: Dataflow
     _addends: dict[int, Addends] = field(default_factory=dict)
 
@@ -357,11 +336,7 @@ class Ways:
                     waiting.append(leaves[place])
 
     def shortcut(self, end: int, origin: int) -> Value | None:
-        """Return the part of a sum that is the shortcut, if no part is the stream itself.
-
-        Only the shortcut is linear and takes each position by itself, or pools; None if that is
-        unclear.
-        """
+        """Return the one part of a sum that is linear and takes each position alone, or pools."""
         plain = [part for part in self.parts(Value(end), origin) if self._is_plain(part, origin)]
         return plain[0] if len(plain) == 1 else None
 
@@ -375,7 +350,6 @@ class Ways:
         )
 
     def ancestors(self, value: Value, origin: int) -> set[int]:
-        """Return the operations behind another one that a value depends on."""
         found: set[int] = set()
         missing = [value.operation]
         while missing:

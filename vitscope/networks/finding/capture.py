@@ -1,10 +1,7 @@
-"""Read a network's residual stream while it runs, silence its branches, and prove both right.
-
-A part of a network between two cut points can also be run alone, on other values.
-"""
+"""Read a network's residual stream while it runs, silence its branches, and prove both right."""
 
 from abc import abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -25,10 +22,7 @@ Sink = Callable[[int, Tensor], None]
 
 @contextmanager
 def capturing(model: nn.Module, cut_points: Sequence[CutPoint], sink: Sink) -> Iterator[None]:
-    """Call `sink(index, feature map)` at every cut point of each forward pass in the block.
-
-    The feature map is (N, C, H, W) and mostly shares memory with the model: only read it.
-    """
+    """Call `sink(index, feature map)`, (N, C, H, W), at every cut point; only read the map."""
 
     def read(index: int, tensor: Tensor) -> None:
         sink(index, cut_points[index].layout.to_nchw(tensor))
@@ -39,11 +33,7 @@ def capturing(model: nn.Module, cut_points: Sequence[CutPoint], sink: Sink) -> I
 
 @contextmanager
 def reading(model: nn.Module, cut_points: Sequence[CutPoint], sink: Sink) -> Iterator[None]:
-    """Call `sink(index, tensor)` like `capturing`, but with the model's own tensor.
-
-    A tensor that an operation returns gets its gradient history only after the operation ends, so
-    anything that the sink computes from it has no gradient.
-    """
+    """Call `sink` like `capturing`, with the model's own tensor, without a gradient history yet."""
     seen: list[int] = []
 
     def read(index: int, tensor: Tensor) -> None:
@@ -67,15 +57,11 @@ def reading(model: nn.Module, cut_points: Sequence[CutPoint], sink: Sink) -> Ite
                 f"images cannot be read."
             )
 
-    by_operation = {
-        point.operation: index
-        for index, point in enumerate(cut_points)
-        if point.operation is not None
-    }
+    by_operation = {each.operation: n for n, each in enumerate(cut_points) if each.operation}
     with ExitStack() as stack:
         stack.enter_context(without_fast_path())
         for index, point in enumerate(cut_points):
-            if point.operation is None:
+            if not point.operation:
                 stack.callback(_attach(model, point, index, read).remove)
         stack.callback(model.register_forward_pre_hook(begin).remove)
         if by_operation:
@@ -84,40 +70,27 @@ def reading(model: nn.Module, cut_points: Sequence[CutPoint], sink: Sink) -> Ite
         yield
 
 
-def _attach(
-    model: nn.Module, point: CutPoint, index: int, read: Callable[[int, Tensor], None]
-) -> Any:
-    # A hook that returns a value replaces the stream, so neither of these returns anything.
-    def read_input(module: nn.Module, args: Any, kwargs: Any) -> None:
-        read(index, _tensor(point, (args, kwargs)))
-
-    def read_output(module: nn.Module, args: Any, output: Any) -> None:
-        read(index, _tensor(point, output))
+def _attach(model: nn.Module, point: CutPoint, index: int, read: Sink) -> Any:
+    # A hook that returned a value would replace the stream.
+    def hook(module: nn.Module, args: Any, last: Any) -> None:
+        tensor = ops.first_tensor((args, last) if point.at == "input" else last)
+        if tensor is None:
+            raise VitscopeError(
+                f"The {point.at} of the module {quoted(point.module)} is no tensor."
+            )
+        read(index, tensor)
 
     module = model.get_submodule(point.module or "")
     if point.at == "input":
-        return module.register_forward_pre_hook(read_input, with_kwargs=True)
-    return module.register_forward_hook(read_output)
-
-
-def _tensor(point: CutPoint, values: Any) -> Tensor:
-    tensor = ops.first_tensor(values)
-    if tensor is None:
-        raise VitscopeError(f"The {point.at} of the module {quoted(point.module)} is no tensor.")
-    return tensor
+        return module.register_forward_pre_hook(hook, with_kwargs=True)
+    return module.register_forward_hook(hook)
 
 
 class _Reader(ops.ModuleMode):  # type: ignore[no-untyped-call]
-    def __init__(
-        self,
-        model: nn.Module,
-        wanted: Mapping[OperationId, int],
-        read: Callable[[int, Tensor], None],
-    ) -> None:
+    def __init__(self, model: nn.Module, wanted: Mapping[OperationId, int], read: Sink) -> None:
         super().__init__(model)
         self._names = {operation.alike[0] for operation in wanted}
-        self._wanted = wanted
-        self._read = read
+        self._wanted, self._read = wanted, read
 
     def run(self, function: Any, args: Args, kwargs: Kwargs) -> Any:
         result = function(*args, **kwargs)
@@ -132,16 +105,13 @@ class _Reader(ops.ModuleMode):  # type: ignore[no-untyped-call]
 
 
 class _AtJoins(ops.ModuleMode):  # type: ignore[no-untyped-call]
-    """Replaces some additions of a pass."""
-
-    def __init__(self, model: nn.Module, names: Set[str], joins: Iterable[Join]) -> None:
+    def __init__(self, model: nn.Module, names: Set[str], *joins: Join) -> None:
         super().__init__(model)
         self.names = names
         self._additions = {each.operation: each for join in joins for each in join.additions}
         self._missing = {*self._additions}
 
     def run(self, function: Any, args: Args, kwargs: Kwargs) -> Any:
-        """Run an operation; if it is one of the additions, do something else instead."""
         name = ops.plain_name(function)
         if name not in self.names or ops.is_bias(name, args):
             return function(*args, **kwargs)
@@ -159,11 +129,9 @@ class _AtJoins(ops.ModuleMode):  # type: ignore[no-untyped-call]
         return function(*args, **kwargs) if in_place else result
 
     @abstractmethod
-    def add(self, addition: Addition, function: Any, args: Args, kwargs: Kwargs) -> Any:
-        """Run one of the additions, and return its result."""
+    def add(self, addition: Addition, function: Any, args: Args, kwargs: Kwargs) -> Any: ...
 
     def check(self) -> None:
-        """Refuse a pass in which one of the additions never occurred."""
         for operation in self._missing:
             raise VitscopeError(
                 f"The network took another path than the one that was recorded: it never came to "
@@ -174,9 +142,6 @@ class _AtJoins(ops.ModuleMode):  # type: ignore[no-untyped-call]
 
 class Silencing(_AtJoins):  # type: ignore[no-untyped-call]
     """Makes joins return the stream without the branch that they would add."""
-
-    def __init__(self, model: nn.Module, names: Set[str], *joins: Join) -> None:
-        super().__init__(model, names, joins)
 
     def add(self, addition: Addition, function: Any, args: Args, kwargs: Kwargs) -> Any:
         leaves, spec = tree_flatten((args, dict(kwargs)))
@@ -196,7 +161,7 @@ class JoinReader(_AtJoins):  # type: ignore[no-untyped-call]
         joins: Mapping[Join, int],
         sink: Callable[[int, Tensor, Tensor], None],
     ) -> None:
-        super().__init__(model, {name for join in joins for name in join.names}, joins)
+        super().__init__(model, {name for join in joins for name in join.names}, *joins)
         self._joins = {each: (join, at) for join, at in joins.items() for each in join.additions}
         self._sink = sink
         self._sides: dict[Join, tuple[Tensor, Tensor]] = {}
@@ -245,8 +210,6 @@ PROVED = 2
 
 @dataclass(frozen=True)
 class Proofs:
-    """Holds what was proved; `wrong` has sentences about what failed."""
-
     silenced: int
     restored: int
     wrong: list[str]
@@ -254,12 +217,7 @@ class Proofs:
 
 @torch.inference_mode()
 def prove(model: nn.Module, points: Sequence[CutPoint], images: Tensor) -> Proofs:
-    """Run a network with weights on some images: as it is, while reading it, and without branches.
-
-    While it is read, it must give the same logits to the bit and pass all cut points in order.
-    Without branches, the stream behind each branch must equal the stream before it to the bit, if
-    its shortcut changes nothing.
-    """
+    """Compare, to the bit, a network with itself while it is read and without its branches."""
     wrong = []
     joins = {i: point.join for i, point in enumerate(points) if point.join is not None}
     names = frozenset[str]().union(*(join.names for join in joins.values()))
@@ -285,7 +243,6 @@ def prove(model: nn.Module, points: Sequence[CutPoint], images: Tensor) -> Proof
 def refuse_unproven(
     where: str, model: nn.Module, points: Sequence[CutPoint], images: Tensor
 ) -> None:
-    """Refuse to measure the branches of a network without that proof."""
     wrong = prove(model, points, images).wrong
     if wrong:
         raise VitscopeError(
@@ -303,11 +260,7 @@ def _read(
 
 
 class Replay:
-    """Runs the parts between a network's cut points, for any number of images.
-
-    Recorded operations have the number of images in their arguments, so each number needs a pass of
-    its own, in which one image stands for all.
-    """
+    """Runs the parts between a network's cut points, for any number of images."""
 
     def __init__(self, model: nn.Module, points: Sequence[CutPoint], images: Tensor) -> None:
         self._model = model
@@ -333,6 +286,7 @@ class Replay:
         known, flow = next(iter(self._flows.items()))
         shape = flow.shape_of(self._cuts(flow)[part])
         images = tensor.numel() * known // torch.Size(shape).numel()
+        # Recorded arguments hold the number of images: each number needs a pass of its own.
         if images not in self._flows and images:
             blank = self._image.expand(images, *self._image.shape[1:])
             self._flows[images] = record(self._model, blank)
@@ -358,7 +312,6 @@ def _value_at(flow: Dataflow, point: CutPoint) -> Value:
 
 
 def _needed(flow: Dataflow, start: Value, end: Value) -> list[int]:
-    """Return the operations that lead from one value to another, in order."""
     needed: set[int] = set()
     pending = [end]
     while pending:

@@ -67,13 +67,10 @@ class Layout:
         return moved
 
 
+# Operations inside it are not counted: linear layers and attention differ between devices in them.
 @dataclass(frozen=True)
 class OperationId:
-    """Identifies an operation in every pass: the `nth` of a module's operations that are `alike`.
-
-    Operations inside it are not counted: attention and linear layers run other operations on other
-    devices.
-    """
+    """Identifies in every pass the `nth` of a module's operations that are `alike`."""
 
     module: str
     alike: Alike
@@ -82,10 +79,7 @@ class OperationId:
 
 @dataclass(frozen=True)
 class Addition:
-    """Names an addition of a join, and which operands of the operation are the stream and a branch.
-
-    Operands are counted among all arguments of the operation, including those that are not tensors.
-    """
+    """An addition of a join: which of all its arguments are the stream, and which a branch."""
 
     operation: OperationId
     stream: tuple[int, ...]
@@ -94,14 +88,12 @@ class Addition:
 
 @dataclass(frozen=True)
 class Join:
-    """Holds the additions, in order, that join a branch to the stream.
-
-    `identity` says that the stream is unchanged since the cut point before, so it would be left if
-    the branch were removed. `layout` is the layout of the last sum, if its two sides can be read.
-    """
+    """Holds the additions, in order, that join a branch to the stream."""
 
     additions: tuple[Addition, ...]
+    # Whether the stream is as at the cut point before, so that it would be left without the branch.
     identity: bool
+    # Of the last sum, if its two sides can be read.
     layout: Layout | None = None
 
     @property
@@ -111,12 +103,7 @@ class Join:
 
 @dataclass(frozen=True)
 class CutPoint:
-    """A place where the residual stream of a model is read.
-
-    It is the input or the output of a `module`, or the result of an `operation`. `join` is the
-    addition by which a branch just joined the stream; `norm` says on which side of that sum's norm
-    the point lies, if the sum has one.
-    """
+    """A place where the residual stream is read, `at` a module or as the result of an operation."""
 
     name: str
     kind: Kind
@@ -125,8 +112,10 @@ class CutPoint:
     at: At
     layout: Layout
     operation: OperationId | None = None
+    # How a branch just joined the stream, if one did.
     join: Join | None = None
     how: How = "named"
+    # On which side of the norm of that sum it lies, if there is one.
     norm: Side | None = None
 
 
@@ -138,11 +127,9 @@ def write_points(points: Sequence[CutPoint]) -> str:
 
 
 def read_points(text: str) -> list[CutPoint]:
-    """Read cut points from the text that `write_points` made."""
     listed = json.loads(text)
     layouts = typed(listed["layouts"], list[Layout])
     numbers = [entry.pop("layout") for entry in listed["points"]]
-    # Let all points that share a layout share one object.
     return [
         replace(typed({**entry, "layout": {"order": ""}}, CutPoint), layout=layouts[n])
         for n, entry in zip(numbers, listed["points"], strict=True)
@@ -159,7 +146,6 @@ class Part(NamedTuple):
 
 
 def head_of(metadata: Mapping[str, str]) -> Part:
-    """Return the part behind the last cut point from the metadata of a block table."""
     return Part(*(int(metadata[f"head_{cost}"]) for cost in Part._fields))
 
 

@@ -1,7 +1,4 @@
-"""Where a network is cut: behind joins, the stem and what subsamples, or else behind layers.
-
-A recorded pass answers what is asked about it: where every path meets, and which values are maps.
-"""
+"""Where a network is cut: behind joins, the stem and what subsamples, or else behind layers."""
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
@@ -19,14 +16,11 @@ from vitscope.networks.finding.positions import Tracer, layout_of
 
 
 class Maps:
-    """Finds the layouts of operations' results, each when it is first asked for."""
-
     def __init__(self, flow: Dataflow) -> None:
         self._flow, self._tracer = flow, Tracer(flow)
         self._known: dict[int, Layout | None] = {}
 
     def layout(self, index: int) -> Layout | None:
-        """Return the layout of a feature map; None if the result is not one."""
         if index not in self._known:
             positions = self._tracer.positions(Value(index))
             shape = self._flow.operations[index].shape
@@ -42,12 +36,10 @@ class Maps:
         return shape[layout.order.index("h")], shape[layout.order.index("w")]
 
     def channel(self, index: int) -> int | None:
-        """Return which dimension of a feature map holds its channels."""
         layout = self.layout(index)
         return None if layout is None else layout.order.index("c")
 
     def channels(self, index: int) -> int:
-        """Return how many channels a feature map has; 0 if the result is not one."""
         channel = self.channel(index)
         return 0 if channel is None else self._flow.operations[index].shape[channel]
 
@@ -68,7 +60,6 @@ class RecordedPass:
         self.dominators = [index for index in flow.dominators() if index not in stacks]
 
     def joins(self, index: int) -> bool:
-        """Tell whether an operation adds values that both depend on the images."""
         operation = self.operations[index]
         if self.ways.adds(index) or self._way_of_stream(index):
             return True
@@ -85,7 +76,6 @@ class RecordedPass:
         return self._found_ways[index]
 
     def _appends(self, index: int) -> bool:
-        """Tell whether an operation appends channels to others, which is not a sum of two maps."""
         operation, channel = self.operations[index], self.maps.channel(index)
         if operation.name != "cat" or channel is None:
             return False
@@ -115,15 +105,12 @@ class RecordedPass:
 
     @cached_property
     def map_joins(self) -> list[int]:
-        """The joins whose sum is a map."""
         return [d for d in self.dominators if self.joins(d) and self.maps.layout(d)]
 
     @cached_property
     def norms(self) -> dict[int, int]:
-        """The norms of sums, by their joins, for modules that normalize all their sums.
-
-        A norm behind the last of several joins belongs to the network, not to the block.
-        """
+        """The norms of sums, by their joins, for modules that normalize all their sums."""
+        # A norm behind the last of several joins belongs to the network, not to the block.
         found = {d: self._norm_behind(d) for d in self.map_joins}
         without = {self.operations[d].module for d, norm in found.items() if norm is None}
         kept = {d: norm for d, norm in found.items() if self.operations[d].module not in without}
@@ -147,10 +134,7 @@ class RecordedPass:
         return None
 
     def _norm_behind(self, end: int) -> int | None:
-        """Return where a sum's norm of one or more operations in the same block ends.
-
-        The norm may see the sum moved, and ends with the scale and the bias of its module.
-        """
+        """Return where the norm of a sum in the same block ends, with its scale and bias."""
         block, size = self.operations[end].module, self.maps.size(end)
         normalizes, norm = False, None
         for before, index in pairwise(self.dominators[bisect_left(self.dominators, end) :]):
@@ -173,7 +157,6 @@ class RecordedPass:
         return norm
 
     def moved_from(self, value: Value, origin: int) -> bool:
-        """Tell whether a value is another one, possibly moved."""
         while value.operation > origin:
             operation = self.operations[value.operation]
             if operation.name not in ops.MOVES or len(operation.operands()) != 1:
@@ -182,11 +165,9 @@ class RecordedPass:
         return value.operation == origin
 
     def before(self, index: int) -> int:
-        """Return the last dominator before an operation."""
         return self.dominators[bisect_left(self.dominators, index) - 1]
 
     def indices(self, start: int, end: int) -> list[int]:
-        """Return the indices of the operations behind one operation, up to another."""
         first, last = bisect_right(self.order, start), bisect_right(self.order, end)
         return self.order[first:last]
 
@@ -194,7 +175,6 @@ class RecordedPass:
         return [self.operations[i] for i in self.indices(start, end)]
 
     def kind(self, start: int, end: int) -> Kind:
-        """Return the kind of everything between two operations, treated as one branch."""
         return self._kind_of(self.indices(start, end), end)
 
     def _kind_of(self, indices: Sequence[int], end: int) -> Kind:
@@ -233,7 +213,6 @@ class RecordedPass:
         return bool(streams) and any(ops.multiplies(name) or ops.is_fourier(name) for name in names)
 
     def additions(self, start: int, end: int) -> list[int]:
-        """Return the additions of maps behind one operation and before another."""
         first, last = bisect_right(self.order, start), bisect_left(self.order, end)
         named = [i for i in self.order[first:last] if self.operations[i].name in ops.ADDITIONS]
         of_several = [i for i in named if len(set(self.operations[i].operands())) > 1]
@@ -265,24 +244,20 @@ LARGE_SHARE = 0.2
 
 @dataclass(frozen=True, order=True)
 class Cut:
-    """An operation behind which the network is cut, and how the cut was found.
-
-    `end` is the addition that joins a branch there, or the same operation; `block` is the module
-    that ends there; `start` is the operation whose value enters it, and `begin` the operation whose
-    value enters the branch.
-    """
+    """An operation behind which the network is cut, and how the cut was found."""
 
     index: int
     how: How
     kind: Kind
+    # The addition that joins a branch there, or the same operation, and the module that ends there.
     end: int
     block: str
+    # The operations whose values enter the module, and the branch.
     start: int
     begin: int
 
 
 def layer_kind(recorded: RecordedPass, start: int, end: int) -> Kind:
-    """Return the kind of a part between two values without a shortcut."""
     if recorded.operations[end].name in ops.POOLINGS:
         return "pool"
     kind = recorded.kind(start, end)
@@ -292,8 +267,6 @@ def layer_kind(recorded: RecordedPass, start: int, end: int) -> Kind:
 
 
 class CutFinder:
-    """Finds where to cut a network, on one side of the norms of sums."""
-
     def __init__(self, recorded: RecordedPass, norms: Side = "after") -> None:
         self._pass = recorded
         self._norms = recorded.norms if norms == "after" else {}
@@ -302,7 +275,6 @@ class CutFinder:
         self._dominators = recorded.dominators
 
     def _cuts(self) -> list[Cut]:
-        """Return the cuts of all blocks, with the stem and every subsampling before them."""
         blocks = self._blocks()
         if not blocks:
             return []
@@ -356,7 +328,6 @@ class CutFinder:
         return Cut(index, how, kind, end, block, start, begin)
 
     def _entry(self, end: int, module: str) -> int:
-        """Return the operation whose value enters the module of an operation."""
         if not module:
             return self._pass.before(end)
         position = bisect_left(self._dominators, end) - 1
@@ -367,11 +338,7 @@ class CutFinder:
         return self._dominators[position]
 
     def _stem(self, first: Cut) -> int:
-        """Return the operation whose value enters the first block.
-
-        If the map is subsampled between an outer module's start and that block, return the
-        operation whose value enters the outer module, unless it is an image.
-        """
+        """Return the operation whose value enters the first block, or what subsamples before it."""
         outer = first.block
         while "." in outer:
             outer = outer.rpartition(".")[0]

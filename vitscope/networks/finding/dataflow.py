@@ -1,7 +1,4 @@
-"""What a network computes from what: every operation of one forward pass, recorded.
-
-The pass runs where the tensors are; on torch's meta device it computes shapes alone.
-"""
+"""What a network computes from what: every operation of one forward pass, recorded."""
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -28,8 +25,6 @@ from vitscope.networks.finding.operations import Args, Kwargs
 
 @dataclass(frozen=True)
 class Value:
-    """Identifies one of the tensors that an operation returned."""
-
     operation: int
     output: int = 0
 
@@ -44,11 +39,7 @@ class Constant:
 
 @dataclass
 class Operation:
-    """An operation whose result depends on the images.
-
-    `which` distinguishes it from the others of a pass; in `args` and `kwargs`, a `Value` or a
-    `Constant` replaces each tensor.
-    """
+    """An operation whose result depends on the images; each tensor is a `Value` or a `Constant`."""
 
     function: Any
     name: str
@@ -63,7 +54,6 @@ class Operation:
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """Return the shape of its result, or of the first of several."""
         return self.shapes[0]
 
     def operands(self) -> list[Value]:
@@ -94,7 +84,6 @@ class Dataflow:
 
     @cached_property
     def users(self) -> dict[int, list[int]]:
-        """The operations that take a result of each, in order."""
         users: dict[int, list[int]] = {}
         for index, operation in enumerate(self.operations):
             for value in operation.operands():
@@ -102,7 +91,6 @@ class Dataflow:
         return users
 
     def needed(self) -> list[int]:
-        """Return the operations that the result depends on, in order."""
         needed = {self.result.operation}
         for index in range(self.result.operation, -1, -1):
             if index in needed:
@@ -132,11 +120,8 @@ def record(
     run: Callable[[Tensor], Any] | None = None,
     values: Sequence[tuple[Tensor, Tensor]] = (),
 ) -> Dataflow:
-    """Record what `model` computes from `images`; `run`, if given, replaces a call.
-
-    In a pass on shapes alone, `values` are pairs of the same tensor without and with values:
-    results that depend on these and not on images are computed with values too.
-    """
+    """Record what `model`, or `run`, computes from `images`."""
+    # In a pass on shapes alone, `values` are pairs of the same tensor without and with values.
     recorder = _Recorder(model, images, values)
     with without_fast_path(), recorder:
         output = (run or model)(images)
@@ -224,8 +209,12 @@ class _Recorder(ops.ModuleMode):  # type: ignore[no-untyped-call]
                 self._written[tensor.untyped_storage()._cdata] = Value(index)
         for output, tensor in enumerate(tensors):
             self._name(tensor, Value(index, output))
-        for tensor in changed:
-            self._change_views(tensor, Value(index))
+        for written in changed:
+            # The tensors that share its memory change too.
+            for identity in self._sharing.get(written.untyped_storage()._cdata, []):
+                tensor = self._alive[identity]
+                if tensor is not written:
+                    self._add_write(tensor, self._values[identity], Value(index))
 
     def _name(self, tensor: Tensor, value: Value) -> None:
         self._values[id(tensor)] = value
@@ -233,13 +222,6 @@ class _Recorder(ops.ModuleMode):  # type: ignore[no-untyped-call]
             self._alive[id(tensor)] = tensor
             storage = tensor.untyped_storage()._cdata
             self._sharing.setdefault(storage, []).append(id(tensor))
-
-    def _change_views(self, written: Tensor, value: Value) -> None:
-        """Mark tensors that share memory with an overwritten tensor as changed too."""
-        for identity in self._sharing.get(written.untyped_storage()._cdata, []):
-            tensor = self._alive[identity]
-            if tensor is not written:
-                self._add_write(tensor, self._values[identity], value)
 
     def _enter_module(self, name: str, module: nn.Module, args: Any, kwargs: Any) -> None:
         super()._enter_module(name, module, args, kwargs)
@@ -271,11 +253,7 @@ class _Recorder(ops.ModuleMode):  # type: ignore[no-untyped-call]
 
 
 class _Constants:
-    """Computes the values that depend on a network's weights alone, in a pass on shapes alone.
-
-    It computes them twice: without values, like all else, and with them. It starts from `pairs` of
-    the same tensor without and with values, such as weights.
-    """
+    """Computes the values that depend on weights alone, in a pass on shapes alone."""
 
     def __init__(self, pairs: Sequence[tuple[Tensor, Tensor]]) -> None:
         # Keep tensors without values alive, so that no identity is used twice.
@@ -322,7 +300,6 @@ Made = TypeVar("Made")
 def blank_images(
     model: nn.Module, network: Mapping[str, Any], device: torch.device | str = "cpu"
 ) -> Tensor:
-    """Return two blank images for a model that a study describes as `network`."""
     shape = (2, len(network["mean"]), *height_and_width(network["image_size"]))
     return torch.zeros(shape, dtype=own_type(model), device=device)
 
@@ -330,10 +307,7 @@ def blank_images(
 def on_shapes(
     model: nn.Module, network: Mapping[str, Any], make: Callable[[Run, Tensor], Made]
 ) -> Made:
-    """Return the result of `make` for a network that a study describes, and two blank images.
-
-    If the network can run on shapes alone, nothing is computed; otherwise it runs on a CPU.
-    """
+    """Return `make(run, images)` of a network and two blank images, on shapes alone if it can."""
     try:
         with keeping_attributes(model):
             run = running_on(model, without_values(model))
@@ -402,10 +376,8 @@ def without_values(model: nn.Module) -> dict[str, Tensor]:
 
 
 def own_tensors(model: nn.Module) -> dict[str, Tensor]:
-    """Return the tensors that each module of a network owns, by the module's first name.
-
-    List each tensor once: torch does not restore a tensor that it replaced twice.
-    """
+    """Return each tensor that a network's modules own once, by the module's first name."""
+    # Torch does not restore a tensor that it replaced twice.
     return {
         f"{prefix}.{name}".lstrip("."): tensor
         for prefix, module in model.named_modules()
@@ -417,11 +389,7 @@ def own_tensors(model: nn.Module) -> dict[str, Tensor]:
 
 
 def record_with_values(model: nn.Module, network: Mapping[str, Any]) -> Dataflow:
-    """Record what a model with weights, which a study describes as `network`, does with images.
-
-    The pass runs on shapes, and results that depend on weights alone have values. Attention is
-    recorded step by step, including the biases that it adds.
-    """
+    """Record a model with weights on shapes, with the values of what depends on weights alone."""
     model = model.eval()
     try:
         empty = without_values(model)
@@ -438,7 +406,6 @@ def record_with_values(model: nn.Module, network: Mapping[str, Any]) -> Dataflow
 
 
 def name_of(model: nn.Module, constant: Constant) -> str | None:
-    """Return the name of the parameter or buffer that a constant is or views, if any."""
     memory = constant.tensor.untyped_storage().data_ptr()
     named = chain(model.named_parameters(), model.named_buffers())
     return next((name for name, each in named if each.untyped_storage().data_ptr() == memory), None)

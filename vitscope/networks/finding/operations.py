@@ -1,10 +1,4 @@
-"""The operations of networks: what they are, by torch's names, and what sees each of them run.
-
-A dispatch mode is handed every operation, whatever Python code called it. In inference mode torch
-hands over the operations that the code named, and else those that these are made of: modes here
-see the latter in either, so that what is recorded in one is found again in the other. Operations
-that torch makes of others, such as `linear`, have no names here for that reason.
-"""
+"""The operations of networks: what they are, by torch's names, and what sees each of them run."""
 
 from abc import abstractmethod
 from collections import Counter
@@ -46,9 +40,7 @@ RESIZINGS = _names(
     """upsample_bilinear2d upsample_nearest2d upsample_bicubic2d _upsample_bilinear2d_aa
     _upsample_bicubic2d_aa _upsample_nearest_exact2d"""
 )
-# These make a new map.
 MAPS = CONVOLUTIONS | POOLINGS | RESIZINGS
-# This cuts patches out of maps.
 UNFOLDING = _names("im2col")
 PRODUCTS = _names("mm addmm bmm baddbmm")
 REDUCTIONS = _names("mean sum amax amin")
@@ -72,7 +64,6 @@ CHOICES = _names("index index_select gather")
 SCATTERS = _names("index_put scatter index_copy masked_scatter grid_sampler_2d grid_sampler")
 # These move values depending on the values themselves, so their new places are unknown.
 SORTS = _names("sort")
-# Norms consist of these.
 PARTS_OF_NORMS = (
     MOVES
     | NORMALIZATIONS
@@ -125,22 +116,18 @@ def is_composite(function: Any) -> bool:
 
 
 def is_fused_attention(name: str) -> bool:
-    """Tell whether an operation computes all of attention from queries, keys and values."""
     return "scaled_dot_product" in name or name == FLEX_ATTENTION
 
 
 def is_fourier(name: str) -> bool:
-    """Tell whether an operation is a Fourier transform, which mixes all positions."""
     return name.startswith("_fft")
 
 
 def multiplies(name: str) -> bool:
-    """Tell whether an operation multiplies by a matrix, pools or attends."""
     return name in PRODUCTS | CONVOLUTIONS | POOLINGS or is_fused_attention(name)
 
 
 def inside(module: str, outer: str) -> bool:
-    """Tell whether a module is another, or a part of it."""
     return outer == "" or module == outer or module.startswith(outer + ".")
 
 
@@ -149,7 +136,11 @@ Kwargs = Mapping[str, Any]
 
 
 class OperationMode(TorchDispatchMode):  # type: ignore[no-untyped-call]
-    """Sees every operation that runs, including those that would be compiled."""
+    """Sees every operation that runs, including those that would be compiled.
+
+    In inference mode torch dispatches operations that the code named, and else those that these
+    are made of, as `linear` is: here both are taken apart, so that passes of both kinds are alike.
+    """
 
     # Accept operations that take functions, such as FlexAttention, which torch otherwise refuses.
     supports_higher_order_operators = True
@@ -172,7 +163,6 @@ class OperationMode(TorchDispatchMode):  # type: ignore[no-untyped-call]
     def __torch_dispatch__(
         self, func: Any, types: Any, args: Args = (), kwargs: Kwargs | None = None
     ) -> Any:
-        """Run an operation by the mode's `run`, or the operations that it consists of."""
         if not is_composite(func):
             return self.run(func, *self._without_values(args, kwargs or {}))
         super().__enter__()  # type: ignore[no-untyped-call]
@@ -200,15 +190,11 @@ class OperationMode(TorchDispatchMode):  # type: ignore[no-untyped-call]
         return tensor.to("meta")
 
     @abstractmethod
-    def run(self, function: Any, args: Args, kwargs: Kwargs) -> Any:
-        """Run an operation, and return its result."""
+    def run(self, function: Any, args: Args, kwargs: Kwargs) -> Any: ...
 
 
 class ModuleMode(OperationMode):  # type: ignore[no-untyped-call]
-    """Knows which module of a network runs, and which of its operations runs.
-
-    Each call of the network itself begins a pass with as many images as it is given.
-    """
+    """Knows which module of a network runs, and which of its operations, in each call of it."""
 
     def __init__(self, model: nn.Module) -> None:
         super().__init__()
@@ -244,7 +230,6 @@ class ModuleMode(OperationMode):  # type: ignore[no-untyped-call]
         return self._running[-1]
 
     def count(self, name: str, tensor: Tensor) -> OperationId:
-        """Count an operation that returns a tensor, and return its id."""
         key = alike(name, tensor, self._images)
         self.counts[self.module, key] += 1
         return self.last(key)
@@ -264,7 +249,6 @@ class ModuleMode(OperationMode):  # type: ignore[no-untyped-call]
 
 
 def alike(name: str, tensor: Tensor, images: int) -> Alike:
-    """Return the key under which an operation is counted."""
     return name, tensor.ndim, tensor.numel() // images
 
 

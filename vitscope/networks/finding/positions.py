@@ -1,7 +1,4 @@
-"""Where in the image the values of a tensor lie, and so how the tensor lays out a feature map.
-
-Coordinates are moved as values are moved: by the operations that a pass recorded.
-"""
+"""Where in the image the values of a tensor lie, and so how the tensor lays out a feature map."""
 
 from collections.abc import Callable, Sequence
 from math import inf, isnan, nan
@@ -21,10 +18,7 @@ DIGITS = 4
 
 
 class Positions(NamedTuple):
-    """Holds the image, row and column of every value of a tensor, in the tensor's dimensions.
-
-    Their size is 1 along a dimension in which they do not change. Values without a place are NaN.
-    """
+    """Image, row and column of a tensor's values, with size 1 where they do not change, or NaN."""
 
     image: Tensor
     row: Tensor
@@ -123,7 +117,6 @@ def _reshape(tensor: Tensor, shape: tuple[int, ...], result: tuple[int, ...]) ->
 
 
 def _has_places(positions: Positions | None) -> bool:
-    """Tell whether values lie at more than one place of their image."""
     return positions is not None and max(positions.row.numel(), positions.column.numel()) > 1
 
 
@@ -156,10 +149,7 @@ def _shifts(operation: Operation) -> bool:
 
 
 class Tracer:
-    """Finds the positions of the values of a recorded pass, each when it is first asked for.
-
-    `images` are other coordinates for the values of the images, which are then moved the same way.
-    """
+    """Finds the positions of a pass's values; `images` are other coordinates to be moved alike."""
 
     def __init__(self, flow: Dataflow, images: Positions | None = None) -> None:
         self._flow = flow
@@ -167,7 +157,6 @@ class Tracer:
         self._known[Value(0)] = images or _whole(flow.operations[0].shape)
 
     def positions(self, value: Value) -> Positions | None:
-        """Return the positions of a value, or None if they are unknown."""
         # Work through a list from the first value on: a network may be deeper than Python's stack.
         missing = [value]
         while missing:
@@ -233,11 +222,7 @@ class Tracer:
         return first
 
     def _new_map(self, operation: Operation) -> Positions | None:
-        """Return the positions of a new map of images, or of heads that are counted as images.
-
-        Strides set the distance between its rows and columns, which are centred on the map before;
-        if the position of that map is unknown, the new map fills the image.
-        """
+        """Return the positions of a new map of images, or of heads that are counted as images."""
         if len(operation.shape) != 4:
             return None
         operand = operation.operands()[0]
@@ -260,7 +245,6 @@ class Tracer:
         return _whole(operation.shape) if operation.shape[0] == self._flow.images else None
 
     def _unfold(self, operation: Operation) -> Positions | None:
-        """Return the positions of patches (N, values, patches) that were cut out of maps."""
         operand = operation.operands()[0]
         before, shape = self._known[operand], self._flow.shape_of(operand)
         lines = _lines(before, shape)
@@ -334,7 +318,6 @@ class Tracer:
 
 
 def layout_of(positions: Positions, shape: tuple[int, ...]) -> Layout | None:
-    """Return the layout of a tensor of feature maps, or None if it holds none."""
     each = positions._asdict().items()
     varying = [{name for name, t in each if _varies(t, d)} for d in range(len(shape))]
     channels = [d for d, size in enumerate(shape) if not varying[d] and size > 1]
@@ -361,7 +344,6 @@ def layout_of(positions: Positions, shape: tuple[int, ...]) -> Layout | None:
 
 
 def _varies(tensor: Tensor, dimension: int) -> bool:
-    """Tell whether coordinates vary along a dimension; ignore missing ones."""
     if tensor.shape[dimension] == 1:
         return False
     least, most = tensor.nan_to_num(inf), tensor.nan_to_num(-inf)

@@ -1,11 +1,4 @@
-"""Find the cut points of any network from what it computes, or take those that a study names.
-
-Where every path from the images to the result meets in an addition of two values that both depend
-on the images, a branch joins the residual stream, which is whole again: a join. What enters the
-first block is the stem; where the map that enters a block has another size than what left the last,
-it was subsampled on the way. A stretch without joins is cut where the activation of a convolution,
-a concatenation or a pooling ends.
-"""
+"""Find the cut points of any network from what it computes, or take those that a study names."""
 
 import re
 from bisect import bisect_right
@@ -24,12 +17,10 @@ from vitscope.networks.finding.cut_points import Addition, CutPoint, Join, Kind,
 from vitscope.networks.finding.cuts import Cut, CutFinder, RecordedPass, layer_kind
 from vitscope.networks.finding.dataflow import Passage, Value, record
 
-# A study names points in this form.
 Points = Sequence[Mapping[str, Any]]
 
 
 def named_cuts(recorded: RecordedPass, points: Points) -> list[Cut]:
-    """Return the cuts at the points that a study names, in the order of the network."""
     entries = [
         _locate(recorded, name, point) for point in points for name in _match(recorded, point)
     ]
@@ -65,7 +56,6 @@ def _match(recorded: RecordedPass, point: Mapping[str, Any]) -> list[str]:
 
 
 def _locate(recorded: RecordedPass, name: str, point: Mapping[str, Any]) -> tuple[int, str, str]:
-    """Return the operation whose value a module takes or returns."""
     at, calls = point.get("at", "output"), recorded.flow.calls[name]
     if calls != 1:
         raise VitscopeError(
@@ -237,11 +227,7 @@ ADDITIONS_OF_STREAMS = 10
 
 @dataclass(frozen=True)
 class FoundPoints:
-    """Holds the cut points of a network, and describes what they do not cover.
-
-    `outputs` is the shape of the network's output for one image, `lost` the number of sums behind
-    the last point that cannot be read, and `warnings` has sentences that name modules.
-    """
+    """The cut points of a network, and what they do not cover: `lost` sums, and sentences."""
 
     points: list[CutPoint]
     uncovered: list[str]
@@ -257,11 +243,7 @@ def find_cut_points(
     points: Points | None = None,
     norms: Side = "after",
 ) -> FoundPoints:
-    """Return the cut points of a network, given at least two `images`.
-
-    Find them, unless `points` name modules. `run`, if given, is called in place of the network;
-    `norms` says on which side of the norms of sums to read it.
-    """
+    """Return the cut points of a network, given at least two `images`, or those of `points`."""
     recorded = RecordedPass(model, record(model, images, run))
     outputs = recorded.flow.shape_of(recorded.flow.result)[1:]
     if points is not None:
@@ -288,7 +270,6 @@ def find_cut_points(
 def _refuse_streams(
     recorded: RecordedPass, cuts: Sequence[Cut], points: Sequence[CutPoint]
 ) -> None:
-    """Refuse a network if only part of it was found."""
     lost = [*_say_lost(recorded, cuts, _lost(recorded, cuts))]
     if not cuts:
         nowhere = (
@@ -334,7 +315,6 @@ def _lost(recorded: RecordedPass, cuts: Sequence[Cut]) -> list[int]:
 
 
 def _say_lost(recorded: RecordedPass, cuts: Sequence[Cut], lost: Sequence[int]) -> Iterator[str]:
-    """Say where the stream was lost, before the first of some sums."""
     if not lost:
         return
     last = max((cut.index for cut in cuts if cut.index < lost[0]), default=0)

@@ -2,7 +2,6 @@
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -26,15 +25,12 @@ IMAGES = 2
 
 @dataclass(frozen=True)
 class Checked:
-    """Holds the results of checking a model; `weights` describes the checkpoint in words."""
-
     blocks: Blocks
     weights: str
     proofs: Proofs
     attention: FoundAttention
 
     def rows(self) -> list[list[str]]:
-        """Return a row of text for every cut point, after a header."""
         header = ["", "cut point", "kind", "stage", "map", "operations", "parameters", "found as"]
         return [header, *map(self._row, range(len(self.blocks.points)))]
 
@@ -66,7 +62,6 @@ class Checked:
         return "; ".join(said)
 
     def _attention(self) -> Iterator[str]:
-        """Say how much attention can be read, if the network has any."""
         read, refused = len(self.attention.attentions), self.attention.refused
         if read or refused:
             yield f"{read} of {read + len(refused)} attentions read"
@@ -90,26 +85,20 @@ def check_model(
     root: Path,
     seed: int | None = None,
 ) -> Checked:
-    """Build a network, find or take its cut points, and prove them with the given weights.
-
-    `read_at` says where it is read, `study` is the file that describes the model, and paths of
-    bundled files begin at `root`. If the weights are still to be trained, `seed` is that of the
-    training.
-    """
+    """Build a network, find or take its cut points, and prove them with its weights."""
     blocks = list_blocks(name, empty_network(network), network, **read_at)
-    with _with_weights(name, network, checkpoint, study, root, seed) as (model, weights):
-        shape = (IMAGES, len(network["mean"]), *height_and_width(network["image_size"]))
-        images = torch.randn(shape, generator=torch.Generator().manual_seed(0))
-        proofs = prove(model, blocks.points, images)
-        attention = find_attention(model, network, blocks.points)
-        proofs.wrong.extend(unlike(model, attention.attentions, images))
-        # A network whose passes differ fails every proof, so report that cause instead.
-        if why := why_unrepeatable(model, images[:1]):
-            proofs.wrong[:] = [why]
-        return Checked(blocks, weights, proofs, attention)
+    model, weights = _with_weights(name, network, checkpoint, study, root, seed)
+    shape = (IMAGES, len(network["mean"]), *height_and_width(network["image_size"]))
+    images = torch.randn(shape, generator=torch.Generator().manual_seed(0))
+    proofs = prove(model, blocks.points, images)
+    attention = find_attention(model, network, blocks.points)
+    proofs.wrong.extend(unlike(model, attention.attentions, images))
+    # A network whose passes differ fails every proof, so report that cause instead.
+    if why := why_unrepeatable(model, images[:1]):
+        proofs.wrong[:] = [why]
+    return Checked(blocks, weights, proofs, attention)
 
 
-@contextmanager
 def _with_weights(
     name: str,
     network: Network,
@@ -117,12 +106,11 @@ def _with_weights(
     study: Path,
     root: Path,
     seed: int | None,
-) -> Iterator[tuple[nn.Module, str]]:
-    """Yield a network, with its checkpoint if that is on this machine, and describe its weights."""
+) -> tuple[nn.Module, str]:
+    """Return a network, with its checkpoint if that is on this machine, and what weights it has."""
     if seed is not None:
         first = "with its first weights, since it is to be trained here"
-        yield drawn_network(network, seed).eval(), first
-        return
+        return drawn_network(network, seed).eval(), first
     with TemporaryDirectory() as folder:
         target = Path(folder) / "weights.safetensors"
         origin = weight_sources.describe_source(checkpoint)
@@ -132,11 +120,8 @@ def _with_weights(
             where = f"{study}: models.{name}.checkpoint"
             source = weight_sources.local_file(where, checkpoint, root, study)
             if source is None:
-                yield (
-                    drawn_network(network).eval(),
-                    "weights not compared, since they are to be downloaded",
-                )
-                return
+                later = "weights not compared, since they are to be downloaded"
+                return drawn_network(network).eval(), later
             key, ignore = checkpoint.get("key"), checkpoint.get("ignore", ())
             convert(source, network, target, label=name, origin=origin, key=key, ignore=ignore)
-        yield load_model(target, network), "the weights fit"
+        return load_model(target, network), "the weights fit"

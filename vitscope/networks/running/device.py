@@ -13,17 +13,14 @@ from vitscope.progress import Say, say_on_stderr
 
 
 def pick_device(wanted: str) -> torch.device:
-    """Return the device to run on; refuse a CUDA device that was asked for and is missing.
-
-    Set CUDA to compute in full float32, with algorithms that give the same bytes each time: TF32,
-    the default for convolutions, keeps three decimal digits.
-    """
+    """Return the device to run on, set to full float32 and to give the same bytes each time."""
     if wanted == "cuda" and not torch.cuda.is_available():
         raise VitscopeError(
             "device: the study asks for cuda and this machine has none; set device to auto or cpu."
         )
     if wanted == "cpu" or not torch.cuda.is_available():
         return torch.device("cpu")
+    # TF32, the default for convolutions, keeps three decimal digits.
     cudnn: Any = torch.backends.cudnn
     matmul: Any = torch.backends.cuda.matmul
     for operation in (matmul, cudnn.conv, cudnn.rnn):
@@ -46,11 +43,8 @@ def is_recorded(device: torch.device) -> bool:
 
 @contextmanager
 def own_stream(device: torch.device) -> Iterator[None]:
-    """Run the block, recorded work and its backward pass included, on a stream of its own.
-
-    The default stream cannot be recorded, and a backward pass runs where its forward pass did. No
-    other work shares the workspace of this stream, so that two recordings may run at once.
-    """
+    """Run the block, with recorded work and its backward pass, on a stream of its own."""
+    # The default stream cannot be recorded; of this one no other work shares the workspace.
     streams = torch.get_device_module(device)
     here, own = streams.current_stream(), streams.Stream()
     own.wait_stream(here)
@@ -66,12 +60,7 @@ Recorded = tuple[Callable[[], None], Tensors, Tensors]
 
 
 class Recording:
-    """Records a piece of work on a GPU at its fourth call, once for each shape of its inputs.
-
-    The work must do the same each time, with tensors that stay in place. Callers pass it with each
-    call and it is not stored, since a part that stores its owner keeps the owner alive after its
-    use. Work that cannot be recorded, such as a network that waits for the GPU, runs normally.
-    """
+    """Records work on a GPU, with tensors that stay in place, once for each shape of its inputs."""
 
     def __init__(self, say: Say = say_on_stderr) -> None:
         self._say = say
@@ -81,6 +70,7 @@ class Recording:
 
     def run(self, work: Work, *inputs: Tensor) -> Tensors:
         """Do the work in a block of `own_stream`; all that it takes and returns are tensors."""
+        # Work is not stored: a part that stores its owner would keep it alive after its use.
         if not is_recorded(inputs[0].device) or self._refused:
             return work(*inputs)
         shapes = tuple(each.shape for each in inputs)

@@ -1,6 +1,5 @@
 """Extract the feature maps of all cut points, in one forward pass, to a file or into memory."""
 
-import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
@@ -9,7 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from vitscope.data.split import ROWS, Split, shard_rows
+from vitscope.data.split import Split, shard_rows
 from vitscope.files.arrays import Array
 from vitscope.files.tensors import TensorWriter
 from vitscope.networks.finding.capture import capturing
@@ -31,16 +30,12 @@ def as_stored(maps: Tensor) -> Array:
 
 
 class _WriterThread(ThreadPoolExecutor):
-    """Write latents while the model computes the next ones.
-
-    Stage maps in two buffers that are reused, because touching memory for the first time costs more
-    than the copy. Copy from a GPU to pinned memory: the thread waits for that copy, and the model
-    does not.
-    """
+    """Writes latents from two buffers, pinned for a GPU, while the model computes the next."""
 
     def __init__(self, writer: TensorWriter, dtype: torch.dtype, from_gpu: bool) -> None:
         super().__init__(1)
         self._writer, self._from_gpu = writer, from_gpu
+        # Touching memory for the first time costs more than the copy.
         self._staged = [torch.empty(0, dtype=dtype) for _ in range(2)]
         self._written: list[Future[None]] = []
 
@@ -86,10 +81,7 @@ def extract(
     device: torch.device | None = None,
     metadata: Mapping[str, str] | None = None,
 ) -> None:
-    """Write the (N, C, H, W) latents of `batches`, `images` in all, at every cut point.
-
-    Each map goes to the file as soon as it exists, so memory holds one batch and two maps at most.
-    """
+    """Write the (N, C, H, W) latents of `batches`, `images` in all, each as soon as it exists."""
     torch_dtype, file_dtype = DTYPES[dtype]
     tensors = {
         point.name: (file_dtype, (images, *shape))
@@ -111,40 +103,8 @@ def extract(
             raise ValueError(f"got {first_row} images, expected {images}")
 
 
-def extract_shard(
-    model: nn.Module,
-    blocks: Path | str,
-    images: Split,
-    path: Path | str,
-    *,
-    shard: int,
-    selection: Mapping[str, Any],
-    settings: Mapping[str, Any],
-    batch_size: int,
-    dtype: str,
-    device: torch.device,
-    metadata: Mapping[str, str],
-) -> None:
-    """Write the latents of a shard of the selected images, at the cut points of a block table."""
-    rows = shard_rows(len(images), shard, **selection)
-    extract(
-        model,
-        read_cut_points(blocks),
-        [*shapes_of(blocks).values()],
-        images.batches(rows, batch_size, settings["mean"], settings["std"]),
-        len(rows),
-        path,
-        dtype=dtype,
-        device=device,
-        metadata={"data_sha256": images.digest, ROWS: json.dumps(rows), **metadata},
-    )
-
-
 class HeldMaps:
-    """Holds the maps of up to `room` images at every cut point, in memory that is reused.
-
-    The maps stay on the device of the network. Errors name them by `path`.
-    """
+    """Holds the maps of up to `room` images at every cut point, on the device of the network."""
 
     def __init__(
         self, path: str, shapes: Mapping[str, Shape], room: int, dtype: str, device: torch.device
@@ -163,19 +123,16 @@ class HeldMaps:
         return self._maps[name][: self.images]
 
     def on_gpu(self, name: str) -> Tensor | None:
-        """Return the maps of a cut point in GPU memory, if they are on a GPU."""
         maps = self._held(name)
         return maps if maps.is_cuda else None
 
     def dtype(self, name: str) -> str:
-        """Return the type of the maps under its name in safetensors."""
         return self._file_dtype
 
     def shape(self, name: str) -> tuple[int, ...]:
         return tuple(self._held(name).shape)
 
     def mapped(self, name: str) -> Array:
-        """Return the maps of a cut point in the memory of the processor."""
         return as_stored(self._held(name).cpu())
 
     def read(self, name: str, first_row: int, rows: Array) -> Array:
@@ -187,8 +144,7 @@ class HeldMaps:
     def check(self, name: str, total: int) -> None:
         """Do nothing: only maps from a disk need a checksum."""
 
-    def verify(self, *names: str) -> None:
-        """Do nothing, as in `check`."""
+    def verify(self, *names: str) -> None: ...
 
 
 def hold_shard(
@@ -206,11 +162,7 @@ def hold_shard(
     dtype: str,
     device: torch.device,
 ) -> None:
-    """Run the images of a shard once, and measure the maps of `together` images at a time.
-
-    Call `measure` with the position of the first of these images in the shard and their maps, which
-    exist until it returns.
-    """
+    """Run a shard's images once; call `measure` with the position and the maps of `together`."""
     rows = shard_rows(len(images), shard, **selection)
     held = HeldMaps(label, shapes_of(blocks), min(together, len(rows)), dtype, device)
     model, done = model.eval().to(device), 0

@@ -1,7 +1,4 @@
-"""Predictions: what a model says of each image, and whether they can be relied upon.
-
-A network must say the same of an image each time, and labels mean what its outputs mean.
-"""
+"""Predictions: what a model says of each image, and whether they can be relied upon."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, nullcontext
@@ -29,14 +26,12 @@ BY_LABEL = ("label", "nll", "brier", "top5")
 
 
 def scores_of_images(logits: Tensor, labels: Tensor) -> dict[str, Tensor]:
-    """Return the columns of a predictions table from (N, classes) logits and labels.
-
-    If classes are equally probable, predict the first; a tie keeps no class out of the top.
-    """
+    """Return the columns of a predictions table from (N, classes) logits and labels."""
     log_probability = logits.double().log_softmax(1)
     probability = log_probability.exp()
     of_label = labels[:, None]
     error = probability - one_hot(labels, logits.shape[1])
+    # A tie keeps no class out of the top.
     more_probable = (logits > logits.gather(1, of_label)).sum(1)
     return {
         "label": labels,
@@ -49,14 +44,11 @@ def scores_of_images(logits: Tensor, labels: Tensor) -> dict[str, Tensor]:
 
 
 def decide_among(logits: Tensor, outputs: Sequence[Sequence[int]] | None) -> Tensor:
-    """Return the logits of wider classes, each of several `outputs`, from (N, outputs) logits.
-
-    A class gets the mean of the probabilities of its outputs, as in Geirhos et al. (2019), so
-    having many outputs makes no class likelier. Without `outputs`, return the logits unchanged.
-    """
+    """Return the logits of classes of several `outputs`, by the means of their probabilities."""
     if outputs is None:
         return logits
     log_probability = logits.double().log_softmax(1)
+    # As in Geirhos et al. (2019), so that having many outputs makes no class likelier.
     means = [log_probability[:, [*each]].logsumexp(1) - log(len(each)) for each in outputs]
     return torch.stack(means, dim=1)
 
@@ -68,10 +60,7 @@ def predict(
     device: torch.device | None = None,
     outputs: Sequence[Sequence[int]] | None = None,
 ) -> pd.DataFrame:
-    """Classify all images of `batches`, and return a row of scores for each.
-
-    `outputs` lists the network's outputs for each class, where a class has more or fewer than one.
-    """
+    """Classify all images of `batches`, and return a row of scores for each."""
     model = model.eval().to(device)
     scores: list[pd.DataFrame] = []
     first = 0
@@ -113,7 +102,6 @@ ROUNDINGS = 64
 def refuse_unrepeatable(
     network: nn.Module, settings: Mapping[str, Any], device: torch.device
 ) -> None:
-    """Refuse a network if two of its passes differ on an image of noise."""
     shape = (1, len(settings["mean"]), *height_and_width(settings["image_size"]))
     image = torch.randn(shape, generator=torch.Generator().manual_seed(0))
     if why := why_unrepeatable(network.eval().to(device), image.to(device)):
@@ -122,13 +110,9 @@ def refuse_unrepeatable(
 
 @torch.no_grad()
 def why_unrepeatable(network: nn.Module, image: Tensor) -> str | None:
-    """Return a sentence on why two passes of one image (1, C, H, W) differ; None if they agree.
-
-    Each pass holds the image together with a different second one.
-    """
+    """Return a sentence on why two passes of one image (1, C, H, W) differ, or None."""
     batch, kind = torch.cat([image, image.flip(-1)]), image.device.type
     gpus = [image.device] if kind == "cuda" else []
-    # The state of the random numbers is then as before.
     with torch.random.fork_rng(gpus) if kind in ("cpu", "cuda") else nullcontext():
         one, other = network(batch), network(torch.cat([image, -image]))
         if all(map(_is_alike, tensors_of(one), tensors_of(other))):
@@ -155,13 +139,9 @@ def why_unrepeatable(network: nn.Module, image: Tensor) -> str | None:
 
 def _is_alike(one: Tensor, other: Tensor) -> bool:
     """Tell whether the first image has the same values in both, up to rounding."""
-    if (
-        one.shape != other.shape
-        or one.ndim == 0
-        or len(one) != 2
-        or not one.is_floating_point()
-        or one.numel() == 0
-    ):
+    if one.shape != other.shape or one.shape[:1] != (2,):
+        return True
+    if not one.is_floating_point() or one.numel() == 0:
         return True
     ours, theirs = (each[0].double().nan_to_num() for each in (one, other))
     eps = torch.finfo(one.dtype).eps
@@ -196,10 +176,7 @@ SHOWN_CLASSES = 5
 
 
 def doubts(labels: Integers, predictions: Integers, names: Sequence[str]) -> list[str]:
-    """Return reasons to doubt that labels and outputs are in the same order, as sentences.
-
-    `names` are the names of all classes, by their numbers.
-    """
+    """Return sentences on why labels and outputs may not be in the same order."""
     found = []
     if is_chance(labels, predictions, len(names)):
         right, images = int((labels == predictions).sum()), len(labels)
@@ -227,7 +204,6 @@ def skill(labels: Integers, predictions: Integers, classes: int) -> tuple[float,
 
 
 def is_chance(labels: Integers, predictions: Integers, classes: int) -> bool:
-    """Tell whether predictions are right no more often than by chance."""
     _, bound = skill(labels, predictions, classes)
     accuracy = float((labels == predictions).mean())
     by_chance = chance(labels, predictions)
@@ -242,10 +218,7 @@ def chance(labels: Integers, predictions: Integers) -> float:
 
 
 def is_surely_above(share: float, expected: float, count: int, risk: float) -> bool:
-    """Tell whether a share this large among `count` images is less probable than the risk.
-
-    `expected` is the share to expect; the bound is exact for a share of 1.
-    """
+    """Tell whether a share of `count` images, above the expected, is less likely than the risk."""
     if share <= expected:
         return False
     divergence = sum(
@@ -267,7 +240,6 @@ class Confusion(NamedTuple):
 
 
 def find_swapped_classes(labels: Integers, predictions: Integers, classes: int) -> list[Confusion]:
-    """Return the classes whose place another class takes."""
     outdone = {each.label: each for each in _find_rivals(labels, predictions, classes)}
     return [
         each
@@ -291,7 +263,6 @@ def _find_rivals(labels: Integers, predictions: Integers, classes: int) -> Itera
 
 
 def _sentences(taken: Sequence[Confusion], names: Sequence[str]) -> Iterator[str]:
-    # Sort the clearest first.
     ordered = sorted(taken, key=lambda each: each.right - each.named)
     for each in ordered[:SHOWN_CLASSES]:
         yield visible(
@@ -306,7 +277,6 @@ def _sentences(taken: Sequence[Confusion], names: Sequence[str]) -> Iterator[str
 def warn_about_labels(
     model: str, images: Split, predictions: pd.DataFrame, say: Say = print
 ) -> list[str]:
-    """Warn about what makes predictions on images of a split doubtful, and return it."""
     where, columns = images.metadata, ("label", "prediction")
     labels, found = (predictions[name].to_numpy(np.int64) for name in columns)
     warnings = [

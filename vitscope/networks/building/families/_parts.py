@@ -35,10 +35,7 @@ def build_timm(network: type[nn.Module], wanted: Wanted, **options: Any) -> nn.M
 
 
 def of_timm(module: str, network: str, *, sized: bool = True) -> Callable[[Wanted], nn.Module]:
-    """Return what builds a class of timm: its models by name, or of the given dimensions.
-
-    A `sized` network is built for images of one size.
-    """
+    """Return what builds a class of timm, `sized` if it is for images of one size."""
 
     def build(wanted: Wanted) -> nn.Module:
         kind = getattr(import_timm(f"timm.models.{module}"), network)
@@ -72,7 +69,6 @@ def drop_rates(last: float, blocks: Sequence[int]) -> Iterator[float]:
 
 
 def drop_path(rate: float) -> nn.Module:
-    """Return stochastic depth, which leaves out the branches of some images in training."""
     return import_timm("timm.layers").DropPath(rate) if rate else nn.Identity()
 
 
@@ -119,13 +115,8 @@ def gate_of(kind: str | None, channels: int) -> nn.Module:
 
 
 def sees(rows: int, columns: int, window: int, prefix: int) -> Tensor:
-    """Return which keys each query sees, as (queries, keys).
-
-    The tokens are `prefix` tokens without a position, which see all and are seen by all, and then
-    those of a grid. A window with an odd side has its query in the middle. One with an even side
-    reaches one position farther down and to the right, like the kernel of a convolution with
-    `same` padding. The edges of the grid cut windows off.
-    """
+    """Return which keys each query in a grid sees, (queries, keys); `prefix` tokens see all."""
+    # A window of an even side reaches one position farther down and to the right.
     before = (window - 1) // 2
     row, column = torch.cartesian_prod(torch.arange(rows), torch.arange(columns)).T
     near = torch.ones(rows * columns, rows * columns, dtype=torch.bool)
@@ -161,7 +152,6 @@ class LocalAttention(Windowed):
         self.init_non_persistent_buffers()
 
     def forward(self, x: Tensor, **_: Any) -> Tensor:
-        """Return the tokens after attention; timm's blocks also pass a mask, which is None."""
         query, key, value = (
             self.qkv(x).unflatten(2, (3, self.num_heads, -1)).permute(2, 0, 3, 1, 4).unbind(0)
         )
@@ -175,10 +165,7 @@ class LocalAttention(Windowed):
 
 
 class PositionMixing(Windowed):
-    """Averages the values in a window, with or without learned weights for pairs of places.
-
-    The weights of a head are a softmax over what a query sees, and begin as a plain mean.
-    """
+    """Averages the values in a window, with or without learned weights for pairs of places."""
 
     def __init__(
         self, replaced: Any, grid: tuple[int, int], window: int, prefix: int, learned: bool
@@ -197,7 +184,6 @@ class PositionMixing(Windowed):
         self.init_non_persistent_buffers()
 
     def forward(self, x: Tensor, **_: Any) -> Tensor:
-        """Return the mixed tokens; timm's blocks also pass a mask, which is None."""
         scores = self.mask if self.scores is None else self.scores + self.mask
         values = self.value(x).unflatten(2, (self.num_heads, -1)).transpose(1, 2)
         mixed = scores.softmax(dim=-1) @ values

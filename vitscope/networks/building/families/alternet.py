@@ -42,10 +42,7 @@ ARCH = {
             "Heads of the MSAs of each stage; 3, 6, 12, 24 if left out.",
         ),
         "head_dim": ("count", "Channels of a head; 64 if left out."),
-        "window": (
-            "count",
-            "Side of the windows of attention; 4 if left out, or 7 with a `stem`.",
-        ),
+        "window": ("count", "Side of the windows of attention; 4 if left out, or 7 with a `stem`."),
         "mixing": "usual",
         "width": "usual",
         "stem": "usual",
@@ -74,7 +71,6 @@ WINDOW_BEHIND_STEM = 7
 
 
 def bn_relu_conv(in_channels: int, channels: int, kernel: int, stride: int = 1) -> nn.Sequential:
-    """Return a convolution behind its own normalization and activation."""
     conv = nn.Conv2d(in_channels, channels, kernel, stride, padding=kernel // 2, bias=False)
     return nn.Sequential(nn.BatchNorm2d(in_channels), nn.ReLU(), conv)
 
@@ -114,10 +110,7 @@ class PositionMixing(nn.Module):
 
 
 class WindowAttention(nn.Module):
-    """Applies attention inside windows, with one bias for every offset between two positions.
-
-    Without queries and keys, it mixes positions by the bias alone, or all equally.
-    """
+    """Applies attention, or mixing by position, inside windows, with one bias for every offset."""
 
     rel_index: Tensor
 
@@ -168,8 +161,6 @@ class Block(nn.Module):
 
 
 class ConvBlock(Block):
-    """Two 3x3 convolutions, or a bottleneck: one between two 1x1 ones that narrow and widen."""
-
     def __init__(
         self, in_channels: int, width: int, stride: int, kind: str, dropped: float
     ) -> None:
@@ -195,8 +186,6 @@ class ConvBlock(Block):
 
 
 class AttentionBlock(Block):
-    """Applies window attention behind a 1x1 convolution."""
-
     def __init__(
         self, channels: int, width: int, heads: int, arch: Mapping[str, Any], dropped: float
     ) -> None:

@@ -1,8 +1,4 @@
-"""A network of Hugging Face, by its repository on the hub or by a folder.
-
-Transformers (`pip install vitscope[hf]`) builds it from the `config.json` that lies there, which is
-fetched when the study is read. Code that lies there is never run.
-"""
+"""A network of Hugging Face, by its repository on the hub or by a folder."""
 
 import json
 from collections.abc import Mapping

@@ -17,10 +17,7 @@ ARCH = {
         },
         "drop_path_rate": "usual",
     },
-    "oneOf": [
-        {"required": ["name"]},
-        {"required": ["patch_size", "num_blocks", "embed_dim"]},
-    ],
+    "oneOf": [{"required": ["name"]}, {"required": ["patch_size", "num_blocks", "embed_dim"]}],
 }
 
 network = of_timm("mlp_mixer", "MlpMixer")

@@ -1,8 +1,4 @@
-"""A network of your own, by a function that makes it.
-
-The function is called with the keywords that stand beside it, and returns a `torch.nn.Module`. It
-runs in jobs alone; docs/security.md says what that means.
-"""
+"""A network of your own, by a function that makes it."""
 
 from torch import nn
 

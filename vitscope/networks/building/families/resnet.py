@@ -59,11 +59,7 @@ DEFAULTS: dict[str, Any] = {
 
 
 class Block(nn.Module):
-    """A residual block: a branch of convolutions, a shortcut, and ReLU after their sum.
-
-    The branch has two 3x3 convolutions, or is a bottleneck: a 3x3 convolution, perhaps grouped,
-    between two 1x1 convolutions that narrow and widen.
-    """
+    """A residual block: two 3x3 convolutions or a bottleneck, a shortcut, and ReLU at the end."""
 
     def __init__(
         self, in_channels: int, width: int, stride: int, arch: Mapping[str, Any], dropped: float
@@ -95,8 +91,6 @@ class Block(nn.Module):
 
 
 class Classifier(nn.Module):
-    """Applies global average pooling and a linear layer, if it has classes."""
-
     def __init__(self, channels: int, num_classes: int) -> None:
         super().__init__()
         self.dense = nn.Linear(channels, num_classes) if num_classes else nn.Identity()

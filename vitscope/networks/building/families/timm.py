@@ -1,8 +1,4 @@
-"""Any network of timm, by its name.
-
-Keywords of the model may stand beside the name, and change it as they would in timm. Names are
-looked up in timm's sources, and timm is imported where it is needed: that takes seconds of a run.
-"""
+"""Any network of timm, by its name."""
 
 import re
 from collections.abc import Mapping
@@ -20,9 +16,7 @@ if TYPE_CHECKING:
 
 ARCH = {
     "type": "object",
-    "properties": {
-        "name": ("text", "One of timm's models, such as `efficientnet_b0`."),
-    },
+    "properties": {"name": ("text", "One of timm's models, such as `efficientnet_b0`.")},
     "required": ["name"],
     # The data and the checkpoint set these; some of them would lead to other files and addresses.
     "propertyNames": {
@@ -55,12 +49,25 @@ def network(wanted: Wanted) -> "nn.Module":
 
 
 def prepare(arch: Mapping[str, Any], folder: Path, where: str) -> dict[str, Any]:
-    """Refuse a name that timm lacks; `arch` is in the form that jobs take."""
     name = arch["name"]
     model, dot, _ = name.partition(".")
     tagged = not dot or any(f"'{name}'" in source for source in _sources())
-    if model not in declared_names() or not tagged:
-        _check(name, where)
+    if model in declared_names() and tagged:
+        return {**arch}
+    # Ask timm itself, which knows former names too, and similar ones.
+    from vitscope.networks.building.timm_import import import_timm
+
+    timm = import_timm()
+    if not timm.is_model(model):
+        raise VitscopeError(
+            f"{where}.name: timm has no model {quoted(name)}.{nearest(name, timm.list_models())}"
+        )
+    there = [each for each in timm.list_pretrained() if each.partition(".")[0] == model]
+    if dot and name not in there:
+        raise VitscopeError(
+            f"{where}.name: timm has no weights {quoted(name)}: leave out what is behind the dot, "
+            f"or give one of {', '.join(there) or 'none'}.{nearest(name, there)}"
+        )
     return {**arch}
 
 
@@ -76,21 +83,3 @@ def _sources() -> tuple[str, ...]:
 def declared_names() -> frozenset[str]:
     declaration = re.compile(r"^@register_model\s+def (\w+)\(", re.MULTILINE)
     return frozenset(name for source in _sources() for name in declaration.findall(source))
-
-
-def _check(name: str, where: str) -> None:
-    """Ask timm itself, which knows former names too, and similar ones."""
-    from vitscope.networks.building.timm_import import import_timm
-
-    timm = import_timm()
-    model, dot, _ = name.partition(".")
-    if not timm.is_model(model):
-        raise VitscopeError(
-            f"{where}.name: timm has no model {quoted(name)}.{nearest(name, timm.list_models())}"
-        )
-    tagged = [each for each in timm.list_pretrained() if each.partition(".")[0] == model]
-    if dot and name not in tagged:
-        raise VitscopeError(
-            f"{where}.name: timm has no weights {quoted(name)}: leave out what is behind the dot, "
-            f"or give one of {', '.join(tagged) or 'none'}.{nearest(name, tagged)}"
-        )

@@ -28,8 +28,6 @@ WIDTHS = (1, 2, 4, 8, 8)
 
 
 class Block(nn.Module):
-    """A 3x3 convolution, its normalization and its activation, in either order."""
-
     def __init__(self, in_channels: int, channels: int, preactivation: bool) -> None:
         super().__init__()
         self.conv = nn.Conv2d(in_channels, channels, 3, padding=1, bias=False)
@@ -47,8 +45,6 @@ class Block(nn.Module):
 
 
 class Classifier(nn.Module):
-    """Three linear layers, or two if it has no classes."""
-
     def __init__(self, features: int, hidden: int, num_classes: int) -> None:
         super().__init__()
         self.dense1, self.dense2 = nn.Linear(features, hidden), nn.Linear(hidden, hidden)

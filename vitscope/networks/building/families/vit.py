@@ -1,7 +1,4 @@
-"""Vision transformers: ViT and DeiT of timm, by name or by their dimensions.
-
-Those by their dimensions may attend to windows, and classify the mean of their tokens.
-"""
+"""Vision transformers: ViT and DeiT of timm, by name or by their dimensions."""
 
 from torch import nn
 
