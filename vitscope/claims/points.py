@@ -71,6 +71,10 @@ class Published:
     same_model: bool
 
 
+# The published curves of a figure, by model.
+AllPublished = Mapping[str, Published]
+
+
 def _read(path: Path, columns: Set[str]) -> pd.DataFrame:
     try:
         frame = pd.read_csv(path)

@@ -130,11 +130,7 @@ class Work:
 
 
 def passes(
-    views: float,
-    wanted: int | None,
-    there: int | None,
-    batch: int,
-    keeps: Keeps = "pass",
+    views: float, wanted: int | None, there: int | None, batch: int, keeps: Keeps = "pass"
 ) -> Work | None:
     """Count passes of the wanted images, as far as they exist, each in several views.
 

@@ -4,8 +4,8 @@ Scores are as the authors define them. A prediction is confident if its confiden
 `CUTOFF`. A bin of confidence holds what is above its lower and not above its higher end.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterable, Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
@@ -14,6 +14,7 @@ from vitscope.data.split import known_labels, rows_to_classify
 from vitscope.errors import VitscopeError
 from vitscope.files.arrays import Array
 from vitscope.measures.given import OnModel
+from vitscope.measures.measure import Given
 from vitscope.measures.per_image import spread_of
 
 if TYPE_CHECKING:
@@ -125,9 +126,7 @@ def _mean_iou(label: Array, prediction: Array, classes: int) -> float:
 Disturb = Callable[["Tensor", Sequence[int]], Iterable[Iterable["Tensor"]]]
 
 
-def classify_disturbed(
-    given: OnModel, chosen: Mapping[str, Any], disturb: Disturb
-) -> tuple[Array, Array]:
+def classify_disturbed(given: OnModel, chosen: Given, disturb: Disturb) -> tuple[Array, Array]:
     """Classify the `chosen` images of a split clean and disturbed, as `shares_found` does."""
     rows = rows_to_classify(given.images, chosen["images"], chosen["seed"])
     labels = known_labels(given.images, rows)

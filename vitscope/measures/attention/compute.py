@@ -4,8 +4,8 @@ A query spreads one unit of attention over keys. What has no place in the image,
 of the class, is left out of distance and mutual information, as a query and as a key.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Iterable, Iterator, Sequence
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -20,6 +20,7 @@ from vitscope.measures.attending import attention_of
 from vitscope.measures.attention.heads import EACH_HEAD, of_heads, place_of
 from vitscope.measures.attention.measure import VALUES
 from vitscope.measures.given import OnModel
+from vitscope.measures.measure import Given
 from vitscope.measures.shown import rows_shown
 from vitscope.networks.attention.reading import Attention, Use, Weights, attending, using
 from vitscope.networks.building.networks import own_type
@@ -176,7 +177,7 @@ def _nmi(weights: Tensor) -> Tensor:
     return information / entropies.sqrt()
 
 
-def measure_attention(given: OnModel, shard: int, selection: Mapping[str, Any]) -> pd.DataFrame:
+def measure_attention(given: OnModel, shard: int, selection: Given) -> pd.DataFrame:
     network = given.network.eval().to(given.device)
     attentions = attention_of(given)
     size = height_and_width(given.settings["image_size"])
@@ -255,9 +256,7 @@ def pass_by_head(weights: Tensor, values: Tensor, output: Tensor) -> Tensor:
 
 
 @torch.inference_mode()
-def measure_attention_low_pass(
-    given: OnModel, chosen: Mapping[str, Any], bootstrap: Mapping[str, int]
-) -> pd.DataFrame:
+def measure_attention_low_pass(given: OnModel, chosen: Given, bootstrap: Given) -> pd.DataFrame:
     """Return how much each head lets through, for the `chosen` images."""
     network = given.network.eval().to(given.device)
     attentions = attention_of(given)
@@ -284,7 +283,7 @@ def measure_attention_low_pass(
     return pd.concat(tables, ignore_index=True)
 
 
-def _table_of_heads(values: Array, bootstrap: Mapping[str, int]) -> pd.DataFrame:
+def _table_of_heads(values: Array, bootstrap: Given) -> pd.DataFrame:
     image, head = np.divmod(np.arange(values[..., 0].size), values.shape[1])
     columns = dict(zip(LOW_PASS_VALUES, values.reshape(-1, len(LOW_PASS_VALUES)).T, strict=True))
     rows = pd.DataFrame({"image": image, "head": head, **columns})

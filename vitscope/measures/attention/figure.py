@@ -1,6 +1,6 @@
 """How far heads look, and where in an image: maps of one block, the rollout through all."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from math import ceil
 
@@ -11,10 +11,10 @@ from matplotlib.axes import Axes
 from matplotlib.colors import Normalize
 from matplotlib.figure import Figure
 
-from vitscope.claims.points import Published
+from vitscope.claims.points import AllPublished
 from vitscope.drawing.axes import begin_at_zero
 from vitscope.drawing.charts import Across, Chart, Curve, Layer, Rows, Theirs
-from vitscope.drawing.figure import Member, rows_of
+from vitscope.drawing.figure import Members, rows_of
 from vitscope.drawing.looks import CROSS, CURVE, GRAY, HEAD, HEAD_ALPHA, QUERY_COLORS, REFERENCE
 from vitscope.drawing.overlays import (
     Groups,
@@ -71,7 +71,7 @@ plot_attention_low_pass = by_head(
 )
 
 
-def plot_attention_entropy(table: pd.DataFrame, members: Sequence[Member]) -> Figure:
+def plot_attention_entropy(table: pd.DataFrame, members: Members) -> Figure:
     """Draw the entropy of each head, and the largest there can be: attention to all keys alike."""
     chart = by_head("entropy", "Entropy (nats)", _beside("largest"))
     return chart(table.assign(largest=np.log(table["keys"])), members=members)
@@ -90,8 +90,8 @@ _AS_IT_IS = by_head("distance", _DISTANCE, mean="mean of heads, not renormalized
 
 def plot_attention_distance(
     table: pd.DataFrame,
-    members: Sequence[Member],
-    published: Mapping[str, Published] | None = None,
+    members: Members,
+    published: AllPublished | None = None,
     *,
     renormalized: bool = True,
 ) -> Figure:
@@ -125,7 +125,7 @@ class Manner:
 
 def label(
     groups: Groups,
-    members: Sequence[Member],
+    members: Members,
     shown: Sequence[pd.DataFrame],
     manners: Sequence[Manner],
     of: Callable[[pd.Series], str],
@@ -184,7 +184,7 @@ _LEAST = 0.6
 
 
 def plot_attention_heads(
-    table: pd.DataFrame, members: Sequence[Member], *, over: bool = False, own_scales: bool = False
+    table: pd.DataFrame, members: Members, *, over: bool = False, own_scales: bool = False
 ) -> Figure:
     """Draw for each model and image the image, and a map of every head, in lines of some heads."""
     heads = table[table["shows"] == "heads"]
@@ -225,7 +225,7 @@ def _draw_heads(heads: pd.DataFrame, grid: Array, manner: Manner, side: float) -
 
 
 def plot_attention_query(
-    table: pd.DataFrame, members: Sequence[Member], *, over: bool = False, own_scales: bool = False
+    table: pd.DataFrame, members: Members, *, over: bool = False, own_scales: bool = False
 ) -> Figure:
     """Draw for each model a row for each image: the image, and a map of each query."""
     queries = table[table["shows"] == "queries"]
@@ -281,7 +281,7 @@ def _draw_whole(axes: Axes, pixels: npt.NDArray[np.uint8], size: tuple[int, int]
 
 
 def plot_attention_rollout(
-    table: pd.DataFrame, members: Sequence[Member], *, product: bool = False, clip: float = _CLIP
+    table: pd.DataFrame, members: Members, *, product: bool = False, clip: float = _CLIP
 ) -> Figure:
     """Draw for each model a row for each image: image, rollout, and both, or their product.
 

@@ -1,6 +1,6 @@
 """What attention looks at in images: its maps, and its rollout through a network."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from functools import cache
 from typing import Any, NamedTuple
 
@@ -14,6 +14,7 @@ from vitscope.files.arrays import Array
 from vitscope.image_size import ImageSize, height_and_width
 from vitscope.measures.attending import Tokens, attention_of, over_heads, pooling, tokens_of, whole
 from vitscope.measures.given import OnModel
+from vitscope.measures.measure import Given
 from vitscope.measures.shown import images_shown, name_class, on_subject, whole_picture
 from vitscope.networks.attention.reading import Attention, Weights, attending
 
@@ -120,7 +121,7 @@ class Rollout:
 
 
 def measure_attention_rollout(
-    given: OnModel, heads: str, discard: float, chosen: Mapping[str, Any]
+    given: OnModel, heads: str, discard: float, chosen: Given
 ) -> pd.DataFrame:
     """Return what the output looks at, for the images shown."""
     network = given.network.eval().to(given.device)
@@ -152,9 +153,7 @@ def measure_attention_rollout(
 SECTION = "analysis.attention_maps"
 
 
-def measure_attention_maps(
-    given: OnModel, shows: Mapping[str, Any], chosen: Mapping[str, Any]
-) -> pd.DataFrame:
+def measure_attention_maps(given: OnModel, shows: Given, chosen: Given) -> pd.DataFrame:
     """Return the maps of all heads, and those of one head for several queries."""
     network = given.network.eval().to(given.device)
     attentions = attention_of(given)

@@ -18,6 +18,7 @@ from vitscope.files.arrays import Array
 from vitscope.measures.attending import list_doubts, over_heads
 from vitscope.measures.attention.maps import Rollout
 from vitscope.measures.given import OnModel
+from vitscope.measures.measure import Given
 from vitscope.measures.per_image import spread
 from vitscope.measures.shown import images_shown, name_class
 from vitscope.networks.attention.finding import find_attention
@@ -259,9 +260,7 @@ class Explainer:
             )
 
 
-def measure_class_maps(
-    given: OnModel, explained: Mapping[str, Any], chosen: Mapping[str, Any]
-) -> pd.DataFrame:
+def measure_class_maps(given: OnModel, explained: Given, chosen: Given) -> pd.DataFrame:
     explainer = Explainer(given, **explained)
     found = []
     for row, picture, image in images_shown(given, **chosen):
@@ -326,7 +325,7 @@ def follow(
 
 
 def faithfulness_table(
-    model: str, curves: Mapping[tuple[str, str], Array], bootstrap: Mapping[str, int]
+    model: str, curves: Mapping[tuple[str, str], Array], bootstrap: Given
 ) -> pd.DataFrame:
     """Return the table of a model from the curves of all images, each (N, steps + 1)."""
     tables = []
@@ -353,11 +352,7 @@ def faithfulness_table(
 
 
 def measure_faithfulness(
-    given: OnModel,
-    explained: Mapping[str, Any],
-    chosen: Mapping[str, Any],
-    changed: Mapping[str, Any],
-    bootstrap: Mapping[str, int],
+    given: OnModel, explained: Given, chosen: Given, changed: Given, bootstrap: Given
 ) -> pd.DataFrame:
     explainer, shown = Explainer(given, **explained), images_shown(given, **chosen)
     found = [follow(explainer, row, image, **changed) for row, _, image in shown]

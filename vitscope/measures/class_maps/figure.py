@@ -8,7 +8,7 @@ from matplotlib.colors import Normalize
 from matplotlib.figure import Figure
 
 from vitscope.drawing.charts import Across, Chart, Curve, Rows
-from vitscope.drawing.figure import Member, rows_of
+from vitscope.drawing.figure import Members, rows_of
 from vitscope.drawing.looks import METHOD_STYLES
 from vitscope.drawing.overlays import (
     draw_map,
@@ -27,7 +27,7 @@ METHODS = {
 _SCALE = Normalize(0, 1)
 
 
-def plot_class_maps(table: pd.DataFrame, members: Sequence[Member]) -> Figure:
+def plot_class_maps(table: pd.DataFrame, members: Members) -> Figure:
     """Draw for each model a row for each image: the image, and the map of each method over it."""
     shown = [rows_of(table, each.model, ["image"]) for each in members]
     rows = max(of_model["image"].nunique() for of_model in shown)

@@ -1,6 +1,6 @@
 """Error and loss (Fig. 5 and 7a of the paper), reliability, and shape against texture."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from textwrap import wrap
 from typing import Any
 
@@ -10,9 +10,9 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 
-from vitscope.claims.points import Published
+from vitscope.claims.points import AllPublished, Published
 from vitscope.drawing.axes import axes_of_published, draw_interval_of
-from vitscope.drawing.figure import Member, rows_of
+from vitscope.drawing.figure import Member, Members, rows_of
 from vitscope.drawing.legends import INTERVAL, Legend, another_model, percent, published_label
 from vitscope.drawing.looks import (
     BAR_ALPHA,
@@ -52,7 +52,7 @@ def _within(label: str) -> str:
     return f"{label[0].lower()}{label[1:]}"
 
 
-def add_entries(legend: Legend, published: Mapping[str, Published], axis: str) -> None:
+def add_entries(legend: Legend, published: AllPublished, axis: str) -> None:
     """Explain the marks in the legend; models have their names on an axis.
 
     `axis` says where published points of other models stand.
@@ -70,9 +70,7 @@ def _draw_published(axes: Axes, theirs: Published, metric: str, height: float, l
     axes.plot(values, [height] * len(values), linestyle="", **look.hollow, zorder=2.5)
 
 
-def plot_fit(
-    table: pd.DataFrame, members: Sequence[Member], published: Mapping[str, Published]
-) -> Figure:
+def plot_fit(table: pd.DataFrame, members: Members, published: AllPublished) -> Figure:
     """Draw a row per model, the smallest error on top: left its error, right its training loss.
 
     Published points of other models have panels of their own, on the right of each: only their
@@ -110,7 +108,7 @@ def plot_fit(
 _CHARACTERS, _INCHES_PER_CHARACTER = 10, 0.055
 
 
-def _by_recipe(members: Sequence[Member]) -> list[list[Member]]:
+def _by_recipe(members: Members) -> list[list[Member]]:
     """Group the trainings of each recipe, which stand at one place."""
     groups: dict[str, list[Member]] = {}
     for member in members:
@@ -118,7 +116,7 @@ def _by_recipe(members: Sequence[Member]) -> list[list[Member]]:
     return [*groups.values()]
 
 
-def _draw_points(axes: Axes, rows: pd.DataFrame, groups: Sequence[Sequence[Member]]) -> None:
+def _draw_points(axes: Axes, rows: pd.DataFrame, groups: Sequence[Members]) -> None:
     """Draw the trainings of each recipe side by side, and join the means of the recipes."""
     models = [[member.model for member in group] for group in groups]
     axes.plot([rows.loc[each, "value"].mean() for each in models], **JOINED, zorder=2)
@@ -132,11 +130,7 @@ def _draw_points(axes: Axes, rows: pd.DataFrame, groups: Sequence[Sequence[Membe
 
 
 def _draw_published_points(
-    axes: Axes,
-    published: Mapping[str, Published],
-    metric: str,
-    members: Sequence[Member],
-    beside: float,
+    axes: Axes, published: AllPublished, metric: str, members: Members, beside: float
 ) -> None:
     points = {
         place + beside: curve.points.set_index("metric")["value"][metric]
@@ -149,7 +143,7 @@ def _draw_published_points(
         axes.plot(place, value, linestyle="", **look.hollow, zorder=2.5)
 
 
-def _name_models(panels: Panels, members: Sequence[Member]) -> None:
+def _name_models(panels: Panels, members: Members) -> None:
     """Write the names of models below panels, in lines, or turned if one is too long."""
     inches = panels.figure.get_figwidth() / panels.columns
     room = max(1, int(_CHARACTERS * inches / len(members) / text_scale()))
@@ -168,9 +162,7 @@ def _name_models(panels: Panels, members: Sequence[Member]) -> None:
         panels.resize(height=height)
 
 
-def plot_fit_by_window(
-    table: pd.DataFrame, members: Sequence[Member], published: Mapping[str, Published]
-) -> Figure:
+def plot_fit_by_window(table: pd.DataFrame, members: Members, published: AllPublished) -> Figure:
     """Draw two panels, recipes from left to right: their errors, and their training losses.
 
     Published points of other models have axes of their own on the right.
@@ -230,9 +222,7 @@ def _in_words(scores: pd.Series) -> str:
     )
 
 
-def plot_reliability(
-    table: pd.DataFrame, classification: pd.DataFrame, members: Sequence[Member]
-) -> Figure:
+def plot_reliability(table: pd.DataFrame, classification: pd.DataFrame, members: Members) -> Figure:
     """Draw one panel per model: accuracy by bin of confidence, and below it the images per bin."""
     diagrams, histograms = make_panels_with_strips(len(members))
     for panel, member in zip(diagrams.of_models(members, table, ()), members, strict=True):
@@ -283,9 +273,7 @@ def _draw_published_decisions(panels: Panels, theirs: Published, height: int) ->
     panels.legend.add_marker("published", look.hollow)
 
 
-def plot_shape_texture(
-    table: pd.DataFrame, members: Sequence[Member], published: Mapping[str, Published]
-) -> Figure:
+def plot_shape_texture(table: pd.DataFrame, members: Members, published: AllPublished) -> Figure:
     """Draw a row per model: left what it goes by, then the share of shape in those decisions.
 
     Where people were asked about the images, a panel on the right shows who errs as they do. Rows

@@ -20,9 +20,7 @@ from vitscope.measures.per_image import spread
 
 
 def training_losses(
-    model: nn.Module,
-    batches: Iterable[tuple[Tensor, Tensor]],
-    device: torch.device | None = None,
+    model: nn.Module, batches: Iterable[tuple[Tensor, Tensor]], device: torch.device | None = None
 ) -> npt.NDArray[np.float64]:
     """Return the negative log-likelihood of the soft targets of each image, in evaluation mode."""
     model = model.eval().to(device)

@@ -17,7 +17,7 @@ from vitscope.claims.points import Points
 from vitscope.claims.statistics import HALF, Found
 from vitscope.drawing.axes import begin_at_zero, color_bar, in_percent
 from vitscope.drawing.charts import Chart, Rows, Steps, Theirs
-from vitscope.drawing.figure import Member, rows_of
+from vitscope.drawing.figure import Member, Members, rows_of
 from vitscope.drawing.legends import Legend
 from vitscope.drawing.looks import PLAIN, SHARE_STYLES, ZERO, depth_colors, look_of
 from vitscope.drawing.panels import Panel, stack_panels
@@ -63,7 +63,7 @@ plot_variance_and_share = Chart(
 
 
 def plot_variance_by_epoch(
-    variance: pd.DataFrame, fourier: pd.DataFrame, members: Sequence[Member]
+    variance: pd.DataFrame, fourier: pd.DataFrame, members: Members
 ) -> Figure:
     """Draw a column per model: its variance by depth at each epoch, and shares of its blocks."""
     counted = ((_OF_VARIANCE, variance), (_OF_FREQUENCY, fourier))
@@ -71,7 +71,7 @@ def plot_variance_by_epoch(
     return _draw_epochs(variance, "variance", _VARIANCE, "log", counted, members)
 
 
-def plot_share_by_epoch(share: pd.DataFrame, members: Sequence[Member]) -> Figure:
+def plot_share_by_epoch(share: pd.DataFrame, members: Members) -> Figure:
     """Draw a column per model: its share within images at each epoch, and shares of its blocks."""
     return _draw_epochs(share, "share", _SHARE, "linear", ((_OF_SHARE, share),), members)
 
@@ -82,7 +82,7 @@ def _draw_epochs(
     label: str,
     scale: str,
     counted: Sequence[tuple[_Shares, pd.DataFrame]],
-    members: Sequence[Member],
+    members: Members,
 ) -> Figure:
     """Draw a column per model: a value by depth at each epoch, and the counts below it."""
     models = [[*moments] for _, moments in groupby(members, _model_of)]
@@ -122,7 +122,7 @@ def _colors(count: int) -> Colormap:
 
 
 def _draw_curves(
-    axes: Axes, table: pd.DataFrame, value: str, moments: Sequence[Member], legend: Legend
+    axes: Axes, table: pd.DataFrame, value: str, moments: Members, legend: Legend
 ) -> None:
     """Draw a curve for each moment, and the depth bands that all of them share."""
     colors = _colors(len(moments))
@@ -132,7 +132,7 @@ def _draw_curves(
     Panel(axes, look_of(member), legend, points).draw_bands(points)
 
 
-def _epoch_bar(axes: Axes, moments: Sequence[Member]) -> None:
+def _epoch_bar(axes: Axes, moments: Members) -> None:
     count = len(moments)
     scale = ScalarMappable(BoundaryNorm(np.arange(count + 1), count), _colors(count))
     bar = color_bar([axes], scale, "Epoch", pad=0.03, aspect=14)

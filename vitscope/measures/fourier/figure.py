@@ -1,6 +1,5 @@
 """Log amplitudes over frequency, and by depth: Fig. 2a, 8 and D.2 of the paper; and bands."""
 
-from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 import pandas as pd
@@ -9,10 +8,10 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FixedLocator, FuncFormatter, MultipleLocator
 
 from vitscope.claims.chance import known_share_interval
-from vitscope.claims.points import Published
+from vitscope.claims.points import AllPublished
 from vitscope.drawing.axes import begin_at_zero, depth_bar, in_percent, share_scale
 from vitscope.drawing.charts import Across, Chart, Curve, Rows, Theirs
-from vitscope.drawing.figure import Member, rows_of
+from vitscope.drawing.figure import Members, rows_of
 from vitscope.drawing.looks import (
     DIAGONAL,
     FREQUENCY_BANDS,
@@ -57,7 +56,7 @@ def draw_curves(axes: Axes, curves: pd.DataFrame) -> None:
     axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:.1f}π"))
 
 
-def plot_fourier(table: pd.DataFrame, members: Sequence[Member]) -> Figure:
+def plot_fourier(table: pd.DataFrame, members: Members) -> Figure:
     """Draw two panels per model: its curves, and below them their values at 1.0 pi by depth."""
     upper, lower = stack_panels(len(members), 2, _LEAST)
     for panel in upper.of_models(members, *curves_of(table)):
@@ -71,9 +70,7 @@ def plot_fourier(table: pd.DataFrame, members: Sequence[Member]) -> Figure:
     return lower.finish("Normalized depth", COMPONENT, "shared")
 
 
-def plot_fourier_curves(
-    table: pd.DataFrame, members: Sequence[Member], published: Mapping[str, Published]
-) -> Figure:
+def plot_fourier_curves(table: pd.DataFrame, members: Members, published: AllPublished) -> Figure:
     """Draw one panel per model, and below it, if there are any, one of the published curves.
 
     All panels have the same colours; measured and published curves of a model have one scale.
@@ -100,9 +97,7 @@ def plot_fourier_curves(
     return rows[0].figure
 
 
-def plot_fourier_depth(
-    table: pd.DataFrame, members: Sequence[Member], published: Mapping[str, Published]
-) -> Figure:
+def plot_fourier_depth(table: pd.DataFrame, members: Members, published: AllPublished) -> Figure:
     """Draw one panel per model: the log amplitude at 1.0 pi, relative to that at 0, by depth.
 
     Published values of another model have an axis of their own on the right: only shapes compare.
@@ -112,10 +107,7 @@ def plot_fourier_depth(
 
 
 def plot_averaging(
-    fourier: pd.DataFrame,
-    variance: pd.DataFrame,
-    reliability: pd.DataFrame,
-    members: Sequence[Member],
+    fourier: pd.DataFrame, variance: pd.DataFrame, reliability: pd.DataFrame, members: Members
 ) -> Figure:
     """Draw all models in each of three panels: variance and component by depth, and reliability."""
     panels = make_panels(3)
@@ -153,7 +145,7 @@ def _with_intervals(bins: pd.DataFrame) -> pd.DataFrame:
     return bins.assign(ci_low=list(low), ci_high=list(high))
 
 
-def ends_of_each(table: pd.DataFrame, members: Sequence[Member]) -> pd.DataFrame:
+def ends_of_each(table: pd.DataFrame, members: Members) -> pd.DataFrame:
     """Return the points at 1.0 pi of all cut points of models."""
     curves, order = curves_of(table)
     return pd.concat(ends_of(rows_of(curves, member.model, order)) for member in members)
@@ -167,7 +159,7 @@ def _label_bands(table: pd.DataFrame) -> dict[str, str]:
     return {band: f"{band}: {ends[band]}" for band in FREQUENCY_BANDS}
 
 
-def plot_spectrum(table: pd.DataFrame, members: Sequence[Member]) -> Figure:
+def plot_spectrum(table: pd.DataFrame, members: Members) -> Figure:
     """Draw one panel per model: what share of the variance each band has, by normalized depth."""
     labels = _label_bands(table)
     shares = (

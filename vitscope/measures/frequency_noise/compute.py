@@ -4,9 +4,9 @@ Noise is drawn and filtered by numpy, also where the model runs on another devic
 the same.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from math import ceil, prod
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
@@ -15,6 +15,7 @@ from vitscope.files.arrays import Array
 from vitscope.image_size import ImageSize, height_and_width
 from vitscope.measures.frequency_noise.measure import sides
 from vitscope.measures.given import OnModel
+from vitscope.measures.measure import Given
 from vitscope.measures.per_image import accuracy_changes
 from vitscope.measures.scores import Disturb, classify_disturbed
 
@@ -78,10 +79,7 @@ def noises(images: Array, factors: Iterable[Array]) -> Iterator[Array]:
         yield np.fft.irfft2(spectrum * factor, s=images.shape[-2:])
 
 
-Noise = Mapping[str, Any]
-
-
-def disturb_by(noise: Noise) -> Disturb:
+def disturb_by(noise: Given) -> Disturb:
     """Return a function that adds noise: its `frequencies`, `width`, `eps`, draws as `seeds`."""
 
     def disturb(images: "Tensor", rows: Sequence[int]) -> Iterator[Iterator["Tensor"]]:
@@ -98,12 +96,7 @@ def disturb_by(noise: Noise) -> Disturb:
 
 
 def noise_table(
-    model: str,
-    clean: Array,
-    shares: Array,
-    noise: Noise,
-    size: ImageSize,
-    bootstrap: Mapping[str, int],
+    model: str, clean: Array, shares: Array, noise: Given, size: ImageSize, bootstrap: Given
 ) -> pd.DataFrame:
     """Return the table of one model from the results of `shares_found`; images have a `size`."""
     frequencies, width = noise["frequencies"], noise["width"]
@@ -124,7 +117,7 @@ def noise_table(
 
 
 def measure_frequency_noise(
-    given: OnModel, chosen: Mapping[str, Any], noise: Noise, bootstrap: Mapping[str, int]
+    given: OnModel, chosen: Given, noise: Given, bootstrap: Given
 ) -> pd.DataFrame:
     clean, shares = classify_disturbed(given, chosen, disturb_by(noise))
     return noise_table(given.model, clean, shares, noise, given.settings["image_size"], bootstrap)

@@ -1,6 +1,6 @@
 """Decrease of accuracy under noise of one frequency: Fig. 2b of the paper."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -10,10 +10,10 @@ from matplotlib.colors import Normalize
 from matplotlib.figure import Figure
 from matplotlib.offsetbox import AnnotationBbox, OffsetImage
 
-from vitscope.claims.points import Published
+from vitscope.claims.points import AllPublished
 from vitscope.drawing.axes import axes_of_published, share_zero
 from vitscope.drawing.charts import Across, Curve
-from vitscope.drawing.figure import Member
+from vitscope.drawing.figure import Members
 from vitscope.drawing.legends import published_label
 from vitscope.drawing.looks import DOTTED, THREAD, ZERO, looks_of, text_scale
 from vitscope.drawing.panels import make_panels, page_width
@@ -108,9 +108,7 @@ def _draw_frequencies(axes: Axes, points: pd.DataFrame, inches: float) -> None:
     _draw_strips(axes, points, shown)
 
 
-def plot_frequency_noise(
-    table: pd.DataFrame, members: Sequence[Member], published: Mapping[str, Published]
-) -> Figure:
+def plot_frequency_noise(table: pd.DataFrame, members: Members, published: AllPublished) -> Figure:
     """Draw the change of accuracy by frequency, all models in one panel, and the noise above it.
 
     Published points of other models have an axis of their own on the right, with the same zero.

@@ -18,9 +18,9 @@ from matplotlib.ticker import (
     SymmetricalLogLocator,
 )
 
-from vitscope.claims.points import Published
+from vitscope.claims.points import AllPublished, Published
 from vitscope.drawing.axes import draw_interval_of
-from vitscope.drawing.figure import Member, rows_of
+from vitscope.drawing.figure import Member, Members, rows_of
 from vitscope.drawing.legends import INTERVAL, Legend, minus, moment, percent, published_label
 from vitscope.drawing.looks import (
     DASHED,
@@ -90,9 +90,7 @@ def _curve_of(published: Published, panel: str) -> tuple[Array, Array]:
     return published_per_decade(points[np.sign(points["eigenvalue"]) == _SIGNS[panel]])
 
 
-def _magnitudes(
-    table: pd.DataFrame, published: Mapping[str, Published], panel: str
-) -> Iterator[Array]:
+def _magnitudes(table: pd.DataFrame, published: AllPublished, panel: str) -> Iterator[Array]:
     """Yield what an axis must reach."""
     values = table["eigenvalue"].to_numpy()
     yield np.abs(values[np.sign(values) == _SIGNS[panel]])
@@ -101,7 +99,7 @@ def _magnitudes(
         yield np.abs(at[density > _NEGLIGIBLE_SHARE * density.max(initial=0)])
 
 
-def _range(table: pd.DataFrame, published: Mapping[str, Published], panel: str) -> Range | None:
+def _range(table: pd.DataFrame, published: AllPublished, panel: str) -> Range | None:
     """Return the magnitudes at both ends of an axis, or None if it has nothing to show."""
     shown = np.concatenate(list(_magnitudes(table, published, panel)))
     if not shown.size:
@@ -197,9 +195,7 @@ def _draw_model(
             axes.plot(*_curve_of(theirs, panel), color=color, **DOTTED, zorder=2.5)
 
 
-def plot_hessian(
-    table: pd.DataFrame, members: Sequence[Member], published: Mapping[str, Published]
-) -> Figure:
+def plot_hessian(table: pd.DataFrame, members: Members, published: AllPublished) -> Figure:
     """Draw a row for each snapshot and model: the densities of negative and positive eigenvalues.
 
     All are on one scale, so that their areas compare.
@@ -232,7 +228,7 @@ def plot_hessian(
     return figure
 
 
-def _add_legend(part: SubFigure, published: Mapping[str, Published]) -> None:
+def _add_legend(part: SubFigure, published: AllPublished) -> None:
     """Add a legend that tells published curves from measured ones, if any are drawn."""
     if published:
         legend = Legend()
@@ -285,7 +281,7 @@ def _powers(linear: float) -> SymmetricalLogLocator:
     return powers
 
 
-def plot_hessian_density(table: pd.DataFrame, members: Sequence[Member]) -> Figure:
+def plot_hessian_density(table: pd.DataFrame, members: Members) -> Figure:
     """Draw a row per snapshot and a panel per model, each with axes of its own."""
     snapshots = list(dict.fromkeys(table["snapshot"]))
     rows = stack_panels(len(members), len(snapshots))
@@ -370,7 +366,7 @@ def _draw_blocks(panel: Panel, depth: pd.Series, drawn: Mapping[str, pd.DataFram
             panel.legend.add_marker(_LABELS[name], look.line, look)
 
 
-def plot_curvature(table: pd.DataFrame, blocks: pd.DataFrame, members: Sequence[Member]) -> Figure:
+def plot_curvature(table: pd.DataFrame, blocks: pd.DataFrame, members: Members) -> Figure:
     """Draw two panels per model and snapshot: largest eigenvalues of blocks, and below their means.
 
     Each value is in the middle of the band of its block, that of the stem at its left end.
@@ -417,7 +413,7 @@ def _draw_in_rows(
         axes.plot(each, heights, **look)
 
 
-def plot_curvature_by_layer(table: pd.DataFrame, members: Sequence[Member]) -> Figure:
+def plot_curvature_by_layer(table: pd.DataFrame, members: Members) -> Figure:
     """Draw a row per kind of layer: the largest eigenvalue of each model, and the mean."""
     rows = table[table["of"] != "block"]
     snapshots = list(dict.fromkeys(rows["snapshot"]))

@@ -125,11 +125,7 @@ class GaussNewton(Curvature):
     """
 
     def __init__(
-        self,
-        logits: Tensor,
-        targets: Tensor,
-        parameters: Sequence[Tensor],
-        decay: Sequence[float],
+        self, logits: Tensor, targets: Tensor, parameters: Sequence[Tensor], decay: Sequence[float]
     ) -> None:
         self._logits = logits
         self._probability = logits.detach().softmax(1)

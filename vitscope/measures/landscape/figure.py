@@ -3,7 +3,7 @@
 The surface is Fig. 1a and Fig. C.4a of the paper.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import pairwise
 from math import ceil
@@ -24,7 +24,7 @@ from mpl_toolkits.mplot3d.axes3d import Axes3D
 from mpl_toolkits.mplot3d.proj3d import proj_transform
 
 from vitscope.drawing.axes import color_bar
-from vitscope.drawing.figure import Member
+from vitscope.drawing.figure import Member, Members
 from vitscope.drawing.legends import percent
 from vitscope.drawing.looks import (
     CENTRE,
@@ -112,7 +112,7 @@ def above_minimum(table: pd.DataFrame, member: Member) -> AboveMinimum:
     return AboveMinimum(x, y, finite - np.nanmin(finite))
 
 
-def read_landscapes(table: pd.DataFrame, members: Sequence[Member]) -> Landscapes:
+def read_landscapes(table: pd.DataFrame, members: Members) -> Landscapes:
     """Return the landscapes of models, and the loss at which they are cut.
 
     The flattest landscape sets the cut, so that it is shown whole and others look as steep as they
@@ -124,7 +124,7 @@ def read_landscapes(table: pd.DataFrame, members: Sequence[Member]) -> Landscape
     return Landscapes(landscapes, min(_CUT_OVER_MEDIAN * flattest, highest) or 1.0)
 
 
-def caveats(table: pd.DataFrame, members: Sequence[Member]) -> str:
+def caveats(table: pd.DataFrame, members: Members) -> str:
     """Say which terms of the training loss these landscapes leave out."""
     shown = table[table["model"].isin([member.model for member in members])]
     missing = []
@@ -236,7 +236,7 @@ def _draw_floor(axes: Axes3D, surface: AboveMinimum) -> None:
         axes.annotate(name, at, (2, -2), textcoords="offset points", **how)
 
 
-def plot_landscape(table: pd.DataFrame, members: Sequence[Member]) -> Figure:
+def plot_landscape(table: pd.DataFrame, members: Members) -> Figure:
     """Draw one surface per model: all from one side, to one scale, and cut at one height."""
     note = caveats(table, members)
     panels = _panels(len(members), bool(note))
@@ -268,7 +268,7 @@ def _draw_map(axes: Axes, surface: AboveMinimum, levels: Array) -> QuadContourSe
     return bands
 
 
-def plot_landscape_contour(table: pd.DataFrame, members: Sequence[Member]) -> Figure:
+def plot_landscape_contour(table: pd.DataFrame, members: Members) -> Figure:
     """Draw one map per model: all to one scale, and cut at one height."""
     note = caveats(table, members)
     above = bool(note) * _TITLE
@@ -305,7 +305,7 @@ def _show_up_to(panels: Panels, cut: float) -> None:
         axes.set_ylim(low - margin, high + margin)
 
 
-def plot_landscape_slices(table: pd.DataFrame, members: Sequence[Member]) -> Figure:
+def plot_landscape_slices(table: pd.DataFrame, members: Members) -> Figure:
     """Draw one panel per direction: how loss and NLL change along it, all models together."""
     note = caveats(table, members)
     panels = make_panels(2)

@@ -20,6 +20,7 @@ from vitscope.data.split import known_labels, rows_to_classify
 from vitscope.errors import VitscopeError
 from vitscope.files.arrays import Array
 from vitscope.measures.given import OnModel
+from vitscope.measures.measure import Given
 from vitscope.measures.per_image import accuracy_changes
 from vitscope.networks.building.networks import logits_of, without_fast_path
 from vitscope.networks.finding.capture import PROVED, Silencing, refuse_unproven
@@ -224,9 +225,7 @@ def _found(logits: Tensor, truth: Tensor, what: str) -> Array:
     return (logits.argmax(dim=1).cpu() == truth).numpy()
 
 
-def measure_lesion(
-    given: OnModel, chosen: Mapping[str, Any], bootstrap: Mapping[str, int]
-) -> pd.DataFrame:
+def measure_lesion(given: OnModel, chosen: Given, bootstrap: Given) -> pd.DataFrame:
     rows = rows_to_classify(given.images, chosen["images"], chosen["seed"])
     labels = known_labels(given.images, rows)
     joins = joins_of(given.model, given.cut_points)

@@ -14,6 +14,7 @@ from vitscope.data.split import normalize
 from vitscope.files.arrays import Array
 from vitscope.image_size import ImageSize
 from vitscope.measures.given import OnModel
+from vitscope.measures.measure import Given
 from vitscope.measures.occlusion.measure import count_dropped, grid_of, grids_of
 from vitscope.measures.per_image import ratio, spread, spread_of
 from vitscope.measures.scores import Disturb, classify_disturbed
@@ -53,10 +54,6 @@ def shuffle(images: Tensor, order: Array, grid: int) -> Tensor:
     return rearrange(moved, f"{patches} -> {whole}", down=grid)
 
 
-# The keys are `seed` and `draws`.
-Drawn = Mapping[str, int]
-
-
 class Change(NamedTuple):
     """A change of patches: `none`, `dropped` (as many as `dropped` says) or `shuffled` (all)."""
 
@@ -66,10 +63,7 @@ class Change(NamedTuple):
 
 
 def list_changes(
-    grid: int | None,
-    shares: Sequence[float],
-    shuffled_grids: Sequence[int] | None,
-    size: ImageSize,
+    grid: int | None, shares: Sequence[float], shuffled_grids: Sequence[int] | None, size: ImageSize
 ) -> list[Change]:
     """Return all changes for images of this size: first those that drop patches, then shuffles."""
     cut = grid_of(grid, size)
@@ -78,7 +72,7 @@ def list_changes(
     return [*dropped, *(Change("shuffled", each, 0) for each in shuffled)]
 
 
-def disturb_by(changes: Sequence[Change], drawn: Drawn, black: Tensor) -> Disturb:
+def disturb_by(changes: Sequence[Change], drawn: Given, black: Tensor) -> Disturb:
     """Return a function that yields, for each draw, the images after each change.
 
     Within a draw, a larger share drops all the patches of a smaller share, and more.
@@ -105,7 +99,7 @@ def occlusion_table(
     changes: Sequence[Change],
     classes: int,
     draws: int,
-    bootstrap: Mapping[str, int],
+    bootstrap: Given,
 ) -> pd.DataFrame:
     """Return the table of one model, from whether each image is classified right.
 
@@ -148,11 +142,7 @@ def _ratios_kept(means: Array) -> Array:
 
 
 def measure_occlusion(
-    given: OnModel,
-    chosen: Mapping[str, Any],
-    cut: Mapping[str, Any],
-    drawn: Drawn,
-    bootstrap: Mapping[str, int],
+    given: OnModel, chosen: Given, cut: Given, drawn: Given, bootstrap: Given
 ) -> pd.DataFrame:
     settings = given.settings
     changes = list_changes(**cut, size=settings["image_size"])

@@ -1,7 +1,5 @@
 """Cosines and products of position embeddings, and biases for the offsets of positions."""
 
-from collections.abc import Sequence
-
 import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
@@ -11,7 +9,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
 from vitscope.drawing.axes import color_bar
-from vitscope.drawing.figure import Member, rows_of
+from vitscope.drawing.figure import Members, rows_of
 from vitscope.drawing.looks import GRAY, POSITION_COLORS, SIGNED_COLORS, text_scale
 from vitscope.drawing.panels import (
     LEAST_SQUARE,
@@ -56,7 +54,7 @@ def _draw_similarity(axes: Axes, points: pd.DataFrame) -> None:
     axes.spines[:].set_visible(False)
 
 
-def plot_position_similarity(table: pd.DataFrame, members: Sequence[Member]) -> Figure:
+def plot_position_similarity(table: pd.DataFrame, members: Members) -> Figure:
     """Draw a panel per model: a tile for each position, its cosine with every position."""
     panels = make_square_panels(len(members), _BAR_OF_ALL, _TITLE_HEIGHT)
     for panel in panels.of_models(members, table, ["row", "column"]):
@@ -66,7 +64,7 @@ def plot_position_similarity(table: pd.DataFrame, members: Sequence[Member]) -> 
     return panels.finish("Column of the position", "Row of the position")
 
 
-def plot_position_products(table: pd.DataFrame, members: Sequence[Member]) -> Figure:
+def plot_position_products(table: pd.DataFrame, members: Members) -> Figure:
     """Draw a panel per model: all positions across and down, row by row; each has its own scale."""
     across = columns_of(len(members), LEAST_SQUARE)
     panels = make_square_panels(len(members), across * _BAR_AND_LABELS, _TITLE_HEIGHT)
@@ -125,7 +123,7 @@ def _draw_biases(axes: Axes, rows: pd.DataFrame, places: _Places, scale: TwoSlop
     axes.spines[:].set_visible(False)
 
 
-def plot_position_bias(table: pd.DataFrame, members: Sequence[Member]) -> Figure:
+def plot_position_bias(table: pd.DataFrame, members: Members) -> Figure:
     """Draw a panel per model, one below the other: layers across, heads down, on one scale each."""
     rows = [rows_of(table, member.model, ["layer", "head"]) for member in members]
     places = [_Places(each) for each in rows]

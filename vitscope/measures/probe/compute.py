@@ -3,7 +3,6 @@
 The latents on disk have no prefix tokens, no labels and no pixels: a pass reads all at once.
 """
 
-from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -16,6 +15,7 @@ from vitscope.data.split import labels_of, shard_rows
 from vitscope.errors import VitscopeError
 from vitscope.files.arrays import Array
 from vitscope.measures.given import OnModel
+from vitscope.measures.measure import Given
 from vitscope.measures.probe.measure import MEAN, PREFIX, TOKEN
 from vitscope.networks.finding.capture import reading
 
@@ -104,9 +104,7 @@ def _to_array(values: Tensor) -> Array:
     return values.cpu().numpy()
 
 
-def measure_probe(
-    given: OnModel, shard: int, selection: Mapping[str, Any], tokens: int
-) -> pd.DataFrame:
+def measure_probe(given: OnModel, shard: int, selection: Given, tokens: int) -> pd.DataFrame:
     """Return the vectors of a shard's images at all cut points, with labels and predictions."""
     network = given.network.eval().to(given.device)
     rows = shard_rows(len(given.images), shard, **selection)

@@ -15,6 +15,7 @@ from vitscope.data.split import select
 from vitscope.errors import VitscopeError, nearest, quoted
 from vitscope.files.arrays import Array
 from vitscope.measures.given import OnModel
+from vitscope.measures.measure import Given
 from vitscope.measures.per_image import spread_of
 from vitscope.measures.receptive_field.measure import CLAIMED, SHARES, Settings
 from vitscope.networks.finding.capture import reading
@@ -203,7 +204,7 @@ class Field:
 
 
 def measure_receptive_field(
-    given: OnModel, settings: Settings, seed: int | None, bootstrap: Mapping[str, int]
+    given: OnModel, settings: Settings, seed: int | None, bootstrap: Given
 ) -> pd.DataFrame:
     which = chosen(given.model, given.cut_points, settings.cut_points)
     points = [given.cut_points[index] for index in which]

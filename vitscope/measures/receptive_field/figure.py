@@ -1,6 +1,5 @@
 """Effective receptive fields: a row of maps for each model, one for each cut point."""
 
-from collections.abc import Sequence
 from math import ceil
 
 import numpy as np
@@ -12,7 +11,7 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
 from vitscope.drawing.axes import color_bar
-from vitscope.drawing.figure import Member, rows_of
+from vitscope.drawing.figure import Members, rows_of
 from vitscope.drawing.legends import Legend, percent
 from vitscope.drawing.looks import INNER_SQUARE, MAP_COLORS, OUTER_SQUARE, SHADOW, text_scale
 from vitscope.drawing.panels import page_width
@@ -46,7 +45,7 @@ def _draw(axes: Axes, row: pd.Series) -> None:
     )
 
 
-def plot_receptive_field(table: pd.DataFrame, members: Sequence[Member]) -> Figure:
+def plot_receptive_field(table: pd.DataFrame, members: Members) -> Figure:
     """Draw the maps of each model, in the order of depth, each scaled to its largest value.
 
     They stand in one row, or in as many as the page needs for them.

@@ -1,6 +1,6 @@
 """Robustness: accuracy and calibration by severity, errors by corruption; and by accuracy."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import matplotlib
@@ -10,10 +10,10 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from vitscope.claims.chance import known_share_interval
-from vitscope.claims.points import Published
+from vitscope.claims.points import AllPublished
 from vitscope.corruptions import CLEAN, CORRUPTIONS, GROUPS, MEAN
 from vitscope.drawing.axes import begin_at_zero, ticks
-from vitscope.drawing.figure import Member, rows_of
+from vitscope.drawing.figure import Members, rows_of
 from vitscope.drawing.legends import INTERVAL, another_model, published_label
 from vitscope.drawing.looks import (
     BAR_ALPHA,
@@ -118,9 +118,7 @@ def _panels(rows: int) -> Panels:
 
 
 def plot_robustness(
-    table: pd.DataFrame,
-    corruption_error: pd.DataFrame,
-    members: Sequence[Member],
+    table: pd.DataFrame, corruption_error: pd.DataFrame, members: Members
 ) -> Figure:
     """Draw left the scores of all models by severity, right their errors by corruption."""
     looks = looks_of(members)
@@ -157,7 +155,7 @@ def _draw_model(axes: Axes, row: pd.Series, look: Look) -> None:
 
 
 def plot_robustness_by_accuracy(
-    table: pd.DataFrame, members: Sequence[Member], published: Mapping[str, Published]
+    table: pd.DataFrame, members: Members, published: AllPublished
 ) -> Figure:
     """Draw a point for each model: across its accuracy, upwards its robustness.
 

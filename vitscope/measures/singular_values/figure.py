@@ -1,6 +1,5 @@
 """Spectra of tokens and of pooled images, and their effective rank by depth."""
 
-from collections.abc import Sequence
 from math import log
 
 import numpy as np
@@ -11,7 +10,7 @@ from matplotlib.ticker import MaxNLocator
 
 from vitscope.drawing.axes import begin_at_zero, depth_bar
 from vitscope.drawing.charts import Chart, Curve, Rows
-from vitscope.drawing.figure import Member
+from vitscope.drawing.figure import Members
 from vitscope.drawing.looks import DOTTED, GRAY, THIN, curve_of_depth
 from vitscope.drawing.panels import stack_panels
 from vitscope.measures.singular_values.measure import FLOOR, IMAGES, TOKENS
@@ -29,7 +28,7 @@ def _draw_spectra(axes: Axes, points: pd.DataFrame) -> None:
     axes.xaxis.set_major_locator(MaxNLocator(4, integer=True, min_n_ticks=2))
 
 
-def plot_singular_values(table: pd.DataFrame, members: Sequence[Member]) -> Figure:
+def plot_singular_values(table: pd.DataFrame, members: Members) -> Figure:
     """Draw two panels per model: the spectra of its tokens, and below of its images.
 
     Curves end where singular values are round-off.

@@ -1,7 +1,5 @@
 """Norms of tokens by depth, how many are outliers, and where these lie in the image."""
 
-from collections.abc import Sequence
-
 import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
@@ -11,7 +9,7 @@ from matplotlib.ticker import MaxNLocator
 
 from vitscope.drawing.axes import begin_at_zero, color_bar, in_percent
 from vitscope.drawing.charts import Chart, Curve, Rows, Shade
-from vitscope.drawing.figure import Member
+from vitscope.drawing.figure import Members
 from vitscope.drawing.legends import percent
 from vitscope.drawing.looks import MAP_COLORS, OF_ALL, QUARTILES_ALPHA, RANGE_ALPHA
 from vitscope.drawing.panels import columns_of, make_square_panels
@@ -24,7 +22,7 @@ def _scale_of_outliers(*panels: Axes) -> None:
     in_percent(*panels)
 
 
-def plot_token_norms(table: pd.DataFrame, members: Sequence[Member]) -> Figure:
+def plot_token_norms(table: pd.DataFrame, members: Members) -> Figure:
     """Draw two panels per model: norms by depth, and below the share of outliers."""
     (threshold,) = table["threshold"].unique()
     chart = Chart(
@@ -52,7 +50,7 @@ _BAR_WIDTH, _TEXT_HEIGHT, _LEAST = 0.6, 0.35, 2.25
 _THERE = "Images with an outlier there"
 
 
-def plot_token_outliers(table: pd.DataFrame, members: Sequence[Member]) -> Figure:
+def plot_token_outliers(table: pd.DataFrame, members: Members) -> Figure:
     """Draw a map per model, at its cut point of the most outliers: how often a position has one.
 
     Each has a scale of its own: outliers of one model may be a hundred times as many as another's.

@@ -1,6 +1,6 @@
 """The principal components of the tokens of some images together."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -11,6 +11,7 @@ from torch import Tensor, nn
 from vitscope.errors import VitscopeError, nearest, quoted
 from vitscope.files.arrays import Array
 from vitscope.measures.given import OnModel
+from vitscope.measures.measure import Given
 from vitscope.measures.shown import images_shown, on_subject
 from vitscope.measures.token_norms.compute import outliers, token_norms
 from vitscope.measures.token_pca.measure import Settings
@@ -155,9 +156,7 @@ def tokens_of(maps: Array) -> Array:
     return maps.reshape(*maps.shape[:2], -1).transpose(0, 2, 1)
 
 
-def measure_token_pca(
-    given: OnModel, settings: Settings, chosen: Mapping[str, Any]
-) -> pd.DataFrame:
+def measure_token_pca(given: OnModel, settings: Settings, chosen: Given) -> pd.DataFrame:
     """Return the components of the tokens of the images shown."""
     given.network.eval().to(given.device)
     point = choose_point(given.model, given.blocks, given.cut_points, settings.cut_point)

@@ -1,14 +1,12 @@
 """Tokens by their first three principal components as colours, below the images."""
 
-from collections.abc import Sequence
-
 import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 
-from vitscope.drawing.figure import Member, rows_of
+from vitscope.drawing.figure import Members, rows_of
 from vitscope.drawing.legends import percent
 from vitscope.drawing.looks import GRAY, HAIR
 from vitscope.drawing.overlays import draw_picture, groups_of_panels, read_picture
@@ -56,7 +54,7 @@ def _draw_tokens(axes: Axes, colours: Array, row: pd.Series, size: tuple[int, in
     axes.spines[:].set(visible=True, color=GRAY, linewidth=HAIR)
 
 
-def plot_token_pca(table: pd.DataFrame, members: Sequence[Member]) -> Figure:
+def plot_token_pca(table: pd.DataFrame, members: Members) -> Figure:
     """Draw for each model the images in a row, and below each the colours of its tokens."""
     shown = [rows_of(table, each.model, ["image"]) for each in members]
     groups = groups_of_panels([(2, len(rows)) for rows in shown], one_scale=True)
