@@ -107,10 +107,7 @@ class OnWeights:
 
 @dataclass(frozen=True)
 class Parts:
-    """Gives the tables that parts of a model measured, in order, and its cut points, a row each.
-
-    A measure that is not about cut points gets none.
-    """
+    """Gives the tables that parts of a model measured, in order, and its cut points, a row each."""
 
     model: str
     tables: "Iterator[pd.DataFrame]"

@@ -132,10 +132,7 @@ class Work:
 def passes(
     views: float, wanted: int | None, there: int | None, batch: int, keeps: Keeps = "pass"
 ) -> Work | None:
-    """Count passes of the wanted images, as far as they exist, each in several views.
-
-    Return None if the number of images is not known yet.
-    """
+    """Count passes of the wanted images, if there, in several views; None if none is known yet."""
     known = [count for count in (wanted, there) if count is not None]
     return Work(min(known) * views, batch, keeps) if known else None
 
@@ -194,11 +191,7 @@ def own_settings(case: Case) -> Given:
 
 
 def whole_settings(case: Case) -> Given:
-    """Return the settings that change a result as one argument, `settings`.
-
-    The function of the measure annotates it with the dataclass of its settings. Settings that
-    change no result have their defaults in it.
-    """
+    """Return the settings that change a result as one argument; others have defaults in it."""
     return {"settings": result_settings(case.settings)}
 
 
@@ -436,19 +429,13 @@ class Measure:
         return self.arguments(Case(self, study, model, part))
 
     def merging(self, study: "Study", model: str) -> Given:
-        """Return what merging depends on: arguments of the function that merges.
-
-        For a measure of pairs, `model` is the name of a pair.
-        """
+        """Return what merging the parts of a model, or of a pair, depends on."""
         return self.merge.arguments(Case(self, study, model))
 
     def work(
         self, study: "Study", model: str, part: int, images: int | None, cut_points: int
     ) -> Work | None:
-        """Return what a part costs; None if it runs no network, or if the cost is not known yet.
-
-        `images` is the number of images, if known, and `cut_points` the number that the model has.
-        """
+        """Return what a part costs; None if it runs no network, or if the cost is not known yet."""
         case = Case(self, study, model, part, images, cut_points)
         return self.takes(case) if self.takes else None
 

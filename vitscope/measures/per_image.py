@@ -89,10 +89,7 @@ def accuracy_changes(clean: Array, disturbed: Array, resamples: int, seed: int) 
 
 
 def part_of(values: Sequence[Array], first_image: int, column: str) -> pd.DataFrame:
-    """Return the rows of a part; `values` holds, for each cut point, the values of all images.
-
-    `first_image` is the position of the shard's first image among those measured.
-    """
+    """Return the rows of a part; `values` holds, for each cut point, the values of all images."""
     tables = [
         pd.DataFrame({"index": index, "image": first_image + np.arange(len(value)), column: value})
         for index, value in enumerate(values)
@@ -103,11 +100,7 @@ def part_of(values: Sequence[Array], first_image: int, column: str) -> pd.DataFr
 def part_of_tokens(
     given: OnLatents, measure: Callable[[Any], Any], column: str, on_gpu: bool = False
 ) -> pd.DataFrame:
-    """Measure the tokens of each image of a shard at each cut point; null for a single token.
-
-    `measure` returns a value for each image of an array (N, C, H, W); with `on_gpu`, it takes a
-    tensor too.
-    """
+    """Measure the tokens of each image of a shard at each cut point; null for a single token."""
     latents = given.latents
     several = [name for name in latents.names if np.prod(latents.shape(name)[2:]) > 1]
     measures = dict.fromkeys(several, lambda maps: measure(maps)[:, None])

@@ -30,10 +30,7 @@ DRAWS = 200
 
 
 def scores_of(predictions: pd.DataFrame, classes: int) -> dict[str, float]:
-    """Return the scores of some predictions, with the names of the table `classification`.
-
-    A score is NaN if nothing defines it: no prediction is confident, or none is wrong.
-    """
+    """Return the scores of some predictions, with the names of the table `classification`."""
     if predictions.empty:
         raise VitscopeError("There are no predictions to score: measure at least one image.")
     outside = int((~predictions["label"].between(0, classes - 1)).sum())
@@ -64,10 +61,7 @@ def scores_of(predictions: pd.DataFrame, classes: int) -> dict[str, float]:
 
 
 def reliability(predictions: pd.DataFrame) -> pd.DataFrame:
-    """Return the number, accuracy and mean confidence of the images in each bin of confidence.
-
-    The last two are NaN in a bin without images.
-    """
+    """Return the number, accuracy and mean confidence of the images in each bin of confidence."""
     confidence, right, bin_of = _by_bin(predictions)
     images = np.bincount(bin_of, minlength=BINS)
     counted = np.where(images > 0, images, np.nan)

@@ -55,7 +55,6 @@ def _means(points: Points, value: str) -> Points:
 
 
 def _reach(heads: Points) -> Array:
-    """Divide the distance of each head by that of queries that attend to all keys equally."""
     return np.divide(heads[_DISTANCE], heads["distance_uniform"])
 
 

@@ -30,10 +30,7 @@ EPSILON = 1e-8
 
 
 class _Placed(NamedTuple):
-    """Holds windows in which the same queries and keys have places, and how far these lie apart.
-
-    `distances` are in pixels: (windows, queries, keys).
-    """
+    """Windows in which the same queries and keys have places; distances in pixels, (W, Q, K)."""
 
     windows: Tensor
     queries: Tensor
@@ -57,10 +54,7 @@ def numbers_of(
 
 
 class Numbers:
-    """Computes the numbers of heads whose queries and keys have places of an attention.
-
-    `size` is the size of images, in pixels.
-    """
+    """Computes the numbers of heads whose queries and keys have places, on images of a `size`."""
 
     def __init__(
         self, attention: Attention, size: tuple[int, int], device: torch.device | None = None
@@ -103,10 +97,7 @@ class Numbers:
 
 
 def _uniform(attention: Attention, size: tuple[int, int]) -> tuple[float, float]:
-    """Return the mean distance from a query to the keys of its window, and to those of all windows.
-
-    Return NaN if no query has a place.
-    """
+    """Return the mean distance of queries to the keys of their window, and to all keys; or NaN."""
     of_queries = attention.queries * size
     everywhere = (attention.keys * size).reshape(-1, 2)
     everywhere = everywhere[~np.isnan(everywhere[:, 0])]
@@ -163,11 +154,7 @@ def _minus_sum_of_logs(weights: Tensor) -> Tensor:
 
 
 def _nmi(weights: Tensor) -> Tensor:
-    """Divide the mutual information of query and key by the root of their entropies.
-
-    All queries are equally likely. The result is 0 if all of them attend alike. At least two
-    queries and two keys are needed.
-    """
+    """Divide the mutual information of query and key by the root of their entropies."""
     raised = weights + EPSILON
     of_key = raised / raised.sum(-1, keepdim=True)
     key = of_key.mean(-2, keepdim=True)

@@ -49,7 +49,6 @@ def by_head(value: str, label: str, *more: Layer, mean: str = "mean of heads") -
 
 
 def _beside(column: str, label: str = "attending to all alike") -> Curve:
-    """Return the layer of a column that is drawn beside the mean."""
     style = REFERENCE | {"zorder": 1, "clip_on": True}
     return Curve(column, label, _MEANS, style, interval="")
 
@@ -155,10 +154,7 @@ _FINE = 8
 def draw_weights(
     axes: Axes, row: pd.Series, manner: Manner, pixels: npt.NDArray[np.uint8], side: float
 ) -> None:
-    """Draw how much a query takes of each key, and a line around the requested share.
-
-    `side` is the size of the panel in inches.
-    """
+    """Draw what a query takes of each key, and a line around a share; `side` is in inches."""
     weights, size = np.asarray(row["weights"]), pixels.shape[:2]
     grid = (row["height"], row["width"])
     shown = weights / weights.max() if manner.own_scales else 100 * weights
@@ -283,10 +279,7 @@ def _draw_whole(axes: Axes, pixels: npt.NDArray[np.uint8], size: tuple[int, int]
 def plot_attention_rollout(
     table: pd.DataFrame, members: Members, *, product: bool = False, clip: float = _CLIP
 ) -> Figure:
-    """Draw for each model a row for each image: image, rollout, and both, or their product.
-
-    Where images were cut, the first panel shows the whole, what was cut away pale.
-    """
+    """Draw for each model a row for each image: image, rollout, and both, or their product."""
     shown = [rows_of(table, each.model, ["image"]) for each in members]
     rows = max(map(len, shown))
     cut, masked = (int(table[each].notna().any()) for each in ("whole", "on_subject"))

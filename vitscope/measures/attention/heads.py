@@ -29,11 +29,7 @@ def of_heads(
     resamples: int,
     seed: int,
 ) -> pd.DataFrame:
-    """Return a row for each head of an attention, and one for the mean of all heads.
-
-    The named columns are averaged over images. In `claimed` columns, some rows keep their
-    resamples.
-    """
+    """Return means of columns over images: a row for each head, and one for the mean of all."""
     heads = sorted(rows["head"].unique())
     columns: dict[str, Any] = {
         "head": pd.array([*heads, None], dtype="Int32"),

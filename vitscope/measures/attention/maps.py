@@ -58,11 +58,7 @@ class Rollout:
         self._own = self._joint.clone() if self.of_relevance else None
 
     def run(self, network: nn.Module, image: Tensor, heads: str, discard: float = 0.0) -> Any:
-        """Go through all attention for one image, as the network takes it; return the output.
-
-        `heads` says how heads are combined. The lowest weights of each attention, a share of
-        `discard`, are then left out.
-        """
+        """Go through attention for an image, less the lowest share `discard`; return the output."""
 
         def read(position: int, weights: Weights) -> None:
             self.add(position, without_lowest(over_heads(weights, heads)[0], discard))
@@ -224,10 +220,7 @@ class Maps:
     def show_heads(
         self, query: Sequence[float] | None, chosen: Sequence[int] | None = None
     ) -> None:
-        """Show some heads, or all, for a query at pixels.
-
-        Without one, take the class token or, if there is none, the mean of all queries.
-        """
+        """Show some heads, or all, for a query at pixels, or the class token or mean of queries."""
         heads = self._heads("heads", range(self.attention.heads) if chosen is None else chosen)
         if query is not None:
             asked = self._query("heads", query, heads)

@@ -38,7 +38,6 @@ def plot_cka(table: pd.DataFrame, blocks: pd.DataFrame, members: Members) -> Fig
 
 
 def _depth_of(label: str) -> str:
-    """Break the label of an axis into lines no wider than the smallest panel."""
     words = f"Normalized depth of {label}"
     return fill(words, 30, break_long_words=False, break_on_hyphens=False)
 

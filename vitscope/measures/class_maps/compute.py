@@ -75,11 +75,7 @@ class _Places(OperationMode):  # type: ignore[no-untyped-call]
 
 
 class Passed(NamedTuple):
-    """Holds a pass of one image: cut points, attention, and the gradients of a score by them.
-
-    A value computed without gradients has none. The gradient is zero if the score does not depend
-    on a value.
-    """
+    """Holds a pass of one image: cut points, attention, and the gradients of a score by them."""
 
     logits: Tensor
     number: int
@@ -233,10 +229,7 @@ class Explainer:
         return np.concatenate(found)
 
     def _roll(self, rollout: Rollout, passed: Passed) -> Map:
-        """Return the rollout of attention, or of its relevance if the rollout is one of relevance.
-
-        Relevance is the positive part of attention times its gradient.
-        """
+        """Return the rollout of attention, or of the positive part of it times its gradient."""
         rollout.begin()
         for number, (weights, gradient) in passed.attention.items():
             if rollout.of_relevance:
@@ -279,19 +272,13 @@ Curves = dict[tuple[str, str], Array]
 
 
 def order_pixels(values: Tensor, image: Tensor, among_equals: Array) -> Array:
-    """Order the pixels (H * W,) of an image by a map (h, w), the largest values first.
-
-    Pixels with equal values follow the order of `among_equals`, (H * W,).
-    """
+    """Order the pixels of an image by a map, the largest first; equal ones as in `among_equals`."""
     resized = interpolate(values.double()[None, None], image.shape[-2:], mode="bilinear")
     return np.lexsort((among_equals, -resized.flatten().cpu().numpy()))
 
 
 def change_pixels(before: Tensor, after: Tensor, order: Array, steps: int) -> Tensor:
-    """Return views (steps + 1, C, H, W), each with more pixels of `after`, in their order.
-
-    Only whole pixels change. The first view is `before`, the last is `after`.
-    """
+    """Return views (steps + 1, C, H, W) from `before` to `after`, each with more pixels changed."""
     rank = torch.from_numpy(order).argsort()
     changed = rank < (len(order) * torch.arange(steps + 1) // steps)[:, None]
     mask = changed.view(steps + 1, 1, *before.shape[-2:]).to(before.device)

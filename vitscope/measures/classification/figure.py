@@ -53,10 +53,7 @@ def _within(label: str) -> str:
 
 
 def add_entries(legend: Legend, published: AllPublished, axis: str) -> None:
-    """Explain the marks in the legend; models have their names on an axis.
-
-    `axis` says where published points of other models stand.
-    """
+    """Explain the marks in the legend; `axis` is where published points of other models stand."""
     look = Look(GRAY, "o")
     legend.add_marker("measured", look.line)
     legend.add_line(INTERVAL, {"color": GRAY, "linewidth": INTERVAL_WIDTH})
@@ -71,11 +68,7 @@ def _draw_published(axes: Axes, theirs: Published, metric: str, height: float, l
 
 
 def plot_fit(table: pd.DataFrame, members: Members, published: AllPublished) -> Figure:
-    """Draw a row per model, the smallest error on top: left its error, right its training loss.
-
-    Published points of other models have panels of their own, on the right of each: only their
-    order compares.
-    """
+    """Draw a row per model, the smallest error on top: left its error, right its training loss."""
     rows = {member.model: rows_of(table, member.model).set_index("metric") for member in members}
     errors = {model: float(found["value"]["error_percent"]) for model, found in rows.items()}
     ordered = sorted(members, key=lambda member: errors[member.model])
@@ -109,7 +102,6 @@ _CHARACTERS, _INCHES_PER_CHARACTER = 10, 0.055
 
 
 def _by_recipe(members: Members) -> list[list[Member]]:
-    """Group the trainings of each recipe, which stand at one place."""
     groups: dict[str, list[Member]] = {}
     for member in members:
         groups.setdefault(member.recipe or member.model, []).append(member)
@@ -117,7 +109,6 @@ def _by_recipe(members: Members) -> list[list[Member]]:
 
 
 def _draw_points(axes: Axes, rows: pd.DataFrame, groups: Sequence[Members]) -> None:
-    """Draw the trainings of each recipe side by side, and join the means of the recipes."""
     models = [[member.model for member in group] for group in groups]
     axes.plot([rows.loc[each, "value"].mean() for each in models], **JOINED, zorder=2)
     for place, group in enumerate(groups):
@@ -144,7 +135,6 @@ def _draw_published_points(
 
 
 def _name_models(panels: Panels, members: Members) -> None:
-    """Write the names of models below panels, in lines, or turned if one is too long."""
     inches = panels.figure.get_figwidth() / panels.columns
     room = max(1, int(_CHARACTERS * inches / len(members) / text_scale()))
     words = [word for member in members for word in member.label.split()]
@@ -163,10 +153,7 @@ def _name_models(panels: Panels, members: Members) -> None:
 
 
 def plot_fit_by_window(table: pd.DataFrame, members: Members, published: AllPublished) -> Figure:
-    """Draw two panels, recipes from left to right: their errors, and their training losses.
-
-    Published points of other models have axes of their own on the right.
-    """
+    """Draw two panels, recipes from left to right: their errors, and their training losses."""
     groups = _by_recipe(members)
     # Each place has the name of the first training.
     places = [group[0] for group in groups]
@@ -192,7 +179,6 @@ _SCORES_PAD = 5
 
 
 def _draw_diagram(panel: Panel) -> None:
-    """Draw the accuracy of each bin with images, and the gap to its mean confidence."""
     axes, bins, color, legend = panel.axes, panel.rows, panel.look.color, panel.legend
     filled = bins[bins["images"] > 0]
     across: dict[str, Any] = {
@@ -251,7 +237,6 @@ def plot_reliability(table: pd.DataFrame, classification: pd.DataFrame, members:
 
 
 def _draw_decisions(axes: Axes, whole: pd.Series, height: int) -> None:
-    """Draw in one bar the shares of images classified by either cue and by neither."""
     shape, texture = whole["shape_accuracy"], whole["texture_accuracy"]
     shares, start = (shape, texture, 1 - shape - texture), 0.0
     for share, color in zip(shares, CUE_COLORS.values(), strict=True):
@@ -260,7 +245,6 @@ def _draw_decisions(axes: Axes, whole: pd.Series, height: int) -> None:
 
 
 def _draw_published_decisions(panels: Panels, theirs: Published, height: int) -> None:
-    """Draw the decisions of people or of a published network, in the manner of measured models."""
     decisions, bias, *beside = panels.axes
     found, look = count_decisions(letters_of(theirs.points["decisions"])), Look(GRAY, "o")
     whole, classes = found.iloc[0], found.iloc[1:]
@@ -274,11 +258,7 @@ def _draw_published_decisions(panels: Panels, theirs: Published, height: int) ->
 
 
 def plot_shape_texture(table: pd.DataFrame, members: Members, published: AllPublished) -> Figure:
-    """Draw a row per model: left what it goes by, then the share of shape in those decisions.
-
-    Where people were asked about the images, a panel on the right shows who errs as they do. Rows
-    below are of people and networks as published.
-    """
+    """Draw a row per model: left what it goes by, then the share of shape in those decisions."""
     known = bool(published) or table["consistency"].notna().any()
     labels = [*(member.label for member in members), *(each.series for each in published.values())]
     panels = make_row_panels(labels, 0.2, count=3 if known else 2)

@@ -13,10 +13,7 @@ from vitscope.measures.slices import measure_slices
 
 
 def spatial_variance(maps: Any) -> Any:
-    """Return the unbiased variance over space for each image of (N, C, H, W), mean over channels.
-
-    Takes arrays or tensors, whose maps have more than one pixel.
-    """
+    """Return the unbiased variance over space of (N, C, H, W), mean over channels: (N,)."""
     if not isinstance(maps, np.ndarray):
         return maps.float().var((2, 3)).double().mean(1)
     images, channels, height, width = maps.shape
@@ -35,10 +32,7 @@ def measure_feature_variance(given: OnLatents) -> pd.DataFrame:
 
 
 def moments(maps: Array) -> Array:
-    """Return the variance over space and the mean of each channel, for each image of (N, C, H, W).
-
-    The variance is the biased one over all positions, averaged over channels: (N, 1 + C).
-    """
+    """Return the biased variance over space, mean over channels, and channel means: (N, 1 + C)."""
     images, channels, height, width = maps.shape
     flat = maps.reshape(images, channels, height * width)
     means = flat.mean(axis=2, dtype=np.float64)

@@ -84,7 +84,6 @@ def _draw_epochs(
     counted: Sequence[tuple[_Shares, pd.DataFrame]],
     members: Members,
 ) -> Figure:
-    """Draw a column per model: a value by depth at each epoch, and the counts below it."""
     models = [[*moments] for _, moments in groupby(members, _model_of)]
     upper, *lower = stack_panels(len(models), 1 + len(counted))
     legend = upper.legend
@@ -124,7 +123,6 @@ def _colors(count: int) -> Colormap:
 def _draw_curves(
     axes: Axes, table: pd.DataFrame, value: str, moments: Members, legend: Legend
 ) -> None:
-    """Draw a curve for each moment, and the depth bands that all of them share."""
     colors = _colors(len(moments))
     for number, member in enumerate(moments):
         points = rows_of(table, member.model, ["index"])
@@ -143,7 +141,6 @@ def _epoch_bar(axes: Axes, moments: Members) -> None:
 def _draw_shares(
     panel: Panel, shares: _Shares, rows: Sequence[pd.DataFrame], epochs: Sequence[float]
 ) -> None:
-    """Draw by epoch which share of the blocks of each kind do as claimed."""
     evidence, axes = shares.evidence, panel.axes
     claims = {claim.name: claim for claim in evidence.claims}
     measured = [Points(evidence.measured(each, each)) for each in rows]

@@ -40,10 +40,7 @@ def _curves(rows: pd.DataFrame, _blocks: pd.DataFrame) -> pd.DataFrame:
 
 
 def _components(curves: pd.DataFrame) -> pd.DataFrame:
-    """Return the point of the highest frequency of each cut point.
-
-    A map of one position has frequency 0 alone, and no high-frequency component.
-    """
+    """Return the highest frequency of each cut point, null for a map of one position."""
     last = curves.groupby("index").tail(1).reset_index(drop=True)
     component = last[_COMPONENT].where(last["frequency"] > 0)
     return last.assign(**{_COMPONENT: component})

@@ -33,10 +33,7 @@ def curves_of(table: pd.DataFrame) -> tuple[pd.DataFrame, list[str]]:
 
 
 def ends_of(curves: pd.DataFrame) -> pd.DataFrame:
-    """Return the point at 1.0 pi of each cut point, with null values if it has no such frequency.
-
-    Maps of one or two pixels on a side have frequency 0 alone.
-    """
+    """Return the point at 1.0 pi of each cut point, with null values if it has none."""
     ends = curves.groupby("index").tail(1).reset_index(drop=True)
     values = ["delta_log_amplitude", "ci_low", "ci_high"]
     return ends.assign(**ends[values].where(ends["frequency"] > 0))
@@ -71,10 +68,7 @@ def plot_fourier(table: pd.DataFrame, members: Members) -> Figure:
 
 
 def plot_fourier_curves(table: pd.DataFrame, members: Members, published: AllPublished) -> Figure:
-    """Draw one panel per model, and below it, if there are any, one of the published curves.
-
-    All panels have the same colours; measured and published curves of a model have one scale.
-    """
+    """Draw one panel per model, and below it, if there are any, one of the published curves."""
     rows = stack_panels(len(members), 2 if published else 1)
     for panel in rows[0].of_models(members, *curves_of(table)):
         draw_curves(panel.axes, panel.rows)
@@ -98,10 +92,7 @@ def plot_fourier_curves(table: pd.DataFrame, members: Members, published: AllPub
 
 
 def plot_fourier_depth(table: pd.DataFrame, members: Members, published: AllPublished) -> Figure:
-    """Draw one panel per model: the log amplitude at 1.0 pi, relative to that at 0, by depth.
-
-    Published values of another model have an axis of their own on the right: only shapes compare.
-    """
+    """Draw one panel per model: the log amplitude at 1.0 pi, relative to that at 0, by depth."""
     ends = ends_of_each(table, members)
     return _BY_DEPTH(ends, members=members, published=published)
 
@@ -152,7 +143,6 @@ def ends_of_each(table: pd.DataFrame, members: Members) -> pd.DataFrame:
 
 
 def _label_bands(table: pd.DataFrame) -> dict[str, str]:
-    """Name each band by where it ends."""
     limits = table.drop_duplicates("band").set_index("band")
     begin, end = (f"{edge:g}π" for edge in limits.loc["middle", ["above", "up_to"]])
     ends = {"low": f"up to {begin}", "middle": f"{begin} to {end}", "high": f"above {end}"}

@@ -41,10 +41,7 @@ def _divisor(number: int, most: int) -> int:
 
 
 def _wrapped_sums(size: int, rows: int, shift: int) -> Array:
-    """Return the matrix that sums `rows` rows of a map, each wrapped `shift` further than the last.
-
-    The matrix is (size, rows * size), of zeros and ones.
-    """
+    """Return the matrix (size, rows * size) that sums rows of a map, each wrapped further."""
     row, column = np.divmod(np.arange(rows * size), size)
     return np.asarray((column + shift * row) % size == np.arange(size)[:, None], np.float32)
 

@@ -24,11 +24,7 @@ if TYPE_CHECKING:
 
 
 def ring(frequency: float, width: float, size: ImageSize) -> Array:
-    """Return which components lie in the ring, (height, width), with frequency 0 in the centre.
-
-    The squares have even sides, so they reach one component further to negative frequencies than
-    to positive ones. For images that are not square, they are rectangles of the same proportion.
-    """
+    """Return which components lie in the ring, (height, width), with frequency 0 in the centre."""
     across = height_and_width(size)
     outer, inner = zip(*(sides(frequency, width, each) for each in across), strict=True)
     return _rectangle(outer, across) & ~_rectangle(inner, across)
@@ -57,10 +53,7 @@ def half_plane(mask: Array) -> Array:
 
 
 def signs(seed: int, rows: Sequence[int], size: ImageSize, channels: int = 3) -> Array:
-    """Return 1 or -1 with equal probability, as float32 (N, channels, height, width).
-
-    The signs of an image depend only on the seed and on its row in the artefact.
-    """
+    """Return 1 or -1 with equal probability, as float32 (N, channels, height, width)."""
     shape = (channels, *height_and_width(size))
     count = prod(shape)
     words = [

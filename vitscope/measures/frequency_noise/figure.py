@@ -59,7 +59,6 @@ def _pictures(frequency: float, width: float, size: int) -> tuple[Array, Array]:
 
 
 def _draw_strips(axes: Axes, points: pd.DataFrame, shown: Sequence[float]) -> None:
-    """Draw the ring and the noise of some frequencies above the panel, at their positions."""
     width, size = points["width"][0], int(points["image_size"][0])
     above = axes.get_xaxis_transform()
     offsets = {"ring": _STRIP + _PICTURE + _GAP, "noise": _STRIP}
@@ -109,10 +108,7 @@ def _draw_frequencies(axes: Axes, points: pd.DataFrame, inches: float) -> None:
 
 
 def plot_frequency_noise(table: pd.DataFrame, members: Members, published: AllPublished) -> Figure:
-    """Draw the change of accuracy by frequency, all models in one panel, and the noise above it.
-
-    Published points of other models have an axis of their own on the right, with the same zero.
-    """
+    """Draw the change of accuracy by frequency, all models in one panel, and the noise above it."""
     panels = make_panels(1)
     many = sum(len(member.label) for member in members) >= _MANY
     panels.resize(page_width() if many else None, _HEIGHT)

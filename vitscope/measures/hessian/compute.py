@@ -89,10 +89,7 @@ class Part:
 
 
 def parts_of(given: OnLoss) -> list[Part]:
-    """Return the network, its blocks and its kinds of layers, if they have trained parameters.
-
-    Each parameter is in one block and in one kind of layer.
-    """
+    """Return the network, its blocks and its kinds of layers, if they have trained parameters."""
     model, points = given.network.to(given.device).eval(), given.cut_points
     pixels, _ = given.images.rows(0, IMAGES)
     with plain_attention(model):

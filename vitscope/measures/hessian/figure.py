@@ -66,10 +66,7 @@ _FOOT = 0.06
 
 
 def density_per_decade(eigenvalues: Array, at: Array) -> Array:
-    """Return the density of eigenvalues at values of one sign, per decade of magnitude.
-
-    Both signs together add up to 1.
-    """
+    """Return the density of eigenvalues per decade at values of one sign; both add up to 1."""
     same = eigenvalues[np.sign(eigenvalues) == np.sign(at[0])]
     off = (np.log10(np.abs(at))[:, None] - np.log10(np.abs(same))) / KERNEL
     kernels = np.exp(-np.square(off) / 2) / (np.sqrt(2 * np.pi) * KERNEL)
@@ -121,7 +118,6 @@ def _labelled(low: float, high: float) -> list[float]:
 
 
 def _label_magnitudes(axes: Axes, sign: int, low: float, high: float) -> None:
-    """Label as many magnitudes as have room."""
     shown = _labelled(low, high)
     axes.xaxis.set_major_locator(FixedLocator(sorted(sign * each for each in shown)))
     axes.xaxis.set_minor_formatter(NullFormatter())
@@ -136,7 +132,6 @@ def _say_none(axes: Axes) -> None:
 
 
 def _prepare(axes: Axes, panel: str, reach: Range | None) -> None:
-    """Give an axis of one sign a logarithmic scale, or say that it has nothing to show."""
     axes.yaxis.set_major_locator(_ticks())
     if reach is None:
         axes.set(xticks=[])
@@ -154,7 +149,6 @@ def _prepare(axes: Axes, panel: str, reach: Range | None) -> None:
 
 
 def _draw(axes: Axes, eigenvalues: Array, panel: str, reach: Range, color: str) -> None:
-    """Draw a density, and a mark for each eigenvalue at the foot of the panel."""
     at = _SIGNS[panel] * np.geomspace(*reach, _POINTS)
     density = density_per_decade(eigenvalues, at)
     axes.plot(at, density, color=color, zorder=3)
@@ -180,10 +174,6 @@ def _draw_model(
     theirs: Published | None,
     ranges: Mapping[str, Range | None],
 ) -> None:
-    """Draw the negative and the positive part of a model's spectrum, with published densities.
-
-    Published densities have the same unit, and so the same scale.
-    """
     pair[0].set_title(_label(member, rows), loc="left", fontsize="medium", pad=2)
     color = look_of(member).color
     for axes, (panel, reach) in zip(pair, ranges.items(), strict=True):
@@ -196,10 +186,7 @@ def _draw_model(
 
 
 def plot_hessian(table: pd.DataFrame, members: Members, published: AllPublished) -> Figure:
-    """Draw a row for each snapshot and model: the densities of negative and positive eigenvalues.
-
-    All are on one scale, so that their areas compare.
-    """
+    """Draw a row per snapshot and model: the densities of negative and positive eigenvalues."""
     snapshots = list(dict.fromkeys(table["snapshot"]))
     shown = table[table["model"].isin([member.model for member in members])]
     ranges = {panel: _range(shown, published, panel) for panel in _SIGNS}
@@ -245,11 +232,7 @@ _BELOW, _ABOVE = 0.5, 3
 
 
 def shares_of_bars(nodes: Array, weights: Array) -> tuple[Array, Array, float]:
-    """Return the share of all eigenvalues in each bar, where bars end, and where an axis is linear.
-
-    Weights of the quadrature add up to 1. Bars are equally wide on an axis that is linear near zero
-    and logarithmic beyond. They reach from the lowest node to the highest, so they cover all nodes.
-    """
+    """Return the share of all eigenvalues in each bar, where bars end, where the axis is linear."""
     linear = _linear_below(pd.Series(nodes))
     scale = SymmetricalLogTransform(10, linear, 1)
     lowest, highest = nodes.min(), nodes.max()
@@ -275,7 +258,6 @@ def _draw_whole_density(axes: Axes, rows: pd.DataFrame, color: str) -> None:
 
 
 def _powers(linear: float) -> SymmetricalLogLocator:
-    """Return where an axis of both signs has its labels, few enough to fit."""
     powers = SymmetricalLogLocator(base=10, linthresh=linear)
     powers.set_params(numticks=_TICKS)
     return powers
@@ -367,10 +349,7 @@ def _draw_blocks(panel: Panel, depth: pd.Series, drawn: Mapping[str, pd.DataFram
 
 
 def plot_curvature(table: pd.DataFrame, blocks: pd.DataFrame, members: Members) -> Figure:
-    """Draw two panels per model and snapshot: largest eigenvalues of blocks, and below their means.
-
-    Each value is in the middle of the band of its block, that of the stem at its left end.
-    """
+    """Draw two panels per model and snapshot: largest eigenvalues of blocks, below their means."""
     snapshots = list(dict.fromkeys(table["snapshot"]))
     panels = stack_panels(len(members), 2 * len(snapshots))
     for label in _LABELS.values():

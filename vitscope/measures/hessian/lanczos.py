@@ -67,10 +67,7 @@ class _Krylov:
 
     @property
     def closed(self) -> bool:
-        """Tell whether the operator maps the span of the basis to itself.
-
-        Then the eigenvalues of the projected operator are exact eigenvalues of the operator.
-        """
+        """Tell if the operator maps the span of the basis to itself: its eigenvalues are exact."""
         return self.coupling == 0
 
     @property
@@ -82,10 +79,7 @@ class _Krylov:
         return self.length == self._start.size
 
     def _orthogonalize(self, vector: Tensor) -> tuple[Array, float]:
-        """Make a vector orthogonal to the basis, in place.
-
-        Return the coordinates in the basis of what was subtracted, and the norm of what is left.
-        """
+        """Make a vector orthogonal to the basis; return what was subtracted, and the norm left."""
         basis = self._basis[: self.length]
         subtracted = torch.zeros_like(basis[:, 0])
         for _ in range(2):
@@ -114,10 +108,7 @@ class _Krylov:
         self._basis[self.length] = following / left
 
     def ritz(self) -> tuple[Array, Array, Array]:
-        """Return approximate eigenvalues in ascending order, their vectors, and their residuals.
-
-        Vectors are columns of coordinates in the basis.
-        """
+        """Return approximate eigenvalues in order, their vectors in the basis, and residuals."""
         values, coordinates = np.linalg.eigh(self._projected[: self.length, : self.length])
         return values, coordinates, self.coupling * np.abs(coordinates[-1])
 

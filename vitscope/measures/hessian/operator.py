@@ -58,10 +58,7 @@ class Curvature(ABC):
         return sum(self.sizes)
 
     def within(self, chosen: Sequence[int]) -> Self:
-        """Return the diagonal block of some parameter tensors, without all others.
-
-        The block shares the graph; its products go back only as far as these tensors need.
-        """
+        """Return the diagonal block of some parameter tensors, without all others."""
         block = copy(self)
         Curvature.__init__(
             block,
@@ -171,7 +168,6 @@ def _decay_of(model: nn.Module, weight_decay: float) -> list[float]:
 
 
 def _logits_of(model: nn.Module, images: Tensor, targets: Tensor) -> tuple[Tensor, Tensor]:
-    """Return the logits of a model in evaluation mode, and their mean cross-entropy."""
     model.eval()
     with plain_attention(model):
         logits = model(images)
@@ -186,11 +182,7 @@ def _logits_of(model: nn.Module, images: Tensor, targets: Tensor) -> tuple[Tenso
 
 
 def of_model(model: nn.Module, images: Tensor, targets: Tensor, weight_decay: float) -> Hessian:
-    """Return the Hessian of a model's loss on a batch, in evaluation mode.
-
-    The loss is the mean cross-entropy with the targets, which are probabilities, plus
-    `weight_decay` / 2 times the sum of squares of the parameters that decay in training.
-    """
+    """Return the Hessian of a model's loss on a batch, in evaluation mode."""
     _, loss = _logits_of(model, images, targets)
     parameters = [*trained_parameters(model).values()]
     return Hessian(loss, parameters, _decay_of(model, weight_decay))

@@ -113,10 +113,7 @@ def _scored(logits: Tensor, targets: Tensor) -> dict[str, Tensor]:
 def batches_at_points(
     images: Augmented, batch_size: int, device: torch.device, precision: str
 ) -> Callable[[], Iterable[tuple[Tensor, Tensor]]]:
-    """Return a function that gives images in batches, as a network takes them at each point.
-
-    Batches are on the device, each with its targets, which stay on the processor.
-    """
+    """Return a function that gives images in batches, as a network takes them at each point."""
 
     def copied() -> Iterator[tuple[Tensor, Tensor]]:
         for pixels, targets in images.batches(batch_size):
@@ -131,10 +128,7 @@ def batches_at_points(
 def scores(
     forward: Callable[[Tensor], Tensor], images: Iterable[tuple[Tensor, Tensor]]
 ) -> dict[str, float]:
-    """Return the loss of the images, as `nll`, and their other scores, in one pass.
-
-    If any logit is not finite, only `nll` is returned, and it is NaN.
-    """
+    """Return the loss of the images as `nll`, NaN where a logit is not finite, and other scores."""
     logits, targets = [], []
     for batch, wanted in images:
         logits.append(forward(batch))
@@ -162,11 +156,7 @@ def losses_at(
     pair: int = 0,
     say: Say = print,
 ) -> pd.DataFrame:
-    """Return the rows of a landscape table at some points, without the name of the model.
-
-    The points lie in the plane of one pair of directions. With a `weight_decay` of 0, the loss has
-    no L2 term.
-    """
+    """Return the rows of a landscape table at some points of one plane, but for the model."""
     device = device or torch.device("cpu")
     model = model.eval().to(device, memory_format=LAYOUTS[precision])  # type: ignore[call-overload]
     progress = Progress(len(points), "points", say)
@@ -222,10 +212,7 @@ def _completed(
 def measure_landscape(
     given: OnLoss, settings: Settings, rows: Sequence[int], weight_decay: float
 ) -> pd.DataFrame:
-    """Return the loss at the points of the grid from `rows[0]` to before `rows[1]`.
-
-    The first pair of directions is measured, and others at the points that claims are about.
-    """
+    """Return the loss at the points of the grid from `rows[0]` to before `rows[1]`."""
     where = settings.points, settings.radius, range(*rows)
     wanted = [grid(*where)] + [claimed(*where)] * (settings.directions - 1)
     tables = [

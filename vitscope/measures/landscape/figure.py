@@ -167,7 +167,6 @@ def _panels(count: int, note: bool) -> Panels:
 
 
 def _draw_bar(figure: Figure, colors: ScalarMappable, title: str) -> None:
-    """Draw the scale of the loss beside the surfaces."""
     width, height = figure.get_size_inches()
     high = _BAR_HEIGHT * text_scale()
     left, bottom = width - _BAR_SPACE * text_scale() + 0.1, (height - high) / 2
@@ -177,11 +176,7 @@ def _draw_bar(figure: Figure, colors: ScalarMappable, title: str) -> None:
 
 
 def faces(surface: AboveMinimum, cut: float) -> list[Array]:
-    """Return the corners of the part of each face that lies below the cut.
-
-    The loss is interpolated along edges. A face beside a point whose loss is not finite is left
-    out.
-    """
+    """Return the corners of what lies below the cut of each face whose points are all finite."""
     x, y = np.meshgrid(surface.x, surface.y)
     points = np.stack([x, y, surface.loss], axis=-1)
     corners = np.stack([points[:-1, :-1], points[:-1, 1:], points[1:, 1:], points[1:, :-1]], axis=2)
@@ -224,7 +219,6 @@ def _draw_surface(axes: Axes3D, surface: AboveMinimum, cut: float, colors: Scala
 
 
 def _draw_floor(axes: Axes3D, surface: AboveMinimum) -> None:
-    """Draw the plane below the surface, and name the directions along the two edges in front."""
     (left, right), (front, back) = surface.x[[0, -1]], surface.y[[0, -1]]
     edges = np.array([[left, front], [right, front], [right, back], [left, back], [left, front]])
     axes.plot(*edges.T, zs=0, **GRID, zorder=0)

@@ -16,10 +16,7 @@ _WHY = (
 
 
 def _last_minus_first(points: Points, kind: str) -> Array:
-    """Subtract the change without the first block of a kind from the change without the last.
-
-    Each stage with several such blocks has a column; blocks that subsample do not count.
-    """
+    """Subtract the change without a stage's first block of a kind from that without its last."""
     frame = points.frame
     chosen = (frame["kind"] == kind) & ~frame["subsampling"] & (frame["stage"].nunique() > 1)
     of_stages = frame[chosen].groupby("stage").groups.values()

@@ -96,10 +96,7 @@ class _CleanPass(Silencing):  # type: ignore[no-untyped-call]
             self._finished[module] = _Kept(output, _versions(output), counted)
 
     def take(self, join: Join) -> tuple[Silencing, dict[nn.Module, Callable[..., Any]]]:
-        """Return what silences a join, and what modules then do instead of their forward pass.
-
-        Forgets what was kept for the join.
-        """
+        """Return what silences a join, and what modules then do; forget what was kept for it."""
         silencing = Silencing(self.model, self.names, join)
         answers = {
             module: _answer(kept, silencing)
@@ -162,10 +159,7 @@ def _doing(answers: Mapping[nn.Module, Callable[..., Any]]) -> Iterator[None]:
 def lesioned(
     model: nn.Module, joins: Sequence[Join], images: Tensor
 ) -> tuple[Tensor, list[Tensor]]:
-    """Return the logits of a model for a batch, and the logits without each of some branches.
-
-    The model must be in evaluation mode, and the batch on its device.
-    """
+    """Return the logits of a model in evaluation mode, and those without each of some branches."""
     without = []
     with without_fast_path():
         clean = _CleanPass(model, joins, images)
@@ -193,10 +187,7 @@ def correctness(
     labels: npt.NDArray[np.int64],
     device: torch.device | None = None,
 ) -> tuple[Array, Array]:
-    """Tell for each image whether its class is found, (N,), and so without each branch, (N, K).
-
-    `joins` are keyed by the names of their cut points.
-    """
+    """Tell of each image if its class is found, (N,), and so without each branch, (N, K)."""
     model = model.eval().to(device)
     clean, without = [], []
     first = 0

@@ -36,10 +36,7 @@ def _draw_published(panel: Panel, theirs: Published, back: Axes) -> None:
 def plot_lesion(
     table: pd.DataFrame, blocks: pd.DataFrame, members: Members, published: AllPublished
 ) -> Figure:
-    """Draw one panel per model: the change of accuracy without each unit, in the unit's band.
-
-    Published points of another model have an axis of their own on the right, with the same zero.
-    """
+    """Draw one panel per model: the change of accuracy without each unit, in the unit's band."""
     panels = make_panels(len(members))
     models = panels.of_models(members, table, published=published)
     drawn = set[Axes]()

@@ -21,11 +21,7 @@ from vitscope.measures.scores import Disturb, classify_disturbed
 
 
 def orders(seed: int, rows: Sequence[int], draw: int, patches: int) -> Array:
-    """Return the patches of each image in random order, (N, patches).
-
-    The order for an image depends only on the seed, the draw, the number of patches and the row of
-    the image in the split.
-    """
+    """Return the patches of each image in random order, (N, patches)."""
     words = [
         np.random.Philox(
             key=np.array([seed, row], np.uint64), counter=np.array([0, 0, patches, draw], np.uint64)
@@ -73,10 +69,7 @@ def list_changes(
 
 
 def disturb_by(changes: Sequence[Change], drawn: Given, black: Tensor) -> Disturb:
-    """Return a function that yields, for each draw, the images after each change.
-
-    Within a draw, a larger share drops all the patches of a smaller share, and more.
-    """
+    """Return a function that yields, for each draw, the images after each change."""
     grids = {each.grid for each in changes}
 
     def disturb(images: Tensor, rows: Sequence[int]) -> Iterator[Iterator[Tensor]]:
@@ -101,10 +94,7 @@ def occlusion_table(
     draws: int,
     bootstrap: Given,
 ) -> pd.DataFrame:
-    """Return the table of one model, from whether each image is classified right.
-
-    `clean` is (images), without changes; `shares` is (images, changes), the mean over draws.
-    """
+    """Return the table of a model, of images found unchanged, (N,), and changed, (N, K)."""
     table = pd.DataFrame([Change("none", 1, 0), *changes])
     found = np.column_stack([clean, shares]).astype(np.float64)
     ends = spread(found, **bootstrap)
@@ -126,10 +116,7 @@ def occlusion_table(
 
 
 def mean_kept(clean: Array, disturbed: Array, resamples: int, seed: int) -> dict[str, Any]:
-    """Return the mean accuracy over changes divided by the accuracy without, and its interval.
-
-    The ratio is NaN if the accuracy without changes is 0; so is the interval, if one resample is.
-    """
+    """Return the mean accuracy over changes divided by the accuracy without, and its interval."""
     both = np.column_stack([clean, disturbed.mean(axis=1)])
     ends = spread_of(_ratios_kept, both, resamples, seed).columns("mean_kept", "kept")
     value = float(_ratios_kept(both.mean(axis=0, keepdims=True))[0, 0])
@@ -137,7 +124,6 @@ def mean_kept(clean: Array, disturbed: Array, resamples: int, seed: int) -> dict
 
 
 def _ratios_kept(means: Array) -> Array:
-    """Divide the second of two means by the first; return (resamples, 1), NaN where that is 0."""
     return ratio(means[:, 1:], means[:, :1])
 
 

@@ -20,7 +20,6 @@ _MARKERS = "osD^v<>"
 
 
 def _draw(table: pd.DataFrame, members: Members, change: str, across: str) -> tuple[Panels, Axes]:
-    """Draw the accuracy of all models in one panel, from images as they are on, and chance."""
     panels = make_panels(1)
     panels.resize(height=_HEIGHT)
     (axes,) = panels.axes
@@ -38,10 +37,7 @@ def _draw(table: pd.DataFrame, members: Members, change: str, across: str) -> tu
 def plot_occlusion(
     table: pd.DataFrame, members: Members, published: AllPublished | None = None
 ) -> Figure:
-    """Draw the accuracy by the share of the patches that are dropped.
-
-    Published points of a model have its colour, and those of other networks are gray.
-    """
+    """Draw the accuracy by the share of the patches that are dropped."""
     table = table.assign(percent=100 * table["share"])
     panels, axes = _draw(table, members, "dropped", "percent")
     colors = {m.model: look.color for m, look in zip(members, looks_of(members), strict=True)}

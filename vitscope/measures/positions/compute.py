@@ -14,10 +14,7 @@ from vitscope.networks.attention.found_weights import position_biases, position_
 
 
 def similarities(embedding: Array) -> tuple[Array, Array]:
-    """Return dot products and cosines of all pairs of positions of (C, H, W): (P, P) each.
-
-    Cosines with an embedding of zeros are NaN.
-    """
+    """Return dot products and cosines of all pairs of positions of (C, H, W): (P, P) each."""
     vectors = embedding.reshape(len(embedding), -1).T
     products: Array = vectors @ vectors.T
     norms = np.sqrt(products.diagonal())
@@ -66,7 +63,6 @@ def measure_position_similarity(given: OnNetwork, positions: int) -> pd.DataFram
 
 
 def _means_of_chosen(values: Array, chosen: Array) -> Array:
-    """Return the mean of the chosen finite values of each row; NaN in a row without any."""
     there = chosen & np.isfinite(values)
     return ratio(np.where(there, values, 0).sum(axis=1), there.sum(axis=1))
 

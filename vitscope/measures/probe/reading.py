@@ -50,10 +50,7 @@ def folds_of(images: int) -> Numbers:
 
 
 def by_cut_point(tables: Iterable[pd.DataFrame], of: Iterable[str]) -> Iterator[pd.DataFrame]:
-    """Yield for each cut point its rows of the wanted vectors from all parts, in order of images.
-
-    Only one part, and later one cut point, is in memory: the others are in a temporary folder.
-    """
+    """Yield for each cut point the rows of some vectors from all parts, in order of images."""
     wanted = [*of]
     with TemporaryDirectory(prefix="vitscope-") as folder:
         files: dict[int, list[Path]] = {}
@@ -101,10 +98,7 @@ def moments_of(vectors: Array, targets: Array) -> Moments:
 
 
 class Ridge:
-    """Ridge regression with an intercept, on channels scaled to unit variance.
-
-    It is decomposed once, so that every penalty is cheap.
-    """
+    """Ridge regression with an intercept, on channels scaled to unit variance."""
 
     def __init__(self, moments: Moments) -> None:
         self.centre, self.mean = moments.centre, moments.mean
@@ -135,11 +129,7 @@ class Read:
 def read_linearly(
     vectors: Array, targets: Array, folds: Numbers, score: Callable[[Array, Array], float]
 ) -> Read:
-    """Predict targets (N, K) from vectors (N, C); for each fold, fit on the others.
-
-    The penalty is the one that scores highest on the next fold when fitted without both folds; the
-    largest wins a tie.
-    """
+    """Predict targets (N, K) from vectors (N, C); for each fold, fit on the others."""
     rows = [np.flatnonzero(folds == fold) for fold in range(FOLDS)]
     moments = [moments_of(vectors[each], targets[each]) for each in rows]
     read, unseen = np.empty(targets.shape), np.empty(targets.shape)

@@ -26,10 +26,7 @@ POINTS = 5
 
 
 def chosen(model: str, points: Sequence[CutPoint], wanted: Sequence[str]) -> list[int]:
-    """Return the numbers of the cut points that match names or patterns, in order.
-
-    A name without `*`, `?` or `[` must exist. Without any names, take the last of each stage.
-    """
+    """Return the numbers of the cut points that match names or patterns, in order."""
     if not wanted:
         last = {point.stage: index for index, point in enumerate(points)}
         if len(last) <= 2:
@@ -140,10 +137,7 @@ class Squares:
         return np.stack([np.bincount(self._ring, weights=each) for each in flat])
 
     def holding(self, rings: Array, share: float) -> tuple[Array, Array]:
-        """Return side and area of the smallest square that holds a share of all rings (..., R).
-
-        Both are NaN where all rings are 0.
-        """
+        """Return side and area of the smallest square that holds a share of (..., R); or NaN."""
         inside = rings.cumsum(axis=-1)
         first = (inside >= share * inside[..., -1:]).argmax(axis=-1)
         nothing = inside[..., -1] == 0
@@ -199,7 +193,6 @@ class Field:
         return found
 
     def _areas(self, rings: Array) -> Array:
-        """Return the areas that hold each share, from rings (N, R): (N, shares)."""
         return np.stack([self._squares.holding(rings, each / 100)[1] for each in SHARES], axis=1)
 
 

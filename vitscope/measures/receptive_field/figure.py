@@ -46,10 +46,7 @@ def _draw(axes: Axes, row: pd.Series) -> None:
 
 
 def plot_receptive_field(table: pd.DataFrame, members: Members) -> Figure:
-    """Draw the maps of each model, in the order of depth, each scaled to its largest value.
-
-    They stand in one row, or in as many as the page needs for them.
-    """
+    """Draw the maps of each model, in the order of depth, each scaled to its largest value."""
     points = [rows_of(table, member.model, ["index"]) for member in members]
     most = max(map(len, points))
     lines = ceil(text_scale() * _LEAST * most / (page_width() - _AROUND))

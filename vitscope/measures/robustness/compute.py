@@ -30,10 +30,7 @@ def corrupted_batches(
 
 
 def measure_robustness(given: OnModel, corruptions: Sequence[str], clean: bool) -> pd.DataFrame:
-    """Return the scores of a model under some corruptions, and first on clean images if wanted.
-
-    Each row also tells for every image whether its class is found.
-    """
+    """Return the scores of a model under some corruptions, and first on clean images if wanted."""
     rows = given.corrupted[0].rows.tolist()
     labels = known_labels(given.images, rows)
     loading = (given.batch_size, given.settings["mean"], given.settings["std"])

@@ -35,7 +35,6 @@ _ENDS, _APART = ["ci_low", "error", "ci_high"], 0.7
 
 
 def _draw_scores(axes: Sequence[Axes], rows: pd.DataFrame, look: Look) -> None:
-    """Draw each score by severity, mean over corruptions."""
     by_severity = rows.groupby("severity")[[column for column, _, _ in SCORES]].mean()
     for panel, (column, _, scale) in zip(axes, SCORES, strict=True):
         values = by_severity[column] * scale
@@ -57,7 +56,6 @@ def _errors(rows: pd.DataFrame) -> pd.DataFrame:
 
 
 def _draw_errors(axes: Axes, errors: Sequence[pd.DataFrame], looks: Sequence[Look]) -> None:
-    """Draw a row for each corruption, with a marker for each model, and its interval behind all."""
     names = errors[0].index
     rows = np.arange(len(names))
     for nth, (of_model, look) in enumerate(zip(errors, looks, strict=True)):
@@ -80,7 +78,6 @@ def _in_words(name: str) -> str:
 
 
 def _mark_groups(axes: Axes, shown: Sequence[str]) -> None:
-    """Shade every second group of corruptions, and name each on the right."""
     for number, (group, names) in enumerate(GROUPS.items()):
         rows = [row for row, name in enumerate(shown) if name in names]
         if not rows:
@@ -145,7 +142,6 @@ def plot_robustness(
 
 
 def _draw_model(axes: Axes, row: pd.Series, look: Look) -> None:
-    """Draw the accuracy of a model and its robustness, and behind all models their intervals."""
     accuracy, robustness = 100 - 100 * row["clean_error"], 100 - 100 * row["error"]
     high, low = (100 - 100 * end for end in _clean_interval(row))
     line: dict[str, Any] = {"color": look.color, "alpha": BAR_ALPHA, "zorder": 1}
@@ -157,10 +153,7 @@ def _draw_model(axes: Axes, row: pd.Series, look: Look) -> None:
 def plot_robustness_by_accuracy(
     table: pd.DataFrame, members: Members, published: AllPublished
 ) -> Figure:
-    """Draw a point for each model: across its accuracy, upwards its robustness.
-
-    Published points of other models have a panel of their own.
-    """
+    """Draw a point for each model: across its accuracy, upwards its robustness."""
     apart = another_model(published.values())
     panels = make_panels(2 if apart else 1)
     # Intervals of both axes need more height than curves.

@@ -67,10 +67,7 @@ def taken(positions: int, channels: int, tokens: int, seed: int) -> Array:
 
 
 def spectra_of(maps: Array, chosen: Array) -> Array:
-    """Return for each image of (N, C, H, W) its effective rank, log ratios and mean token.
-
-    They are concatenated, (N, 1 + K + C); for maps of one position, K and the rank are 0.
-    """
+    """Return rank, log ratios and mean token of each image of (N, C, H, W): (N, 1 + K + C)."""
     images, channels = maps.shape[:2]
     tokens = maps.reshape(images, channels, -1).astype(np.float64)
     values = singular_values(tokens[:, :, chosen].transpose(0, 2, 1))

@@ -29,10 +29,7 @@ def _draw_spectra(axes: Axes, points: pd.DataFrame) -> None:
 
 
 def plot_singular_values(table: pd.DataFrame, members: Members) -> Figure:
-    """Draw two panels per model: the spectra of its tokens, and below of its images.
-
-    Curves end where singular values are round-off.
-    """
+    """Draw two panels per model: the spectra of its tokens, and below of its images."""
     upper, lower = stack_panels(len(members), 2)
     for panels, of in ((upper, TOKENS), (lower, IMAGES)):
         for panel in panels.of_models(members, table[table["of"] == of]):

@@ -51,10 +51,7 @@ _THERE = "Images with an outlier there"
 
 
 def plot_token_outliers(table: pd.DataFrame, members: Members) -> Figure:
-    """Draw a map per model, at its cut point of the most outliers: how often a position has one.
-
-    Each has a scale of its own: outliers of one model may be a hundred times as many as another's.
-    """
+    """Draw a map per model, at its cut point of the most outliers: how often a position has one."""
     across = columns_of(len(members), _LEAST)
     panels = make_square_panels(len(members), across * _BAR_WIDTH, _TEXT_HEIGHT, least=_LEAST)
     for panel, member in zip(panels.of_models(members, table), members, strict=True):
@@ -71,7 +68,6 @@ def plot_token_outliers(table: pd.DataFrame, members: Members) -> Figure:
 
 
 def _in_words(row: pd.Series) -> str:
-    """Return where most outliers are, and how many, to two digits."""
     if row["outliers"] == 0:
         return "no outliers"
     return f"{row['name']}: {percent(row['outliers'], '.2g')} of tokens"

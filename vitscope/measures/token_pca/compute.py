@@ -61,10 +61,7 @@ def border(height: int, width: int) -> Array:
 
 
 def foreground_sign(first: Array, at_border: Array) -> int:
-    """Return the sign of a component that makes the foreground positive.
-
-    It is the side a smaller share of whose tokens is at the border, or else the smaller side.
-    """
+    """Return the sign of a component that makes the foreground positive."""
 
     def judge(side: Array) -> tuple[float, int]:
         return float(at_border[side].sum() / max(side.sum(), 1)), int(side.sum())

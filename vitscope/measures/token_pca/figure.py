@@ -24,10 +24,7 @@ def reach(components: Array) -> tuple[Array, Array]:
 
 
 def in_colours(components: Array, low: Array, high: Array) -> Array:
-    """Return red, green, blue and opacity, (..., 4), of components from `low` to `high`.
-
-    Positions without components are transparent.
-    """
+    """Return red, green, blue and opacity, (..., 4), of components; 0 where there are none."""
     opaque = np.isfinite(components[..., :1]).astype(float)
     scaled = np.nan_to_num(components - low) / np.where(high > low, high - low, 1)
     return np.concatenate([scaled.clip(0, 1), opaque], axis=-1)
@@ -44,7 +41,6 @@ def colours_of(rows: pd.DataFrame) -> list[Array]:
 
 
 def _draw_tokens(axes: Axes, colours: Array, row: pd.Series, size: tuple[int, int]) -> None:
-    """Draw the tokens of an image as large as it is, each as the cell that it is."""
     high, wide = size
     extent = (-0.5, wide - 0.5, high - 0.5, -0.5)
     outliers = np.isnan(np.reshape(row["first"], colours.shape[:2]))

@@ -84,7 +84,6 @@ def _paled(color: str, shares: npt.NDArray[np.float64]) -> npt.NDArray[np.float6
 
 
 def _draw_way(axes: PolarAxes, points: pd.DataFrame, look: Look) -> None:
-    """Draw the way of one model, its markers by time, and where its warm-up ends."""
     angle, radius = points["angle"], points["radius"]
     axes.plot(angle, radius, **look.stroke, linewidth=CURVE, clip_on=False)
     between = points.iloc[1:-1]
