@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 import torch
 from scipy.ndimage import gaussian_filter
-from torch import Tensor, nn
+from torch import Tensor
 from torch.autograd.graph import GradientEdge, get_gradient_edge
 from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.nn.functional import interpolate
@@ -83,62 +83,6 @@ class Passed(NamedTuple):
     attention: dict[int, tuple[Weights, Tensor | None]]
 
 
-def pass_back(
-    network: nn.Module,
-    image: Tensor,
-    points: Sequence[CutPoint],
-    attentions: Sequence[Attention],
-    number: int | None = None,
-    outputs: Sequence[Sequence[int]] | None = None,
-) -> Passed:
-    """Pass one image forward, and the logit of a class back; by default of the predicted class.
-
-    With `outputs`, classes are categories of several outputs, as in `decide_among`.
-    """
-    streams: dict[int, Tensor] = {}
-    weights: dict[int, Weights] = {}
-    places = _Places()
-
-    def keep_stream(index: int, tensor: Tensor) -> None:
-        streams[index] = tensor.detach().clone()
-        places.keep(("stream", index), tensor)
-
-    def keep_attention(index: int, found: Weights) -> None:
-        weights[index] = found
-        if found.computed is not None:
-            weights[index] = found.of(found.computed.detach())
-            places.keep(("attention", index), found.computed)
-
-    image = image.detach().requires_grad_()
-    # Compute attention step by step: a fused kernel gives it no gradient.
-    with torch.enable_grad(), sdpa_kernel(SDPBackend.MATH):
-        with (
-            reading(network, points, keep_stream),
-            attending(network, attentions, keep_attention),
-            places,
-        ):
-            logits = network(image)
-        places.settle()
-        if not logits.requires_grad:
-            raise VitscopeError(
-                f"The {type(network).__name__} computes its logits without gradients, so that "
-                f"nothing tells what they depend on: {_LEAVE_OUT}"
-            )
-        scores = decide_among(logits, outputs)
-        number = int(scores[0].argmax()) if number is None else number
-        edges = [*places.edges.values()]
-        back = torch.autograd.grad(
-            scores[0, number], edges, allow_unused=True, materialize_grads=True
-        )
-    gradients = dict(zip(places.edges, back, strict=True))
-    return Passed(
-        logits.detach(),
-        number,
-        {n: (each, gradients.get(("stream", n))) for n, each in streams.items()},
-        {n: (each, gradients.get(("attention", n))) for n, each in weights.items()},
-    )
-
-
 def grad_cam(point: CutPoint, stream: Tensor, gradient: Tensor | None) -> Tensor:
     """Return the map (H, W) of Grad-CAM at a cut point, of one image."""
     maps = point.layout.to_nchw(stream)[0].double()
@@ -193,7 +137,50 @@ class Explainer:
     def _pass_back(
         self, image: Tensor, points: Sequence[CutPoint], attentions: Sequence[Attention]
     ) -> Passed:
-        return pass_back(self._network, image, points, attentions, self._class, self._outputs)
+        """Pass one image forward, and the logit of the explained or predicted class back."""
+        network = self._network
+        streams: dict[int, Tensor] = {}
+        weights: dict[int, Weights] = {}
+        places = _Places()
+
+        def keep_stream(index: int, tensor: Tensor) -> None:
+            streams[index] = tensor.detach().clone()
+            places.keep(("stream", index), tensor)
+
+        def keep_attention(index: int, found: Weights) -> None:
+            weights[index] = found
+            if found.computed is not None:
+                weights[index] = found.of(found.computed.detach())
+                places.keep(("attention", index), found.computed)
+
+        image = image.detach().requires_grad_()
+        # Compute attention step by step: a fused kernel gives it no gradient.
+        with torch.enable_grad(), sdpa_kernel(SDPBackend.MATH):
+            with (
+                reading(network, points, keep_stream),
+                attending(network, attentions, keep_attention),
+                places,
+            ):
+                logits = network(image)
+            places.settle()
+            if not logits.requires_grad:
+                raise VitscopeError(
+                    f"The {type(network).__name__} computes its logits without gradients, so that "
+                    f"nothing tells what they depend on: {_LEAVE_OUT}"
+                )
+            scores = decide_among(logits, self._outputs)
+            number = int(scores[0].argmax()) if self._class is None else self._class
+            edges = [*places.edges.values()]
+            back = torch.autograd.grad(
+                scores[0, number], edges, allow_unused=True, materialize_grads=True
+            )
+        gradients = dict(zip(places.edges, back, strict=True))
+        return Passed(
+            logits.detach(),
+            number,
+            {n: (each, gradients.get(("stream", n))) for n, each in streams.items()},
+            {n: (each, gradients.get(("attention", n))) for n, each in weights.items()},
+        )
 
     def _chosen(self, image: Tensor) -> CutPoint:
         """Return the last cut point at which the score depends on more than one position."""
