@@ -154,7 +154,6 @@ class Case:
 
     @property
     def settings(self) -> Any:
-        """The settings of the measure."""
         return self.measure.read_settings(self.study)
 
     @property
@@ -165,7 +164,6 @@ class Case:
 
     @property
     def batch_size(self) -> int:
-        """How many images are in memory at once."""
         holder = self.settings if self.measure.batch_setting else self.study.analysis
         return holder.batch_size
 
@@ -181,10 +179,6 @@ class Case:
 Arguments = Callable[[Case], Given]
 
 
-def no_arguments(case: Case) -> Given:
-    return {}
-
-
 def own_settings(case: Case) -> Given:
     """Return all settings of the measure, each as an argument."""
     return asdict(case.settings)
@@ -196,7 +190,6 @@ def whole_settings(case: Case) -> Given:
 
 
 def bootstrap(case: Case) -> Given:
-    """Return the settings of bootstrap intervals."""
     return asdict(case.study.analysis.bootstrap)
 
 
@@ -234,29 +227,20 @@ def named(**arguments: Arguments) -> Arguments:
 def passes_of(
     views: float | Callable[[Case], float] = 1, batch: int | None = None, keeps: Keeps = "pass"
 ) -> Callable[[Case], Work | None]:
-    """Count passes of as many images as the measure's setting `images`, each in several views.
+    """Count passes of the images of a shard, or of the setting `images`, each in several views.
 
     Without `batch`, the settings say how many images are in memory at once.
     """
 
-    return lambda case: passes(
-        views(case) if callable(views) else views,
-        case.settings.images,
-        case.images,
-        batch or case.batch_size,
-        keeps,
-    )
+    def count(case: Case) -> Work | None:
+        if case.measure.shares == "shards":
+            wanted = min(case.study.analysis.shard_size, case.study.images(case.model))
+        else:
+            wanted = case.settings.images
+        each = views(case) if callable(views) else views
+        return passes(each, wanted, case.images, batch or case.batch_size, keeps)
 
-
-def passes_of_shard(views: float) -> Callable[[Case], Work | None]:
-    """Count passes of the images of a shard, each in several views."""
-
-    return lambda case: passes(
-        views,
-        min(case.study.analysis.shard_size, case.study.images(case.model)),
-        case.images,
-        case.batch_size,
-    )
+    return count
 
 
 @dataclass(frozen=True)
@@ -267,7 +251,7 @@ class Merge:
     are its arguments. Parts merged `at_cut_points` get the cut points from the block table.
     """
 
-    arguments: Arguments = no_arguments
+    arguments: Arguments = lambda case: {}
     at_cut_points: bool = False
     function: str | None = None
 
@@ -296,7 +280,7 @@ class Measure:
     # The settings that say how many images are classified, if they are not its own.
     predictions_of: Section | None = None
     # What a part depends on: the arguments of `measure_{name}`, besides what it measures.
-    arguments: Arguments = no_arguments
+    arguments: Arguments = lambda case: {}
     # What a part costs, for a measure that runs a network.
     takes: Callable[[Case], Work | None] | None = None
     # What jobs divide among themselves, for a measure of the model or of its loss: shards of
@@ -337,7 +321,6 @@ class Measure:
 
     @property
     def need(self) -> Need:
-        """What the measure is given."""
         return NEEDS[self.needs]
 
     @property
@@ -373,7 +356,6 @@ class Measure:
         return f"analysis.{section}.batch_size" if own else None
 
     def read_settings(self, study: "Study") -> Any:
-        """Return the settings that the measure follows in a study."""
         return _read_section(study, self._section)
 
     def split(self, study: "Study") -> str:

@@ -79,7 +79,6 @@ from vitscope.measures.measure import (
     named,
     only,
     passes_of,
-    passes_of_shard,
     selection,
     together,
 )
@@ -164,8 +163,7 @@ ATTENTION = Measure(
     question="Where networks look",
     figures={
         "attention_distance": FigureKind(
-            published=frozenset({"block", "attention_distance_px"}),
-            options=AttentionOptions,
+            published=frozenset({"block", "attention_distance_px"}), options=AttentionOptions
         ),
         "attention_entropy": FigureKind(options=Multiples),
         "attention_nmi": FigureKind(
@@ -173,7 +171,7 @@ ATTENTION = Measure(
         ),
     },
     arguments=selection,
-    takes=passes_of_shard(READING),
+    takes=passes_of(READING),
     shares="shards",
     merge=Merge(bootstrap, at_cut_points=True),
     reads_attention=True,
