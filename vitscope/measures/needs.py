@@ -153,10 +153,7 @@ NEEDS = {
     # Its weights in training: recorded, or at several moments.
     "weights": Need(
         "open_weights",
-        {
-            "history": Named("history"),
-            "snapshots": Made("convert_checkpoint", each="snapshot"),
-        },
+        {"history": Named("history"), "snapshots": Made("convert_checkpoint", each="snapshot")},
         values=("model",),
         loads=("snapshots",),
         of_images=False,

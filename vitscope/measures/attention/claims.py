@@ -30,11 +30,7 @@ _PROBING = "Not in the paper: Gosthipaty and Paul 2022 (Probing ViTs) find"
 
 def _published(points: pd.DataFrame) -> pd.DataFrame:
     """Turn published means over the heads of each block of a ViT into points to count."""
-    names = {
-        "block": "attention",
-        "attention_distance_px": _DISTANCE,
-        "attention_nmi": "nmi",
-    }
+    names = {"block": "attention", "attention_distance_px": _DISTANCE, "attention_nmi": "nmi"}
     # A block is an MSA and an MLP, so its MSA lies half a block before its end.
     depth = (points["block"] + 0.5) / len(points)
     missing = pd.Series([None] * len(points), dtype="Int32")

@@ -64,9 +64,7 @@ plot_attention_nmi = by_head(
     Theirs("attention_nmi", "normalized mutual\ninformation", "mean of heads", _at_attentions),
 )
 plot_attention_low_pass = by_head(
-    "let_through",
-    "High frequencies,\noutput over values",
-    _beside("bound", "bound, mean of heads"),
+    "let_through", "High frequencies,\noutput over values", _beside("bound", "bound, mean of heads")
 )
 
 

@@ -18,11 +18,7 @@ from vitscope.drawing.overlays import (
     read_picture,
 )
 
-METHODS = {
-    "grad_cam": "Grad-CAM",
-    "gradient_rollout": "gradient rollout",
-    "rollout": "rollout",
-}
+METHODS = {"grad_cam": "Grad-CAM", "gradient_rollout": "gradient rollout", "rollout": "rollout"}
 # All maps share a scale: each is divided by its largest value.
 _SCALE = Normalize(0, 1)
 

@@ -35,9 +35,8 @@ def training_losses(
     spoiled = int((~measured.isfinite()).sum())
     if spoiled:
         raise VitscopeError(
-            f"The loss of the {type(model).__name__} is not finite on {spoiled} of "
-            f"{len(measured)} training images: check its checkpoint, and the mean and std of its "
-            f"data."
+            f"The loss of the {type(model).__name__} is not finite on {spoiled} of {len(measured)} "
+            "training images: check its checkpoint, and the mean and std of its data."
         )
     return measured.numpy()
 

@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.cm import ScalarMappable
-from matplotlib.colors import BoundaryNorm, Colormap
+from matplotlib.colors import BoundaryNorm
 from matplotlib.figure import Figure
 from matplotlib.ticker import FixedLocator, LogLocator, NullFormatter, NullLocator
 
@@ -25,11 +25,7 @@ from vitscope.measures.feature_variance.claims import CLAIMS_FEATURE_VARIANCE, C
 from vitscope.measures.fourier.claims import CLAIMS_FOURIER
 
 # Label what is counted at each epoch, by the kind of blocks.
-_LABELS = {
-    "msa": "MSAs that lower it",
-    "mlp": "MLPs that raise it",
-    "conv": "Convs that raise it",
-}
+_LABELS = {"msa": "MSAs that lower it", "mlp": "MLPs that raise it", "conv": "Convs that raise it"}
 
 
 # Name the claim about each kind of blocks.
@@ -57,8 +53,7 @@ plot_feature_variance = Chart(Rows(_VARIANCE, *_OF_BOTH, scale=begin_at_zero))
 _OF_SHARES = Rows(_SHARE, Steps("share"), scales="shared")
 plot_spatial_share = Chart(_OF_SHARES)
 plot_variance_and_share = Chart(
-    Rows(_VARIANCE, *_OF_BOTH, table=1, scale=begin_at_zero, says_across=True),
-    _OF_SHARES,
+    Rows(_VARIANCE, *_OF_BOTH, table=1, scale=begin_at_zero, says_across=True), _OF_SHARES
 )
 
 
@@ -116,14 +111,10 @@ def _model_of(member: Member) -> str:
     return member.label.removesuffix(f", epoch {member.epoch}")
 
 
-def _colors(count: int) -> Colormap:
-    return depth_colors().resampled(count)
-
-
 def _draw_curves(
     axes: Axes, table: pd.DataFrame, value: str, moments: Members, legend: Legend
 ) -> None:
-    colors = _colors(len(moments))
+    colors = depth_colors().resampled(len(moments))
     for number, member in enumerate(moments):
         points = rows_of(table, member.model, ["index"])
         axes.plot(points["depth"], points[value], **PLAIN, color=colors(number))
@@ -132,7 +123,8 @@ def _draw_curves(
 
 def _epoch_bar(axes: Axes, moments: Members) -> None:
     count = len(moments)
-    scale = ScalarMappable(BoundaryNorm(np.arange(count + 1), count), _colors(count))
+    colors = depth_colors().resampled(count)
+    scale = ScalarMappable(BoundaryNorm(np.arange(count + 1), count), colors)
     bar = color_bar([axes], scale, "Epoch", pad=0.03, aspect=14)
     bar.set_ticks([n + 0.5 for n in range(count)], labels=[str(member.epoch) for member in moments])
     bar.ax.tick_params(which="both", length=0)

@@ -12,11 +12,7 @@ from vitscope.claims.points import AllPublished
 from vitscope.drawing.axes import begin_at_zero, depth_bar, in_percent, share_scale
 from vitscope.drawing.charts import Across, Chart, Curve, Rows, Theirs
 from vitscope.drawing.figure import Members, rows_of
-from vitscope.drawing.looks import (
-    DIAGONAL,
-    FREQUENCY_BANDS,
-    curve_of_depth,
-)
+from vitscope.drawing.looks import DIAGONAL, FREQUENCY_BANDS, curve_of_depth
 from vitscope.drawing.panels import make_panels, stack_panels
 
 AMPLITUDE = "Δ log amplitude"

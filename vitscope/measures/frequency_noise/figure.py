@@ -35,6 +35,7 @@ _BESIDE = 62
 _MARGIN = 1 / 16
 # High-frequency noise is visible only if single pixels are.
 _NOISE_PIXELS = 32
+_GRAY: dict[str, Any] = {"cmap": "gray_r", "norm": Normalize(0, 1), "interpolation": "nearest"}
 
 
 def _in_words(frequency: float) -> str:
@@ -75,12 +76,7 @@ def _draw_strips(axes: Axes, points: pd.DataFrame, shown: Sequence[float]) -> No
     for frequency in shown:
         pictures = _pictures(frequency, width, size)
         for picture, offset in zip(pictures, offsets.values(), strict=True):
-            gray: dict[str, Any] = {
-                "cmap": "gray_r",
-                "norm": Normalize(0, 1),
-                "interpolation": "nearest",
-            }
-            image = OffsetImage(picture, zoom=_PICTURE / len(picture), **gray)
+            image = OffsetImage(picture, zoom=_PICTURE / len(picture), **_GRAY)
             axes.add_artist(
                 AnnotationBbox(
                     image,

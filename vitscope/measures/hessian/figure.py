@@ -1,6 +1,6 @@
 """Hessian max eigenvalue spectra, Fig. 1c and 4 of the paper; all eigenvalues; parts of it."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from math import ceil, floor, log10
 from textwrap import fill
 from typing import Any
@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
-from matplotlib.figure import Figure, SubFigure
+from matplotlib.figure import Figure
 from matplotlib.scale import SymmetricalLogTransform
 from matplotlib.ticker import (
     FixedLocator,
@@ -87,26 +87,18 @@ def _curve_of(published: Published, panel: str) -> tuple[Array, Array]:
     return published_per_decade(points[np.sign(points["eigenvalue"]) == _SIGNS[panel]])
 
 
-def _magnitudes(table: pd.DataFrame, published: AllPublished, panel: str) -> Iterator[Array]:
-    """Yield what an axis must reach."""
-    values = table["eigenvalue"].to_numpy()
-    yield np.abs(values[np.sign(values) == _SIGNS[panel]])
-    for curve in published.values():
-        at, density = _curve_of(curve, panel)
-        yield np.abs(at[density > _NEGLIGIBLE_SHARE * density.max(initial=0)])
-
-
 def _range(table: pd.DataFrame, published: AllPublished, panel: str) -> Range | None:
     """Return the magnitudes at both ends of an axis, or None if it has nothing to show."""
-    shown = np.concatenate(list(_magnitudes(table, published, panel)))
+    values = table["eigenvalue"].to_numpy()
+    reached = [values[np.sign(values) == _SIGNS[panel]]]
+    for curve in published.values():
+        at, density = _curve_of(curve, panel)
+        reached.append(at[density > _NEGLIGIBLE_SHARE * density.max(initial=0)])
+    shown = np.abs(np.concatenate(reached))
     if not shown.size:
         return None
     margin = 10**_REACH
     return float(shown.min() / margin), float(shown.max() * margin)
-
-
-def _ticks() -> MaxNLocator:
-    return MaxNLocator(nbins=2, steps=[1, 2, 5, 10])
 
 
 def _labelled(low: float, high: float) -> list[float]:
@@ -132,7 +124,7 @@ def _say_none(axes: Axes) -> None:
 
 
 def _prepare(axes: Axes, panel: str, reach: Range | None) -> None:
-    axes.yaxis.set_major_locator(_ticks())
+    axes.yaxis.set_major_locator(MaxNLocator(nbins=2, steps=[1, 2, 5, 10]))
     if reach is None:
         axes.set(xticks=[])
         _say_none(axes)
@@ -211,18 +203,13 @@ def plot_hessian(table: pd.DataFrame, members: Members, published: AllPublished)
     highest = max(axes.dataLim.y1 for axes in drawn)
     for axes in drawn:
         axes.set_ylim(0, 1.05 * highest)
-    _add_legend(parts[-1], published)
-    return figure
-
-
-def _add_legend(part: SubFigure, published: AllPublished) -> None:
-    """Add a legend that tells published curves from measured ones, if any are drawn."""
     if published:
         legend = Legend()
         legend.add_line("measured", {"color": GRAY})
         named = published_label(published.values(), axis="same scale")
         legend.add_line(named, {"color": GRAY, **DOTTED})
-        legend.draw(part)
+        legend.draw(parts[-1])
+    return figure
 
 
 # The width of a bar of the density: in decades, on the logarithmic part of the axis.

@@ -188,9 +188,7 @@ HESSIAN = Measure(
     question="How networks train",
     figures={
         "hessian": FigureKind(
-            published=frozenset({"panel", "eigenvalue", "density"}),
-            overview=True,
-            snapshots=True,
+            published=frozenset({"panel", "eigenvalue", "density"}), overview=True, snapshots=True
         )
     },
     settings=HessianSettings,

@@ -105,8 +105,7 @@ class _Defined:
         needs = said.pop("needs", "latents")
         if needs not in ("latents", "model", "predictions", "network"):
             raise self._refusal(
-                "MEASURE",
-                f"found needs={needs!r}, allowed: latents, model, predictions or network",
+                "MEASURE", f"found needs={needs!r}, allowed: latents, model, predictions or network"
             )
         table, part = self._tables(name, needs)
         measure = Measure(needs, table, part, **said)

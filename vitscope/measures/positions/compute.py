@@ -71,6 +71,8 @@ def measure_position_bias(given: OnNetwork) -> pd.DataFrame:
     rows: list[dict[str, Any]] = []
     for layer, bias in enumerate(given.find(position_biases)):
         height, width = bias.values.shape[1:]
+        row, column = np.indices((height, width))
+        beside = abs(row - height // 2) + abs(column - width // 2) == 1
         rows += [
             {
                 "layer": layer,
@@ -79,7 +81,7 @@ def measure_position_bias(given: OnNetwork) -> pd.DataFrame:
                 "height": height,
                 "width": width,
                 "at_itself": values[height // 2, width // 2],
-                "to_neighbours": _beside(values).mean() if height * width > 1 else np.nan,
+                "to_neighbours": values[beside].mean() if height * width > 1 else np.nan,
                 "lowest": values.min(),
                 "highest": values.max(),
                 "values": values.ravel(),
@@ -87,10 +89,3 @@ def measure_position_bias(given: OnNetwork) -> pd.DataFrame:
             for head, values in enumerate(bias.values)
         ]
     return pd.DataFrame(rows).assign(model=given.model).astype({"head": "Int32"})
-
-
-def _beside(values: Array) -> Array:
-    """Return the values at offsets of one position: up, down, left and right."""
-    row, column = np.indices(values.shape) - np.array(values.shape)[:, None, None] // 2
-    beside: Array = values[abs(row) + abs(column) == 1]
-    return beside

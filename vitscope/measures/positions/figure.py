@@ -11,12 +11,7 @@ from matplotlib.ticker import MaxNLocator
 from vitscope.drawing.axes import color_bar
 from vitscope.drawing.figure import Members, rows_of
 from vitscope.drawing.looks import GRAY, POSITION_COLORS, SIGNED_COLORS, text_scale
-from vitscope.drawing.panels import (
-    LEAST_SQUARE,
-    columns_of,
-    make_square_panels,
-    page_width,
-)
+from vitscope.drawing.panels import LEAST_SQUARE, columns_of, make_square_panels, page_width
 from vitscope.files.arrays import Array
 
 # Tiles along a side at most; of more positions, some are left out evenly.

@@ -57,15 +57,10 @@ class _Reached(Exception):  # noqa: N818
     """Ends a pass of the network once the value at the last point is known."""
 
 
-def center(size: int) -> int:
-    """Return the number of the central row or column: if `size` is even, behind the middle."""
-    return size // 2
-
-
 def value_of(point: CutPoint, tensor: Tensor) -> Tensor:
     """Sum the channels at the central position over all images."""
     maps = point.layout.to_nchw(tensor)
-    return maps[:, :, center(maps.shape[2]), center(maps.shape[3])].sum()
+    return maps[:, :, maps.shape[2] // 2, maps.shape[3] // 2].sum()
 
 
 def contributions(network: nn.Module, points: Sequence[CutPoint], images: Tensor) -> list[Tensor]:
@@ -124,7 +119,7 @@ class Squares:
     """
 
     def __init__(self, height: int, width: int) -> None:
-        rows, columns = (abs(np.arange(size) - center(size)) for size in (height, width))
+        rows, columns = (abs(np.arange(size) - size // 2) for size in (height, width))
         away = np.maximum(rows[:, None], columns)
         distances, ring = np.unique(away, return_inverse=True)
         self._sides = 2 * distances + 1
@@ -173,8 +168,8 @@ class Field:
         return {
             **self._block,
             "images": len(rings),
-            "row": center(self._block["height"]),
-            "column": center(self._block["width"]),
+            "row": self._block["height"] // 2,
+            "column": self._block["width"] // 2,
             **self._shares(rings, mean, resamples, seed),
             "image_width": mean.shape[1],
             "contributions": mean.ravel(),

@@ -89,9 +89,7 @@ RECEPTIVE_FIELD = Measure(
     figures={"receptive_field": FigureKind()},
     settings=Settings,
     arguments=together(
-        whole_settings,
-        lambda case: {"seed": case.study.analysis.seed},
-        named(bootstrap=bootstrap),
+        whole_settings, lambda case: {"seed": case.study.analysis.seed}, named(bootstrap=bootstrap)
     ),
     takes=passes_of(VIEWS, keeps="gradient"),
     about_features=True,

@@ -1,9 +1,9 @@
 """Robustness: how a model classifies images as they are and corrupted ones."""
 
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING
 
 import pandas as pd
+from torch import Tensor
 
 from vitscope.corruptions import CLEAN
 from vitscope.corruptions.corrupted import CorruptedImages
@@ -12,9 +12,6 @@ from vitscope.measures.given import OnModel
 from vitscope.measures.scores import scores_of
 from vitscope.networks.running.predictions import predict, warn_about_labels
 
-if TYPE_CHECKING:
-    from torch import Tensor
-
 
 def corrupted_batches(
     corrupted: CorruptedImages,
@@ -22,7 +19,7 @@ def corrupted_batches(
     batch_size: int,
     mean: Sequence[float],
     std: Sequence[float],
-) -> Iterator["Tensor"]:
+) -> Iterator[Tensor]:
     """Yield the images under one corruption of one severity, in batches."""
     images = corrupted.images(severity)
     for first in range(0, len(images), batch_size):

@@ -15,14 +15,7 @@ from vitscope.corruptions import CLEAN, CORRUPTIONS, GROUPS, MEAN
 from vitscope.drawing.axes import begin_at_zero, ticks
 from vitscope.drawing.figure import Members, rows_of
 from vitscope.drawing.legends import INTERVAL, another_model, published_label
-from vitscope.drawing.looks import (
-    BAR_ALPHA,
-    EVERY_SECOND,
-    GRAY,
-    INTERVAL_WIDTH,
-    Look,
-    looks_of,
-)
+from vitscope.drawing.looks import BAR_ALPHA, EVERY_SECOND, GRAY, INTERVAL_WIDTH, Look, looks_of
 from vitscope.drawing.panels import Panels, columns_of, make_panels, page_width
 
 # What is drawn by severity: the column, its label and its scale.

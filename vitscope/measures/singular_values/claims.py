@@ -52,9 +52,8 @@ CLAIMS_EFFECTIVE_RANK = Evidence(
             attending,
             Statistic(
                 "difference of changes",
-                "The value is the mean change of the effective rank of tokens over MLPs minus "
-                "the mean change over MSAs; blocks that subsample or change the channels are "
-                "left out.",
+                "The value is the mean change of the effective rank of tokens over MLPs minus the "
+                "mean change over MSAs; blocks that subsample or change the channels are left out.",
                 _excess_of_mlps,
             ),
             "Not in the paper: Dong et al. 2021 show that attention alone lowers the rank of "
