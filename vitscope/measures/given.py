@@ -74,7 +74,6 @@ class OnLoss:
     images: "Augmented"
     device: "torch.device"
     cut_points: "Sequence[CutPoint]" = ()
-    # Reports progress, a line at a time.
     say: "Say" = print
     # The training images before they were augmented.
     drawn_from: "Split | None" = None

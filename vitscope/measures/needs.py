@@ -104,7 +104,6 @@ class Need:
 
 
 NEEDS = {
-    # Feature maps on disk.
     "latents": Need(
         "open_latents",
         {"latents": Made("extract_latents", ("model", "part"))},
@@ -112,7 +111,6 @@ NEEDS = {
         torch=False,
         in_parts=True,
     ),
-    # What a model predicts for images.
     "predictions": Need(
         "open_predictions",
         {"predictions": PREDICTIONS, "images": IMAGES},
@@ -120,7 +118,6 @@ NEEDS = {
         torch=False,
         of_classes=True,
     ),
-    # The model itself, on images.
     "model": Need(
         "open_model",
         {"checkpoint": CHECKPOINT, "blocks": BLOCKS, "images": IMAGES},
@@ -128,7 +125,6 @@ NEEDS = {
         runs=True,
         of_classes=True,
     ),
-    # Its loss, on augmented images of the training.
     "loss": Need(
         "open_loss",
         {
@@ -142,7 +138,6 @@ NEEDS = {
         of_training=True,
         of_classes=True,
     ),
-    # Its network with its weights, and no images.
     "network": Need(
         "open_network_alone",
         {"checkpoint": CHECKPOINT},
@@ -150,7 +145,6 @@ NEEDS = {
         loads=("checkpoint",),
         of_images=False,
     ),
-    # Its weights in training: recorded, or at several moments.
     "weights": Need(
         "open_weights",
         {"history": Named("history"), "snapshots": Made("convert_checkpoint", each="snapshot")},
@@ -158,6 +152,5 @@ NEEDS = {
         loads=("snapshots",),
         of_images=False,
     ),
-    # The parts of another measure.
     "parts": Need(torch=False, in_parts=True),
 }

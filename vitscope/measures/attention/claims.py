@@ -1,5 +1,3 @@
-"""Claims about attention: how far heads look, and whether they look at anything of their own."""
-
 from collections.abc import Callable
 from typing import Any
 

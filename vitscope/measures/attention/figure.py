@@ -1,5 +1,3 @@
-"""How far heads look, and where in an image: maps of one block, the rollout through all."""
-
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from math import ceil

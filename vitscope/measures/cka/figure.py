@@ -1,5 +1,3 @@
-"""CKA of all pairs of cut points, Fig. 10a of the paper, and of the cut points of two networks."""
-
 from textwrap import fill
 
 import numpy as np

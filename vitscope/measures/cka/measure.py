@@ -128,7 +128,6 @@ CKA_BETWEEN_PART = Table(
 )
 
 
-# Batches are those of the CKA within one network.
 CKA_BETWEEN = Measure(
     needs="latents",
     table=CKA_BETWEEN_TABLE,

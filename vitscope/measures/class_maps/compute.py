@@ -1,5 +1,3 @@
-"""Maps of what the score of a class depends on in an image, by each method that there is."""
-
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 

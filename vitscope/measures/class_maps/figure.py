@@ -1,5 +1,3 @@
-"""Maps of a class over images, and how its probability goes while pixels they name are changed."""
-
 from collections.abc import Sequence
 
 import pandas as pd

@@ -1,5 +1,3 @@
-"""Claims about the fit of models, and about whether they go by shape or by texture."""
-
 from typing import Any
 
 import numpy as np

@@ -1,5 +1,3 @@
-"""How a model classifies: its scores and its reliability, and its shape against its texture."""
-
 from collections.abc import Iterator, Sequence
 from typing import Any
 

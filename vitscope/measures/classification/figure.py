@@ -1,5 +1,3 @@
-"""Error and loss (Fig. 5 and 7a of the paper), reliability, and shape against texture."""
-
 from collections.abc import Sequence
 from textwrap import wrap
 from typing import Any

@@ -1,5 +1,3 @@
-"""Claims about which blocks raise the feature map variance, and which lower it. Fig. 9 and D.1."""
-
 from vitscope.claims.claim import (
     AVERAGED,
     OTHER_MIXING,

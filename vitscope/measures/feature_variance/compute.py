@@ -1,5 +1,3 @@
-"""The variance of feature maps over space, and how much of all their variance it is."""
-
 from typing import Any
 
 import numpy as np

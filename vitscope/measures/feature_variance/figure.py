@@ -1,5 +1,3 @@
-"""Variance by depth with its share within images, and both by epoch, with what claims count."""
-
 from collections.abc import Sequence
 from itertools import groupby
 from typing import Any, NamedTuple

@@ -1,5 +1,3 @@
-"""Claims about high frequencies: over the depth of a model, and block by block. Fig. 2a, 8, D.2."""
-
 import numpy as np
 import pandas as pd
 

@@ -1,5 +1,3 @@
-"""Log amplitudes over frequency, and by depth: Fig. 2a, 8 and D.2 of the paper; and bands."""
-
 from dataclasses import replace
 
 import pandas as pd

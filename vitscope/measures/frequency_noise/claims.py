@@ -1,5 +1,3 @@
-"""Claims about noise of one frequency: which model loses more accuracy by it. Fig. 2b."""
-
 import numpy as np
 
 from vitscope.claims.claim import Curve, Evidence, attention_against_convolution, claims_of

@@ -1,5 +1,3 @@
-"""Decrease of accuracy under noise of one frequency: Fig. 2b of the paper."""
-
 from collections.abc import Sequence
 from typing import Any
 

@@ -1,5 +1,3 @@
-"""The largest eigenvalues of the Hessian, the density of all, and the curvature of parts."""
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 

@@ -1,5 +1,3 @@
-"""Hessian max eigenvalue spectra, Fig. 1c and 4 of the paper; all eigenvalues; parts of it."""
-
 from collections.abc import Mapping, Sequence
 from math import ceil, floor, log10
 from textwrap import fill

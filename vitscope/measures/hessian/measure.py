@@ -143,7 +143,6 @@ class HessianSettings:
     density_steps: int = setting(40, "Steps of Lanczos from each of them.", minimum=5)
 
 
-# The settings for the number of batches, and for how many each job takes.
 SHARES = ("batches", "batches_per_job")
 
 
@@ -193,7 +192,6 @@ HESSIAN = Measure(
     },
     settings=HessianSettings,
     arguments=together(choose_batches, only("top", "tolerance", "iterations")),
-    # At most: products end when the result has converged.
     takes=lambda case: work_of_products(
         case, case.settings.iterations, max(LEAST_VECTORS, 3 * case.settings.top), most=True
     ),
@@ -284,7 +282,6 @@ HESSIAN_DENSITY_TABLE = Table(
 )
 
 
-# Uses the settings of the largest eigenvalues.
 HESSIAN_DENSITY = Measure(
     needs="loss",
     table=HESSIAN_DENSITY_TABLE,

@@ -1,5 +1,3 @@
-"""Claims about where in a stage a block matters: the accuracy without it. Fig. 10b."""
-
 import numpy as np
 import pandas as pd
 

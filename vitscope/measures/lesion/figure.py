@@ -1,5 +1,3 @@
-"""Decrease of accuracy after one unit is removed: Fig. 10b of the paper."""
-
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure

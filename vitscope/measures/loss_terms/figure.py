@@ -1,5 +1,3 @@
-"""What is seen of a loss without its L2 term, and on clean images: slices, and below spectra."""
-
 from math import ceil, log10
 from typing import Any
 

@@ -1,5 +1,3 @@
-"""Patches that are dropped or shuffled, and what they cost in accuracy."""
-
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any, NamedTuple

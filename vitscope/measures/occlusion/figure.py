@@ -1,5 +1,3 @@
-"""Accuracy while patches of images are dropped, or shuffled."""
-
 from itertools import cycle
 
 import pandas as pd
@@ -15,7 +13,6 @@ from vitscope.drawing.panels import Panels, make_panels
 
 # Inches.
 _HEIGHT = 2.4
-# The markers of published networks, in their order.
 _MARKERS = "osD^v<>"
 
 

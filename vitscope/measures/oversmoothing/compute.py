@@ -1,5 +1,3 @@
-"""How alike the tokens of an image are, and the share of their energy that their mean has."""
-
 import numpy as np
 import pandas as pd
 

@@ -1,5 +1,3 @@
-"""The filters of the first layer of a network, their principal components and frequencies."""
-
 import numpy as np
 import pandas as pd
 

@@ -1,5 +1,3 @@
-"""The filters of the first layer and their principal components, as pictures."""
-
 from collections.abc import Callable
 from math import ceil
 

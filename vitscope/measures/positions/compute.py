@@ -1,5 +1,3 @@
-"""What a network knows of positions: its embeddings of them, and biases for their offsets."""
-
 from math import ceil
 from typing import Any
 

@@ -1,5 +1,3 @@
-"""Cosines and products of position embeddings, and biases for the offsets of positions."""
-
 import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes

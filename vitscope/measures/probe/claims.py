@@ -1,5 +1,3 @@
-"""Claims about what is read of classes: with depth, and from which vector."""
-
 import numpy as np
 import pandas as pd
 

@@ -1,5 +1,3 @@
-"""What probes read by depth: classes from vectors of images, places and pixels from tokens."""
-
 from matplotlib.axes import Axes
 
 from vitscope.drawing.charts import Chart, Curve, Layer, Level, Rows

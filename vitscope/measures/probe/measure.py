@@ -59,7 +59,6 @@ from vitscope.settings.section import setting
 
 MEAN, PREFIX, TOKEN = "mean", "prefix", "token"
 LINEAR, NEIGHBOURS = "linear", "neighbours"
-# What `probe_tokens` reads from tokens.
 POSITION, PIXELS = "position", "pixels"
 
 PROBE_TABLE = Table(

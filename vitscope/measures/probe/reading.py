@@ -192,7 +192,6 @@ def merge_probe(parts: Parts, neighbours: int, resamples: int, seed: int) -> pd.
     shares = {"accuracy": images.mean(axis=0)}
     shares |= spread(images, resamples, seed).columns("accuracy")
     table = pd.DataFrame(found).assign(images=len(images), **shares)
-    # Claims are about these only.
     claimed = (table["by"] == LINEAR) & (table["of"] != TOKEN)
     table[_RESAMPLED] = table[_RESAMPLED].where(claimed, None)
     return parts.cut_points.merge(table, on="index", validate="one_to_many")

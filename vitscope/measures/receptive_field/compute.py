@@ -1,5 +1,3 @@
-"""Effective receptive fields: gradients of the central position of feature maps by the image."""
-
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from fnmatch import fnmatchcase

@@ -1,5 +1,3 @@
-"""Effective receptive fields: a row of maps for each model, one for each cut point."""
-
 from math import ceil
 
 import numpy as np
@@ -65,7 +63,6 @@ def plot_receptive_field(table: pd.DataFrame, members: Members) -> Figure:
         axes_of[0].set_ylabel(member.label, fontsize="large")
     drawn = [axes for axes in grid.ravel() if axes in figure.axes]
     colors = ScalarMappable(Normalize(0, 1), MAP_COLORS)
-    # As high as three rows at most.
     high = min(3, len(grid))
     shape = {"shrink": high / len(grid), "aspect": 10 * high, "pad": 0.02}
     # Maps of one network are too low for the label in one line.

@@ -1,5 +1,3 @@
-"""The claim that attention among convolutions makes a model robust to corruptions. Fig. 12b."""
-
 import pandas as pd
 
 from vitscope.claims.claim import (

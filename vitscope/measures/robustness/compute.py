@@ -1,5 +1,3 @@
-"""Robustness: how a model classifies images as they are and corrupted ones."""
-
 from collections.abc import Iterator, Sequence
 
 import pandas as pd

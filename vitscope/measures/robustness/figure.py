@@ -1,5 +1,3 @@
-"""Robustness: accuracy and calibration by severity, errors by corruption; and by accuracy."""
-
 from collections.abc import Sequence
 from typing import Any
 

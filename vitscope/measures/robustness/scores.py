@@ -1,5 +1,3 @@
-"""The error on corrupted images, by corruption."""
-
 import numpy as np
 import pandas as pd
 

@@ -1,5 +1,3 @@
-"""Claims about the effective rank of tokens: what is called rank collapse."""
-
 from dataclasses import replace
 
 import numpy as np

@@ -1,5 +1,3 @@
-"""Spectra of tokens and of pooled images, and their effective rank by depth."""
-
 from math import log
 
 import numpy as np

@@ -1,5 +1,3 @@
-"""The norm of the shortcut over that of its branch, at every sum of a network."""
-
 from collections.abc import Iterable, Sequence
 
 import numpy as np

@@ -1,5 +1,3 @@
-"""The norms of the tokens of each image, and which of them are outliers."""
-
 import numpy as np
 import pandas as pd
 

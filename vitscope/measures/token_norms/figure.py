@@ -1,5 +1,3 @@
-"""Norms of tokens by depth, how many are outliers, and where these lie in the image."""
-
 import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes

@@ -1,5 +1,3 @@
-"""The principal components of the tokens of some images together."""
-
 from collections.abc import Sequence
 from typing import Any, NamedTuple, Self
 

@@ -1,5 +1,3 @@
-"""What was recorded of trainings by epoch, and where their weights were, seen from their end."""
-
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 

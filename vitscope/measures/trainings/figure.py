@@ -1,5 +1,3 @@
-"""Learning curves by epoch, and trajectories: how far weights were from their end, and where."""
-
 from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any, cast
