@@ -383,10 +383,6 @@ class Measure:
         wanted = {"images": settings.images, "severities": settings.severities}
         return wanted | {"corruptions": corruptions}
 
-    def drawn_alike(self, study: "Study") -> int:
-        """Return how many images are augmented alike for all models, for a measure of them."""
-        return int(self.read_settings(study).images)
-
     def steps(self, study: "Study") -> tuple[int, int]:
         """Return how many steps jobs share, and how many of them each job measures."""
         assert isinstance(self.shares, tuple), f"jobs of {self.name} share no steps"
@@ -426,7 +422,7 @@ class Measure:
         if self.need.of_training:
             _check_augmented(study, self.name)
         if "alike" in self.reads:
-            _check_augmented(study, self.name, self.drawn_alike(study))
+            _check_augmented(study, self.name, self.read_settings(study).images)
         if self.refuse_settings:
             self.refuse_settings(Case(self, study, model=""))
         for model in study.models_of(self.name):

@@ -55,14 +55,8 @@ class Made:
         return [{**names, self.each: each} for each in OF_CASE[f"{self.each}s"](case)]
 
 
-@dataclass(frozen=True)
-class Named:
-    """Describes a file that a study may name for a model, under a key."""
-
-    key: str
-
-
-Input = Made | Named
+# Made by a job, or the key under which a study may name a file for a model.
+Input = Made | str
 
 CHECKPOINT = Made("convert_checkpoint")
 BLOCKS = Made("convert_checkpoint", output="blocks")
@@ -147,7 +141,7 @@ NEEDS = {
     ),
     "weights": Need(
         "open_weights",
-        {"history": Named("history"), "snapshots": Made("convert_checkpoint", each="snapshot")},
+        {"history": "history", "snapshots": Made("convert_checkpoint", each="snapshot")},
         values=("model",),
         loads=("snapshots",),
         of_images=False,
