@@ -1,11 +1,4 @@
-"""What is said of attention in numbers: distance, entropy, mutual information; for each head.
-
-A query spreads one unit of attention over keys. What has no place in the image, such as the token
-of the class, is left out of distance and mutual information, as a query and as a key.
-"""
-
 from collections.abc import Iterable, Iterator, Sequence
-from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -27,15 +20,6 @@ from vitscope.networks.building.networks import own_type
 
 # Added to attention before it is renormalized (Park et al. 2023).
 EPSILON = 1e-8
-
-
-class _Placed(NamedTuple):
-    """Windows in which the same queries and keys have places; distances in pixels, (W, Q, K)."""
-
-    windows: Tensor
-    queries: Tensor
-    keys: Tensor
-    distances: Tensor
 
 
 def numbers_of(
@@ -79,9 +63,9 @@ class Numbers:
         # Sums over windows and queries that have a place, and the number of terms in them.
         near = renormalized = nmi = taking = torch.zeros_like(entropy)
         queries = windows = 0
-        for placed in self._placed:
+        for *placed, distances in self._placed:
             here = _chosen(weights, placed)
-            each = torch.linalg.vecdot(here, placed.distances[:, None].to(here.dtype))
+            each = torch.linalg.vecdot(here, distances[:, None].to(here.dtype))
             near = near + each.sum((1, -1))
             queries += here.shape[1] * here.shape[3]
             # A query may take nothing at all from keys with a place.
@@ -114,8 +98,11 @@ def _uniform(attention: Attention, size: tuple[int, int]) -> tuple[float, float]
 
 def _placed(
     attention: Attention, size: tuple[int, int], device: torch.device | None
-) -> Iterator[_Placed]:
-    """Group windows by which of their queries and keys have places."""
+) -> Iterator[list[Tensor]]:
+    """Yield windows whose same queries and keys have places, these, and how far they are apart.
+
+    Distances, (windows, queries, keys), are in pixels.
+    """
     groups: dict[tuple[bytes, bytes], list[int]] = {}
     of_queries = ~np.isnan(attention.queries[..., 0])
     of_keys = ~np.isnan(attention.keys[..., 0])
@@ -131,13 +118,12 @@ def _placed(
         )
         distances = np.linalg.norm(places[0][:, :, None] - places[1][:, None], axis=-1)
         tensors = (np.array(windows), queries, keys, distances.astype(np.float32))
-        yield _Placed(*(torch.from_numpy(each).to(device) for each in tensors))
+        yield [torch.from_numpy(each).to(device) for each in tensors]
 
 
-def _chosen(weights: Tensor, placed: _Placed) -> Tensor:
+def _chosen(weights: Tensor, placed: Sequence[Tensor]) -> Tensor:
     """Return the attention of queries with a place to keys with one, uncopied if all have one."""
-    chosen = ((1, placed.windows), (3, placed.queries), (4, placed.keys))
-    for dimension, indices in chosen:
+    for dimension, indices in zip((1, 3, 4), placed, strict=True):
         count, first = len(indices), int(indices[0])
         if int(indices[-1]) - first + 1 == count:
             weights = weights.narrow(dimension, first, count)

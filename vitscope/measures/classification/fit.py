@@ -1,9 +1,3 @@
-"""Error on test images and loss on training images: Fig. 5 and Fig. 7 of the paper.
-
-A model that fits its training data better may be wrong more often: then it overfits. The paper
-finds the opposite, that weak inductive bias hinders training and with it the error.
-"""
-
 from collections.abc import Iterable
 
 import numpy as np

@@ -1,9 +1,3 @@
-"""What is measured of Fourier-transformed feature maps: log amplitudes, and variances in bands.
-
-The log amplitudes along the half-diagonal are what the authors of the paper measure. Those on rings
-and the variances in bands of frequency come from the transform of the whole map.
-"""
-
 from collections.abc import Iterator, Sequence
 from typing import Any
 

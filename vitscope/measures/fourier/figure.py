@@ -122,10 +122,8 @@ _FEWEST = 10
 
 
 def _with_intervals(bins: pd.DataFrame) -> pd.DataFrame:
-    found = [
-        known_share_interval(share, int(images))
-        for share, images in zip(bins["accuracy"], bins["images"], strict=True)
-    ]
+    shares = zip(bins["accuracy"], bins["images"], strict=True)
+    found = [known_share_interval(share, int(images)) for share, images in shares]
     low, high = zip(*found, strict=True) if found else ((), ())
     return bins.assign(ci_low=list(low), ci_high=list(high))
 
@@ -136,18 +134,13 @@ def ends_of_each(table: pd.DataFrame, members: Members) -> pd.DataFrame:
     return pd.concat(ends_of(rows_of(curves, member.model, order)) for member in members)
 
 
-def _label_bands(table: pd.DataFrame) -> dict[str, str]:
+def plot_spectrum(table: pd.DataFrame, members: Members) -> Figure:
+    """Draw one panel per model: what share of the variance each band has, by normalized depth."""
     limits = table.drop_duplicates("band").set_index("band")
     begin, end = (f"{edge:g}π" for edge in limits.loc["middle", ["above", "up_to"]])
     ends = {"low": f"up to {begin}", "middle": f"{begin} to {end}", "high": f"above {end}"}
-    return {band: f"{band}: {ends[band]}" for band in FREQUENCY_BANDS}
-
-
-def plot_spectrum(table: pd.DataFrame, members: Members) -> Figure:
-    """Draw one panel per model: what share of the variance each band has, by normalized depth."""
-    labels = _label_bands(table)
     shares = (
-        Curve("share", labels[band], {"band": band}, style)
+        Curve("share", f"{band}: {ends[band]}", {"band": band}, style)
         for band, style in FREQUENCY_BANDS.items()
     )
     rows = Rows("Share of the variance", *shares, limits=(0, 1), scale=in_percent)

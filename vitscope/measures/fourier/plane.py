@@ -1,8 +1,4 @@
-"""The whole two-dimensional spectrum of feature maps: its bands, its mean over rings, a diagonal.
-
-A frequency of the plane is the length of its vector: 1, in units of pi, where an axis ends, and up
-to the root of 2 in the corners.
-"""
+"""The two-dimensional spectrum of feature maps: its bands, its mean over rings, a diagonal."""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING

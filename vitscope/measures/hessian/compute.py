@@ -140,9 +140,7 @@ def measure_curvature(
             (eigenvalue,), (residual,) = found.eigenvalues, found.residuals
             rows.append(
                 {
-                    "of": part.of,
-                    "index": part.index,
-                    "part": part.part,
+                    **vars(part),
                     "parameters": block.size,
                     "trace": whole[part.parameters].sum(),
                     "gauss_newton_trace": linear[part.parameters].sum(),

@@ -1,9 +1,3 @@
-"""Claims about the training loss around the trained weights: how curved it is, how steep. Fig. 1a.
-
-Their points are numbers of a model: the curvature and the spread of the NLL, for each pair of
-directions, and the accuracy.
-"""
-
 from dataclasses import replace
 from functools import partial
 

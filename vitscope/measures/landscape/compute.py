@@ -1,9 +1,3 @@
-"""The loss on a plane through the trained weights, which two random directions span.
-
-The directions are normalized by filter (Li et al. 2018), as the authors do it. The loss has a
-weight decay term and is of augmented images, as in training.
-"""
-
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
@@ -191,22 +185,16 @@ def losses_at(
                 {"direction": pair, "x": x, "y": y, "l2": l2, "l2_squared": l2_squared} | row
             )
             progress.advance()
-    return _completed(pd.DataFrame(rows), images, weight_decay, precision)
-
-
-def _completed(
-    rows: pd.DataFrame, images: Augmented, weight_decay: float, precision: str
-) -> pd.DataFrame:
-    """Complete the rows to all columns of the table; scores that were not measured are NaN."""
-    columns = [column for column in TABLE.columns if column != "model"]
-    return rows.assign(
+    table = pd.DataFrame(rows).assign(
         images=len(images),
         precision=precision,
         clean=images.metadata["clean"] == str(True),
         weight_decay=weight_decay,
-        loss=rows["nll"] + weight_decay * rows["l2"],
-        loss_squared=rows["nll"] + weight_decay / 2 * rows["l2_squared"],
-    ).reindex(columns=columns)
+        loss=lambda rows: rows["nll"] + weight_decay * rows["l2"],
+        loss_squared=lambda rows: rows["nll"] + weight_decay / 2 * rows["l2_squared"],
+    )
+    # Scores that were not measured are NaN.
+    return table.reindex(columns=[column for column in TABLE.columns if column != "model"])
 
 
 def measure_landscape(

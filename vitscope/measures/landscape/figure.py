@@ -1,8 +1,3 @@
-"""The loss on a plane of weights: as a surface, as contours, and along two directions.
-
-The surface is Fig. 1a and Fig. C.4a of the paper.
-"""
-
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import pairwise

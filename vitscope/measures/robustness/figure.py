@@ -25,13 +25,6 @@ _TALLER = 1.25
 _ENDS, _APART = ["ci_low", "error", "ci_high"], 0.7
 
 
-def _draw_scores(axes: Sequence[Axes], rows: pd.DataFrame, look: Look) -> None:
-    by_severity = rows.groupby("severity")[[column for column, _, _ in SCORES]].mean()
-    for panel, (column, _, scale) in zip(axes, SCORES, strict=True):
-        values = by_severity[column] * scale
-        panel.plot(values.index, values, **look.curve, clip_on=False, zorder=3)
-
-
 def _clean_interval(row: pd.Series) -> tuple[float, float]:
     """Return the interval of the error of images as they are, which is that of a share."""
     return known_share_interval(row["clean_error"], int(row["images"]))
@@ -115,7 +108,10 @@ def plot_robustness(
     panels = _panels(len(errors[0]))
     *scores, by_corruption = panels.axes
     for member, look in zip(members, looks, strict=True):
-        _draw_scores(scores, rows_of(table, member.model), look)
+        by_severity = rows_of(table, member.model).groupby("severity")
+        for axes, (column, _, scale) in zip(scores, SCORES, strict=True):
+            values = by_severity[column].mean() * scale
+            axes.plot(values.index, values, **look.curve, clip_on=False, zorder=3)
     for axes, (_, label, _) in zip(scores, SCORES, strict=True):
         axes.set_ylabel(label)
     for axes in scores[1:]:

@@ -55,20 +55,16 @@ def plot_token_outliers(table: pd.DataFrame, members: Members) -> Figure:
     for panel, member in zip(panels.of_models(members, table), members, strict=True):
         row = panel.rows.iloc[int(panel.rows["outliers"].argmax())]
         panel.axes.set(xticks=[], yticks=[])
-        panel.axes.set_title(f"{member.label}\n{_in_words(row)}")
+        said = "no outliers"
         if row["outliers"] > 0:
+            said = f"{row['name']}: {percent(row['outliers'], '.2g')} of tokens"
             _draw_positions(panel.axes, row)
         else:
             panel.axes.text(0.5, 0.5, "none", transform=panel.axes.transAxes, ha="center")
             panel.axes.set(box_aspect=row["height"] / row["width"])
             panel.axes.spines[:].set_visible(True)
+        panel.axes.set_title(f"{member.label}\n{said}")
     return panels.figure
-
-
-def _in_words(row: pd.Series) -> str:
-    if row["outliers"] == 0:
-        return "no outliers"
-    return f"{row['name']}: {percent(row['outliers'], '.2g')} of tokens"
 
 
 def _draw_positions(axes: Axes, row: pd.Series) -> None:
