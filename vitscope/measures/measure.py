@@ -446,10 +446,7 @@ def _read_section(study: "Study", section: Section | None) -> Any:
 
 
 def _check_augmented(study: "Study", table: str, images: int | None = None) -> None:
-    """Refuse a study that does not say what the loss is, or has no images to measure it on.
-
-    `images` is the number drawn, if it differs from the one for all measures of the loss.
-    """
+    """Refuse a study that does not say what the loss is, or has too few images for it."""
     augmented, figures = study.analysis.augmented, study.figures_of(table)
     named = (f"figures.{name}" for name, each in study.figures.items() if each in figures)
     asking = next(named, "")

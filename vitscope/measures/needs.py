@@ -13,8 +13,7 @@ if TYPE_CHECKING:
 
 # The wildcards of a job: their names in rules, and their values.
 About = dict[str, str]
-# The values of a case that inputs and results can depend on. With a history of the training, no
-# snapshots are read.
+# What inputs and results can depend on; with a history of the training, no snapshots are read.
 OF_CASE: "dict[str, Callable[[Case], Any]]" = {
     "model": lambda case: case.model,
     "part": lambda case: case.part,

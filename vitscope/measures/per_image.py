@@ -71,12 +71,7 @@ def spread_of(of: Callable[[Array], Array], values: Array, resamples: int, seed:
 
 
 def accuracy_changes(clean: Array, disturbed: Array, resamples: int, seed: int) -> pd.DataFrame:
-    """Return what disturbances cost in accuracy, a row for each.
-
-    `clean` tells for each image whether its class is found, (N,). `disturbed` tells it for each
-    disturbance, (N, K), or gives the share of draws in which it is found. The interval is that of
-    the difference of both on the same images.
-    """
+    """Return what disturbances, (N, K), cost in accuracy against clean images, (N,): a row each."""
     changes = 100 * (disturbed.astype(np.float64) - clean.astype(np.float64)[:, None])
     return pd.DataFrame(
         {
@@ -128,6 +123,5 @@ def means(shards: Iterable[pd.DataFrame], column: str, resamples: int, seed: int
 
 
 def merge_means(parts: Parts, column: str, resamples: int, seed: int) -> pd.DataFrame:
-    """Return the means of a model at each cut point, with the columns of the cut point."""
     merged = means(parts.tables, column, resamples, seed)
     return parts.cut_points.merge(merged, on="index", validate="one_to_one")

@@ -115,8 +115,7 @@ def _mean_iou(label: Array, prediction: Array, classes: int) -> float:
     return float(ratios.mean()) if len(ratios) else np.nan
 
 
-# Takes normalized images and their rows of the split. Yields, for each disturbance, the disturbed
-# images of each of its draws.
+# Takes images and their rows of the split; yields for each draw the images of each disturbance.
 Disturb = Callable[["Tensor", Sequence[int]], Iterable[Iterable["Tensor"]]]
 
 
@@ -135,11 +134,7 @@ def shares_found(
     disturb: Disturb,
     device: "torch.device | None" = None,
 ) -> tuple[Array, Array]:
-    """Tell for each image whether its class is found, (N,), and how often when disturbed, (N, K).
-
-    The second array holds shares of draws, for each of K disturbances. `batches` are the normalized
-    images of `rows` of the split.
-    """
+    """Tell whether the class of each image is found, (N,), and in what share of draws, (N, K)."""
     import torch
 
     model = model.eval().to(device)

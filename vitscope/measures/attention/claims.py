@@ -27,7 +27,6 @@ _PROBING = "Not in the paper: Gosthipaty and Paul 2022 (Probing ViTs) find"
 
 
 def _published(points: pd.DataFrame) -> pd.DataFrame:
-    """Turn published means over the heads of each block of a ViT into points to count."""
     names = {"block": "attention", "attention_distance_px": _DISTANCE, "attention_nmi": "nmi"}
     # A block is an MSA and an MLP, so its MSA lies half a block before its end.
     depth = (points["block"] + 0.5) / len(points)
@@ -53,7 +52,6 @@ def _reach(heads: Points) -> Array:
 
 
 def _spreads_of_early_over_late(points: Points) -> Found | None:
-    """Find how much more the heads differ in distance in the first third than in the last."""
     heads = _heads(points)
     several = heads.where(heads.frame["heads"] > 1)
     attention, depth = (several.frame[name].to_numpy() for name in ("attention", "depth"))
@@ -75,14 +73,12 @@ def _over_mean(
 
 
 def _below_anywhere(points: Points) -> Array:
-    """Subtract the distance of heads in several windows from that of attention to all alike."""
     heads = _heads(points)
     within = heads.where(heads.frame["windows"] > 1)
     return np.subtract(within["distance_anywhere"], within[_DISTANCE])
 
 
 def _farther(ours: Points, theirs: Points) -> Array:
-    """Return how much farther each attention looks than its counterpart in the other model."""
     means = [_means(each, "distance") for each in (ours, theirs)]
     both = {*means[0].frame["attention"]} & {*means[1].frame["attention"]}
     our, their = (each.where(each.frame["attention"].isin(both))["distance"] for each in means)
@@ -209,13 +205,11 @@ _SUBJECT = f"{_MASKED}, and the heads that the figure shows."
 
 
 def _of_subjects(rows: pd.DataFrame, _: pd.DataFrame) -> pd.DataFrame:
-    """Keep the heads of images whose subject a mask shows."""
     heads = rows[(rows["shows"] == "heads") & rows["on_subject"].notna()]
     return heads.sort_values(["image", "head"], ignore_index=True)
 
 
 def _over_even(maps: Points) -> Array:
-    """Subtract from what each map has on the subject what an even map has there."""
     return np.subtract(maps["on_subject"], maps["subject"])
 
 

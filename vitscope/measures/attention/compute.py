@@ -99,10 +99,7 @@ def _uniform(attention: Attention, size: tuple[int, int]) -> tuple[float, float]
 def _placed(
     attention: Attention, size: tuple[int, int], device: torch.device | None
 ) -> Iterator[list[Tensor]]:
-    """Yield windows whose same queries and keys have places, these, and how far they are apart.
-
-    Distances, (windows, queries, keys), are in pixels.
-    """
+    """Yield windows with places, their queries and keys, and distances in pixels, (W, Q, K)."""
     groups: dict[tuple[bytes, bytes], list[int]] = {}
     of_queries = ~np.isnan(attention.queries[..., 0])
     of_keys = ~np.isnan(attention.keys[..., 0])
@@ -156,8 +153,7 @@ def measure_attention(given: OnModel, shard: int, selection: Given) -> pd.DataFr
     size = height_and_width(given.settings["image_size"])
     numbers = numbers_of(attentions, size, given.device)
     rows = shard_rows(len(given.images), shard, **selection)
-    # Made before the pass: small arrays that stay would lie between large ones that are freed, and
-    # hold on to their memory.
+    # Made before the pass: later, small arrays would lie between large ones and hold their memory.
     values = [np.empty((len(rows), each.heads, len(VALUES))) for each in attentions]
     first = 0
 
@@ -211,10 +207,7 @@ def high_frequencies(tokens: Tensor) -> Tensor:
 
 
 def pass_by_head(weights: Tensor, values: Tensor, output: Tensor) -> Tensor:
-    """Return the bound, the share let through and the room for each image and head.
-
-    The result is (images, heads, 3); the arguments are (images, windows, heads, rows, columns).
-    """
+    """Return bound, share let through and room, (images, heads, 3), over windows."""
     weights, values, output = (each.double() for each in (weights, values, output))
     bounds = torch.linalg.matrix_norm(high_frequencies(weights), ord=2)
     before, after = (torch.linalg.matrix_norm(high_frequencies(each)) for each in (values, output))
@@ -230,7 +223,6 @@ def pass_by_head(weights: Tensor, values: Tensor, output: Tensor) -> Tensor:
 
 @torch.inference_mode()
 def measure_attention_low_pass(given: OnModel, chosen: Given, bootstrap: Given) -> pd.DataFrame:
-    """Return how much each head lets through, for the `chosen` images."""
     network = given.network.eval().to(given.device)
     attentions = attention_of(given)
     rows = rows_shown(given, **chosen)

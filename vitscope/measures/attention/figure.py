@@ -102,10 +102,7 @@ def plot_attention_distance(
 
 @dataclass(frozen=True)
 class Manner:
-    """Says how maps are drawn: over the image or alone, each on its own scale or all on one.
-
-    Values on one scale, that of the model, are in percent of the attention of a query.
-    """
+    """Says how maps are drawn: over the image or alone, each on its own scale or all on one."""
 
     scale: Normalize
     over: bool
@@ -160,7 +157,6 @@ def draw_weights(
 
 
 def _draw_line(axes: Axes, mask: Array, size: tuple[int, int], side: float) -> None:
-    """Draw a line along the edges of the positions of a mask, over a picture of `size` pixels."""
     large = np.pad(np.kron(mask, np.ones((_FINE, _FINE))), 1)
     down, across = (
         (np.arange(-1, cells * _FINE + 1) + 0.5) * pixels / (cells * _FINE) - 0.5

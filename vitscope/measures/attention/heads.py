@@ -57,7 +57,6 @@ _OF_ATTENTION = [each for each in ATTENTION_PART.columns if each not in ("image"
 
 
 def merge_attention(parts: Parts, resamples: int, seed: int) -> pd.DataFrame:
-    """Return the numbers of each head and of the mean head, and where they lie in the network."""
     rows = pd.concat(parts.tables, ignore_index=True)
     points = parts.cut_points.sort_values("index", ignore_index=True)
     tables = []

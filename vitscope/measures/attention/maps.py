@@ -119,7 +119,6 @@ class Rollout:
 def measure_attention_rollout(
     given: OnModel, heads: str, discard: float, chosen: Given
 ) -> pd.DataFrame:
-    """Return what the output looks at, for the images shown."""
     network = given.network.eval().to(given.device)
     attentions = attention_of(given)
     rollout = Rollout(attentions)
@@ -150,7 +149,6 @@ SECTION = "analysis.attention_maps"
 
 
 def measure_attention_maps(given: OnModel, shows: Given, chosen: Given) -> pd.DataFrame:
-    """Return the maps of all heads, and those of one head for several queries."""
     network = given.network.eval().to(given.device)
     attentions = attention_of(given)
     number = attention_named(attentions, shows["block"], given.model)

@@ -18,8 +18,7 @@ from vitscope.files.tensors import as_float
 from vitscope.measures.cka.measure import LEAST_BATCH
 from vitscope.measures.given import Latents, OnLatents, Parts
 
-# Gram matrices are computed in single precision. If centring leaves less than this share of a
-# matrix's norm, the rest is rounding error and counts as zero.
+# What centring leaves of a matrix is rounding error, and zero, up to this share of its norm.
 ROUNDING = 1e-6
 
 # Features are copied out of the memory map in slices, each small enough for the cache.
@@ -86,8 +85,7 @@ def _grams(latents: Latents, first: int, images: int) -> Array:
 
 def batches_of(latents: Latents, first_image: int, batch_size: int) -> Iterator[tuple[int, Array]]:
     """Yield the first image of each whole batch of a shard, and the Gram matrices over it."""
-    # Batches may leave out the last images, so checksums are checked in a separate pass. It is
-    # short compared to the matrix products.
+    # A pass of its own, since batches may leave out images; it is short beside the products.
     latents.verify()
     images = latents.shape(latents.names[0])[0]
     for first in range(0, images - batch_size + 1, batch_size):
@@ -111,13 +109,11 @@ def hsic_rows(count: int, batches: Iterable[tuple[int, Array]]) -> pd.DataFrame:
 
 
 def measure_cka(given: OnLatents, batch_size: int) -> pd.DataFrame:
-    """Return the HSIC of all pairs of cut points over each whole batch of a shard."""
     batches = batches_of(given.latents, given.first_image, batch_size)
     return hsic_rows(len(given.latents.names), batches)
 
 
 def measure_cka_between(given: OnLatents, batch_size: int) -> pd.DataFrame:
-    """Return the Gram matrices of all cut points, for each batch of a shard."""
     upper = np.triu_indices(batch_size)
     rows = [
         (index, first_image, batch_size, gram[upper])

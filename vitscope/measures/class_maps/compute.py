@@ -92,11 +92,7 @@ def grad_cam(point: CutPoint, stream: Tensor, gradient: Tensor | None) -> Tensor
 
 
 class Explainer:
-    """Explains what a model of classes makes of images, one at a time.
-
-    `cut_point` is where Grad-CAM reads: a name, a number, or None. None takes the last cut point at
-    which the score of the first image depends on more than one position.
-    """
+    """Explains what a model of classes makes of images, one at a time."""
 
     def __init__(
         self, given: OnModel, cut_point: str | int | None = None, of_class: int | None = None

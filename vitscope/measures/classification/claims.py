@@ -124,7 +124,6 @@ DRAWS_OF_PEOPLE = 2000
 
 
 def _published_decisions(points: pd.DataFrame) -> pd.DataFrame:
-    """Turn the shape bias of published decisions into a point to count."""
     letters = letters_of(points["decisions"])
     by_image = np.stack([(letters == cue).mean(axis=0) for cue in "st"], axis=1)
     resampled = shape_share(bootstrap_means(by_image, DRAWS_OF_PEOPLE, 0))

@@ -45,7 +45,6 @@ def _components(curves: pd.DataFrame) -> pd.DataFrame:
 
 
 def _rises_between(curves: Points) -> Array:
-    """Return how much the component rises from each cut point to each deeper one."""
     last = curves.frame["index"].duplicated(keep="last")
     components = curves.where(~last & (curves.frame["frequency"] > 0))[_COMPONENT]
     first, second = np.triu_indices(components.shape[1], k=1)
@@ -53,7 +52,6 @@ def _rises_between(curves: Points) -> Array:
 
 
 def _falls_at_ends(points: Points) -> Array:
-    """Return how much the component falls over each Conv that ends a stage without subsampling."""
     ends = points.frame["subsampling"].shift(-1, fill_value=True)
     chosen = ends & (points.frame["kind"] == "conv") & ~points.frame["subsampling"]
     return np.negative(np.diff(points[_COMPONENT], axis=1)[:, chosen.to_numpy()[1:]])

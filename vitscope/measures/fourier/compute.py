@@ -100,9 +100,7 @@ def _means(per_image: pd.DataFrame, resamples: int, seed: int) -> pd.DataFrame:
 
 
 def merge_fourier(parts: Parts, resamples: int, seed: int) -> pd.DataFrame:
-    """Return the amplitudes of a model: means over all images, and their 95 % intervals."""
-    # Reshape each table before reading the next: a row for each image takes a fifth of the memory
-    # of a row for each value.
+    # Reshape each table before reading the next: that takes a fifth of the memory.
     per_image = pd.concat(
         table[table["quantity"].isin(AMPLITUDES)].pivot(
             index="image", columns=["quantity", "index", "step"], values="value"
@@ -133,7 +131,6 @@ def _shares(variance: Array) -> Array:
 
 
 def merge_spectrum(parts: Parts, edges: Sequence[float], resamples: int, seed: int) -> pd.DataFrame:
-    """Return each band of a model: its mean variance over images, its share and the interval."""
     bands = (table[table["quantity"].isin(BANDS)] for table in parts.tables)
     per_image = pd.concat(bands).pivot(index="image", columns=["index", "quantity"], values="value")
     points = parts.cut_points.sort_values("index")

@@ -23,8 +23,7 @@ _LABEL = "Δ accuracy (pp)"
 # In inches. Longer labels, by the sum of their characters, give the legend the wider figure.
 _HEIGHT = 2.75
 _MANY = 25
-# In points: the pictures above the panel and the space between them, and by how much a panel is
-# narrower than its figure.
+# In points: the pictures, the space between them, and how much narrower a panel is than a figure.
 _PICTURE = 15.5
 _GAP = 2.5
 _STRIP = 4

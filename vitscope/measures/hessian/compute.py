@@ -24,8 +24,6 @@ def measure_hessian(
     tolerance: float,
     iterations: int,
 ) -> pd.DataFrame:
-    """Return the `top` eigenvalues of largest magnitude for each batch, a row for each."""
-
     def measure(batch: int, hessian: Hessian) -> pd.DataFrame:
         found = largest(hessian, hessian.start(batch), top, tolerance, iterations)
         converged = found.residuals <= tolerance
@@ -59,8 +57,6 @@ def measure_hessian_density(
     probes: int,
     steps: int,
 ) -> pd.DataFrame:
-    """Return the density of all eigenvalues for each batch: nodes and weights of each probe."""
-
     def measure(batch: int, hessian: Hessian) -> pd.DataFrame:
         tables = []
         for probe in range(probes):
@@ -127,7 +123,6 @@ def measure_curvature(
     tolerance: float,
     iterations: int,
 ) -> pd.DataFrame:
-    """Return the traces and the largest eigenvalue of each part, for each batch."""
     loss, parts = Loss(given, batch_size, weight_decay), parts_of(given)
 
     def measure(batch: int, hessian: Hessian) -> pd.DataFrame:

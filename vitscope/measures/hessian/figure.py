@@ -49,8 +49,7 @@ _POINTS = 400
 
 _SIGNS = {"negative": -1, "positive": 1}
 _WIDTHS = (1.0, 1.35)
-# In inches, as in other figures of two panels: the width; the heights of a moment's title and
-# labels, of each model in it, and of the legend.
+# Inches: the height of a moment's title and labels, of each model in it, and of the legend.
 _PART_HEIGHT, _MODEL_HEIGHT, _LEGEND_HEIGHT = 0.5, 0.68, 0.2
 # Letters of a label in an inch of the page, with two panels side by side.
 _LETTERS = 7

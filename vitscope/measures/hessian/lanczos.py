@@ -17,21 +17,16 @@ from vitscope.files.arrays import Array
 
 Apply = Callable[[Tensor], Tensor]
 
-# Lanczos keeps at most this many vectors in memory. Then it restarts: it keeps half of them, which
-# span the best approximations so far, and further steps fill up the rest.
+# Lanczos keeps at most this many vectors, and then restarts from the half that is best so far.
 LARGEST_BASIS = 64
 
-# What is left of a product, after making it orthogonal to the basis, counts as zero if its norm is
-# at most this many times the rounding error of the product.
+# What is left of a product outside the basis is zero up to so many times its rounding error.
 ROUNDING = 20
 
 
 @dataclass(frozen=True)
 class Start:
-    """Draws the random first vector of a Lanczos process, the same on every device.
-
-    Its `size` entries depend on `seed` alone, and have the device and precision of `like`.
-    """
+    """Draws the first vector of a Lanczos process by `seed` alone, with the device of `like`."""
 
     size: int
     seed: tuple[int, ...]
@@ -124,10 +119,7 @@ class _Krylov:
 
 @dataclass(frozen=True)
 class Spectrum:
-    """Holds the eigenvalues of largest magnitude, the largest first, and how accurate they are.
-
-    A residual is |Av - av| of a unit vector v, over the largest magnitude.
-    """
+    """Eigenvalues of largest magnitude, in order, and residuals |Av - av| over the largest."""
 
     eigenvalues: Array
     residuals: Array

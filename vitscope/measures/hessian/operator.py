@@ -45,8 +45,7 @@ class Curvature(ABC):
         self._parameters, self._every_decay = list(parameters), list(decay)
         self._every_gradient = list(gradient)
         self.sizes = [parameter.numel() for parameter in parameters]
-        # If a parameter enters the loss linearly or not at all, its part of the gradient is a
-        # constant, which cannot be differentiated and adds nothing to a product.
+        # A constant part of the gradient cannot be differentiated, and adds nothing to a product.
         self._curved = [index for index, part in enumerate(gradient) if part.requires_grad]
         self._gradient = [gradient[index] for index in self._curved]
         self._recording = Recording(lambda text: say_on_stderr(f"a product of the Hessian {text}"))
@@ -204,8 +203,7 @@ def _off(one: Tensor, other: Tensor, scale: Tensor) -> float:
 
 def require_deterministic(build: Callable[[], Hessian]) -> None:
     """Refuse a Hessian that changes when it is built again, or that is not symmetric."""
-    # Delete the first Hessian before building the second: the graph of a large model may fill most
-    # of the memory.
+    # Delete the first before building the second: a large graph may fill most of the memory.
     hessian = build()
     start = hessian.start(0)
     chance = start.chance()
@@ -227,8 +225,7 @@ def require_deterministic(build: Callable[[], Hessian]) -> None:
         )
 
 
-# The Hessian is checked on this many images before anything is measured. A few are enough: the
-# check finds properties of the model, not of the images.
+# Images that the Hessian is checked on: few are enough to find properties of the model.
 CHECKED = 8
 
 

@@ -63,7 +63,6 @@ def _measured(rows: pd.DataFrame, _blocks: pd.DataFrame) -> pd.DataFrame:
 
 
 def _smaller(measure: str, ours: Points, theirs: Points) -> Found | None:
-    """Find by how much smaller the first model's mean over pairs of directions is."""
     one, other = (
         points.where(points.frame["measure"] == measure)["value"][0] for points in (ours, theirs)
     )

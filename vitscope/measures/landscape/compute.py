@@ -51,10 +51,7 @@ def direction(name: str, weights: Tensor, seed: int, axis: int) -> Tensor:
 def plane(model: nn.Module, seed: int, pair: int = 0) -> Iterator[Callable[[float, float], None]]:
     """Give a function that moves the weights of a model to a point; move them back in the end.
 
-    Each pair of directions has its own two axes.
-
-    Weights are changed in place. Each move starts from a copy of the trained weights, so that
-    rounding errors do not add up.
+    Each move starts from a copy of the trained weights, so that rounding errors do not add up.
     """
     named = {name: parameter.detach() for name, parameter in model.named_parameters()}
     directions = [

@@ -108,11 +108,7 @@ def above_minimum(table: pd.DataFrame, member: Member) -> AboveMinimum:
 
 
 def read_landscapes(table: pd.DataFrame, members: Members) -> Landscapes:
-    """Return the landscapes of models, and the loss at which they are cut.
-
-    The flattest landscape sets the cut, so that it is shown whole and others look as steep as they
-    are.
-    """
+    """Return the landscapes of models, and where they are cut: the flattest is shown whole."""
     landscapes = [above_minimum(table, member) for member in members]
     flattest = min(float(np.nanmedian(each.loss)) for each in landscapes)
     highest = max(float(np.nanmax(each.loss)) for each in landscapes)

@@ -163,8 +163,7 @@ def lesioned(
     without = []
     with without_fast_path():
         clean = _CleanPass(model, joins, images)
-        # Start with the last branch: it uses the most outputs, and frees those that no earlier
-        # branch uses.
+        # The last branch first: it uses the most outputs, and frees those of no earlier branch.
         for join in reversed(joins):
             silencing, answers = clean.take(join)
             try:

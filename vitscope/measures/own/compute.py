@@ -71,10 +71,7 @@ def values_of(
     first_image: int = 0,
     keywords: Given | None = None,
 ) -> Array:
-    """Call a user's function with the maps of a cut point; check for one number for each image.
-
-    Only where maps have a single position may numbers be NaN.
-    """
+    """Call a user's function with maps of a cut point; check for a number for each image."""
     shape = maps.shape
     where = f"{place_of(function)}: {function.__name__}"
     try:

@@ -18,8 +18,7 @@ _MOST = 14
 _GAP = 0.12
 # Numbers along a side at most.
 _MOST_LABELS = 8
-# Inches: what the colour bar of all panels takes of the width, or the bar of each and its labels;
-# and what titles and labels take of the height.
+# Inches: the colour bar of all panels, or that of each with its labels; titles and labels.
 _BAR_OF_ALL, _BAR_AND_LABELS, _TITLE_HEIGHT = 1.15, 0.95, 0.25
 
 
@@ -73,8 +72,7 @@ def plot_position_products(table: pd.DataFrame, members: Members) -> Figure:
     return panels.finish("Position, row by row", "Position, row by row")
 
 
-# Inches: the side of a tile at most, what bars and labels take of the width, a title and labels of
-# the height, and a colour bar of the width and at least of the height.
+# Inches: a tile at most, bars and labels across, title and labels, a bar, and its least height.
 _TILE, _BAR_WIDTH, _TEXT_HEIGHT, _BAR, _LEAST_BAR = 0.5, 1.3, 0.55, 0.1, 0.4
 # Between layers, as a share of a tile's side; and how much of a panel tiles fill at least.
 _BETWEEN, _FILLED = 0.25, 0.75

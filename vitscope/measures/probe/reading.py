@@ -180,7 +180,6 @@ def accuracy(found: Array, targets: Array) -> float:
 
 
 def merge_probe(parts: Parts, neighbours: int, resamples: int, seed: int) -> pd.DataFrame:
-    """Probe classes at each cut point of a model; return the table `probe`."""
     found, right = [], []
     for rows in by_cut_point(parts.tables, (MEAN, PREFIX, TOKEN)):
         # Only the first drawn token, so that each kind has one vector for each image.
@@ -227,7 +226,6 @@ GROUPS = ALL, OTHERS, OUTLIERS = range(3)
 
 
 def merge_probe_tokens(parts: Parts, threshold: float, resamples: int, seed: int) -> pd.DataFrame:
-    """Probe places and pixels of tokens at each cut point; return the table `probe_tokens`."""
     found, squares = [], []
     for rows in by_cut_point(parts.tables, [TOKEN]):
         targets = {

@@ -111,10 +111,7 @@ def _values_at_points(
 
 
 class Squares:
-    """The squares around the central pixel of an image, each larger by one ring of pixels.
-
-    If a side is even, the central pixel is the one after the middle.
-    """
+    """The squares around the central pixel of an image, or the one after the middle."""
 
     def __init__(self, height: int, width: int) -> None:
         rows, columns = (abs(np.arange(size) - size // 2) for size in (height, width))

@@ -61,8 +61,7 @@ TABLE = Table(
 )
 
 
-# The cost of an image in forward passes: one forward, and a pass back from each cut point, which
-# costs twice as much as the part of the network before it.
+# The cost of an image in forward passes: one, and a pass back from each cut point.
 VIEWS = 6
 
 

@@ -18,7 +18,6 @@ def _fall(points: Points) -> Found | None:
 
 
 def _excess_of_mlps(points: Points) -> Found | None:
-    """Compare changes of the rank over MLPs and MSAs, of blocks that keep size and channels."""
     alike = (points.frame["channels"].diff() == 0) & ~points.frame["subsampling"]
     kept = alike.to_numpy()[1:]
     changed = np.diff(points[_VALUE], axis=1)[:, kept]

@@ -76,7 +76,6 @@ def spectra_of(maps: Array, chosen: Array) -> Array:
 
 
 def measure_singular_values(given: OnLatents, tokens: int, seed: int) -> pd.DataFrame:
-    """Return the spectrum of the tokens and the mean token of every image of a shard."""
     latents = given.latents
     shapes = {name: latents.shape(name)[1:] for name in latents.names}
     chosen = {

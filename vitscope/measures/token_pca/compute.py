@@ -152,7 +152,6 @@ def tokens_of(maps: Array) -> Array:
 
 
 def measure_token_pca(given: OnModel, settings: Settings, chosen: Given) -> pd.DataFrame:
-    """Return the components of the tokens of the images shown."""
     given.network.eval().to(given.device)
     point = choose_point(given.model, given.blocks, given.cut_points, settings.cut_point)
     shown = [*images_shown(given, **chosen)]
