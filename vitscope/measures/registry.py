@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     from vitscope.claims.claim import Evidence
     from vitscope.settings.study import Study
 
-
 HERE = Path(__file__).parent
 OWN = f"{GROUP}.own"
 # Folders and files of the results of a study.

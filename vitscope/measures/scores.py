@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     import torch
     from torch import Tensor, nn
 
-
 CUTOFF = 0.9
 BINS = 10
 _EDGES = np.arange(BINS + 1) / BINS

@@ -19,7 +19,6 @@ Measure = Callable[[Any], Any]
 # Slices are small enough for the L2 cache of a core.
 SLICE_BYTES = 1 << 20
 
-
 # The name of a cut point, and the first image and the number of those in a slice.
 _Slice = tuple[str, int, int]
 

@@ -199,7 +199,6 @@ def _in_order(rows: pd.DataFrame, _: pd.DataFrame) -> pd.DataFrame:
 CLAIMS_ATTENTION_DISTANCE = Evidence("attention", _ABOUT_DISTANCE, _in_order, _published)
 CLAIMS_ATTENTION_NMI = Evidence("attention", _ABOUT_INFORMATION, _in_order, _published)
 
-
 _MASKED = "Images beside which a mask of their subject lies count"
 _SUBJECT = f"{_MASKED}, and the heads that the figure shows."
 
@@ -254,7 +253,6 @@ CLAIMS_ATTENTION_HEADS = Evidence(
     _of_subjects,
 )
 
-
 CLAIMS_ATTENTION_ROLLOUT = Evidence(
     "attention_rollout",
     (
@@ -288,7 +286,6 @@ CLAIMS_ATTENTION_ROLLOUT = Evidence(
     ),
     lambda rows, _: rows[rows["on_subject"].notna()].sort_values("image", ignore_index=True),
 )
-
 
 CLAIMS_ATTENTION_LOW_PASS = Evidence(
     "attention_low_pass",

@@ -104,7 +104,6 @@ _OF_HEAD: Columns = {
 }
 VALUES = tuple(_OF_HEAD)
 
-
 ATTENTION_TABLE = Table(
     "attention",
     {
@@ -138,7 +137,6 @@ ATTENTION_PART = Table(
         **_OF_HEAD,
     },
 )
-
 
 # The cost of a pass that reads attention, relative to one that does not.
 READING = 1.5
@@ -176,7 +174,6 @@ ATTENTION = Measure(
     merge=Merge(bootstrap, at_cut_points=True),
     reads_attention=True,
 )
-
 
 ATTENTION_LOW_PASS_TABLE = Table(
     "attention_low_pass",
@@ -220,7 +217,6 @@ ATTENTION_LOW_PASS = Measure(
     takes=passes_of(10, batch=1),
     reads_attention=True,
 )
-
 
 ATTENTION_MAPS_TABLE = Table(
     "attention_maps",
@@ -308,7 +304,6 @@ ATTENTION_MAPS = Measure(
     takes=passes_of(batch=1),
     reads_attention=True,
 )
-
 
 ATTENTION_ROLLOUT_TABLE = Table(
     "attention_rollout",

@@ -106,7 +106,6 @@ CLASS_MAPS = Measure(
     by_label=False,
 )
 
-
 FAITHFULNESS_TABLE = Table(
     "faithfulness",
     {

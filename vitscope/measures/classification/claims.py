@@ -118,7 +118,6 @@ CLAIMS_FIT_BY_WINDOW = Evidence(
     _published,
 )
 
-
 # Resamples of published decisions; all observers see the same images and are resampled alike.
 DRAWS_OF_PEOPLE = 2000
 

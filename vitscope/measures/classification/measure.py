@@ -89,7 +89,6 @@ CLASSIFICATION = Measure(
     ),
 )
 
-
 FIT_TABLE = Table(
     "fit",
     {
@@ -117,7 +116,6 @@ class FitSettings:
 
 PUBLISHED = frozenset({"metric", "value", "images"})
 
-
 FIT = Measure(
     needs="model",
     table=FIT_TABLE,
@@ -133,7 +131,6 @@ FIT = Measure(
     reads=("predictions", "alike"),
 )
 
-
 RELIABILITY_TABLE = Table(
     "reliability",
     {
@@ -147,7 +144,6 @@ RELIABILITY_TABLE = Table(
     },
 )
 
-
 RELIABILITY = Measure(
     needs="predictions",
     table=RELIABILITY_TABLE,
@@ -155,7 +151,6 @@ RELIABILITY = Measure(
     figures={"reliability": FigureKind(beside=("classification",))},
     predictions_of=("classification", ClassificationSettings),
 )
-
 
 SHAPE_TEXTURE_TABLE = Table(
     "shape_texture",

@@ -57,7 +57,6 @@ CLAIMS_FEATURE_VARIANCE = Evidence(
     curve=Curve("depth", "variance", log=True),
 )
 
-
 _WHY = (
     "Not in the paper, whose Fig. 9 has the variance itself, which follows the scale of the "
     "residual stream; the share is that of all variance of the feature maps that is within "

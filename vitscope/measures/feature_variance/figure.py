@@ -25,7 +25,6 @@ from vitscope.measures.fourier.claims import CLAIMS_FOURIER
 # Label what is counted at each epoch, by the kind of blocks.
 _LABELS = {"msa": "MSAs that lower it", "mlp": "MLPs that raise it", "conv": "Convs that raise it"}
 
-
 # Name the claim about each kind of blocks.
 _VERBS = {"msa": "msa_reduces", "mlp": "mlp_increases", "conv": "conv_increases"}
 
@@ -43,7 +42,6 @@ _OF_FREQUENCY = _Shares("Blocks that do so:\nhigh frequencies", CLAIMS_FOURIER, 
 _OF_SHARE = _Shares("Blocks that do so:\nshare within images", CLAIMS_SPATIAL_SHARE, "share")
 # Epochs lie far apart at the end of a training and close together at its start, with an epoch 0.
 _SCALE: dict[str, Any] = {"value": "symlog", "linthresh": 1, "linscale": 0.5}
-
 
 _VARIANCE, _SHARE = "Feature map variance", "Share within images"
 _OF_BOTH = Theirs("variance", "variance"), Steps("variance")

@@ -11,7 +11,6 @@ from vitscope.files.arrays import Array
 if TYPE_CHECKING:
     from torch import Tensor
 
-
 # The authors add this to the amplitude before they take the logarithm.
 FLOOR = np.float32(1e-6)
 

@@ -104,7 +104,6 @@ HESSIAN_TABLE = Table(
     },
 )
 
-
 # The fewest vectors that Lanczos keeps: LARGEST_BASIS in lanczos.py, which imports torch.
 LEAST_VECTORS = 64
 # The cost of a product with the Hessian, in forward passes.
@@ -200,7 +199,6 @@ HESSIAN = Measure(
     fit=fit_batches,
 )
 
-
 CURVATURE_TABLE = Table(
     "curvature",
     {
@@ -270,7 +268,6 @@ CURVATURE = Measure(
     fit=partial(fit_batches, usual=CurvatureSettings()),
 )
 
-
 HESSIAN_DENSITY_TABLE = Table(
     "hessian_density",
     {
@@ -280,7 +277,6 @@ HESSIAN_DENSITY_TABLE = Table(
         "weight": ("float64", "its weight; those of a probe add up to 1"),
     },
 )
-
 
 HESSIAN_DENSITY = Measure(
     needs="loss",

@@ -78,7 +78,6 @@ TABLE = Table(
     },
 )
 
-
 # The cost of a pass in bfloat16, relative to float32; 0.34 to 0.67 were measured.
 SHARE_OF_BFLOAT16 = 0.4
 # The trained weights, and two directions to move them in.

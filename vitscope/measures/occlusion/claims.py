@@ -10,7 +10,6 @@ _WHY = (
 )
 _KEEPS_MORE = larger("mean_kept", "accuracy kept")
 
-
 CLAIMS_OCCLUSION = Evidence(
     "occlusion",
     (

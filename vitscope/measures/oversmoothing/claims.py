@@ -28,7 +28,6 @@ CLAIMS_TOKEN_SIMILARITY = Evidence(
     in_order,
 )
 
-
 _SHARE = "share", "share of the mean token in the energy of all tokens"
 
 CLAIMS_MEAN_TOKEN = Evidence(

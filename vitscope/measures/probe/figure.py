@@ -38,7 +38,6 @@ def _from_lowest_to_1(*panels: Axes) -> None:
 
 _TARGETS = {POSITION: "position", PIXELS: "pixels"}
 
-
 plot_probe_tokens = Chart(
     Rows(
         "Share that is read (R²)",

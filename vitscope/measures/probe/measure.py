@@ -93,7 +93,6 @@ PROBE_PART = Table(
     },
 )
 
-
 # A probe reads one fold of the images after it was fitted on the others.
 FOLDS = 5
 
@@ -137,7 +136,6 @@ PROBE = Measure(
     refuse=refuse_few_images,
 )
 
-
 PROBE_TOKENS_TABLE = Table(
     "probe_tokens",
     {
@@ -154,7 +152,6 @@ PROBE_TOKENS_TABLE = Table(
         "penalty": ("float64", "median of the chosen penalties, each for a token"),
     },
 )
-
 
 PROBE_TOKENS = Measure(
     needs="parts",

@@ -60,7 +60,6 @@ TABLE = Table(
     },
 )
 
-
 # The cost of an image in forward passes: one, and a pass back from each cut point.
 VIEWS = 6
 

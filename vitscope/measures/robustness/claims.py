@@ -38,7 +38,6 @@ CLAIMS_ROBUSTNESS = Evidence(
     value_in_row("error", "corruption", MEAN),
 )
 
-
 _WHY = (
     "The paper's Fig. 12a and 12b. The second model is the first one without its MSAs "
     "(`attention`), of the same training."
