@@ -227,10 +227,7 @@ def named(**arguments: Arguments) -> Arguments:
 def passes_of(
     views: float | Callable[[Case], float] = 1, batch: int | None = None, keeps: Keeps = "pass"
 ) -> Callable[[Case], Work | None]:
-    """Count passes of the images of a shard, or of the setting `images`, each in several views.
-
-    Without `batch`, the settings say how many images are in memory at once.
-    """
+    """Count passes of the images of a shard, or of the setting `images`, each in several views."""
 
     def count(case: Case) -> Work | None:
         if case.measure.shares == "shards":

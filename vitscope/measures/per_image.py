@@ -15,11 +15,7 @@ RESAMPLES_AT_ONCE = 64
 
 
 class Spread(NamedTuple):
-    """Holds 95 % intervals of several columns of a table, by resampling images.
-
-    `low` and `high` have a value for each column. `resampled`, (kept, columns), are the values in
-    the resamples that a table keeps.
-    """
+    """95 % intervals of columns of a table, and their values in the resamples that it keeps."""
 
     low: Array
     high: Array

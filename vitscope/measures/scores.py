@@ -77,11 +77,7 @@ def reliability(predictions: pd.DataFrame) -> pd.DataFrame:
 
 
 def calibration(predictions: pd.DataFrame, resamples: int, seed: int) -> dict[str, float]:
-    """Return the interval of the ECE over images, and the ECE that a calibrated network would have.
-
-    Labels of the calibrated network are drawn with the given confidences, so that its mean ECE is
-    due to chance alone.
-    """
+    """Return the interval of the ECE over images, and the ECE that chance alone gives."""
     confidence, right, bin_of = _by_bin(predictions)
     gaps = (confidence - right)[:, None] * (bin_of[:, None] == np.arange(BINS))
     ends = spread_of(lambda means: np.abs(means).sum(axis=1, keepdims=True), gaps, resamples, seed)

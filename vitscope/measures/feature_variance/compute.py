@@ -50,11 +50,7 @@ def measure_spatial_share(given: OnLatents) -> pd.DataFrame:
 
 
 def _shares(means: Array) -> tuple[Array, Array]:
-    """Return the variance within images and the whole variance, from means over images.
-
-    The columns hold the mean variance within images, the mean square of channels, and the mean of
-    each channel.
-    """
+    """Return the variance within images and the whole, from means of it, squares and channels."""
     within, square, channels = means[:, 0], means[:, 1], means[:, 2:]
     return within, within + square - (channels**2).mean(axis=1)
 

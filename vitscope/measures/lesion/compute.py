@@ -48,10 +48,7 @@ def _versions(value: object) -> list[int]:
 
 
 class _Kept(NamedTuple):
-    """Keeps what a module returned, and how often its tensors had been changed in place by then.
-
-    Also keeps the operations counted in it: without them, later operations would be miscounted.
-    """
+    """What a module returned, how often that had been changed, and operations counted in it."""
 
     output: Any
     versions: list[int]

@@ -19,10 +19,7 @@ from vitscope.networks.building.own_code import OwnCode, find_code, running, sho
 
 
 def measure(given: Any, file: str, module: str, code: str, keywords: Given) -> pd.DataFrame:
-    """Call `measure` of a file: for latents with the maps of each cut point, else with `given`.
-
-    `code` is the digest of the file; it is an argument only so that the job depends on it.
-    """
+    """Call `measure` of a file; `code` is its digest, so that the job depends on it."""
     with running(find_code(file, module), "measure") as own:
         if isinstance(given, OnLatents):
             return measure_maps(own.measure, given.latents, given.first_image, keywords)

@@ -252,10 +252,7 @@ def merge_probe_tokens(parts: Parts, threshold: float, resamples: int, seed: int
 def _probe_target(
     rows: pd.DataFrame, targets: Array, outlier: Array
 ) -> tuple[dict[str, Any], Array]:
-    """Probe a target; return columns, and sums of squares for each image, (N, 3, 2).
-
-    They are the squared errors and squared deviations of the tokens of each of GROUPS.
-    """
+    """Return columns, and squared errors and deviations of GROUPS by image, (N, 3, 2)."""
     numbers, image = np.unique(rows["image"], return_inverse=True)
     images = len(numbers)
     # Layers normalize tokens, too: without it, errors would grow with the length of tokens.

@@ -27,10 +27,7 @@ def most(vectors: int, channels: int) -> int:
 
 
 def singular_values(vectors: Array) -> Array:
-    """Return the singular values of matrices (..., vectors, channels) about their mean, in order.
-
-    They are 0 where the vectors are all alike, and NaN where any value is not finite.
-    """
+    """Return singular values about the mean: 0 where vectors are alike, NaN if not finite."""
     centred = vectors - vectors.mean(axis=-2, keepdims=True)
     count, channels = vectors.shape[-2:]
     turned = np.swapaxes(centred, -1, -2)

@@ -20,10 +20,7 @@ COMPONENTS = 3
 
 
 class Basis(NamedTuple):
-    """Principal components: the mean of tokens, loadings (count, C), shares of the variance.
-
-    The largest loading of each, in absolute value, is positive. Those that do not exist are zero.
-    """
+    """The mean of tokens, loadings of components (count, C), and their shares of the variance."""
 
     mean: Array
     loadings: Array
