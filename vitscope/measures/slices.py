@@ -69,10 +69,11 @@ def measure_slices(
     of_thread = threading.local()
 
     def run(wanted: _Slice) -> tuple[Array, int]:
+        name, first, _ = wanted
         maps, total = _read(latents, wanted, of_thread)
         with np.errstate(invalid="ignore", over="ignore"):
-            values = measures[wanted[0]](maps)
-        _check_finite(given, *wanted[:2], values)
+            values = measures[name](maps)
+        _check_finite(given, name, first, values)
         return values, total
 
     slices = {name: _slices(latents, name) for name in measures}
