@@ -12,7 +12,6 @@ from vitscope.jobs.latents import FORMATS as LATENTS_FORMATS
 from vitscope.jobs.networks import checkpoint_entry
 from vitscope.jobs.job import model_of
 from vitscope.jobs.measures import case_of, measure_of_parts
-from vitscope.measures.needs import Named
 from vitscope.jobs.reporting import splits_shown
 from vitscope.networks.checkpoints.weight_sources import local_file
 from vitscope.planning.costs import COUNTED, keeps_latents
@@ -178,9 +177,9 @@ def inputs_of_measure(wildcards):
     """Return what a measure needs of a model, as vitscope/measures/needs.py says."""
     case, found = case_of(study_of(wildcards), names_of(wildcards)), {}
     for name, each in case.measure.inputs.items():
-        if isinstance(each, Named):
-            entry = getattr(case.study.models[case.model], each.key)
-            found[name] = entry and named_file(wildcards, each.key, entry)
+        if isinstance(each, str):
+            entry = getattr(case.study.models[case.model], each)
+            found[name] = entry and named_file(wildcards, each, entry)
             continue
         names = exit_on_user_error(each.names, case)
         asked = names if isinstance(names, list) else [names]

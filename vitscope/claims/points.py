@@ -65,6 +65,10 @@ class Published:
     same_model: bool
 
 
+# The published curves of a figure, by model.
+AllPublished = Mapping[str, Published]
+
+
 def read_published(
     path: Path | str, columns: Set[str], series: Mapping[str, str], same_models: bool = False
 ) -> dict[str, Published]:

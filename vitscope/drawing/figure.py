@@ -35,6 +35,10 @@ class Member:
     recipe: str = ""
 
 
+# The models of a figure, in order.
+Members = Sequence[Member]
+
+
 def literal(text: str) -> str:
     """Return a text as matplotlib shows it as it is: none of it is taken for a formula."""
     return text.replace("$", r"\$")

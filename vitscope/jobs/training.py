@@ -163,7 +163,7 @@ def _images_drawn(study: Study, names: Names) -> int:
     if "alike" not in names:
         return study.analysis.augmented.images
     readers = (each for each in map(registry.declared, registry.names()) if "alike" in each.reads)
-    return max(measure.drawn_alike(study) for measure in readers)
+    return max(int(measure.read_settings(study).images) for measure in readers)
 
 
 def _values_of_augmented(study: Study, names: Names) -> Values:

@@ -141,10 +141,7 @@ def attention_of(given: OnModel) -> list[Attention]:
 def attention_in(
     network: nn.Module, settings: Mapping[str, Any], cut_points: Sequence[CutPoint], where: str
 ) -> tuple[list[Attention], list[str]]:
-    """Return the attention of a network, and a sentence for each doubt about it.
-
-    Refuse a network without attention, which messages call `where`.
-    """
+    """Return the attention of a network and doubts about it; refuse one without, called `where`."""
     found = find_attention(network, settings, cut_points)
     refusal = explain_none(found)
     if refusal is not None:

@@ -74,7 +74,6 @@ class OnLoss:
     images: "Augmented"
     device: "torch.device"
     cut_points: "Sequence[CutPoint]" = ()
-    # Reports progress, a line at a time.
     say: "Say" = print
     # The training images before they were augmented.
     drawn_from: "Split | None" = None
@@ -107,10 +106,7 @@ class OnWeights:
 
 @dataclass(frozen=True)
 class Parts:
-    """Gives the tables that parts of a model measured, in order, and its cut points, a row each.
-
-    A measure that is not about cut points gets none.
-    """
+    """Gives the tables that parts of a model measured, in order, and its cut points, a row each."""
 
     model: str
     tables: "Iterator[pd.DataFrame]"

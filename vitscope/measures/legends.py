@@ -8,9 +8,8 @@ LEGENDS = {
     ),
     "band": "A band reaches from the state before a block to the state after it.",
     "bands": (
-        "- *Gray band*: a multi-head self-attention (MSA).\n"
-        "- *Hatched band*: subsampling; the map after the block is smaller than before, or the "
-        "block is a pool."
+        "- *Gray band*: a multi-head self-attention (MSA).\n- *Hatched band*: subsampling; the map "
+        "after the block is smaller than before, or the block is a pool."
     ),
     "marks": (
         "- *Gray mark on an axis*: the cut point follows a multi-head self-attention (MSA).\n"
@@ -44,8 +43,7 @@ LEGENDS = {
     "heads": "*Dots*: heads. *Larger markers*: the mean over heads; the colour shows the family.",
     "methods": (
         "- *Circles*: Grad-CAM. *Squares*: gradient rollout. *Triangles*: rollout, which knows of "
-        "no class.\n"
-        "- *Dashed*: a map of random values, at as many positions as Grad-CAM has."
+        "no class.\n- *Dashed*: a map of random values, at as many positions as Grad-CAM has."
     ),
     "blocks_by_epoch": (
         "- *Gray circles*: the share of MSAs after which the value is lower than before.\n"

@@ -130,16 +130,9 @@ class Work:
 
 
 def passes(
-    views: float,
-    wanted: int | None,
-    there: int | None,
-    batch: int,
-    keeps: Keeps = "pass",
+    views: float, wanted: int | None, there: int | None, batch: int, keeps: Keeps = "pass"
 ) -> Work | None:
-    """Count passes of the wanted images, as far as they exist, each in several views.
-
-    Return None if the number of images is not known yet.
-    """
+    """Count passes of the wanted images, if there, in several views; None if none is known yet."""
     known = [count for count in (wanted, there) if count is not None]
     return Work(min(known) * views, batch, keeps) if known else None
 
@@ -161,7 +154,6 @@ class Case:
 
     @property
     def settings(self) -> Any:
-        """The settings of the measure."""
         return self.measure.read_settings(self.study)
 
     @property
@@ -172,7 +164,6 @@ class Case:
 
     @property
     def batch_size(self) -> int:
-        """How many images are in memory at once."""
         holder = self.settings if self.measure.batch_setting else self.study.analysis
         return holder.batch_size
 
@@ -188,26 +179,17 @@ class Case:
 Arguments = Callable[[Case], Given]
 
 
-def no_arguments(case: Case) -> Given:
-    return {}
-
-
 def own_settings(case: Case) -> Given:
     """Return all settings of the measure, each as an argument."""
     return asdict(case.settings)
 
 
 def whole_settings(case: Case) -> Given:
-    """Return the settings that change a result as one argument, `settings`.
-
-    The function of the measure annotates it with the dataclass of its settings. Settings that
-    change no result have their defaults in it.
-    """
+    """Return the settings that change a result as one argument; others have defaults in it."""
     return {"settings": result_settings(case.settings)}
 
 
 def bootstrap(case: Case) -> Given:
-    """Return the settings of bootstrap intervals."""
     return asdict(case.study.analysis.bootstrap)
 
 
@@ -245,29 +227,17 @@ def named(**arguments: Arguments) -> Arguments:
 def passes_of(
     views: float | Callable[[Case], float] = 1, batch: int | None = None, keeps: Keeps = "pass"
 ) -> Callable[[Case], Work | None]:
-    """Count passes of as many images as the measure's setting `images`, each in several views.
+    """Count passes of the images of a shard, or of the setting `images`, each in several views."""
 
-    Without `batch`, the settings say how many images are in memory at once.
-    """
+    def count(case: Case) -> Work | None:
+        if case.measure.shares == "shards":
+            wanted = min(case.study.analysis.shard_size, case.study.images(case.model))
+        else:
+            wanted = case.settings.images
+        each = views(case) if callable(views) else views
+        return passes(each, wanted, case.images, batch or case.batch_size, keeps)
 
-    return lambda case: passes(
-        views(case) if callable(views) else views,
-        case.settings.images,
-        case.images,
-        batch or case.batch_size,
-        keeps,
-    )
-
-
-def passes_of_shard(views: float) -> Callable[[Case], Work | None]:
-    """Count passes of the images of a shard, each in several views."""
-
-    return lambda case: passes(
-        views,
-        min(case.study.analysis.shard_size, case.study.images(case.model)),
-        case.images,
-        case.batch_size,
-    )
+    return count
 
 
 @dataclass(frozen=True)
@@ -278,7 +248,7 @@ class Merge:
     are its arguments. Parts merged `at_cut_points` get the cut points from the block table.
     """
 
-    arguments: Arguments = no_arguments
+    arguments: Arguments = lambda case: {}
     at_cut_points: bool = False
     function: str | None = None
 
@@ -307,7 +277,7 @@ class Measure:
     # The settings that say how many images are classified, if they are not its own.
     predictions_of: Section | None = None
     # What a part depends on: the arguments of `measure_{name}`, besides what it measures.
-    arguments: Arguments = no_arguments
+    arguments: Arguments = lambda case: {}
     # What a part costs, for a measure that runs a network.
     takes: Callable[[Case], Work | None] | None = None
     # What jobs divide among themselves, for a measure of the model or of its loss: shards of
@@ -348,7 +318,6 @@ class Measure:
 
     @property
     def need(self) -> Need:
-        """What the measure is given."""
         return NEEDS[self.needs]
 
     @property
@@ -384,7 +353,6 @@ class Measure:
         return f"analysis.{section}.batch_size" if own else None
 
     def read_settings(self, study: "Study") -> Any:
-        """Return the settings that the measure follows in a study."""
         return _read_section(study, self._section)
 
     def split(self, study: "Study") -> str:
@@ -412,10 +380,6 @@ class Measure:
         wanted = {"images": settings.images, "severities": settings.severities}
         return wanted | {"corruptions": corruptions}
 
-    def drawn_alike(self, study: "Study") -> int:
-        """Return how many images are augmented alike for all models, for a measure of them."""
-        return int(self.read_settings(study).images)
-
     def steps(self, study: "Study") -> tuple[int, int]:
         """Return how many steps jobs share, and how many of them each job measures."""
         assert isinstance(self.shares, tuple), f"jobs of {self.name} share no steps"
@@ -440,19 +404,13 @@ class Measure:
         return self.arguments(Case(self, study, model, part))
 
     def merging(self, study: "Study", model: str) -> Given:
-        """Return what merging depends on: arguments of the function that merges.
-
-        For a measure of pairs, `model` is the name of a pair.
-        """
+        """Return what merging the parts of a model, or of a pair, depends on."""
         return self.merge.arguments(Case(self, study, model))
 
     def work(
         self, study: "Study", model: str, part: int, images: int | None, cut_points: int
     ) -> Work | None:
-        """Return what a part costs; None if it runs no network, or if the cost is not known yet.
-
-        `images` is the number of images, if known, and `cut_points` the number that the model has.
-        """
+        """Return what a part costs; None if it runs no network, or if the cost is not known yet."""
         case = Case(self, study, model, part, images, cut_points)
         return self.takes(case) if self.takes else None
 
@@ -461,7 +419,7 @@ class Measure:
         if self.need.of_training:
             _check_augmented(study, self.name)
         if "alike" in self.reads:
-            _check_augmented(study, self.name, self.drawn_alike(study))
+            _check_augmented(study, self.name, self.read_settings(study).images)
         if self.refuse_settings:
             self.refuse_settings(Case(self, study, model=""))
         for model in study.models_of(self.name):
@@ -485,10 +443,7 @@ def _read_section(study: "Study", section: Section | None) -> Any:
 
 
 def _check_augmented(study: "Study", table: str, images: int | None = None) -> None:
-    """Refuse a study that does not say what the loss is, or has no images to measure it on.
-
-    `images` is the number drawn, if it differs from the one for all measures of the loss.
-    """
+    """Refuse a study that does not say what the loss is, or has too few images for it."""
     augmented, figures = study.analysis.augmented, study.figures_of(table)
     named = (f"figures.{name}" for name, each in study.figures.items() if each in figures)
     asking = next(named, "")

@@ -13,8 +13,7 @@ if TYPE_CHECKING:
 
 # The wildcards of a job: their names in rules, and their values.
 About = dict[str, str]
-# The values of a case that inputs and results can depend on. With a history of the training, no
-# snapshots are read.
+# What inputs and results can depend on; with a history of the training, no snapshots are read.
 OF_CASE: "dict[str, Callable[[Case], Any]]" = {
     "model": lambda case: case.model,
     "part": lambda case: case.part,
@@ -55,14 +54,8 @@ class Made:
         return [{**names, self.each: each} for each in OF_CASE[f"{self.each}s"](case)]
 
 
-@dataclass(frozen=True)
-class Named:
-    """Describes a file that a study may name for a model, under a key."""
-
-    key: str
-
-
-Input = Made | Named
+# Made by a job, or the key under which a study may name a file for a model.
+Input = Made | str
 
 CHECKPOINT = Made("convert_checkpoint")
 BLOCKS = Made("convert_checkpoint", output="blocks")
@@ -104,7 +97,6 @@ class Need:
 
 
 NEEDS = {
-    # Feature maps on disk.
     "latents": Need(
         "open_latents",
         {"latents": Made("extract_latents", ("model", "part"))},
@@ -112,7 +104,6 @@ NEEDS = {
         torch=False,
         in_parts=True,
     ),
-    # What a model predicts for images.
     "predictions": Need(
         "open_predictions",
         {"predictions": PREDICTIONS, "images": IMAGES},
@@ -120,7 +111,6 @@ NEEDS = {
         torch=False,
         of_classes=True,
     ),
-    # The model itself, on images.
     "model": Need(
         "open_model",
         {"checkpoint": CHECKPOINT, "blocks": BLOCKS, "images": IMAGES},
@@ -128,7 +118,6 @@ NEEDS = {
         runs=True,
         of_classes=True,
     ),
-    # Its loss, on augmented images of the training.
     "loss": Need(
         "open_loss",
         {
@@ -142,7 +131,6 @@ NEEDS = {
         of_training=True,
         of_classes=True,
     ),
-    # Its network with its weights, and no images.
     "network": Need(
         "open_network_alone",
         {"checkpoint": CHECKPOINT},
@@ -150,17 +138,12 @@ NEEDS = {
         loads=("checkpoint",),
         of_images=False,
     ),
-    # Its weights in training: recorded, or at several moments.
     "weights": Need(
         "open_weights",
-        {
-            "history": Named("history"),
-            "snapshots": Made("convert_checkpoint", each="snapshot"),
-        },
+        {"history": "history", "snapshots": Made("convert_checkpoint", each="snapshot")},
         values=("model",),
         loads=("snapshots",),
         of_images=False,
     ),
-    # The parts of another measure.
     "parts": Need(torch=False, in_parts=True),
 }

@@ -15,11 +15,7 @@ RESAMPLES_AT_ONCE = 64
 
 
 class Spread(NamedTuple):
-    """Holds 95 % intervals of several columns of a table, by resampling images.
-
-    `low` and `high` have a value for each column. `resampled`, (kept, columns), are the values in
-    the resamples that a table keeps.
-    """
+    """95 % intervals of columns of a table, and their values in the resamples that it keeps."""
 
     low: Array
     high: Array
@@ -71,12 +67,7 @@ def spread_of(of: Callable[[Array], Array], values: Array, resamples: int, seed:
 
 
 def accuracy_changes(clean: Array, disturbed: Array, resamples: int, seed: int) -> pd.DataFrame:
-    """Return what disturbances cost in accuracy, a row for each.
-
-    `clean` tells for each image whether its class is found, (N,). `disturbed` tells it for each
-    disturbance, (N, K), or gives the share of draws in which it is found. The interval is that of
-    the difference of both on the same images.
-    """
+    """Return what disturbances, (N, K), cost in accuracy against clean images, (N,): a row each."""
     changes = 100 * (disturbed.astype(np.float64) - clean.astype(np.float64)[:, None])
     return pd.DataFrame(
         {
@@ -89,10 +80,7 @@ def accuracy_changes(clean: Array, disturbed: Array, resamples: int, seed: int) 
 
 
 def part_of(values: Sequence[Array], first_image: int, column: str) -> pd.DataFrame:
-    """Return the rows of a part; `values` holds, for each cut point, the values of all images.
-
-    `first_image` is the position of the shard's first image among those measured.
-    """
+    """Return the rows of a part; `values` holds, for each cut point, the values of all images."""
     tables = [
         pd.DataFrame({"index": index, "image": first_image + np.arange(len(value)), column: value})
         for index, value in enumerate(values)
@@ -103,11 +91,7 @@ def part_of(values: Sequence[Array], first_image: int, column: str) -> pd.DataFr
 def part_of_tokens(
     given: OnLatents, measure: Callable[[Any], Any], column: str, on_gpu: bool = False
 ) -> pd.DataFrame:
-    """Measure the tokens of each image of a shard at each cut point; null for a single token.
-
-    `measure` returns a value for each image of an array (N, C, H, W); with `on_gpu`, it takes a
-    tensor too.
-    """
+    """Measure the tokens of each image of a shard at each cut point; null for a single token."""
     latents = given.latents
     several = [name for name in latents.names if np.prod(latents.shape(name)[2:]) > 1]
     measures = dict.fromkeys(several, lambda maps: measure(maps)[:, None])
@@ -135,6 +119,5 @@ def means(shards: Iterable[pd.DataFrame], column: str, resamples: int, seed: int
 
 
 def merge_means(parts: Parts, column: str, resamples: int, seed: int) -> pd.DataFrame:
-    """Return the means of a model at each cut point, with the columns of the cut point."""
     merged = means(parts.tables, column, resamples, seed)
     return parts.cut_points.merge(merged, on="index", validate="one_to_one")

@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     from vitscope.claims.claim import Evidence
     from vitscope.settings.study import Study
 
-
 HERE = Path(__file__).parent
 OWN = f"{GROUP}.own"
 # Folders and files of the results of a study.
@@ -148,10 +147,7 @@ class Registry:
         return _required(measure, f"measure_{measure}")
 
     def merging(self, measure: str) -> str | None:
-        """Return the function that merges parts; None if parts are stacked below each other.
-
-        It is the shared function that the measure names, or else the measure's own.
-        """
+        """Return the function that merges parts, shared or its own; None if they are stacked."""
         shared = self.declared(measure).merge.function
         own = None if measure in self.own else _find(measure, f"merge_{measure}")
         return shared or own
@@ -243,9 +239,5 @@ def sentence_of(kind: FigureKind) -> str:
 
 
 def in_markdown(text: str) -> str:
-    """Return a caption in Markdown.
-
-    Captions have paragraphs, lists, emphasis, literals and links; Markdown writes only the last two
-    differently.
-    """
+    """Return a caption in Markdown, which writes only literals and links differently."""
     return _LINK.sub(r"[\1](\2)", _LITERAL.sub(r"`\1`", text))

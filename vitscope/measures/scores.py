@@ -4,8 +4,8 @@ Scores are as the authors define them. A prediction is confident if its confiden
 `CUTOFF`. A bin of confidence holds what is above its lower and not above its higher end.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterable, Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
@@ -14,12 +14,12 @@ from vitscope.data.split import known_labels, rows_to_classify
 from vitscope.errors import VitscopeError
 from vitscope.files.arrays import Array
 from vitscope.measures.given import OnModel
+from vitscope.measures.measure import Given
 from vitscope.measures.per_image import spread_of
 
 if TYPE_CHECKING:
     import torch
     from torch import Tensor, nn
-
 
 CUTOFF = 0.9
 BINS = 10
@@ -29,10 +29,7 @@ DRAWS = 200
 
 
 def scores_of(predictions: pd.DataFrame, classes: int) -> dict[str, float]:
-    """Return the scores of some predictions, with the names of the table `classification`.
-
-    A score is NaN if nothing defines it: no prediction is confident, or none is wrong.
-    """
+    """Return the scores of some predictions, with the names of the table `classification`."""
     if predictions.empty:
         raise VitscopeError("There are no predictions to score: measure at least one image.")
     outside = int((~predictions["label"].between(0, classes - 1)).sum())
@@ -63,10 +60,7 @@ def scores_of(predictions: pd.DataFrame, classes: int) -> dict[str, float]:
 
 
 def reliability(predictions: pd.DataFrame) -> pd.DataFrame:
-    """Return the number, accuracy and mean confidence of the images in each bin of confidence.
-
-    The last two are NaN in a bin without images.
-    """
+    """Return the number, accuracy and mean confidence of the images in each bin of confidence."""
     confidence, right, bin_of = _by_bin(predictions)
     images = np.bincount(bin_of, minlength=BINS)
     counted = np.where(images > 0, images, np.nan)
@@ -83,11 +77,7 @@ def reliability(predictions: pd.DataFrame) -> pd.DataFrame:
 
 
 def calibration(predictions: pd.DataFrame, resamples: int, seed: int) -> dict[str, float]:
-    """Return the interval of the ECE over images, and the ECE that a calibrated network would have.
-
-    Labels of the calibrated network are drawn with the given confidences, so that its mean ECE is
-    due to chance alone.
-    """
+    """Return the interval of the ECE over images, and the ECE that chance alone gives."""
     confidence, right, bin_of = _by_bin(predictions)
     gaps = (confidence - right)[:, None] * (bin_of[:, None] == np.arange(BINS))
     ends = spread_of(lambda means: np.abs(means).sum(axis=1, keepdims=True), gaps, resamples, seed)
@@ -120,14 +110,11 @@ def _mean_iou(label: Array, prediction: Array, classes: int) -> float:
     return float(ratios.mean()) if len(ratios) else np.nan
 
 
-# Takes normalized images and their rows of the split. Yields, for each disturbance, the disturbed
-# images of each of its draws.
+# Takes images and their rows of the split; yields for each draw the images of each disturbance.
 Disturb = Callable[["Tensor", Sequence[int]], Iterable[Iterable["Tensor"]]]
 
 
-def classify_disturbed(
-    given: OnModel, chosen: Mapping[str, Any], disturb: Disturb
-) -> tuple[Array, Array]:
+def classify_disturbed(given: OnModel, chosen: Given, disturb: Disturb) -> tuple[Array, Array]:
     """Classify the `chosen` images of a split clean and disturbed, as `shares_found` does."""
     rows = rows_to_classify(given.images, chosen["images"], chosen["seed"])
     labels = known_labels(given.images, rows)
@@ -142,11 +129,7 @@ def shares_found(
     disturb: Disturb,
     device: "torch.device | None" = None,
 ) -> tuple[Array, Array]:
-    """Tell for each image whether its class is found, (N,), and how often when disturbed, (N, K).
-
-    The second array holds shares of draws, for each of K disturbances. `batches` are the normalized
-    images of `rows` of the split.
-    """
+    """Tell whether the class of each image is found, (N,), and in what share of draws, (N, K)."""
     import torch
 
     model = model.eval().to(device)

@@ -17,10 +17,7 @@ from vitscope.networks.running.predictions import decide_among
 
 
 class Shown(NamedTuple):
-    """Holds an image to show: its row, its picture as a PNG file, and the input of the network.
-
-    Data without pixels are scaled to their own range for the picture.
-    """
+    """Holds an image to show: its row, its picture as a PNG file, and the input of the network."""
 
     row: int
     picture: bytes
@@ -48,10 +45,7 @@ def whole_picture(given: OnModel, row: int) -> bytes | None:
 
 
 def name_class(given: OnModel, returned: Any, of_class: int | None = None) -> dict[str, Any]:
-    """Return the name and the probability of the class that a network predicts, or of `of_class`.
-
-    Both are null for a network without a classifier.
-    """
+    """Return the name and the probability of the class that is predicted, or of `of_class`."""
     if given.settings["classes"] is None:
         return {"class_name": None, "confidence": None}
     logits = decide_among(returned[:1], given.images.outputs)

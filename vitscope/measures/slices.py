@@ -1,10 +1,10 @@
 """Measure the maps of a shard slice by slice, in several threads."""
 
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from math import prod
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -19,18 +19,14 @@ Measure = Callable[[Any], Any]
 # Slices are small enough for the L2 cache of a core.
 SLICE_BYTES = 1 << 20
 
-
-class _Slice(NamedTuple):
-    name: str
-    first: int
-    images: int
+# The name of a cut point, and the first image and the number of those in a slice.
+_Slice = tuple[str, int, int]
 
 
-def _slices(latents: Latents, name: str) -> Iterator[_Slice]:
+def _slices(latents: Latents, name: str) -> list[_Slice]:
     images, *shape = latents.shape(name)
     step = max(1, SLICE_BYTES // (prod(shape) * DTYPES[latents.dtype(name)].itemsize))
-    for first in range(0, images, step):
-        yield _Slice(name, first, min(step, images - first))
+    return [(name, first, min(step, images - first)) for first in range(0, images, step)]
 
 
 def _read(latents: Latents, wanted: _Slice, of_thread: threading.local) -> tuple[Array, int]:
@@ -39,14 +35,15 @@ def _read(latents: Latents, wanted: _Slice, of_thread: threading.local) -> tuple
     Every read of a file overwrites the buffer of the thread. Maps in memory stay where they are,
     and have no checksum.
     """
-    shape, dtype = (wanted.images, *latents.shape(wanted.name)[1:]), latents.dtype(wanted.name)
+    name, first, images = wanted
+    shape, dtype = (images, *latents.shape(name)[1:]), latents.dtype(name)
     size = prod(shape) * DTYPES[dtype].itemsize
     buffer: Array = getattr(of_thread, "buffer", np.empty(0, np.uint8))
     if len(buffer) < size:
         buffer = of_thread.buffer = np.empty(size, np.uint8)
     rows = buffer[:size].view(DTYPES[dtype]).reshape(shape)
-    maps = latents.read(wanted.name, wanted.first, rows)
-    total = checksum(maps, wanted.first) if maps is rows else 0
+    maps = latents.read(name, first, rows)
+    total = checksum(maps, first) if maps is rows else 0
     return as_float(maps, dtype), total
 
 
@@ -72,13 +69,14 @@ def measure_slices(
     of_thread = threading.local()
 
     def run(wanted: _Slice) -> tuple[Array, int]:
+        name, first, _ = wanted
         maps, total = _read(latents, wanted, of_thread)
         with np.errstate(invalid="ignore", over="ignore"):
-            values = measures[wanted.name](maps)
-        _check_finite(given, wanted.name, wanted.first, values)
+            values = measures[name](maps)
+        _check_finite(given, name, first, values)
         return values, total
 
-    slices = {name: list(_slices(latents, name)) for name in measures}
+    slices = {name: _slices(latents, name) for name in measures}
     with ThreadPoolExecutor(given.threads) as pool:
         done = pool.map(run, [each for group in slices.values() for each in group])
         measured = {}

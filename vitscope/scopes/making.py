@@ -24,7 +24,7 @@ from vitscope.jobs.measures import case_of, measure_of_parts, measured_in_pass
 from vitscope.measures import registry
 from vitscope.measures.attending import explain_none
 from vitscope.measures.measure import Measure
-from vitscope.measures.needs import READABLE, Made, Named
+from vitscope.measures.needs import READABLE, Made
 from vitscope.networks.attention.finding import find_attention
 from vitscope.networks.building.networks import count_images, why_no_classifier
 from vitscope.networks.finding.cut_points import BLOCKS, read_cut_points
@@ -94,7 +94,7 @@ class Maker:
         measure = registry.declared(table)
         measured = measure_of_parts(measure)
         taken = measured.inputs.values()
-        if READABLE["alike"] in taken or any(isinstance(each, Named) for each in taken):
+        if READABLE["alike"] in taken or any(isinstance(each, str) for each in taken):
             return f"{table} takes a training: the workflow measures it, of a study."
         if measured.of_pairs:
             return f"{table} takes two networks: ask vitscope.compare for it."

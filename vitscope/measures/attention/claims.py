@@ -1,5 +1,3 @@
-"""Claims about attention: how far heads look, and whether they look at anything of their own."""
-
 from collections.abc import Callable
 from typing import Any
 
@@ -29,12 +27,7 @@ _PROBING = "Not in the paper: Gosthipaty and Paul 2022 (Probing ViTs) find"
 
 
 def _published(points: pd.DataFrame) -> pd.DataFrame:
-    """Turn published means over the heads of each block of a ViT into points to count."""
-    names = {
-        "block": "attention",
-        "attention_distance_px": _DISTANCE,
-        "attention_nmi": "nmi",
-    }
+    names = {"block": "attention", "attention_distance_px": _DISTANCE, "attention_nmi": "nmi"}
     # A block is an MSA and an MLP, so its MSA lies half a block before its end.
     depth = (points["block"] + 0.5) / len(points)
     missing = pd.Series([None] * len(points), dtype="Int32")
@@ -55,12 +48,10 @@ def _means(points: Points, value: str) -> Points:
 
 
 def _reach(heads: Points) -> Array:
-    """Divide the distance of each head by that of queries that attend to all keys equally."""
     return np.divide(heads[_DISTANCE], heads["distance_uniform"])
 
 
 def _spreads_of_early_over_late(points: Points) -> Found | None:
-    """Find how much more the heads differ in distance in the first third than in the last."""
     heads = _heads(points)
     several = heads.where(heads.frame["heads"] > 1)
     attention, depth = (several.frame[name].to_numpy() for name in ("attention", "depth"))
@@ -82,14 +73,12 @@ def _over_mean(
 
 
 def _below_anywhere(points: Points) -> Array:
-    """Subtract the distance of heads in several windows from that of attention to all alike."""
     heads = _heads(points)
     within = heads.where(heads.frame["windows"] > 1)
     return np.subtract(within["distance_anywhere"], within[_DISTANCE])
 
 
 def _farther(ours: Points, theirs: Points) -> Array:
-    """Return how much farther each attention looks than its counterpart in the other model."""
     means = [_means(each, "distance") for each in (ours, theirs)]
     both = {*means[0].frame["attention"]} & {*means[1].frame["attention"]}
     our, their = (each.where(each.frame["attention"].isin(both))["distance"] for each in means)
@@ -210,19 +199,16 @@ def _in_order(rows: pd.DataFrame, _: pd.DataFrame) -> pd.DataFrame:
 CLAIMS_ATTENTION_DISTANCE = Evidence("attention", _ABOUT_DISTANCE, _in_order, _published)
 CLAIMS_ATTENTION_NMI = Evidence("attention", _ABOUT_INFORMATION, _in_order, _published)
 
-
 _MASKED = "Images beside which a mask of their subject lies count"
 _SUBJECT = f"{_MASKED}, and the heads that the figure shows."
 
 
 def _of_subjects(rows: pd.DataFrame, _: pd.DataFrame) -> pd.DataFrame:
-    """Keep the heads of images whose subject a mask shows."""
     heads = rows[(rows["shows"] == "heads") & rows["on_subject"].notna()]
     return heads.sort_values(["image", "head"], ignore_index=True)
 
 
 def _over_even(maps: Points) -> Array:
-    """Subtract from what each map has on the subject what an even map has there."""
     return np.subtract(maps["on_subject"], maps["subject"])
 
 
@@ -267,7 +253,6 @@ CLAIMS_ATTENTION_HEADS = Evidence(
     _of_subjects,
 )
 
-
 CLAIMS_ATTENTION_ROLLOUT = Evidence(
     "attention_rollout",
     (
@@ -301,7 +286,6 @@ CLAIMS_ATTENTION_ROLLOUT = Evidence(
     ),
     lambda rows, _: rows[rows["on_subject"].notna()].sort_values("image", ignore_index=True),
 )
-
 
 CLAIMS_ATTENTION_LOW_PASS = Evidence(
     "attention_low_pass",

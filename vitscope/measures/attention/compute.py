@@ -1,11 +1,4 @@
-"""What is said of attention in numbers: distance, entropy, mutual information; for each head.
-
-A query spreads one unit of attention over keys. What has no place in the image, such as the token
-of the class, is left out of distance and mutual information, as a query and as a key.
-"""
-
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Iterable, Iterator, Sequence
 
 import numpy as np
 import pandas as pd
@@ -20,24 +13,13 @@ from vitscope.measures.attending import attention_of
 from vitscope.measures.attention.heads import EACH_HEAD, of_heads, place_of
 from vitscope.measures.attention.measure import VALUES
 from vitscope.measures.given import OnModel
+from vitscope.measures.measure import Given
 from vitscope.measures.shown import rows_shown
 from vitscope.networks.attention.reading import Attention, Use, Weights, attending, using
 from vitscope.networks.building.networks import own_type
 
 # Added to attention before it is renormalized (Park et al. 2023).
 EPSILON = 1e-8
-
-
-class _Placed(NamedTuple):
-    """Holds windows in which the same queries and keys have places, and how far these lie apart.
-
-    `distances` are in pixels: (windows, queries, keys).
-    """
-
-    windows: Tensor
-    queries: Tensor
-    keys: Tensor
-    distances: Tensor
 
 
 def numbers_of(
@@ -56,10 +38,7 @@ def numbers_of(
 
 
 class Numbers:
-    """Computes the numbers of heads whose queries and keys have places of an attention.
-
-    `size` is the size of images, in pixels.
-    """
+    """Computes the numbers of heads whose queries and keys have places, on images of a `size`."""
 
     def __init__(
         self, attention: Attention, size: tuple[int, int], device: torch.device | None = None
@@ -84,9 +63,9 @@ class Numbers:
         # Sums over windows and queries that have a place, and the number of terms in them.
         near = renormalized = nmi = taking = torch.zeros_like(entropy)
         queries = windows = 0
-        for placed in self._placed:
+        for *placed, distances in self._placed:
             here = _chosen(weights, placed)
-            each = torch.linalg.vecdot(here, placed.distances[:, None].to(here.dtype))
+            each = torch.linalg.vecdot(here, distances[:, None].to(here.dtype))
             near = near + each.sum((1, -1))
             queries += here.shape[1] * here.shape[3]
             # A query may take nothing at all from keys with a place.
@@ -102,10 +81,7 @@ class Numbers:
 
 
 def _uniform(attention: Attention, size: tuple[int, int]) -> tuple[float, float]:
-    """Return the mean distance from a query to the keys of its window, and to those of all windows.
-
-    Return NaN if no query has a place.
-    """
+    """Return the mean distance of queries to the keys of their window, and to all keys; or NaN."""
     of_queries = attention.queries * size
     everywhere = (attention.keys * size).reshape(-1, 2)
     everywhere = everywhere[~np.isnan(everywhere[:, 0])]
@@ -122,8 +98,8 @@ def _uniform(attention: Attention, size: tuple[int, int]) -> tuple[float, float]
 
 def _placed(
     attention: Attention, size: tuple[int, int], device: torch.device | None
-) -> Iterator[_Placed]:
-    """Group windows by which of their queries and keys have places."""
+) -> Iterator[list[Tensor]]:
+    """Yield windows with places, their queries and keys, and distances in pixels, (W, Q, K)."""
     groups: dict[tuple[bytes, bytes], list[int]] = {}
     of_queries = ~np.isnan(attention.queries[..., 0])
     of_keys = ~np.isnan(attention.keys[..., 0])
@@ -139,13 +115,12 @@ def _placed(
         )
         distances = np.linalg.norm(places[0][:, :, None] - places[1][:, None], axis=-1)
         tensors = (np.array(windows), queries, keys, distances.astype(np.float32))
-        yield _Placed(*(torch.from_numpy(each).to(device) for each in tensors))
+        yield [torch.from_numpy(each).to(device) for each in tensors]
 
 
-def _chosen(weights: Tensor, placed: _Placed) -> Tensor:
+def _chosen(weights: Tensor, placed: Sequence[Tensor]) -> Tensor:
     """Return the attention of queries with a place to keys with one, uncopied if all have one."""
-    chosen = ((1, placed.windows), (3, placed.queries), (4, placed.keys))
-    for dimension, indices in chosen:
+    for dimension, indices in zip((1, 3, 4), placed, strict=True):
         count, first = len(indices), int(indices[0])
         if int(indices[-1]) - first + 1 == count:
             weights = weights.narrow(dimension, first, count)
@@ -162,11 +137,7 @@ def _minus_sum_of_logs(weights: Tensor) -> Tensor:
 
 
 def _nmi(weights: Tensor) -> Tensor:
-    """Divide the mutual information of query and key by the root of their entropies.
-
-    All queries are equally likely. The result is 0 if all of them attend alike. At least two
-    queries and two keys are needed.
-    """
+    """Divide the mutual information of query and key by the root of their entropies."""
     raised = weights + EPSILON
     of_key = raised / raised.sum(-1, keepdim=True)
     key = of_key.mean(-2, keepdim=True)
@@ -176,14 +147,13 @@ def _nmi(weights: Tensor) -> Tensor:
     return information / entropies.sqrt()
 
 
-def measure_attention(given: OnModel, shard: int, selection: Mapping[str, Any]) -> pd.DataFrame:
+def measure_attention(given: OnModel, shard: int, selection: Given) -> pd.DataFrame:
     network = given.network.eval().to(given.device)
     attentions = attention_of(given)
     size = height_and_width(given.settings["image_size"])
     numbers = numbers_of(attentions, size, given.device)
     rows = shard_rows(len(given.images), shard, **selection)
-    # Made before the pass: small arrays that stay would lie between large ones that are freed, and
-    # hold on to their memory.
+    # Made before the pass: later, small arrays would lie between large ones and hold their memory.
     values = [np.empty((len(rows), each.heads, len(VALUES))) for each in attentions]
     first = 0
 
@@ -237,10 +207,7 @@ def high_frequencies(tokens: Tensor) -> Tensor:
 
 
 def pass_by_head(weights: Tensor, values: Tensor, output: Tensor) -> Tensor:
-    """Return the bound, the share let through and the room for each image and head.
-
-    The result is (images, heads, 3); the arguments are (images, windows, heads, rows, columns).
-    """
+    """Return bound, share let through and room, (images, heads, 3), over windows."""
     weights, values, output = (each.double() for each in (weights, values, output))
     bounds = torch.linalg.matrix_norm(high_frequencies(weights), ord=2)
     before, after = (torch.linalg.matrix_norm(high_frequencies(each)) for each in (values, output))
@@ -255,10 +222,7 @@ def pass_by_head(weights: Tensor, values: Tensor, output: Tensor) -> Tensor:
 
 
 @torch.inference_mode()
-def measure_attention_low_pass(
-    given: OnModel, chosen: Mapping[str, Any], bootstrap: Mapping[str, int]
-) -> pd.DataFrame:
-    """Return how much each head lets through, for the `chosen` images."""
+def measure_attention_low_pass(given: OnModel, chosen: Given, bootstrap: Given) -> pd.DataFrame:
     network = given.network.eval().to(given.device)
     attentions = attention_of(given)
     rows = rows_shown(given, **chosen)
@@ -284,7 +248,7 @@ def measure_attention_low_pass(
     return pd.concat(tables, ignore_index=True)
 
 
-def _table_of_heads(values: Array, bootstrap: Mapping[str, int]) -> pd.DataFrame:
+def _table_of_heads(values: Array, bootstrap: Given) -> pd.DataFrame:
     image, head = np.divmod(np.arange(values[..., 0].size), values.shape[1])
     columns = dict(zip(LOW_PASS_VALUES, values.reshape(-1, len(LOW_PASS_VALUES)).T, strict=True))
     rows = pd.DataFrame({"image": image, "head": head, **columns})

@@ -1,6 +1,4 @@
-"""How far heads look, and where in an image: maps of one block, the rollout through all."""
-
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from math import ceil
 
@@ -11,10 +9,10 @@ from matplotlib.axes import Axes
 from matplotlib.colors import Normalize
 from matplotlib.figure import Figure
 
-from vitscope.claims.points import Published
+from vitscope.claims.points import AllPublished
 from vitscope.drawing.axes import begin_at_zero
 from vitscope.drawing.charts import Across, Chart, Curve, Layer, Rows, Theirs
-from vitscope.drawing.figure import Member, rows_of
+from vitscope.drawing.figure import Members, rows_of
 from vitscope.drawing.looks import CROSS, CURVE, GRAY, HEAD, HEAD_ALPHA, QUERY_COLORS, REFERENCE
 from vitscope.drawing.overlays import (
     Groups,
@@ -49,7 +47,6 @@ def by_head(value: str, label: str, *more: Layer, mean: str = "mean of heads") -
 
 
 def _beside(column: str, label: str = "attending to all alike") -> Curve:
-    """Return the layer of a column that is drawn beside the mean."""
     style = REFERENCE | {"zorder": 1, "clip_on": True}
     return Curve(column, label, _MEANS, style, interval="")
 
@@ -65,13 +62,11 @@ plot_attention_nmi = by_head(
     Theirs("attention_nmi", "normalized mutual\ninformation", "mean of heads", _at_attentions),
 )
 plot_attention_low_pass = by_head(
-    "let_through",
-    "High frequencies,\noutput over values",
-    _beside("bound", "bound, mean of heads"),
+    "let_through", "High frequencies,\noutput over values", _beside("bound", "bound, mean of heads")
 )
 
 
-def plot_attention_entropy(table: pd.DataFrame, members: Sequence[Member]) -> Figure:
+def plot_attention_entropy(table: pd.DataFrame, members: Members) -> Figure:
     """Draw the entropy of each head, and the largest there can be: attention to all keys alike."""
     chart = by_head("entropy", "Entropy (nats)", _beside("largest"))
     return chart(table.assign(largest=np.log(table["keys"])), members=members)
@@ -90,8 +85,8 @@ _AS_IT_IS = by_head("distance", _DISTANCE, mean="mean of heads, not renormalized
 
 def plot_attention_distance(
     table: pd.DataFrame,
-    members: Sequence[Member],
-    published: Mapping[str, Published] | None = None,
+    members: Members,
+    published: AllPublished | None = None,
     *,
     renormalized: bool = True,
 ) -> Figure:
@@ -107,10 +102,7 @@ def plot_attention_distance(
 
 @dataclass(frozen=True)
 class Manner:
-    """Says how maps are drawn: over the image or alone, each on its own scale or all on one.
-
-    Values on one scale, that of the model, are in percent of the attention of a query.
-    """
+    """Says how maps are drawn: over the image or alone, each on its own scale or all on one."""
 
     scale: Normalize
     over: bool
@@ -125,7 +117,7 @@ class Manner:
 
 def label(
     groups: Groups,
-    members: Sequence[Member],
+    members: Members,
     shown: Sequence[pd.DataFrame],
     manners: Sequence[Manner],
     of: Callable[[pd.Series], str],
@@ -155,10 +147,7 @@ _FINE = 8
 def draw_weights(
     axes: Axes, row: pd.Series, manner: Manner, pixels: npt.NDArray[np.uint8], side: float
 ) -> None:
-    """Draw how much a query takes of each key, and a line around the requested share.
-
-    `side` is the size of the panel in inches.
-    """
+    """Draw what a query takes of each key, and a line around a share; `side` is in inches."""
     weights, size = np.asarray(row["weights"]), pixels.shape[:2]
     grid = (row["height"], row["width"])
     shown = weights / weights.max() if manner.own_scales else 100 * weights
@@ -168,7 +157,6 @@ def draw_weights(
 
 
 def _draw_line(axes: Axes, mask: Array, size: tuple[int, int], side: float) -> None:
-    """Draw a line along the edges of the positions of a mask, over a picture of `size` pixels."""
     large = np.pad(np.kron(mask, np.ones((_FINE, _FINE))), 1)
     down, across = (
         (np.arange(-1, cells * _FINE + 1) + 0.5) * pixels / (cells * _FINE) - 0.5
@@ -184,7 +172,7 @@ _LEAST = 0.6
 
 
 def plot_attention_heads(
-    table: pd.DataFrame, members: Sequence[Member], *, over: bool = False, own_scales: bool = False
+    table: pd.DataFrame, members: Members, *, over: bool = False, own_scales: bool = False
 ) -> Figure:
     """Draw for each model and image the image, and a map of every head, in lines of some heads."""
     heads = table[table["shows"] == "heads"]
@@ -225,7 +213,7 @@ def _draw_heads(heads: pd.DataFrame, grid: Array, manner: Manner, side: float) -
 
 
 def plot_attention_query(
-    table: pd.DataFrame, members: Sequence[Member], *, over: bool = False, own_scales: bool = False
+    table: pd.DataFrame, members: Members, *, over: bool = False, own_scales: bool = False
 ) -> Figure:
     """Draw for each model a row for each image: the image, and a map of each query."""
     queries = table[table["shows"] == "queries"]
@@ -281,12 +269,9 @@ def _draw_whole(axes: Axes, pixels: npt.NDArray[np.uint8], size: tuple[int, int]
 
 
 def plot_attention_rollout(
-    table: pd.DataFrame, members: Sequence[Member], *, product: bool = False, clip: float = _CLIP
+    table: pd.DataFrame, members: Members, *, product: bool = False, clip: float = _CLIP
 ) -> Figure:
-    """Draw for each model a row for each image: image, rollout, and both, or their product.
-
-    Where images were cut, the first panel shows the whole, what was cut away pale.
-    """
+    """Draw for each model a row for each image: image, rollout, and both, or their product."""
     shown = [rows_of(table, each.model, ["image"]) for each in members]
     rows = max(map(len, shown))
     cut, masked = (int(table[each].notna().any()) for each in ("whole", "on_subject"))

@@ -29,11 +29,7 @@ def of_heads(
     resamples: int,
     seed: int,
 ) -> pd.DataFrame:
-    """Return a row for each head of an attention, and one for the mean of all heads.
-
-    The named columns are averaged over images. In `claimed` columns, some rows keep their
-    resamples.
-    """
+    """Return means of columns over images: a row for each head, and one for the mean of all."""
     heads = sorted(rows["head"].unique())
     columns: dict[str, Any] = {
         "head": pd.array([*heads, None], dtype="Int32"),
@@ -61,7 +57,6 @@ _OF_ATTENTION = [each for each in ATTENTION_PART.columns if each not in ("image"
 
 
 def merge_attention(parts: Parts, resamples: int, seed: int) -> pd.DataFrame:
-    """Return the numbers of each head and of the mean head, and where they lie in the network."""
     rows = pd.concat(parts.tables, ignore_index=True)
     points = parts.cut_points.sort_values("index", ignore_index=True)
     tables = []

@@ -1,6 +1,6 @@
 """What attention looks at in images: its maps, and its rollout through a network."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from functools import cache
 from typing import Any, NamedTuple
 
@@ -14,6 +14,7 @@ from vitscope.files.arrays import Array
 from vitscope.image_size import ImageSize, height_and_width
 from vitscope.measures.attending import Tokens, attention_of, over_heads, pooling, tokens_of, whole
 from vitscope.measures.given import OnModel
+from vitscope.measures.measure import Given
 from vitscope.measures.shown import images_shown, name_class, on_subject, whole_picture
 from vitscope.networks.attention.reading import Attention, Weights, attending
 
@@ -57,11 +58,7 @@ class Rollout:
         self._own = self._joint.clone() if self.of_relevance else None
 
     def run(self, network: nn.Module, image: Tensor, heads: str, discard: float = 0.0) -> Any:
-        """Go through all attention for one image, as the network takes it; return the output.
-
-        `heads` says how heads are combined. The lowest weights of each attention, a share of
-        `discard`, are then left out.
-        """
+        """Go through attention for an image, less the lowest share `discard`; return the output."""
 
         def read(position: int, weights: Weights) -> None:
             self.add(position, without_lowest(over_heads(weights, heads)[0], discard))
@@ -120,9 +117,8 @@ class Rollout:
 
 
 def measure_attention_rollout(
-    given: OnModel, heads: str, discard: float, chosen: Mapping[str, Any]
+    given: OnModel, heads: str, discard: float, chosen: Given
 ) -> pd.DataFrame:
-    """Return what the output looks at, for the images shown."""
     network = given.network.eval().to(given.device)
     attentions = attention_of(given)
     rollout = Rollout(attentions)
@@ -152,10 +148,7 @@ def measure_attention_rollout(
 SECTION = "analysis.attention_maps"
 
 
-def measure_attention_maps(
-    given: OnModel, shows: Mapping[str, Any], chosen: Mapping[str, Any]
-) -> pd.DataFrame:
-    """Return the maps of all heads, and those of one head for several queries."""
+def measure_attention_maps(given: OnModel, shows: Given, chosen: Given) -> pd.DataFrame:
     network = given.network.eval().to(given.device)
     attentions = attention_of(given)
     number = attention_named(attentions, shows["block"], given.model)
@@ -225,10 +218,7 @@ class Maps:
     def show_heads(
         self, query: Sequence[float] | None, chosen: Sequence[int] | None = None
     ) -> None:
-        """Show some heads, or all, for a query at pixels.
-
-        Without one, take the class token or, if there is none, the mean of all queries.
-        """
+        """Show some heads, or all, for a query at pixels, or the class token or mean of queries."""
         heads = self._heads("heads", range(self.attention.heads) if chosen is None else chosen)
         if query is not None:
             asked = self._query("heads", query, heads)

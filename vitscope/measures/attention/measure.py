@@ -79,7 +79,6 @@ from vitscope.measures.measure import (
     named,
     only,
     passes_of,
-    passes_of_shard,
     selection,
     together,
 )
@@ -104,7 +103,6 @@ _OF_HEAD: Columns = {
     "nmi": ("float64", "mutual information of query and key over the root of their entropies"),
 }
 VALUES = tuple(_OF_HEAD)
-
 
 ATTENTION_TABLE = Table(
     "attention",
@@ -140,7 +138,6 @@ ATTENTION_PART = Table(
     },
 )
 
-
 # The cost of a pass that reads attention, relative to one that does not.
 READING = 1.5
 
@@ -164,8 +161,7 @@ ATTENTION = Measure(
     question="Where networks look",
     figures={
         "attention_distance": FigureKind(
-            published=frozenset({"block", "attention_distance_px"}),
-            options=AttentionOptions,
+            published=frozenset({"block", "attention_distance_px"}), options=AttentionOptions
         ),
         "attention_entropy": FigureKind(options=Multiples),
         "attention_nmi": FigureKind(
@@ -173,12 +169,11 @@ ATTENTION = Measure(
         ),
     },
     arguments=selection,
-    takes=passes_of_shard(READING),
+    takes=passes_of(READING),
     shares="shards",
     merge=Merge(bootstrap, at_cut_points=True),
     reads_attention=True,
 )
-
 
 ATTENTION_LOW_PASS_TABLE = Table(
     "attention_low_pass",
@@ -222,7 +217,6 @@ ATTENTION_LOW_PASS = Measure(
     takes=passes_of(10, batch=1),
     reads_attention=True,
 )
-
 
 ATTENTION_MAPS_TABLE = Table(
     "attention_maps",
@@ -310,7 +304,6 @@ ATTENTION_MAPS = Measure(
     takes=passes_of(batch=1),
     reads_attention=True,
 )
-
 
 ATTENTION_ROLLOUT_TABLE = Table(
     "attention_rollout",

@@ -1,5 +1,3 @@
-"""The claim that a stage is a block of similar feature maps. Fig. 10a."""
-
 import pandas as pd
 
 from vitscope.claims.claim import Claim, Evidence, every_model

@@ -18,8 +18,7 @@ from vitscope.files.tensors import as_float
 from vitscope.measures.cka.measure import LEAST_BATCH
 from vitscope.measures.given import Latents, OnLatents, Parts
 
-# Gram matrices are computed in single precision. If centring leaves less than this share of a
-# matrix's norm, the rest is rounding error and counts as zero.
+# What centring leaves of a matrix is rounding error, and zero, up to this share of its norm.
 ROUNDING = 1e-6
 
 # Features are copied out of the memory map in slices, each small enough for the cache.
@@ -85,13 +84,8 @@ def _grams(latents: Latents, first: int, images: int) -> Array:
 
 
 def batches_of(latents: Latents, first_image: int, batch_size: int) -> Iterator[tuple[int, Array]]:
-    """Yield the Gram matrices of all cut points over each whole batch of a shard.
-
-    Each comes with the position of its first image among those measured; `first_image` is the
-    position of the shard's first image. Images that fill no batch are left out.
-    """
-    # Batches may leave out the last images, so checksums are checked in a separate pass. It is
-    # short compared to the matrix products.
+    """Yield the first image of each whole batch of a shard, and the Gram matrices over it."""
+    # A pass of its own, since batches may leave out images; it is short beside the products.
     latents.verify()
     images = latents.shape(latents.names[0])[0]
     for first in range(0, images - batch_size + 1, batch_size):
@@ -99,10 +93,7 @@ def batches_of(latents: Latents, first_image: int, batch_size: int) -> Iterator[
 
 
 def hsic_rows(count: int, batches: Iterable[tuple[int, Array]]) -> pd.DataFrame:
-    """Return the HSIC of all pairs of `count` cut points over batches.
-
-    Each batch comes with the position of its first image, as `batches_of` yields them.
-    """
+    """Return the HSIC of all pairs of cut points over the batches that `batches_of` yields."""
     index, other = np.triu_indices(count)
     found = [(first, grams.shape[-1], hsic(grams)[index, other]) for first, grams in batches]
     first_images, images, values = zip(*found, strict=True) if found else ((), (), ())
@@ -118,13 +109,11 @@ def hsic_rows(count: int, batches: Iterable[tuple[int, Array]]) -> pd.DataFrame:
 
 
 def measure_cka(given: OnLatents, batch_size: int) -> pd.DataFrame:
-    """Return the HSIC of all pairs of cut points over each whole batch of a shard."""
     batches = batches_of(given.latents, given.first_image, batch_size)
     return hsic_rows(len(given.latents.names), batches)
 
 
 def measure_cka_between(given: OnLatents, batch_size: int) -> pd.DataFrame:
-    """Return the Gram matrices of all cut points, for each batch of a shard."""
     upper = np.triu_indices(batch_size)
     rows = [
         (index, first_image, batch_size, gram[upper])
@@ -144,7 +133,6 @@ def _by_batch(rows: pd.DataFrame) -> Array:
 
 
 def _cka(hsic: Array) -> Array:
-    """Return the CKA of all pairs, (..., K, K), from their HSIC."""
     own = np.diagonal(hsic, axis1=-2, axis2=-1)
     known = np.where(own > 0, own, np.nan)
     found: Array = hsic / np.sqrt(known[..., :, None] * known[..., None, :])
@@ -152,10 +140,7 @@ def _cka(hsic: Array) -> Array:
 
 
 def mean_cka(model: str, shards: Iterable[pd.DataFrame]) -> pd.DataFrame:
-    """Return the CKA of all pairs of cut points, each pair in both orders, from all shards.
-
-    The CKA is NaN if either cut point has the same map for all images.
-    """
+    """Return the CKA of all pairs of cut points, each pair in both orders, from all shards."""
     rows = pd.concat(shards)
     return _table(model, rows, _by_batch(rows))
 
@@ -177,10 +162,7 @@ def _table(model: str, rows: pd.DataFrame, batches: Array) -> pd.DataFrame:
 
 
 def without_each_batch(batches: Array) -> list[Any]:
-    """Return the CKA of each pair without each batch in turn, a list for each pair in order.
-
-    Only one of the two orders of a pair has a list, and neither has one if there is a single batch.
-    """
+    """Return the CKA of pairs without each batch in turn; None for one order of each pair."""
     count, size, _ = batches.shape
     lists: list[Any] = [None] * size**2
     if count > 1:

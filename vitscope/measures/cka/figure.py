@@ -1,13 +1,10 @@
-"""CKA of all pairs of cut points, Fig. 10a of the paper, and of the cut points of two networks."""
-
-from collections.abc import Sequence
 from textwrap import fill
 
 import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 
-from vitscope.drawing.figure import Member, rows_of
+from vitscope.drawing.figure import Members, rows_of
 from vitscope.drawing.similarity import SimilarityMap, draw_maps, panels_of_maps
 from vitscope.errors import VitscopeError
 from vitscope.files.arrays import Array
@@ -23,7 +20,7 @@ def _matrix(table: str, pairs: pd.DataFrame, height: int, width: int, of: str) -
     return pairs["cka"].to_numpy(np.float64).reshape(height, width)
 
 
-def plot_cka(table: pd.DataFrame, blocks: pd.DataFrame, members: Sequence[Member]) -> Figure:
+def plot_cka(table: pd.DataFrame, blocks: pd.DataFrame, members: Members) -> Figure:
     """Draw one map per model: the CKA of all pairs of cut points, and what lies between them."""
     panels = panels_of_maps(len(members))
     maps = []
@@ -39,14 +36,11 @@ def plot_cka(table: pd.DataFrame, blocks: pd.DataFrame, members: Sequence[Member
 
 
 def _depth_of(label: str) -> str:
-    """Break the label of an axis into lines no wider than the smallest panel."""
     words = f"Normalized depth of {label}"
     return fill(words, 30, break_long_words=False, break_on_hyphens=False)
 
 
-def plot_cka_between(
-    table: pd.DataFrame, blocks: pd.DataFrame, members: Sequence[Member]
-) -> Figure:
+def plot_cka_between(table: pd.DataFrame, blocks: pd.DataFrame, members: Members) -> Figure:
     """Draw one map per pair in the table, in its order: the first model across, the second up."""
     label = {member.model: member.label for member in members}
     pairs = list(table[["model", "other_model"]].drop_duplicates().itertuples(False, None))

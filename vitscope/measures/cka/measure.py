@@ -27,7 +27,6 @@ from vitscope.settings.section import setting
 # An unbiased HSIC divides by the number of images minus three.
 LEAST_BATCH = 4
 
-
 CKA_TABLE = Table(
     "cka",
     {
@@ -55,7 +54,6 @@ CKA_PART = Table(
         "hsic": ("float64", "unbiased HSIC of the two feature maps over the batch"),
     },
 )
-
 
 SECONDS_PER_GB = 0.7
 
@@ -98,7 +96,6 @@ CKA = Measure(
     refuse=refuse_batches,
 )
 
-
 CKA_BETWEEN_TABLE = Table(
     "cka_between",
     {
@@ -127,8 +124,6 @@ CKA_BETWEEN_PART = Table(
     },
 )
 
-
-# Batches are those of the CKA within one network.
 CKA_BETWEEN = Measure(
     needs="latents",
     table=CKA_BETWEEN_TABLE,

@@ -1,5 +1,3 @@
-"""Claims that Grad-CAM is faithful, and maps with gradients more so than attention alone."""
-
 import pandas as pd
 
 from vitscope.claims.claim import Evidence, Row, attending, claims_of, every_model

@@ -1,5 +1,3 @@
-"""Maps of what the score of a class depends on in an image, by each method that there is."""
-
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -7,7 +5,7 @@ import numpy as np
 import pandas as pd
 import torch
 from scipy.ndimage import gaussian_filter
-from torch import Tensor, nn
+from torch import Tensor
 from torch.autograd.graph import GradientEdge, get_gradient_edge
 from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.nn.functional import interpolate
@@ -18,6 +16,7 @@ from vitscope.files.arrays import Array
 from vitscope.measures.attending import list_doubts, over_heads
 from vitscope.measures.attention.maps import Rollout
 from vitscope.measures.given import OnModel
+from vitscope.measures.measure import Given
 from vitscope.measures.per_image import spread
 from vitscope.measures.shown import images_shown, name_class
 from vitscope.networks.attention.finding import find_attention
@@ -74,72 +73,12 @@ class _Places(OperationMode):  # type: ignore[no-untyped-call]
 
 
 class Passed(NamedTuple):
-    """Holds a pass of one image: cut points, attention, and the gradients of a score by them.
-
-    A value computed without gradients has none. The gradient is zero if the score does not depend
-    on a value.
-    """
+    """Holds a pass of one image: cut points, attention, and the gradients of a score by them."""
 
     logits: Tensor
     number: int
     streams: dict[int, tuple[Tensor, Tensor | None]]
     attention: dict[int, tuple[Weights, Tensor | None]]
-
-
-def pass_back(
-    network: nn.Module,
-    image: Tensor,
-    points: Sequence[CutPoint],
-    attentions: Sequence[Attention],
-    number: int | None = None,
-    outputs: Sequence[Sequence[int]] | None = None,
-) -> Passed:
-    """Pass one image forward, and the logit of a class back; by default of the predicted class.
-
-    With `outputs`, classes are categories of several outputs, as in `decide_among`.
-    """
-    streams: dict[int, Tensor] = {}
-    weights: dict[int, Weights] = {}
-    places = _Places()
-
-    def keep_stream(index: int, tensor: Tensor) -> None:
-        streams[index] = tensor.detach().clone()
-        places.keep(("stream", index), tensor)
-
-    def keep_attention(index: int, found: Weights) -> None:
-        weights[index] = found
-        if found.computed is not None:
-            weights[index] = found.of(found.computed.detach())
-            places.keep(("attention", index), found.computed)
-
-    image = image.detach().requires_grad_()
-    # Compute attention step by step: a fused kernel gives it no gradient.
-    with torch.enable_grad(), sdpa_kernel(SDPBackend.MATH):
-        with (
-            reading(network, points, keep_stream),
-            attending(network, attentions, keep_attention),
-            places,
-        ):
-            logits = network(image)
-        places.settle()
-        if not logits.requires_grad:
-            raise VitscopeError(
-                f"The {type(network).__name__} computes its logits without gradients, so that "
-                f"nothing tells what they depend on: {_LEAVE_OUT}"
-            )
-        scores = decide_among(logits, outputs)
-        number = int(scores[0].argmax()) if number is None else number
-        edges = [*places.edges.values()]
-        back = torch.autograd.grad(
-            scores[0, number], edges, allow_unused=True, materialize_grads=True
-        )
-    gradients = dict(zip(places.edges, back, strict=True))
-    return Passed(
-        logits.detach(),
-        number,
-        {n: (each, gradients.get(("stream", n))) for n, each in streams.items()},
-        {n: (each, gradients.get(("attention", n))) for n, each in weights.items()},
-    )
 
 
 def grad_cam(point: CutPoint, stream: Tensor, gradient: Tensor | None) -> Tensor:
@@ -153,11 +92,7 @@ def grad_cam(point: CutPoint, stream: Tensor, gradient: Tensor | None) -> Tensor
 
 
 class Explainer:
-    """Explains what a model of classes makes of images, one at a time.
-
-    `cut_point` is where Grad-CAM reads: a name, a number, or None. None takes the last cut point at
-    which the score of the first image depends on more than one position.
-    """
+    """Explains what a model of classes makes of images, one at a time."""
 
     def __init__(
         self, given: OnModel, cut_point: str | int | None = None, of_class: int | None = None
@@ -196,7 +131,50 @@ class Explainer:
     def _pass_back(
         self, image: Tensor, points: Sequence[CutPoint], attentions: Sequence[Attention]
     ) -> Passed:
-        return pass_back(self._network, image, points, attentions, self._class, self._outputs)
+        """Pass one image forward, and the logit of the explained or predicted class back."""
+        network = self._network
+        streams: dict[int, Tensor] = {}
+        weights: dict[int, Weights] = {}
+        places = _Places()
+
+        def keep_stream(index: int, tensor: Tensor) -> None:
+            streams[index] = tensor.detach().clone()
+            places.keep(("stream", index), tensor)
+
+        def keep_attention(index: int, found: Weights) -> None:
+            weights[index] = found
+            if found.computed is not None:
+                weights[index] = found.of(found.computed.detach())
+                places.keep(("attention", index), found.computed)
+
+        image = image.detach().requires_grad_()
+        # Compute attention step by step: a fused kernel gives it no gradient.
+        with torch.enable_grad(), sdpa_kernel(SDPBackend.MATH):
+            with (
+                reading(network, points, keep_stream),
+                attending(network, attentions, keep_attention),
+                places,
+            ):
+                logits = network(image)
+            places.settle()
+            if not logits.requires_grad:
+                raise VitscopeError(
+                    f"The {type(network).__name__} computes its logits without gradients, so that "
+                    f"nothing tells what they depend on: {_LEAVE_OUT}"
+                )
+            scores = decide_among(logits, self._outputs)
+            number = int(scores[0].argmax()) if self._class is None else self._class
+            edges = [*places.edges.values()]
+            back = torch.autograd.grad(
+                scores[0, number], edges, allow_unused=True, materialize_grads=True
+            )
+        gradients = dict(zip(places.edges, back, strict=True))
+        return Passed(
+            logits.detach(),
+            number,
+            {n: (each, gradients.get(("stream", n))) for n, each in streams.items()},
+            {n: (each, gradients.get(("attention", n))) for n, each in weights.items()},
+        )
 
     def _chosen(self, image: Tensor) -> CutPoint:
         """Return the last cut point at which the score depends on more than one position."""
@@ -232,10 +210,7 @@ class Explainer:
         return np.concatenate(found)
 
     def _roll(self, rollout: Rollout, passed: Passed) -> Map:
-        """Return the rollout of attention, or of its relevance if the rollout is one of relevance.
-
-        Relevance is the positive part of attention times its gradient.
-        """
+        """Return the rollout of attention, or of the positive part of it times its gradient."""
         rollout.begin()
         for number, (weights, gradient) in passed.attention.items():
             if rollout.of_relevance:
@@ -259,9 +234,7 @@ class Explainer:
             )
 
 
-def measure_class_maps(
-    given: OnModel, explained: Mapping[str, Any], chosen: Mapping[str, Any]
-) -> pd.DataFrame:
+def measure_class_maps(given: OnModel, explained: Given, chosen: Given) -> pd.DataFrame:
     explainer = Explainer(given, **explained)
     found = []
     for row, picture, image in images_shown(given, **chosen):
@@ -280,19 +253,13 @@ Curves = dict[tuple[str, str], Array]
 
 
 def order_pixels(values: Tensor, image: Tensor, among_equals: Array) -> Array:
-    """Order the pixels (H * W,) of an image by a map (h, w), the largest values first.
-
-    Pixels with equal values follow the order of `among_equals`, (H * W,).
-    """
+    """Order the pixels of an image by a map, the largest first; equal ones as in `among_equals`."""
     resized = interpolate(values.double()[None, None], image.shape[-2:], mode="bilinear")
     return np.lexsort((among_equals, -resized.flatten().cpu().numpy()))
 
 
 def change_pixels(before: Tensor, after: Tensor, order: Array, steps: int) -> Tensor:
-    """Return views (steps + 1, C, H, W), each with more pixels of `after`, in their order.
-
-    Only whole pixels change. The first view is `before`, the last is `after`.
-    """
+    """Return views (steps + 1, C, H, W) from `before` to `after`, each with more pixels changed."""
     rank = torch.from_numpy(order).argsort()
     changed = rank < (len(order) * torch.arange(steps + 1) // steps)[:, None]
     mask = changed.view(steps + 1, 1, *before.shape[-2:]).to(before.device)
@@ -326,7 +293,7 @@ def follow(
 
 
 def faithfulness_table(
-    model: str, curves: Mapping[tuple[str, str], Array], bootstrap: Mapping[str, int]
+    model: str, curves: Mapping[tuple[str, str], Array], bootstrap: Given
 ) -> pd.DataFrame:
     """Return the table of a model from the curves of all images, each (N, steps + 1)."""
     tables = []
@@ -353,11 +320,7 @@ def faithfulness_table(
 
 
 def measure_faithfulness(
-    given: OnModel,
-    explained: Mapping[str, Any],
-    chosen: Mapping[str, Any],
-    changed: Mapping[str, Any],
-    bootstrap: Mapping[str, int],
+    given: OnModel, explained: Given, chosen: Given, changed: Given, bootstrap: Given
 ) -> pd.DataFrame:
     explainer, shown = Explainer(given, **explained), images_shown(given, **chosen)
     found = [follow(explainer, row, image, **changed) for row, _, image in shown]

@@ -1,5 +1,3 @@
-"""Maps of a class over images, and how its probability goes while pixels they name are changed."""
-
 from collections.abc import Sequence
 
 import pandas as pd
@@ -8,7 +6,7 @@ from matplotlib.colors import Normalize
 from matplotlib.figure import Figure
 
 from vitscope.drawing.charts import Across, Chart, Curve, Rows
-from vitscope.drawing.figure import Member, rows_of
+from vitscope.drawing.figure import Members, rows_of
 from vitscope.drawing.looks import METHOD_STYLES
 from vitscope.drawing.overlays import (
     draw_map,
@@ -18,16 +16,12 @@ from vitscope.drawing.overlays import (
     read_picture,
 )
 
-METHODS = {
-    "grad_cam": "Grad-CAM",
-    "gradient_rollout": "gradient rollout",
-    "rollout": "rollout",
-}
+METHODS = {"grad_cam": "Grad-CAM", "gradient_rollout": "gradient rollout", "rollout": "rollout"}
 # All maps share a scale: each is divided by its largest value.
 _SCALE = Normalize(0, 1)
 
 
-def plot_class_maps(table: pd.DataFrame, members: Sequence[Member]) -> Figure:
+def plot_class_maps(table: pd.DataFrame, members: Members) -> Figure:
     """Draw for each model a row for each image: the image, and the map of each method over it."""
     shown = [rows_of(table, each.model, ["image"]) for each in members]
     rows = max(of_model["image"].nunique() for of_model in shown)

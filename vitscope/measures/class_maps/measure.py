@@ -78,9 +78,8 @@ class ClassMapsSettings:
     images: int = setting(3, "How many images are shown, the first of those measured.", minimum=1)
     cut_point: str | int | None = setting(
         None,
-        "Where Grad-CAM reads: the name of a cut point, or a "
-        "number from 0 on, from the end if below 0; null for the last of several positions on "
-        "which the score depends.",
+        "Where Grad-CAM reads: the name of a cut point, or a number from 0 on, from the end if "
+        "below 0; null for the last of several positions on which the score depends.",
     )
     of_class: int | None = setting(
         None,
@@ -106,7 +105,6 @@ CLASS_MAPS = Measure(
     takes=passes_of(PASSES, batch=1, keeps="gradient"),
     by_label=False,
 )
-
 
 FAITHFULNESS_TABLE = Table(
     "faithfulness",

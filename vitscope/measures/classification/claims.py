@@ -1,5 +1,3 @@
-"""Claims about the fit of models, and about whether they go by shape or by texture."""
-
 from typing import Any
 
 import numpy as np
@@ -120,13 +118,11 @@ CLAIMS_FIT_BY_WINDOW = Evidence(
     _published,
 )
 
-
 # Resamples of published decisions; all observers see the same images and are resampled alike.
 DRAWS_OF_PEOPLE = 2000
 
 
 def _published_decisions(points: pd.DataFrame) -> pd.DataFrame:
-    """Turn the shape bias of published decisions into a point to count."""
     letters = letters_of(points["decisions"])
     by_image = np.stack([(letters == cue).mean(axis=0) for cue in "st"], axis=1)
     resampled = shape_share(bootstrap_means(by_image, DRAWS_OF_PEOPLE, 0))

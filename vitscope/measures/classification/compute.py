@@ -1,5 +1,3 @@
-"""How a model classifies: its scores and its reliability, and its shape against its texture."""
-
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -59,10 +57,7 @@ def count_decisions(letters: Letters) -> pd.DataFrame:
 
 
 def shape_share(shares: Array) -> Array:
-    """Return the share of shape among decisions by either cue; NaN if no decision follows a cue.
-
-    The last axis of `shares` holds the decisions by shape and by texture.
-    """
+    """Return the share of shape among decisions by either cue, (..., 2); NaN if there is none."""
     either = shares.sum(axis=-1)
     result: Array = shares[..., 0] / np.where(either > 0, either, np.nan)
     return result
@@ -106,10 +101,7 @@ def shape_biases(
     resamples: int,
     seed: int,
 ) -> pd.DataFrame:
-    """Count how often a model decides by shape and by texture, over all images and for each shape.
-
-    Images whose shape and texture show the same class are left out.
-    """
+    """Count decisions by shape and by texture, where these differ, of all images and each shape."""
     conflict = shape != texture
     if not conflict.any():
         raise VitscopeError(
@@ -135,12 +127,7 @@ def _groups(shape: Array, classes: Sequence[str]) -> Iterator[tuple[str, Array]]
 
 
 def _bias(found: Array, resamples: int, seed: int) -> dict[str, Any]:
-    """Return the shares of decisions by shape and by texture, the shape bias and its interval.
-
-    `found` tells for each image whether the model named its shape, and whether its texture: (N, 2).
-    Resamples without a decision by either cue have no shape bias, and the interval leaves them out.
-    If all other resamples are equal, Wilson's interval of the decisions takes its place.
-    """
+    """Return shares and intervals of decisions by shape and by texture, from (N, 2) of booleans."""
     shares = found.mean(axis=0)
     bias = {
         "shape_accuracy": shares[0],
@@ -165,11 +152,7 @@ def consistencies(
     resamples: int,
     seed: int,
 ) -> pd.DataFrame:
-    """Return the error consistency with people, over all images and for each shape.
-
-    It is the mean over people of Cohen's kappa of whether the model, (N,), and the person,
-    (people, N), name the shape of an image. Images whose cues agree count too.
-    """
+    """Return the error consistency with people, (people, N), of all images and of each shape."""
     values = np.column_stack([says_shape, people.T, (people & says_shape).T]).astype(np.float64)
     rows = []
     for name, chosen in _groups(shape, classes):
@@ -182,10 +165,7 @@ def consistencies(
 
 
 def _kappa(means: Array) -> Array:
-    """Return the mean of Cohen's kappa, from the shares of the model, of people, and of both.
-
-    It is unknown if chance explains all agreement with a person, as when both are always right.
-    """
+    """Return the mean of Cohen's kappa, from the shares of the model, of people, and of both."""
     ours, (people, both) = means[:, :1], np.split(means[:, 1:], 2, axis=1)
     by_chance = ours + people - 2 * ours * people
     kappa: Array = ratio(2 * (both - ours * people), by_chance).mean(axis=1)

@@ -1,6 +1,4 @@
-"""Error and loss (Fig. 5 and 7a of the paper), reliability, and shape against texture."""
-
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from textwrap import wrap
 from typing import Any
 
@@ -10,9 +8,9 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 
-from vitscope.claims.points import Published
+from vitscope.claims.points import AllPublished, Published
 from vitscope.drawing.axes import axes_of_published, draw_interval_of
-from vitscope.drawing.figure import Member, rows_of
+from vitscope.drawing.figure import Member, Members, rows_of
 from vitscope.drawing.legends import INTERVAL, Legend, another_model, percent, published_label
 from vitscope.drawing.looks import (
     BAR_ALPHA,
@@ -52,11 +50,8 @@ def _within(label: str) -> str:
     return f"{label[0].lower()}{label[1:]}"
 
 
-def add_entries(legend: Legend, published: Mapping[str, Published], axis: str) -> None:
-    """Explain the marks in the legend; models have their names on an axis.
-
-    `axis` says where published points of other models stand.
-    """
+def add_entries(legend: Legend, published: AllPublished, axis: str) -> None:
+    """Explain the marks in the legend; `axis` is where published points of other models stand."""
     look = Look(GRAY, "o")
     legend.add_marker("measured", look.line)
     legend.add_line(INTERVAL, {"color": GRAY, "linewidth": INTERVAL_WIDTH})
@@ -70,14 +65,8 @@ def _draw_published(axes: Axes, theirs: Published, metric: str, height: float, l
     axes.plot(values, [height] * len(values), linestyle="", **look.hollow, zorder=2.5)
 
 
-def plot_fit(
-    table: pd.DataFrame, members: Sequence[Member], published: Mapping[str, Published]
-) -> Figure:
-    """Draw a row per model, the smallest error on top: left its error, right its training loss.
-
-    Published points of other models have panels of their own, on the right of each: only their
-    order compares.
-    """
+def plot_fit(table: pd.DataFrame, members: Members, published: AllPublished) -> Figure:
+    """Draw a row per model, the smallest error on top: left its error, right its training loss."""
     rows = {member.model: rows_of(table, member.model).set_index("metric") for member in members}
     errors = {model: float(found["value"]["error_percent"]) for model, found in rows.items()}
     ordered = sorted(members, key=lambda member: errors[member.model])
@@ -110,16 +99,14 @@ def plot_fit(
 _CHARACTERS, _INCHES_PER_CHARACTER = 10, 0.055
 
 
-def _by_recipe(members: Sequence[Member]) -> list[list[Member]]:
-    """Group the trainings of each recipe, which stand at one place."""
+def _by_recipe(members: Members) -> list[list[Member]]:
     groups: dict[str, list[Member]] = {}
     for member in members:
         groups.setdefault(member.recipe or member.model, []).append(member)
     return [*groups.values()]
 
 
-def _draw_points(axes: Axes, rows: pd.DataFrame, groups: Sequence[Sequence[Member]]) -> None:
-    """Draw the trainings of each recipe side by side, and join the means of the recipes."""
+def _draw_points(axes: Axes, rows: pd.DataFrame, groups: Sequence[Members]) -> None:
     models = [[member.model for member in group] for group in groups]
     axes.plot([rows.loc[each, "value"].mean() for each in models], **JOINED, zorder=2)
     for place, group in enumerate(groups):
@@ -132,11 +119,7 @@ def _draw_points(axes: Axes, rows: pd.DataFrame, groups: Sequence[Sequence[Membe
 
 
 def _draw_published_points(
-    axes: Axes,
-    published: Mapping[str, Published],
-    metric: str,
-    members: Sequence[Member],
-    beside: float,
+    axes: Axes, published: AllPublished, metric: str, members: Members, beside: float
 ) -> None:
     points = {
         place + beside: curve.points.set_index("metric")["value"][metric]
@@ -149,8 +132,7 @@ def _draw_published_points(
         axes.plot(place, value, linestyle="", **look.hollow, zorder=2.5)
 
 
-def _name_models(panels: Panels, members: Sequence[Member]) -> None:
-    """Write the names of models below panels, in lines, or turned if one is too long."""
+def _name_models(panels: Panels, members: Members) -> None:
     inches = panels.figure.get_figwidth() / panels.columns
     room = max(1, int(_CHARACTERS * inches / len(members) / text_scale()))
     words = [word for member in members for word in member.label.split()]
@@ -168,13 +150,8 @@ def _name_models(panels: Panels, members: Sequence[Member]) -> None:
         panels.resize(height=height)
 
 
-def plot_fit_by_window(
-    table: pd.DataFrame, members: Sequence[Member], published: Mapping[str, Published]
-) -> Figure:
-    """Draw two panels, recipes from left to right: their errors, and their training losses.
-
-    Published points of other models have axes of their own on the right.
-    """
+def plot_fit_by_window(table: pd.DataFrame, members: Members, published: AllPublished) -> Figure:
+    """Draw two panels, recipes from left to right: their errors, and their training losses."""
     groups = _by_recipe(members)
     # Each place has the name of the first training.
     places = [group[0] for group in groups]
@@ -200,7 +177,6 @@ _SCORES_PAD = 5
 
 
 def _draw_diagram(panel: Panel) -> None:
-    """Draw the accuracy of each bin with images, and the gap to its mean confidence."""
     axes, bins, color, legend = panel.axes, panel.rows, panel.look.color, panel.legend
     filled = bins[bins["images"] > 0]
     across: dict[str, Any] = {
@@ -230,9 +206,7 @@ def _in_words(scores: pd.Series) -> str:
     )
 
 
-def plot_reliability(
-    table: pd.DataFrame, classification: pd.DataFrame, members: Sequence[Member]
-) -> Figure:
+def plot_reliability(table: pd.DataFrame, classification: pd.DataFrame, members: Members) -> Figure:
     """Draw one panel per model: accuracy by bin of confidence, and below it the images per bin."""
     diagrams, histograms = make_panels_with_strips(len(members))
     for panel, member in zip(diagrams.of_models(members, table, ()), members, strict=True):
@@ -261,7 +235,6 @@ def plot_reliability(
 
 
 def _draw_decisions(axes: Axes, whole: pd.Series, height: int) -> None:
-    """Draw in one bar the shares of images classified by either cue and by neither."""
     shape, texture = whole["shape_accuracy"], whole["texture_accuracy"]
     shares, start = (shape, texture, 1 - shape - texture), 0.0
     for share, color in zip(shares, CUE_COLORS.values(), strict=True):
@@ -270,7 +243,6 @@ def _draw_decisions(axes: Axes, whole: pd.Series, height: int) -> None:
 
 
 def _draw_published_decisions(panels: Panels, theirs: Published, height: int) -> None:
-    """Draw the decisions of people or of a published network, in the manner of measured models."""
     decisions, bias, *beside = panels.axes
     found, look = count_decisions(letters_of(theirs.points["decisions"])), Look(GRAY, "o")
     whole, classes = found.iloc[0], found.iloc[1:]
@@ -283,14 +255,8 @@ def _draw_published_decisions(panels: Panels, theirs: Published, height: int) ->
     panels.legend.add_marker("published", look.hollow)
 
 
-def plot_shape_texture(
-    table: pd.DataFrame, members: Sequence[Member], published: Mapping[str, Published]
-) -> Figure:
-    """Draw a row per model: left what it goes by, then the share of shape in those decisions.
-
-    Where people were asked about the images, a panel on the right shows who errs as they do. Rows
-    below are of people and networks as published.
-    """
+def plot_shape_texture(table: pd.DataFrame, members: Members, published: AllPublished) -> Figure:
+    """Draw a row per model: left what it goes by, then the share of shape in those decisions."""
     known = bool(published) or table["consistency"].notna().any()
     labels = [*(member.label for member in members), *(each.series for each in published.values())]
     panels = make_row_panels(labels, 0.2, count=3 if known else 2)

@@ -1,9 +1,3 @@
-"""Error on test images and loss on training images: Fig. 5 and Fig. 7 of the paper.
-
-A model that fits its training data better may be wrong more often: then it overfits. The paper
-finds the opposite, that weak inductive bias hinders training and with it the error.
-"""
-
 from collections.abc import Iterable
 
 import numpy as np
@@ -20,9 +14,7 @@ from vitscope.measures.per_image import spread
 
 
 def training_losses(
-    model: nn.Module,
-    batches: Iterable[tuple[Tensor, Tensor]],
-    device: torch.device | None = None,
+    model: nn.Module, batches: Iterable[tuple[Tensor, Tensor]], device: torch.device | None = None
 ) -> npt.NDArray[np.float64]:
     """Return the negative log-likelihood of the soft targets of each image, in evaluation mode."""
     model = model.eval().to(device)
@@ -37,9 +29,8 @@ def training_losses(
     spoiled = int((~measured.isfinite()).sum())
     if spoiled:
         raise VitscopeError(
-            f"The loss of the {type(model).__name__} is not finite on {spoiled} of "
-            f"{len(measured)} training images: check its checkpoint, and the mean and std of its "
-            f"data."
+            f"The loss of the {type(model).__name__} is not finite on {spoiled} of {len(measured)} "
+            "training images: check its checkpoint, and the mean and std of its data."
         )
     return measured.numpy()
 

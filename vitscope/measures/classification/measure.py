@@ -89,7 +89,6 @@ CLASSIFICATION = Measure(
     ),
 )
 
-
 FIT_TABLE = Table(
     "fit",
     {
@@ -117,7 +116,6 @@ class FitSettings:
 
 PUBLISHED = frozenset({"metric", "value", "images"})
 
-
 FIT = Measure(
     needs="model",
     table=FIT_TABLE,
@@ -133,7 +131,6 @@ FIT = Measure(
     reads=("predictions", "alike"),
 )
 
-
 RELIABILITY_TABLE = Table(
     "reliability",
     {
@@ -147,7 +144,6 @@ RELIABILITY_TABLE = Table(
     },
 )
 
-
 RELIABILITY = Measure(
     needs="predictions",
     table=RELIABILITY_TABLE,
@@ -155,7 +151,6 @@ RELIABILITY = Measure(
     figures={"reliability": FigureKind(beside=("classification",))},
     predictions_of=("classification", ClassificationSettings),
 )
-
 
 SHAPE_TEXTURE_TABLE = Table(
     "shape_texture",
@@ -166,8 +161,7 @@ SHAPE_TEXTURE_TABLE = Table(
         "shape_accuracy": ("float64", "share of the images that are told by their shape"),
         "texture_accuracy": ("float64", "share of the images that are told by their texture"),
         "shape_bias": ("float64", "share of shape in decisions for either; null if none is"),
-        "ci_low": ("float64", "lower end of the 95 % bootstrap interval of the shape bias"),
-        "ci_high": ("float64", "upper end of the 95 % bootstrap interval of the shape bias"),
+        **interval_columns("of the shape bias"),
         **resampled_column("shape_bias"),
         "consistency": ("float64", "error consistency with people; null if none were asked"),
         "consistency_low": ("float64", "lower end of its 95 % bootstrap interval"),

@@ -1,5 +1,3 @@
-"""Claims about which blocks raise the feature map variance, and which lower it. Fig. 9 and D.1."""
-
 from vitscope.claims.claim import (
     AVERAGED,
     OTHER_MIXING,
@@ -58,7 +56,6 @@ CLAIMS_FEATURE_VARIANCE = Evidence(
     in_order,
     curve=Curve("depth", "variance", log=True),
 )
-
 
 _WHY = (
     "Not in the paper, whose Fig. 9 has the variance itself, which follows the scale of the "

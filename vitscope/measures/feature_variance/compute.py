@@ -1,5 +1,3 @@
-"""The variance of feature maps over space, and how much of all their variance it is."""
-
 from typing import Any
 
 import numpy as np
@@ -13,10 +11,7 @@ from vitscope.measures.slices import measure_slices
 
 
 def spatial_variance(maps: Any) -> Any:
-    """Return the unbiased variance over space for each image of (N, C, H, W), mean over channels.
-
-    Takes arrays or tensors, whose maps have more than one pixel.
-    """
+    """Return the unbiased variance over space of (N, C, H, W), mean over channels: (N,)."""
     if not isinstance(maps, np.ndarray):
         return maps.float().var((2, 3)).double().mean(1)
     images, channels, height, width = maps.shape
@@ -35,10 +30,7 @@ def measure_feature_variance(given: OnLatents) -> pd.DataFrame:
 
 
 def moments(maps: Array) -> Array:
-    """Return the variance over space and the mean of each channel, for each image of (N, C, H, W).
-
-    The variance is the biased one over all positions, averaged over channels: (N, 1 + C).
-    """
+    """Return the biased variance over space, mean over channels, and channel means: (N, 1 + C)."""
     images, channels, height, width = maps.shape
     flat = maps.reshape(images, channels, height * width)
     means = flat.mean(axis=2, dtype=np.float64)
@@ -58,11 +50,7 @@ def measure_spatial_share(given: OnLatents) -> pd.DataFrame:
 
 
 def _shares(means: Array) -> tuple[Array, Array]:
-    """Return the variance within images and the whole variance, from means over images.
-
-    The columns hold the mean variance within images, the mean square of channels, and the mean of
-    each channel.
-    """
+    """Return the variance within images and the whole, from means of it, squares and channels."""
     within, square, channels = means[:, 0], means[:, 1], means[:, 2:]
     return within, within + square - (channels**2).mean(axis=1)
 

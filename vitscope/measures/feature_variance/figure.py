@@ -1,5 +1,3 @@
-"""Variance by depth with its share within images, and both by epoch, with what claims count."""
-
 from collections.abc import Sequence
 from itertools import groupby
 from typing import Any, NamedTuple
@@ -8,7 +6,7 @@ import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.cm import ScalarMappable
-from matplotlib.colors import BoundaryNorm, Colormap
+from matplotlib.colors import BoundaryNorm
 from matplotlib.figure import Figure
 from matplotlib.ticker import FixedLocator, LogLocator, NullFormatter, NullLocator
 
@@ -17,7 +15,7 @@ from vitscope.claims.points import Points
 from vitscope.claims.statistics import HALF, Found
 from vitscope.drawing.axes import begin_at_zero, color_bar, in_percent
 from vitscope.drawing.charts import Chart, Rows, Steps, Theirs
-from vitscope.drawing.figure import Member, rows_of
+from vitscope.drawing.figure import Member, Members, rows_of
 from vitscope.drawing.legends import Legend
 from vitscope.drawing.looks import PLAIN, SHARE_STYLES, ZERO, depth_colors, look_of
 from vitscope.drawing.panels import Panel, stack_panels
@@ -25,12 +23,7 @@ from vitscope.measures.feature_variance.claims import CLAIMS_FEATURE_VARIANCE, C
 from vitscope.measures.fourier.claims import CLAIMS_FOURIER
 
 # Label what is counted at each epoch, by the kind of blocks.
-_LABELS = {
-    "msa": "MSAs that lower it",
-    "mlp": "MLPs that raise it",
-    "conv": "Convs that raise it",
-}
-
+_LABELS = {"msa": "MSAs that lower it", "mlp": "MLPs that raise it", "conv": "Convs that raise it"}
 
 # Name the claim about each kind of blocks.
 _VERBS = {"msa": "msa_reduces", "mlp": "mlp_increases", "conv": "conv_increases"}
@@ -50,20 +43,18 @@ _OF_SHARE = _Shares("Blocks that do so:\nshare within images", CLAIMS_SPATIAL_SH
 # Epochs lie far apart at the end of a training and close together at its start, with an epoch 0.
 _SCALE: dict[str, Any] = {"value": "symlog", "linthresh": 1, "linscale": 0.5}
 
-
 _VARIANCE, _SHARE = "Feature map variance", "Share within images"
 _OF_BOTH = Theirs("variance", "variance"), Steps("variance")
 plot_feature_variance = Chart(Rows(_VARIANCE, *_OF_BOTH, scale=begin_at_zero))
 _OF_SHARES = Rows(_SHARE, Steps("share"), scales="shared")
 plot_spatial_share = Chart(_OF_SHARES)
 plot_variance_and_share = Chart(
-    Rows(_VARIANCE, *_OF_BOTH, table=1, scale=begin_at_zero, says_across=True),
-    _OF_SHARES,
+    Rows(_VARIANCE, *_OF_BOTH, table=1, scale=begin_at_zero, says_across=True), _OF_SHARES
 )
 
 
 def plot_variance_by_epoch(
-    variance: pd.DataFrame, fourier: pd.DataFrame, members: Sequence[Member]
+    variance: pd.DataFrame, fourier: pd.DataFrame, members: Members
 ) -> Figure:
     """Draw a column per model: its variance by depth at each epoch, and shares of its blocks."""
     counted = ((_OF_VARIANCE, variance), (_OF_FREQUENCY, fourier))
@@ -71,7 +62,7 @@ def plot_variance_by_epoch(
     return _draw_epochs(variance, "variance", _VARIANCE, "log", counted, members)
 
 
-def plot_share_by_epoch(share: pd.DataFrame, members: Sequence[Member]) -> Figure:
+def plot_share_by_epoch(share: pd.DataFrame, members: Members) -> Figure:
     """Draw a column per model: its share within images at each epoch, and shares of its blocks."""
     return _draw_epochs(share, "share", _SHARE, "linear", ((_OF_SHARE, share),), members)
 
@@ -82,9 +73,8 @@ def _draw_epochs(
     label: str,
     scale: str,
     counted: Sequence[tuple[_Shares, pd.DataFrame]],
-    members: Sequence[Member],
+    members: Members,
 ) -> Figure:
-    """Draw a column per model: a value by depth at each epoch, and the counts below it."""
     models = [[*moments] for _, moments in groupby(members, _model_of)]
     upper, *lower = stack_panels(len(models), 1 + len(counted))
     legend = upper.legend
@@ -117,24 +107,20 @@ def _model_of(member: Member) -> str:
     return member.label.removesuffix(f", epoch {member.epoch}")
 
 
-def _colors(count: int) -> Colormap:
-    return depth_colors().resampled(count)
-
-
 def _draw_curves(
-    axes: Axes, table: pd.DataFrame, value: str, moments: Sequence[Member], legend: Legend
+    axes: Axes, table: pd.DataFrame, value: str, moments: Members, legend: Legend
 ) -> None:
-    """Draw a curve for each moment, and the depth bands that all of them share."""
-    colors = _colors(len(moments))
+    colors = depth_colors().resampled(len(moments))
     for number, member in enumerate(moments):
         points = rows_of(table, member.model, ["index"])
         axes.plot(points["depth"], points[value], **PLAIN, color=colors(number))
     Panel(axes, look_of(member), legend, points).draw_bands(points)
 
 
-def _epoch_bar(axes: Axes, moments: Sequence[Member]) -> None:
+def _epoch_bar(axes: Axes, moments: Members) -> None:
     count = len(moments)
-    scale = ScalarMappable(BoundaryNorm(np.arange(count + 1), count), _colors(count))
+    colors = depth_colors().resampled(count)
+    scale = ScalarMappable(BoundaryNorm(np.arange(count + 1), count), colors)
     bar = color_bar([axes], scale, "Epoch", pad=0.03, aspect=14)
     bar.set_ticks([n + 0.5 for n in range(count)], labels=[str(member.epoch) for member in moments])
     bar.ax.tick_params(which="both", length=0)
@@ -143,7 +129,6 @@ def _epoch_bar(axes: Axes, moments: Sequence[Member]) -> None:
 def _draw_shares(
     panel: Panel, shares: _Shares, rows: Sequence[pd.DataFrame], epochs: Sequence[float]
 ) -> None:
-    """Draw by epoch which share of the blocks of each kind do as claimed."""
     evidence, axes = shares.evidence, panel.axes
     claims = {claim.name: claim for claim in evidence.claims}
     measured = [Points(evidence.measured(each, each)) for each in rows]

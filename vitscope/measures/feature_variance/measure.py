@@ -50,7 +50,6 @@ FEATURE_VARIANCE_PART = Table(
     "variance_per_image", per_image_columns("variance", "variance over space, mean over channels")
 )
 
-
 FEATURE_VARIANCE = Measure(
     needs="latents",
     table=FEATURE_VARIANCE_TABLE,
@@ -65,7 +64,6 @@ FEATURE_VARIANCE = Measure(
     merge=mean_over_images("variance"),
     seconds_per_gb=0.4,
 )
-
 
 SPATIAL_SHARE_TABLE = Table(
     "spatial_share",

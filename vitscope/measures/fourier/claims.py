@@ -1,5 +1,3 @@
-"""Claims about high frequencies: over the depth of a model, and block by block. Fig. 2a, 8, D.2."""
-
 import numpy as np
 import pandas as pd
 
@@ -40,17 +38,13 @@ def _curves(rows: pd.DataFrame, _blocks: pd.DataFrame) -> pd.DataFrame:
 
 
 def _components(curves: pd.DataFrame) -> pd.DataFrame:
-    """Return the point of the highest frequency of each cut point.
-
-    A map of one position has frequency 0 alone, and no high-frequency component.
-    """
+    """Return the highest frequency of each cut point, null for a map of one position."""
     last = curves.groupby("index").tail(1).reset_index(drop=True)
     component = last[_COMPONENT].where(last["frequency"] > 0)
     return last.assign(**{_COMPONENT: component})
 
 
 def _rises_between(curves: Points) -> Array:
-    """Return how much the component rises from each cut point to each deeper one."""
     last = curves.frame["index"].duplicated(keep="last")
     components = curves.where(~last & (curves.frame["frequency"] > 0))[_COMPONENT]
     first, second = np.triu_indices(components.shape[1], k=1)
@@ -58,7 +52,6 @@ def _rises_between(curves: Points) -> Array:
 
 
 def _falls_at_ends(points: Points) -> Array:
-    """Return how much the component falls over each Conv that ends a stage without subsampling."""
     ends = points.frame["subsampling"].shift(-1, fill_value=True)
     chosen = ends & (points.frame["kind"] == "conv") & ~points.frame["subsampling"]
     return np.negative(np.diff(points[_COMPONENT], axis=1)[:, chosen.to_numpy()[1:]])

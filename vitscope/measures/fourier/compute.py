@@ -1,9 +1,3 @@
-"""What is measured of Fourier-transformed feature maps: log amplitudes, and variances in bands.
-
-The log amplitudes along the half-diagonal are what the authors of the paper measure. Those on rings
-and the variances in bands of frequency come from the transform of the whole map.
-"""
-
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -19,10 +13,7 @@ from vitscope.measures.slices import measure_slices
 
 
 class Transforms:
-    """Measures the maps at one cut point.
-
-    Measures bands if `edges` between them are given, and rings too if `radial` is set.
-    """
+    """Measures the maps at one cut point, their bands if given `edges`, and rings if `radial`."""
 
     def __init__(self, shape: tuple[int, ...], radial: bool, edges: Sequence[float] | None) -> None:
         channels, height, width = shape
@@ -36,10 +27,7 @@ class Transforms:
         self._bands = len(BANDS) if edges is not None else 0
 
     def __call__(self, maps: Any) -> Any:
-        """Return a row for each image of (N, C, H, W): its diagonal, its bands, its rings.
-
-        Takes an array or a tensor, and returns the same type.
-        """
+        """Return a row for each image of (N, C, H, W): its diagonal, its bands, its rings."""
         if not isinstance(maps, np.ndarray):
             import torch
 
@@ -48,10 +36,7 @@ class Transforms:
         return np.concatenate(found, axis=1)
 
     def named(self, values: Array) -> Iterator[tuple[str, Array]]:
-        """Yield each quantity by its name, (N, steps).
-
-        Bands of a single pixel are NaN.
-        """
+        """Yield each quantity by its name, (N, steps); bands of a single pixel are NaN."""
         after = self.steps + self._bands
         nothing = np.full((len(values), 1), np.nan)
         yield "diagonal", values[:, : self.steps]
@@ -96,10 +81,7 @@ _RESAMPLED = f"delta_log_amplitude{RESAMPLED}"
 
 
 def _means(per_image: pd.DataFrame, resamples: int, seed: int) -> pd.DataFrame:
-    """Average over images each amplitude and its difference from frequency 0.
-
-    `per_image` has a row for each image, and a column for each index and step.
-    """
+    """Average amplitudes, and their differences from frequency 0, over images, which are rows."""
     per_image = per_image.sort_index().sort_index(axis=1)
     values = per_image.to_numpy(np.float64)
     steps = per_image.columns.get_level_values("step").to_numpy()
@@ -118,9 +100,7 @@ def _means(per_image: pd.DataFrame, resamples: int, seed: int) -> pd.DataFrame:
 
 
 def merge_fourier(parts: Parts, resamples: int, seed: int) -> pd.DataFrame:
-    """Return the amplitudes of a model: means over all images, and their 95 % intervals."""
-    # Reshape each table before reading the next: a row for each image takes a fifth of the memory
-    # of a row for each value.
+    # Reshape each table before reading the next: that takes a fifth of the memory.
     per_image = pd.concat(
         table[table["quantity"].isin(AMPLITUDES)].pivot(
             index="image", columns=["quantity", "index", "step"], values="value"
@@ -151,11 +131,6 @@ def _shares(variance: Array) -> Array:
 
 
 def merge_spectrum(parts: Parts, edges: Sequence[float], resamples: int, seed: int) -> pd.DataFrame:
-    """Return each band of a model: its mean variance over all images, its share and the interval.
-
-    A band without components has a variance of 0 and no share. If only one band has components, it
-    has no share either.
-    """
     bands = (table[table["quantity"].isin(BANDS)] for table in parts.tables)
     per_image = pd.concat(bands).pivot(index="image", columns=["index", "quantity"], values="value")
     points = parts.cut_points.sort_values("index")

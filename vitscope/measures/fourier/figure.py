@@ -1,6 +1,3 @@
-"""Log amplitudes over frequency, and by depth: Fig. 2a, 8 and D.2 of the paper; and bands."""
-
-from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 import pandas as pd
@@ -9,15 +6,11 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FixedLocator, FuncFormatter, MultipleLocator
 
 from vitscope.claims.chance import known_share_interval
-from vitscope.claims.points import Published
+from vitscope.claims.points import AllPublished
 from vitscope.drawing.axes import begin_at_zero, depth_bar, in_percent, share_scale
 from vitscope.drawing.charts import Across, Chart, Curve, Rows, Theirs
-from vitscope.drawing.figure import Member, rows_of
-from vitscope.drawing.looks import (
-    DIAGONAL,
-    FREQUENCY_BANDS,
-    curve_of_depth,
-)
+from vitscope.drawing.figure import Members, rows_of
+from vitscope.drawing.looks import DIAGONAL, FREQUENCY_BANDS, curve_of_depth
 from vitscope.drawing.panels import make_panels, stack_panels
 
 AMPLITUDE = "Δ log amplitude"
@@ -34,10 +27,7 @@ def curves_of(table: pd.DataFrame) -> tuple[pd.DataFrame, list[str]]:
 
 
 def ends_of(curves: pd.DataFrame) -> pd.DataFrame:
-    """Return the point at 1.0 pi of each cut point, with null values if it has no such frequency.
-
-    Maps of one or two pixels on a side have frequency 0 alone.
-    """
+    """Return the point at 1.0 pi of each cut point, with null values if it has none."""
     ends = curves.groupby("index").tail(1).reset_index(drop=True)
     values = ["delta_log_amplitude", "ci_low", "ci_high"]
     return ends.assign(**ends[values].where(ends["frequency"] > 0))
@@ -57,7 +47,7 @@ def draw_curves(axes: Axes, curves: pd.DataFrame) -> None:
     axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:.1f}π"))
 
 
-def plot_fourier(table: pd.DataFrame, members: Sequence[Member]) -> Figure:
+def plot_fourier(table: pd.DataFrame, members: Members) -> Figure:
     """Draw two panels per model: its curves, and below them their values at 1.0 pi by depth."""
     upper, lower = stack_panels(len(members), 2, _LEAST)
     for panel in upper.of_models(members, *curves_of(table)):
@@ -71,13 +61,8 @@ def plot_fourier(table: pd.DataFrame, members: Sequence[Member]) -> Figure:
     return lower.finish("Normalized depth", COMPONENT, "shared")
 
 
-def plot_fourier_curves(
-    table: pd.DataFrame, members: Sequence[Member], published: Mapping[str, Published]
-) -> Figure:
-    """Draw one panel per model, and below it, if there are any, one of the published curves.
-
-    All panels have the same colours; measured and published curves of a model have one scale.
-    """
+def plot_fourier_curves(table: pd.DataFrame, members: Members, published: AllPublished) -> Figure:
+    """Draw one panel per model, and below it, if there are any, one of the published curves."""
     rows = stack_panels(len(members), 2 if published else 1)
     for panel in rows[0].of_models(members, *curves_of(table)):
         draw_curves(panel.axes, panel.rows)
@@ -100,22 +85,14 @@ def plot_fourier_curves(
     return rows[0].figure
 
 
-def plot_fourier_depth(
-    table: pd.DataFrame, members: Sequence[Member], published: Mapping[str, Published]
-) -> Figure:
-    """Draw one panel per model: the log amplitude at 1.0 pi, relative to that at 0, by depth.
-
-    Published values of another model have an axis of their own on the right: only shapes compare.
-    """
+def plot_fourier_depth(table: pd.DataFrame, members: Members, published: AllPublished) -> Figure:
+    """Draw one panel per model: the log amplitude at 1.0 pi, relative to that at 0, by depth."""
     ends = ends_of_each(table, members)
     return _BY_DEPTH(ends, members=members, published=published)
 
 
 def plot_averaging(
-    fourier: pd.DataFrame,
-    variance: pd.DataFrame,
-    reliability: pd.DataFrame,
-    members: Sequence[Member],
+    fourier: pd.DataFrame, variance: pd.DataFrame, reliability: pd.DataFrame, members: Members
 ) -> Figure:
     """Draw all models in each of three panels: variance and component by depth, and reliability."""
     panels = make_panels(3)
@@ -145,33 +122,25 @@ _FEWEST = 10
 
 
 def _with_intervals(bins: pd.DataFrame) -> pd.DataFrame:
-    found = [
-        known_share_interval(share, int(images))
-        for share, images in zip(bins["accuracy"], bins["images"], strict=True)
-    ]
+    shares = zip(bins["accuracy"], bins["images"], strict=True)
+    found = [known_share_interval(share, int(images)) for share, images in shares]
     low, high = zip(*found, strict=True) if found else ((), ())
     return bins.assign(ci_low=list(low), ci_high=list(high))
 
 
-def ends_of_each(table: pd.DataFrame, members: Sequence[Member]) -> pd.DataFrame:
+def ends_of_each(table: pd.DataFrame, members: Members) -> pd.DataFrame:
     """Return the points at 1.0 pi of all cut points of models."""
     curves, order = curves_of(table)
     return pd.concat(ends_of(rows_of(curves, member.model, order)) for member in members)
 
 
-def _label_bands(table: pd.DataFrame) -> dict[str, str]:
-    """Name each band by where it ends."""
+def plot_spectrum(table: pd.DataFrame, members: Members) -> Figure:
+    """Draw one panel per model: what share of the variance each band has, by normalized depth."""
     limits = table.drop_duplicates("band").set_index("band")
     begin, end = (f"{edge:g}π" for edge in limits.loc["middle", ["above", "up_to"]])
     ends = {"low": f"up to {begin}", "middle": f"{begin} to {end}", "high": f"above {end}"}
-    return {band: f"{band}: {ends[band]}" for band in FREQUENCY_BANDS}
-
-
-def plot_spectrum(table: pd.DataFrame, members: Sequence[Member]) -> Figure:
-    """Draw one panel per model: what share of the variance each band has, by normalized depth."""
-    labels = _label_bands(table)
     shares = (
-        Curve("share", labels[band], {"band": band}, style)
+        Curve("share", f"{band}: {ends[band]}", {"band": band}, style)
         for band, style in FREQUENCY_BANDS.items()
     )
     rows = Rows("Share of the variance", *shares, limits=(0, 1), scale=in_percent)

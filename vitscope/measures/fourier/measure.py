@@ -122,7 +122,6 @@ FOURIER = Measure(
     seconds_per_gb=1.9,
 )
 
-
 SPECTRUM_TABLE = Table(
     "spectrum",
     {

@@ -1,8 +1,4 @@
-"""The whole two-dimensional spectrum of feature maps: its bands, its mean over rings, a diagonal.
-
-A frequency of the plane is the length of its vector: 1, in units of pi, where an axis ends, and up
-to the root of 2 in the corners.
-"""
+"""The two-dimensional spectrum of feature maps: its bands, its mean over rings, a diagonal."""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
@@ -15,12 +11,10 @@ from vitscope.files.arrays import Array
 if TYPE_CHECKING:
     from torch import Tensor
 
-
 # The authors add this to the amplitude before they take the logarithm.
 FLOOR = np.float32(1e-6)
 
-# OpenBLAS computes a product of at most this many multiplications in the calling thread. Threads
-# of its own would get in the way of the caller's threads and change the order of sums.
+# OpenBLAS computes a product of so many multiplications in this thread, and so in one order.
 _PRODUCT = 1 << 18
 _MAPS_IN_A_PRODUCT = 16
 
@@ -41,10 +35,7 @@ def _divisor(number: int, most: int) -> int:
 
 
 def _wrapped_sums(size: int, rows: int, shift: int) -> Array:
-    """Return the matrix that sums `rows` rows of a map, each wrapped `shift` further than the last.
-
-    The matrix is (size, rows * size), of zeros and ones.
-    """
+    """Return the matrix (size, rows * size) that sums rows of a map, each wrapped further."""
     row, column = np.divmod(np.arange(rows * size), size)
     return np.asarray((column + shift * row) % size == np.arange(size)[:, None], np.float32)
 
@@ -125,13 +116,7 @@ _ROUNDING = 1e-9
 
 
 class Plane:
-    """Measures the variance in each band and, if `radial`, the mean log amplitude on each ring.
-
-    `edges` are where the middle band begins and ends. A component on an edge belongs to the band
-    below it; frequency 0 belongs to none. Rings have integer radii, from 0 to the end of the longer
-    axis, in steps of that axis and rounded, halves down. Components in the corners beyond the last
-    ring are left out.
-    """
+    """Measures the variance in each band and, if `radial`, the mean log amplitude on each ring."""
 
     def __init__(
         self, height: int, width: int, edges: Sequence[float], radial: bool = False
@@ -188,11 +173,7 @@ class Plane:
 
 
 class LongDiagonal:
-    """Measures the log amplitudes along the half-diagonal of maps that are not square.
-
-    The frequencies, in units of pi, are those of the shorter side, and equal on the longer side. If
-    they fall between two components of the longer side, the logarithm is interpolated.
-    """
+    """Measures the log amplitudes along the half-diagonal of maps that are not square."""
 
     def __init__(self, height: int, width: int) -> None:
         shorter = min(height, width)

@@ -1,5 +1,3 @@
-"""Claims about noise of one frequency: which model loses more accuracy by it. Fig. 2b."""
-
 import numpy as np
 
 from vitscope.claims.claim import Curve, Evidence, attention_against_convolution, claims_of
@@ -15,10 +13,7 @@ _MIDDLE = 0.5
 
 
 def _kept(ours: Points, theirs: Points, sign: int) -> Array:
-    """Return how much less accuracy the first model loses, at frequencies above the middle.
-
-    With `sign` changed, return how much more it loses, at frequencies below the middle.
-    """
+    """Return how much less the first model loses above the middle, or how much more below it."""
     both, at_ours, at_theirs = np.intersect1d(
         ours["frequency"][0], theirs["frequency"][0], return_indices=True
     )

@@ -4,9 +4,9 @@ Noise is drawn and filtered by numpy, also where the model runs on another devic
 the same.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from math import ceil, prod
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
@@ -15,6 +15,7 @@ from vitscope.files.arrays import Array
 from vitscope.image_size import ImageSize, height_and_width
 from vitscope.measures.frequency_noise.measure import sides
 from vitscope.measures.given import OnModel
+from vitscope.measures.measure import Given
 from vitscope.measures.per_image import accuracy_changes
 from vitscope.measures.scores import Disturb, classify_disturbed
 
@@ -23,11 +24,7 @@ if TYPE_CHECKING:
 
 
 def ring(frequency: float, width: float, size: ImageSize) -> Array:
-    """Return which components lie in the ring, (height, width), with frequency 0 in the centre.
-
-    The squares have even sides, so they reach one component further to negative frequencies than
-    to positive ones. For images that are not square, they are rectangles of the same proportion.
-    """
+    """Return which components lie in the ring, (height, width), with frequency 0 in the centre."""
     across = height_and_width(size)
     outer, inner = zip(*(sides(frequency, width, each) for each in across), strict=True)
     return _rectangle(outer, across) & ~_rectangle(inner, across)
@@ -56,10 +53,7 @@ def half_plane(mask: Array) -> Array:
 
 
 def signs(seed: int, rows: Sequence[int], size: ImageSize, channels: int = 3) -> Array:
-    """Return 1 or -1 with equal probability, as float32 (N, channels, height, width).
-
-    The signs of an image depend only on the seed and on its row in the artefact.
-    """
+    """Return 1 or -1 with equal probability, as float32 (N, channels, height, width)."""
     shape = (channels, *height_and_width(size))
     count = prod(shape)
     words = [
@@ -78,10 +72,7 @@ def noises(images: Array, factors: Iterable[Array]) -> Iterator[Array]:
         yield np.fft.irfft2(spectrum * factor, s=images.shape[-2:])
 
 
-Noise = Mapping[str, Any]
-
-
-def disturb_by(noise: Noise) -> Disturb:
+def disturb_by(noise: Given) -> Disturb:
     """Return a function that adds noise: its `frequencies`, `width`, `eps`, draws as `seeds`."""
 
     def disturb(images: "Tensor", rows: Sequence[int]) -> Iterator[Iterator["Tensor"]]:
@@ -98,12 +89,7 @@ def disturb_by(noise: Noise) -> Disturb:
 
 
 def noise_table(
-    model: str,
-    clean: Array,
-    shares: Array,
-    noise: Noise,
-    size: ImageSize,
-    bootstrap: Mapping[str, int],
+    model: str, clean: Array, shares: Array, noise: Given, size: ImageSize, bootstrap: Given
 ) -> pd.DataFrame:
     """Return the table of one model from the results of `shares_found`; images have a `size`."""
     frequencies, width = noise["frequencies"], noise["width"]
@@ -124,7 +110,7 @@ def noise_table(
 
 
 def measure_frequency_noise(
-    given: OnModel, chosen: Mapping[str, Any], noise: Noise, bootstrap: Mapping[str, int]
+    given: OnModel, chosen: Given, noise: Given, bootstrap: Given
 ) -> pd.DataFrame:
     clean, shares = classify_disturbed(given, chosen, disturb_by(noise))
     return noise_table(given.model, clean, shares, noise, given.settings["image_size"], bootstrap)

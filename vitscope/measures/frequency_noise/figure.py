@@ -1,6 +1,4 @@
-"""Decrease of accuracy under noise of one frequency: Fig. 2b of the paper."""
-
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -10,10 +8,10 @@ from matplotlib.colors import Normalize
 from matplotlib.figure import Figure
 from matplotlib.offsetbox import AnnotationBbox, OffsetImage
 
-from vitscope.claims.points import Published
+from vitscope.claims.points import AllPublished
 from vitscope.drawing.axes import axes_of_published, share_zero
 from vitscope.drawing.charts import Across, Curve
-from vitscope.drawing.figure import Member
+from vitscope.drawing.figure import Members
 from vitscope.drawing.legends import published_label
 from vitscope.drawing.looks import DOTTED, THREAD, ZERO, looks_of, text_scale
 from vitscope.drawing.panels import make_panels, page_width
@@ -25,8 +23,7 @@ _LABEL = "Δ accuracy (pp)"
 # In inches. Longer labels, by the sum of their characters, give the legend the wider figure.
 _HEIGHT = 2.75
 _MANY = 25
-# In points: the pictures above the panel and the space between them, and by how much a panel is
-# narrower than its figure.
+# In points: the pictures, the space between them, and how much narrower a panel is than a figure.
 _PICTURE = 15.5
 _GAP = 2.5
 _STRIP = 4
@@ -35,6 +32,7 @@ _BESIDE = 62
 _MARGIN = 1 / 16
 # High-frequency noise is visible only if single pixels are.
 _NOISE_PIXELS = 32
+_GRAY: dict[str, Any] = {"cmap": "gray_r", "norm": Normalize(0, 1), "interpolation": "nearest"}
 
 
 def _in_words(frequency: float) -> str:
@@ -59,7 +57,6 @@ def _pictures(frequency: float, width: float, size: int) -> tuple[Array, Array]:
 
 
 def _draw_strips(axes: Axes, points: pd.DataFrame, shown: Sequence[float]) -> None:
-    """Draw the ring and the noise of some frequencies above the panel, at their positions."""
     width, size = points["width"][0], int(points["image_size"][0])
     above = axes.get_xaxis_transform()
     offsets = {"ring": _STRIP + _PICTURE + _GAP, "noise": _STRIP}
@@ -76,12 +73,7 @@ def _draw_strips(axes: Axes, points: pd.DataFrame, shown: Sequence[float]) -> No
     for frequency in shown:
         pictures = _pictures(frequency, width, size)
         for picture, offset in zip(pictures, offsets.values(), strict=True):
-            gray: dict[str, Any] = {
-                "cmap": "gray_r",
-                "norm": Normalize(0, 1),
-                "interpolation": "nearest",
-            }
-            image = OffsetImage(picture, zoom=_PICTURE / len(picture), **gray)
+            image = OffsetImage(picture, zoom=_PICTURE / len(picture), **_GRAY)
             axes.add_artist(
                 AnnotationBbox(
                     image,
@@ -108,13 +100,8 @@ def _draw_frequencies(axes: Axes, points: pd.DataFrame, inches: float) -> None:
     _draw_strips(axes, points, shown)
 
 
-def plot_frequency_noise(
-    table: pd.DataFrame, members: Sequence[Member], published: Mapping[str, Published]
-) -> Figure:
-    """Draw the change of accuracy by frequency, all models in one panel, and the noise above it.
-
-    Published points of other models have an axis of their own on the right, with the same zero.
-    """
+def plot_frequency_noise(table: pd.DataFrame, members: Members, published: AllPublished) -> Figure:
+    """Draw the change of accuracy by frequency, all models in one panel, and the noise above it."""
     panels = make_panels(1)
     many = sum(len(member.label) for member in members) >= _MANY
     panels.resize(page_width() if many else None, _HEIGHT)

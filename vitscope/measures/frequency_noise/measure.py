@@ -39,12 +39,7 @@ from vitscope.settings.section import setting
 
 
 def sides(frequency: float, width: float, size: int) -> tuple[int, int]:
-    """Return the sides of the two squares that a ring lies between, the outer and the inner one.
-
-    The ring reaches from `frequency` minus `width` to `frequency` plus `width`, in units of pi, in
-    the plane of `size` times `size` components. Numbers count as the decimals they are written as:
-    0.9 plus 0.1 is 1, whatever their nearest binary fractions add up to.
-    """
+    """Return the sides of the outer and inner square around a ring; numbers count as decimals."""
     if size % 2:
         raise VitscopeError(
             f"analysis.frequency_noise: a ring of frequencies needs images of an even size and "

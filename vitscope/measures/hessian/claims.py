@@ -54,10 +54,7 @@ def _published(points: pd.DataFrame) -> pd.DataFrame:
 
 
 def pseudo_values(of: OfMeans, batches: Array) -> Array:
-    """Return the jackknife pseudo-values of batches, (batches, columns).
-
-    Their mean is the value without its first-order bias, and they scatter as the value does.
-    """
+    """Return the jackknife pseudo-values of batches, (batches, columns)."""
     count = len(batches)
     if count == 1:
         return of(batches)
@@ -215,7 +212,6 @@ CLAIMS_HESSIAN = Evidence(
 
 
 def _decades(points: Points) -> Array:
-    """Return the base-10 logarithm of the magnitude of each block, (batches, blocks)."""
     wide = points.frame.set_index(["batch", "index"])["eigenvalue"].abs().unstack()
     # Blocks without curvature are not compared.
     with np.errstate(divide="ignore"):

@@ -1,5 +1,3 @@
-"""The largest eigenvalues of the Hessian, the density of all, and the curvature of parts."""
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -26,8 +24,6 @@ def measure_hessian(
     tolerance: float,
     iterations: int,
 ) -> pd.DataFrame:
-    """Return the `top` eigenvalues of largest magnitude for each batch, a row for each."""
-
     def measure(batch: int, hessian: Hessian) -> pd.DataFrame:
         found = largest(hessian, hessian.start(batch), top, tolerance, iterations)
         converged = found.residuals <= tolerance
@@ -61,8 +57,6 @@ def measure_hessian_density(
     probes: int,
     steps: int,
 ) -> pd.DataFrame:
-    """Return the density of all eigenvalues for each batch: nodes and weights of each probe."""
-
     def measure(batch: int, hessian: Hessian) -> pd.DataFrame:
         tables = []
         for probe in range(probes):
@@ -89,10 +83,7 @@ class Part:
 
 
 def parts_of(given: OnLoss) -> list[Part]:
-    """Return the network, its blocks and its kinds of layers, if they have trained parameters.
-
-    Each parameter is in one block and in one kind of layer.
-    """
+    """Return the network, its blocks and its kinds of layers, if they have trained parameters."""
     model, points = given.network.to(given.device).eval(), given.cut_points
     pixels, _ = given.images.rows(0, IMAGES)
     with plain_attention(model):
@@ -132,7 +123,6 @@ def measure_curvature(
     tolerance: float,
     iterations: int,
 ) -> pd.DataFrame:
-    """Return the traces and the largest eigenvalue of each part, for each batch."""
     loss, parts = Loss(given, batch_size, weight_decay), parts_of(given)
 
     def measure(batch: int, hessian: Hessian) -> pd.DataFrame:
@@ -145,9 +135,7 @@ def measure_curvature(
             (eigenvalue,), (residual,) = found.eigenvalues, found.residuals
             rows.append(
                 {
-                    "of": part.of,
-                    "index": part.index,
-                    "part": part.part,
+                    **vars(part),
                     "parameters": block.size,
                     "trace": whole[part.parameters].sum(),
                     "gauss_newton_trace": linear[part.parameters].sum(),

@@ -1,6 +1,4 @@
-"""Hessian max eigenvalue spectra, Fig. 1c and 4 of the paper; all eigenvalues; parts of it."""
-
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from math import ceil, floor, log10
 from textwrap import fill
 from typing import Any
@@ -8,7 +6,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
-from matplotlib.figure import Figure, SubFigure
+from matplotlib.figure import Figure
 from matplotlib.scale import SymmetricalLogTransform
 from matplotlib.ticker import (
     FixedLocator,
@@ -18,9 +16,9 @@ from matplotlib.ticker import (
     SymmetricalLogLocator,
 )
 
-from vitscope.claims.points import Published
+from vitscope.claims.points import AllPublished, Published
 from vitscope.drawing.axes import draw_interval_of
-from vitscope.drawing.figure import Member, rows_of
+from vitscope.drawing.figure import Member, Members, rows_of
 from vitscope.drawing.legends import INTERVAL, Legend, minus, moment, percent, published_label
 from vitscope.drawing.looks import (
     DASHED,
@@ -51,8 +49,7 @@ _POINTS = 400
 
 _SIGNS = {"negative": -1, "positive": 1}
 _WIDTHS = (1.0, 1.35)
-# In inches, as in other figures of two panels: the width; the heights of a moment's title and
-# labels, of each model in it, and of the legend.
+# Inches: the height of a moment's title and labels, of each model in it, and of the legend.
 _PART_HEIGHT, _MODEL_HEIGHT, _LEGEND_HEIGHT = 0.5, 0.68, 0.2
 # Letters of a label in an inch of the page, with two panels side by side.
 _LETTERS = 7
@@ -66,10 +63,7 @@ _FOOT = 0.06
 
 
 def density_per_decade(eigenvalues: Array, at: Array) -> Array:
-    """Return the density of eigenvalues at values of one sign, per decade of magnitude.
-
-    Both signs together add up to 1.
-    """
+    """Return the density of eigenvalues per decade at values of one sign; both add up to 1."""
     same = eigenvalues[np.sign(eigenvalues) == np.sign(at[0])]
     off = (np.log10(np.abs(at))[:, None] - np.log10(np.abs(same))) / KERNEL
     kernels = np.exp(-np.square(off) / 2) / (np.sqrt(2 * np.pi) * KERNEL)
@@ -90,28 +84,18 @@ def _curve_of(published: Published, panel: str) -> tuple[Array, Array]:
     return published_per_decade(points[np.sign(points["eigenvalue"]) == _SIGNS[panel]])
 
 
-def _magnitudes(
-    table: pd.DataFrame, published: Mapping[str, Published], panel: str
-) -> Iterator[Array]:
-    """Yield what an axis must reach."""
+def _range(table: pd.DataFrame, published: AllPublished, panel: str) -> Range | None:
+    """Return the magnitudes at both ends of an axis, or None if it has nothing to show."""
     values = table["eigenvalue"].to_numpy()
-    yield np.abs(values[np.sign(values) == _SIGNS[panel]])
+    reached = [values[np.sign(values) == _SIGNS[panel]]]
     for curve in published.values():
         at, density = _curve_of(curve, panel)
-        yield np.abs(at[density > _NEGLIGIBLE_SHARE * density.max(initial=0)])
-
-
-def _range(table: pd.DataFrame, published: Mapping[str, Published], panel: str) -> Range | None:
-    """Return the magnitudes at both ends of an axis, or None if it has nothing to show."""
-    shown = np.concatenate(list(_magnitudes(table, published, panel)))
+        reached.append(at[density > _NEGLIGIBLE_SHARE * density.max(initial=0)])
+    shown = np.abs(np.concatenate(reached))
     if not shown.size:
         return None
     margin = 10**_REACH
     return float(shown.min() / margin), float(shown.max() * margin)
-
-
-def _ticks() -> MaxNLocator:
-    return MaxNLocator(nbins=2, steps=[1, 2, 5, 10])
 
 
 def _labelled(low: float, high: float) -> list[float]:
@@ -123,7 +107,6 @@ def _labelled(low: float, high: float) -> list[float]:
 
 
 def _label_magnitudes(axes: Axes, sign: int, low: float, high: float) -> None:
-    """Label as many magnitudes as have room."""
     shown = _labelled(low, high)
     axes.xaxis.set_major_locator(FixedLocator(sorted(sign * each for each in shown)))
     axes.xaxis.set_minor_formatter(NullFormatter())
@@ -138,8 +121,7 @@ def _say_none(axes: Axes) -> None:
 
 
 def _prepare(axes: Axes, panel: str, reach: Range | None) -> None:
-    """Give an axis of one sign a logarithmic scale, or say that it has nothing to show."""
-    axes.yaxis.set_major_locator(_ticks())
+    axes.yaxis.set_major_locator(MaxNLocator(nbins=2, steps=[1, 2, 5, 10]))
     if reach is None:
         axes.set(xticks=[])
         _say_none(axes)
@@ -156,7 +138,6 @@ def _prepare(axes: Axes, panel: str, reach: Range | None) -> None:
 
 
 def _draw(axes: Axes, eigenvalues: Array, panel: str, reach: Range, color: str) -> None:
-    """Draw a density, and a mark for each eigenvalue at the foot of the panel."""
     at = _SIGNS[panel] * np.geomspace(*reach, _POINTS)
     density = density_per_decade(eigenvalues, at)
     axes.plot(at, density, color=color, zorder=3)
@@ -182,10 +163,6 @@ def _draw_model(
     theirs: Published | None,
     ranges: Mapping[str, Range | None],
 ) -> None:
-    """Draw the negative and the positive part of a model's spectrum, with published densities.
-
-    Published densities have the same unit, and so the same scale.
-    """
     pair[0].set_title(_label(member, rows), loc="left", fontsize="medium", pad=2)
     color = look_of(member).color
     for axes, (panel, reach) in zip(pair, ranges.items(), strict=True):
@@ -197,13 +174,8 @@ def _draw_model(
             axes.plot(*_curve_of(theirs, panel), color=color, **DOTTED, zorder=2.5)
 
 
-def plot_hessian(
-    table: pd.DataFrame, members: Sequence[Member], published: Mapping[str, Published]
-) -> Figure:
-    """Draw a row for each snapshot and model: the densities of negative and positive eigenvalues.
-
-    All are on one scale, so that their areas compare.
-    """
+def plot_hessian(table: pd.DataFrame, members: Members, published: AllPublished) -> Figure:
+    """Draw a row per snapshot and model: the densities of negative and positive eigenvalues."""
     snapshots = list(dict.fromkeys(table["snapshot"]))
     shown = table[table["model"].isin([member.model for member in members])]
     ranges = {panel: _range(shown, published, panel) for panel in _SIGNS}
@@ -228,18 +200,13 @@ def plot_hessian(
     highest = max(axes.dataLim.y1 for axes in drawn)
     for axes in drawn:
         axes.set_ylim(0, 1.05 * highest)
-    _add_legend(parts[-1], published)
-    return figure
-
-
-def _add_legend(part: SubFigure, published: Mapping[str, Published]) -> None:
-    """Add a legend that tells published curves from measured ones, if any are drawn."""
     if published:
         legend = Legend()
         legend.add_line("measured", {"color": GRAY})
         named = published_label(published.values(), axis="same scale")
         legend.add_line(named, {"color": GRAY, **DOTTED})
-        legend.draw(part)
+        legend.draw(parts[-1])
+    return figure
 
 
 # The width of a bar of the density: in decades, on the logarithmic part of the axis.
@@ -249,11 +216,7 @@ _BELOW, _ABOVE = 0.5, 3
 
 
 def shares_of_bars(nodes: Array, weights: Array) -> tuple[Array, Array, float]:
-    """Return the share of all eigenvalues in each bar, where bars end, and where an axis is linear.
-
-    Weights of the quadrature add up to 1. Bars are equally wide on an axis that is linear near zero
-    and logarithmic beyond. They reach from the lowest node to the highest, so they cover all nodes.
-    """
+    """Return the share of all eigenvalues in each bar, where bars end, where the axis is linear."""
     linear = _linear_below(pd.Series(nodes))
     scale = SymmetricalLogTransform(10, linear, 1)
     lowest, highest = nodes.min(), nodes.max()
@@ -279,13 +242,12 @@ def _draw_whole_density(axes: Axes, rows: pd.DataFrame, color: str) -> None:
 
 
 def _powers(linear: float) -> SymmetricalLogLocator:
-    """Return where an axis of both signs has its labels, few enough to fit."""
     powers = SymmetricalLogLocator(base=10, linthresh=linear)
     powers.set_params(numticks=_TICKS)
     return powers
 
 
-def plot_hessian_density(table: pd.DataFrame, members: Sequence[Member]) -> Figure:
+def plot_hessian_density(table: pd.DataFrame, members: Members) -> Figure:
     """Draw a row per snapshot and a panel per model, each with axes of its own."""
     snapshots = list(dict.fromkeys(table["snapshot"]))
     rows = stack_panels(len(members), len(snapshots))
@@ -370,11 +332,8 @@ def _draw_blocks(panel: Panel, depth: pd.Series, drawn: Mapping[str, pd.DataFram
             panel.legend.add_marker(_LABELS[name], look.line, look)
 
 
-def plot_curvature(table: pd.DataFrame, blocks: pd.DataFrame, members: Sequence[Member]) -> Figure:
-    """Draw two panels per model and snapshot: largest eigenvalues of blocks, and below their means.
-
-    Each value is in the middle of the band of its block, that of the stem at its left end.
-    """
+def plot_curvature(table: pd.DataFrame, blocks: pd.DataFrame, members: Members) -> Figure:
+    """Draw two panels per model and snapshot: largest eigenvalues of blocks, below their means."""
     snapshots = list(dict.fromkeys(table["snapshot"]))
     panels = stack_panels(len(members), 2 * len(snapshots))
     for label in _LABELS.values():
@@ -417,7 +376,7 @@ def _draw_in_rows(
         axes.plot(each, heights, **look)
 
 
-def plot_curvature_by_layer(table: pd.DataFrame, members: Sequence[Member]) -> Figure:
+def plot_curvature_by_layer(table: pd.DataFrame, members: Members) -> Figure:
     """Draw a row per kind of layer: the largest eigenvalue of each model, and the mean."""
     rows = table[table["of"] != "block"]
     snapshots = list(dict.fromkeys(rows["snapshot"]))

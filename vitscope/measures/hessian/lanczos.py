@@ -17,21 +17,16 @@ from vitscope.files.arrays import Array
 
 Apply = Callable[[Tensor], Tensor]
 
-# Lanczos keeps at most this many vectors in memory. Then it restarts: it keeps half of them, which
-# span the best approximations so far, and further steps fill up the rest.
+# Lanczos keeps at most this many vectors, and then restarts from the half that is best so far.
 LARGEST_BASIS = 64
 
-# What is left of a product, after making it orthogonal to the basis, counts as zero if its norm is
-# at most this many times the rounding error of the product.
+# What is left of a product outside the basis is zero up to so many times its rounding error.
 ROUNDING = 20
 
 
 @dataclass(frozen=True)
 class Start:
-    """Draws the random first vector of a Lanczos process, the same on every device.
-
-    Its `size` entries depend on `seed` alone, and have the device and precision of `like`.
-    """
+    """Draws the first vector of a Lanczos process by `seed` alone, with the device of `like`."""
 
     size: int
     seed: tuple[int, ...]
@@ -67,10 +62,7 @@ class _Krylov:
 
     @property
     def closed(self) -> bool:
-        """Tell whether the operator maps the span of the basis to itself.
-
-        Then the eigenvalues of the projected operator are exact eigenvalues of the operator.
-        """
+        """Tell if the operator maps the span of the basis to itself: its eigenvalues are exact."""
         return self.coupling == 0
 
     @property
@@ -82,10 +74,7 @@ class _Krylov:
         return self.length == self._start.size
 
     def _orthogonalize(self, vector: Tensor) -> tuple[Array, float]:
-        """Make a vector orthogonal to the basis, in place.
-
-        Return the coordinates in the basis of what was subtracted, and the norm of what is left.
-        """
+        """Make a vector orthogonal to the basis; return what was subtracted, and the norm left."""
         basis = self._basis[: self.length]
         subtracted = torch.zeros_like(basis[:, 0])
         for _ in range(2):
@@ -114,10 +103,7 @@ class _Krylov:
         self._basis[self.length] = following / left
 
     def ritz(self) -> tuple[Array, Array, Array]:
-        """Return approximate eigenvalues in ascending order, their vectors, and their residuals.
-
-        Vectors are columns of coordinates in the basis.
-        """
+        """Return approximate eigenvalues in order, their vectors in the basis, and residuals."""
         values, coordinates = np.linalg.eigh(self._projected[: self.length, : self.length])
         return values, coordinates, self.coupling * np.abs(coordinates[-1])
 
@@ -133,10 +119,7 @@ class _Krylov:
 
 @dataclass(frozen=True)
 class Spectrum:
-    """Holds the eigenvalues of largest magnitude, the largest first, and how accurate they are.
-
-    A residual is |Av - av| of a unit vector v, over the largest magnitude.
-    """
+    """Eigenvalues of largest magnitude, in order, and residuals |Av - av| over the largest."""
 
     eigenvalues: Array
     residuals: Array

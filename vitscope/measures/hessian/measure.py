@@ -104,7 +104,6 @@ HESSIAN_TABLE = Table(
     },
 )
 
-
 # The fewest vectors that Lanczos keeps: LARGEST_BASIS in lanczos.py, which imports torch.
 LEAST_VECTORS = 64
 # The cost of a product with the Hessian, in forward passes.
@@ -143,7 +142,6 @@ class HessianSettings:
     density_steps: int = setting(40, "Steps of Lanczos from each of them.", minimum=5)
 
 
-# The settings for the number of batches, and for how many each job takes.
 SHARES = ("batches", "batches_per_job")
 
 
@@ -188,14 +186,11 @@ HESSIAN = Measure(
     question="How networks train",
     figures={
         "hessian": FigureKind(
-            published=frozenset({"panel", "eigenvalue", "density"}),
-            overview=True,
-            snapshots=True,
+            published=frozenset({"panel", "eigenvalue", "density"}), overview=True, snapshots=True
         )
     },
     settings=HessianSettings,
     arguments=together(choose_batches, only("top", "tolerance", "iterations")),
-    # At most: products end when the result has converged.
     takes=lambda case: work_of_products(
         case, case.settings.iterations, max(LEAST_VECTORS, 3 * case.settings.top), most=True
     ),
@@ -203,7 +198,6 @@ HESSIAN = Measure(
     refuse=refuse_batches,
     fit=fit_batches,
 )
-
 
 CURVATURE_TABLE = Table(
     "curvature",
@@ -274,7 +268,6 @@ CURVATURE = Measure(
     fit=partial(fit_batches, usual=CurvatureSettings()),
 )
 
-
 HESSIAN_DENSITY_TABLE = Table(
     "hessian_density",
     {
@@ -285,8 +278,6 @@ HESSIAN_DENSITY_TABLE = Table(
     },
 )
 
-
-# Uses the settings of the largest eigenvalues.
 HESSIAN_DENSITY = Measure(
     needs="loss",
     table=HESSIAN_DENSITY_TABLE,

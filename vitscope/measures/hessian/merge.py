@@ -1,5 +1,3 @@
-"""The largest eigenvalues of all batches and snapshots in one table."""
-
 import pandas as pd
 
 from vitscope.measures.given import Parts

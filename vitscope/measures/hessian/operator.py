@@ -45,8 +45,7 @@ class Curvature(ABC):
         self._parameters, self._every_decay = list(parameters), list(decay)
         self._every_gradient = list(gradient)
         self.sizes = [parameter.numel() for parameter in parameters]
-        # If a parameter enters the loss linearly or not at all, its part of the gradient is a
-        # constant, which cannot be differentiated and adds nothing to a product.
+        # A constant part of the gradient cannot be differentiated, and adds nothing to a product.
         self._curved = [index for index, part in enumerate(gradient) if part.requires_grad]
         self._gradient = [gradient[index] for index in self._curved]
         self._recording = Recording(lambda text: say_on_stderr(f"a product of the Hessian {text}"))
@@ -58,10 +57,7 @@ class Curvature(ABC):
         return sum(self.sizes)
 
     def within(self, chosen: Sequence[int]) -> Self:
-        """Return the diagonal block of some parameter tensors, without all others.
-
-        The block shares the graph; its products go back only as far as these tensors need.
-        """
+        """Return the diagonal block of some parameter tensors, without all others."""
         block = copy(self)
         Curvature.__init__(
             block,
@@ -125,11 +121,7 @@ class GaussNewton(Curvature):
     """
 
     def __init__(
-        self,
-        logits: Tensor,
-        targets: Tensor,
-        parameters: Sequence[Tensor],
-        decay: Sequence[float],
+        self, logits: Tensor, targets: Tensor, parameters: Sequence[Tensor], decay: Sequence[float]
     ) -> None:
         self._logits = logits
         self._probability = logits.detach().softmax(1)
@@ -175,7 +167,6 @@ def _decay_of(model: nn.Module, weight_decay: float) -> list[float]:
 
 
 def _logits_of(model: nn.Module, images: Tensor, targets: Tensor) -> tuple[Tensor, Tensor]:
-    """Return the logits of a model in evaluation mode, and their mean cross-entropy."""
     model.eval()
     with plain_attention(model):
         logits = model(images)
@@ -190,11 +181,7 @@ def _logits_of(model: nn.Module, images: Tensor, targets: Tensor) -> tuple[Tenso
 
 
 def of_model(model: nn.Module, images: Tensor, targets: Tensor, weight_decay: float) -> Hessian:
-    """Return the Hessian of a model's loss on a batch, in evaluation mode.
-
-    The loss is the mean cross-entropy with the targets, which are probabilities, plus
-    `weight_decay` / 2 times the sum of squares of the parameters that decay in training.
-    """
+    """Return the Hessian of a model's loss on a batch, in evaluation mode."""
     _, loss = _logits_of(model, images, targets)
     parameters = [*trained_parameters(model).values()]
     return Hessian(loss, parameters, _decay_of(model, weight_decay))
@@ -216,8 +203,7 @@ def _off(one: Tensor, other: Tensor, scale: Tensor) -> float:
 
 def require_deterministic(build: Callable[[], Hessian]) -> None:
     """Refuse a Hessian that changes when it is built again, or that is not symmetric."""
-    # Delete the first Hessian before building the second: the graph of a large model may fill most
-    # of the memory.
+    # Delete the first before building the second: a large graph may fill most of the memory.
     hessian = build()
     start = hessian.start(0)
     chance = start.chance()
@@ -239,8 +225,7 @@ def require_deterministic(build: Callable[[], Hessian]) -> None:
         )
 
 
-# The Hessian is checked on this many images before anything is measured. A few are enough: the
-# check finds properties of the model, not of the images.
+# Images that the Hessian is checked on: few are enough to find properties of the model.
 CHECKED = 8
 
 

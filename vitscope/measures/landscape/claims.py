@@ -1,9 +1,3 @@
-"""Claims about the training loss around the trained weights: how curved it is, how steep. Fig. 1a.
-
-Their points are numbers of a model: the curvature and the spread of the NLL, for each pair of
-directions, and the accuracy.
-"""
-
 from dataclasses import replace
 from functools import partial
 
@@ -69,7 +63,6 @@ def _measured(rows: pd.DataFrame, _blocks: pd.DataFrame) -> pd.DataFrame:
 
 
 def _smaller(measure: str, ours: Points, theirs: Points) -> Found | None:
-    """Find by how much smaller the first model's mean over pairs of directions is."""
     one, other = (
         points.where(points.frame["measure"] == measure)["value"][0] for points in (ours, theirs)
     )

@@ -1,9 +1,3 @@
-"""The loss on a plane through the trained weights, which two random directions span.
-
-The directions are normalized by filter (Li et al. 2018), as the authors do it. The loss has a
-weight decay term and is of augmented images, as in training.
-"""
-
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
@@ -57,10 +51,7 @@ def direction(name: str, weights: Tensor, seed: int, axis: int) -> Tensor:
 def plane(model: nn.Module, seed: int, pair: int = 0) -> Iterator[Callable[[float, float], None]]:
     """Give a function that moves the weights of a model to a point; move them back in the end.
 
-    Each pair of directions has its own two axes.
-
-    Weights are changed in place. Each move starts from a copy of the trained weights, so that
-    rounding errors do not add up.
+    Each move starts from a copy of the trained weights, so that rounding errors do not add up.
     """
     named = {name: parameter.detach() for name, parameter in model.named_parameters()}
     directions = [
@@ -113,10 +104,7 @@ def _scored(logits: Tensor, targets: Tensor) -> dict[str, Tensor]:
 def batches_at_points(
     images: Augmented, batch_size: int, device: torch.device, precision: str
 ) -> Callable[[], Iterable[tuple[Tensor, Tensor]]]:
-    """Return a function that gives images in batches, as a network takes them at each point.
-
-    Batches are on the device, each with its targets, which stay on the processor.
-    """
+    """Return a function that gives images in batches, as a network takes them at each point."""
 
     def copied() -> Iterator[tuple[Tensor, Tensor]]:
         for pixels, targets in images.batches(batch_size):
@@ -131,10 +119,7 @@ def batches_at_points(
 def scores(
     forward: Callable[[Tensor], Tensor], images: Iterable[tuple[Tensor, Tensor]]
 ) -> dict[str, float]:
-    """Return the loss of the images, as `nll`, and their other scores, in one pass.
-
-    If any logit is not finite, only `nll` is returned, and it is NaN.
-    """
+    """Return the loss of the images as `nll`, NaN where a logit is not finite, and other scores."""
     logits, targets = [], []
     for batch, wanted in images:
         logits.append(forward(batch))
@@ -162,11 +147,7 @@ def losses_at(
     pair: int = 0,
     say: Say = print,
 ) -> pd.DataFrame:
-    """Return the rows of a landscape table at some points, without the name of the model.
-
-    The points lie in the plane of one pair of directions. With a `weight_decay` of 0, the loss has
-    no L2 term.
-    """
+    """Return the rows of a landscape table at some points of one plane, but for the model."""
     device = device or torch.device("cpu")
     model = model.eval().to(device, memory_format=LAYOUTS[precision])  # type: ignore[call-overload]
     progress = Progress(len(points), "points", say)
@@ -201,31 +182,22 @@ def losses_at(
                 {"direction": pair, "x": x, "y": y, "l2": l2, "l2_squared": l2_squared} | row
             )
             progress.advance()
-    return _completed(pd.DataFrame(rows), images, weight_decay, precision)
-
-
-def _completed(
-    rows: pd.DataFrame, images: Augmented, weight_decay: float, precision: str
-) -> pd.DataFrame:
-    """Complete the rows to all columns of the table; scores that were not measured are NaN."""
-    columns = [column for column in TABLE.columns if column != "model"]
-    return rows.assign(
+    table = pd.DataFrame(rows).assign(
         images=len(images),
         precision=precision,
         clean=images.metadata["clean"] == str(True),
         weight_decay=weight_decay,
-        loss=rows["nll"] + weight_decay * rows["l2"],
-        loss_squared=rows["nll"] + weight_decay / 2 * rows["l2_squared"],
-    ).reindex(columns=columns)
+        loss=lambda rows: rows["nll"] + weight_decay * rows["l2"],
+        loss_squared=lambda rows: rows["nll"] + weight_decay / 2 * rows["l2_squared"],
+    )
+    # Scores that were not measured are NaN.
+    return table.reindex(columns=[column for column in TABLE.columns if column != "model"])
 
 
 def measure_landscape(
     given: OnLoss, settings: Settings, rows: Sequence[int], weight_decay: float
 ) -> pd.DataFrame:
-    """Return the loss at the points of the grid from `rows[0]` to before `rows[1]`.
-
-    The first pair of directions is measured, and others at the points that claims are about.
-    """
+    """Return the loss at the points of the grid from `rows[0]` to before `rows[1]`."""
     where = settings.points, settings.radius, range(*rows)
     wanted = [grid(*where)] + [claimed(*where)] * (settings.directions - 1)
     tables = [

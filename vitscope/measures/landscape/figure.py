@@ -1,9 +1,4 @@
-"""The loss on a plane of weights: as a surface, as contours, and along two directions.
-
-The surface is Fig. 1a and Fig. C.4a of the paper.
-"""
-
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import pairwise
 from math import ceil
@@ -24,7 +19,7 @@ from mpl_toolkits.mplot3d.axes3d import Axes3D
 from mpl_toolkits.mplot3d.proj3d import proj_transform
 
 from vitscope.drawing.axes import color_bar
-from vitscope.drawing.figure import Member
+from vitscope.drawing.figure import Member, Members
 from vitscope.drawing.legends import percent
 from vitscope.drawing.looks import (
     CENTRE,
@@ -112,19 +107,15 @@ def above_minimum(table: pd.DataFrame, member: Member) -> AboveMinimum:
     return AboveMinimum(x, y, finite - np.nanmin(finite))
 
 
-def read_landscapes(table: pd.DataFrame, members: Sequence[Member]) -> Landscapes:
-    """Return the landscapes of models, and the loss at which they are cut.
-
-    The flattest landscape sets the cut, so that it is shown whole and others look as steep as they
-    are.
-    """
+def read_landscapes(table: pd.DataFrame, members: Members) -> Landscapes:
+    """Return the landscapes of models, and where they are cut: the flattest is shown whole."""
     landscapes = [above_minimum(table, member) for member in members]
     flattest = min(float(np.nanmedian(each.loss)) for each in landscapes)
     highest = max(float(np.nanmax(each.loss)) for each in landscapes)
     return Landscapes(landscapes, min(_CUT_OVER_MEDIAN * flattest, highest) or 1.0)
 
 
-def caveats(table: pd.DataFrame, members: Sequence[Member]) -> str:
+def caveats(table: pd.DataFrame, members: Members) -> str:
     """Say which terms of the training loss these landscapes leave out."""
     shown = table[table["model"].isin([member.model for member in members])]
     missing = []
@@ -167,7 +158,6 @@ def _panels(count: int, note: bool) -> Panels:
 
 
 def _draw_bar(figure: Figure, colors: ScalarMappable, title: str) -> None:
-    """Draw the scale of the loss beside the surfaces."""
     width, height = figure.get_size_inches()
     high = _BAR_HEIGHT * text_scale()
     left, bottom = width - _BAR_SPACE * text_scale() + 0.1, (height - high) / 2
@@ -177,11 +167,7 @@ def _draw_bar(figure: Figure, colors: ScalarMappable, title: str) -> None:
 
 
 def faces(surface: AboveMinimum, cut: float) -> list[Array]:
-    """Return the corners of the part of each face that lies below the cut.
-
-    The loss is interpolated along edges. A face beside a point whose loss is not finite is left
-    out.
-    """
+    """Return the corners of what lies below the cut of each face whose points are all finite."""
     x, y = np.meshgrid(surface.x, surface.y)
     points = np.stack([x, y, surface.loss], axis=-1)
     corners = np.stack([points[:-1, :-1], points[:-1, 1:], points[1:, 1:], points[1:, :-1]], axis=2)
@@ -224,7 +210,6 @@ def _draw_surface(axes: Axes3D, surface: AboveMinimum, cut: float, colors: Scala
 
 
 def _draw_floor(axes: Axes3D, surface: AboveMinimum) -> None:
-    """Draw the plane below the surface, and name the directions along the two edges in front."""
     (left, right), (front, back) = surface.x[[0, -1]], surface.y[[0, -1]]
     edges = np.array([[left, front], [right, front], [right, back], [left, back], [left, front]])
     axes.plot(*edges.T, zs=0, **GRID, zorder=0)
@@ -236,7 +221,7 @@ def _draw_floor(axes: Axes3D, surface: AboveMinimum) -> None:
         axes.annotate(name, at, (2, -2), textcoords="offset points", **how)
 
 
-def plot_landscape(table: pd.DataFrame, members: Sequence[Member]) -> Figure:
+def plot_landscape(table: pd.DataFrame, members: Members) -> Figure:
     """Draw one surface per model: all from one side, to one scale, and cut at one height."""
     note = caveats(table, members)
     panels = _panels(len(members), bool(note))
@@ -268,7 +253,7 @@ def _draw_map(axes: Axes, surface: AboveMinimum, levels: Array) -> QuadContourSe
     return bands
 
 
-def plot_landscape_contour(table: pd.DataFrame, members: Sequence[Member]) -> Figure:
+def plot_landscape_contour(table: pd.DataFrame, members: Members) -> Figure:
     """Draw one map per model: all to one scale, and cut at one height."""
     note = caveats(table, members)
     above = bool(note) * _TITLE
@@ -305,7 +290,7 @@ def _show_up_to(panels: Panels, cut: float) -> None:
         axes.set_ylim(low - margin, high + margin)
 
 
-def plot_landscape_slices(table: pd.DataFrame, members: Sequence[Member]) -> Figure:
+def plot_landscape_slices(table: pd.DataFrame, members: Members) -> Figure:
     """Draw one panel per direction: how loss and NLL change along it, all models together."""
     note = caveats(table, members)
     panels = make_panels(2)

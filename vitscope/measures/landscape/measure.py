@@ -38,10 +38,7 @@ def grid(points: int, radius: float, rows: range | None = None) -> list[Point]:
 
 
 def claimed(points: int, radius: float, rows: range | None = None) -> list[Point]:
-    """Return the points in some rows of the grid, or all, that claims are about.
-
-    These are the trained weights, their neighbours, and the points about `RADIUS` away.
-    """
+    """Return the points of claims: trained weights, neighbours, and those about `RADIUS` away."""
     step = 2 * radius / (points - 1)
     return [
         point
@@ -80,7 +77,6 @@ TABLE = Table(
         **{name: _BY_TARGET.get(name, column) for name, column in SCORES.items() if name != "nll"},
     },
 )
-
 
 # The cost of a pass in bfloat16, relative to float32; 0.34 to 0.67 were measured.
 SHARE_OF_BFLOAT16 = 0.4

@@ -1,5 +1,3 @@
-"""Claims about where in a stage a block matters: the accuracy without it. Fig. 10b."""
-
 import numpy as np
 import pandas as pd
 
@@ -16,10 +14,7 @@ _WHY = (
 
 
 def _last_minus_first(points: Points, kind: str) -> Array:
-    """Subtract the change without the first block of a kind from the change without the last.
-
-    Each stage with several such blocks has a column; blocks that subsample do not count.
-    """
+    """Subtract the change without a stage's first block of a kind from that without its last."""
     frame = points.frame
     chosen = (frame["kind"] == kind) & ~frame["subsampling"] & (frame["stage"].nunique() > 1)
     of_stages = frame[chosen].groupby("stage").groups.values()
@@ -29,7 +24,6 @@ def _last_minus_first(points: Points, kind: str) -> Array:
 
 
 def _more_at(end: str, kind: str, blocks: str) -> Statistic:
-    """Count the stages in which removing the block at one end costs more than at the other end."""
     sign = 1 if end == "first" else -1
     ends = ("first", "last")[::sign]
     rule = (
@@ -42,8 +36,7 @@ def _more_at(end: str, kind: str, blocks: str) -> Statistic:
 
 def _measured(rows: pd.DataFrame, blocks: pd.DataFrame) -> pd.DataFrame:
     points = rows.query("kind != 'stem'").sort_values("index", ignore_index=True)
-    # The block table shows whether a block subsamples: a block that merges tokens cannot be
-    # removed, and has no row among the lesions.
+    # The block table tells: a block that merges tokens cannot be removed, and has no lesion.
     subsampling = subsamples(blocks.sort_values("index").set_index("index"))
     # The published figure counts from the first block, our table from the stem.
     return points.assign(unit=points["index"] - 1, subsampling=points["index"].map(subsampling))

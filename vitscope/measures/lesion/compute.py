@@ -20,6 +20,7 @@ from vitscope.data.split import known_labels, rows_to_classify
 from vitscope.errors import VitscopeError
 from vitscope.files.arrays import Array
 from vitscope.measures.given import OnModel
+from vitscope.measures.measure import Given
 from vitscope.measures.per_image import accuracy_changes
 from vitscope.networks.building.networks import logits_of, without_fast_path
 from vitscope.networks.finding.capture import PROVED, Silencing, refuse_unproven
@@ -47,10 +48,7 @@ def _versions(value: object) -> list[int]:
 
 
 class _Kept(NamedTuple):
-    """Keeps what a module returned, and how often its tensors had been changed in place by then.
-
-    Also keeps the operations counted in it: without them, later operations would be miscounted.
-    """
+    """What a module returned, how often that had been changed, and operations counted in it."""
 
     output: Any
     versions: list[int]
@@ -95,10 +93,7 @@ class _CleanPass(Silencing):  # type: ignore[no-untyped-call]
             self._finished[module] = _Kept(output, _versions(output), counted)
 
     def take(self, join: Join) -> tuple[Silencing, dict[nn.Module, Callable[..., Any]]]:
-        """Return what silences a join, and what modules then do instead of their forward pass.
-
-        Forgets what was kept for the join.
-        """
+        """Return what silences a join, and what modules then do; forget what was kept for it."""
         silencing = Silencing(self.model, self.names, join)
         answers = {
             module: _answer(kept, silencing)
@@ -161,15 +156,11 @@ def _doing(answers: Mapping[nn.Module, Callable[..., Any]]) -> Iterator[None]:
 def lesioned(
     model: nn.Module, joins: Sequence[Join], images: Tensor
 ) -> tuple[Tensor, list[Tensor]]:
-    """Return the logits of a model for a batch, and the logits without each of some branches.
-
-    The model must be in evaluation mode, and the batch on its device.
-    """
+    """Return the logits of a model in evaluation mode, and those without each of some branches."""
     without = []
     with without_fast_path():
         clean = _CleanPass(model, joins, images)
-        # Start with the last branch: it uses the most outputs, and frees those that no earlier
-        # branch uses.
+        # The last branch first: it uses the most outputs, and frees those of no earlier branch.
         for join in reversed(joins):
             silencing, answers = clean.take(join)
             try:
@@ -192,10 +183,7 @@ def correctness(
     labels: npt.NDArray[np.int64],
     device: torch.device | None = None,
 ) -> tuple[Array, Array]:
-    """Tell for each image whether its class is found, (N,), and so without each branch, (N, K).
-
-    `joins` are keyed by the names of their cut points.
-    """
+    """Tell of each image if its class is found, (N,), and so without each branch, (N, K)."""
     model = model.eval().to(device)
     clean, without = [], []
     first = 0
@@ -224,9 +212,7 @@ def _found(logits: Tensor, truth: Tensor, what: str) -> Array:
     return (logits.argmax(dim=1).cpu() == truth).numpy()
 
 
-def measure_lesion(
-    given: OnModel, chosen: Mapping[str, Any], bootstrap: Mapping[str, int]
-) -> pd.DataFrame:
+def measure_lesion(given: OnModel, chosen: Given, bootstrap: Given) -> pd.DataFrame:
     rows = rows_to_classify(given.images, chosen["images"], chosen["seed"])
     labels = known_labels(given.images, rows)
     joins = joins_of(given.model, given.cut_points)

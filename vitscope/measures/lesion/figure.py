@@ -1,14 +1,10 @@
-"""Decrease of accuracy after one unit is removed: Fig. 10b of the paper."""
-
-from collections.abc import Mapping, Sequence
-
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from vitscope.claims.points import Published
+from vitscope.claims.points import AllPublished, Published
 from vitscope.drawing.axes import share_zero
-from vitscope.drawing.figure import Member, rows_of
+from vitscope.drawing.figure import Members, rows_of
 from vitscope.drawing.legends import INTERVAL
 from vitscope.drawing.looks import CURVE, INTERVAL_BAR, ZERO
 from vitscope.drawing.panels import Panel, make_panels
@@ -36,15 +32,9 @@ def _draw_published(panel: Panel, theirs: Published, back: Axes) -> None:
 
 
 def plot_lesion(
-    table: pd.DataFrame,
-    blocks: pd.DataFrame,
-    members: Sequence[Member],
-    published: Mapping[str, Published],
+    table: pd.DataFrame, blocks: pd.DataFrame, members: Members, published: AllPublished
 ) -> Figure:
-    """Draw one panel per model: the change of accuracy without each unit, in the unit's band.
-
-    Published points of another model have an axis of their own on the right, with the same zero.
-    """
+    """Draw one panel per model: the change of accuracy without each unit, in the unit's band."""
     panels = make_panels(len(members))
     models = panels.of_models(members, table, published=published)
     drawn = set[Axes]()

@@ -24,9 +24,7 @@ from vitscope.settings.section import setting
 
 TABLE = Table("lesion", {**AT_CUT_POINT, **CHANGE})
 
-
-# The cost of a pass without one unit, relative to a whole pass, since what lies before the unit is
-# not computed again; 0.2 to 0.6 were measured.
+# The cost of a pass without one unit, relative to a whole pass; 0.2 to 0.6 were measured.
 SHARE_OF_LESION = 0.25
 
 

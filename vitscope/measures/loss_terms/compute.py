@@ -1,5 +1,3 @@
-"""The loss along a direction and the spectrum of its Hessian, each with a term and without."""
-
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 

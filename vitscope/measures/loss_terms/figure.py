@@ -1,6 +1,3 @@
-"""What is seen of a loss without its L2 term, and on clean images: slices, and below spectra."""
-
-from collections.abc import Sequence
 from math import ceil, log10
 from typing import Any
 
@@ -10,7 +7,7 @@ from matplotlib.axes import Axes
 from matplotlib.colors import to_rgba
 from matplotlib.figure import Figure
 
-from vitscope.drawing.figure import Member, rows_of
+from vitscope.drawing.figure import Members, rows_of
 from vitscope.drawing.looks import BAR_ALPHA, DASHED, GRAY, NODE, PLAIN, ZERO, look_of
 from vitscope.drawing.panels import stack_panels
 
@@ -43,7 +40,7 @@ def _scale_eigenvalues(axes: Axes, linear: float, largest: float, wide: bool) ->
     axes.axvline(0, **ZERO, zorder=0.5)
 
 
-def plot_loss_terms(table: pd.DataFrame, members: Sequence[Member]) -> Figure:
+def plot_loss_terms(table: pd.DataFrame, members: Members) -> Figure:
     """Draw two panels per model and row, of augmented and of clean images, with L2 and without."""
     upper, lower = stack_panels(2 * len(members), 2)
     shown = [(member, clean) for member in members for clean in _TITLES]

@@ -1,5 +1,3 @@
-"""Claims that attention keeps more of its accuracy where patches of images are changed."""
-
 import pandas as pd
 
 from vitscope.claims.claim import Claim, Evidence, attention_against_convolution, value_in_row
@@ -11,7 +9,6 @@ _WHY = (
     "whatever that is."
 )
 _KEEPS_MORE = larger("mean_kept", "accuracy kept")
-
 
 CLAIMS_OCCLUSION = Evidence(
     "occlusion",

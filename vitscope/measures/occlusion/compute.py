@@ -1,5 +1,3 @@
-"""Patches that are dropped or shuffled, and what they cost in accuracy."""
-
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any, NamedTuple
@@ -14,17 +12,14 @@ from vitscope.data.split import normalize
 from vitscope.files.arrays import Array
 from vitscope.image_size import ImageSize
 from vitscope.measures.given import OnModel
+from vitscope.measures.measure import Given
 from vitscope.measures.occlusion.measure import count_dropped, grid_of, grids_of
 from vitscope.measures.per_image import ratio, spread, spread_of
 from vitscope.measures.scores import Disturb, classify_disturbed
 
 
 def orders(seed: int, rows: Sequence[int], draw: int, patches: int) -> Array:
-    """Return the patches of each image in random order, (N, patches).
-
-    The order for an image depends only on the seed, the draw, the number of patches and the row of
-    the image in the split.
-    """
+    """Return the patches of each image in random order, (N, patches)."""
     words = [
         np.random.Philox(
             key=np.array([seed, row], np.uint64), counter=np.array([0, 0, patches, draw], np.uint64)
@@ -53,10 +48,6 @@ def shuffle(images: Tensor, order: Array, grid: int) -> Tensor:
     return rearrange(moved, f"{patches} -> {whole}", down=grid)
 
 
-# The keys are `seed` and `draws`.
-Drawn = Mapping[str, int]
-
-
 class Change(NamedTuple):
     """A change of patches: `none`, `dropped` (as many as `dropped` says) or `shuffled` (all)."""
 
@@ -66,10 +57,7 @@ class Change(NamedTuple):
 
 
 def list_changes(
-    grid: int | None,
-    shares: Sequence[float],
-    shuffled_grids: Sequence[int] | None,
-    size: ImageSize,
+    grid: int | None, shares: Sequence[float], shuffled_grids: Sequence[int] | None, size: ImageSize
 ) -> list[Change]:
     """Return all changes for images of this size: first those that drop patches, then shuffles."""
     cut = grid_of(grid, size)
@@ -78,11 +66,8 @@ def list_changes(
     return [*dropped, *(Change("shuffled", each, 0) for each in shuffled)]
 
 
-def disturb_by(changes: Sequence[Change], drawn: Drawn, black: Tensor) -> Disturb:
-    """Return a function that yields, for each draw, the images after each change.
-
-    Within a draw, a larger share drops all the patches of a smaller share, and more.
-    """
+def disturb_by(changes: Sequence[Change], drawn: Given, black: Tensor) -> Disturb:
+    """Return a function that yields, for each draw, the images after each change."""
     grids = {each.grid for each in changes}
 
     def disturb(images: Tensor, rows: Sequence[int]) -> Iterator[Iterator[Tensor]]:
@@ -105,12 +90,9 @@ def occlusion_table(
     changes: Sequence[Change],
     classes: int,
     draws: int,
-    bootstrap: Mapping[str, int],
+    bootstrap: Given,
 ) -> pd.DataFrame:
-    """Return the table of one model, from whether each image is classified right.
-
-    `clean` is (images), without changes; `shares` is (images, changes), the mean over draws.
-    """
+    """Return the table of a model, of images found unchanged, (N,), and changed, (N, K)."""
     table = pd.DataFrame([Change("none", 1, 0), *changes])
     found = np.column_stack([clean, shares]).astype(np.float64)
     ends = spread(found, **bootstrap)
@@ -132,10 +114,7 @@ def occlusion_table(
 
 
 def mean_kept(clean: Array, disturbed: Array, resamples: int, seed: int) -> dict[str, Any]:
-    """Return the mean accuracy over changes divided by the accuracy without, and its interval.
-
-    The ratio is NaN if the accuracy without changes is 0; so is the interval, if one resample is.
-    """
+    """Return the mean accuracy over changes divided by the accuracy without, and its interval."""
     both = np.column_stack([clean, disturbed.mean(axis=1)])
     ends = spread_of(_ratios_kept, both, resamples, seed).columns("mean_kept", "kept")
     value = float(_ratios_kept(both.mean(axis=0, keepdims=True))[0, 0])
@@ -143,16 +122,11 @@ def mean_kept(clean: Array, disturbed: Array, resamples: int, seed: int) -> dict
 
 
 def _ratios_kept(means: Array) -> Array:
-    """Divide the second of two means by the first; return (resamples, 1), NaN where that is 0."""
     return ratio(means[:, 1:], means[:, :1])
 
 
 def measure_occlusion(
-    given: OnModel,
-    chosen: Mapping[str, Any],
-    cut: Mapping[str, Any],
-    drawn: Drawn,
-    bootstrap: Mapping[str, int],
+    given: OnModel, chosen: Given, cut: Given, drawn: Given, bootstrap: Given
 ) -> pd.DataFrame:
     settings = given.settings
     changes = list_changes(**cut, size=settings["image_size"])

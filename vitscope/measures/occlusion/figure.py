@@ -1,6 +1,3 @@
-"""Accuracy while patches of images are dropped, or shuffled."""
-
-from collections.abc import Mapping, Sequence
 from itertools import cycle
 
 import pandas as pd
@@ -8,22 +5,18 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import NullLocator
 
-from vitscope.claims.points import Published
+from vitscope.claims.points import AllPublished
 from vitscope.drawing.charts import Across, Curve
-from vitscope.drawing.figure import Member
+from vitscope.drawing.figure import Members
 from vitscope.drawing.looks import DOTTED, GRAY, REFERENCE, Look, looks_of
 from vitscope.drawing.panels import Panels, make_panels
 
 # Inches.
 _HEIGHT = 2.4
-# The markers of published networks, in their order.
 _MARKERS = "osD^v<>"
 
 
-def _draw(
-    table: pd.DataFrame, members: Sequence[Member], change: str, across: str
-) -> tuple[Panels, Axes]:
-    """Draw the accuracy of all models in one panel, from images as they are on, and chance."""
+def _draw(table: pd.DataFrame, members: Members, change: str, across: str) -> tuple[Panels, Axes]:
     panels = make_panels(1)
     panels.resize(height=_HEIGHT)
     (axes,) = panels.axes
@@ -39,14 +32,9 @@ def _draw(
 
 
 def plot_occlusion(
-    table: pd.DataFrame,
-    members: Sequence[Member],
-    published: Mapping[str, Published] | None = None,
+    table: pd.DataFrame, members: Members, published: AllPublished | None = None
 ) -> Figure:
-    """Draw the accuracy by the share of the patches that are dropped.
-
-    Published points of a model have its colour, and those of other networks are gray.
-    """
+    """Draw the accuracy by the share of the patches that are dropped."""
     table = table.assign(percent=100 * table["share"])
     panels, axes = _draw(table, members, "dropped", "percent")
     colors = {m.model: look.color for m, look in zip(members, looks_of(members), strict=True)}
@@ -59,7 +47,7 @@ def plot_occlusion(
     return panels.finish("Patches dropped (%)", "Accuracy (%)")
 
 
-def plot_shuffling(table: pd.DataFrame, members: Sequence[Member]) -> Figure:
+def plot_shuffling(table: pd.DataFrame, members: Members) -> Figure:
     """Draw the accuracy by the grid whose patches are shuffled."""
     panels, axes = _draw(table, members, "shuffled", "grid")
     axes.set_xscale("log")

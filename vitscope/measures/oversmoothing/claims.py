@@ -1,5 +1,3 @@
-"""Claims about oversmoothing: tokens become alike with depth, and by which blocks."""
-
 from vitscope.claims.claim import Claim, Evidence, attending, in_order
 from vitscope.claims.statistics import changes_more, grows_with_depth
 
@@ -29,7 +27,6 @@ CLAIMS_TOKEN_SIMILARITY = Evidence(
     ),
     in_order,
 )
-
 
 _SHARE = "share", "share of the mean token in the energy of all tokens"
 

@@ -1,5 +1,3 @@
-"""How alike the tokens of an image are, and the share of their energy that their mean has."""
-
 import numpy as np
 import pandas as pd
 
@@ -9,10 +7,7 @@ from vitscope.measures.per_image import part_of_tokens, ratio
 
 
 def token_similarity(maps: Array) -> Array:
-    """Return the mean cosine of all pairs of positions for each image of (N, C, H, W).
-
-    A token of zeros has a cosine of 0 with all others.
-    """
+    """Return the mean cosine of all pairs of positions for each image of (N, C, H, W)."""
     images, channels, height, width = maps.shape
     tokens = maps.reshape(images, channels, height * width).astype(np.float64)
     norms = np.sqrt(np.einsum("ncp,ncp->np", tokens, tokens))
@@ -30,10 +25,7 @@ def measure_token_similarity(given: OnLatents) -> pd.DataFrame:
 
 
 def mean_token_share(maps: Array) -> Array:
-    """Return the share of the mean token in the energy of each image, 0 if all tokens are zeros.
-
-    `maps` are (N, C, H, W).
-    """
+    """Return the share of the mean token in the energy of images (N, C, H, W), 0 if all is 0."""
     energy = np.einsum("nchw,nchw->n", maps, maps, dtype=np.float64)
     means = maps.mean(axis=(2, 3), dtype=np.float64)
     of_mean = np.vecdot(means, means) * (maps.shape[2] * maps.shape[3])

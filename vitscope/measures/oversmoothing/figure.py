@@ -1,5 +1,3 @@
-"""How alike tokens are, and how much of them is their mean, by depth."""
-
 from vitscope.drawing.axes import begin_at_zero
 from vitscope.drawing.charts import Chart, Rows, Steps
 

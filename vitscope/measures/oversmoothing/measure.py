@@ -32,7 +32,6 @@ TOKEN_SIMILARITY_PART = Table(
     per_image_columns("similarity", "mean cosine of all pairs of tokens"),
 )
 
-
 TOKEN_SIMILARITY = Measure(
     needs="latents",
     table=TOKEN_SIMILARITY_TABLE,
@@ -42,7 +41,6 @@ TOKEN_SIMILARITY = Measure(
     merge=mean_over_images("similarity"),
     seconds_per_gb=0.6,
 )
-
 
 _MEANING_OF_MEAN_TOKEN = "share of the energy of all tokens that their mean has"
 MEAN_TOKEN_TABLE = Table(

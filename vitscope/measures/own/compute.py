@@ -13,17 +13,13 @@ from vitscope.errors import VitscopeError
 from vitscope.files.arrays import Array
 from vitscope.files.tensors import as_float, checksum
 from vitscope.measures.given import Latents, OnLatents, Parts
+from vitscope.measures.measure import Given
 from vitscope.measures.per_image import part_of
 from vitscope.networks.building.own_code import OwnCode, find_code, running, shown
 
 
-def measure(
-    given: Any, file: str, module: str, code: str, keywords: Mapping[str, Any]
-) -> pd.DataFrame:
-    """Call `measure` of a file: for latents with the maps of each cut point, else with `given`.
-
-    `code` is the digest of the file; it is an argument only so that the job depends on it.
-    """
+def measure(given: Any, file: str, module: str, code: str, keywords: Given) -> pd.DataFrame:
+    """Call `measure` of a file; `code` is its digest, so that the job depends on it."""
     with running(find_code(file, module), "measure") as own:
         if isinstance(given, OnLatents):
             return measure_maps(own.measure, given.latents, given.first_image, keywords)
@@ -48,10 +44,7 @@ def _check_table(table: Any, name: str, function: Callable[..., Any]) -> pd.Data
 
 
 def measure_maps(
-    function: Callable[..., Any],
-    latents: Latents,
-    first_image: int,
-    keywords: Mapping[str, Any] | None = None,
+    function: Callable[..., Any], latents: Latents, first_image: int, keywords: Given | None = None
 ) -> pd.DataFrame:
     """Call a user's function with the maps of each cut point; return a value for every image."""
     values = [
@@ -73,12 +66,9 @@ def values_of(
     maps: Array,
     name: str,
     first_image: int = 0,
-    keywords: Mapping[str, Any] | None = None,
+    keywords: Given | None = None,
 ) -> Array:
-    """Call a user's function with the maps of a cut point; check for one number for each image.
-
-    Only where maps have a single position may numbers be NaN.
-    """
+    """Call a user's function with maps of a cut point; check for a number for each image."""
     shape = maps.shape
     where = f"{place_of(function)}: {function.__name__}"
     try:

@@ -34,10 +34,7 @@ SECONDS_PER_GB = 2.0
 
 
 def declare_own(name: str, entry: Mapping[str, Any], folder: Path, where: str) -> OwnMeasure:
-    """Read the file of a user's measure without running it, and return the measure.
-
-    Its path is relative to `folder`, the study's; messages call the entry of the study `where`.
-    """
+    """Read the file of a user's measure without running it; messages call its entry `where`."""
     if name in {*registry.names(), *registry.kinds(), *registry.TAKEN}:
         raise VitscopeError(
             f"{where}: vitscope has a measure, a kind of figure or a folder of the name "
@@ -105,8 +102,7 @@ class _Defined:
         needs = said.pop("needs", "latents")
         if needs not in ("latents", "model", "predictions", "network"):
             raise self._refusal(
-                "MEASURE",
-                f"found needs={needs!r}, allowed: latents, model, predictions or network",
+                "MEASURE", f"found needs={needs!r}, allowed: latents, model, predictions or network"
             )
         table, part = self._tables(name, needs)
         measure = Measure(needs, table, part, **said)

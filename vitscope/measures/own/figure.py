@@ -1,25 +1,21 @@
 """The figure of a user's own measure: drawn by a function of its file, or its values by depth."""
 
-from collections.abc import Sequence
-
 import pandas as pd
 from matplotlib.figure import Figure
 
 from vitscope.drawing.charts import Chart, Rows, Steps
-from vitscope.drawing.figure import Member
+from vitscope.drawing.figure import Members
 from vitscope.errors import VitscopeError
 from vitscope.networks.building.own_code import find_code, running
 
 
 def plot_by_depth(
-    table: pd.DataFrame, members: Sequence[Member], *, label: str, together: bool = False
+    table: pd.DataFrame, members: Members, *, label: str, together: bool = False
 ) -> Figure:
     return Chart(Rows(label, Steps("value")))(table, members=members, together=together)
 
 
-def plot(
-    table: pd.DataFrame, members: Sequence[Member], *, file: str, module: str, code: str
-) -> Figure:
+def plot(table: pd.DataFrame, members: Members, *, file: str, module: str, code: str) -> Figure:
     """Draw a figure by the function of the file; `code` is the digest of the code that it runs."""
     with running(find_code(file, module), "plot") as own:
         figure = own.plot(table, members)

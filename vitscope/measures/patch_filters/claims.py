@@ -1,5 +1,3 @@
-"""Claims about the principal components of the filters that take patches."""
-
 from vitscope.claims.claim import Claim, Evidence, every_model
 from vitscope.claims.points import Points
 from vitscope.claims.statistics import Found, Statistic, exactly, rank_correlation

@@ -1,5 +1,3 @@
-"""The filters of the first layer of a network, their principal components and frequencies."""
-
 import numpy as np
 import pandas as pd
 
@@ -16,10 +14,7 @@ ROUND_OFF = 1e-6
 
 
 def principal_components(filters: Array) -> tuple[Array, Array]:
-    """Return the principal components of filters (N, ...), and the share of each in the variance.
-
-    Components without variance are left out.
-    """
+    """Return principal components of filters (N, ...), and their shares of the variance."""
     flat = filters.reshape(len(filters), -1)
     _, values, directions = np.linalg.svd(flat - flat.mean(axis=0), full_matrices=False)
     there = values > ROUND_OFF * max(float(values[0]), np.finfo(np.float64).tiny)

@@ -1,13 +1,11 @@
-"""The filters of the first layer and their principal components, as pictures."""
-
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from math import ceil
 
 import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 
-from vitscope.drawing.figure import Member, rows_of
+from vitscope.drawing.figure import Member, Members, rows_of
 from vitscope.drawing.legends import percent
 from vitscope.drawing.panels import columns_of, width_of
 from vitscope.files.arrays import Array
@@ -45,10 +43,7 @@ def tiled(tiles: Array, columns: int) -> Array:
 
 
 def draw_tiles(
-    table: pd.DataFrame,
-    members: Sequence[Member],
-    of: str,
-    title: Callable[[Member, pd.DataFrame], str],
+    table: pd.DataFrame, members: Members, of: str, title: Callable[[Member, pd.DataFrame], str]
 ) -> Figure:
     """Draw one panel per model, with all its filters or components, and their title."""
     shown = table[table["of"] == of]
@@ -89,7 +84,7 @@ def _title_of_filters(member: Member, rows: pd.DataFrame) -> str:
     return f"{member.label}\n{of} filters of {first['height']}×{first['width']} pixels"
 
 
-def plot_patch_filters(table: pd.DataFrame, members: Sequence[Member]) -> Figure:
+def plot_patch_filters(table: pd.DataFrame, members: Members) -> Figure:
     """Draw one panel per model: its filters, each from its lowest value to its highest."""
     return draw_tiles(table, members, "filter", _title_of_filters)
 
@@ -104,6 +99,6 @@ def _title_of_components(member: Member, rows: pd.DataFrame) -> str:
     return f"{member.label}\nfirst {shown} of {count}:\n{share} of the variance"
 
 
-def plot_patch_components(table: pd.DataFrame, members: Sequence[Member]) -> Figure:
+def plot_patch_components(table: pd.DataFrame, members: Members) -> Figure:
     """Draw one panel per model: the principal components of its filters, the first ones first."""
     return draw_tiles(table, members, "component", _title_of_components)

@@ -1,5 +1,3 @@
-"""Claims about position embeddings: what they say of where positions are."""
-
 import numpy as np
 import pandas as pd
 

@@ -1,5 +1,3 @@
-"""What a network knows of positions: its embeddings of them, and biases for their offsets."""
-
 from math import ceil
 from typing import Any
 
@@ -14,10 +12,7 @@ from vitscope.networks.attention.found_weights import position_biases, position_
 
 
 def similarities(embedding: Array) -> tuple[Array, Array]:
-    """Return dot products and cosines of all pairs of positions of (C, H, W): (P, P) each.
-
-    Cosines with an embedding of zeros are NaN.
-    """
+    """Return dot products and cosines of all pairs of positions of (C, H, W): (P, P) each."""
     vectors = embedding.reshape(len(embedding), -1).T
     products: Array = vectors @ vectors.T
     norms = np.sqrt(products.diagonal())
@@ -66,7 +61,6 @@ def measure_position_similarity(given: OnNetwork, positions: int) -> pd.DataFram
 
 
 def _means_of_chosen(values: Array, chosen: Array) -> Array:
-    """Return the mean of the chosen finite values of each row; NaN in a row without any."""
     there = chosen & np.isfinite(values)
     return ratio(np.where(there, values, 0).sum(axis=1), there.sum(axis=1))
 
@@ -75,6 +69,8 @@ def measure_position_bias(given: OnNetwork) -> pd.DataFrame:
     rows: list[dict[str, Any]] = []
     for layer, bias in enumerate(given.find(position_biases)):
         height, width = bias.values.shape[1:]
+        row, column = np.indices((height, width))
+        beside = abs(row - height // 2) + abs(column - width // 2) == 1
         rows += [
             {
                 "layer": layer,
@@ -83,7 +79,7 @@ def measure_position_bias(given: OnNetwork) -> pd.DataFrame:
                 "height": height,
                 "width": width,
                 "at_itself": values[height // 2, width // 2],
-                "to_neighbours": _beside(values).mean() if height * width > 1 else np.nan,
+                "to_neighbours": values[beside].mean() if height * width > 1 else np.nan,
                 "lowest": values.min(),
                 "highest": values.max(),
                 "values": values.ravel(),
@@ -91,10 +87,3 @@ def measure_position_bias(given: OnNetwork) -> pd.DataFrame:
             for head, values in enumerate(bias.values)
         ]
     return pd.DataFrame(rows).assign(model=given.model).astype({"head": "Int32"})
-
-
-def _beside(values: Array) -> Array:
-    """Return the values at offsets of one position: up, down, left and right."""
-    row, column = np.indices(values.shape) - np.array(values.shape)[:, None, None] // 2
-    beside: Array = values[abs(row) + abs(column) == 1]
-    return beside

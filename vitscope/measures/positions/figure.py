@@ -1,7 +1,3 @@
-"""Cosines and products of position embeddings, and biases for the offsets of positions."""
-
-from collections.abc import Sequence
-
 import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
@@ -11,14 +7,9 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
 from vitscope.drawing.axes import color_bar
-from vitscope.drawing.figure import Member, rows_of
+from vitscope.drawing.figure import Members, rows_of
 from vitscope.drawing.looks import GRAY, POSITION_COLORS, SIGNED_COLORS, text_scale
-from vitscope.drawing.panels import (
-    LEAST_SQUARE,
-    columns_of,
-    make_square_panels,
-    page_width,
-)
+from vitscope.drawing.panels import LEAST_SQUARE, columns_of, make_square_panels, page_width
 from vitscope.files.arrays import Array
 
 # Tiles along a side at most; of more positions, some are left out evenly.
@@ -27,8 +18,7 @@ _MOST = 14
 _GAP = 0.12
 # Numbers along a side at most.
 _MOST_LABELS = 8
-# Inches: what the colour bar of all panels takes of the width, or the bar of each and its labels;
-# and what titles and labels take of the height.
+# Inches: the colour bar of all panels, or that of each with its labels; titles and labels.
 _BAR_OF_ALL, _BAR_AND_LABELS, _TITLE_HEIGHT = 1.15, 0.95, 0.25
 
 
@@ -56,7 +46,7 @@ def _draw_similarity(axes: Axes, points: pd.DataFrame) -> None:
     axes.spines[:].set_visible(False)
 
 
-def plot_position_similarity(table: pd.DataFrame, members: Sequence[Member]) -> Figure:
+def plot_position_similarity(table: pd.DataFrame, members: Members) -> Figure:
     """Draw a panel per model: a tile for each position, its cosine with every position."""
     panels = make_square_panels(len(members), _BAR_OF_ALL, _TITLE_HEIGHT)
     for panel in panels.of_models(members, table, ["row", "column"]):
@@ -66,7 +56,7 @@ def plot_position_similarity(table: pd.DataFrame, members: Sequence[Member]) -> 
     return panels.finish("Column of the position", "Row of the position")
 
 
-def plot_position_products(table: pd.DataFrame, members: Sequence[Member]) -> Figure:
+def plot_position_products(table: pd.DataFrame, members: Members) -> Figure:
     """Draw a panel per model: all positions across and down, row by row; each has its own scale."""
     across = columns_of(len(members), LEAST_SQUARE)
     panels = make_square_panels(len(members), across * _BAR_AND_LABELS, _TITLE_HEIGHT)
@@ -82,8 +72,7 @@ def plot_position_products(table: pd.DataFrame, members: Sequence[Member]) -> Fi
     return panels.finish("Position, row by row", "Position, row by row")
 
 
-# Inches: the side of a tile at most, what bars and labels take of the width, a title and labels of
-# the height, and a colour bar of the width and at least of the height.
+# Inches: a tile at most, bars and labels across, title and labels, a bar, and its least height.
 _TILE, _BAR_WIDTH, _TEXT_HEIGHT, _BAR, _LEAST_BAR = 0.5, 1.3, 0.55, 0.1, 0.4
 # Between layers, as a share of a tile's side; and how much of a panel tiles fill at least.
 _BETWEEN, _FILLED = 0.25, 0.75
@@ -125,7 +114,7 @@ def _draw_biases(axes: Axes, rows: pd.DataFrame, places: _Places, scale: TwoSlop
     axes.spines[:].set_visible(False)
 
 
-def plot_position_bias(table: pd.DataFrame, members: Sequence[Member]) -> Figure:
+def plot_position_bias(table: pd.DataFrame, members: Members) -> Figure:
     """Draw a panel per model, one below the other: layers across, heads down, on one scale each."""
     rows = [rows_of(table, member.model, ["layer", "head"]) for member in members]
     places = [_Places(each) for each in rows]

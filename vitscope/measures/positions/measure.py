@@ -68,7 +68,6 @@ POSITION_SIMILARITY = Measure(
     arguments=own_settings,
 )
 
-
 POSITION_BIAS_TABLE = Table(
     "position_bias",
     {
@@ -85,7 +84,6 @@ POSITION_BIAS_TABLE = Table(
         "values": ("list of float64", "bias by offset, row by row"),
     },
 )
-
 
 POSITION_BIAS = Measure(
     needs="network",

@@ -1,5 +1,3 @@
-"""Claims about what is read of classes: with depth, and from which vector."""
-
 import numpy as np
 import pandas as pd
 
@@ -28,7 +26,6 @@ def _linear_accuracies(rows: pd.DataFrame, _blocks: pd.DataFrame) -> pd.DataFram
 
 
 def _lead_with_depth(points: Points) -> Found | None:
-    """Correlate depth with the accuracy on the prefix token minus that on the mean token."""
     both = points.known(PREFIX).known(MEAN)
     # Count images, so that leads that differ only by rounding are equal.
     lead = np.rint((both[PREFIX] - both[MEAN]) * both["images"])
@@ -68,7 +65,6 @@ CLAIMS_PROBE = Evidence(
 
 
 def _least_difference(points: Points) -> Found | None:
-    """Find the smaller difference of both targets at the cut point with the most outliers."""
     known = points.known("difference")
     targets = known.frame.groupby("index")["target"].transform("nunique")
     both = known.where(targets == len({POSITION, PIXELS}))

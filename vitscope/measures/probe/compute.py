@@ -3,7 +3,6 @@
 The latents on disk have no prefix tokens, no labels and no pixels: a pass reads all at once.
 """
 
-from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -16,6 +15,7 @@ from vitscope.data.split import labels_of, shard_rows
 from vitscope.errors import VitscopeError
 from vitscope.files.arrays import Array
 from vitscope.measures.given import OnModel
+from vitscope.measures.measure import Given
 from vitscope.measures.probe.measure import MEAN, PREFIX, TOKEN
 from vitscope.networks.finding.capture import reading
 
@@ -25,18 +25,12 @@ _NO_PIXELS = np.empty(0, np.float32)
 
 
 def places_of(first: int, images: int, tokens: int) -> Array:
-    """Draw places of tokens in images, from 0 to 1: (images, tokens, 2).
-
-    The places in an image depend on its number, `first` and on, and the number of tokens only.
-    """
+    """Draw places of tokens, 0 to 1, by the numbers of images: (images, tokens, 2)."""
     return np.random.default_rng(0).random((first + images, tokens, 2))[first:]
 
 
 def cells_of(images: Tensor, grid: tuple[int, int], rows: Tensor, columns: Tensor) -> Tensor:
-    """Return means of pixels in the cells at `rows`, `columns` (N, T) of a grid over images.
-
-    They are (N, T, colours * means).
-    """
+    """Return means of pixels, (N, T, colours * means), in cells (N, T) of a grid over images."""
     (height, width), size = grid, images.shape[2:]
     down, across = (max(1, min(DETAIL, n // m)) for n, m in zip(size, grid, strict=True))
     small = adaptive_avg_pool2d(images, (height * down, width * across))
@@ -104,9 +98,7 @@ def _to_array(values: Tensor) -> Array:
     return values.cpu().numpy()
 
 
-def measure_probe(
-    given: OnModel, shard: int, selection: Mapping[str, Any], tokens: int
-) -> pd.DataFrame:
+def measure_probe(given: OnModel, shard: int, selection: Given, tokens: int) -> pd.DataFrame:
     """Return the vectors of a shard's images at all cut points, with labels and predictions."""
     network = given.network.eval().to(given.device)
     rows = shard_rows(len(given.images), shard, **selection)

@@ -1,5 +1,3 @@
-"""What probes read by depth: classes from vectors of images, places and pixels from tokens."""
-
 from matplotlib.axes import Axes
 
 from vitscope.drawing.charts import Chart, Curve, Layer, Level, Rows
@@ -39,7 +37,6 @@ def _from_lowest_to_1(*panels: Axes) -> None:
 
 
 _TARGETS = {POSITION: "position", PIXELS: "pixels"}
-
 
 plot_probe_tokens = Chart(
     Rows(

@@ -49,7 +49,7 @@ from vitscope.measures.measure import (
     Multiples,
     bootstrap,
     only,
-    passes_of_shard,
+    passes_of,
     refuse_fewer,
     selection,
     together,
@@ -59,7 +59,6 @@ from vitscope.settings.section import setting
 
 MEAN, PREFIX, TOKEN = "mean", "prefix", "token"
 LINEAR, NEIGHBOURS = "linear", "neighbours"
-# What `probe_tokens` reads from tokens.
 POSITION, PIXELS = "position", "pixels"
 
 PROBE_TABLE = Table(
@@ -93,7 +92,6 @@ PROBE_PART = Table(
         "pixels": ("list of float32", "what the network is shown where the token is; else empty"),
     },
 )
-
 
 # A probe reads one fold of the images after it was fitted on the others.
 FOLDS = 5
@@ -130,14 +128,13 @@ PROBE = Measure(
     figures={"probe": FigureKind()},
     settings=ProbeSettings,
     arguments=together(selection, only("tokens")),
-    takes=passes_of_shard(1),
+    takes=passes_of(1),
     shares="shards",
     merge=Merge(together(only("neighbours"), bootstrap), at_cut_points=True),
     about_features=True,
     needs_labels=True,
     refuse=refuse_few_images,
 )
-
 
 PROBE_TOKENS_TABLE = Table(
     "probe_tokens",
@@ -155,7 +152,6 @@ PROBE_TOKENS_TABLE = Table(
         "penalty": ("float64", "median of the chosen penalties, each for a token"),
     },
 )
-
 
 PROBE_TOKENS = Measure(
     needs="parts",

@@ -50,10 +50,7 @@ def folds_of(images: int) -> Numbers:
 
 
 def by_cut_point(tables: Iterable[pd.DataFrame], of: Iterable[str]) -> Iterator[pd.DataFrame]:
-    """Yield for each cut point its rows of the wanted vectors from all parts, in order of images.
-
-    Only one part, and later one cut point, is in memory: the others are in a temporary folder.
-    """
+    """Yield for each cut point the rows of some vectors from all parts, in order of images."""
     wanted = [*of]
     with TemporaryDirectory(prefix="vitscope-") as folder:
         files: dict[int, list[Path]] = {}
@@ -101,10 +98,7 @@ def moments_of(vectors: Array, targets: Array) -> Moments:
 
 
 class Ridge:
-    """Ridge regression with an intercept, on channels scaled to unit variance.
-
-    It is decomposed once, so that every penalty is cheap.
-    """
+    """Ridge regression with an intercept, on channels scaled to unit variance."""
 
     def __init__(self, moments: Moments) -> None:
         self.centre, self.mean = moments.centre, moments.mean
@@ -135,11 +129,7 @@ class Read:
 def read_linearly(
     vectors: Array, targets: Array, folds: Numbers, score: Callable[[Array, Array], float]
 ) -> Read:
-    """Predict targets (N, K) from vectors (N, C); for each fold, fit on the others.
-
-    The penalty is the one that scores highest on the next fold when fitted without both folds; the
-    largest wins a tie.
-    """
+    """Predict targets (N, K) from vectors (N, C); for each fold, fit on the others."""
     rows = [np.flatnonzero(folds == fold) for fold in range(FOLDS)]
     moments = [moments_of(vectors[each], targets[each]) for each in rows]
     read, unseen = np.empty(targets.shape), np.empty(targets.shape)
@@ -190,7 +180,6 @@ def accuracy(found: Array, targets: Array) -> float:
 
 
 def merge_probe(parts: Parts, neighbours: int, resamples: int, seed: int) -> pd.DataFrame:
-    """Probe classes at each cut point of a model; return the table `probe`."""
     found, right = [], []
     for rows in by_cut_point(parts.tables, (MEAN, PREFIX, TOKEN)):
         # Only the first drawn token, so that each kind has one vector for each image.
@@ -202,7 +191,6 @@ def merge_probe(parts: Parts, neighbours: int, resamples: int, seed: int) -> pd.
     shares = {"accuracy": images.mean(axis=0)}
     shares |= spread(images, resamples, seed).columns("accuracy")
     table = pd.DataFrame(found).assign(images=len(images), **shares)
-    # Claims are about these only.
     claimed = (table["by"] == LINEAR) & (table["of"] != TOKEN)
     table[_RESAMPLED] = table[_RESAMPLED].where(claimed, None)
     return parts.cut_points.merge(table, on="index", validate="one_to_many")
@@ -238,7 +226,6 @@ GROUPS = ALL, OTHERS, OUTLIERS = range(3)
 
 
 def merge_probe_tokens(parts: Parts, threshold: float, resamples: int, seed: int) -> pd.DataFrame:
-    """Probe places and pixels of tokens at each cut point; return the table `probe_tokens`."""
     found, squares = [], []
     for rows in by_cut_point(parts.tables, [TOKEN]):
         targets = {
@@ -265,10 +252,7 @@ def merge_probe_tokens(parts: Parts, threshold: float, resamples: int, seed: int
 def _probe_target(
     rows: pd.DataFrame, targets: Array, outlier: Array
 ) -> tuple[dict[str, Any], Array]:
-    """Probe a target; return columns, and sums of squares for each image, (N, 3, 2).
-
-    They are the squared errors and squared deviations of the tokens of each of GROUPS.
-    """
+    """Return columns, and squared errors and deviations of GROUPS by image, (N, 3, 2)."""
     numbers, image = np.unique(rows["image"], return_inverse=True)
     images = len(numbers)
     # Layers normalize tokens, too: without it, errors would grow with the length of tokens.

@@ -1,5 +1,3 @@
-"""Claims about effective receptive fields: how they grow, and what attention changes early."""
-
 import numpy as np
 
 from vitscope.claims.claim import Claim, Evidence, attention_against_convolution, every_model

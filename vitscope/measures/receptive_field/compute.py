@@ -1,5 +1,3 @@
-"""Effective receptive fields: gradients of the central position of feature maps by the image."""
-
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from fnmatch import fnmatchcase
@@ -15,6 +13,7 @@ from vitscope.data.split import select
 from vitscope.errors import VitscopeError, nearest, quoted
 from vitscope.files.arrays import Array
 from vitscope.measures.given import OnModel
+from vitscope.measures.measure import Given
 from vitscope.measures.per_image import spread_of
 from vitscope.measures.receptive_field.measure import CLAIMED, SHARES, Settings
 from vitscope.networks.finding.capture import reading
@@ -25,10 +24,7 @@ POINTS = 5
 
 
 def chosen(model: str, points: Sequence[CutPoint], wanted: Sequence[str]) -> list[int]:
-    """Return the numbers of the cut points that match names or patterns, in order.
-
-    A name without `*`, `?` or `[` must exist. Without any names, take the last of each stage.
-    """
+    """Return the numbers of the cut points that match names or patterns, in order."""
     if not wanted:
         last = {point.stage: index for index, point in enumerate(points)}
         if len(last) <= 2:
@@ -59,22 +55,14 @@ class _Reached(Exception):  # noqa: N818
     """Ends a pass of the network once the value at the last point is known."""
 
 
-def center(size: int) -> int:
-    """Return the number of the central row or column: if `size` is even, behind the middle."""
-    return size // 2
-
-
 def value_of(point: CutPoint, tensor: Tensor) -> Tensor:
     """Sum the channels at the central position over all images."""
     maps = point.layout.to_nchw(tensor)
-    return maps[:, :, center(maps.shape[2]), center(maps.shape[3])].sum()
+    return maps[:, :, maps.shape[2] // 2, maps.shape[3] // 2].sum()
 
 
 def contributions(network: nn.Module, points: Sequence[CutPoint], images: Tensor) -> list[Tensor]:
-    """Return what each pixel of each image contributes to the center at each point: (N, H, W).
-
-    One image must not influence the network's values for another.
-    """
+    """Return what each pixel contributes to the center at each point, image by image."""
     images = images.detach().requires_grad_()
     with torch.enable_grad():
         found = []
@@ -120,13 +108,10 @@ def _values_at_points(
 
 
 class Squares:
-    """The squares around the central pixel of an image, each larger by one ring of pixels.
-
-    If a side is even, the central pixel is the one after the middle.
-    """
+    """The squares around the central pixel of an image, or the one after the middle."""
 
     def __init__(self, height: int, width: int) -> None:
-        rows, columns = (abs(np.arange(size) - center(size)) for size in (height, width))
+        rows, columns = (abs(np.arange(size) - size // 2) for size in (height, width))
         away = np.maximum(rows[:, None], columns)
         distances, ring = np.unique(away, return_inverse=True)
         self._sides = 2 * distances + 1
@@ -139,10 +124,7 @@ class Squares:
         return np.stack([np.bincount(self._ring, weights=each) for each in flat])
 
     def holding(self, rings: Array, share: float) -> tuple[Array, Array]:
-        """Return side and area of the smallest square that holds a share of all rings (..., R).
-
-        Both are NaN where all rings are 0.
-        """
+        """Return side and area of the smallest square that holds a share of (..., R); or NaN."""
         inside = rings.cumsum(axis=-1)
         first = (inside >= share * inside[..., -1:]).argmax(axis=-1)
         nothing = inside[..., -1] == 0
@@ -178,8 +160,8 @@ class Field:
         return {
             **self._block,
             "images": len(rings),
-            "row": center(self._block["height"]),
-            "column": center(self._block["width"]),
+            "row": self._block["height"] // 2,
+            "column": self._block["width"] // 2,
             **self._shares(rings, mean, resamples, seed),
             "image_width": mean.shape[1],
             "contributions": mean.ravel(),
@@ -198,12 +180,11 @@ class Field:
         return found
 
     def _areas(self, rings: Array) -> Array:
-        """Return the areas that hold each share, from rings (N, R): (N, shares)."""
         return np.stack([self._squares.holding(rings, each / 100)[1] for each in SHARES], axis=1)
 
 
 def measure_receptive_field(
-    given: OnModel, settings: Settings, seed: int | None, bootstrap: Mapping[str, int]
+    given: OnModel, settings: Settings, seed: int | None, bootstrap: Given
 ) -> pd.DataFrame:
     which = chosen(given.model, given.cut_points, settings.cut_points)
     points = [given.cut_points[index] for index in which]

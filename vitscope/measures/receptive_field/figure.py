@@ -1,6 +1,3 @@
-"""Effective receptive fields: a row of maps for each model, one for each cut point."""
-
-from collections.abc import Sequence
 from math import ceil
 
 import numpy as np
@@ -12,7 +9,7 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
 from vitscope.drawing.axes import color_bar
-from vitscope.drawing.figure import Member, rows_of
+from vitscope.drawing.figure import Members, rows_of
 from vitscope.drawing.legends import Legend, percent
 from vitscope.drawing.looks import INNER_SQUARE, MAP_COLORS, OUTER_SQUARE, SHADOW, text_scale
 from vitscope.drawing.panels import page_width
@@ -46,11 +43,8 @@ def _draw(axes: Axes, row: pd.Series) -> None:
     )
 
 
-def plot_receptive_field(table: pd.DataFrame, members: Sequence[Member]) -> Figure:
-    """Draw the maps of each model, in the order of depth, each scaled to its largest value.
-
-    They stand in one row, or in as many as the page needs for them.
-    """
+def plot_receptive_field(table: pd.DataFrame, members: Members) -> Figure:
+    """Draw the maps of each model, in the order of depth, each scaled to its largest value."""
     points = [rows_of(table, member.model, ["index"]) for member in members]
     most = max(map(len, points))
     lines = ceil(text_scale() * _LEAST * most / (page_width() - _AROUND))
@@ -69,7 +63,6 @@ def plot_receptive_field(table: pd.DataFrame, members: Sequence[Member]) -> Figu
         axes_of[0].set_ylabel(member.label, fontsize="large")
     drawn = [axes for axes in grid.ravel() if axes in figure.axes]
     colors = ScalarMappable(Normalize(0, 1), MAP_COLORS)
-    # As high as three rows at most.
     high = min(3, len(grid))
     shape = {"shrink": high / len(grid), "aspect": 10 * high, "pad": 0.02}
     # Maps of one network are too low for the label in one line.

@@ -60,9 +60,7 @@ TABLE = Table(
     },
 )
 
-
-# The cost of an image in forward passes: one forward, and a pass back from each cut point, which
-# costs twice as much as the part of the network before it.
+# The cost of an image in forward passes: one, and a pass back from each cut point.
 VIEWS = 6
 
 
@@ -89,9 +87,7 @@ RECEPTIVE_FIELD = Measure(
     figures={"receptive_field": FigureKind()},
     settings=Settings,
     arguments=together(
-        whole_settings,
-        lambda case: {"seed": case.study.analysis.seed},
-        named(bootstrap=bootstrap),
+        whole_settings, lambda case: {"seed": case.study.analysis.seed}, named(bootstrap=bootstrap)
     ),
     takes=passes_of(VIEWS, keeps="gradient"),
     about_features=True,

@@ -1,5 +1,3 @@
-"""The claim that attention among convolutions makes a model robust to corruptions. Fig. 12b."""
-
 import pandas as pd
 
 from vitscope.claims.claim import (
@@ -39,7 +37,6 @@ CLAIMS_ROBUSTNESS = Evidence(
     ),
     value_in_row("error", "corruption", MEAN),
 )
-
 
 _WHY = (
     "The paper's Fig. 12a and 12b. The second model is the first one without its MSAs "

@@ -1,9 +1,7 @@
-"""Robustness: how a model classifies images as they are and corrupted ones."""
-
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING
 
 import pandas as pd
+from torch import Tensor
 
 from vitscope.corruptions import CLEAN
 from vitscope.corruptions.corrupted import CorruptedImages
@@ -12,9 +10,6 @@ from vitscope.measures.given import OnModel
 from vitscope.measures.scores import scores_of
 from vitscope.networks.running.predictions import predict, warn_about_labels
 
-if TYPE_CHECKING:
-    from torch import Tensor
-
 
 def corrupted_batches(
     corrupted: CorruptedImages,
@@ -22,7 +17,7 @@ def corrupted_batches(
     batch_size: int,
     mean: Sequence[float],
     std: Sequence[float],
-) -> Iterator["Tensor"]:
+) -> Iterator[Tensor]:
     """Yield the images under one corruption of one severity, in batches."""
     images = corrupted.images(severity)
     for first in range(0, len(images), batch_size):
@@ -30,10 +25,7 @@ def corrupted_batches(
 
 
 def measure_robustness(given: OnModel, corruptions: Sequence[str], clean: bool) -> pd.DataFrame:
-    """Return the scores of a model under some corruptions, and first on clean images if wanted.
-
-    Each row also tells for every image whether its class is found.
-    """
+    """Return the scores of a model under some corruptions, and first on clean images if wanted."""
     rows = given.corrupted[0].rows.tolist()
     labels = known_labels(given.images, rows)
     loading = (given.batch_size, given.settings["mean"], given.settings["std"])

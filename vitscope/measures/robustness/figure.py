@@ -1,6 +1,4 @@
-"""Robustness: accuracy and calibration by severity, errors by corruption; and by accuracy."""
-
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import matplotlib
@@ -10,19 +8,12 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from vitscope.claims.chance import known_share_interval
-from vitscope.claims.points import Published
+from vitscope.claims.points import AllPublished
 from vitscope.corruptions import CLEAN, CORRUPTIONS, GROUPS, MEAN
 from vitscope.drawing.axes import begin_at_zero, ticks
-from vitscope.drawing.figure import Member, rows_of
+from vitscope.drawing.figure import Members, rows_of
 from vitscope.drawing.legends import INTERVAL, another_model, published_label
-from vitscope.drawing.looks import (
-    BAR_ALPHA,
-    EVERY_SECOND,
-    GRAY,
-    INTERVAL_WIDTH,
-    Look,
-    looks_of,
-)
+from vitscope.drawing.looks import BAR_ALPHA, EVERY_SECOND, GRAY, INTERVAL_WIDTH, Look, looks_of
 from vitscope.drawing.panels import Panels, columns_of, make_panels, page_width
 
 # What is drawn by severity: the column, its label and its scale.
@@ -32,14 +23,6 @@ _ROW_HEIGHT, _REST_HEIGHT, _LEAST_HEIGHT, _LEAST_WIDTH = 0.2, 0.75, 3.0, 2.5
 _TALLER = 1.25
 # An error and its interval; and how much of a row's height its models take, one below the other.
 _ENDS, _APART = ["ci_low", "error", "ci_high"], 0.7
-
-
-def _draw_scores(axes: Sequence[Axes], rows: pd.DataFrame, look: Look) -> None:
-    """Draw each score by severity, mean over corruptions."""
-    by_severity = rows.groupby("severity")[[column for column, _, _ in SCORES]].mean()
-    for panel, (column, _, scale) in zip(axes, SCORES, strict=True):
-        values = by_severity[column] * scale
-        panel.plot(values.index, values, **look.curve, clip_on=False, zorder=3)
 
 
 def _clean_interval(row: pd.Series) -> tuple[float, float]:
@@ -57,7 +40,6 @@ def _errors(rows: pd.DataFrame) -> pd.DataFrame:
 
 
 def _draw_errors(axes: Axes, errors: Sequence[pd.DataFrame], looks: Sequence[Look]) -> None:
-    """Draw a row for each corruption, with a marker for each model, and its interval behind all."""
     names = errors[0].index
     rows = np.arange(len(names))
     for nth, (of_model, look) in enumerate(zip(errors, looks, strict=True)):
@@ -80,7 +62,6 @@ def _in_words(name: str) -> str:
 
 
 def _mark_groups(axes: Axes, shown: Sequence[str]) -> None:
-    """Shade every second group of corruptions, and name each on the right."""
     for number, (group, names) in enumerate(GROUPS.items()):
         rows = [row for row, name in enumerate(shown) if name in names]
         if not rows:
@@ -118,9 +99,7 @@ def _panels(rows: int) -> Panels:
 
 
 def plot_robustness(
-    table: pd.DataFrame,
-    corruption_error: pd.DataFrame,
-    members: Sequence[Member],
+    table: pd.DataFrame, corruption_error: pd.DataFrame, members: Members
 ) -> Figure:
     """Draw left the scores of all models by severity, right their errors by corruption."""
     looks = looks_of(members)
@@ -129,7 +108,10 @@ def plot_robustness(
     panels = _panels(len(errors[0]))
     *scores, by_corruption = panels.axes
     for member, look in zip(members, looks, strict=True):
-        _draw_scores(scores, rows_of(table, member.model), look)
+        by_severity = rows_of(table, member.model).groupby("severity")
+        for axes, (column, _, scale) in zip(scores, SCORES, strict=True):
+            values = by_severity[column].mean() * scale
+            axes.plot(values.index, values, **look.curve, clip_on=False, zorder=3)
     for axes, (_, label, _) in zip(scores, SCORES, strict=True):
         axes.set_ylabel(label)
     for axes in scores[1:]:
@@ -147,7 +129,6 @@ def plot_robustness(
 
 
 def _draw_model(axes: Axes, row: pd.Series, look: Look) -> None:
-    """Draw the accuracy of a model and its robustness, and behind all models their intervals."""
     accuracy, robustness = 100 - 100 * row["clean_error"], 100 - 100 * row["error"]
     high, low = (100 - 100 * end for end in _clean_interval(row))
     line: dict[str, Any] = {"color": look.color, "alpha": BAR_ALPHA, "zorder": 1}
@@ -157,12 +138,9 @@ def _draw_model(axes: Axes, row: pd.Series, look: Look) -> None:
 
 
 def plot_robustness_by_accuracy(
-    table: pd.DataFrame, members: Sequence[Member], published: Mapping[str, Published]
+    table: pd.DataFrame, members: Members, published: AllPublished
 ) -> Figure:
-    """Draw a point for each model: across its accuracy, upwards its robustness.
-
-    Published points of other models have a panel of their own.
-    """
+    """Draw a point for each model: across its accuracy, upwards its robustness."""
     apart = another_model(published.values())
     panels = make_panels(2 if apart else 1)
     # Intervals of both axes need more height than curves.

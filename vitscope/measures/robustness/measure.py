@@ -55,7 +55,6 @@ ROBUSTNESS_PART = Table(
     },
 )
 
-
 Corruption = Literal[
     "gaussian_noise",
     "shot_noise",
@@ -129,7 +128,6 @@ ROBUSTNESS = Measure(
     shares=("corruptions", "corruptions_per_job"),
     reads=("corrupted",),
 )
-
 
 CORRUPTION_ERROR_TABLE = Table(
     "corruption_error",

@@ -1,5 +1,3 @@
-"""The error on corrupted images, by corruption."""
-
 import numpy as np
 import pandas as pd
 
@@ -22,10 +20,7 @@ def alexnet_errors(data: str) -> pd.Series:
 
 
 def wrong_by_image(views: pd.DataFrame) -> pd.DataFrame:
-    """Return the share of severities at which each image is classified wrongly: images in columns.
-
-    Rows are corruptions, `none` among them, and the mean of all others.
-    """
+    """Return the share of severities at which each image, a column, is wrong, by corruption."""
     wrong = pd.DataFrame(1.0 - np.stack([*views["right"]]))
     shares = wrong.groupby(views["corruption"].to_numpy(), sort=False).mean()
     shares.loc[MEAN] = shares.drop(CLEAN).mean()
@@ -35,10 +30,7 @@ def wrong_by_image(views: pd.DataFrame) -> pd.DataFrame:
 def corruption_error(
     views: pd.DataFrame, alexnet: str | None, resamples: int, seed: int
 ) -> pd.DataFrame:
-    """Return the error for each corruption, averaged over severities, and the mean of these.
-
-    `alexnet` is the data set whose errors of AlexNet to divide by, None if none are published.
-    """
+    """Return errors by corruption and their mean, over those of AlexNet on a data set, if any."""
     wrong = wrong_by_image(views)
     ends = spread(wrong.to_numpy().T, resamples, seed).columns("error")
     found = pd.DataFrame({"error": wrong.mean(axis=1), **ends})

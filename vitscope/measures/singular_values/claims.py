@@ -1,5 +1,3 @@
-"""Claims about the effective rank of tokens: what is called rank collapse."""
-
 from dataclasses import replace
 
 import numpy as np
@@ -20,7 +18,6 @@ def _fall(points: Points) -> Found | None:
 
 
 def _excess_of_mlps(points: Points) -> Found | None:
-    """Compare changes of the rank over MLPs and MSAs, of blocks that keep size and channels."""
     alike = (points.frame["channels"].diff() == 0) & ~points.frame["subsampling"]
     kept = alike.to_numpy()[1:]
     changed = np.diff(points[_VALUE], axis=1)[:, kept]
@@ -52,9 +49,8 @@ CLAIMS_EFFECTIVE_RANK = Evidence(
             attending,
             Statistic(
                 "difference of changes",
-                "The value is the mean change of the effective rank of tokens over MLPs minus "
-                "the mean change over MSAs; blocks that subsample or change the channels are "
-                "left out.",
+                "The value is the mean change of the effective rank of tokens over MLPs minus the "
+                "mean change over MSAs; blocks that subsample or change the channels are left out.",
                 _excess_of_mlps,
             ),
             "Not in the paper: Dong et al. 2021 show that attention alone lowers the rank of "

@@ -27,10 +27,7 @@ def most(vectors: int, channels: int) -> int:
 
 
 def singular_values(vectors: Array) -> Array:
-    """Return the singular values of matrices (..., vectors, channels) about their mean, in order.
-
-    They are 0 where the vectors are all alike, and NaN where any value is not finite.
-    """
+    """Return singular values about the mean: 0 where vectors are alike, NaN if not finite."""
     centred = vectors - vectors.mean(axis=-2, keepdims=True)
     count, channels = vectors.shape[-2:]
     turned = np.swapaxes(centred, -1, -2)
@@ -67,10 +64,7 @@ def taken(positions: int, channels: int, tokens: int, seed: int) -> Array:
 
 
 def spectra_of(maps: Array, chosen: Array) -> Array:
-    """Return for each image of (N, C, H, W) its effective rank, log ratios and mean token.
-
-    They are concatenated, (N, 1 + K + C); for maps of one position, K and the rank are 0.
-    """
+    """Return rank, log ratios and mean token of each image of (N, C, H, W): (N, 1 + K + C)."""
     images, channels = maps.shape[:2]
     tokens = maps.reshape(images, channels, -1).astype(np.float64)
     values = singular_values(tokens[:, :, chosen].transpose(0, 2, 1))
@@ -79,7 +73,6 @@ def spectra_of(maps: Array, chosen: Array) -> Array:
 
 
 def measure_singular_values(given: OnLatents, tokens: int, seed: int) -> pd.DataFrame:
-    """Return the spectrum of the tokens and the mean token of every image of a shard."""
     latents = given.latents
     shapes = {name: latents.shape(name)[1:] for name in latents.names}
     chosen = {

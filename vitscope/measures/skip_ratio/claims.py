@@ -1,5 +1,3 @@
-"""Claims about shortcuts: how much they carry, against branches."""
-
 import numpy as np
 
 from vitscope.claims.claim import Claim, Evidence, attending, attention_against_convolution

@@ -1,7 +1,4 @@
-"""The norm of the shortcut over that of its branch, at every sum of a network."""
-
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 import pandas as pd
@@ -11,6 +8,7 @@ from torch import Tensor, nn
 from vitscope.errors import VitscopeError
 from vitscope.files.arrays import Array
 from vitscope.measures.given import OnModel
+from vitscope.measures.measure import Given
 from vitscope.measures.per_image import spread_of
 from vitscope.measures.shown import rows_shown
 from vitscope.networks.building.networks import without_fast_path
@@ -65,7 +63,7 @@ def read_ratios(
     return {key: np.concatenate(values) for key, values in found.items()}
 
 
-def ratio_table(logs: Logs, blocks: pd.DataFrame, bootstrap: Mapping[str, int]) -> pd.DataFrame:
+def ratio_table(logs: Logs, blocks: pd.DataFrame, bootstrap: Given) -> pd.DataFrame:
     """Return the geometric mean over images and its interval, a row for each key of `logs`."""
     values = np.stack([*logs.values()], axis=1)
     ends = spread_of(np.exp, values, **bootstrap).columns("ratio")
@@ -75,9 +73,7 @@ def ratio_table(logs: Logs, blocks: pd.DataFrame, bootstrap: Mapping[str, int]) 
     return blocks[[*CUT_POINT]].merge(found, on="index", validate="one_to_many")
 
 
-def measure_skip_ratio(
-    given: OnModel, chosen: Mapping[str, Any], bootstrap: Mapping[str, int]
-) -> pd.DataFrame:
+def measure_skip_ratio(given: OnModel, chosen: Given, bootstrap: Given) -> pd.DataFrame:
     if not any(point.join and point.join.layout for point in given.cut_points):
         raise VitscopeError(
             f"models.{given.model}: no cut point of the model has a residual branch that can be "

@@ -1,5 +1,3 @@
-"""The norm of the shortcut over that of the branch, by depth."""
-
 from matplotlib.axes import Axes
 from matplotlib.ticker import LogLocator
 

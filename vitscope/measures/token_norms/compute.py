@@ -1,5 +1,3 @@
-"""The norms of the tokens of each image, and which of them are outliers."""
-
 import numpy as np
 import pandas as pd
 
@@ -25,7 +23,6 @@ def outliers(norms: Array, threshold: float) -> Array:
 
 
 def measure_token_norms(given: OnLatents, threshold: float) -> pd.DataFrame:
-    """Return the quantiles of the norms and the positions of outliers of each image of a shard."""
     latents = given.latents
     norms = measure_slices(given, dict.fromkeys(latents.names, token_norms))
     tables = []
@@ -40,7 +37,6 @@ def measure_token_norms(given: OnLatents, threshold: float) -> pd.DataFrame:
 
 
 def merge_token_norms(parts: Parts, threshold: float, resamples: int, seed: int) -> pd.DataFrame:
-    """Return the norms of a model at each cut point, and how many of its tokens are outliers."""
     # The order, and so the rounding of sums, must not depend on the shards.
     per_image = pd.concat(parts.tables).sort_values(["index", "image"], ignore_index=True)
     points = parts.cut_points.sort_values("index", ignore_index=True)

@@ -1,7 +1,3 @@
-"""Norms of tokens by depth, how many are outliers, and where these lie in the image."""
-
-from collections.abc import Sequence
-
 import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
@@ -11,7 +7,7 @@ from matplotlib.ticker import MaxNLocator
 
 from vitscope.drawing.axes import begin_at_zero, color_bar, in_percent
 from vitscope.drawing.charts import Chart, Curve, Rows, Shade
-from vitscope.drawing.figure import Member
+from vitscope.drawing.figure import Members
 from vitscope.drawing.legends import percent
 from vitscope.drawing.looks import MAP_COLORS, OF_ALL, QUARTILES_ALPHA, RANGE_ALPHA
 from vitscope.drawing.panels import columns_of, make_square_panels
@@ -24,7 +20,7 @@ def _scale_of_outliers(*panels: Axes) -> None:
     in_percent(*panels)
 
 
-def plot_token_norms(table: pd.DataFrame, members: Sequence[Member]) -> Figure:
+def plot_token_norms(table: pd.DataFrame, members: Members) -> Figure:
     """Draw two panels per model: norms by depth, and below the share of outliers."""
     (threshold,) = table["threshold"].unique()
     chart = Chart(
@@ -52,31 +48,23 @@ _BAR_WIDTH, _TEXT_HEIGHT, _LEAST = 0.6, 0.35, 2.25
 _THERE = "Images with an outlier there"
 
 
-def plot_token_outliers(table: pd.DataFrame, members: Sequence[Member]) -> Figure:
-    """Draw a map per model, at its cut point of the most outliers: how often a position has one.
-
-    Each has a scale of its own: outliers of one model may be a hundred times as many as another's.
-    """
+def plot_token_outliers(table: pd.DataFrame, members: Members) -> Figure:
+    """Draw a map per model, at its cut point of the most outliers: how often a position has one."""
     across = columns_of(len(members), _LEAST)
     panels = make_square_panels(len(members), across * _BAR_WIDTH, _TEXT_HEIGHT, least=_LEAST)
     for panel, member in zip(panels.of_models(members, table), members, strict=True):
         row = panel.rows.iloc[int(panel.rows["outliers"].argmax())]
         panel.axes.set(xticks=[], yticks=[])
-        panel.axes.set_title(f"{member.label}\n{_in_words(row)}")
+        said = "no outliers"
         if row["outliers"] > 0:
+            said = f"{row['name']}: {percent(row['outliers'], '.2g')} of tokens"
             _draw_positions(panel.axes, row)
         else:
             panel.axes.text(0.5, 0.5, "none", transform=panel.axes.transAxes, ha="center")
             panel.axes.set(box_aspect=row["height"] / row["width"])
             panel.axes.spines[:].set_visible(True)
+        panel.axes.set_title(f"{member.label}\n{said}")
     return panels.figure
-
-
-def _in_words(row: pd.Series) -> str:
-    """Return where most outliers are, and how many, to two digits."""
-    if row["outliers"] == 0:
-        return "no outliers"
-    return f"{row['name']}: {percent(row['outliers'], '.2g')} of tokens"
 
 
 def _draw_positions(axes: Axes, row: pd.Series) -> None:

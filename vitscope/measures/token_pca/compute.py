@@ -1,6 +1,4 @@
-"""The principal components of the tokens of some images together."""
-
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -11,6 +9,7 @@ from torch import Tensor, nn
 from vitscope.errors import VitscopeError, nearest, quoted
 from vitscope.files.arrays import Array
 from vitscope.measures.given import OnModel
+from vitscope.measures.measure import Given
 from vitscope.measures.shown import images_shown, on_subject
 from vitscope.measures.token_norms.compute import outliers, token_norms
 from vitscope.measures.token_pca.measure import Settings
@@ -21,10 +20,7 @@ COMPONENTS = 3
 
 
 class Basis(NamedTuple):
-    """Principal components: the mean of tokens, loadings (count, C), shares of the variance.
-
-    The largest loading of each, in absolute value, is positive. Those that do not exist are zero.
-    """
+    """The mean of tokens, loadings of components (count, C), and their shares of the variance."""
 
     mean: Array
     loadings: Array
@@ -60,10 +56,7 @@ def border(height: int, width: int) -> Array:
 
 
 def foreground_sign(first: Array, at_border: Array) -> int:
-    """Return the sign of a component that makes the foreground positive.
-
-    It is the side a smaller share of whose tokens is at the border, or else the smaller side.
-    """
+    """Return the sign of a component that makes the foreground positive."""
 
     def judge(side: Array) -> tuple[float, int]:
         return float(at_border[side].sum() / max(side.sum(), 1)), int(side.sum())
@@ -155,10 +148,7 @@ def tokens_of(maps: Array) -> Array:
     return maps.reshape(*maps.shape[:2], -1).transpose(0, 2, 1)
 
 
-def measure_token_pca(
-    given: OnModel, settings: Settings, chosen: Mapping[str, Any]
-) -> pd.DataFrame:
-    """Return the components of the tokens of the images shown."""
+def measure_token_pca(given: OnModel, settings: Settings, chosen: Given) -> pd.DataFrame:
     given.network.eval().to(given.device)
     point = choose_point(given.model, given.blocks, given.cut_points, settings.cut_point)
     shown = [*images_shown(given, **chosen)]

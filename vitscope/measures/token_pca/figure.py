@@ -1,14 +1,12 @@
 """Tokens by their first three principal components as colours, below the images."""
 
-from collections.abc import Sequence
-
 import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 
-from vitscope.drawing.figure import Member, rows_of
+from vitscope.drawing.figure import Members, rows_of
 from vitscope.drawing.legends import percent
 from vitscope.drawing.looks import GRAY, HAIR
 from vitscope.drawing.overlays import draw_picture, groups_of_panels, read_picture
@@ -26,10 +24,7 @@ def reach(components: Array) -> tuple[Array, Array]:
 
 
 def in_colours(components: Array, low: Array, high: Array) -> Array:
-    """Return red, green, blue and opacity, (..., 4), of components from `low` to `high`.
-
-    Positions without components are transparent.
-    """
+    """Return red, green, blue and opacity, (..., 4), of components; 0 where there are none."""
     opaque = np.isfinite(components[..., :1]).astype(float)
     scaled = np.nan_to_num(components - low) / np.where(high > low, high - low, 1)
     return np.concatenate([scaled.clip(0, 1), opaque], axis=-1)
@@ -46,7 +41,6 @@ def colours_of(rows: pd.DataFrame) -> list[Array]:
 
 
 def _draw_tokens(axes: Axes, colours: Array, row: pd.Series, size: tuple[int, int]) -> None:
-    """Draw the tokens of an image as large as it is, each as the cell that it is."""
     high, wide = size
     extent = (-0.5, wide - 0.5, high - 0.5, -0.5)
     outliers = np.isnan(np.reshape(row["first"], colours.shape[:2]))
@@ -56,7 +50,7 @@ def _draw_tokens(axes: Axes, colours: Array, row: pd.Series, size: tuple[int, in
     axes.spines[:].set(visible=True, color=GRAY, linewidth=HAIR)
 
 
-def plot_token_pca(table: pd.DataFrame, members: Sequence[Member]) -> Figure:
+def plot_token_pca(table: pd.DataFrame, members: Members) -> Figure:
     """Draw for each model the images in a row, and below each the colours of its tokens."""
     shown = [rows_of(table, each.model, ["image"]) for each in members]
     groups = groups_of_panels([(2, len(rows)) for rows in shown], one_scale=True)

@@ -1,5 +1,3 @@
-"""What was recorded of trainings by epoch, and where their weights were, seen from their end."""
-
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -32,10 +30,7 @@ def measure_learning_curves(given: OnWeights, snapshots: Mapping[str, int]) -> p
 def traced(
     snapshots: Mapping[str, TensorFile], parameters: Iterable[str], warmup: str | None
 ) -> pd.DataFrame:
-    """Compute the trajectory through snapshots, in their order.
-
-    Only the `parameters` of the model count: buffers are not trained.
-    """
+    """Compute the trajectory through snapshots, in their order."""
     files = list(snapshots.values())
     tensors = ([file.array(name).ravel() for file in files] for name in parameters)
     points = polar_by_tensor(len(files), tensors)
@@ -43,10 +38,7 @@ def traced(
 
 
 def recorded(history: pd.DataFrame, warmup: str | None, where: str) -> pd.DataFrame:
-    """Return the trajectory that training recorded after each epoch, with its start before it.
-
-    Errors call the record `where`.
-    """
+    """Return the trajectory that training recorded after each epoch, with its start before it."""
     if history[["radius", "angle"]].isna().to_numpy().any():
         raise VitscopeError(
             f"{where} records no trajectory: train with `trajectory: true`, or leave out the "
@@ -61,7 +53,6 @@ def recorded(history: pd.DataFrame, warmup: str | None, where: str) -> pd.DataFr
 
 
 def _as_table(points: pd.DataFrame, names: Sequence[str], warmup: str | None) -> pd.DataFrame:
-    """Turn points into rows of the table `trajectory`, without model and source."""
     moments = points[["radius", "angle"]].assign(moment=names, order=range(len(points)))
     # The first moment ends no warm-up, even if the recipe has 0 epochs of it.
     return moments.assign(ends_warmup=(moments["moment"] == warmup) & (moments["order"] > 0))

@@ -1,6 +1,4 @@
-"""Learning curves by epoch, and trajectories: how far weights were from their end, and where."""
-
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any, cast
 
@@ -13,7 +11,7 @@ from matplotlib.projections.polar import PolarAxes
 from matplotlib.ticker import MaxNLocator
 
 from vitscope.drawing.axes import begin_at_zero, in_percent
-from vitscope.drawing.figure import Member, rows_of
+from vitscope.drawing.figure import Members, rows_of
 from vitscope.drawing.legends import Legend
 from vitscope.drawing.looks import (
     CURVE,
@@ -51,7 +49,7 @@ def _draw_curves(panel: Panel, columns: Iterable[str]) -> None:
     panel.axes.xaxis.set_major_locator(MaxNLocator(nbins=5, integer=True))
 
 
-def plot_training(table: pd.DataFrame, members: Sequence[Member]) -> Figure:
+def plot_training(table: pd.DataFrame, members: Members) -> Figure:
     """Draw three panels per model: loss, accuracy and learning rate."""
     rows = stack_panels(len(members), len(_ROWS))
     for panels, (label, columns) in zip(rows, _ROWS.items(), strict=True):
@@ -84,7 +82,6 @@ def _paled(color: str, shares: npt.NDArray[np.float64]) -> npt.NDArray[np.float6
 
 
 def _draw_way(axes: PolarAxes, points: pd.DataFrame, look: Look) -> None:
-    """Draw the way of one model, its markers by time, and where its warm-up ends."""
     angle, radius = points["angle"], points["radius"]
     axes.plot(angle, radius, **look.stroke, linewidth=CURVE, clip_on=False)
     between = points.iloc[1:-1]
@@ -122,7 +119,7 @@ def _frame(axes: PolarAxes, table: pd.DataFrame) -> int:
     return degrees
 
 
-def plot_trajectory(table: pd.DataFrame, members: Sequence[Member]) -> Figure:
+def plot_trajectory(table: pd.DataFrame, members: Members) -> Figure:
     """Draw the ways of all models from the first weights to the last in one panel."""
     shown = {member.model: rows_of(table, member.model, ["order"]) for member in members}
     figure = Figure(figsize=(width_of(1), _FIGURE_HEIGHTS[90]), layout="compressed")

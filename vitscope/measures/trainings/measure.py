@@ -63,7 +63,6 @@ LEARNING_CURVES = Measure(
     refuse=refuse_without_history,
 )
 
-
 TRAJECTORY_TABLE = Table(
     "trajectory",
     {
@@ -76,7 +75,6 @@ TRAJECTORY_TABLE = Table(
         "source": ("string", "history: recorded in training; snapshots: from their weights"),
     },
 )
-
 
 # Besides the end: the first weights, and at least one snapshot between.
 LEAST_SNAPSHOTS = 2
