@@ -30,7 +30,7 @@ def test_the_library_has_the_study_and_its_weights() -> None:
 def test_a_wheel_has_them() -> None:
     settings = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
     assert f"{BUNDLED_MODELS.name}/*" in settings["tool"]["setuptools"]["package-data"]["vitscope"]
-    assert sum(path.stat().st_size for path in BUNDLED_MODELS.iterdir()) < 11e6
+    assert sum(path.stat().st_size for path in BUNDLED_MODELS.iterdir()) < 14e6
 
 
 @pytest.mark.parametrize("name", some_of(STUDY.own_models, "resnet", "vit", "swin"))
