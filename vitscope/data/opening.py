@@ -24,7 +24,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Declaration:
-    """What a source declares about itself in its literal `SOURCE`, as docs/data.md explains."""
+    """What a source declares about itself in its literal `SOURCE`.
+
+    `keys` are the keys that it takes in a study beside `kind`, each with its JSON schema, and
+    `shared` the keys that mean the same for all sources: `path`, `url` or both. `archive` is the
+    official archive to download if a study names no path: see `archives.py`. If `glanced` is set,
+    the module has a function `glance`, which checks a study as it is read. `images` counts the
+    images in each split, where that is the same for everybody.
+    """
 
     meaning: str
     shared: tuple[str, ...] = ()

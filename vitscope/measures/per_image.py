@@ -15,7 +15,11 @@ RESAMPLES_AT_ONCE = 64
 
 
 class Spread(NamedTuple):
-    """95 % intervals of columns of a table, and their values in the resamples that it keeps."""
+    """Holds 95 % intervals of several columns of a table, by resampling images.
+
+    `low` and `high` have a value for each column. `resampled`, (kept, columns), are the values in
+    the resamples that a table keeps.
+    """
 
     low: Array
     high: Array
@@ -67,7 +71,12 @@ def spread_of(of: Callable[[Array], Array], values: Array, resamples: int, seed:
 
 
 def accuracy_changes(clean: Array, disturbed: Array, resamples: int, seed: int) -> pd.DataFrame:
-    """Return what disturbances, (N, K), cost in accuracy against clean images, (N,): a row each."""
+    """Return what disturbances cost in accuracy, a row for each.
+
+    `clean` tells for each image whether its class is found, (N,). `disturbed` tells it for each
+    disturbance, (N, K), or gives the share of draws in which it is found. The interval is that of
+    the difference of both on the same images.
+    """
     changes = 100 * (disturbed.astype(np.float64) - clean.astype(np.float64)[:, None])
     return pd.DataFrame(
         {

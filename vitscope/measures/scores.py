@@ -77,7 +77,11 @@ def reliability(predictions: pd.DataFrame) -> pd.DataFrame:
 
 
 def calibration(predictions: pd.DataFrame, resamples: int, seed: int) -> dict[str, float]:
-    """Return the interval of the ECE over images, and the ECE that chance alone gives."""
+    """Return the interval of the ECE over images, and the ECE that a calibrated network would have.
+
+    Labels of the calibrated network are drawn with the given confidences, so that its mean ECE is
+    due to chance alone.
+    """
     confidence, right, bin_of = _by_bin(predictions)
     gaps = (confidence - right)[:, None] * (bin_of[:, None] == np.arange(BINS))
     ends = spread_of(lambda means: np.abs(means).sum(axis=1, keepdims=True), gaps, resamples, seed)
@@ -129,7 +133,11 @@ def shares_found(
     disturb: Disturb,
     device: "torch.device | None" = None,
 ) -> tuple[Array, Array]:
-    """Tell whether the class of each image is found, (N,), and in what share of draws, (N, K)."""
+    """Tell for each image whether its class is found, (N,), and how often when disturbed, (N, K).
+
+    The second array holds shares of draws, for each of K disturbances. `batches` are the normalized
+    images of `rows` of the split.
+    """
     import torch
 
     model = model.eval().to(device)

@@ -81,7 +81,10 @@ class Numbers:
 
 
 def _uniform(attention: Attention, size: tuple[int, int]) -> tuple[float, float]:
-    """Return the mean distance of queries to the keys of their window, and to all keys; or NaN."""
+    """Return the mean distance from a query to the keys of its window, and to those of all windows.
+
+    Return NaN if no query has a place.
+    """
     of_queries = attention.queries * size
     everywhere = (attention.keys * size).reshape(-1, 2)
     everywhere = everywhere[~np.isnan(everywhere[:, 0])]
@@ -137,7 +140,11 @@ def _minus_sum_of_logs(weights: Tensor) -> Tensor:
 
 
 def _nmi(weights: Tensor) -> Tensor:
-    """Divide the mutual information of query and key by the root of their entropies."""
+    """Divide the mutual information of query and key by the root of their entropies.
+
+    All queries are equally likely. The result is 0 if all of them attend alike. At least two
+    queries and two keys are needed.
+    """
     raised = weights + EPSILON
     of_key = raised / raised.sum(-1, keepdim=True)
     key = of_key.mean(-2, keepdim=True)
@@ -207,7 +214,10 @@ def high_frequencies(tokens: Tensor) -> Tensor:
 
 
 def pass_by_head(weights: Tensor, values: Tensor, output: Tensor) -> Tensor:
-    """Return bound, share let through and room, (images, heads, 3), over windows."""
+    """Return the bound, the share let through and the room for each image and head.
+
+    The result is (images, heads, 3); the arguments are (images, windows, heads, rows, columns).
+    """
     weights, values, output = (each.double() for each in (weights, values, output))
     bounds = torch.linalg.matrix_norm(high_frequencies(weights), ord=2)
     before, after = (torch.linalg.matrix_norm(high_frequencies(each)) for each in (values, output))

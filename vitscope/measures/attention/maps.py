@@ -58,7 +58,11 @@ class Rollout:
         self._own = self._joint.clone() if self.of_relevance else None
 
     def run(self, network: nn.Module, image: Tensor, heads: str, discard: float = 0.0) -> Any:
-        """Go through attention for an image, less the lowest share `discard`; return the output."""
+        """Go through all attention for one image, as the network takes it; return the output.
+
+        `heads` says how heads are combined. The lowest weights of each attention, a share of
+        `discard`, are then left out.
+        """
 
         def read(position: int, weights: Weights) -> None:
             self.add(position, without_lowest(over_heads(weights, heads)[0], discard))

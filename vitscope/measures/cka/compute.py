@@ -84,7 +84,11 @@ def _grams(latents: Latents, first: int, images: int) -> Array:
 
 
 def batches_of(latents: Latents, first_image: int, batch_size: int) -> Iterator[tuple[int, Array]]:
-    """Yield the first image of each whole batch of a shard, and the Gram matrices over it."""
+    """Yield the Gram matrices of all cut points over each whole batch of a shard.
+
+    Each comes with the position of its first image among those measured; `first_image` is the
+    position of the shard's first image. Images that fill no batch are left out.
+    """
     # A pass of its own, since batches may leave out images; it is short beside the products.
     latents.verify()
     images = latents.shape(latents.names[0])[0]
@@ -162,7 +166,10 @@ def _table(model: str, rows: pd.DataFrame, batches: Array) -> pd.DataFrame:
 
 
 def without_each_batch(batches: Array) -> list[Any]:
-    """Return the CKA of pairs without each batch in turn; None for one order of each pair."""
+    """Return the CKA of each pair without each batch in turn, a list for each pair in order.
+
+    Only one of the two orders of a pair has a list, and neither has one if there is a single batch.
+    """
     count, size, _ = batches.shape
     lists: list[Any] = [None] * size**2
     if count > 1:

@@ -73,7 +73,11 @@ class _Places(OperationMode):  # type: ignore[no-untyped-call]
 
 
 class Passed(NamedTuple):
-    """Holds a pass of one image: cut points, attention, and the gradients of a score by them."""
+    """Holds a pass of one image: cut points, attention, and the gradients of a score by them.
+
+    A value computed without gradients has none. The gradient is zero if the score does not depend
+    on a value.
+    """
 
     logits: Tensor
     number: int
@@ -92,7 +96,11 @@ def grad_cam(point: CutPoint, stream: Tensor, gradient: Tensor | None) -> Tensor
 
 
 class Explainer:
-    """Explains what a model of classes makes of images, one at a time."""
+    """Explains what a model of classes makes of images, one at a time.
+
+    `cut_point` is where Grad-CAM reads: a name, a number, or None. None takes the last cut point at
+    which the score of the first image depends on more than one position.
+    """
 
     def __init__(
         self, given: OnModel, cut_point: str | int | None = None, of_class: int | None = None
@@ -210,7 +218,10 @@ class Explainer:
         return np.concatenate(found)
 
     def _roll(self, rollout: Rollout, passed: Passed) -> Map:
-        """Return the rollout of attention, or of the positive part of it times its gradient."""
+        """Return the rollout of attention, or of its relevance if the rollout is one of relevance.
+
+        Relevance is the positive part of attention times its gradient.
+        """
         rollout.begin()
         for number, (weights, gradient) in passed.attention.items():
             if rollout.of_relevance:

@@ -101,7 +101,10 @@ def shape_biases(
     resamples: int,
     seed: int,
 ) -> pd.DataFrame:
-    """Count decisions by shape and by texture, where these differ, of all images and each shape."""
+    """Count how often a model decides by shape and by texture, over all images and for each shape.
+
+    Images whose shape and texture show the same class are left out.
+    """
     conflict = shape != texture
     if not conflict.any():
         raise VitscopeError(
@@ -127,7 +130,12 @@ def _groups(shape: Array, classes: Sequence[str]) -> Iterator[tuple[str, Array]]
 
 
 def _bias(found: Array, resamples: int, seed: int) -> dict[str, Any]:
-    """Return shares and intervals of decisions by shape and by texture, from (N, 2) of booleans."""
+    """Return the shares of decisions by shape and by texture, the shape bias and its interval.
+
+    `found` tells for each image whether the model named its shape, and whether its texture: (N, 2).
+    Resamples without a decision by either cue have no shape bias, and the interval leaves them out.
+    If all other resamples are equal, Wilson's interval of the decisions takes its place.
+    """
     shares = found.mean(axis=0)
     bias = {
         "shape_accuracy": shares[0],
@@ -152,7 +160,11 @@ def consistencies(
     resamples: int,
     seed: int,
 ) -> pd.DataFrame:
-    """Return the error consistency with people, (people, N), of all images and of each shape."""
+    """Return the error consistency with people, over all images and for each shape.
+
+    It is the mean over people of Cohen's kappa of whether the model, (N,), and the person,
+    (people, N), name the shape of an image. Images whose cues agree count too.
+    """
     values = np.column_stack([says_shape, people.T, (people & says_shape).T]).astype(np.float64)
     rows = []
     for name, chosen in _groups(shape, classes):
@@ -165,7 +177,10 @@ def consistencies(
 
 
 def _kappa(means: Array) -> Array:
-    """Return the mean of Cohen's kappa, from the shares of the model, of people, and of both."""
+    """Return the mean of Cohen's kappa, from the shares of the model, of people, and of both.
+
+    It is unknown if chance explains all agreement with a person, as when both are always right.
+    """
     ours, (people, both) = means[:, :1], np.split(means[:, 1:], 2, axis=1)
     by_chance = ours + people - 2 * ours * people
     kappa: Array = ratio(2 * (both - ours * people), by_chance).mean(axis=1)

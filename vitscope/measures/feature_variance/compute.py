@@ -30,7 +30,10 @@ def measure_feature_variance(given: OnLatents) -> pd.DataFrame:
 
 
 def moments(maps: Array) -> Array:
-    """Return the biased variance over space, mean over channels, and channel means: (N, 1 + C)."""
+    """Return the variance over space and the mean of each channel, for each image of (N, C, H, W).
+
+    The variance is the biased one over all positions, averaged over channels: (N, 1 + C).
+    """
     images, channels, height, width = maps.shape
     flat = maps.reshape(images, channels, height * width)
     means = flat.mean(axis=2, dtype=np.float64)
@@ -50,7 +53,11 @@ def measure_spatial_share(given: OnLatents) -> pd.DataFrame:
 
 
 def _shares(means: Array) -> tuple[Array, Array]:
-    """Return the variance within images and the whole, from means of it, squares and channels."""
+    """Return the variance within images and the whole variance, from means over images.
+
+    The columns hold the mean variance within images, the mean square of channels, and the mean of
+    each channel.
+    """
     within, square, channels = means[:, 0], means[:, 1], means[:, 2:]
     return within, within + square - (channels**2).mean(axis=1)
 

@@ -81,7 +81,10 @@ _RESAMPLED = f"delta_log_amplitude{RESAMPLED}"
 
 
 def _means(per_image: pd.DataFrame, resamples: int, seed: int) -> pd.DataFrame:
-    """Average amplitudes, and their differences from frequency 0, over images, which are rows."""
+    """Average over images each amplitude and its difference from frequency 0.
+
+    `per_image` has a row for each image, and a column for each index and step.
+    """
     per_image = per_image.sort_index().sort_index(axis=1)
     values = per_image.to_numpy(np.float64)
     steps = per_image.columns.get_level_values("step").to_numpy()
@@ -131,6 +134,11 @@ def _shares(variance: Array) -> Array:
 
 
 def merge_spectrum(parts: Parts, edges: Sequence[float], resamples: int, seed: int) -> pd.DataFrame:
+    """Return each band of a model: its mean variance over all images, its share and the interval.
+
+    A band without components has a variance of 0 and no share. If only one band has components, it
+    has no share either.
+    """
     bands = (table[table["quantity"].isin(BANDS)] for table in parts.tables)
     per_image = pd.concat(bands).pivot(index="image", columns=["index", "quantity"], values="value")
     points = parts.cut_points.sort_values("index")

@@ -1,4 +1,8 @@
-"""The two-dimensional spectrum of feature maps: its bands, its mean over rings, a diagonal."""
+"""The whole two-dimensional spectrum of feature maps: its bands, its mean over rings, a diagonal.
+
+A frequency of the plane is the length of its vector: 1, in units of pi, where an axis ends, and up
+to the root of 2 in the corners.
+"""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
@@ -116,7 +120,13 @@ _ROUNDING = 1e-9
 
 
 class Plane:
-    """Measures the variance in each band and, if `radial`, the mean log amplitude on each ring."""
+    """Measures the variance in each band and, if `radial`, the mean log amplitude on each ring.
+
+    `edges` are where the middle band begins and ends. A component on an edge belongs to the band
+    below it; frequency 0 belongs to none. Rings have integer radii, from 0 to the end of the longer
+    axis, in steps of that axis and rounded, halves down. Components in the corners beyond the last
+    ring are left out.
+    """
 
     def __init__(
         self, height: int, width: int, edges: Sequence[float], radial: bool = False
@@ -173,7 +183,11 @@ class Plane:
 
 
 class LongDiagonal:
-    """Measures the log amplitudes along the half-diagonal of maps that are not square."""
+    """Measures the log amplitudes along the half-diagonal of maps that are not square.
+
+    The frequencies, in units of pi, are those of the shorter side, and equal on the longer side. If
+    they fall between two components of the longer side, the logarithm is interpolated.
+    """
 
     def __init__(self, height: int, width: int) -> None:
         shorter = min(height, width)

@@ -24,7 +24,11 @@ if TYPE_CHECKING:
 
 
 def ring(frequency: float, width: float, size: ImageSize) -> Array:
-    """Return which components lie in the ring, (height, width), with frequency 0 in the centre."""
+    """Return which components lie in the ring, (height, width), with frequency 0 in the centre.
+
+    The squares have even sides, so they reach one component further to negative frequencies than
+    to positive ones. For images that are not square, they are rectangles of the same proportion.
+    """
     across = height_and_width(size)
     outer, inner = zip(*(sides(frequency, width, each) for each in across), strict=True)
     return _rectangle(outer, across) & ~_rectangle(inner, across)

@@ -62,7 +62,10 @@ class _Krylov:
 
     @property
     def closed(self) -> bool:
-        """Tell if the operator maps the span of the basis to itself: its eigenvalues are exact."""
+        """Tell whether the operator maps the span of the basis to itself.
+
+        Then the eigenvalues of the projected operator are exact eigenvalues of the operator.
+        """
         return self.coupling == 0
 
     @property
@@ -119,7 +122,10 @@ class _Krylov:
 
 @dataclass(frozen=True)
 class Spectrum:
-    """Eigenvalues of largest magnitude, in order, and residuals |Av - av| over the largest."""
+    """Holds the eigenvalues of largest magnitude, the largest first, and how accurate they are.
+
+    A residual is |Av - av| of a unit vector v, over the largest magnitude.
+    """
 
     eigenvalues: Array
     residuals: Array

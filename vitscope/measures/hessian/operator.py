@@ -57,7 +57,10 @@ class Curvature(ABC):
         return sum(self.sizes)
 
     def within(self, chosen: Sequence[int]) -> Self:
-        """Return the diagonal block of some parameter tensors, without all others."""
+        """Return the diagonal block of some parameter tensors, without all others.
+
+        The block shares the graph; its products go back only as far as these tensors need.
+        """
         block = copy(self)
         Curvature.__init__(
             block,
@@ -181,7 +184,11 @@ def _logits_of(model: nn.Module, images: Tensor, targets: Tensor) -> tuple[Tenso
 
 
 def of_model(model: nn.Module, images: Tensor, targets: Tensor, weight_decay: float) -> Hessian:
-    """Return the Hessian of a model's loss on a batch, in evaluation mode."""
+    """Return the Hessian of a model's loss on a batch, in evaluation mode.
+
+    The loss is the mean cross-entropy with the targets, which are probabilities, plus
+    `weight_decay` / 2 times the sum of squares of the parameters that decay in training.
+    """
     _, loss = _logits_of(model, images, targets)
     parameters = [*trained_parameters(model).values()]
     return Hessian(loss, parameters, _decay_of(model, weight_decay))

@@ -51,7 +51,10 @@ def direction(name: str, weights: Tensor, seed: int, axis: int) -> Tensor:
 def plane(model: nn.Module, seed: int, pair: int = 0) -> Iterator[Callable[[float, float], None]]:
     """Give a function that moves the weights of a model to a point; move them back in the end.
 
-    Each move starts from a copy of the trained weights, so that rounding errors do not add up.
+    Each pair of directions has its own two axes.
+
+    Weights are changed in place. Each move starts from a copy of the trained weights, so that
+    rounding errors do not add up.
     """
     named = {name: parameter.detach() for name, parameter in model.named_parameters()}
     directions = [
@@ -119,7 +122,10 @@ def batches_at_points(
 def scores(
     forward: Callable[[Tensor], Tensor], images: Iterable[tuple[Tensor, Tensor]]
 ) -> dict[str, float]:
-    """Return the loss of the images as `nll`, NaN where a logit is not finite, and other scores."""
+    """Return the loss of the images, as `nll`, and their other scores, in one pass.
+
+    If any logit is not finite, only `nll` is returned, and it is NaN.
+    """
     logits, targets = [], []
     for batch, wanted in images:
         logits.append(forward(batch))

@@ -93,7 +93,10 @@ class _CleanPass(Silencing):  # type: ignore[no-untyped-call]
             self._finished[module] = _Kept(output, _versions(output), counted)
 
     def take(self, join: Join) -> tuple[Silencing, dict[nn.Module, Callable[..., Any]]]:
-        """Return what silences a join, and what modules then do; forget what was kept for it."""
+        """Return what silences a join, and what modules then do instead of their forward pass.
+
+        Forgets what was kept for the join.
+        """
         silencing = Silencing(self.model, self.names, join)
         answers = {
             module: _answer(kept, silencing)
@@ -156,7 +159,10 @@ def _doing(answers: Mapping[nn.Module, Callable[..., Any]]) -> Iterator[None]:
 def lesioned(
     model: nn.Module, joins: Sequence[Join], images: Tensor
 ) -> tuple[Tensor, list[Tensor]]:
-    """Return the logits of a model in evaluation mode, and those without each of some branches."""
+    """Return the logits of a model for a batch, and the logits without each of some branches.
+
+    The model must be in evaluation mode, and the batch on its device.
+    """
     without = []
     with without_fast_path():
         clean = _CleanPass(model, joins, images)

@@ -19,7 +19,11 @@ from vitscope.measures.scores import Disturb, classify_disturbed
 
 
 def orders(seed: int, rows: Sequence[int], draw: int, patches: int) -> Array:
-    """Return the patches of each image in random order, (N, patches)."""
+    """Return the patches of each image in random order, (N, patches).
+
+    The order for an image depends only on the seed, the draw, the number of patches and the row of
+    the image in the split.
+    """
     words = [
         np.random.Philox(
             key=np.array([seed, row], np.uint64), counter=np.array([0, 0, patches, draw], np.uint64)
@@ -114,7 +118,10 @@ def occlusion_table(
 
 
 def mean_kept(clean: Array, disturbed: Array, resamples: int, seed: int) -> dict[str, Any]:
-    """Return the mean accuracy over changes divided by the accuracy without, and its interval."""
+    """Return the mean accuracy over changes divided by the accuracy without, and its interval.
+
+    The ratio is NaN if the accuracy without changes is 0; so is the interval, if one resample is.
+    """
     both = np.column_stack([clean, disturbed.mean(axis=1)])
     ends = spread_of(_ratios_kept, both, resamples, seed).columns("mean_kept", "kept")
     value = float(_ratios_kept(both.mean(axis=0, keepdims=True))[0, 0])

@@ -25,7 +25,10 @@ def measure_token_similarity(given: OnLatents) -> pd.DataFrame:
 
 
 def mean_token_share(maps: Array) -> Array:
-    """Return the share of the mean token in the energy of images (N, C, H, W), 0 if all is 0."""
+    """Return the share of the mean token in the energy of each image, 0 if all tokens are zeros.
+
+    `maps` are (N, C, H, W).
+    """
     energy = np.einsum("nchw,nchw->n", maps, maps, dtype=np.float64)
     means = maps.mean(axis=(2, 3), dtype=np.float64)
     of_mean = np.vecdot(means, means) * (maps.shape[2] * maps.shape[3])

@@ -62,7 +62,10 @@ def value_of(point: CutPoint, tensor: Tensor) -> Tensor:
 
 
 def contributions(network: nn.Module, points: Sequence[CutPoint], images: Tensor) -> list[Tensor]:
-    """Return what each pixel contributes to the center at each point, image by image."""
+    """Return what each pixel of each image contributes to the center at each point: (N, H, W).
+
+    One image must not influence the network's values for another.
+    """
     images = images.detach().requires_grad_()
     with torch.enable_grad():
         found = []

@@ -30,7 +30,10 @@ def wrong_by_image(views: pd.DataFrame) -> pd.DataFrame:
 def corruption_error(
     views: pd.DataFrame, alexnet: str | None, resamples: int, seed: int
 ) -> pd.DataFrame:
-    """Return errors by corruption and their mean, over those of AlexNet on a data set, if any."""
+    """Return the error for each corruption, averaged over severities, and the mean of these.
+
+    `alexnet` is the data set whose errors of AlexNet to divide by, None if none are published.
+    """
     wrong = wrong_by_image(views)
     ends = spread(wrong.to_numpy().T, resamples, seed).columns("error")
     found = pd.DataFrame({"error": wrong.mean(axis=1), **ends})

@@ -30,7 +30,10 @@ def measure_learning_curves(given: OnWeights, snapshots: Mapping[str, int]) -> p
 def traced(
     snapshots: Mapping[str, TensorFile], parameters: Iterable[str], warmup: str | None
 ) -> pd.DataFrame:
-    """Compute the trajectory through snapshots, in their order."""
+    """Compute the trajectory through snapshots, in their order.
+
+    Only the `parameters` of the model count: buffers are not trained.
+    """
     files = list(snapshots.values())
     tensors = ([file.array(name).ravel() for file in files] for name in parameters)
     points = polar_by_tensor(len(files), tensors)
@@ -38,7 +41,10 @@ def traced(
 
 
 def recorded(history: pd.DataFrame, warmup: str | None, where: str) -> pd.DataFrame:
-    """Return the trajectory that training recorded after each epoch, with its start before it."""
+    """Return the trajectory that training recorded after each epoch, with its start before it.
+
+    Errors call the record `where`.
+    """
     if history[["radius", "angle"]].isna().to_numpy().any():
         raise VitscopeError(
             f"{where} records no trajectory: train with `trajectory: true`, or leave out the "

@@ -171,7 +171,10 @@ class _AttentionFinder:
     def _places(
         self, value: Value, channel: int, varying: str = CHANNELS_ATTEND
     ) -> npt.NDArray[np.float64]:
-        """Return image, row and column of queries or keys: (leading, queries or keys, 3)."""
+        """Return image, row and column of all queries or keys: (leading, queries or keys, 3).
+
+        Refuse values whose places differ between channels, as `varying` tells.
+        """
         positions, shape = self._tracer.positions(value), self._flow.shape_of(value)
         if positions is None:
             raise _RefusedError("nobody can tell where in the image its queries and keys are")

@@ -262,7 +262,10 @@ class _Reader(Counting):  # type: ignore[no-untyped-call]
 
 @dataclass(frozen=True)
 class Use:
-    """Holds attention, values and output; all dimensions before the last two are one, of places."""
+    """Holds an attention as it was read, the values, and what the network computed from both.
+
+    Each has one dimension of all places, in the order of the network, and two dimensions behind it.
+    """
 
     attention: Attention
     images: int
@@ -337,7 +340,11 @@ class _Using(ops.OperationMode):  # type: ignore[no-untyped-call]
 def _products(
     left: Tensor, right: Tensor, output: Tensor, read: torch.Size
 ) -> list[tuple[Tensor, Tensor]]:
-    """Return values and output of a product; where attention is on the right, transposed."""
+    """Return values and output of a product, arranged for attention on the left.
+
+    If attention is on the right, transpose everything; return both readings where both are
+    possible.
+    """
     if min(left.ndim, right.ndim) < 2:
         return []
     sides = ((left, right, output), (right.mT, left.mT, output.mT))
@@ -366,7 +373,11 @@ def unlike(model: nn.Module, attentions: Sequence[Attention], images: Tensor) ->
 def differences(
     model: nn.Module, attentions: Sequence[Attention], images: Tensor
 ) -> Mapping[str, float]:
-    """Return how far attention times values is from the output, by name, if heads are not mixed."""
+    """Return how far attention times values is from what the network computed.
+
+    Results are keyed by the name of the attention, as a share of the largest output; mixed heads
+    are left out.
+    """
     found: dict[str, float] = {}
 
     def compare(use: Use) -> None:

@@ -56,7 +56,11 @@ def kind_of(flow: Dataflow, indices: Sequence[int], channels: int, size: tuple[i
 
 
 def _recurs(flow: Dataflow, indices: Sequence[int], size: tuple[int, int]) -> bool:
-    """Tell whether operations accumulate along positions, or add often to an earlier result."""
+    """Tell whether operations pass a state along positions.
+
+    They accumulate, or add to a multiple of an earlier result, often enough to get from one end
+    of a row to the other, or by doubling from one end of the map.
+    """
     if any(flow.operations[index].name in ops.CUMULATIONS for index in indices):
         return True
     least = max(3, min(int(log2(max(size[0] * size[1], 1))), min(size) - 1))
@@ -112,7 +116,11 @@ _PARTIAL = frozenset({"cat", "write", "where"})
 
 
 class Addends(NamedTuple):
-    """What an operation adds, by the places of operands among all arguments."""
+    """Lists what an operation adds up, by the places of operands among all its arguments.
+
+    For each operand, says whether it is added unchanged, rather than times a constant. What is
+    `computed` is also added, but as a product of several operands, named by one of them.
+    """
 
     # Whether each is added unchanged, rather than times a constant.
     added: dict[int, bool]
@@ -131,7 +139,11 @@ class Sum(NamedTuple):
 
 @dataclass(frozen=True)
 class Way:
-    """The additions, in order, on the way of a stream to a sum."""
+    """Lists the additions on the way of a stream from an operation to a sum, in order.
+
+    `unchanged` says that without the branches the stream would arrive unchanged; `direct` that
+    nothing but additions lies between the first addition and the last.
+    """
 
     start: int
     sums: tuple[Sum, ...]
@@ -336,7 +348,11 @@ class Ways:
                     waiting.append(leaves[place])
 
     def shortcut(self, end: int, origin: int) -> Value | None:
-        """Return the one part of a sum that is linear and takes each position alone, or pools."""
+        """Return the part of a sum that is the shortcut, if no part is the stream itself.
+
+        Only the shortcut is linear and takes each position by itself, or pools; None if that is
+        unclear.
+        """
         plain = [part for part in self.parts(Value(end), origin) if self._is_plain(part, origin)]
         return plain[0] if len(plain) == 1 else None
 

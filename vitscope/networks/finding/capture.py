@@ -22,7 +22,10 @@ Sink = Callable[[int, Tensor], None]
 
 @contextmanager
 def capturing(model: nn.Module, cut_points: Sequence[CutPoint], sink: Sink) -> Iterator[None]:
-    """Call `sink(index, feature map)`, (N, C, H, W), at every cut point; only read the map."""
+    """Call `sink(index, feature map)` at every cut point of each forward pass in the block.
+
+    The feature map is (N, C, H, W) and mostly shares memory with the model: only read it.
+    """
 
     def read(index: int, tensor: Tensor) -> None:
         sink(index, cut_points[index].layout.to_nchw(tensor))
@@ -33,7 +36,11 @@ def capturing(model: nn.Module, cut_points: Sequence[CutPoint], sink: Sink) -> I
 
 @contextmanager
 def reading(model: nn.Module, cut_points: Sequence[CutPoint], sink: Sink) -> Iterator[None]:
-    """Call `sink` like `capturing`, with the model's own tensor, without a gradient history yet."""
+    """Call `sink(index, tensor)` like `capturing`, but with the model's own tensor.
+
+    A tensor that an operation returns gets its gradient history only after the operation ends, so
+    anything that the sink computes from it has no gradient.
+    """
     seen: list[int] = []
 
     def read(index: int, tensor: Tensor) -> None:
@@ -217,7 +224,12 @@ class Proofs:
 
 @torch.inference_mode()
 def prove(model: nn.Module, points: Sequence[CutPoint], images: Tensor) -> Proofs:
-    """Compare, to the bit, a network with itself while it is read and without its branches."""
+    """Run a network with weights on some images: as it is, while reading it, and without branches.
+
+    While it is read, it must give the same logits to the bit and pass all cut points in order.
+    Without branches, the stream behind each branch must equal the stream before it to the bit, if
+    its shortcut changes nothing.
+    """
     wrong = []
     joins = {i: point.join for i, point in enumerate(points) if point.join is not None}
     names = frozenset[str]().union(*(join.names for join in joins.values()))
@@ -260,7 +272,11 @@ def _read(
 
 
 class Replay:
-    """Runs the parts between a network's cut points, for any number of images."""
+    """Runs the parts between a network's cut points, for any number of images.
+
+    Recorded operations have the number of images in their arguments, so each number needs a pass of
+    its own, in which one image stands for all.
+    """
 
     def __init__(self, model: nn.Module, points: Sequence[CutPoint], images: Tensor) -> None:
         self._model = model

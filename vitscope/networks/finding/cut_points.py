@@ -70,7 +70,11 @@ class Layout:
 # Operations inside it are not counted: linear layers and attention differ between devices in them.
 @dataclass(frozen=True)
 class OperationId:
-    """Identifies in every pass the `nth` of a module's operations that are `alike`."""
+    """Identifies an operation in every pass: the `nth` of a module's operations that are `alike`.
+
+    Operations inside it are not counted: attention and linear layers run other operations on other
+    devices.
+    """
 
     module: str
     alike: Alike
@@ -79,7 +83,10 @@ class OperationId:
 
 @dataclass(frozen=True)
 class Addition:
-    """An addition of a join: which of all its arguments are the stream, and which a branch."""
+    """Names an addition of a join, and which operands of the operation are the stream and a branch.
+
+    Operands are counted among all arguments of the operation, including those that are not tensors.
+    """
 
     operation: OperationId
     stream: tuple[int, ...]
@@ -88,7 +95,11 @@ class Addition:
 
 @dataclass(frozen=True)
 class Join:
-    """Holds the additions, in order, that join a branch to the stream."""
+    """Holds the additions, in order, that join a branch to the stream.
+
+    `identity` says that the stream is unchanged since the cut point before, so it would be left if
+    the branch were removed. `layout` is the layout of the last sum, if its two sides can be read.
+    """
 
     additions: tuple[Addition, ...]
     # Whether the stream is as at the cut point before, so that it would be left without the branch.
@@ -103,7 +114,12 @@ class Join:
 
 @dataclass(frozen=True)
 class CutPoint:
-    """A place where the residual stream is read, `at` a module or as the result of an operation."""
+    """A place where the residual stream of a model is read.
+
+    It is the input or the output of a `module`, or the result of an `operation`. `join` is the
+    addition by which a branch just joined the stream; `norm` says on which side of that sum's norm
+    the point lies, if the sum has one.
+    """
 
     name: str
     kind: Kind

@@ -244,7 +244,12 @@ LARGE_SHARE = 0.2
 
 @dataclass(frozen=True, order=True)
 class Cut:
-    """An operation behind which the network is cut, and how the cut was found."""
+    """An operation behind which the network is cut, and how the cut was found.
+
+    `end` is the addition that joins a branch there, or the same operation; `block` is the module
+    that ends there; `start` is the operation whose value enters it, and `begin` the operation whose
+    value enters the branch.
+    """
 
     index: int
     how: How

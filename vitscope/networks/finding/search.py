@@ -227,7 +227,11 @@ ADDITIONS_OF_STREAMS = 10
 
 @dataclass(frozen=True)
 class FoundPoints:
-    """The cut points of a network, and what they do not cover: `lost` sums, and sentences."""
+    """Holds the cut points of a network, and describes what they do not cover.
+
+    `outputs` is the shape of the network's output for one image, `lost` the number of sums behind
+    the last point that cannot be read, and `warnings` has sentences that name modules.
+    """
 
     points: list[CutPoint]
     uncovered: list[str]
@@ -243,7 +247,11 @@ def find_cut_points(
     points: Points | None = None,
     norms: Side = "after",
 ) -> FoundPoints:
-    """Return the cut points of a network, given at least two `images`, or those of `points`."""
+    """Return the cut points of a network, given at least two `images`.
+
+    Find them, unless `points` name modules. `run`, if given, is called in place of the network;
+    `norms` says on which side of the norms of sums to read it.
+    """
     recorded = RecordedPass(model, record(model, images, run))
     outputs = recorded.flow.shape_of(recorded.flow.result)[1:]
     if points is not None:
