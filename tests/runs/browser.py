@@ -44,11 +44,16 @@ const inRow = (text, position) => () =>
 """
 
 
+def browser() -> str:
+    found = next(filter(None, map(shutil.which, NAMES)), None)
+    if found is None:
+        pytest.skip("needs Chromium, for example Debian's package chromium")
+    return found
+
+
 def visit(page: Path, script: str) -> Any:
     """Run `script` in a copy of `page`; return what it returns."""
-    program = next(filter(None, map(shutil.which, NAMES)), None)
-    if program is None:
-        pytest.skip("needs Chromium, for example Debian's package chromium")
+    program = browser()
     before, end, after = page.read_text(encoding="utf-8").rpartition("</body>")
     with tempfile.TemporaryDirectory() as folder:
         copy = Path(folder) / "page.html"

@@ -25,6 +25,7 @@ from vitscope.files import python_code
 OWN_KEYS = ("file", "module", "make", "code")
 # Code that uses these creates names while it runs, which its source does not show.
 MAKING_NAMES = frozenset({"globals", "locals", "vars", "setattr", "exec"})
+PACKAGE = __name__.partition(".")[0]
 INSTALLED = ("site-packages", "dist-packages", Path(sysconfig.get_path("stdlib")).name)
 
 
@@ -54,6 +55,9 @@ class OwnCode:
 
     def _file_of(self, module: str) -> Path | None:
         parts = module.split(".")
+        # In a clone vitscope lies beside the user's file.
+        if parts[0] == PACKAGE:
+            return None
         return python_code.module_file(self.root.joinpath(*parts)) if all(parts) else None
 
     def _module_of(self, file: Path) -> str:
