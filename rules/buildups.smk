@@ -1,6 +1,7 @@
 """Build-ups: a CNN whose blocks become MSAs, one by one, as long as that improves it.
 
-What a step tries depends on the results of those before: its jobs become known in between.
+Which network a step tries depends on the results of the steps before, so these jobs become known
+only during the build-up. `figures/{study}/{buildup}.pdf` shows the accuracy of the networks.
 """
 
 
@@ -63,7 +64,7 @@ use rule predict as measure_step with:
         "Measuring what step {wildcards.step} of {wildcards.buildup} tries"
 
 
-use rule fetch_archive as tabulate_buildup with:
+rule tabulate_buildup:
     """Write one row per step with its decision, and the best network as a model of a study."""
     input:
         results=results_of_steps,
@@ -73,11 +74,15 @@ use rule fetch_archive as tabulate_buildup with:
     log:
         "<logs>/{study}/tables/buildup_{buildup}.log",
     localrule: True
+    conda:
+        "../envs/base.yaml"
     params:
         **of_job("tabulate_buildup"),
         weights=weights_for_studies,
     message:
         "Writing the table of the build-up {wildcards.buildup}"
+    script:
+        "../scripts/run_job.py"
 
 
 use rule draw_figure as draw_buildup with:

@@ -1,4 +1,7 @@
-"""Checkpoints, with the blocks of their networks, and snapshots: downloaded, converted once."""
+"""Checkpoints and snapshots: downloaded if necessary, verified, converted once.
+
+With a checkpoint come the blocks of its network: the ordered cut points and the costs between them.
+"""
 
 
 use rule fetch_image as fetch_checkpoint with:

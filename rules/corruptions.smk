@@ -1,4 +1,7 @@
-"""Corrupted images, which are large, exist only until all models have been measured on them."""
+"""Corrupted images exist only until all models have been measured on them.
+
+They are many times as large as the originals, and quickly made again.
+"""
 
 
 use rule build_split as corrupt_images with:

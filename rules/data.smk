@@ -1,7 +1,4 @@
-"""Data: download official archives and images, and make one file per split.
-
-Rules that need neither torch nor figures have the environment and the script of `fetch_archive`.
-"""
+"""Data: download official archives and images, and make one file per split."""
 
 
 rule fetch_archive:
@@ -36,7 +33,7 @@ use rule fetch_archive as fetch_image with:
         "Downloading the image of {wildcards.dataset}"
 
 
-use rule fetch_archive as build_split with:
+rule build_split:
     input:
         source=source_files,
     output:
@@ -45,6 +42,8 @@ use rule fetch_archive as build_split with:
         "<logs>/{study}/data/{dataset}/{split}.log",
     benchmark:
         "<benchmarks>/{study}/data/{dataset}/{split}.tsv"
+    conda:
+        "../envs/base.yaml"
     resources:
         **requests_of("build_split"),
         lock=lock_of,
@@ -52,3 +51,5 @@ use rule fetch_archive as build_split with:
         **of_job("build_split"),
     message:
         "Preparing the images of {wildcards.dataset}, split {wildcards.split}"
+    script:
+        "../scripts/run_job.py"

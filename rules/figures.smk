@@ -1,6 +1,7 @@
-"""Figures, from tables and the style alone.
+"""Figures: from tables and the style alone; each in all formats at once, if the study says no other.
 
-The wildcard `figure` has the folder of its study before it, or none, as in `figures/fig9.pdf`.
+`figures/mini/fig9.pdf` is a figure of that study, `figures/fig9.pdf` one of the default study: the
+wildcard `figure` has the folder of its study before it, or none.
 """
 
 
@@ -45,6 +46,28 @@ use rule draw_figure as draw_figure_once with:
     localrule: True
     message:
         "Drawing {wildcards.figure} as {wildcards.format}"
+
+
+rule export_figure:
+    """Write the points of a figure as CSV, on demand."""
+    input:
+        unpack(tables_of_figure),
+        published=published_points,
+    output:
+        csv="<figures>/{figure}.csv",
+    log:
+        "<logs>/figures/{figure}_csv.log",
+    wildcard_constraints:
+        figure=shown_in("figures"),
+    localrule: True
+    conda:
+        "../envs/figures.yaml"
+    params:
+        **of_job("export_figure"),
+    message:
+        "Writing the points of {wildcards.figure}"
+    script:
+        "../scripts/run_job.py"
 
 
 rule draw_blocks:
@@ -97,24 +120,6 @@ rule draw_network:
         "Drawing the page of {wildcards.model}"
     script:
         "../scripts/run_job.py"
-
-
-use rule draw_network as export_figure with:
-    """Write the points of a figure as CSV, on demand."""
-    input:
-        unpack(tables_of_figure),
-        published=published_points,
-    output:
-        csv="<figures>/{figure}.csv",
-    log:
-        "<logs>/figures/{figure}_csv.log",
-    wildcard_constraints:
-        figure=shown_in("figures"),
-    localrule: True
-    params:
-        **of_job("export_figure"),
-    message:
-        "Writing the points of {wildcards.figure}"
 
 
 use rule draw_network as draw_overview with:

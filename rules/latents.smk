@@ -1,7 +1,11 @@
-"""Latents: those of a small study are kept; a large one's are measured while they are in memory."""
+"""Latents: one forward pass per shard of images fills all cut points.
+
+Those of a small study are kept, and each measure reads them. Those of a large one are measured while
+they are in memory, all measures in one pass, and written for an export alone.
+"""
 
 
-use rule convert_checkpoint as extract_latents with:
+rule extract_latents:
     input:
         checkpoint=rules.convert_checkpoint.output.checkpoint,
         blocks=rules.convert_checkpoint.output.blocks,
@@ -12,6 +16,8 @@ use rule convert_checkpoint as extract_latents with:
         "<logs>/{study}/latents/{model}/not_kept/{part}.log",
     benchmark:
         "<benchmarks>/{study}/latents/{model}/not_kept/{part}.tsv"
+    conda:
+        "../envs/torch.yaml"
     resources:
         **requests_of("extract_latents"),
         gpu=gpu_of,
@@ -19,6 +25,8 @@ use rule convert_checkpoint as extract_latents with:
         **of_job("extract_latents"),
     message:
         "Extracting the latents of {wildcards.model}, shard {wildcards.part}"
+    script:
+        "../scripts/run_job.py"
 
 
 use rule extract_latents as extract_kept_latents with:
@@ -47,7 +55,7 @@ use rule extract_latents as measure_pass with:
         "Measuring the feature maps of {wildcards.model}, shard {wildcards.part}"
 
 
-use rule fetch_archive as export_latents with:
+rule export_latents:
     """Write all latents of a model as one file for other programs, on demand."""
     input:
         latents=shards_of_latents,
@@ -59,9 +67,13 @@ use rule fetch_archive as export_latents with:
         "<logs>/{study}/latents/{model}.{container}.log",
     wildcard_constraints:
         container=one_of(LATENTS_FORMATS.values()),
+    conda:
+        "../envs/base.yaml"
     resources:
         **requests_of("export_latents"),
     params:
         **of_job("export_latents"),
     message:
         "Writing the latents of {wildcards.model} as {wildcards.container}"
+    script:
+        "../scripts/run_job.py"

@@ -1,6 +1,9 @@
 """Measures of latents, predictions, a model, its loss, its network, or its weights in training.
 
-Parts are merged to a table. That of a pair of models has the name of the pair, as `resnet+vit`.
+Parts are merged to a table.
+
+The wildcard `measure` is the name of a measure, and of its table. A table of a pair of models has
+the name of the pair, such as `resnet+vit`, in place of the name of a model.
 """
 
 
@@ -51,7 +54,7 @@ use rule measure_model as measure_loss with:
         "part {wildcards.part}"
 
 
-use rule fetch_archive as merge with:
+rule merge:
     input:
         unpack(to_merge),
     output:
@@ -63,10 +66,14 @@ use rule fetch_archive as merge with:
     wildcard_constraints:
         measure=measures_that(in_parts=True),
     localrule: True
+    conda:
+        "../envs/base.yaml"
     params:
         **of_job("merge"),
     message:
         "Merging {wildcards.measure} of {wildcards.model}"
+    script:
+        "../scripts/run_job.py"
 
 
 use rule merge as measure_predictions with:

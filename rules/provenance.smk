@@ -1,7 +1,7 @@
 """Provenance: the resolved study, digests, versions, commit and seeds of a run."""
 
 
-use rule fetch_archive as record_run with:
+rule record_run:
     input:
         unpack(joined_tables(Study.tables)),
         checkpoints=all_models(rules.convert_checkpoint.output.checkpoint, Study.models_shown),
@@ -26,7 +26,11 @@ use rule fetch_archive as record_run with:
     benchmark:
         "<benchmarks>/{study}/run.tsv"
     localrule: True
+    conda:
+        "../envs/base.yaml"
     params:
         **of_job("record_run"),
     message:
         "Recording the run of {wildcards.study}"
+    script:
+        "../scripts/run_job.py"

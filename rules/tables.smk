@@ -1,7 +1,7 @@
 """Tables: one for all models of a study from the tables of each."""
 
 
-use rule fetch_archive as tabulate with:
+rule tabulate:
     input:
         subjects=subjects_in_table,
     output:
@@ -11,13 +11,17 @@ use rule fetch_archive as tabulate with:
     benchmark:
         "<benchmarks>/{study}/tables/{table}.tsv"
     localrule: True
+    conda:
+        "../envs/base.yaml"
     params:
         **of_job("tabulate"),
     message:
         "Writing the table {wildcards.table} of {wildcards.study}"
+    script:
+        "../scripts/run_job.py"
 
 
-use rule fetch_archive as export_table with:
+rule export_table:
     """Write a table as CSV, on demand; those of claims and of build-ups too."""
     input:
         table="<results>/{study}/tables/{table}.parquet",
@@ -28,7 +32,11 @@ use rule fetch_archive as export_table with:
     wildcard_constraints:
         table=one_of(named_by(targets.exported)),
     localrule: True
+    conda:
+        "../envs/base.yaml"
     params:
         **of_job("export_table"),
     message:
         "Writing the table {wildcards.table} of {wildcards.study} as CSV"
+    script:
+        "../scripts/run_job.py"

@@ -32,7 +32,7 @@ rule train_model:
         "../scripts/run_job.py"
 
 
-use rule fetch_archive as take_snapshot with:
+rule take_snapshot:
     """Take the weights after an epoch that the recipe lists, as a file that other rules can use."""
     input:
         epochs=rules.train_model.output.epochs,
@@ -41,10 +41,14 @@ use rule fetch_archive as take_snapshot with:
     log:
         "<logs>/{study}/training/{model}/epoch_{epoch}.log",
     localrule: True
+    conda:
+        "../envs/base.yaml"
     params:
         **of_job("take_snapshot"),
     message:
         "Taking the snapshot of {wildcards.model} after epoch {wildcards.epoch}"
+    script:
+        "../scripts/run_job.py"
 
 
 use rule train_model as augment_images with:

@@ -16,11 +16,15 @@ if TYPE_CHECKING:
 
 def add_arguments(parser: ArgumentParser) -> None:
     add_study(parser)
-    about = "models to check; if left out, all"
-    parser.add_argument("models", nargs="*", metavar="MODEL", help=about)
-    about = "run no code that the study names: of a model of the family python, only its files "
-    about += "are looked at"
-    parser.add_argument("--without-code", action="store_true", help=about)
+    parser.add_argument(
+        "models", nargs="*", metavar="MODEL", help="models to check; if left out, all"
+    )
+    parser.add_argument(
+        "--without-code",
+        action="store_true",
+        help="run no code that the study names: of a model of the family python, only its files "
+        "are looked at",
+    )
 
 
 def run(arguments: Namespace) -> None:
@@ -31,13 +35,7 @@ def run(arguments: Namespace) -> None:
     studies = find_studies(asked.settings, "config/config.yaml")
     study = studies[asked.study or studies.default]
     trainings = Path(asked.folders["results"], study.name, "training")
-    for name in arguments.models:
-        if name not in study.models:
-            raise VitscopeError(
-                f"{study.path}: found the model {quoted(name)}, allowed: "
-                f"{', '.join(study.models)}.{nearest(name, study.models)}"
-            )
-    checks = dict.fromkeys(arguments.models or study.own_models, _check)
+    checks = dict.fromkeys(_models(study, arguments.models), _check)
     if arguments.without_code:
         own = [name for name in checks if study.models[name].family == "python"]
         checks |= dict.fromkeys(own, _look)
@@ -49,7 +47,18 @@ def run(arguments: Namespace) -> None:
         sys.exit(1)
 
 
+def _models(study: "Study", named: list[str]) -> list[str]:
+    for name in named:
+        if name not in study.models:
+            raise VitscopeError(
+                f"{study.path}: found the model {quoted(name)}, allowed: "
+                f"{', '.join(study.models)}.{nearest(name, study.models)}"
+            )
+    return named or study.own_models
+
+
 def _missing_data(study: "Study") -> dict[str, tuple[str, str]]:
+    """Return what is wrong with the data files that figures are made from."""
     from vitscope.data.opening import archive_needed, local_files
     from vitscope.jobs.reporting import splits_shown
 
@@ -93,7 +102,10 @@ def _look(study: "Study", name: str, trainings: Path) -> tuple[str, str]:
 
 
 def _check(study: "Study", name: str, trainings: Path) -> tuple[str, str]:
-    """Print a model's cut points; return whether they are right, and what was found."""
+    """Print a model's cut points; return whether they are right, and what was found.
+
+    `trainings` is the folder in which the workflow trains the models of the study.
+    """
     from vitscope.networks.building import own_code
     from vitscope.networks.running.checking import check_model
 

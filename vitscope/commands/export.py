@@ -10,8 +10,9 @@ from vitscope.jobs.latents import FORMATS
 def add_arguments(parser: ArgumentParser) -> None:
     add_study(parser, required=True)
     parser.add_argument("model", metavar="MODEL", help="a model of the study")
-    about = "the format of the file; npz if left out"
-    parser.add_argument("--to", choices=FORMATS, default="npz", help=about)
+    parser.add_argument(
+        "--to", choices=FORMATS, default="npz", help="the format of the file; npz if left out"
+    )
 
 
 def run(arguments: Namespace) -> None:

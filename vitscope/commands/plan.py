@@ -1,4 +1,7 @@
-"""Tell what a study will cost, before anything runs: the jobs that Snakemake says would run."""
+"""Tell what a study will cost, before anything runs.
+
+Which jobs would run is what Snakemake says: what is made already is not in the plan.
+"""
 
 import csv
 import json
@@ -22,11 +25,19 @@ if TYPE_CHECKING:
 
 def add_arguments(parser: ArgumentParser) -> None:
     workflow.add_study(parser)
-    about = "what to plan, as figures/paper/fig9.pdf; if left out, all of the study"
-    parser.add_argument("targets", nargs="*", metavar="TARGET", help=about)
-    about = "multiply-adds a second of the machine that is planned for, as 1e13; if left out, "
-    about += "networks are timed on this one"
-    parser.add_argument("--rate", type=float, metavar="R", help=about)
+    parser.add_argument(
+        "targets",
+        nargs="*",
+        metavar="TARGET",
+        help="what to plan, as figures/paper/fig9.pdf; if left out, all of the study",
+    )
+    parser.add_argument(
+        "--rate",
+        type=float,
+        metavar="R",
+        help="multiply-adds a second of the machine that is planned for, as 1e13; if left out, "
+        "networks are timed on this one",
+    )
 
 
 def run(arguments: Namespace) -> None:
@@ -64,8 +75,10 @@ def _output_of(asked: Asked, *arguments: str, **options: Any) -> str:
 
 
 def list_jobs(asked: Asked, *targets: str) -> "list[Planned]":
-    """Return the jobs that would run: a dry run notes them, a summary says which are pending."""
-    # A dry run asks about jobs that are done, too, to know whether anything about them changed.
+    """Return the jobs that would run: a dry run notes them, and a summary says which are pending.
+
+    A dry run asks about jobs that are done too, to know whether anything about them has changed.
+    """
     with TemporaryDirectory(prefix="vitscope-") as folder:
         notes = Path(folder) / "jobs"
         notes.touch()

@@ -8,11 +8,16 @@ from vitscope.commands import workflow
 
 def add_arguments(parser: ArgumentParser) -> None:
     workflow.add_study(parser)
-    about = "the page, or a .zip of it where it is large; report-STUDY.html if left out"
-    parser.add_argument("-o", "--output", metavar="FILE", help=about)
+    parser.add_argument(
+        "-o",
+        "--output",
+        metavar="FILE",
+        help="the page, or a .zip of it where it is large; report-STUDY.html if left out",
+    )
 
 
 def run(arguments: Namespace) -> None:
+    """Make what is missing, then the page."""
     workflow.refuse_without_snakemake()
     asked = workflow.asked_for(arguments.study)
     output = arguments.output or f"report-{asked.study or asked.settings['study']}.html"

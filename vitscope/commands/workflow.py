@@ -35,10 +35,14 @@ class Asked:
 
 
 def add_study(parser: ArgumentParser, required: bool = False) -> None:
-    about = "a study: its file, wherever that lies, or the name of one that is configured"
-    about += "" if required else "; if left out, the default study"
-    nargs = None if required else "?"
-    parser.add_argument("study", nargs=nargs, metavar="STUDY", help=about)
+    """Let a parser take a study."""
+    parser.add_argument(
+        "study",
+        nargs=None if required else "?",
+        metavar="STUDY",
+        help="a study: its file, wherever that lies, or the name of one that is configured"
+        + ("" if required else "; if left out, the default study"),
+    )
 
 
 def asked_for(study: str | None) -> Asked:
@@ -63,6 +67,7 @@ def asked_for(study: str | None) -> Asked:
 
 
 def refuse_without_snakemake() -> None:
+    """Refuse work that needs Snakemake if it is missing."""
     if not SNAKEMAKE.is_file():
         raise VitscopeError(
             f"there is no Snakemake, which would be {SNAKEMAKE}: install it by "

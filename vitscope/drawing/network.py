@@ -2,7 +2,6 @@
 
 from itertools import groupby
 from math import ceil
-from typing import Any
 
 import pandas as pd
 from matplotlib.axes import Axes
@@ -23,10 +22,6 @@ _HEIGHT, _LETTER = 2.3, 0.05
 _MARK_AT, _NAMES_AT = 4.5, 9
 # Inches between two names at least: of more cut points, only every second, third, ... has one.
 _BETWEEN = 0.14
-# The size of the maps of a stage, above its bars.
-_SIZE_OF_MAPS: dict[str, Any] = {"xycoords": ("data", "axes fraction"), "xytext": (0, 2)}
-_SIZE_OF_MAPS |= {"textcoords": "offset points", "ha": "center", "va": "bottom"}
-_SIZE_OF_MAPS |= {"color": GRAY, "fontsize": "x-small"}
 # What the legend calls each kind, in its order.
 LABELS = {
     "stem": "stem",
@@ -87,7 +82,17 @@ def _mark_stages(bars: Axes, points: pd.DataFrame) -> None:
         _, channels, height, width = members[-1]
         last = first + len(members) - 1
         text = f"{channels}\n{height}×{width}" if stage or len(members) > 1 else ""
-        bars.annotate(text, ((first + last) / 2, 1), **_SIZE_OF_MAPS)
+        bars.annotate(
+            text,
+            ((first + last) / 2, 1),
+            xycoords=("data", "axes fraction"),
+            xytext=(0, 2),
+            textcoords="offset points",
+            ha="center",
+            va="bottom",
+            color=GRAY,
+            fontsize="x-small",
+        )
         if first:
             bars.axvline(first - 0.5, color=GRAY, lw=THREAD, ls=(0, (2, 2)))
         first = last + 1

@@ -25,8 +25,13 @@ from vitscope.files.whole import atomic_path
 SMALLEST = 5.0
 _WITH_RAISED = SMALLEST / 0.7
 _SIZES = (
-    *("font.size", "figure.labelsize", "legend.fontsize"),
-    *("axes.titlesize", "axes.labelsize", "xtick.labelsize", "ytick.labelsize"),
+    "font.size",
+    "figure.labelsize",
+    "legend.fontsize",
+    "axes.titlesize",
+    "axes.labelsize",
+    "xtick.labelsize",
+    "ytick.labelsize",
 )
 # What keeps labels of ticks from touching in a corner.
 _TICKS = ("xtick.major.pad", "ytick.major.pad", "xtick.major.size", "ytick.major.size")

@@ -34,7 +34,10 @@ _NAMES_WIDTH = 0.2
 
 @dataclass(frozen=True)
 class SimilarityMap:
-    """The similarity of cut points of a network and of another, `across`, or else of itself."""
+    """The similarity of cut points, up and across, and the rows of both in the block table.
+
+    `across` is None where a network is compared with itself.
+    """
 
     values: Array
     up: pd.DataFrame
@@ -46,13 +49,19 @@ class SimilarityMap:
 
 
 def panels_of_maps(count: int, between: bool = False) -> Panels:
-    """Return panels for so many maps, each `between` two networks or not, and a colour bar."""
+    """Return panels for so many maps, with room for a colour bar.
+
+    `between` tells that each is of two networks.
+    """
     # Names beside a square map make it narrower, and lower by as much.
     return make_square_panels(count, _BAR_WIDTH, _TEXT_HEIGHT - between * _NAMES_WIDTH)
 
 
 def draw_maps(panels: Panels, maps: Sequence[SimilarityMap], label: str) -> None:
-    """Draw maps in panels that have titles and labels, with the colour bar and the legend."""
+    """Draw a map in each panel, with the colour bar and the legend of all of them.
+
+    Panels must have their titles and labels already.
+    """
     # The colours begin at 0, or at the tenth below every value but for 0.02.
     lowest = min(floor(10 * (np.nanmin(each.values, initial=0) + 0.02)) / 10 for each in maps)
     for axes, each in zip(panels.axes, maps, strict=True):
@@ -73,9 +82,16 @@ def _draw_map(figure: Figure, axes: Axes, drawn: SimilarityMap, lowest: float) -
     if np.isnan(drawn.values).any():
         axes.patch.set(**UNDEFINED)
     # A picture, not cells that lie side by side: viewers show hairs between these.
-    how: dict[str, Any] = {"aspect": "auto", "origin": "lower", "interpolation": "nearest"}
-    how |= {"extent": (across[0], across[-1], up[0], up[-1]), "vmin": lowest, "vmax": 1}
-    cells = axes.imshow(np.ma.masked_invalid(drawn.values), cmap=SIMILARITY_COLORS, **how)
+    cells = axes.imshow(
+        np.ma.masked_invalid(drawn.values),
+        extent=(across[0], across[-1], up[0], up[-1]),
+        aspect="auto",
+        origin="lower",
+        interpolation="nearest",
+        cmap=SIMILARITY_COLORS,
+        vmin=lowest,
+        vmax=1,
+    )
     for start in _starts(drawn.points()[0])[1:]:
         axes.axvline(across[start], **BOUNDARY)
     for start in _starts(drawn.up)[1:]:
@@ -121,6 +137,7 @@ def _name_stages(names: Axis, edges: Array, points: pd.DataFrame) -> None:
 def _draw_marks(
     draw_lines: Callable[..., object], edges: Array, points: pd.DataFrame, beside: Any
 ) -> None:
+    """Mark cut points along an axis, outside of the panel."""
     for kind, marked in _marked(points).items():
         start, end = edges[:-1][marked], edges[1:][marked]
         look: dict[str, Any] = {"colors": BAND_COLORS[kind], "lw": _MARKS_WIDTH, "clip_on": False}
@@ -128,5 +145,6 @@ def _draw_marks(
 
 
 def _marked(points: pd.DataFrame) -> dict[str, Array]:
+    """Return which cut points follow an MSA, and which a block that subsamples."""
     attends, shrinks = points["kind"] == "msa", subsamples(points)
     return {"msa": attends.to_numpy(bool), "subsampling": shrinks.to_numpy(bool)}

@@ -1,4 +1,7 @@
-"""Verdicts on claims on one page: a row for each claim, with what is published and each model."""
+"""Verdicts on claims on one page: a row for each claim, with what is published and each model.
+
+A model is named in the mark and the colour of its verdict, two models as a pair.
+"""
 
 from collections.abc import Iterable, Mapping, Sequence
 from textwrap import wrap
@@ -22,6 +25,8 @@ _FIGURE, _CLAIM, _PUBLISHED, _MEASURED, _RIGHT = 0.08, 0.85, 3.7, 4.4, 7.4
 LINE, _AROUND, _BETWEEN = 0.1, 0.015, 0.06
 # Letters of a statement, and of the name of a figure, in a line.
 _LETTERS, _LETTERS_OF_NAME = 66, 15
+
+
 # Inches that a mark takes of a line, and between claims that have no rows of their own.
 _MARK, _BETWEEN_CLAIMS = 0.18, 0.03
 
@@ -134,6 +139,14 @@ def height_of(found: Sequence[Said]) -> float:
 
 def write(axes: Axes, x: float, y: float, text: str, **look: Any) -> Annotation:
     """Write text at inches from the left and the top of axes, which do not shrink for it."""
-    place: dict[str, Any] = {"xycoords": "axes fraction", "textcoords": "offset points"}
-    place |= {"xytext": (72 * x, -72 * y), "va": "top", "linespacing": 1, "in_layout": False}
-    return axes.annotate(text, (0, 1), **place | {"fontsize": _SIZE} | look)
+    return axes.annotate(
+        text,
+        (0, 1),
+        xycoords="axes fraction",
+        xytext=(72 * x, -72 * y),
+        textcoords="offset points",
+        va="top",
+        linespacing=1,
+        in_layout=False,
+        **{"fontsize": _SIZE} | look,
+    )

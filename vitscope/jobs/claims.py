@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from dataclasses import asdict
 from pkgutil import resolve_name
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from vitscope.claims.tables import AGREEMENT, CLAIMS
 from vitscope.files.pages import as_html, as_latex, as_markdown
@@ -71,8 +71,16 @@ def traits_of(study: Study, model: str) -> Values:
     return others | {f"arch.{key}": value for key, value in arch.items()}
 
 
-def count(inputs: Files, values: Values) -> "tuple[pd.DataFrame, pd.DataFrame, Iterable[Evidence]]":
-    """Return the claims about some figures, how these agree with published ones, and evidence."""
+class Counted(NamedTuple):
+    """The claims about some figures, how these agree with published ones, and what is counted."""
+
+    claims: "pd.DataFrame"
+    agreement: "pd.DataFrame"
+    evidence: "list[Evidence]"
+
+
+def count(inputs: Files, values: Values) -> Counted:
+    """Count the claims about some figures, by the values of `values_of_counting`."""
     from vitscope.claims import counting
     from vitscope.claims.agreement import score_agreement
     from vitscope.claims.points import at_snapshots, read_published_of
@@ -100,7 +108,7 @@ def count(inputs: Files, values: Values) -> "tuple[pd.DataFrame, pd.DataFrame, I
     seeds = {model: each.get("training.seed") for model, each in traits.items()}
     trained = counting.trainings(values["repeats"], seeds)
     every = counting.add_recipes(counting.joined(CLAIMS, claims), trained)
-    return every, counting.joined(AGREEMENT, agreement), evidence.values()
+    return Counted(every, counting.joined(AGREEMENT, agreement), [*evidence.values()])
 
 
 def count_claims(inputs: Files, outputs: Files, values: Values, resources: Resources) -> None:

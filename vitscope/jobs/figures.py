@@ -193,7 +193,7 @@ def draw_overview(inputs: Files, outputs: Files, values: Values, resources: Reso
     from vitscope.drawing.saving import save, style
 
     shown = [_sketch_of(name, each, inputs) for name, each in values["figures"].items()]
-    claims = count(inputs, values["counting"])[0] if "cut_points" in inputs else None
+    claims = count(inputs, values["counting"]).claims if "cut_points" in inputs else None
     with style(inputs["style"], values["style"]):
         figure = plot(shown, claims)
         for path in outputs.values():
@@ -242,8 +242,14 @@ DRAW_OVERVIEW = Job(run=draw_overview, values=_values_of_overview)
 
 
 KINDS_OF_PAGE = (
-    *("feature_variance", "spatial_share", "fourier_depth", "lesion", "skip_ratio"),
-    *("attention_distance", "mean_token", "effective_rank"),
+    "feature_variance",
+    "spatial_share",
+    "fourier_depth",
+    "lesion",
+    "skip_ratio",
+    "attention_distance",
+    "mean_token",
+    "effective_rank",
 )
 
 

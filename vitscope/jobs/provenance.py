@@ -17,8 +17,16 @@ from vitscope.measures import registry
 from vitscope.web import redact
 
 PACKAGES = (
-    *("torch", "torchvision", "timm", "numpy", "scipy", "pillow"),
-    *("pandas", "pyarrow", "matplotlib", "snakemake"),
+    "torch",
+    "torchvision",
+    "timm",
+    "numpy",
+    "scipy",
+    "pillow",
+    "pandas",
+    "pyarrow",
+    "matplotlib",
+    "snakemake",
 )
 
 

@@ -27,8 +27,15 @@ CHECKPOINTS = ROOT / "resources" / "checkpoints"
 OF_BUILDUP = {"branch", "msa_number", "accuracy"}
 # Settings in which data sets may differ and still have the same images in the same order.
 MAY_DIFFER = (
-    *("class_index", "class_names", "classes", "corrupted"),
-    *("image_size", "interpolation", "mean", "resize", "std"),
+    "class_index",
+    "class_names",
+    "classes",
+    "corrupted",
+    "image_size",
+    "interpolation",
+    "mean",
+    "resize",
+    "std",
 )
 # The settings of a video that are about one of the things it may show, with their defaults.
 OF_VIEWS: dict[str, dict[str, Any]] = {
