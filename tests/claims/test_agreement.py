@@ -14,7 +14,7 @@ from tests.helpers.claims import (
     variances,
 )
 from vitscope.claims.agreement import score_agreement
-from vitscope.claims.claim import Curve, Evidence
+from vitscope.claims.claim import Evidence, ScoredCurve
 from vitscope.claims.points import Published
 from vitscope.measures import registry
 
@@ -135,7 +135,7 @@ def test_curves_over_frequency_meet_by_interpolation():
     assert (found["published_points"], found["measured_points"]) == (25 * 7, 25 * 3)
 
 
-def small(curve: Curve, ours: pd.DataFrame, *theirs: pd.DataFrame) -> dict:
+def small(curve: ScoredCurve, ours: pd.DataFrame, *theirs: pd.DataFrame) -> dict:
     """Score a small curve against the first of published ones, which are of other networks."""
     series = {
         f"m{number}": Published(f"Theirs {number}", points, number == 0)
@@ -153,7 +153,7 @@ def points(*y: float | None, x=None) -> pd.DataFrame:
 
 def test_scores_by_hand():
     # Their changes are 2, -1, 3 and 1; ours 1, 1, 4 and 2, of which three have their sign.
-    found = small(Curve("x", "y"), points(0, 1, 2, 6, 8), points(0, 2, 1, 4, 5))
+    found = small(ScoredCurve("x", "y"), points(0, 1, 2, 6, 8), points(0, 2, 1, 4, 5))
     assert found["sign_share"] == 3 / 4
     # Ranks 3, 1, 4, 2 against 1.5, 1.5, 4, 3.
     ranks = np.corrcoef([3, 1, 4, 2], [1.5, 1.5, 4, 3])[0, 1]
@@ -170,7 +170,7 @@ def test_scores_by_hand():
 
 def test_the_best_of_other_networks_stands_beside():
     far, flat = points(10, 12, 11, 14, 15), points(2, 2, 2, 2, 2)
-    found = small(Curve("x", "y"), points(0, 1, 2, 6, 8), points(0, 2, 1, 4, 5), far, flat)
+    found = small(ScoredCurve("x", "y"), points(0, 1, 2, 6, 8), points(0, 2, 1, 4, 5), far, flat)
     # One has the very shape, far above; the other has no shape, and is nearer.
     assert (found["sign_share_of_other"], found["change_correlation_of_other"]) == (1, 1)
     assert found["error_of_other"] == pytest.approx(np.sqrt((4 + 0 + 1 + 4 + 9) / 5), rel=1e-12)
@@ -178,14 +178,14 @@ def test_the_best_of_other_networks_stands_beside():
 
 def test_ratios_are_compared_in_decades():
     ours, theirs = points(1, 10, 0.1), points(10, 100, 1)
-    found = small(Curve("x", "y", log=True), ours, theirs)
+    found = small(ScoredCurve("x", "y", log=True), ours, theirs)
     assert found["error"] == pytest.approx(1, abs=1e-12)
     assert (found["sign_share"], found["unit"]) == (1, "decades")
 
 
 def test_a_change_over_a_longer_way_is_a_slope():
     x = [0.0, 0.1, 0.5, 1.0]
-    found = small(Curve("x", "y"), points(0, 1, 2, 5, x=x), points(0, 2, 3, 4, x=x))
+    found = small(ScoredCurve("x", "y"), points(0, 1, 2, 5, x=x), points(0, 2, 3, 4, x=x))
     # Slopes 10, 2.5 and 6 against 20, 2.5 and 2.
     assert found["change_correlation"] == pytest.approx(0.5, abs=1e-12)
 
@@ -193,7 +193,7 @@ def test_a_change_over_a_longer_way_is_a_slope():
 def test_curves_of_cut_points_change_from_one_to_the_next():
     theirs = pd.concat([points(0, -1, -2).assign(i=0), points(0, -0.5, -3).assign(i=1)])
     ours = pd.concat([points(0, -1, -2).assign(i=0), points(0, -0.8, -1.5).assign(i=1)])
-    found = small(Curve("x", "y", by="i"), ours, theirs)
+    found = small(ScoredCurve("x", "y", by="i"), ours, theirs)
     # All fall with x alike: of two changes between them, +0.5 and -1, one has the sign.
     assert found["sign_share"] == found["sign_share_of_line"] == 0.5
 
@@ -202,7 +202,7 @@ def test_the_uncertainty_is_that_over_resamples():
     resampled = np.random.default_rng(0).normal([[1.0], [2.0], [4.0]], 0.1, (3, 400))
     ours = points(1, 2, 4).assign(y_resampled=list(resampled))
     by_hand = np.sqrt(np.mean(np.std(np.log10(resampled), axis=1, ddof=1) ** 2))
-    found = small(Curve("x", "y", log=True), ours, points(1, 2, 4))
+    found = small(ScoredCurve("x", "y", log=True), ours, points(1, 2, 4))
     assert found["uncertainty"] == pytest.approx(by_hand, rel=1e-12)
 
 
@@ -210,7 +210,7 @@ def test_the_uncertainty_is_that_over_resamples():
 def test_rank_correlation_is_that_of_the_textbook(ranks):
     # Curves whose changes are these numbers, in this order and in theirs.
     ours, theirs = (np.cumsum([0.0, *each]) for each in (ranks, range(9)))
-    found = small(Curve("x", "y"), points(*ours), points(*theirs))
+    found = small(ScoredCurve("x", "y"), points(*ours), points(*theirs))
     squares = sum((rank - i) ** 2 for i, rank in enumerate(ranks))
     assert found["change_correlation"] == pytest.approx(1 - 6 * squares / (9 * (81 - 1)))
 
@@ -232,9 +232,9 @@ def test_only_the_same_model_has_a_score():
 
 
 def test_where_nothing_is_measured_nothing_is_scored():
-    found = small(Curve("x", "y"), points(None, None, None), points(1, 2, 5))
+    found = small(ScoredCurve("x", "y"), points(None, None, None), points(1, 2, 5))
     assert found["compared_points"] == 0
     assert [found[name] for name in ("sign_share", "change_correlation", "error")] == [None] * 3
-    flat = small(Curve("x", "y"), points(3, 3, 3), points(1, 2, 5))
+    flat = small(ScoredCurve("x", "y"), points(3, 3, 3), points(1, 2, 5))
     assert (flat["sign_share"], flat["change_correlation"]) == (0, None)
     assert flat["error"] == pytest.approx(np.sqrt((4 + 1 + 4) / 3), rel=1e-12)

@@ -13,9 +13,8 @@ KINDS = kinds_with_claims()
 
 
 def module_of(kind: str) -> ModuleType:
-    module = str(registry.claiming(registry.kinds()[kind])).partition(":")[0]
-    *_, folder, stem = module.split(".")
-    return import_module(f"tests.measures.{folder}.test_{stem}")
+    folder = registry.package(registry.kinds()[kind].measure).rpartition(".")[2]
+    return import_module(f"tests.measures.{folder}.test_claims")
 
 
 def example(kind: str) -> dict[str, pd.DataFrame]:

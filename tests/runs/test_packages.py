@@ -89,7 +89,7 @@ FILES = {
     "measure.py": MEASURE,
     "compute.py": COMPUTE,
     "helper.py": HELPER,
-    "figure.py": FIGURE_BY_DEPTH,
+    "show.py": FIGURE_BY_DEPTH,
     "claims.py": CLAIMS,
     "caption_size_by_depth.rst": "**Sizes of values.**\nMeans.\n",
 }
@@ -186,7 +186,7 @@ def test_an_edit_of_a_package_reruns_what_it_measures_and_draws(workflow: Workfl
     assert plan().keys() <= {"all_of_study"}
     with edited(example / "compute.py", lambda text: text.replace("sizes**2", "sizes**3")):
         assert plan()["measure_latents"] == plan()["draw_figure"] == 1
-    with edited(example / "figure.py", lambda text: text.replace("small values", "low values")):
+    with edited(example / "show.py", lambda text: text.replace("small values", "low values")):
         assert plan()["draw_figure"] == 1
         assert "measure_latents" not in plan()
     # A module that the package imports from another of its own.

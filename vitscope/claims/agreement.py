@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
-from vitscope.claims.claim import Curve, Evidence
+from vitscope.claims.claim import Evidence, ScoredCurve
 from vitscope.claims.counting import Tables, measured_points
 from vitscope.claims.points import Points, Published
 from vitscope.claims.statistics import rank_correlation
@@ -74,7 +74,7 @@ def _columns(name: str, score: _Score) -> dict[str, float | None]:
     return {name.format(each): value for each, value in score._asdict().items()}
 
 
-def _lines(points: pd.DataFrame, curve: Curve, values: Any = None) -> Lines:
+def _lines(points: pd.DataFrame, curve: ScoredCurve, values: Any = None) -> Lines:
     """Return the curves of a model, or other `values` of its points, as logarithms if asked."""
     if values is None:
         values = _scaled(points[curve.y].to_numpy(float), curve)
@@ -83,7 +83,7 @@ def _lines(points: pd.DataFrame, curve: Curve, values: Any = None) -> Lines:
     return {key: line[keys == key] for key in dict.fromkeys(keys.tolist())}
 
 
-def _scaled(y: Array, curve: Curve) -> Array:
+def _scaled(y: Array, curve: ScoredCurve) -> Array:
     return np.log10(np.where(y > 0, y, np.nan)) if curve.log else y
 
 
@@ -162,7 +162,7 @@ def _best(scores: Iterable[_Score]) -> _Score:
     )
 
 
-def _uncertainty(measured: pd.DataFrame, known: Lines, curve: Curve) -> float | None:
+def _uncertainty(measured: pd.DataFrame, known: Lines, curve: ScoredCurve) -> float | None:
     """Return the root mean square of the standard deviations of our values over resamples."""
     values = Points(measured)[curve.y]
     if len(values) == 1:

@@ -68,7 +68,7 @@ def claims_of(
 
 
 @dataclass(frozen=True)
-class Curve:
+class ScoredCurve:
     """Names the columns of a curve, one for each value of `by`; a `log` one compares by ratios."""
 
     x: str
@@ -89,7 +89,7 @@ class Evidence:
     claims: tuple[Claim, ...]
     measured: Measured
     published: Callable[[pd.DataFrame], pd.DataFrame] = lambda points: points
-    curve: Curve | None = None
+    curve: ScoredCurve | None = None
 
 
 def with_subsampling(points: pd.DataFrame) -> pd.DataFrame:

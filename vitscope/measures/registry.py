@@ -155,7 +155,7 @@ class Registry:
     def drawing(self, kind: FigureKind) -> str:
         """Return the function or the chart that draws a kind of figure."""
         if kind.measure in self.own:
-            return f"{OWN}.figure:{'plot_by_depth' if 'label' in kind.values else 'plot'}"
+            return f"{OWN}.show:{'plot_by_depth' if 'label' in kind.values else 'plot'}"
         return _required(kind.measure, f"plot_{kind.name}")
 
     def claiming(self, kind: FigureKind) -> str | None:

@@ -11,8 +11,8 @@ from matplotlib.axes import Axes
 
 from vitscope.corruptions import MEAN
 from vitscope.drawing.looks import BANDS, RANGE_ALPHA, SKETCHED, THIN, ZERO, Look
-from vitscope.measures.fourier.figure import AMPLITUDE, curves_of, ends_of
-from vitscope.measures.hessian.figure import density_per_decade, published_per_decade
+from vitscope.measures.fourier.show import AMPLITUDE, curves_of, ends_of
+from vitscope.measures.hessian.show import density_per_decade, published_per_decade
 
 
 def _draw(axes: Axes, x: Any, y: Any, look: Look, **style: Any) -> None:

@@ -96,7 +96,7 @@ class Tables:
                     f"{', '.join(known) or 'none'}.{nearest(name, known)}"
                 )
         if kind in self.own():
-            from vitscope.measures.own.figure import plot_by_depth
+            from vitscope.measures.own.show import plot_by_depth
 
             drawn_by_depth = partial(plot_by_depth, self.table(kind), self.members, label=kind)
             return draw_in(kind, ax, drawn_by_depth)

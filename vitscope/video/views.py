@@ -18,8 +18,8 @@ from vitscope.image_size import height_and_width
 from vitscope.measures.attending import attention_in
 from vitscope.measures.attention.maps import Maps, Rollout, attention_named, maps_of
 from vitscope.measures.token_pca.compute import Components, choose_point, read_map
-from vitscope.measures.token_pca.figure import BACKGROUND, OUTLIER, in_colours, reach
 from vitscope.measures.token_pca.measure import FRAMES_TOGETHER, Settings
+from vitscope.measures.token_pca.show import BACKGROUND, OUTLIER, in_colours, reach
 from vitscope.networks.attention.reading import Attention
 from vitscope.networks.finding.cut_points import CutPoint
 from vitscope.video.sheet import Scale, Sheet

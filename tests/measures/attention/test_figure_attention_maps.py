@@ -20,7 +20,7 @@ from tests.helpers.overlays import (
 )
 from tests.helpers.shown import flaws
 from vitscope.drawing.figure import Member
-from vitscope.measures.attention.figure import mask_of
+from vitscope.measures.attention.show import mask_of
 
 HEADS = {"vit": 3, "swin": 2}
 QUERIES = [(2.0, 2.0), (2.0, 6.0), (6.0, 3.0)]

@@ -8,7 +8,7 @@ from torch.nn.functional import interpolate
 from tests.helpers.drawing import SWIN, VIT, laid_out
 from tests.helpers.overlays import as_png, bars_of, grey_of, groups_of, picture, pixels_of
 from tests.helpers.shown import flaws
-from vitscope.measures.attention.figure import clipped
+from vitscope.measures.attention.show import clipped
 
 
 @pytest.fixture

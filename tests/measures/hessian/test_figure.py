@@ -9,7 +9,7 @@ from tests.helpers.drawing import RESNET, VIT, drawn_from, laid_out
 from tests.helpers.shown import flaws, legend_labels
 from vitscope.drawing.figure import Member
 from vitscope.drawing.legends import moment
-from vitscope.measures.hessian.figure import KERNEL, density_per_decade, shares_of_bars
+from vitscope.measures.hessian.show import KERNEL, density_per_decade, shares_of_bars
 from vitscope.measures.registry import caption_of, kinds
 from vitscope.package_data import PUBLISHED_POINTS
 

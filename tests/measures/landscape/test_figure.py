@@ -14,7 +14,7 @@ from tests.helpers.drawing import RESNET, VIT, drawn_from
 from tests.helpers.shown import legend_labels
 from vitscope.drawing.figure import Member
 from vitscope.errors import VitscopeError
-from vitscope.measures.landscape.figure import (
+from vitscope.measures.landscape.show import (
     above_minimum,
     caveats,
     faces,

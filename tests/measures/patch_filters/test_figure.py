@@ -4,7 +4,7 @@ import pytest
 
 from tests.helpers.drawing import drawn_from
 from vitscope.drawing.figure import Member
-from vitscope.measures.patch_filters.figure import tiled
+from vitscope.measures.patch_filters.show import tiled
 
 MEMBERS = [Member(name, name.upper(), name) for name in ("vit", "resnet", "pit", "swin")]
 RNG = np.random.default_rng(0)

@@ -17,8 +17,8 @@ from vitscope.drawing.figure import Member
 from vitscope.errors import VitscopeError
 from vitscope.measures.shown import on_subject
 from vitscope.measures.token_pca.compute import Basis, Components, measure_token_pca
-from vitscope.measures.token_pca.figure import colours_of, plot_token_pca
 from vitscope.measures.token_pca.measure import Settings
+from vitscope.measures.token_pca.show import colours_of, plot_token_pca
 from vitscope.networks.finding.capture import capturing
 
 Array = npt.NDArray[Any]

@@ -5,7 +5,9 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import NullLocator
 
+from vitscope.claims.claim import Claim, Evidence, attention_against_convolution, value_in_row
 from vitscope.claims.points import AllPublished
+from vitscope.claims.statistics import larger
 from vitscope.drawing.charts import Across, Curve
 from vitscope.drawing.figure import Members
 from vitscope.drawing.looks import DOTTED, GRAY, REFERENCE, Look, looks_of
@@ -56,3 +58,50 @@ def plot_shuffling(table: pd.DataFrame, members: Members) -> Figure:
     axes.xaxis.set_minor_locator(NullLocator())
     axes.set_xlim(grids[0], grids[-1])
     return panels.finish("Grid of patches that are shuffled", "Accuracy (%)")
+
+
+_WHY = (
+    "Not in the paper: Naseer et al. 2021 find that vision transformers {found}. The accuracy kept "
+    "is the mean accuracy over all {views}, divided by the accuracy on the images as they are, "
+    "whatever that is."
+)
+_KEEPS_MORE = larger("mean_kept", "accuracy kept")
+
+CLAIMS_OCCLUSION = Evidence(
+    "occlusion",
+    (
+        Claim(
+            "msa_withstands_occlusion",
+            "MSAs withstand occlusion better than Convs do",
+            "Naseer et al. 2021",
+            attention_against_convolution,
+            _KEEPS_MORE,
+            _WHY.format(
+                found="withstand occlusion better than CNNs",
+                views="shares of patches that are dropped",
+            ),
+        ),
+    ),
+    value_in_row("mean_kept", "change", "dropped"),
+    # A curve published for a few shares does not give the mean over all.
+    lambda _: pd.DataFrame(columns=["measure", "value"]),
+)
+
+CLAIMS_SHUFFLING = Evidence(
+    "occlusion",
+    (
+        Claim(
+            "msa_withstands_shuffling",
+            "MSAs withstand shuffling of patches better than Convs do",
+            "Naseer et al. 2021",
+            attention_against_convolution,
+            _KEEPS_MORE,
+            _WHY.format(
+                found="keep their accuracy better than CNNs where the spatial structure of "
+                "images is disturbed",
+                views="grids whose patches are shuffled",
+            ),
+        ),
+    ),
+    value_in_row("mean_kept", "change", "shuffled"),
+)

@@ -5,6 +5,9 @@ import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 
+from vitscope.claims.claim import Claim, Evidence, every_model
+from vitscope.claims.points import Points
+from vitscope.claims.statistics import Found, Statistic, exactly, rank_correlation
 from vitscope.drawing.figure import Member, Members, rows_of
 from vitscope.drawing.legends import percent
 from vitscope.drawing.panels import columns_of, width_of
@@ -102,3 +105,38 @@ def _title_of_components(member: Member, rows: pd.DataFrame) -> str:
 def plot_patch_components(table: pd.DataFrame, members: Members) -> Figure:
     """Draw one panel per model: the principal components of its filters, the first ones first."""
     return draw_tiles(table, members, "component", _title_of_components)
+
+
+_LEAST_SIDE, _LEAST_COMPONENTS = 3, 4
+
+
+def _follow_number(points: Points) -> Found | None:
+    known = points.known("frequency")
+    side = known.frame[["height", "width"]].to_numpy().min(initial=_LEAST_SIDE)
+    if len(known) < _LEAST_COMPONENTS or side < _LEAST_SIDE:
+        return None
+    return exactly(rank_correlation(known["number"], known["frequency"]))
+
+
+CLAIMS_PATCH_COMPONENTS = Evidence(
+    "patch_filters",
+    (
+        Claim(
+            "first_components_are_smooth",
+            "The first principal components of filters are smoother than later ones",
+            "Dosovitskiy et al. 2021",
+            every_model,
+            Statistic(
+                "rank correlation of number and frequency",
+                "The value is the rank correlation (Spearman) of the number of a component and "
+                "its mean frequency, over the components that are shown. Filters narrower than "
+                "three pixels have too few frequencies, and no such claim.",
+                _follow_number,
+            ),
+            "Not in the paper: Dosovitskiy et al. 2021 (Fig. 7, left) say that the principal "
+            "components of the filters of a ViT resemble plausible basis functions of patches, "
+            "with smooth ones first, as in a cosine transform.",
+        ),
+    ),
+    lambda rows, _: rows[rows["of"] == "component"].sort_values("number", ignore_index=True),
+)

@@ -3,12 +3,29 @@ from textwrap import wrap
 from typing import Any
 
 import matplotlib
+import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 
-from vitscope.claims.points import AllPublished, Published
+from vitscope.claims.claim import (
+    OTHER_MIXING,
+    SPECIFIC,
+    Claim,
+    Evidence,
+    Models,
+    Subject,
+    attention_against_convolution,
+    attention_against_fixed_weights,
+    claims_of,
+    convolutional,
+    local_against_global,
+    value_in_row,
+)
+from vitscope.claims.intervals import RESAMPLED
+from vitscope.claims.points import AllPublished, Points, Published
+from vitscope.claims.statistics import Found, Statistic, larger, one_value, smaller, value_of
 from vitscope.drawing.axes import axes_of_published, draw_interval_of
 from vitscope.drawing.figure import Member, Members, rows_of
 from vitscope.drawing.legends import INTERVAL, Legend, another_model, percent, published_label
@@ -35,7 +52,9 @@ from vitscope.drawing.panels import (
     make_panels_with_strips,
     make_row_panels,
 )
-from vitscope.measures.classification.compute import count_decisions, letters_of
+from vitscope.files.arrays import Array
+from vitscope.measures.classification.compute import count_decisions, letters_of, shape_share
+from vitscope.measures.per_image import bootstrap_means
 
 # In units of models: how far published points stand below the measured ones, or right of them, and
 # trainings of one recipe from each other.
@@ -287,3 +306,147 @@ def plot_shape_texture(table: pd.DataFrame, members: Members, published: AllPubl
         axes.set_xlabel("Error consistency with people")
     panels.legend.draw(panels.figure)
     return panels.figure
+
+
+# Resamples drawn for a published error, of which only the number of images is known.
+RESAMPLES = 2000
+
+_NLL = "nll_train", "training NLL"
+_ERROR = "error_percent", "test error"
+_PUBLISHED = (
+    "Errors are in percentage points. Two published errors are resampled independently, though "
+    "they are of the same images, so that the interval of their difference is rather too wide."
+)
+_OF_BIAS = f"The paper's Fig. 5: the first model has no Convs, and the second no MSAs. {_PUBLISHED}"
+_OF_WINDOWS = (
+    "The paper's Fig. 7: the first model has a window of attention (`attention_window`), the "
+    "second has none, and nothing else of their networks and trainings differs. " + _PUBLISHED
+)
+
+
+def _without_against_convolution(models: Models) -> list[Subject]:
+    without = [model for model, traits in models.items() if "conv" not in traits.kinds]
+    return [(model, *other) for model in without for other in convolutional(models)]
+
+
+def _measured(rows: pd.DataFrame, _blocks: pd.DataFrame | None = None) -> pd.DataFrame:
+    return rows.rename(columns={"metric": "measure"})
+
+
+def _published(points: pd.DataFrame) -> pd.DataFrame:
+    """Return published points, with resamples of each error whose number of images is known."""
+    resampled: dict[str, Any] = {
+        f"value{RESAMPLED}": [
+            _resample(share, images) if np.isfinite(images) else None
+            for share, images in zip(points["value"] / 100, points["images"], strict=True)
+        ]
+    }
+    return _measured(points).assign(**resampled)
+
+
+def _resample(share: float, images: float) -> Array:
+    # Networks with different numbers of errors get different seeds.
+    wrong = np.random.default_rng(round(share * images)).binomial(int(images), share, RESAMPLES)
+    return 100 * wrong / images
+
+
+CLAIMS_FIT = Evidence(
+    "fit",
+    claims_of(
+        "Fig. 5",
+        _without_against_convolution,
+        _OF_BIAS,
+        (
+            "weak_bias_fits_worse",
+            "A model of weaker inductive bias has the higher training loss",
+            larger(*_NLL),
+        ),
+        (
+            "weak_bias_errs_more",
+            "A model of weaker inductive bias has the higher test error",
+            larger(*_ERROR),
+        ),
+    )
+    + claims_of(
+        "abstract",
+        attention_against_fixed_weights,
+        SPECIFIC,
+        (
+            "specific_weights_err_less",
+            f"MSAs have a lower test error than {OTHER_MIXING}",
+            smaller(*_ERROR),
+        ),
+    ),
+    _measured,
+    _published,
+)
+
+CLAIMS_FIT_BY_WINDOW = Evidence(
+    "fit",
+    claims_of(
+        "Fig. 7",
+        local_against_global,
+        _OF_WINDOWS,
+        (
+            "local_attention_fits_better",
+            "Local attention has a lower training loss than global attention",
+            smaller(*_NLL),
+        ),
+        (
+            "local_attention_errs_less",
+            "Local attention has a lower test error than global attention",
+            smaller(*_ERROR),
+        ),
+    ),
+    _measured,
+    _published,
+)
+
+# Resamples of published decisions; all observers see the same images and are resampled alike.
+DRAWS_OF_PEOPLE = 2000
+
+
+def _published_decisions(points: pd.DataFrame) -> pd.DataFrame:
+    letters = letters_of(points["decisions"])
+    by_image = np.stack([(letters == cue).mean(axis=0) for cue in "st"], axis=1)
+    resampled = shape_share(bootstrap_means(by_image, DRAWS_OF_PEOPLE, 0))
+    value = count_decisions(letters)["shape_bias"].iloc[0]
+    return pd.DataFrame(
+        {"measure": ["shape_bias"], "value": [value], f"value{RESAMPLED}": [resampled]}
+    )
+
+
+def _texture_over_shape(points: Points) -> Found | None:
+    bias = one_value(points, "shape_bias")
+    return None if bias is None else value_of(1 - 2 * bias)
+
+
+CLAIMS_SHAPE_TEXTURE = Evidence(
+    "shape_texture",
+    (
+        Claim(
+            "msa_goes_by_shape",
+            "MSAs go by shape more than Convs do",
+            "Section 3",
+            attention_against_convolution,
+            larger("shape_bias", "shape bias"),
+            "The paper infers this from Fig. 2b (Section 3) and has no such figure.",
+        ),
+        Claim(
+            "convs_go_by_texture",
+            "Convs go by texture",
+            "Geirhos et al. (2019), Fig. 4",
+            convolutional,
+            Statistic(
+                "difference of the shares of texture and of shape in decisions by either",
+                "The value is the share of texture in decisions for shape or texture minus "
+                "that of shape, which is the shape bias.",
+                _texture_over_shape,
+            ),
+            "The claim of an earlier paper, of networks trained on ImageNet and its "
+            "cue-conflict stimuli.",
+        ),
+    ),
+    value_in_row("shape_bias", "class_name", "all"),
+    _published_decisions,
+)

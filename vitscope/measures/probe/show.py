@@ -1,5 +1,6 @@
 import numpy as np
 import pandas as pd
+from matplotlib.axes import Axes
 
 from vitscope.claims.claim import Claim, Evidence, attending, every_model
 from vitscope.claims.intervals import RESAMPLED
@@ -11,7 +12,67 @@ from vitscope.claims.statistics import (
     rank_correlation,
     value_of,
 )
-from vitscope.measures.probe.measure import LINEAR, MEAN, PIXELS, POSITION, PREFIX
+from vitscope.drawing.charts import Chart, Curve, Layer, Level, Rows
+from vitscope.drawing.looks import DIAGONAL, FEW, HOLLOW_POINTS, PROBE_STYLES, REFERENCE
+from vitscope.measures.probe.measure import (
+    LINEAR,
+    MEAN,
+    NEIGHBOURS,
+    PIXELS,
+    POSITION,
+    PREFIX,
+    TOKEN,
+)
+
+_ACCURACIES: tuple[Layer, ...] = (
+    Level("network", DIAGONAL, "network itself"),
+    Level("chance", REFERENCE, "most frequent class"),
+    *(
+        Curve("accuracy", label, {"of": of}, PROBE_STYLES[label])
+        for of, label in {MEAN: "mean token", PREFIX: "prefix token", TOKEN: "single token"}.items()
+    ),
+)
+plot_probe = Chart(
+    Rows("Linear accuracy", *_ACCURACIES, where={"by": LINEAR}, limits=(0, 1)),
+    Rows("Neighbours' accuracy", *_ACCURACIES, where={"by": NEIGHBOURS}, limits=(0, 1)),
+    bands_of={"of": MEAN},
+)
+
+# Of few tokens, behind the curves of all; what is read of these may be far below nothing.
+_SMALL = FEW | {"zorder": 2.5}
+_LOWEST = -0.2
+
+
+def _from_lowest_to_1(*panels: Axes) -> None:
+    for axes in panels:
+        axes.set_ylim(max(_LOWEST, min(0, axes.get_ylim()[0])), 1)
+
+
+_TARGETS = {POSITION: "position", PIXELS: "pixels"}
+
+plot_probe_tokens = Chart(
+    Rows(
+        "Share that is read (R²)",
+        *(
+            Curve("r2", label, {"target": target}, PROBE_STYLES[label])
+            for target, label in _TARGETS.items()
+        ),
+        *(
+            Curve(
+                "r2_outliers",
+                f"{label}, of outliers",
+                {"target": target},
+                PROBE_STYLES[label] | HOLLOW_POINTS | _SMALL,
+                interval="",
+                at_least=_LOWEST,
+            )
+            for target, label in _TARGETS.items()
+        ),
+        scale=_from_lowest_to_1,
+        scales="shared",
+    ),
+    bands_of={"target": PIXELS},
+)
 
 
 def _linear_accuracies(rows: pd.DataFrame, _blocks: pd.DataFrame) -> pd.DataFrame:
