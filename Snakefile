@@ -33,7 +33,6 @@ wildcard_constraints:
     dataset=one_of(names_in("data")),
     split=one_of(named_by(lambda study: [s for d in study.data.values() for s in d.splits])),
     buildup=one_of(names_in("buildups")),
-    weights=one_of(("bundled", "trained")),
     step=r"\d+",
     format=one_of(targets.VIDEO_FORMATS),
     table=one_of(named_by(Study.tables)),

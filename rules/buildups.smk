@@ -10,9 +10,9 @@ checkpoint decide_step:
     input:
         results=results_before,
     output:
-        tried="<results>/{study}/buildups/{buildup}/{weights}/step_{step}/tried.json",
+        tried="<results>/{study}/buildups/{buildup}/trained/step_{step}/tried.json",
     log:
-        "<logs>/{study}/buildups/{buildup}/{weights}/step_{step}/decide.log",
+        "<logs>/{study}/buildups/{buildup}/trained/step_{step}/decide.log",
     localrule: True
     conda:
         "../envs/base.yaml"
@@ -47,14 +47,14 @@ use rule train_model as train_step with:
 use rule predict as measure_step with:
     input:
         tried=rules.decide_step.output.tried,
-        weights=weights_of_step,
+        weights=rules.train_step.output.end,
         images=split_for("test"),
     output:
-        result="<results>/{study}/buildups/{buildup}/{weights}/step_{step}/result.parquet",
+        result="<results>/{study}/buildups/{buildup}/trained/step_{step}/result.parquet",
     log:
-        "<logs>/{study}/buildups/{buildup}/{weights}/step_{step}/measure.log",
+        "<logs>/{study}/buildups/{buildup}/trained/step_{step}/measure.log",
     benchmark:
-        "<benchmarks>/{study}/buildups/{buildup}/{weights}/step_{step}/result.tsv"
+        "<benchmarks>/{study}/buildups/{buildup}/trained/step_{step}/result.tsv"
     resources:
         **requests_of("measure_step"),
         gpu=gpu_of,
@@ -62,6 +62,26 @@ use rule predict as measure_step with:
         **of_job("measure_step"),
     message:
         "Measuring what step {wildcards.step} of {wildcards.buildup} tries"
+
+
+use rule measure_step as measure_bundled with:
+    """Measure one network after another from bundled weights, as far as the build-up goes."""
+    input:
+        weights=weights_of_steps,
+        images=split_for("test"),
+    output:
+        result="<results>/{study}/buildups/{buildup}/bundled.parquet",
+    log:
+        "<logs>/{study}/buildups/{buildup}/bundled.log",
+    benchmark:
+        "<benchmarks>/{study}/buildups/{buildup}/bundled.tsv"
+    resources:
+        **requests_of("measure_bundled"),
+        gpu=gpu_of,
+    params:
+        **of_job("measure_bundled"),
+    message:
+        "Measuring the networks of {wildcards.buildup}"
 
 
 rule tabulate_buildup:
@@ -156,7 +176,7 @@ use rule export_table as export_buildup with:
 use rule train_mini as train_mini_buildup with:
     """Train every network of the bundled build-up again, and replace the weights."""
     input:
-        trained=trained_steps,
+        trained=weights_trained,
     output:
         done="<results>/mini/buildups/fig12a/bundled_again",
     log:

@@ -344,10 +344,10 @@ def results_before(wildcards):
     return [path_of(rules.measure_step.output.result, wildcards, step=n) for n in steps]
 
 
-def steps_of(study, buildup, weights):
+def trained_steps(study, buildup):
     """Return the numbers of all steps; Snakemake asks again after it has decided one."""
     for step in count():
-        names = {"study": study, "buildup": buildup, "weights": weights, "step": step}
+        names = {"study": study, "buildup": buildup, "step": step}
         decided = checkpoints.decide_step.get(**names).output.tried
         # Let Snakemake open it: if the file is in a storage, Snakemake fetches it first.
         with decided.open():
@@ -355,34 +355,33 @@ def steps_of(study, buildup, weights):
                 return range(step)
 
 
+def weights_of_steps(wildcards):
+    """Return the files of bundled weights; their job reports those that are missing."""
+    bundled = buildups.bundled_steps(study_of(wildcards), wildcards.buildup)
+    return [from_here(file) for file in bundled]
+
+
 def results_of_steps(wildcards):
     study = study_of(wildcards)
+    if not buildups.is_trained(study, wildcards.buildup):
+        return [path_of(rules.measure_bundled.output.result, wildcards)]
     names = {"study": study.name, "buildup": wildcards.buildup}
-    names["weights"] = buildups.weights_of_steps(study, wildcards.buildup)
-    return paths_of(rules.measure_step.output.result, **names, step=steps_of(**names))
+    return paths_of(rules.measure_step.output.result, **names, step=trained_steps(**names))
 
 
-def trained_steps(wildcards):
+def weights_trained(wildcards):
     """Return the weights of all steps of the bundled build-up, trained here."""
     names = {"study": "mini", "buildup": "fig12a"}
-    steps = steps_of(**names, weights="trained")
-    return paths_of(rules.train_step.output.end, **names, step=steps)
-
-
-def weights_of_step(wildcards):
-    """Return the weights of a step; none if bundled ones are missing, which its job reports."""
-    if wildcards.weights == "trained":
-        return path_of(rules.train_step.output.end, wildcards)
-    bundled = buildups.bundled_step(study_of(wildcards), wildcards.buildup, int(wildcards.step))
-    file = ROOT / (bundled or "")
-    return local(str(file)) if file.is_file() else []
+    return paths_of(rules.train_step.output.end, **names, step=trained_steps(**names))
 
 
 def weights_for_studies(wildcards, input):
-    steps, study = range(len(input.results)), study_of(wildcards)
-    bundled = [buildups.bundled_step(study, wildcards.buildup, step) for step in steps]
-    trained = [path_of(rules.train_step.output.end, wildcards, step=step) for step in steps]
-    return [{"bundled": b} if b else {"path": t} for b, t in zip(bundled, trained)]
+    study = study_of(wildcards)
+    if not buildups.is_trained(study, wildcards.buildup):
+        bundled = buildups.bundled_steps(study, wildcards.buildup)
+        return [{"bundled": file.relative_to(package_data.ROOT).as_posix()} for file in bundled]
+    steps = range(len(input.results))
+    return [{"path": path_of(rules.train_step.output.end, wildcards, step=n)} for n in steps]
 
 
 def all_of(study, folder):

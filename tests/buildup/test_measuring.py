@@ -10,10 +10,13 @@ from tests.helpers.refusals import refusal
 from tests.helpers.splits import CENTER, SPREAD, shapes
 from tests.helpers.studies import recorded_recipe
 from vitscope.buildup.rule import network_of
-from vitscope.buildup.table import measure, refuse_missing
+from vitscope.buildup.table import RESULT, digest_of_step, measure, refuse_missing
 from vitscope.errors import VitscopeError
+from vitscope.files.tables import read_metadata
 from vitscope.files.tensors import TensorFile
+from vitscope.files.whole import sha256_of
 from vitscope.jobs import buildups
+from vitscope.jobs.job import Resources
 from vitscope.networks.building.networks import drawn_network, empty_network
 from vitscope.networks.checkpoints.conversion import write_weights
 from vitscope.package_data import ROOT
@@ -37,8 +40,7 @@ def write_drawn(path: Path, network: dict[str, Any], dtype: torch.dtype) -> Path
 def test_images_are_counted_that_get_their_class(tmp_path: Path) -> None:
     images = shapes(tmp_path / "test.safetensors", 30)
     path = write_drawn(tmp_path / "step_1.safetensors", TRIED, torch.float16)
-    given = {"where": WHERE, "batch_size": 7, "device": torch.device("cpu")}
-    found = measure(path, TRIED, images, **given)
+    found = measure(path, TRIED, images, WHERE, 7, torch.device("cpu"))
     network = drawn_network(TRIED).half().float().eval()
     with torch.inference_mode():
         (batch,) = images.batches(range(30), 30, CENTER, SPREAD)
@@ -54,8 +56,7 @@ def test_weights_of_another_network_are_refused(tmp_path: Path) -> None:
     path = write_drawn(
         tmp_path / "step_1.safetensors", network_of(BASELINE, (0,) * 4), torch.float32
     )
-    given = {"where": WHERE, "batch_size": 4, "device": torch.device("cpu")}
-    assert refusal(measure, path, TRIED, images, **given) == (
+    assert refusal(measure, path, TRIED, images, WHERE, 4, torch.device("cpu")) == (
         f"{WHERE}: there are no weights of the network that is tried next, with [0, 0, 0, 1] MSA "
         f"blocks in its stages ({path} are of another): leave the key out, so that it is trained."
     )
@@ -71,12 +72,35 @@ def test_what_is_bundled_is_what_is_tried() -> None:
     study = load_study(BUNDLED_STUDIES / "mini.yaml")
     baseline = buildups.what_is_tried(study, "fig12a")["baseline"]
     table = pd.read_csv(FILE)
-    for step, attention in enumerate(table["attention"]):
+    files = buildups.bundled_steps(study, "fig12a")
+    for attention, path in zip(table["attention"], files, strict=True):
         network = network_of(baseline, [int(count) for count in attention.split(", ")])
         wanted = empty_network(network).state_dict()
-        file = TensorFile(ROOT / str(buildups.bundled_step(study, "fig12a", step)))
+        file = TensorFile(path)
         found = {name: file.shape(name) for name in file.names}
         assert found == {name: tuple(tensor.shape) for name, tensor in wanted.items()}
         assert recorded_recipe(file.metadata) == asdict(study.recipe_of_steps("fig12a"))
-    assert buildups.weights_of_steps(study, "fig12a") == "bundled"
-    assert not (ROOT / str(buildups.bundled_step(study, "fig12a", len(table)))).exists()
+    assert not buildups.is_trained(study, "fig12a")
+
+
+def test_bundled_weights_are_measured_as_far_as_the_build_up_goes(tmp_path: Path) -> None:
+    shapes(tmp_path / "test.safetensors", 30)
+    settings = {"baseline": BASELINE, "blocks": [1, 1, 1, 2], "patience": 1, "steps": 1}
+    values = {"where": WHERE, "batch_size": 7, "device": "cpu", "settings": settings}
+    # No step tries the last.
+    tried = [(0, 0, 0, 0), (0, 0, 0, 1), (0, 0, 0, 1)]
+    weights = [
+        write_drawn(tmp_path / f"step_{n}.safetensors", network_of(BASELINE, each), torch.float32)
+        for n, each in enumerate(tried)
+    ]
+    inputs: dict[str, Any] = {"images": str(tmp_path / "test.safetensors"), "weights": weights}
+    outputs = {"result": str(tmp_path / "bundled.parquet")}
+    buildups.measure_bundled(inputs, outputs, values, Resources())
+    found = RESULT.read(outputs["result"])
+    assert found["images"].tolist() == [30, 30]
+    digests = read_metadata(outputs["result"])
+    assert [digests[digest_of_step(n)] for n in range(2)] == [*map(sha256_of, weights[:2])]
+
+    inputs["weights"] = weights[:1]
+    message = refusal(buildups.measure_bundled, inputs, outputs, values, Resources())
+    assert message.startswith(f"{WHERE}: there are no weights of the network that is tried next")

@@ -14,7 +14,7 @@ from vitscope.buildup.rule import (
     read_proposal,
     write_proposal,
 )
-from vitscope.buildup.table import BUILDUP, digests_of, label_digests, scores_of, tabulate
+from vitscope.buildup.table import BUILDUP, digest_of_step, label_digests, scores_of, tabulate
 from vitscope.errors import VitscopeError
 
 PLAN = Plan((2, 2, 2, 2), 1, 3)
@@ -22,11 +22,9 @@ ARCH = {"block": "basic", "blocks": [2, 2, 2, 2], "heads": [1, 1, 2, 2], "width"
 BASELINE = {"family": "alternet", "arch": ARCH, "classes": 10, "image_size": 32}
 
 
-def results(*correct: int) -> list[pd.DataFrame]:
-    return [
-        pd.DataFrame({"parameters": [1000 + n], "images": [200], "correct": [count]})
-        for n, count in enumerate(correct)
-    ]
+def results(*correct: int) -> pd.DataFrame:
+    parameters = range(1000, 1000 + len(correct))
+    return pd.DataFrame({"parameters": parameters, "images": 200, "correct": correct})
 
 
 def test_the_table_says_what_was_decided_and_why(tmp_path: Path) -> None:
@@ -53,8 +51,8 @@ def test_the_table_says_what_was_decided_and_why(tmp_path: Path) -> None:
 
 
 def test_digests_of_all_steps_are_labelled() -> None:
-    of_steps = [{"data_sha256": "d", "checkpoint_sha256": f"c{n}"} for n in range(11)]
-    labelled = label_digests({"table": "buildup", **digests_of(of_steps)})
+    of_steps = {digest_of_step(n): f"c{n}" for n in range(11)}
+    labelled = label_digests({"table": "buildup", "data_sha256": "d", **of_steps})
     assert [*labelled.items()] == [
         ("Data SHA-256", "d"),
         *((f"Checkpoint SHA-256 of step {n}", f"c{n}") for n in range(11)),
@@ -73,7 +71,8 @@ def test_what_a_step_tries_is_written_and_read(tmp_path: Path) -> None:
     write_proposal(tried, path)
     assert read_proposal(path) == tried
     assert tried.step == 1
-    network = network_to_try(path, "buildups.grown")
+    step, network = network_to_try(path, "buildups.grown")
+    assert step == 1
     assert network == BASELINE | {"arch": ARCH | {"attention": [0, 0, 0, 1]}}
     # Such a network can be built, and has its MSA at the end of the last stage.
     built = build_empty("alternet", network["arch"], 10, 32)

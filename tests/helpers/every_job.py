@@ -74,5 +74,5 @@ def _choices(name: str) -> list[dict[str, str]]:
     others |= {"container": "npz"}
     if name == "train_model":
         return [{"model": "vit"}, {"buildup": "fig12a"}]
-    steps = {"decide_step", "measure_step", "tabulate_buildup", "draw_buildup"}
+    steps = {"decide_step", "measure_step", "measure_bundled", "tabulate_buildup", "draw_buildup"}
     return [{"buildup": "fig12a"} if name in steps else of_model | others | {"epoch": "3"}]

@@ -41,8 +41,7 @@ def test_a_whole_study(frozen: Workflow) -> None:
         # A landscape, two Hessians, and corruptions.
         "merge": 1 + 2 + 1,
         "tabulate": 14,
-        # What follows the first decision is known when it has been made.
-        "decide_step": 1,
+        "measure_bundled": 1,
         "tabulate_buildup": 1,
         "draw_buildup": 1,
         "draw_figure": 12,

@@ -111,8 +111,8 @@ def test_what_a_job_of_a_buildup_is_given(tmp_path: Path) -> None:
     assert plan_of(given) == Plan((2, 3, 4, 2), 1, 2)
     # The recipe of the baseline, which has 8 epochs where the study has 16, and the changes.
     assert asdict(study.recipe_of_steps("grown")) == asdict(study.recipe("resnet")) | {"epochs": 3}
-    assert buildups.weights_of_steps(study, "grown") == "trained"
-    assert buildups.bundled_step(study, "grown", 2) is None
+    assert buildups.is_trained(study, "grown")
+    assert buildups.bundled_steps(study, "grown") == []
     assert values_of("draw_buildup", study, buildup="grown")["facts"] == {
         "Study": "own (small models on generated images)",
         "Data": "shapes32, test images",

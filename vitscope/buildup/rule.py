@@ -139,15 +139,15 @@ def read_proposal(path: Path | str) -> Proposal:
         ) from error
 
 
-def network_to_try(path: Path | str, where: str) -> Network:
-    """Return the network that a step tries; refuse a step after the end."""
+def network_to_try(path: Path | str, where: str) -> tuple[int, Network]:
+    """Return a step and the network that it tries; refuse a step after the end."""
     proposal = read_proposal(path)
     if proposal.network is None:
         raise VitscopeError(
             f"{where}: there is no step {proposal.step}: the build-up ended before it, so ask for "
             f"an earlier one; {path} says where."
         )
-    return proposal.network
+    return proposal.step, proposal.network
 
 
 def plan_of(settings: Mapping[str, Any]) -> Plan:

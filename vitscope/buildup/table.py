@@ -1,6 +1,6 @@
 """The tables of a build-up: the result of each network, and one row per network that was tried."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -16,8 +16,8 @@ from vitscope.files.tensors import TensorFile
 if TYPE_CHECKING:
     import torch
 
-# Metadata keys: a result's images and weights, and in the table each step's weights.
-DATA, WEIGHTS, STEP = "data_sha256", "checkpoint_sha256", "step_"
+# Metadata keys: the images of a result, and how those of the weights of its steps begin.
+DATA, STEP = "data_sha256", "step_"
 
 RESULT = Table(
     "buildup_result",
@@ -47,21 +47,21 @@ BUILDUP = Table(
 )
 
 
-def scores_of(results: Sequence[pd.DataFrame]) -> list[float]:
-    """Return the accuracies that decide the course."""
-    return [float(result["correct"].iloc[0] / result["images"].iloc[0]) for result in results]
+def scores_of(results: pd.DataFrame) -> list[float]:
+    """Return the accuracies that decide the course, one for each step."""
+    scores: list[float] = (results["correct"] / results["images"]).tolist()
+    return scores
 
 
-def tabulate(name: str, plan: Plan, results: Sequence[pd.DataFrame]) -> pd.DataFrame:
+def tabulate(name: str, plan: Plan, results: pd.DataFrame) -> pd.DataFrame:
     """Return a build-up's table from the results of its steps, in order."""
-    scores = scores_of(results)
-    course = follow(plan, scores)
+    course = follow(plan, scores_of(results))
     reasons = {"stages": "no stage is left", "steps": "no more steps are asked for"}
     end = describe_candidate(course.next) if course.next else f"ended: {reasons[course.ended]}"
     following = [*(describe_candidate(step.candidate) for step in course.steps[1:]), end]
     rows = []
-    for number, (step, result) in enumerate(zip(course.steps, results, strict=True)):
-        counted = {key: int(result[key].iloc[0]) for key in RESULT.columns}
+    for number, step in enumerate(course.steps):
+        counted = results.iloc[number].to_dict()
         low, high = share_interval(counted["correct"], counted["images"])
         rows.append(
             {
@@ -82,10 +82,9 @@ def tabulate(name: str, plan: Plan, results: Sequence[pd.DataFrame]) -> pd.DataF
     return pd.DataFrame(rows)
 
 
-def digests_of(metadata: Sequence[Mapping[str, str]]) -> dict[str, str]:
-    """Return the table's metadata, digests of data and weights, from the results' metadata."""
-    digests = {DATA: metadata[0][DATA]}
-    return digests | {f"{STEP}{n}_sha256": facts[WEIGHTS] for n, facts in enumerate(metadata)}
+def digest_of_step(step: int) -> str:
+    """Return the metadata key of the digest of a step's weights."""
+    return f"{STEP}{step}_sha256"
 
 
 def label_digests(metadata: Mapping[str, str]) -> dict[str, str]:
@@ -110,7 +109,6 @@ def measure(
     weights: Path,
     network: Mapping[str, Any],
     images: Split,
-    *,
     where: str,
     batch_size: int,
     device: "torch.device",

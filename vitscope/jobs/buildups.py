@@ -1,14 +1,18 @@
 """Jobs of a build-up: decide what a step tries, measure it, tabulate and draw all steps."""
 
+from collections.abc import Callable
+from itertools import count, takewhile
 from pathlib import Path
 
 from vitscope.buildup import rule
 from vitscope.files.tables import read_metadata
 from vitscope.files.whole import atomic_path, sha256_of, write_text
 from vitscope.jobs import describing
-from vitscope.jobs.job import Files, Job, Resources, Study, Takes, Values
-from vitscope.measures.measure import passes
+from vitscope.jobs.job import Files, Job, Names, Request, Resources, Study, Takes, Values
+from vitscope.jobs.tables import read_all
+from vitscope.measures.measure import Work, passes
 from vitscope.networks.building.family import module_of
+from vitscope.package_data import ROOT
 
 
 def what_is_tried(study: Study, name: str) -> Values:
@@ -26,22 +30,25 @@ def what_is_tried(study: Study, name: str) -> Values:
     }
 
 
-def weights_of_steps(study: Study, name: str) -> str:
-    """Return where a build-up's weights come from: `bundled`, or `trained` here."""
-    return "trained" if study.buildups[name].weights is None else "bundled"
+def is_trained(study: Study, name: str) -> bool:
+    """Tell whether a build-up's networks are trained here; or else their weights are bundled."""
+    return study.buildups[name].weights is None
 
 
-def bundled_step(study: Study, name: str, step: int) -> str | None:
-    """Return the path of a step's bundled weights below the root; None if they are trained."""
+def bundled_steps(study: Study, name: str) -> list[Path]:
+    """Return the files of a build-up's bundled weights, in the order of steps; none if trained."""
     weights = study.buildups[name].weights
-    return None if weights is None else f"{weights['bundled']}/step_{step}.safetensors"
+    if weights is None:
+        return []
+    folder = ROOT / weights["bundled"]
+    return list(takewhile(Path.is_file, (folder / f"step_{n}.safetensors" for n in count())))
 
 
 def decide_step(inputs: Files, outputs: Files, values: Values, resources: Resources) -> None:
     from vitscope.buildup.table import RESULT, scores_of
 
     settings = values["settings"]
-    scores = scores_of([RESULT.read(path) for path in inputs["results"]])
+    scores = scores_of(read_all(RESULT, inputs["results"])) if inputs["results"] else []
     rule.write_proposal(
         rule.decide(settings["baseline"], rule.plan_of(settings), scores), outputs["tried"]
     )
@@ -54,46 +61,83 @@ DECIDE_STEP = Job(
 
 
 def measure_step(inputs: Files, outputs: Files, values: Values, resources: Resources) -> None:
-    from vitscope.buildup.table import RESULT, measure, refuse_missing
+    from vitscope.buildup.table import RESULT, digest_of_step, measure
     from vitscope.jobs.opening import open_device, open_images
 
-    where, weights = values["where"], inputs["weights"]
-    network = rule.network_to_try(inputs["tried"], where)
-    if not weights:
-        refuse_missing(network, where)
-    images = open_images(inputs["images"])
-    device, size = open_device(values["device"]), values["batch_size"]
-    result = measure(Path(weights), network, images, where=where, batch_size=size, device=device)
-    digests = {"data_sha256": images.digest, "checkpoint_sha256": sha256_of(weights)}
+    step, network = rule.network_to_try(inputs["tried"], values["where"])
+    images, device = open_images(inputs["images"]), open_device(values["device"])
+    weights = Path(inputs["weights"])
+    result = measure(weights, network, images, values["where"], values["batch_size"], device)
+    digests = {"data_sha256": images.digest, digest_of_step(step): sha256_of(weights)}
     RESULT.write(result, outputs["result"], digests)
 
 
-MEASURE_STEP = Job(
-    run=measure_step,
-    values=lambda study, names: {
+def measure_bundled(inputs: Files, outputs: Files, values: Values, resources: Resources) -> None:
+    """Measure one network after another, as far as the build-up goes, from bundled weights."""
+    import pandas as pd
+
+    from vitscope.buildup.table import RESULT, digest_of_step, measure, refuse_missing, scores_of
+    from vitscope.jobs.opening import open_device, open_images
+
+    where, settings = values["where"], values["settings"]
+    images, device = open_images(inputs["images"]), open_device(values["device"])
+    results, digests = pd.DataFrame(columns=[*RESULT.columns]), {"data_sha256": images.digest}
+    plan, files = rule.plan_of(settings), [*map(Path, inputs.get("weights", ()))]
+    while network := rule.decide(settings["baseline"], plan, scores_of(results)).network:
+        step = len(results)
+        if step == len(files):
+            refuse_missing(network, where)
+        result = measure(files[step], network, images, where, values["batch_size"], device)
+        results = pd.concat([results, result], ignore_index=True)
+        digests[digest_of_step(step)] = sha256_of(files[step])
+    RESULT.write(results, outputs["result"], digests)
+
+
+def _values_of_measuring(study: Study, names: Names) -> Values:
+    return {
         "where": f"{study.path}: buildups.{names['buildup']}.weights",
         "batch_size": study.analysis.batch_size,
         "device": study.device,
         "modules": [module_of(rule.FAMILY)],
-    },
-    takes=Takes(
-        torch=True,
-        work=lambda request: passes(1, None, request.images, request.study.analysis.batch_size),
-        split="test",
-        builds=True,
+    }
+
+
+def _passes_of_bundled(request: Request) -> Work:
+    steps = len(bundled_steps(request.study, request.names["buildup"]))
+    return passes(steps, None, request.images, request.study.analysis.batch_size)
+
+
+def _takes(work: Callable[[Request], Work]) -> Takes:
+    return Takes(torch=True, work=work, split="test", builds=True)
+
+
+MEASURE_STEP = Job(
+    run=measure_step,
+    values=_values_of_measuring,
+    takes=_takes(
+        lambda request: passes(1, None, request.images, request.study.analysis.batch_size)
     ),
+    batches="analysis.batch_size",
+)
+MEASURE_BUNDLED = Job(
+    run=measure_bundled,
+    values=lambda study, names: (
+        _values_of_measuring(study, names) | {"settings": what_is_tried(study, names["buildup"])}
+    ),
+    takes=_takes(_passes_of_bundled),
     batches="analysis.batch_size",
 )
 
 
 def tabulate_buildup(inputs: Files, outputs: Files, values: Values, resources: Resources) -> None:
     """Write a row for each step, and the best network; the rule says where `weights` are."""
-    from vitscope.buildup.table import BUILDUP, RESULT, digests_of, scores_of, tabulate
+    from vitscope.buildup.table import BUILDUP, RESULT, scores_of, tabulate
 
     name, settings = values["name"], values["settings"]
-    plan = rule.plan_of(settings)
-    results = [RESULT.read(path) for path in inputs["results"]]
-    digests = digests_of([read_metadata(path) for path in inputs["results"]])
+    plan, results = rule.plan_of(settings), read_all(RESULT, inputs["results"])
+    digests: dict[str, str] = {}
+    for path in inputs["results"]:
+        digests |= read_metadata(path)
     BUILDUP.write(tabulate(name, plan, results), outputs["table"], digests)
     said = {"baseline": settings["baseline"], "data": values["data"], "weights": values["weights"]}
     write_text(outputs["model"], rule.describe_model(name, plan, scores_of(results), **said))

@@ -61,7 +61,7 @@ def train_model(inputs: Files, outputs: Files, values: Values, resources: Resour
     from vitscope.training.batches import seeded
     from vitscope.training.loop import train
 
-    network = values.get("network") or network_to_try(inputs["tried"], values["where"])
+    network = values.get("network") or network_to_try(inputs["tried"], values["where"])[1]
     recipe, place = values["recipe"], Path(outputs["end"]).parent
     Path(outputs["epochs"]).mkdir(exist_ok=True)
     with seeded(recipe["seed"]):
