@@ -13,7 +13,7 @@ import torch
 from PIL import Image
 from torch import Tensor, nn
 
-from tests.helpers.networks import build_empty
+from tests.helpers.networks import build_undrawn
 from tests.helpers.studies import bundled
 from vitscope.networks.building import networks as models
 from vitscope.networks.building.family import Family, find_family
@@ -58,7 +58,7 @@ class Golden:
 
     def model(self, name: str) -> nn.Module:
         """Return the model with the published layout loaded, every key used."""
-        model = build_empty(*ARCHS[name], num_classes=100, image_size=32)
+        model = build_undrawn(*ARCHS[name], num_classes=100, image_size=32)
         return models.fill(model, translate(self.state_dict(name), model).weights)
 
     def images(self, count: int) -> tuple[Tensor, Tensor]:

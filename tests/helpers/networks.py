@@ -1,5 +1,5 @@
-from collections.abc import Mapping, Sequence
-from functools import cache
+from collections.abc import Callable, Mapping, Sequence
+from functools import cache, partial
 from typing import Any
 
 import pytest
@@ -9,7 +9,7 @@ from torch import Tensor, nn
 from tests.helpers.studies import bundled
 from vitscope.image_size import ImageSize
 from vitscope.networks.building.family import find_family
-from vitscope.networks.building.networks import empty_network
+from vitscope.networks.building.networks import Network, empty_network, undrawn_network
 from vitscope.networks.finding.blocks import Blocks, list_blocks
 from vitscope.networks.finding.capture import capturing
 from vitscope.networks.finding.cut_points import CutPoint
@@ -27,11 +27,16 @@ def build_empty(
     num_classes: int | None,
     image_size: ImageSize,
     channels: int = 3,
+    build: Callable[[Network], nn.Module] = empty_network,
 ) -> nn.Module:
     """Build a model that has names and shapes and, where its family can, no values."""
     mean = [0.0] * channels
     described = {"family": family, "arch": arch, "image_size": image_size, "mean": mean}
-    return empty_network({**described, "classes": num_classes})
+    return build({**described, "classes": num_classes})
+
+
+# Builds a model that weights are loaded into.
+build_undrawn = partial(build_empty, build=undrawn_network)
 
 
 def build_empty_mini(name: str) -> nn.Module:

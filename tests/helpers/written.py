@@ -1,5 +1,6 @@
 """The cut points of known networks as people wrote them down, before any were found."""
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -27,9 +28,9 @@ def written_points(network: str) -> pd.DataFrame:
     return _POINTS[_POINTS["network"] == network].reset_index(drop=True)
 
 
-def empty(network: str) -> nn.Module:
+def empty(network: str, build: Callable[..., nn.Module] = build_empty) -> nn.Module:
     entry = NETWORKS[network]
-    model = build_empty(entry["family"], entry["arch"], entry["classes"], entry["image_size"])
+    model = build(entry["family"], entry["arch"], entry["classes"], entry["image_size"])
     return model.eval()
 
 

@@ -116,11 +116,11 @@ def measure(
     """Return a step's row for all images; an error names `where` if the weights do not fit."""
     import safetensors.torch
 
-    from vitscope.networks.building.networks import empty_network, fill
+    from vitscope.networks.building.networks import fill, undrawn_network
     from vitscope.networks.checkpoints.translation import misfits
     from vitscope.networks.running.predictions import predict
 
-    model = empty_network(network)
+    model = undrawn_network(network)
     TensorFile(weights).verify()
     found = safetensors.torch.load_file(weights)
     if any(misfits(found, model.state_dict())):

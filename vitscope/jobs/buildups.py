@@ -102,12 +102,12 @@ def _values_of_measuring(study: Study, names: Names) -> Values:
     }
 
 
-def _passes_of_bundled(request: Request) -> Work:
+def _passes_of_bundled(request: Request) -> Work | None:
     steps = len(bundled_steps(request.study, request.names["buildup"]))
     return passes(steps, None, request.images, request.study.analysis.batch_size)
 
 
-def _takes(work: Callable[[Request], Work]) -> Takes:
+def _takes(work: Callable[[Request], Work | None]) -> Takes:
     return Takes(torch=True, work=work, split="test", builds=True)
 
 

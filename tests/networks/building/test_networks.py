@@ -5,9 +5,14 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from tests.helpers.networks import build_empty, described
+from tests.helpers.networks import FAMILIES, MINI, build_undrawn, described
 from tests.helpers.processes import python
-from vitscope.networks.building.networks import fill, uncompiled
+from vitscope.networks.building.networks import (
+    drawn_network,
+    fill,
+    uncompiled,
+    undrawn_network,
+)
 from vitscope.networks.finding.blocks import list_blocks
 
 
@@ -46,7 +51,7 @@ def test_nothing_is_compiled_in_a_block_and_all_is_behind_it() -> None:
 
 def test_weights_are_copied_and_cast() -> None:
     arch = {"block": "basic", "blocks": [1, 1, 1, 1], "width": 2}
-    empty = build_empty("resnet", arch, num_classes=3, image_size=32)
+    empty = build_undrawn("resnet", arch, num_classes=3, image_size=32)
     state = {
         key: torch.full(tensor.shape, 0.5).to(
             torch.bfloat16 if tensor.is_floating_point() else torch.int64
@@ -61,16 +66,19 @@ def test_weights_are_copied_and_cast() -> None:
     assert (weight == 0.5).all()
 
 
-def test_buffers_that_nobody_computes_are_refused() -> None:
-    class Positions(nn.Module):
-        def __init__(self) -> None:
-            super().__init__()
-            self.register_buffer("positions", torch.arange(4), persistent=False)
-
-    with torch.device("meta"):
-        model = Positions()
-    with pytest.raises(NotImplementedError, match="Positions holds buffers"):
-        fill(model, {})
+def test_an_undrawn_network_has_all_that_is_not_loaded() -> None:
+    """Its buffers are those of a network that is drawn, which the random numbers do not reach."""
+    for name in FAMILIES.values():
+        network = {**described(), **MINI[name], "classes": 10}
+        torch.manual_seed(3)
+        undrawn = undrawn_network(network)
+        following = torch.rand(1)
+        torch.manual_seed(3)
+        assert torch.equal(following, torch.rand(1))
+        buffers = dict(drawn_network(network).named_buffers())
+        assert {key: torch.equal(each, buffers[key]) for key, each in undrawn.named_buffers()} == (
+            dict.fromkeys(buffers, True)
+        )
 
 
 # In fresh interpreters: what was declared or imported cannot be taken back.
@@ -128,3 +136,35 @@ def test_the_help_is_needed_where_we_say_so(fits: bool) -> None:
     if fits:
         pytest.skip("torchvision fits the torch of this environment")
     assert "torchvision::nms" in importing().stderr
+
+
+def test_networks_are_filled_without_the_compiler() -> None:
+    printed = python(
+        "import sys\n"
+        "from vitscope.networks.building.networks import undrawn_network\n"
+        "from vitscope.studies.loading import BUNDLED_STUDIES, load_study\n"
+        "study = load_study(BUNDLED_STUDIES / 'mini.yaml')\n"
+        f"for name in {[*FAMILIES.values()]}:\n"
+        "    undrawn_network(study.network(name))\n"
+        "print('torch._dynamo' in sys.modules)\n"
+        # What was put off is there where it is asked for.
+        "import torch._dynamo.utils as utils, torchvision\n"
+        "asked = sys.modules['torchvision.ops.roi_align'].is_compile_supported('cpu')\n"
+        "print(asked == utils.is_compile_supported('cpu'), utils.__name__)\n"
+    )
+    assert printed.split() == ["False", "True", "torch._dynamo.utils"]
+
+
+@pytest.mark.nightly
+def test_what_timm_excludes_from_compiling_runs_and_stays_excluded() -> None:
+    printed = python(
+        "import torch\n"
+        "from vitscope.networks.building.timm_import import import_timm\n"
+        "small = {'embed_dim': 48, 'depth': 1, 'num_heads': 3}\n"
+        "network = import_timm().create_model('naflexvit_base_patch16_gap', **small).eval()\n"
+        "images = torch.randn(1, 3, 32, 32)\n"
+        "compiled = torch.compile(network, backend='eager')\n"
+        "with torch.inference_mode():\n"
+        "    print(torch.equal(network(images), compiled(images)))\n"
+    )
+    assert printed.strip() == "True"

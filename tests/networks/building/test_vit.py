@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from tests.helpers.attending import found_in, sharpened, weights_of
-from tests.helpers.networks import build_empty
+from tests.helpers.networks import build_undrawn
 from tests.helpers.refusals import refusal
 from vitscope.networks.attention.reading import differences
 from vitscope.networks.building.families._parts import sees
@@ -133,9 +133,9 @@ def test_checkpoints_of_local_and_global_attention_are_interchangeable() -> None
     assert all(torch.equal(plain[name], local[name]) for name in plain)
 
 
-def test_a_network_without_values_is_filled_with_the_mask_too() -> None:
+def test_a_network_that_is_filled_has_the_mask_too() -> None:
     model = vit(3)
-    empty = build_empty("vit", {**ARCH, "attention_window": 3}, 10, SIZE)
+    empty = build_undrawn("vit", {**ARCH, "attention_window": 3}, 10, SIZE)
     filled = fill(empty, model.state_dict())
     with torch.no_grad():
         assert torch.equal(filled(IMAGES), model(IMAGES))
@@ -277,6 +277,6 @@ def test_mixing_by_position_is_no_attention_and_a_cut_point_all_the_same(kind: s
         point.name for point in find_cut_points(vit(3), IMAGES).points
     ]
     assert "msa" not in {point.kind for point in points}
-    empty = build_empty("vit", {**ARCH, "mixing": kind, "attention_window": 3}, 10, SIZE)
+    empty = build_undrawn("vit", {**ARCH, "mixing": kind, "attention_window": 3}, 10, SIZE)
     with torch.no_grad():
         assert torch.equal(fill(empty, model.state_dict())(IMAGES), model(IMAGES))

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor, nn
 
 from tests.helpers.checkpoints import saved
-from tests.helpers.networks import build_empty, described
+from tests.helpers.networks import build_empty, build_undrawn, described
 from tests.helpers.refusals import refusal
 from vitscope.files.tensors import TensorFile
 from vitscope.networks.building.family import find_family
@@ -192,7 +192,7 @@ def authors_convnext(weights: dict[str, Tensor]) -> dict[str, Tensor]:
 
 
 def test_timm_translates_what_it_knows_of() -> None:
-    model = build_empty("convnext", CONVNEXT_ARCH, CLASSES, SIZE)
+    model = build_undrawn("convnext", CONVNEXT_ARCH, CLASSES, SIZE)
     own = fill(model, timm_weights("convnext", CONVNEXT_ARCH)).state_dict()
     stored = authors_convnext(own)
     assert not stored.keys() & {"stem.0.weight", "head.fc.weight"}

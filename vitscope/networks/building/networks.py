@@ -1,13 +1,14 @@
 """Networks as a study describes them: built and filled; what they are given and return."""
 
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from functools import partial
 from itertools import chain
 from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch.overrides import TorchFunctionMode
 from torch.utils._pytree import tree_leaves
 from torch.utils.hooks import RemovableHandle
 
@@ -167,9 +168,36 @@ Network = Mapping[str, Any]
 
 
 def empty_network(network: Network) -> nn.Module:
+    """Build a network to be looked at: without values, if its family can."""
     without_values = find_family(network["family"]).without_values
     device = torch.device("meta" if without_values else "cpu")
     with torch.random.fork_rng(devices=()), device:
+        return _uncompiled(build_network(network))
+
+
+class _Undrawn(TorchFunctionMode):
+    """Leaves parameters undrawn, which saves seconds if they are many."""
+
+    DRAWING = (Tensor.normal_, Tensor.uniform_, Tensor.erfinv_)
+
+    def __torch_function__(
+        self, func: Any, types: Any, args: Any = (), kwargs: Mapping[str, Any] | None = None
+    ) -> Any:
+        kwargs = kwargs or {}
+        of_init = getattr(func, "__module__", None) == nn.init.__name__
+        drawn = args[0] if args else kwargs.get("tensor")
+        if (of_init or func in self.DRAWING) and isinstance(drawn, nn.Parameter):
+            return drawn
+        return func(*args, **kwargs)
+
+
+def undrawn_network(network: Network) -> nn.Module:
+    """Build a network that weights are loaded into.
+
+    It is not built without values on torch's meta device, which would import torch's compiler.
+    """
+    undrawn = find_family(network["family"]).without_values
+    with torch.random.fork_rng(devices=()), _Undrawn() if undrawn else nullcontext():
         return _uncompiled(build_network(network))
 
 
@@ -194,23 +222,8 @@ def parameter_names(network: Network) -> list[str]:
 
 def fill(model: nn.Module, state_dict: Mapping[str, Tensor]) -> nn.Module:
     """Load the weights of a model, and return it ready for inference."""
-    if any(tensor.is_meta for tensor in chain(model.parameters(), model.buffers())):
-        model.to_empty(device="cpu")
-        for module in model.modules():
-            _compute_buffers(module)
     model.load_state_dict(state_dict)
     return model.eval()
-
-
-def _compute_buffers(module: nn.Module) -> None:
-    compute = getattr(module, "init_non_persistent_buffers", None)
-    if compute is not None:
-        compute()
-    elif any(module._buffers[name] is not None for name in module._non_persistent_buffers_set):
-        raise NotImplementedError(
-            f"{type(module).__name__} holds buffers that no checkpoint stores; "
-            "give it a method init_non_persistent_buffers that computes them."
-        )
 
 
 @contextmanager

@@ -1,10 +1,19 @@
-"""Import timm and torchvision beside any torch."""
+"""Import timm and torchvision beside any torch, and without torch's compiler.
+
+The compiler takes as long to import as torch, and both import it only to decorate functions of a
+few networks.
+"""
 
 import importlib
 import importlib.util
+import sys
 import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import cache, wraps
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 import torch
 
@@ -23,7 +32,55 @@ def import_timm(name: str = "timm") -> ModuleType:
     with warnings.catch_warnings():
         # timm imports tqdm, which would warn in every notebook without ipywidgets.
         warnings.filterwarnings("ignore", message="IProgress not found")
-        return importlib.import_module(name)
+        try:
+            with _compiler_deferred():
+                return importlib.import_module(name)
+        except ImportError:
+            # Another version may need more of the compiler at once.
+            return importlib.import_module(name)
+
+
+@contextmanager
+def _compiler_deferred() -> Iterator[None]:
+    """Let what is imported in the block import torch's compiler when it is first needed."""
+    compiler, decorators = "torch._dynamo", "torch._dynamo.utils"
+    if compiler in sys.modules:
+        yield
+        return
+    deferred, public = ModuleType(decorators), vars(torch.compiler)
+    disable = public["disable"]
+    vars(deferred)["is_compile_supported"] = _is_compile_supported
+    sys.modules[decorators] = deferred
+    public["disable"] = _disabled_later
+    try:
+        yield
+    finally:
+        public["disable"] = disable
+        if sys.modules.get(decorators) is deferred:
+            del sys.modules[decorators]
+
+
+def _is_compile_supported(device: str) -> bool:
+    """Ask torch's compiler, in place of the function that torchvision imports."""
+    from torch._dynamo.utils import is_compile_supported
+
+    return bool(is_compile_supported(device))
+
+
+def _disabled_later(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Exclude a function from compiling once it is called, as `torch.compiler.disable` does."""
+
+    @cache
+    def disabled() -> Callable[..., Any]:
+        exclude: Callable[..., Any] = vars(torch.compiler)["disable"]
+        excluded: Callable[..., Any] = exclude(function)
+        return excluded
+
+    @wraps(function)
+    def call(*arguments: Any, **named: Any) -> Any:
+        return disabled()(*arguments, **named)
+
+    return call
 
 
 def declare() -> None:

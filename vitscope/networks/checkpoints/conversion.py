@@ -14,7 +14,13 @@ from torch import Tensor, nn
 from vitscope.errors import VitscopeError, first_of, quoted
 from vitscope.files.tables import OF
 from vitscope.files.tensors import DTYPES, TensorFile, TensorWriter
-from vitscope.networks.building.networks import Network, drawn_network, empty_network, fill
+from vitscope.networks.building.networks import (
+    Network,
+    drawn_network,
+    empty_network,
+    fill,
+    undrawn_network,
+)
 from vitscope.networks.checkpoints.foreign import Foreign, Place, StateDict, read_foreign
 from vitscope.networks.checkpoints.translation import (
     SHOWN,
@@ -80,7 +86,7 @@ def load_model(path: Path, network: Network) -> nn.Module:
     torch.backends.mha.set_fastpath_enabled(False)
     TensorFile(path).verify()
     weights = safetensors.torch.load_file(path)
-    model = empty_network(network)
+    model = undrawn_network(network)
     check_names(weights, model.state_dict(), network, f"{network['family']}: {path}")
     return fill(model, weights)
 

@@ -12,7 +12,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from tests.helpers.networks import build_empty, described, read
+from tests.helpers.networks import build_empty, build_undrawn, described, read
 from tests.helpers.tiers import some_of
 from tests.helpers.written import FOLDER
 from vitscope.networks.building.family import find_family
@@ -44,9 +44,9 @@ SIZES = {name: 64 for name in NETWORKS if name.endswith("stem")} | {"alternet_50
 HIDDEN = {"alexnet", "vgg"}
 
 
-def empty(name: str, **others: Any) -> nn.Module:
+def empty(name: str, build: Any = build_empty, **others: Any) -> nn.Module:
     family, arch = NETWORKS[name]
-    return build_empty(family, arch | others, 10, SIZES.get(name, 32))
+    return build(family, arch | others, 10, SIZES.get(name, 32))
 
 
 def value_of(key: str, shape: torch.Size) -> Tensor:
@@ -81,7 +81,7 @@ def test_names_and_shapes(name: str) -> None:
 def filled(name: str) -> nn.Module:
     """Return a network with the values of its names, read as from a checkpoint of the authors."""
     hidden = {"hidden": 16} if NETWORKS[name][0] in HIDDEN else {}
-    model = empty(name, **hidden)
+    model = empty(name, build_undrawn, **hidden)
     theirs = {key: value_of(key, tensor.shape) for key, tensor in model.state_dict().items()}
     return fill(model, translate(theirs, model).weights)
 

@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from tests.helpers.networks import described, read
+from tests.helpers.networks import build_undrawn, described, read
 from tests.helpers.tiers import some_of
 from tests.helpers.written import NETWORKS, SMALL, built, empty, written_points
 from vitscope.networks.building import networks as models
@@ -123,9 +123,10 @@ def test_silencing_a_branch_leaves_the_stream_before_it(case: Case, request: Any
     assert checked > 0
 
 
-def test_filling_an_empty_model_is_loading_a_model(case: Case, request: Any) -> None:
+def test_filling_an_undrawn_model_is_loading_a_model(case: Case, request: Any) -> None:
     model, cut_points = case
-    filled = models.fill(empty(request.node.callspec.params["case"]), model.state_dict())
+    undrawn = empty(request.node.callspec.params["case"], build_undrawn)
+    filled = models.fill(undrawn, model.state_dict())
     assert not filled.training
     logits, stream = read(model, cut_points, IMAGES)
     filled_logits, filled_stream = read(filled, cut_points, IMAGES)

@@ -4,7 +4,7 @@ from typing import Any
 import pytest
 import torch
 
-from tests.helpers.networks import build_empty
+from tests.helpers.networks import build_empty, build_undrawn
 from tests.helpers.processes import python
 from tests.helpers.refusals import refusal
 from vitscope.networks.building.families import timm
@@ -110,11 +110,11 @@ def test_an_arch_that_cannot_be(arch: dict[str, Any], message: str) -> None:
 
 
 @pytest.mark.parametrize(("name", "size"), SMALL.items())
-def test_a_network_without_values_is_filled(name: str, size: int) -> None:
+def test_an_undrawn_network_is_filled(name: str, size: int) -> None:
     """It is then the one whose weights it takes."""
     torch.manual_seed(0)
     built = find_family("timm").build({"name": name}, 10, size).eval()
-    filled = fill(build_empty("timm", {"name": name}, 10, size), built.state_dict())
+    filled = fill(build_undrawn("timm", {"name": name}, 10, size), built.state_dict())
     for (one, buffer), (other, computed) in zip(
         built.named_buffers(), filled.named_buffers(), strict=True
     ):

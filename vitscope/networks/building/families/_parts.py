@@ -130,13 +130,11 @@ class Windowed(nn.Module):
     """Has the mask to add to scores: zero where a token sees another, and -inf elsewhere."""
 
     mask: Tensor
-    proj: Any
-    _window: tuple[int, int, int, int]
 
-    def init_non_persistent_buffers(self) -> None:
-        """Compute the buffer that no checkpoint holds; the name of the method is timm's."""
-        seen = sees(*self._window).to(self.proj.weight.device)
-        mask = torch.zeros(seen.shape, device=seen.device).masked_fill(~seen, -torch.inf)
+    def __init__(self, grid: tuple[int, int], window: int, prefix: int) -> None:
+        super().__init__()
+        seen = sees(*grid, window, prefix)
+        mask = torch.zeros(seen.shape).masked_fill(~seen, -torch.inf)
         self.register_buffer("mask", mask, persistent=False)
 
 
@@ -144,12 +142,10 @@ class LocalAttention(Windowed):
     """Masks the attention of a timm ViT, with the layers of the attention that it replaces."""
 
     def __init__(self, replaced: Any, grid: tuple[int, int], window: int, prefix: int) -> None:
-        super().__init__()
+        super().__init__(grid, window, prefix)
         self.num_heads, self.scale = replaced.num_heads, replaced.scale
         self.fused_attn = replaced.fused_attn
         self.qkv, self.proj = replaced.qkv, replaced.proj
-        self._window = (*grid, window, prefix)
-        self.init_non_persistent_buffers()
 
     def forward(self, x: Tensor, **_: Any) -> Tensor:
         query, key, value = (
@@ -170,7 +166,7 @@ class PositionMixing(Windowed):
     def __init__(
         self, replaced: Any, grid: tuple[int, int], window: int, prefix: int, learned: bool
     ) -> None:
-        super().__init__()
+        super().__init__(grid, window, prefix)
         tokens, channels = prefix + grid[0] * grid[1], replaced.proj.in_features
         self.num_heads = replaced.num_heads
         self.value = nn.Linear(channels, channels, bias=replaced.qkv.bias is not None)
@@ -180,8 +176,6 @@ class PositionMixing(Windowed):
         shape = (self.num_heads, tokens, tokens)
         self.scores = nn.Parameter(torch.zeros(shape)) if learned else None
         self.proj = replaced.proj
-        self._window = (*grid, window, prefix)
-        self.init_non_persistent_buffers()
 
     def forward(self, x: Tensor, **_: Any) -> Tensor:
         scores = self.mask if self.scores is None else self.scores + self.mask

@@ -128,14 +128,10 @@ class WindowAttention(nn.Module):
             self.register_buffer("pos_embedding", torch.zeros_like(embedding))
         else:
             self.pos_embedding = nn.Parameter(embedding)
-        self.init_non_persistent_buffers()
-
-    def init_non_persistent_buffers(self) -> None:
-        """Compute the buffer that no checkpoint holds; the name of the method is timm's."""
-        side = torch.arange(self.window, device=self.pos_embedding.device)
+        side = torch.arange(window)
         positions = torch.cartesian_prod(side, side).T
         distances = positions[:, None, :] - positions[:, :, None]
-        self.register_buffer("rel_index", distances + self.window - 1, persistent=False)
+        self.register_buffer("rel_index", distances + window - 1, persistent=False)
 
     def forward(self, x: Tensor) -> Tensor:
         window, rows = self.window, x.shape[2] // self.window
