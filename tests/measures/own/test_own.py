@@ -18,7 +18,7 @@ from vitscope.jobs.describing import MeasuredOn
 from vitscope.jobs.job import Resources, find_job
 from vitscope.measures import registry
 from vitscope.measures.given import OnLatents, Parts
-from vitscope.measures.own import compute, figure
+from vitscope.measures.own import compute, show
 from vitscope.measures.own.declaring import declare_own
 from vitscope.measures.per_image import merge_means
 from vitscope.measures.registry import OwnMeasure, Registry, caption_of, title_of
@@ -132,8 +132,8 @@ def test_a_file_may_say_how_parts_are_merged_and_drawn(tmp_path: Path) -> None:
     assert table["largest"].item() == max(maps.max() for maps in MAPS)
     assert own.measure.table.columns["largest"] == ("float64", "largest of all")
     kind = own.measure.figures["tails"]
-    drawn = figure.plot(table, [Member("m", "M", "vit")], **kind.values)
-    assert Registry({"tails": own}).drawing(kind) == f"{figure.__name__}:plot"
+    drawn = show.plot(table, [Member("m", "M", "vit")], **kind.values)
+    assert Registry({"tails": own}).drawing(kind) == f"{show.__name__}:plot"
     assert isinstance(drawn, Figure)
     assert drawn.get_suptitle() == "1 of 1"
 
