@@ -73,11 +73,16 @@ def cka_by_formula(maps: Sequence[np.ndarray], batch: int) -> np.ndarray:
     return means / np.sqrt(np.outer(means.diagonal(), means.diagonal()))
 
 
-def measured(folder: Path, maps: Sequence[np.ndarray], batch: int, shard: int) -> pd.DataFrame:
+def measured(
+    folder: Path, maps: Sequence[np.ndarray], batch: int, shard: int, random: Any = None
+) -> pd.DataFrame:
+    """Measure in shards of so many images and merge these, in an order that is drawn at random."""
     parts = []
     for first in range(0, len(maps[0]), shard):
         latents = written(folder / "latents", [each[first : first + shard] for each in maps])
         parts.append(measure_cka(OnLatents(latents, first), batch_size=batch))
+    if random:
+        random.shuffle(parts)
     return merge_cka(Parts("one", iter(parts), pd.DataFrame()))
 
 
@@ -165,18 +170,14 @@ def test_a_map_is_like_itself_turned_and_scaled(tmp_path: Path) -> None:
     assert (values.diagonal() == 1).all()
 
 
-def gaussian(images: int, mixing: np.ndarray) -> list[np.ndarray]:
-    """Normal features, and others that these are mixed to."""
-    plain = np.random.default_rng(3).normal(size=(images, len(mixing)))
-    return [each[:, :, None, None].astype(np.float32) for each in (plain, plain @ mixing)]
-
-
 def test_of_mixed_features_it_is_what_theory_says(tmp_path: Path) -> None:
     mixing = np.random.default_rng(2).normal(size=(6, 3))
     # The HSIC of linear kernels is the squared norm of the covariance.
     own, other = np.eye(6), mixing.T @ mixing
     expected = np.sum(mixing**2) / np.linalg.norm(own) / np.linalg.norm(other)
-    merged = measured(tmp_path, gaussian(20_000, mixing), 50, 20_000)
+    plain = np.random.default_rng(3).normal(size=(20_000, 6))
+    maps = [each[:, :, None, None].astype(np.float32) for each in (plain, plain @ mixing)]
+    merged = measured(tmp_path, maps, 50, 20_000)
     # Over 20 seeds the values scatter by 0.003.
     assert matrix(merged)[0, 1] == pytest.approx(expected, abs=0.012)
     assert matrix(merged, "hsic")[0, 0] == pytest.approx(6, rel=0.03)
@@ -189,14 +190,7 @@ def test_any_sharding_gives_the_same(
 ) -> None:
     folder = tmp_path_factory.mktemp("shards")
     whole = measured(folder, MAPS, 4, 40)
-    pd.testing.assert_frame_equal(measured(folder, MAPS, 4, 4 * batches), whole, check_exact=True)
-    parts = [
-        measure_cka(OnLatents(written(folder / "latents", maps), first), 4)
-        for first in range(0, 40, 8)
-        for maps in [[each[first : first + 8] for each in MAPS]]
-    ]
-    random.shuffle(parts)
-    again = merge_cka(Parts("one", iter(parts), pd.DataFrame()))
+    again = measured(folder, MAPS, 4, 4 * batches, random)
     pd.testing.assert_frame_equal(again, whole, check_exact=True)
 
 
@@ -241,7 +235,7 @@ def test_a_single_image_that_differs_is_no_similarity(tmp_path: Path) -> None:
 def test_bfloat16_latents_are_as_they_are_on_disk(tmp_path: Path) -> None:
     raw, values = zip(*map(rounded, MAPS), strict=True)
     latents = OnLatents(written(tmp_path / "latents", raw, "BF16"), 0)
-    merged = mean_cka("net", [measure_cka(latents, 8)])
+    merged = mean_cka("net", measure_cka(latents, 8))
     expected = cka_by_formula(values, 8)
     np.testing.assert_allclose(matrix(merged), expected, rtol=1e-5)
 
@@ -274,9 +268,8 @@ def parts(
     for first in range(0, len(maps[0]), shard):
         latents = written(folder / "latents", [each[first : first + shard] for each in maps])
         paths.append(folder / f"{name}{first}.parquet")
-        CKA_BETWEEN_PART.write(
-            measure_cka_between(OnLatents(latents, first), batch_size=batch), paths[-1]
-        )
+        part = measure_cka_between(OnLatents(latents, first), batch_size=batch)
+        CKA_BETWEEN_PART.write(part, paths[-1])
     return Parts(name, map(CKA_BETWEEN_PART.read, paths), pd.DataFrame())
 
 
