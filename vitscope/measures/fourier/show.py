@@ -16,7 +16,6 @@ from vitscope.claims.claim import (
     ScoredCurve,
     attention_against_fixed_weights,
     averaging,
-    claims_of,
     convolutional,
     every_model,
     with_subsampling,
@@ -176,6 +175,14 @@ _WHY = (
 )
 
 
+# What is claimed of each kind of blocks, in names and in words, and what counts for it.
+_OF_BLOCKS = (
+    ("msa", "reduces", "MSAs reduce", falls),
+    ("conv", "increases", "Convs that do not subsample increase", rises),
+    ("mlp", "increases", "MLPs increase", rises),
+)
+
+
 @dataclass(frozen=True)
 class MapValue:
     """A value of feature maps that claims are about: its column, its name in claims, and in words.
@@ -189,25 +196,16 @@ class MapValue:
 
     def of_blocks(self, source: str, why: str) -> tuple[Claim, ...]:
         """Claim that MSAs reduce it, and that Convs and MLPs increase it."""
-        return claims_of(
-            source,
-            every_model,
-            why,
-            (
-                f"msa_reduces_{self.name}",
-                f"MSAs reduce the {self.words}",
-                falls("msa", self.column, self.words),
-            ),
-            (
-                f"conv_increases_{self.name}",
-                f"Convs that do not subsample increase the {self.words}",
-                rises("conv", self.column, self.words),
-            ),
-            (
-                f"mlp_increases_{self.name}",
-                f"MLPs increase the {self.words}",
-                rises("mlp", self.column, self.words),
-            ),
+        return tuple(
+            Claim(
+                f"{kind}_{does}_{self.name}",
+                f"{blocks_do} the {self.words}",
+                source,
+                every_model,
+                counted(kind, self.column, self.words),
+                why,
+            )
+            for kind, does, blocks_do, counted in _OF_BLOCKS
         )
 
     def of_attention(self, source: str, why: str, log: bool = False) -> Claim:
