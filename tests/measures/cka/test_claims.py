@@ -18,11 +18,6 @@ def similarity(stages: list[int], cka) -> dict[str, pd.DataFrame]:
     return {"cka": table, "blocks": cuts}
 
 
-def found_of(pairs: pd.DataFrame) -> Found | None:
-    (claim,) = evidence("cka").claims
-    return claim.find(Points(pairs))
-
-
 STAGES = [0, 1, 1, 1, 2, 2, 2, 2]
 EXAMPLES = {"cka": similarity(STAGES, lambda i, j: (i * j) / 64)}
 
@@ -46,14 +41,6 @@ def test_stages_are_blocks_if_their_maps_are_alike(within, across, unknown):
 def test_likeness_of_what_is_near_makes_no_block():
     claims = count("cka", similarity(STAGES, lambda i, j: 0.5 ** abs(i - j)), ["m"])
     assert claims["measured_value"].tolist() == [pytest.approx(0, abs=1e-12)]
-
-
-def test_similarity_is_averaged_over_distances_as_by_hand():
-    pairs = pd.DataFrame({"distance": [1, 1, 1, 2, 2, 3], "cka": [0.9, 0.7, 0.5, 0.6, 0.5, 0.1]})
-    pairs["within"] = [True, True, False, True, False, False]
-    found = found_of(pairs)
-    assert found is not None
-    assert found.value == pytest.approx(((0.8 - 0.5) + (0.6 - 0.5)) / 2)
 
 
 @pytest.mark.parametrize(
@@ -95,7 +82,8 @@ def merged(hsic: np.ndarray) -> Found:
     ]
     table = merge_cka(Parts("m", iter([pd.DataFrame(rows)]), pd.DataFrame()))
     blocks = pd.DataFrame({"index": range(8), "stage": STAGES})
-    found = found_of(evidence("cka").measured(table, blocks))
+    of = evidence("cka")
+    found = of.claims[0].find(Points(of.measured(table, blocks)))
     assert found is not None
     return found
 

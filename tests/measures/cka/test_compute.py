@@ -2,7 +2,7 @@
 
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import permutations
 from pathlib import Path
@@ -73,14 +73,18 @@ def cka_by_formula(maps: Sequence[np.ndarray], batch: int) -> np.ndarray:
     return means / np.sqrt(np.outer(means.diagonal(), means.diagonal()))
 
 
+def shards(folder: Path, maps: Sequence[np.ndarray], size: int) -> Iterator[OnLatents]:
+    """Yield what a job is given of each shard of so many images."""
+    for first in range(0, len(maps[0]), size):
+        some = [each[first : first + size] for each in maps]
+        yield OnLatents(written(folder / "latents", some), first)
+
+
 def measured(
     folder: Path, maps: Sequence[np.ndarray], batch: int, shard: int, random: Any = None
 ) -> pd.DataFrame:
     """Measure in shards of so many images and merge these, in an order that is drawn at random."""
-    parts = []
-    for first in range(0, len(maps[0]), shard):
-        latents = written(folder / "latents", [each[first : first + shard] for each in maps])
-        parts.append(measure_cka(OnLatents(latents, first), batch_size=batch))
+    parts = [measure_cka(job, batch) for job in shards(folder, maps, shard)]
     if random:
         random.shuffle(parts)
     return merge_cka(Parts("one", iter(parts), pd.DataFrame()))
@@ -264,25 +268,17 @@ def parts(
     folder: Path, name: str, maps: Sequence[np.ndarray], batch: int, shard: int = 40
 ) -> Parts:
     """Measure a network in shards of so many images, as jobs do, each by way of its file."""
-    paths = []
-    for first in range(0, len(maps[0]), shard):
-        latents = written(folder / "latents", [each[first : first + shard] for each in maps])
-        paths.append(folder / f"{name}{first}.parquet")
-        part = measure_cka_between(OnLatents(latents, first), batch_size=batch)
-        CKA_BETWEEN_PART.write(part, paths[-1])
-    return Parts(name, map(CKA_BETWEEN_PART.read, paths), pd.DataFrame())
+    tables = []
+    for job in shards(folder, maps, shard):
+        CKA_BETWEEN_PART.write(measure_cka_between(job, batch), folder / "part.parquet")
+        tables.append(CKA_BETWEEN_PART.read(folder / "part.parquet"))
+    return Parts(name, iter(tables), pd.DataFrame())
 
 
-def between(
-    folder: Path,
-    first: Sequence[np.ndarray],
-    second: Sequence[np.ndarray],
-    batch: int = 8,
-    shard: int = 40,
-) -> pd.DataFrame:
+def between(folder: Path, others: Sequence[np.ndarray], batch: int, shard: int) -> pd.DataFrame:
     """Measure and merge two networks; the second in one shard, however the first is cut."""
-    one = parts(folder, "one", first, batch, shard)
-    merged = merge_cka_between(one, parts(folder, "two", second, batch, len(second[0])))
+    one = parts(folder, "one", MAPS, batch, shard)
+    merged = merge_cka_between(one, parts(folder, "two", others, batch))
     CKA_BETWEEN_TABLE.write(merged, folder / "table.parquet")
     return merged
 
@@ -291,7 +287,7 @@ def between(
 def test_it_is_the_mini_batch_cka_of_nguyen_of_between(
     tmp_path: Path, batch: int, shard: int
 ) -> None:
-    merged = between(tmp_path, MAPS, OTHERS, batch, shard)
+    merged = between(tmp_path, OTHERS, batch, shard)
     expected = cka_by_formula([*MAPS, *OTHERS], batch)[:3, 3:]
     np.testing.assert_allclose(matrix(merged), expected, rtol=1e-5)
     # They have much in common, and little.
@@ -307,7 +303,7 @@ def test_with_itself_it_is_the_cka_of_one_network_to_the_bit(
     tmp_path: Path, batch: int, shard: int
 ) -> None:
     alone = measured(tmp_path, MAPS, batch, shard).drop(columns="cka_without")
-    merged = between(tmp_path, MAPS, MAPS, batch, shard)
+    merged = between(tmp_path, MAPS, batch, shard)
     pd.testing.assert_frame_equal(merged[[*alone]], alone, check_exact=True)
 
 

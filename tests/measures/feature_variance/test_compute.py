@@ -176,9 +176,3 @@ def test_any_sharding_gives_the_same(ends: list[int], random: Any) -> None:
     shards = cut(PARTS, ends)
     random.shuffle(shards)
     pd.testing.assert_frame_equal(means(shards, "variance", 100, 0), whole, check_exact=True)
-
-
-def test_a_single_image_has_no_interval() -> None:
-    merged = means([PARTS[PARTS["image"] == 0]], "variance", 100, 0)
-    np.testing.assert_array_equal(merged["variance"], PER_IMAGE[0])
-    assert merged[["ci_low", "ci_high"]].isna().all(axis=None)

@@ -80,10 +80,10 @@ def test_keywords_of_a_study_reach_the_function(tmp_path: Path) -> None:
 
 
 def test_an_edit_changes_what_parts_depend_on(tmp_path: Path) -> None:
-    before = declare(tmp_path, LEAST)
-    after = declare(tmp_path, LEAST.replace("axis=1", "axis=-1"))
-    assert arguments(before)["code"] != arguments(after)["code"]
-    assert arguments(after) == arguments(declare(tmp_path, LEAST.replace("axis=1", "axis=-1")))
+    edited = LEAST.replace("axis=1", "axis=-1")
+    before, after, again = (arguments(declare(tmp_path, text)) for text in (LEAST, edited, edited))
+    assert before["code"] != after["code"]
+    assert after == again
 
 
 def test_its_docstring_is_the_caption(tmp_path: Path) -> None:
@@ -121,14 +121,12 @@ def plot(table, members):
 
 
 def test_a_file_may_say_how_parts_are_merged_and_drawn(tmp_path: Path) -> None:
-    from vitscope.measures.own.compute import merge as merge_own
-
     own = declare(tmp_path, GROWN)
     assert own.measure.seconds_per_gb == 0.5
-    assert own.measure.merge.function == f"{merge_own.__module__}:merge"
+    assert own.measure.merge.function == f"{compute.__name__}:merge"
     parts = Parts("m", iter([measure(own, tmp_path)]), pd.DataFrame())
     runs = {key: value for key, value in arguments(own).items() if key != "keywords"}
-    table = merge_own(parts, **runs, resamples=10, seed=0)
+    table = compute.merge(parts, **runs, resamples=10, seed=0)
     assert table["largest"].item() == max(maps.max() for maps in MAPS)
     assert own.measure.table.columns["largest"] == ("float64", "largest of all")
     kind = own.measure.figures["tails"]
@@ -176,7 +174,7 @@ def test_a_file_may_claim_something(tmp_path: Path) -> None:
 
 
 FILE = "tails.py"
-NO_PLOT = 'TABLE = {"model": "string"}\ndef measure(maps): ...\ndef merge(parts): ...\n'
+MERGES = "def measure(maps): ...\ndef merge(parts): ...\n"
 
 
 @pytest.mark.parametrize(
@@ -191,11 +189,11 @@ NO_PLOT = 'TABLE = {"model": "string"}\ndef measure(maps): ...\ndef merge(parts)
         ('MEASURE = {"needs": x}\ndef measure(maps): ...\n', "line 1: MEASURE: it is read without"),
         ('MEASURE = {"needs": "model"}\ndef measure(maps): ...\n', "line 1: MEASURE: without lat"),
         ('TABLE = {"a": "int32"}\ndef measure(maps): ...\n', "line 1: TABLE: add `merge(parts)`"),
+        ("TABLE = 3\n" + MERGES, "line 1: TABLE: allowed: {{"),
         (
-            "TABLE = 3\ndef measure(maps): ...\ndef merge(parts): ...\n",
-            "line 1: TABLE: allowed: {{",
+            'TABLE = {"model": "string"}\n' + MERGES,
+            "here: {file} has a `TABLE` and no function `plot`",
         ),
-        (NO_PLOT, "here: {file} has a `TABLE` and no function `plot`"),
     ],
 )
 def test_a_file_that_is_wrong_is_refused_before_it_runs(
