@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from tests.helpers.latents import GoldenLatents, rounded, written
 from tests.measures.conftest import cut
-from tests.measures.fourier.diagonals import log_amplitudes
+from tests.measures.fourier.test_plane import log_amplitudes
 from vitscope.claims.intervals import KEPT
 from vitscope.errors import VitscopeError
 from vitscope.measures import slices
@@ -92,11 +92,10 @@ def test_bfloat16_latents_are_near_those_of_float32(tmp_path: Path) -> None:
 
 
 SIZES = (8, 2, 1, 7)
-STEPS = [diagonal_steps(size) for size in SIZES]
 BLOCKS = pd.DataFrame({"index": range(4), "name": list("abcd"), "height": SIZES, "width": SIZES})
 PER_IMAGE = {
-    index: np.random.default_rng(index).normal(-2, 1, (40, steps)).astype(np.float32)
-    for index, steps in enumerate(STEPS)
+    index: np.random.default_rng(index).normal(-2, 1, (40, diagonal_steps(size))).astype(np.float32)
+    for index, size in enumerate(SIZES)
 }
 
 

@@ -33,6 +33,8 @@ AMPLITUDE = "Δ log amplitude"
 COMPONENT = "Δ log amplitude at 1.0π"
 # Inches: a panel beside others on the same scale.
 _LEAST = 1.05
+# A bin of confidence with fewer images says nothing and gets no point.
+_FEWEST = 10
 _COLUMN = "delta_log_amplitude"
 _ENDS = Curve(_COLUMN)
 _BY_DEPTH = Chart(Rows(COMPONENT, Theirs(_COLUMN, AMPLITUDE), _ENDS))
@@ -117,7 +119,10 @@ def plot_averaging(
     legend = panels.legend
     legend.add_models(members)
     component = ends_of_each(fourier, members)
-    filled = _with_intervals(reliability[reliability["images"] >= _FEWEST])
+    filled = reliability[reliability["images"] >= _FEWEST]
+    counts = zip(filled["accuracy"], filled["images"].astype(int), strict=True)
+    ends = np.reshape([known_share_interval(*each) for each in counts], (-1, 2))
+    filled = filled.assign(ci_low=ends[:, 0], ci_high=ends[:, 1])
     drawn = (
         (variance, "depth", "variance", "Normalized depth", "Feature map variance"),
         (component, "depth", _COLUMN, "Normalized depth", COMPONENT),
@@ -133,17 +138,6 @@ def plot_averaging(
     legend.add_line("calibrated", DIAGONAL)
     legend.draw(panels.figure)
     return panels.figure
-
-
-# A bin of confidence with fewer images says nothing and gets no point.
-_FEWEST = 10
-
-
-def _with_intervals(bins: pd.DataFrame) -> pd.DataFrame:
-    shares = zip(bins["accuracy"], bins["images"], strict=True)
-    found = [known_share_interval(share, int(images)) for share, images in shares]
-    low, high = zip(*found, strict=True) if found else ((), ())
-    return bins.assign(ci_low=list(low), ci_high=list(high))
 
 
 def ends_of_each(table: pd.DataFrame, members: Members) -> pd.DataFrame:
