@@ -14,17 +14,19 @@ from vitscope.drawing.looks import BAND_COLORS
 from vitscope.errors import VitscopeError
 
 
-def cka_table(model: str) -> pd.DataFrame:
+def between(first: str, second: str) -> pd.DataFrame:
     """Values that no two pairs share."""
-    count = len(MODELS[model][0])
-    index, other = np.indices((count, count)).reshape(2, -1)
-    value = np.random.default_rng(count).uniform(0.02, 1, count**2)
-    return pd.DataFrame({"model": model, "index": index, "other_index": other, "cka": value})
+    counts = len(MODELS[first][0]), len(MODELS[second][0])
+    index, other = np.indices(counts).reshape(2, -1)
+    value = np.random.default_rng(counts).uniform(0.02, 1, len(index))
+    table = pd.DataFrame({"index": index, "other_index": other, "cka": value})
+    return table.assign(model=first, other_model=second)
 
 
+WITHIN = pd.concat(between(model, model) for model in MODELS).drop(columns="other_model")
 # Of all models, in no particular order.
 TABLES = {
-    "cka": pd.concat(map(cka_table, MODELS)).sample(frac=1, random_state=0),
+    "cka": WITHIN.sample(frac=1, random_state=0),
     "blocks": pd.concat(map(cut_points, MODELS)).sample(frac=1, random_state=0),
 }
 
@@ -40,20 +42,6 @@ def maps_of(figure):
 def cells_of(axes) -> AxesImage:
     (cells,) = axes.images
     return cells
-
-
-def marks_of(axes, kind, along):
-    """Where the marks of a kind of cut point begin and end, along the axis x or y."""
-    color = to_rgba(BAND_COLORS[kind])
-    across, up = (
-        lines
-        for lines in axes.collections
-        if isinstance(lines, LineCollection) and tuple(lines.get_colors()[0]) == color
-    )
-    drawn, own = (across, 0) if along == "x" else (up, 1)
-    ends = [segment[:, own] for segment in drawn.get_segments()]
-    assert all((segment[:, 1 - own] == 0).all() for segment in drawn.get_segments())
-    return np.array(ends).reshape(-1, 2)
 
 
 def check_cells(axes, rows, across, up):
@@ -117,11 +105,18 @@ MARKED = {
 
 
 def check_marks(axes, model, along):
-    """Check that an axis has the marks of the cut points of a model."""
+    """Check that the axis x or y has marks at the cells of the cut points of a model."""
+    lines = [each for each in axes.collections if isinstance(each, LineCollection)]
+    own = "xy".index(along)
     for kind in ("msa", "subsampling"):
+        color = to_rgba(BAND_COLORS[kind])
+        of_both = [each for each in lines if tuple(each.get_colors()[0]) == color]
+        assert len(of_both) == 2
+        ends = np.reshape(of_both[own].get_segments(), (-1, 2, 2))
+        assert (ends[..., 1 - own] == 0).all()
         cells = [(index - 0.5, index + 0.5) for index in MARKED[model, kind]]
-        marks = marks_of(axes, kind, along) * LAST[model]
-        np.testing.assert_allclose(marks, np.reshape(cells, (-1, 2)), atol=1e-12)
+        found = ends[..., own] * LAST[model]
+        np.testing.assert_allclose(found, np.reshape(cells, (-1, 2)), atol=1e-12)
 
 
 @pytest.mark.parametrize("along", ["x", "y"])
@@ -145,14 +140,6 @@ def test_undefined_cells_are_left_open_and_named():
 def test_a_table_without_some_pairs_is_refused():
     with pytest.raises(VitscopeError, match=r"cka table has 624 pairs .* 'vit', which has 25 cut"):
         drawn(VIT, cka=TABLES["cka"].query("model == 'vit'").iloc[1:])
-
-
-def between(first: str, second: str) -> pd.DataFrame:
-    counts = len(MODELS[first][0]), len(MODELS[second][0])
-    index, other = np.indices(counts).reshape(2, -1)
-    value = np.random.default_rng(counts).uniform(0.02, 1, len(index))
-    table = pd.DataFrame({"index": index, "other_index": other, "cka": value})
-    return table.assign(model=first, other_model=second)
 
 
 def drawn_between(pair, **changed):

@@ -40,6 +40,7 @@ MAPS = [
     np.random.default_rng(depth).gamma(2, 1, (7, 3, 4 - depth, 4 - depth)).astype(np.float32)
     for depth in range(3)
 ]
+EXPECTED = [kurtosis(maps.reshape(7, -1), axis=1).mean() for maps in MAPS]
 
 
 def declare(folder: Path, text: str, **keywords: Any) -> OwnMeasure:
@@ -66,8 +67,7 @@ def test_the_least_file_measures_what_scipy_does_however_images_are_cut(tmp_path
         dict.fromkeys(CUT_POINT, 0) | {"index": range(3), "model": "m", "name": "n", "kind": "msa"}
     )
     table = merge_means(Parts("m", iter(halves), points), "value", 200, 0)
-    expected = [kurtosis(maps.reshape(7, -1), axis=1).mean() for maps in MAPS]
-    np.testing.assert_allclose(table["value"], expected, rtol=1e-6)
+    np.testing.assert_allclose(table["value"], EXPECTED, rtol=1e-6)
     assert table["value"].between(table["ci_low"], table["ci_high"]).all()
     assert set(table.columns) == {*own.measure.table.columns}
     own.measure.table.write(table, tmp_path / "table")
@@ -274,9 +274,8 @@ def test_jobs_measure_merge_and_draw_it(tmp_path: Path) -> None:
     named = blocks.assign(model="vit", name="n", kind="msa", depth=[0.0, 0.5, 1.0])
     BLOCKS.write(named, tmp_path / "blocks")
     run("merge", {"parts": [part], "blocks": tmp_path / "blocks"}, {"table": table})
-    expected = [kurtosis(maps.reshape(7, -1), axis=1).mean() for maps in MAPS]
     merged = registry.of(loaded).declared("tails").table.read(table)
-    np.testing.assert_allclose(merged["value"], expected, rtol=1e-6)
+    np.testing.assert_allclose(merged["value"], EXPECTED, rtol=1e-6)
     one = replace(loaded, figures={"one": replace(loaded.figures["one"], models=["vit"])})
     work = find_job("draw_figure")
     values = work.values(one, {"figure": "one"})
