@@ -33,14 +33,14 @@ def sketch_feature_variance(axes: Axes, points: pd.DataFrame, look: Look) -> Non
 
 def sketch_fourier_depth(axes: Axes, points: pd.DataFrame, look: Look) -> None:
     if "measure" in points:
-        points = ends_of(curves_of(points))
+        points = ends_of(curves_of(points)[0].sort_values(["index", "frequency"]))
     _draw_by_depth(axes, points, "delta_log_amplitude", f"{AMPLITUDE} at 1.0π", look)
 
 
 def sketch_fourier_curves(axes: Axes, points: pd.DataFrame, look: Look) -> None:
     """Draw the amplitudes at each cut point, the later the more opaque."""
     if "measure" in points:
-        points = curves_of(points)
+        points = curves_of(points)[0]
     last = points["index"].max()
     for index, curve in points.sort_values(["index", "frequency"]).groupby("index"):
         amplitude = curve["delta_log_amplitude"]

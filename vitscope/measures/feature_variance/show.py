@@ -10,33 +10,68 @@ from matplotlib.colors import BoundaryNorm
 from matplotlib.figure import Figure
 from matplotlib.ticker import FixedLocator, LogLocator, NullFormatter, NullLocator
 
-from vitscope.claims.claim import SPECIFIC, Claim, Evidence, ScoredCurve, every_model, in_order
+from vitscope.claims.claim import (
+    AVERAGED,
+    OTHER_MIXING,
+    SPECIFIC,
+    Evidence,
+    ScoredCurve,
+    attention_against_fixed_weights,
+    averaging,
+    claims_of,
+    every_model,
+    in_order,
+)
 from vitscope.claims.points import Points
-from vitscope.claims.statistics import HALF, Found, falls
+from vitscope.claims.statistics import HALF, Found, falls, falls_more, lower_at_cut_points, rises
 from vitscope.drawing.axes import begin_at_zero, color_bar, in_percent
 from vitscope.drawing.charts import Chart, Rows, Steps, Theirs
 from vitscope.drawing.figure import Member, Members, rows_of
 from vitscope.drawing.legends import Legend
 from vitscope.drawing.looks import PLAIN, SHARE_STYLES, ZERO, depth_colors, look_of
 from vitscope.drawing.panels import Panel, stack_panels
-from vitscope.measures.fourier.show import CLAIMS_FOURIER, MapValue
+from vitscope.measures.fourier.show import CLAIMS_FOURIER
 
-_VALUE = MapValue("variance", "variance", "feature map variance")
-_FIG_9 = "The paper's Fig. 9 and D.1."
+_VALUE = "variance", "feature map variance"
+
 CLAIMS_FEATURE_VARIANCE = Evidence(
     "feature_variance",
-    (
-        *_VALUE.of_blocks("Fig. 9", _FIG_9),
-        Claim(
+    claims_of(
+        "Fig. 9",
+        every_model,
+        "The paper's Fig. 9 and D.1.",
+        ("msa_reduces_variance", "MSAs reduce the feature map variance", falls("msa", *_VALUE)),
+        (
+            "conv_increases_variance",
+            "Convs that do not subsample increase the feature map variance",
+            rises("conv", *_VALUE),
+        ),
+        ("mlp_increases_variance", "MLPs increase the feature map variance", rises("mlp", *_VALUE)),
+        (
             "subsampling_reduces_variance",
             "Subsampling reduces the feature map variance",
-            "Fig. 9",
-            every_model,
-            falls(None, _VALUE.column, _VALUE.words),
-            _FIG_9,
+            falls(None, *_VALUE),
         ),
-        _VALUE.of_attention("after Fig. 9", SPECIFIC, log=True),
-        _VALUE.of_averaging("reduce the variance of feature maps"),
+    )
+    + claims_of(
+        "after Fig. 9",
+        attention_against_fixed_weights,
+        SPECIFIC,
+        (
+            "msa_reduces_variance_more",
+            f"MSAs reduce the feature map variance more than {OTHER_MIXING}",
+            falls_more("msa", *_VALUE, log=True),
+        ),
+    )
+    + claims_of(
+        "Park and Kim 2022",
+        averaging,
+        AVERAGED.format("reduce the variance of feature maps"),
+        (
+            "averaging_reduces_variance",
+            "Averaging reduces the feature map variance",
+            lower_at_cut_points(*_VALUE),
+        ),
     ),
     in_order,
     curve=ScoredCurve("depth", "variance", log=True),
@@ -47,9 +82,25 @@ _WHY = (
     "residual stream; the share is that of all variance of the feature maps that is within "
     "images, over space."
 )
+_OF_IMAGES = "share", "share within images"
 CLAIMS_SPATIAL_SHARE = CLAIMS_VARIANCE_AND_SHARE = Evidence(
     "spatial_share",
-    MapValue("share", "share", "share within images").of_blocks("after Fig. 9", _WHY),
+    claims_of(
+        "after Fig. 9",
+        every_model,
+        _WHY,
+        ("msa_reduces_share", "MSAs reduce the share within images", falls("msa", *_OF_IMAGES)),
+        (
+            "conv_increases_share",
+            "Convs that do not subsample increase the share within images",
+            rises("conv", *_OF_IMAGES),
+        ),
+        (
+            "mlp_increases_share",
+            "MLPs increase the share within images",
+            rises("mlp", *_OF_IMAGES),
+        ),
+    ),
     in_order,
 )
 
@@ -61,15 +112,17 @@ _LABELS = {"msa": "MSAs that lower it", "mlp": "MLPs that raise it", "conv": "Co
 _VERBS = {"msa": "msa_reduces", "mlp": "mlp_increases", "conv": "conv_increases"}
 
 
-class _Counted(NamedTuple):
-    """A row of panels: the claims on a value, one per kind of blocks, and the table they count."""
+class _Shares(NamedTuple):
+    """Describes a row of panels: evidence for the claims on one value, one per kind of blocks."""
 
     label: str
     evidence: Evidence
     value: str
-    table: pd.DataFrame
 
 
+_OF_VARIANCE = _Shares("Blocks that do so:\nvariance", CLAIMS_FEATURE_VARIANCE, "variance")
+_OF_FREQUENCY = _Shares("Blocks that do so:\nhigh frequencies", CLAIMS_FOURIER, "high_frequency")
+_OF_SHARE = _Shares("Blocks that do so:\nshare within images", CLAIMS_SPATIAL_SHARE, "share")
 # Epochs lie far apart at the end of a training and close together at its start, with an epoch 0.
 _SCALE: dict[str, Any] = {"value": "symlog", "linthresh": 1, "linscale": 0.5}
 
@@ -87,43 +140,42 @@ def plot_variance_by_epoch(
     variance: pd.DataFrame, fourier: pd.DataFrame, members: Members
 ) -> Figure:
     """Draw a column per model: its variance by depth at each epoch, and shares of its blocks."""
-    counted = (
-        _Counted("variance", CLAIMS_FEATURE_VARIANCE, "variance", variance),
-        _Counted("high frequencies", CLAIMS_FOURIER, "high_frequency", fourier),
-    )
+    counted = ((_OF_VARIANCE, variance), (_OF_FREQUENCY, fourier))
     # The variance grows by orders of magnitude while a network learns.
-    return _draw_epochs("variance", _VARIANCE, "log", counted, members)
+    return _draw_epochs(variance, "variance", _VARIANCE, "log", counted, members)
 
 
 def plot_share_by_epoch(share: pd.DataFrame, members: Members) -> Figure:
     """Draw a column per model: its share within images at each epoch, and shares of its blocks."""
-    counted = (_Counted("share within images", CLAIMS_SPATIAL_SHARE, "share", share),)
-    return _draw_epochs("share", _SHARE, "linear", counted, members)
+    return _draw_epochs(share, "share", _SHARE, "linear", ((_OF_SHARE, share),), members)
 
 
 def _draw_epochs(
-    value: str, label: str, scale: str, counted: Sequence[_Counted], members: Members
+    curves: pd.DataFrame,
+    value: str,
+    label: str,
+    scale: str,
+    counted: Sequence[tuple[_Shares, pd.DataFrame]],
+    members: Members,
 ) -> Figure:
-    """Draw the curves of the table that is counted first, and below them what is counted."""
     models = [[*moments] for _, moments in groupby(members, _model_of)]
     upper, *lower = stack_panels(len(models), 1 + len(counted))
     legend = upper.legend
     for axes, moments in zip(upper.axes, models, strict=True):
         axes.set_title(_model_of(moments[0]))
-        _draw_curves(axes, counted[0].table, value, moments, legend)
+        _draw_curves(axes, curves, value, moments, legend)
         axes.set_yscale(scale)
         if scale == "log":
             _label_decades(axes)
         _epoch_bar(axes, moments)
     upper.label("Normalized depth", label, "own" if scale == "log" else "shared")
-    for panels, shares in zip(lower, counted, strict=True):
-        below = f"Blocks that do so:\n{shares.label}"
+    for panels, (shares, table) in zip(lower, counted, strict=True):
         for axes, moments in zip(panels.axes, models, strict=True):
-            rows = [rows_of(shares.table, member.model) for member in moments]
+            rows = [rows_of(table, member.model) for member in moments]
             panel = Panel(axes, look_of(moments[0]), legend, pd.concat(rows))
             _draw_shares(panel, shares, rows, [float(member.epoch or 0) for member in moments])
-        panels.label("", below)
-    return lower[-1].finish("Epoch", below)
+        panels.label("", shares.label)
+    return lower[-1].finish("Epoch", shares.label)
 
 
 def _label_decades(axes: Axes) -> None:
@@ -158,7 +210,7 @@ def _epoch_bar(axes: Axes, moments: Members) -> None:
 
 
 def _draw_shares(
-    panel: Panel, shares: _Counted, rows: Sequence[pd.DataFrame], epochs: Sequence[float]
+    panel: Panel, shares: _Shares, rows: Sequence[pd.DataFrame], epochs: Sequence[float]
 ) -> None:
     evidence, axes = shares.evidence, panel.axes
     claims = {claim.name: claim for claim in evidence.claims}

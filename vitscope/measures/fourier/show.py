@@ -1,4 +1,4 @@
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -16,6 +16,7 @@ from vitscope.claims.claim import (
     ScoredCurve,
     attention_against_fixed_weights,
     averaging,
+    claims_of,
     convolutional,
     every_model,
     with_subsampling,
@@ -33,23 +34,19 @@ AMPLITUDE = "Δ log amplitude"
 COMPONENT = "Δ log amplitude at 1.0π"
 # Inches: a panel beside others on the same scale.
 _LEAST = 1.05
-# A bin of confidence with fewer images says nothing and gets no point.
-_FEWEST = 10
-_COLUMN = "delta_log_amplitude"
-_ENDS = Curve(_COLUMN)
-_BY_DEPTH = Chart(Rows(COMPONENT, Theirs(_COLUMN, AMPLITUDE), _ENDS))
-_ORDER = ["index", "frequency"]
+_ENDS = Curve("delta_log_amplitude")
+_BY_DEPTH = Chart(Rows(COMPONENT, Theirs("delta_log_amplitude", AMPLITUDE), _ENDS))
 
 
-def curves_of(table: pd.DataFrame) -> pd.DataFrame:
-    """Return the curves along the half-diagonal, in the order of cut points and frequencies."""
-    return table[table["measure"] == "diagonal"].sort_values(_ORDER, ignore_index=True)
+def curves_of(table: pd.DataFrame) -> tuple[pd.DataFrame, list[str]]:
+    """Return the curves along the half-diagonal, and the columns that order them."""
+    return table[table["measure"] == "diagonal"], ["index", "frequency"]
 
 
 def ends_of(curves: pd.DataFrame) -> pd.DataFrame:
     """Return the point at 1.0 pi of each cut point, with null values if it has none."""
     ends = curves.groupby("index").tail(1).reset_index(drop=True)
-    values = ends.columns.intersection([_COLUMN, "ci_low", "ci_high"])
+    values = ["delta_log_amplitude", "ci_low", "ci_high"]
     return ends.assign(**ends[values].where(ends["frequency"] > 0))
 
 
@@ -58,7 +55,7 @@ def draw_curves(axes: Axes, curves: pd.DataFrame) -> None:
     for _, curve in curves.groupby("index"):
         if len(curve) > 1:
             style = curve_of_depth(curve["depth"].iloc[0])
-            axes.plot(curve["frequency"], curve[_COLUMN], **style)
+            axes.plot(curve["frequency"], curve["delta_log_amplitude"], **style)
     if not axes.lines:
         axes.text(0.5, 0.5, "undefined for these maps", ha="center", transform=axes.transAxes)
     axes.set_xlim(0, 1)
@@ -70,7 +67,7 @@ def draw_curves(axes: Axes, curves: pd.DataFrame) -> None:
 def plot_fourier(table: pd.DataFrame, members: Members) -> Figure:
     """Draw two panels per model: its curves, and below them their values at 1.0 pi by depth."""
     upper, lower = stack_panels(len(members), 2, _LEAST)
-    for panel in upper.of_models(members, curves_of(table), _ORDER):
+    for panel in upper.of_models(members, *curves_of(table)):
         draw_curves(panel.axes, panel.rows)
     ends = ends_of_each(table, members)
     for panel in lower.of_models(members, ends, ["index"]):
@@ -84,7 +81,7 @@ def plot_fourier(table: pd.DataFrame, members: Members) -> Figure:
 def plot_fourier_curves(table: pd.DataFrame, members: Members, published: AllPublished) -> Figure:
     """Draw one panel per model, and below it, if there are any, one of the published curves."""
     rows = stack_panels(len(members), 2 if published else 1)
-    for panel in rows[0].of_models(members, curves_of(table), _ORDER):
+    for panel in rows[0].of_models(members, *curves_of(table)):
         draw_curves(panel.axes, panel.rows)
     drawn = list(rows[0].axes)
     below = rows[1].axes if published else ()
@@ -119,13 +116,10 @@ def plot_averaging(
     legend = panels.legend
     legend.add_models(members)
     component = ends_of_each(fourier, members)
-    filled = reliability[reliability["images"] >= _FEWEST]
-    counts = zip(filled["accuracy"], filled["images"].astype(int), strict=True)
-    ends = np.reshape([known_share_interval(*each) for each in counts], (-1, 2))
-    filled = filled.assign(ci_low=ends[:, 0], ci_high=ends[:, 1])
+    filled = _with_intervals(reliability[reliability["images"] >= _FEWEST])
     drawn = (
         (variance, "depth", "variance", "Normalized depth", "Feature map variance"),
-        (component, "depth", _COLUMN, "Normalized depth", COMPONENT),
+        (component, "depth", "delta_log_amplitude", "Normalized depth", COMPONENT),
         (filled, "confidence", "accuracy", "Mean confidence", "Accuracy"),
     )
     for axes, (table, x, y, below, beside) in zip(panels.axes, drawn, strict=True):
@@ -140,10 +134,21 @@ def plot_averaging(
     return panels.figure
 
 
+# A bin of confidence with fewer images says nothing and gets no point.
+_FEWEST = 10
+
+
+def _with_intervals(bins: pd.DataFrame) -> pd.DataFrame:
+    shares = zip(bins["accuracy"], bins["images"], strict=True)
+    found = [known_share_interval(share, int(images)) for share, images in shares]
+    low, high = zip(*found, strict=True) if found else ((), ())
+    return bins.assign(ci_low=list(low), ci_high=list(high))
+
+
 def ends_of_each(table: pd.DataFrame, members: Members) -> pd.DataFrame:
     """Return the points at 1.0 pi of all cut points of models."""
-    curves = curves_of(table)
-    return pd.concat(ends_of(rows_of(curves, member.model)) for member in members)
+    curves, order = curves_of(table)
+    return pd.concat(ends_of(rows_of(curves, member.model, order)) for member in members)
 
 
 def plot_spectrum(table: pd.DataFrame, members: Members) -> Figure:
@@ -159,6 +164,8 @@ def plot_spectrum(table: pd.DataFrame, members: Members) -> Figure:
     return Chart(rows, bands_of={"band": "low"})(table, members=members)
 
 
+_COMPONENT = "delta_log_amplitude"
+_VALUE = _COMPONENT, "high-frequency component"
 _WHAT = (
     "The high-frequency component is the log amplitude at the highest frequency of the diagonal "
     "minus the log amplitude at frequency 0."
@@ -169,68 +176,22 @@ _WHY = (
 )
 
 
-# What is claimed of each kind of blocks, in names and in words, and what counts for it.
-_OF_BLOCKS = (
-    ("msa", "reduces", "MSAs reduce", falls),
-    ("conv", "increases", "Convs that do not subsample increase", rises),
-    ("mlp", "increases", "MLPs increase", rises),
-)
+def _curves(rows: pd.DataFrame, _blocks: pd.DataFrame) -> pd.DataFrame:
+    """Return the log amplitudes along the diagonal, in the order of cut points and frequencies."""
+    diagonal = rows[rows["measure"] == "diagonal"]
+    return diagonal.sort_values(["index", "frequency"], ignore_index=True)
 
 
-@dataclass(frozen=True)
-class MapValue:
-    """A value of feature maps that claims are about: its column, its name in claims, and in words.
-
-    Each measure that claims what blocks do to a value claims it in these words.
-    """
-
-    column: str
-    name: str
-    words: str
-
-    def of_blocks(self, source: str, why: str) -> tuple[Claim, ...]:
-        """Claim that MSAs reduce it, and that Convs and MLPs increase it."""
-        return tuple(
-            Claim(
-                f"{kind}_{does}_{self.name}",
-                f"{blocks_do} the {self.words}",
-                source,
-                every_model,
-                counted(kind, self.column, self.words),
-                why,
-            )
-            for kind, does, blocks_do, counted in _OF_BLOCKS
-        )
-
-    def of_attention(self, source: str, why: str, log: bool = False) -> Claim:
-        """Claim that MSAs reduce it more than other mixing does, with `log` as a ratio."""
-        return Claim(
-            f"msa_reduces_{self.name}_more",
-            f"MSAs reduce the {self.words} more than {OTHER_MIXING}",
-            source,
-            attention_against_fixed_weights,
-            falls_more("msa", self.column, self.words, log),
-            why,
-        )
-
-    def of_averaging(self, found: str) -> Claim:
-        """Claim that averaging reduces it; `found` says what others found averages to do."""
-        return Claim(
-            f"averaging_reduces_{self.name}",
-            f"Averaging reduces the {self.words}",
-            "Park and Kim 2022",
-            averaging,
-            lower_at_cut_points(self.column, self.words),
-            AVERAGED.format(found),
-        )
-
-
-_VALUE = MapValue(_COLUMN, "high_frequency", "high-frequency component")
+def _components(curves: pd.DataFrame) -> pd.DataFrame:
+    """Return the highest frequency of each cut point, null for a map of one position."""
+    last = curves.groupby("index").tail(1).reset_index(drop=True)
+    component = last[_COMPONENT].where(last["frequency"] > 0)
+    return last.assign(**{_COMPONENT: component})
 
 
 def _rises_between(curves: Points) -> Array:
     last = curves.frame["index"].duplicated(keep="last")
-    components = curves.where(~last & (curves.frame["frequency"] > 0))[_COLUMN]
+    components = curves.where(~last & (curves.frame["frequency"] > 0))[_COMPONENT]
     first, second = np.triu_indices(components.shape[1], k=1)
     return np.subtract(components[:, second], components[:, first])
 
@@ -238,7 +199,7 @@ def _rises_between(curves: Points) -> Array:
 def _falls_at_ends(points: Points) -> Array:
     ends = points.frame["subsampling"].shift(-1, fill_value=True)
     chosen = ends & (points.frame["kind"] == "conv") & ~points.frame["subsampling"]
-    return np.negative(np.diff(points[_COLUMN], axis=1)[:, chosen.to_numpy()[1:]])
+    return np.negative(np.diff(points[_COMPONENT], axis=1)[:, chosen.to_numpy()[1:]])
 
 
 CLAIMS_FOURIER_CURVES = Evidence(
@@ -258,22 +219,48 @@ CLAIMS_FOURIER_CURVES = Evidence(
             f"The paper's Fig. 2a. {_WHAT}",
         ),
     ),
-    lambda rows, _: curves_of(rows),
-    curve=ScoredCurve("frequency", _COLUMN, by="index"),
+    _curves,
+    curve=ScoredCurve("frequency", _COMPONENT, by="index"),
 )
 CLAIMS_FOURIER = CLAIMS_FOURIER_DEPTH = Evidence(
     "fourier",
     (
-        *_VALUE.of_blocks("Fig. 8", _WHY),
+        *claims_of(
+            "Fig. 8",
+            every_model,
+            _WHY,
+            (
+                "msa_reduces_high_frequency",
+                "MSAs reduce the high-frequency component",
+                falls("msa", *_VALUE),
+            ),
+            (
+                "conv_increases_high_frequency",
+                "Convs that do not subsample increase the high-frequency component",
+                rises("conv", *_VALUE),
+            ),
+            (
+                "mlp_increases_high_frequency",
+                "MLPs increase the high-frequency component",
+                rises("mlp", *_VALUE),
+            ),
+        ),
         Claim(
             "subsampling_increases_high_frequency",
             "Subsampling increases the high-frequency component",
             "Fig. 2a",
             every_model,
-            rises(None, _VALUE.column, _VALUE.words),
+            rises(None, *_VALUE),
             _WHY,
         ),
-        _VALUE.of_attention("after Fig. 8", f"{SPECIFIC} {_WHAT}"),
+        Claim(
+            "msa_reduces_high_frequency_more",
+            f"MSAs reduce the high-frequency component more than {OTHER_MIXING}",
+            "after Fig. 8",
+            attention_against_fixed_weights,
+            falls_more("msa", *_VALUE),
+            f"{SPECIFIC} {_WHAT}",
+        ),
         Claim(
             "stage_end_reduces_high_frequency",
             "Convs at the ends of stages reduce the high-frequency component",
@@ -290,11 +277,20 @@ CLAIMS_FOURIER = CLAIMS_FOURIER_DEPTH = Evidence(
             "layers at the ends of stages reduce high frequencies in ConvNeXt and not in ResNet.",
         ),
     ),
-    lambda rows, _: with_subsampling(ends_of(curves_of(rows))),
-    curve=ScoredCurve("depth", _COLUMN),
+    lambda rows, blocks: with_subsampling(_components(_curves(rows, blocks))),
+    curve=ScoredCurve("depth", _COMPONENT),
 )
 CLAIMS_AVERAGING = Evidence(
     "fourier",
-    (_VALUE.of_averaging("remove high frequencies"),),
-    lambda rows, _: ends_of(curves_of(rows)),
+    (
+        Claim(
+            "averaging_reduces_high_frequency",
+            "Averaging reduces the high-frequency component",
+            "Park and Kim 2022",
+            averaging,
+            lower_at_cut_points(*_VALUE),
+            AVERAGED.format("remove high frequencies"),
+        ),
+    ),
+    lambda rows, blocks: _components(_curves(rows, blocks)),
 )
