@@ -108,11 +108,7 @@ def test_every_kind_of_figure_says_what_it_shows_and_how_to_read_it(kind):
     # What has no blank line before it is no list.
     assert "<p>- " not in own
     assert not re.search(r"^- .*\n- ", re.sub("<.+?>", "", own), re.MULTILINE)
-
-
-@pytest.mark.parametrize("kind", kinds())
-def test_every_caption_names_its_tables_and_the_figures_of_the_paper(kind):
-    text = caption_of(kinds()[kind])
+    # It names its tables and the figures of the paper.
     (source,) = re.findall(r"^\*.*; from the tables? ?\*.*\n", text, re.MULTILINE)
     assert re.match(
         r"\*(Fig\. \w+( and Fig\. [\w.]+)? of the paper|Not in the paper|Fig\. \S+)", source

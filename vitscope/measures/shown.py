@@ -35,7 +35,10 @@ def images_shown(given: OnModel, shown: int, images: int, seed: int | None) -> I
     mean, std = given.settings["mean"], given.settings["std"]
     for row, image in zip(rows, given.images.images(rows), strict=True):
         taken = given.images.normalize([row], mean, std).to(given.device)
-        yield Shown(row, _png(_as_8_bit(image)), taken)
+        if image.dtype != np.uint8:
+            low, high = float(image.min()), float(image.max())
+            image = np.round(255 * (image - low) / max(high - low, 1e-12)).astype(np.uint8)
+        yield Shown(row, _png(image.transpose(1, 2, 0)), taken)
 
 
 def whole_picture(given: OnModel, row: int) -> bytes | None:
@@ -72,13 +75,6 @@ def on_subject(
         "on_subject": float(weights @ covered.ravel() / total) if total else None,
         "subject": float(covered.mean()),
     }
-
-
-def _as_8_bit(image: Array) -> npt.NDArray[np.uint8]:
-    if image.dtype != np.uint8:
-        low, high = float(image.min()), float(image.max())
-        image = np.round(255 * (image - low) / max(high - low, 1e-12)).astype(np.uint8)
-    return image.transpose(1, 2, 0)
 
 
 def _png(pixels: npt.NDArray[np.uint8]) -> bytes:

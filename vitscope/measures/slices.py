@@ -13,9 +13,6 @@ from vitscope.files.arrays import Array
 from vitscope.files.tensors import DTYPES, as_float, checksum
 from vitscope.measures.given import Latents, OnLatents
 
-# Maps (N, C, H, W) to the values of each image (N, K).
-Measure = Callable[[Any], Any]
-
 # Slices are small enough for the L2 cache of a core.
 SLICE_BYTES = 1 << 20
 
@@ -48,14 +45,14 @@ def _read(latents: Latents, wanted: _Slice, of_thread: threading.local) -> tuple
 
 
 def measure_slices(
-    given: OnLatents, measures: Mapping[str, Measure], on_gpu: bool = False
+    given: OnLatents, measures: Mapping[str, Callable[[Any], Any]], on_gpu: bool = False
 ) -> dict[str, Array]:
     """Return the values of every image at the cut points that `measures` names.
 
-    Several threads measure slices. The values depend neither on the number of threads nor on the
-    slices, provided that a measure takes each image by itself. A value that is not finite raises an
-    error that names its image. With `on_gpu`, measures take tensors too, and maps on a GPU are
-    measured there.
+    A measure turns maps (N, C, H, W) into the values of each image (N, K). Several threads measure
+    slices. The values depend neither on the number of threads nor on the slices, provided that a
+    measure takes each image by itself. A value that is not finite raises an error that names its
+    image. With `on_gpu`, measures take tensors too, and maps on a GPU are measured there.
     """
     latents = given.latents
     there = {name: latents.on_gpu(name) for name in measures} if on_gpu else {}

@@ -18,42 +18,29 @@ def similarity(stages: list[int], cka) -> dict[str, pd.DataFrame]:
     return {"cka": table, "blocks": cuts}
 
 
-def found_of(pairs: pd.DataFrame) -> Found | None:
-    (claim,) = evidence("cka").claims
-    return claim.find(Points(pairs))
-
-
 STAGES = [0, 1, 1, 1, 2, 2, 2, 2]
 EXAMPLES = {"cka": similarity(STAGES, lambda i, j: (i * j) / 64)}
 
 
-def test_stages_of_similar_maps_are_blocks():
-    tables = similarity(STAGES, lambda i, j: 1.0 if STAGES[i] == STAGES[j] else 0.25)
+@pytest.mark.parametrize(
+    ("within", "across", "unknown"), [(1.0, 0.25, None), (0.2, 0.3, None), (1.0, 0.25, 7)]
+)
+def test_stages_are_blocks_if_their_maps_are_alike(within, across, unknown):
+    tables = similarity(STAGES, lambda i, j: within if STAGES[i] == STAGES[j] else across)
+    # Pairs without a value are left out.
+    tables["cka"].loc[tables["cka"]["index"] == unknown, "cka"] = np.nan
+    tables["cka"].loc[tables["cka"]["other_index"] == unknown, "cka"] = np.nan
     claims = count("cka", tables, ["m"])
-    assert claims["measured_value"].tolist() == [pytest.approx(0.75)]
-    assert favoured(claims) == [True]
+    assert claims["measured_value"].tolist() == [pytest.approx(within - across)]
+    assert favoured(claims) == [within > across]
     assert claims["measured_total"].isna().all()
     # Nothing is known of its batches.
     assert claims["holds"].tolist() == ["open"]
 
 
 def test_likeness_of_what_is_near_makes_no_block():
-    tables = similarity(STAGES, lambda i, j: 0.5 ** abs(i - j))
-    claims = count("cka", tables, ["m"])
+    claims = count("cka", similarity(STAGES, lambda i, j: 0.5 ** abs(i - j)), ["m"])
     assert claims["measured_value"].tolist() == [pytest.approx(0, abs=1e-12)]
-
-
-def test_stages_of_unlike_maps_are_no_blocks():
-    tables = similarity(STAGES, lambda i, j: 0.2 if STAGES[i] == STAGES[j] else 0.3)
-    assert favoured(count("cka", tables, ["m"])) == [False]
-
-
-def test_similarity_is_averaged_over_distances_as_by_hand():
-    pairs = pd.DataFrame({"distance": [1, 1, 1, 2, 2, 3], "cka": [0.9, 0.7, 0.5, 0.6, 0.5, 0.1]})
-    pairs["within"] = [True, True, False, True, False, False]
-    found = found_of(pairs)
-    assert found is not None
-    assert found.value == pytest.approx(((0.8 - 0.5) + (0.6 - 0.5)) / 2)
 
 
 @pytest.mark.parametrize(
@@ -61,13 +48,6 @@ def test_similarity_is_averaged_over_distances_as_by_hand():
 )
 def test_without_pairs_of_both_sorts_there_is_no_claim(stages):
     assert count("cka", similarity(stages, lambda i, j: 1.0), ["m"]).empty
-
-
-def test_pairs_without_a_value_are_left_out():
-    def cka(i, j):
-        return np.nan if 7 in (i, j) else 1.0 if STAGES[i] == STAGES[j] else 0.25
-
-    assert count("cka", similarity(STAGES, cka), ["m"])["measured_value"].tolist() == [0.75]
 
 
 def of_batches(count: int) -> np.ndarray:
@@ -102,7 +82,8 @@ def merged(hsic: np.ndarray) -> Found:
     ]
     table = merge_cka(Parts("m", iter([pd.DataFrame(rows)]), pd.DataFrame()))
     blocks = pd.DataFrame({"index": range(8), "stage": STAGES})
-    found = found_of(evidence("cka").measured(table, blocks))
+    of = evidence("cka")
+    found = of.claims[0].find(Points(of.measured(table, blocks)))
     assert found is not None
     return found
 

@@ -14,17 +14,19 @@ from vitscope.drawing.looks import BAND_COLORS
 from vitscope.errors import VitscopeError
 
 
-def cka_table(model: str) -> pd.DataFrame:
+def between(first: str, second: str) -> pd.DataFrame:
     """Values that no two pairs share."""
-    count = len(MODELS[model][0])
-    index, other = np.indices((count, count)).reshape(2, -1)
-    value = np.random.default_rng(count).uniform(0.02, 1, count**2)
-    return pd.DataFrame({"model": model, "index": index, "other_index": other, "cka": value})
+    counts = len(MODELS[first][0]), len(MODELS[second][0])
+    index, other = np.indices(counts).reshape(2, -1)
+    value = np.random.default_rng(counts).uniform(0.02, 1, len(index))
+    table = pd.DataFrame({"index": index, "other_index": other, "cka": value})
+    return table.assign(model=first, other_model=second)
 
 
+WITHIN = pd.concat(between(model, model) for model in MODELS).drop(columns="other_model")
 # Of all models, in no particular order.
 TABLES = {
-    "cka": pd.concat(map(cka_table, MODELS)).sample(frac=1, random_state=0),
+    "cka": WITHIN.sample(frac=1, random_state=0),
     "blocks": pd.concat(map(cut_points, MODELS)).sample(frac=1, random_state=0),
 }
 
@@ -42,37 +44,23 @@ def cells_of(axes) -> AxesImage:
     return cells
 
 
-def marks_of(axes, kind, along):
-    """Where the marks of a kind of cut point begin and end, along the axis x or y."""
-    color = to_rgba(BAND_COLORS[kind])
-    across, up = (
-        lines
-        for lines in axes.collections
-        if isinstance(lines, LineCollection) and tuple(lines.get_colors()[0]) == color
-    )
-    drawn, own = (across, 0) if along == "x" else (up, 1)
-    ends = [segment[:, own] for segment in drawn.get_segments()]
-    assert all((segment[:, 1 - own] == 0).all() for segment in drawn.get_segments())
-    return np.array(ends).reshape(-1, 2)
-
-
-def check_middles(low, high, count):
-    """Check that the middle of each cell of so many is at the depth of its cut point."""
-    middles = low + (high - low) / count * (np.arange(count) + 0.5)
-    np.testing.assert_allclose(middles, np.linspace(0, 1, count), atol=1e-12)
+def check_cells(axes, rows, across, up):
+    """Check that cells have the values of a table, each in the middle of its depths."""
+    cells = cells_of(axes)
+    expected = rows.pivot(index=up, columns=across, values="cka").to_numpy()
+    np.testing.assert_array_equal(cells.get_array(), expected)
+    left, right, bottom, top = cells.get_extent()
+    for low, high, count in ((bottom, top, len(expected)), (left, right, len(expected.T))):
+        middles = low + (high - low) / count * (np.arange(count) + 0.5)
+        np.testing.assert_allclose(middles, np.linspace(0, 1, count), atol=1e-12)
+    assert cells.origin == "lower"
+    assert cells.get_clim() == (0, 1)
 
 
 def test_cells_are_the_table_with_the_origin_at_the_lower_left():
     for axes, model in zip(maps_of(drawn()), MODELS, strict=True):
         rows = TABLES["cka"][TABLES["cka"]["model"] == model]
-        expected = rows.pivot(index="index", columns="other_index", values="cka").to_numpy()
-        cells = cells_of(axes)
-        np.testing.assert_array_equal(cells.get_array(), expected)
-        left, right, bottom, top = cells.get_extent()
-        check_middles(left, right, len(expected))
-        check_middles(bottom, top, len(expected))
-        assert cells.origin == "lower"
-        assert cells.get_clim() == (0, 1)
+        check_cells(axes, rows, across="other_index", up="index")
 
 
 def test_values_below_0_are_within_the_colours():
@@ -90,11 +78,14 @@ def lines_of(axes, last_across, last_up):
     return across, [y[0] * last_up for _, y in lines if y[0] == y[1]]
 
 
+LAST = {model: len(kinds) - 1 for model, (kinds, *_) in MODELS.items()}
+# After which cut points stages begin.
+BEGIN = {"resnet": [0.5, 3.5, 7.5, 13.5], "vit": [0.5], "swin": [0.5, 4.5, 9.5, 22.5]}
+
+
 def test_lines_are_where_a_stage_begins():
-    expected = {"resnet": [0.5, 3.5, 7.5, 13.5], "vit": [0.5], "swin": [0.5, 4.5, 9.5, 22.5]}
-    for axes, (model, places) in zip(maps_of(drawn()), expected.items(), strict=True):
-        last = len(MODELS[model][0]) - 1
-        np.testing.assert_allclose(lines_of(axes, last, last), [places, places])
+    for axes, (model, places) in zip(maps_of(drawn()), BEGIN.items(), strict=True):
+        np.testing.assert_allclose(lines_of(axes, LAST[model], LAST[model]), [places, places])
 
 
 def test_stages_are_named_above_their_middle():
@@ -103,22 +94,35 @@ def test_stages_are_named_above_their_middle():
     np.testing.assert_allclose(names.get_xticks() * 16, [2, 5.5, 10.5, 15])
 
 
+MARKED = {
+    ("resnet", "msa"): [],
+    ("resnet", "subsampling"): [4, 8, 14],
+    ("vit", "msa"): range(1, 25, 2),
+    ("vit", "subsampling"): [],
+    ("swin", "msa"): [1, 3, 6, 8, *range(11, 23, 2), 24, 26],
+    ("swin", "subsampling"): [5, 10, 23],
+}
+
+
+def check_marks(axes, model, along):
+    """Check that the axis x or y has marks at the cells of the cut points of a model."""
+    lines = [each for each in axes.collections if isinstance(each, LineCollection)]
+    own = "xy".index(along)
+    for kind in ("msa", "subsampling"):
+        color = to_rgba(BAND_COLORS[kind])
+        of_both = [each for each in lines if tuple(each.get_colors()[0]) == color]
+        assert len(of_both) == 2
+        ends = np.reshape(of_both[own].get_segments(), (-1, 2, 2))
+        assert (ends[..., 1 - own] == 0).all()
+        cells = [(index - 0.5, index + 0.5) for index in MARKED[model, kind]]
+        found = ends[..., own] * LAST[model]
+        np.testing.assert_allclose(found, np.reshape(cells, (-1, 2)), atol=1e-12)
+
+
 @pytest.mark.parametrize("along", ["x", "y"])
 def test_marks_are_at_msas_and_where_maps_shrink(along):
-    expected = {
-        ("resnet", "msa"): [],
-        ("resnet", "subsampling"): [4, 8, 14],
-        ("vit", "msa"): range(1, 25, 2),
-        ("vit", "subsampling"): [],
-        ("swin", "msa"): [1, 3, 6, 8, *range(11, 23, 2), 24, 26],
-        ("swin", "subsampling"): [5, 10, 23],
-    }
-    axes_of = dict(zip(MODELS, maps_of(drawn()), strict=True))
-    for (model, kind), marked in expected.items():
-        last = len(MODELS[model][0]) - 1
-        cells = np.array([(index - 0.5, index + 0.5) for index in marked]).reshape(-1, 2)
-        marks = marks_of(axes_of[model], kind, along)
-        np.testing.assert_allclose(marks * last, cells, atol=1e-12)
+    for axes, model in zip(maps_of(drawn()), MODELS, strict=True):
+        check_marks(axes, model, along)
 
 
 def test_undefined_cells_are_left_open_and_named():
@@ -138,14 +142,6 @@ def test_a_table_without_some_pairs_is_refused():
         drawn(VIT, cka=TABLES["cka"].query("model == 'vit'").iloc[1:])
 
 
-def between(first: str, second: str) -> pd.DataFrame:
-    counts = len(MODELS[first][0]), len(MODELS[second][0])
-    index, other = np.indices(counts).reshape(2, -1)
-    value = np.random.default_rng(counts).uniform(0.02, 1, len(index))
-    table = pd.DataFrame({"index": index, "other_index": other, "cka": value})
-    return table.assign(model=first, other_model=second)
-
-
 def drawn_between(pair, **changed):
     tables = TABLES | {"cka_between": between(*pair).sample(frac=1)}
     return laid_out("cka_between", tables | changed, (RESNET, VIT, SWIN))
@@ -155,31 +151,18 @@ def test_the_first_network_is_across_and_the_second_up():
     (axes,) = maps_of(drawn_between(("resnet", "swin")))
     assert axes.get_xlabel() == "Normalized depth of ResNet-50"
     assert axes.get_ylabel() == "Normalized depth of Swin-Ti"
-    table = between("resnet", "swin")
-    expected = table.pivot(index="other_index", columns="index", values="cka").to_numpy()
-    cells = cells_of(axes)
-    np.testing.assert_array_equal(cells.get_array(), expected)
-    left, right, bottom, top = cells.get_extent()
-    check_middles(left, right, 17)
-    check_middles(bottom, top, 28)
+    check_cells(axes, between("resnet", "swin"), across="index", up="other_index")
     width, height = axes.get_window_extent().size
     assert width == pytest.approx(height, abs=1)
 
 
 def test_each_axis_has_the_bands_of_its_own_network():
     (axes,) = maps_of(drawn_between(("resnet", "swin")))
-    expected = {
-        ("subsampling", "x"): (16, [4, 8, 14]),
-        ("subsampling", "y"): (27, [5, 10, 23]),
-        ("msa", "x"): (16, []),
-        ("msa", "y"): (27, [1, 3, 6, 8, *range(11, 23, 2), 24, 26]),
-    }
-    for (kind, along), (last, marked) in expected.items():
-        cells = np.array([(index - 0.5, index + 0.5) for index in marked]).reshape(-1, 2)
-        np.testing.assert_allclose(marks_of(axes, kind, along) * last, cells, atol=1e-12)
+    for model, along in (("resnet", "x"), ("swin", "y")):
+        check_marks(axes, model, along)
     across, up = lines_of(axes, 16, 27)
-    np.testing.assert_allclose(across, [0.5, 3.5, 7.5, 13.5])
-    np.testing.assert_allclose(up, [0.5, 4.5, 9.5, 22.5])
+    np.testing.assert_allclose(across, BEGIN["resnet"])
+    np.testing.assert_allclose(up, BEGIN["swin"])
 
 
 def test_a_pair_that_was_not_measured_whole_is_refused():

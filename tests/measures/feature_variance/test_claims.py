@@ -1,6 +1,3 @@
-import csv
-
-import numpy as np
 import pandas as pd
 import pytest
 
@@ -8,8 +5,7 @@ from tests.helpers.claims import (
     agreement,
     count,
     count_variances,
-    favoured,
-    in_favour,
+    in_favour_by_claim,
     published,
     variances,
     verdicts,
@@ -21,54 +17,29 @@ TABLE = variances("m", KINDS, [8, 8, 8, 4, 4], [1, 2, 5, 4, 3])
 EXAMPLES = {"feature_variance": {"feature_variance": TABLE, "blocks": TABLE}}
 
 
-def counts(table) -> dict[str, tuple[int, int]]:
-    claims = count_variances(table)
-    return {
-        row["claim"]: (row["measured_count"], row["measured_total"])
-        for row in claims.to_dict("records")
-    }
-
-
 def test_the_published_figure_is_counted_as_by_hand():
-    with (PUBLISHED_POINTS / "fig9.csv").open(newline="") as file:
-        rows = list(csv.DictReader(file))
-    curve = {
-        name: [float(r["variance"]) for r in rows if r["model"] == name]
-        for name in ("ResNet", "ViT")
-    }
-    vit, resnet = curve["ViT"], curve["ResNet"]
+    curves = pd.read_csv(PUBLISHED_POINTS / "fig9.csv").groupby("model")["variance"]
+    vit, resnet = (curves.get_group(name).tolist() for name in ("ViT", "ResNet"))
     falls = sum(vit[i] < vit[i - 1] for i in range(1, 25, 2))
     rises = sum(vit[i] > vit[i - 1] for i in range(2, 25, 2))
     convs = [i for i in range(1, 17) if i not in (4, 8, 14)]
     grows = sum(resnet[i] > resnet[i - 1] for i in convs)
     assert (falls, rises, grows) == (12, 8, 12)
 
-    table = pd.concat(
-        [
-            variances("vit", ["stem"] + ["msa", "mlp"] * 12, [16] * 25, vit),
-            variances(
-                "resnet", ["stem"] + ["conv"] * 16, [32] * 4 + [16] * 4 + [8] * 6 + [4] * 3, resnet
-            ),
-        ]
-    )
+    sizes = [32] * 4 + [16] * 4 + [8] * 6 + [4] * 3
+    of_vit = variances("vit", ["stem"] + ["msa", "mlp"] * 12, [16] * 25, vit)
+    table = pd.concat([of_vit, variances("resnet", ["stem"] + ["conv"] * 16, sizes, resnet)])
     series = {"vit": "ViT", "resnet": "ResNet"}
     theirs = published("feature_variance", "fig9.csv", series, same_models=True)
     claims = count_variances(table, theirs)
-    found = {
-        (row["model"], row["claim"]): tuple(
-            row[f"{side}_{what}"]
-            for side in ("published", "measured")
-            for what in ("count", "total")
-        )
-        for row in claims.to_dict("records")
+    assert verdicts(claims) == {
+        ("conv_increases_variance", "resnet"): (12, 13, True),
+        ("subsampling_reduces_variance", "resnet"): (3, 3, True),
+        ("msa_reduces_variance", "vit"): (12, 12, True),
+        ("mlp_increases_variance", "vit"): (8, 12, True),
     }
-    assert found == {
-        ("resnet", "conv_increases_variance"): (12, 13, 12, 13),
-        ("resnet", "subsampling_reduces_variance"): (3, 3, 3, 3),
-        ("vit", "msa_reduces_variance"): (12, 12, 12, 12),
-        ("vit", "mlp_increases_variance"): (8, 12, 8, 12),
-    }
-    assert all(favoured(claims))
+    for what in ("count", "total"):
+        assert claims[f"published_{what}"].eq(claims[f"measured_{what}"]).all()
     scores = agreement("feature_variance", table, theirs)
     assert scores["sign_share"].tolist() == [1, 1]
     assert scores["change_correlation"].tolist() == pytest.approx([1, 1])
@@ -79,29 +50,17 @@ def test_the_published_figure_is_counted_as_by_hand():
 def test_subsampling_blocks_count_for_subsampling_only():
     kinds = ["stem", "conv", "conv", "msa", "pool", "msa"]
     table = variances("m", kinds, [8, 8, 4, 4, 2, 1], [1, 2, 1, 3, 2, 5])
-    assert counts(table) == {
-        "conv_increases_variance": (1, 1),
-        "msa_reduces_variance": (0, 1),
-        "subsampling_reduces_variance": (2, 3),
+    assert verdicts(count_variances(table)) == {
+        ("conv_increases_variance", "m"): (1, 1, True),
+        ("msa_reduces_variance", "m"): (0, 1, False),
+        ("subsampling_reduces_variance", "m"): (2, 3, True),
     }
-
-
-def test_no_change_is_in_favour_of_nothing():
-    table = variances("m", ["stem", "msa", "mlp"], [8] * 3, [1, 1, 1])
-    assert counts(table) == {"msa_reduces_variance": (0, 1), "mlp_increases_variance": (0, 1)}
-
-
-def test_blocks_without_a_value_are_not_counted():
-    table = variances("m", ["stem", "mlp", "mlp", "mlp"], [8] * 4, [1, 2, np.nan, np.nan])
-    assert counts(table) == {"mlp_increases_variance": (1, 1)}
 
 
 def test_averages_are_compared_with_what_is_averaged():
     both = pd.concat(
-        [
-            variances(model, ["stem", "conv", "conv"], [8] * 3, values)
-            for model, values in (("m", [3, 2, 1]), ("n", [4, 1, 2]))
-        ]
+        variances(model, ["stem", "conv", "conv"], [8] * 3, values)
+        for model, values in (("m", [3, 2, 1]), ("n", [4, 1, 2]))
     )
     tables = {"feature_variance": both, "blocks": both}
     traits = {"m": {"averages": ["n"]}}
@@ -117,7 +76,5 @@ EXAMPLES |= {"spatial_share": TABLES, "variance_and_share": TABLES}
 
 
 def test_shares_by_hand() -> None:
-    claims = count("spatial_share", TABLES, ["m"])
-    found = {row["claim"]: row["measured_value"] for row in claims.to_dict("records")}
-    assert found == {"msa_reduces_share": 1, "mlp_increases_share": 0.5}
-    assert in_favour(claims.iloc[0])
+    found = in_favour_by_claim("spatial_share", TABLE_)
+    assert found == {"msa_reduces_share": (1, True), "mlp_increases_share": (0.5, False)}

@@ -1,7 +1,5 @@
 """Variance over space: against torch, closed forms, and the authors' values."""
 
-from collections.abc import Sequence
-from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.helpers.latents import GoldenLatents, rounded, written
+from tests.measures.conftest import cut
 from vitscope.measures import slices
 from vitscope.measures.feature_variance.compute import (
     measure_feature_variance,
@@ -27,7 +26,7 @@ from vitscope.measures.feature_variance.measure import (
     SPATIAL_SHARE_TABLE,
 )
 from vitscope.measures.given import OnLatents, Parts
-from vitscope.measures.per_image import means, merge_means
+from vitscope.measures.per_image import means, merge_means, part_of
 from vitscope.networks.finding.cut_points import CUT_POINT
 
 MAPS = np.random.default_rng(0).normal(3, 2, (6, 5, 8, 7)).astype(np.float32)
@@ -57,38 +56,31 @@ def test_of_a_constant_map() -> None:
     assert spatial_variance(np.full((2, 3, 4, 4), 7, np.float32)).tolist() == [0, 0]
 
 
-def test_a_map_of_one_pixel_has_none(tmp_path: Path) -> None:
-    found = measure_feature_variance(
-        OnLatents(written(tmp_path / "file", [MAPS[:, :, :1, :1], MAPS]), 0)
-    )
-    assert found["variance"].isna().tolist() == [True] * 6 + [False] * 6
+def measured(folder: Path, *maps: np.ndarray, dtype: str = "F32") -> pd.DataFrame:
+    return measure_feature_variance(OnLatents(written(folder / "file", maps, dtype), 30))
 
 
 def test_slices_do_not_matter(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    latents = written(tmp_path / "file", [MAPS])
-    whole = measure_feature_variance(OnLatents(latents, 0))
+    whole = measured(tmp_path, MAPS)
     for size in (1, MAPS[0].nbytes * 2, MAPS[0].nbytes * 5):
         monkeypatch.setattr(slices, "SLICE_BYTES", size)
-        pd.testing.assert_frame_equal(
-            measure_feature_variance(OnLatents(latents, 0)), whole, check_exact=True
-        )
+        pd.testing.assert_frame_equal(measured(tmp_path, MAPS), whole, check_exact=True)
     np.testing.assert_array_equal(whole["variance"], spatial_variance(MAPS))
 
 
 def test_rows_of_a_shard_say_which_image_they_are_of(tmp_path: Path) -> None:
-    frame = measure_feature_variance(
-        OnLatents(written(tmp_path / "file", [MAPS, MAPS[:, :2, :4, :4]]), 30)
-    )
-    assert frame["index"].tolist() == [0] * 6 + [1] * 6
-    assert frame["image"].tolist() == [*range(30, 36)] * 2
-    np.testing.assert_allclose(frame["variance"][6:], oracle(MAPS[:, :2, :4, :4]), rtol=1e-5)
+    pixels = MAPS[:, :, :1, :1]
+    frame = measured(tmp_path, MAPS, MAPS[:, :2, :4, :4], pixels)
+    assert frame["index"].tolist() == [0] * 6 + [1] * 6 + [2] * 6
+    assert frame["image"].tolist() == [*range(30, 36)] * 3
+    np.testing.assert_allclose(frame["variance"][6:12], oracle(MAPS[:, :2, :4, :4]), rtol=1e-5)
+    # A map of one pixel has none.
+    assert frame["variance"].isna().tolist() == [False] * 12 + [True] * 6
 
 
 def test_bfloat16_latents_are_near_those_of_float32(tmp_path: Path) -> None:
     raw, values_of_raw = rounded(MAPS)
-    values = measure_feature_variance(OnLatents(written(tmp_path / "file", [raw], "BF16"), 0))[
-        "variance"
-    ]
+    values = measured(tmp_path, raw, dtype="BF16")["variance"]
     np.testing.assert_allclose(values, oracle(values_of_raw), rtol=1e-5)
     # Rounding is to 8 bits; over 280 values per image its errors average out to under 1 %.
     np.testing.assert_allclose(values, oracle(MAPS), rtol=0.01)
@@ -99,11 +91,9 @@ def test_values_of_the_authors_from_checkpoint_to_table(
 ) -> None:
     shards = []
     for first, latents in golden_latents.shards:
-        FEATURE_VARIANCE_PART.write(
-            measure_feature_variance(OnLatents(latents, first)), tmp_path / "part.parquet"
-        )
+        part = measure_feature_variance(OnLatents(latents, first))
+        FEATURE_VARIANCE_PART.write(part, tmp_path / "part.parquet")
         shards.append(FEATURE_VARIANCE_PART.read(tmp_path / "part.parquet"))
-
     expected = golden_latents.expected
     blocks = golden_latents.blocks[list(CUT_POINT)]
     merged = merge_means(Parts("net", iter(shards), blocks), "variance", 100, 0)
@@ -176,33 +166,13 @@ def test_the_interval_is_the_bootstrap_over_images(tmp_path: Path) -> None:
 
 
 PER_IMAGE = np.random.default_rng(2).gamma(4, 0.5, (40, 3))
-
-
-def sharded(per_image: np.ndarray, ends: Sequence[int]) -> list[pd.DataFrame]:
-    rows = [
-        {"index": index, "image": image, "variance": value}
-        for image, values in enumerate(per_image)
-        for index, value in enumerate(values)
-    ]
-    table = pd.DataFrame(rows)
-    edges = [0, *sorted(ends), len(per_image)]
-    return [
-        table[table["image"].between(first, last, inclusive="left")].sort_values(["index", "image"])
-        for first, last in pairwise(edges)
-        if first < last
-    ]
+PARTS = part_of([*PER_IMAGE.T], 0, "variance")
 
 
 @settings(max_examples=25)
 @given(st.lists(st.integers(0, 40), max_size=7), st.randoms(use_true_random=False))
 def test_any_sharding_gives_the_same(ends: list[int], random: Any) -> None:
-    whole = means(sharded(PER_IMAGE, []), "variance", 100, 0)
-    shards = sharded(PER_IMAGE, ends)
+    whole = means([PARTS], "variance", 100, 0)
+    shards = cut(PARTS, ends)
     random.shuffle(shards)
     pd.testing.assert_frame_equal(means(shards, "variance", 100, 0), whole, check_exact=True)
-
-
-def test_a_single_image_has_no_interval() -> None:
-    merged = means(sharded(PER_IMAGE[:1], []), "variance", 100, 0)
-    np.testing.assert_array_equal(merged["variance"], PER_IMAGE[0])
-    assert merged[["ci_low", "ci_high"]].isna().all(axis=None)

@@ -11,6 +11,12 @@ from vitscope.package_data import PUBLISHED_POINTS
 
 MEMBERS = (RESNET, VIT)
 SERIES = {"resnet": "ResNet", "vit": "ViT"}
+
+
+def drawn(table: pd.DataFrame, theirs=None, members=MEMBERS, **options):
+    return drawn_from("feature_variance", {"feature_variance": table}, members, theirs, **options)
+
+
 # The columns of figures of one value by depth, in a panel for each model.
 VALUES = {"feature_variance": "variance", "token_similarity": "similarity"}
 
@@ -32,7 +38,7 @@ def test_models_together_share_a_panel_and_its_scale(table):
     seeds = [Member(f"vit_{seed}", f"ViT, seed {seed}", "vit") for seed in range(3)]
     rows = table[table["model"] == "vit"]
     trained = pd.concat([rows.assign(model=each.model) for each in seeds])
-    figure = drawn_from("feature_variance", {"feature_variance": trained}, seeds, together=True)
+    figure = drawn(trained, members=seeds, together=True)
     (axes,) = figure.axes
     assert len({(line.get_color(), line.get_linestyle()) for line in axes.lines}) == 3
     assert {"ViT, seed 0", "ViT, seed 2", "95 % interval", "MSA"} <= {*legend_labels(figure)}
@@ -41,8 +47,7 @@ def test_models_together_share_a_panel_and_its_scale(table):
 
 
 def test_bands_that_differ_are_left_out(table):
-    figure = drawn_from("feature_variance", {"feature_variance": table}, MEMBERS, together=True)
-    (axes,) = figure.axes
+    (axes,) = drawn(table, together=True).axes
     assert len(axes.lines) == 2
     assert not spans(axes)
 
@@ -50,11 +55,11 @@ def test_bands_that_differ_are_left_out(table):
 def test_published_curves_are_refused_where_models_are_together(table):
     theirs = published("feature_variance", "fig9.csv", SERIES)
     with pytest.raises(VitscopeError, match="leave `published` out of the figure, or `together`"):
-        drawn_from("feature_variance", {"feature_variance": table}, MEMBERS, theirs, together=True)
+        drawn(table, theirs, together=True)
 
 
 def test_a_figure_that_begins_at_zero_can_be_made_logarithmic(table):
-    figure = drawn_from("feature_variance", {"feature_variance": table}, MEMBERS)
+    figure = drawn(table)
     for axes in figure.axes:
         assert axes.get_ylim()[0] == 0
         axes.set_yscale("log")
@@ -66,9 +71,8 @@ def test_a_figure_that_begins_at_zero_can_be_made_logarithmic(table):
 
 
 def test_bands_lie_where_the_paper_has_them(table):
-    figure = drawn_from("feature_variance", {"feature_variance": table}, MEMBERS)
     bands = pd.read_csv(PUBLISHED_POINTS / "fig9_bands.csv").query("figure == 'fig9'")
-    for axes, series in zip(figure.axes, ["ResNet", "ViT"], strict=True):
+    for axes, series in zip(drawn(table).axes, ["ResNet", "ViT"], strict=True):
         theirs = bands[bands["model"] == series]
         expected = theirs[["start_depth", "end_depth"]].sort_values("start_depth")
         # The poster draws its bands a little narrower than a block of ResNet.
@@ -78,7 +82,7 @@ def test_bands_lie_where_the_paper_has_them(table):
 @pytest.mark.parametrize("same_models", [True, False])
 def test_points_of_another_model_have_their_own_axis(table, same_models):
     theirs = published("feature_variance", "fig9.csv", SERIES, same_models)
-    axes = drawn_from("feature_variance", {"feature_variance": table}, MEMBERS, theirs).axes
+    axes = drawn(table, theirs).axes
     assert [len(each.lines) for each in axes] == ([2, 2] if same_models else [1, 1, 1, 1])
     points = pd.read_csv(PUBLISHED_POINTS / "fig9.csv").set_index("model")["variance"]
     for each, series in zip(axes[-2:], SERIES.values(), strict=True):
@@ -100,31 +104,24 @@ BY_EPOCH_MEMBERS = [
 ]
 
 
-def variance() -> pd.DataFrame:
-    rows = [
-        (member.model, index, kind, index / 4, 8, 8, value)
-        for member in BY_EPOCH_MEMBERS
-        for index, (kind, value) in enumerate(zip(KINDS, BY_EPOCH[member.epoch][0], strict=True))
+def points(which: int, **columns) -> pd.DataFrame:
+    """Return a table of one of both values, not in order: the figure brings it."""
+    index = np.arange(len(KINDS))
+    known = {"index": index, "kind": KINDS, "depth": index / 4, "height": 8, "width": 8}
+    tables = [
+        pd.DataFrame(known | {"model": each.model, "value": BY_EPOCH[each.epoch][which]} | columns)
+        for each in BY_EPOCH_MEMBERS
     ]
-    columns = ["model", "index", "kind", "depth", "height", "width", "variance"]
-    # Not in order: the figure brings it.
-    return pd.DataFrame(rows, columns=columns).sample(frac=1, random_state=0)
-
-
-def fourier() -> pd.DataFrame:
-    rows = [
-        (member.model, index, kind, index / 4, 8, 8, "diagonal", frequency, value * frequency)
-        for member in BY_EPOCH_MEMBERS
-        for index, (kind, value) in enumerate(zip(KINDS, BY_EPOCH[member.epoch][1], strict=True))
-        for frequency in (0.0, 0.5, 1.0)
-    ]
-    columns = ["model", "index", "kind", "depth", "height", "width"]
-    return pd.DataFrame(rows, columns=[*columns, "measure", "frequency", "delta_log_amplitude"])
+    return pd.concat(tables).sample(frac=1, random_state=0)
 
 
 @pytest.fixture
 def figure():
-    tables = {"feature_variance": variance(), "fourier": fourier()}
+    variance = points(0).rename(columns={"value": "variance"})
+    steps = [points(1, measure="diagonal", frequency=each) for each in (0.0, 0.5, 1.0)]
+    fourier = pd.concat(steps)
+    fourier["delta_log_amplitude"] = fourier["value"] * fourier["frequency"]
+    tables = {"feature_variance": variance, "fourier": fourier}
     return drawn_from("variance_by_epoch", tables, BY_EPOCH_MEMBERS)
 
 

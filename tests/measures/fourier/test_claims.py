@@ -25,11 +25,11 @@ def fourier(model, kinds, sizes, components, measure="diagonal") -> pd.DataFrame
 
 
 KINDS_OF_VIT = ["stem"] + ["msa", "mlp"] * 12
+KINDS = ["stem", "conv", "conv", "msa", "mlp"]
 CONVS = fourier("m", ["conv"] * 3, [4] * 3, [1, 3, 2])
-SPECTRA = fourier("m", ["stem", "conv", "conv", "msa", "mlp"], [8, 8, 8, 4, 4], [1, 3, 2, 1, 4])
+SPECTRA = fourier("m", KINDS, [8, 8, 8, 4, 4], [1, 3, 2, 1, 4])
 TABLES = {"fourier_curves": CONVS, "fourier_depth": SPECTRA, "fourier": SPECTRA}
 EXAMPLES = {kind: {"fourier": table, "blocks": table} for kind, table in TABLES.items()}
-
 
 # Its maps become smaller, and the last has no high frequency.
 _KINDS, _SIZES = ["stem", "conv", "conv", "conv"], [8, 8, 4, 1]
@@ -52,43 +52,34 @@ def test_fig_8_is_counted_as_by_hand():
     rises = sum(curve[i] > curve[i - 1] for i in range(2, 25, 2))
     assert (falls, rises) == (9, 8)
     theirs = published("fourier_depth", "fig8.csv", {"vit": "ViT"})
-    claims = in_fourier(
-        "fourier_depth", fourier("vit", KINDS_OF_VIT, [14] * 25, curve), theirs=theirs
-    )
+    table = fourier("vit", KINDS_OF_VIT, [14] * 25, curve)
+    claims = in_fourier("fourier_depth", table, theirs=theirs)
     assert verdicts(claims) == {
         ("msa_reduces_high_frequency", "vit"): (9, 12, True),
         ("mlp_increases_high_frequency", "vit"): (8, 12, True),
     }
     assert claims["published_count"].tolist() == [9, 8]
-    assert (
-        claims["published_value"].tolist() == claims["measured_value"].tolist() == [9 / 12, 8 / 12]
-    )
+    assert claims[["published_value", "measured_value"]].T.eq([9 / 12, 8 / 12]).all(axis=None)
     assert claims["published_series"].tolist() == ["ViT", "ViT"]
 
 
-def test_the_highest_frequency_of_the_diagonal_is_counted():
-    kinds = ["stem", "conv", "conv", "msa", "mlp"]
-    diagonal = fourier("m", kinds, [8, 8, 4, 4, 4], [-5, -4, -3, -3.5, -3])
-    radial = fourier("m", kinds, [8, 8, 4, 4, 4], [-1, -2, -3, -2, -3], measure="radial")
-    assert verdicts(in_fourier("fourier", diagonal, radial)) == {
-        ("msa_reduces_high_frequency", "m"): (1, 1, True),
-        ("conv_increases_high_frequency", "m"): (1, 1, True),
-        ("mlp_increases_high_frequency", "m"): (1, 1, True),
-        ("subsampling_increases_high_frequency", "m"): (1, 1, True),
-    }
+CHANGES = ["msa_reduces", "conv_increases", "mlp_increases", "subsampling_increases"]
 
 
-def test_claims_about_frequencies_can_fail():
-    kinds = ["stem", "conv", "conv", "msa", "mlp"]
-    table = fourier("m", kinds, [8, 8, 4, 4, 4], [-3, -4, -5, -4, -5])
-    assert {verdict for _, _, verdict in verdicts(in_fourier("fourier", table)).values()} == {False}
-
-
-def test_a_map_of_one_position_has_no_high_frequency():
-    table = fourier("m", ["stem", "mlp", "mlp", "pool", "mlp"], [4, 4, 4, 1, 1], [-3, -2, -4, 0, 0])
-    assert verdicts(in_fourier("fourier", table)) == {
-        ("mlp_increases_high_frequency", "m"): (1, 2, False)
-    }
+@pytest.mark.parametrize(
+    ("kinds", "sizes", "components", "expected"),
+    [
+        (KINDS, [8, 8, 4, 4, 4], [-5, -4, -3, -3.5, -3], dict.fromkeys(CHANGES, (1, 1, True))),
+        (KINDS, [8, 8, 4, 4, 4], [-3, -4, -5, -4, -5], dict.fromkeys(CHANGES, (0, 1, False))),
+        # A map of one position has no high frequency.
+        (["mlp"] * 5, [4, 4, 4, 1, 1], [-3, -2, -4, 0, 0], {"mlp_increases": (1, 2, False)}),
+    ],
+)
+def test_the_highest_frequency_of_the_diagonal_is_counted(kinds, sizes, components, expected):
+    diagonal = fourier("m", kinds, sizes, components)
+    radial = fourier("m", kinds, sizes, [-each for each in components], measure="radial")
+    found = verdicts(in_fourier("fourier", diagonal, radial))
+    assert found == {(f"{each}_high_frequency", "m"): expected[each] for each in expected}
 
 
 def test_fig_2a_is_counted_as_by_hand():
@@ -132,38 +123,31 @@ def test_one_curve_has_no_depth():
     assert in_fourier("fourier_curves", fourier("m", ["conv", "conv"], [4, 1], [-1, 0])).empty
 
 
-def test_ends_of_stages_are_the_blocks_before_subsampling_and_the_last():
-    kinds = ["stem", "conv", "conv", "conv", "conv", "conv"]
-    # Subsampled at 3: the ends of stages are 2, which falls, and 5, which rises.
-    table = fourier("m", kinds, [8, 8, 8, 4, 4, 4], [-3, -2, -4, -1, -5, -2])
+@pytest.mark.parametrize(
+    ("sizes", "components", "expected"),
+    [
+        # Subsampled at 3: the ends of stages are 2, which falls, and 5, which rises.
+        ([8, 8, 8, 4, 4, 4], [-3, -2, -4, -1, -5, -2], (1, 2, False)),
+        # A stage that only subsamples has no end.
+        ([8, 8, 4], [-3, -4, -5], (1, 1, True)),
+    ],
+)
+def test_stages_end_before_subsampling_and_at_the_last_block(sizes, components, expected):
+    kinds = ["stem"] + ["conv"] * (len(sizes) - 1)
+    table = fourier("m", kinds, sizes, components)
     found = verdicts(in_fourier("fourier", table))
-    assert found["stage_end_reduces_high_frequency", "m"] == (1, 2, False)
-
-
-def test_a_stage_that_only_subsamples_has_no_end():
-    table = fourier("m", ["stem", "conv", "conv"], [8, 8, 4], [-3, -4, -5])
-    found = verdicts(in_fourier("fourier", table))
-    assert found["stage_end_reduces_high_frequency", "m"] == (1, 1, True)
+    assert found["stage_end_reduces_high_frequency", "m"] == expected
 
 
 def test_averages_are_compared_with_what_is_averaged_at_each_cut_point():
-    claims = count("averaging", EXAMPLES["averaging"], ["m", "n"], traits_of=TRAITS["averaging"])
-    assert verdicts(claims) == {("averaging_reduces_high_frequency", "m", "n"): (2, 3, True)}
-    fewer = {
-        name: table[table["index"] > (table["model"] == "n")]
-        for name, table in EXAMPLES["averaging"].items()
-    }
-    claims = count("averaging", fewer, ["m", "n"], traits_of=TRAITS["averaging"])
-    assert claims["measured_value"].isna().all()
+    def counted(table: pd.DataFrame) -> pd.DataFrame:
+        tables = {"fourier": table, "blocks": table}
+        return count("averaging", tables, ["m", "n"], traits_of=TRAITS["averaging"])
 
-
-def resampled(table: pd.DataFrame, components: np.ndarray) -> pd.DataFrame:
-    """Add resamples (resamples, cut points) at the highest frequencies, as a merge does."""
-    lists = [
-        components[:, index] if frequency == 1 else None
-        for index, frequency in zip(table["index"], table["frequency"], strict=True)
-    ]
-    return table.assign(delta_log_amplitude_resampled=lists)
+    found = verdicts(counted(AVERAGES))
+    assert found == {("averaging_reduces_high_frequency", "m", "n"): (2, 3, True)}
+    fewer = AVERAGES[AVERAGES["index"] > (AVERAGES["model"] == "n")]
+    assert counted(fewer)["measured_value"].isna().all()
 
 
 @pytest.mark.parametrize(
@@ -179,7 +163,12 @@ def test_each_resample_is_counted_as_the_values_are(kind, name, pairs):
     values = np.random.default_rng(3).normal(size=(21, 6))
     sizes = [8, 8, 8, 4, 4, 4, 1]
     table = fourier("m", ["stem"] + ["conv"] * 6, sizes, [*values[0], 0])
-    table = resampled(table, values[1:])
+    # A merge keeps the resamples of the highest frequencies.
+    lists = [
+        values[1:, index] if frequency == 1 else None
+        for index, frequency in zip(table["index"], table["frequency"], strict=True)
+    ]
+    table = table.assign(delta_log_amplitude_resampled=lists)
     (claim,) = (each for each in evidence(kind).claims if each.name == name)
     found = claim.find(Points(evidence(kind).measured(table, table)))
     expected = [sum(row[j] > row[i] for i, j in pairs) / len(pairs) for row in values]

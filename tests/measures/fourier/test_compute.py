@@ -1,5 +1,4 @@
 from collections.abc import Mapping, Sequence
-from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.helpers.latents import GoldenLatents, rounded, written
-from tests.measures.fourier.diagonals import log_amplitudes
+from tests.measures.conftest import cut
+from tests.measures.fourier.test_plane import log_amplitudes
 from vitscope.claims.intervals import KEPT
 from vitscope.errors import VitscopeError
 from vitscope.measures import slices
@@ -92,11 +92,10 @@ def test_bfloat16_latents_are_near_those_of_float32(tmp_path: Path) -> None:
 
 
 SIZES = (8, 2, 1, 7)
-STEPS = [diagonal_steps(size) for size in SIZES]
 BLOCKS = pd.DataFrame({"index": range(4), "name": list("abcd"), "height": SIZES, "width": SIZES})
 PER_IMAGE = {
-    index: np.random.default_rng(index).normal(-2, 1, (40, steps)).astype(np.float32)
-    for index, steps in enumerate(STEPS)
+    index: np.random.default_rng(index).normal(-2, 1, (40, diagonal_steps(size))).astype(np.float32)
+    for index, size in enumerate(SIZES)
 }
 
 
@@ -112,14 +111,6 @@ def part(quantity: str, values: Mapping[int, np.ndarray]) -> pd.DataFrame:
 
 WHOLE = pd.concat(part(quantity, PER_IMAGE) for quantity in AMPLITUDES)
 DIAGONAL = WHOLE[WHOLE["quantity"] == "diagonal"]
-
-
-def cut(table: pd.DataFrame, ends: Sequence[int]) -> list[pd.DataFrame]:
-    return [
-        table[table["image"].between(first, last, inclusive="left")]
-        for first, last in pairwise([0, *sorted(ends), 40])
-        if first < last
-    ]
 
 
 def merged(
@@ -139,9 +130,8 @@ def test_any_sharding_gives_the_same(ends: list[int], random: Any) -> None:
 
 
 def test_bands_of_a_part_change_nothing() -> None:
-    bands = [part(band, {i: np.ones((40, 1)) for i in range(4)}) for band in BANDS]
-    whole = pd.concat([DIAGONAL, *bands])
-    pd.testing.assert_frame_equal(merged([whole]), merged([DIAGONAL]), check_exact=True)
+    found = merged([SPECTRUM_WHOLE])
+    pd.testing.assert_frame_equal(found, merged([DIAGONAL]), check_exact=True)
 
 
 def test_the_mean_over_images_and_its_difference_to_frequency_0() -> None:
@@ -197,12 +187,10 @@ def test_maps_of_every_shape_have_a_diagonal(tmp_path: Path) -> None:
 def test_values_of_the_authors_from_checkpoint_to_table(
     golden_latents: GoldenLatents, tmp_path: Path
 ) -> None:
-    shards = []
-    for first, latents in golden_latents.shards:
-        amplitudes = measure_fourier(OnLatents(latents, first, 2), radial=False, edges=None)
-        FOURIER_PART.write(amplitudes, tmp_path / "part.parquet")
-        shards.append(FOURIER_PART.read(tmp_path / "part.parquet"))
-
+    shards = [
+        measure_fourier(OnLatents(latents, first, 2), radial=False, edges=None)
+        for first, latents in golden_latents.shards
+    ]
     table = merged(shards, blocks=golden_latents.blocks[list(CUT_POINT)])
     FOURIER_TABLE.write(table, tmp_path / "fourier.parquet")
     expected = golden_latents.expected["delta_log_amplitude"]
@@ -222,25 +210,17 @@ for number, height in enumerate(SPECTRUM_SIZES):
 SPECTRUM_PER_IMAGE[:, 3] = np.nan
 
 
-def part_of_spectrum() -> pd.DataFrame:
-    rows: list[tuple[Any, ...]] = []
-    for image, of_points in enumerate(SPECTRUM_PER_IMAGE):
-        for index, of_bands in enumerate(of_points):
-            rows.append((index, image, "diagonal", 0, -1.0))
-            rows += [(index, image, band, 0, v) for band, v in zip(BANDS, of_bands, strict=True)]
-    return pd.DataFrame(rows, columns=list(FOURIER_PART.columns))
-
-
-SPECTRUM_WHOLE = part_of_spectrum()
+OF_BANDS = [
+    part(band, {index: SPECTRUM_PER_IMAGE[:, index, [number]] for index in range(4)})
+    for number, band in enumerate(BANDS)
+]
+SPECTRUM_WHOLE = pd.concat([DIAGONAL, *OF_BANDS])
 
 
 def merged_of_spectrum(
-    shards: Sequence[pd.DataFrame],
-    resamples: int = 100,
-    seed: int = 0,
-    blocks: pd.DataFrame = SPECTRUM_BLOCKS,
+    shards: Sequence[pd.DataFrame], resamples: int = 100, blocks: pd.DataFrame = SPECTRUM_BLOCKS
 ) -> pd.DataFrame:
-    return merge_spectrum(Parts("net", iter(shards), blocks), EDGES, resamples, seed)
+    return merge_spectrum(Parts("net", iter(shards), blocks), EDGES, resamples, 3)
 
 
 def test_the_mean_over_images_and_the_shares(tmp_path: Path) -> None:
@@ -262,7 +242,7 @@ def test_the_mean_over_images_and_the_shares(tmp_path: Path) -> None:
 
 
 def test_the_interval_is_of_the_share_of_the_means() -> None:
-    table = merged_of_spectrum([SPECTRUM_WHOLE], 500, 3)
+    table = merged_of_spectrum([SPECTRUM_WHOLE], 500)
     resampled = bootstrap_means(SPECTRUM_PER_IMAGE[:, 0], 500, 3)
     low, high = np.percentile(resampled[:, 2] / resampled.sum(axis=1), [2.5, 97.5])
     row = table.iloc[2]

@@ -21,16 +21,13 @@ def curves_of(points: pd.DataFrame) -> pd.DataFrame:
     """A fourier table of one model, from its cut points, with intervals that are not symmetric."""
     rng = np.random.default_rng(len(points))
     parts = []
-    for row in points.to_dict("records"):
+    for row in points.drop(columns=["variance", "ci_low", "ci_high"]).to_dict("records"):
         steps = row["height"] - row["height"] // 2
         fall = np.r_[0, np.cumsum(-rng.gamma(2, 0.5, steps - 1))]
-        known = {key: row[key] for key in ("model", "index", "name", "kind", "stage")}
-        known |= {key: row[key] for key in ("depth", "channels", "height", "width")}
         frequency = np.arange(steps) / max(1, steps - 1)
-        part = pd.DataFrame({"frequency": frequency, "log_amplitude": 3 + fall, VALUE: fall})
-        part = part.assign(ci_low=1.1 * fall, ci_high=0.95 * fall)
-        parts.append(part.assign(images=100, measure="diagonal", **known))
-    diagonal = pd.concat(parts)
+        part = {"frequency": frequency, "log_amplitude": 3 + fall, VALUE: fall}
+        parts.append(pd.DataFrame(row | part | {"ci_low": 1.1 * fall, "ci_high": 0.95 * fall}))
+    diagonal = pd.concat(parts).assign(measure="diagonal")
     radial = diagonal.assign(measure="radial", **{VALUE: 5.0, "ci_low": 4.0, "ci_high": 6.0})
     return pd.concat([diagonal, radial])
 
@@ -59,8 +56,7 @@ def rows_of(table: pd.DataFrame, model: str) -> pd.DataFrame:
 
 
 def ends(table: pd.DataFrame, model: str) -> pd.DataFrame:
-    rows = rows_of(table, model)
-    return rows[rows["frequency"] == 1]
+    return rows_of(table, model).query("frequency == 1")
 
 
 def panels(figure):
@@ -76,16 +72,13 @@ def check_curves(axes, rows, depth):
 
 
 def test_the_curves_of_all_cut_points_in_the_colours_of_their_depth(drawn, fourier):
-    shown = panels(drawn(CURVES))
-    for axes, model in zip(shown, ["resnet", "vit"], strict=True):
+    for axes, model in zip(panels(drawn(CURVES)), ["resnet", "vit"], strict=True):
         rows = rows_of(fourier, model)
         depths = rows.drop_duplicates("index").set_index("index")["depth"].to_dict()
         check_curves(axes, rows, depths)
-    # Each fills its panel: on one scale, the curves of one lie in a corner.
-    for axes, model in zip(shown, ["resnet", "vit"], strict=True):
+        # Each fills its panel: on one scale, the curves of one lie in a corner.
         low, high = axes.get_ylim()
-        values = rows_of(fourier, model)[VALUE]
-        assert low < values.min() < low + 0.1 * (high - low)
+        assert low < rows[VALUE].min() < low + 0.1 * (high - low)
         assert high > 0
 
 
@@ -169,9 +162,6 @@ def test_a_panel_says_that_its_model_has_no_diagonal(drawn, fourier, kind, notes
     assert [text for each in said for text in each if text != "own scale"] == notes
 
 
-LABELS = ["low: up to 0.25π", "middle: 0.25π to 0.5π", "high: above 0.5π"]
-
-
 def test_panels_show_the_shares_of_the_table(table):
     # A spectrum table of both models, in no order; maps of 4 x 4 have no low frequencies.
     points = table.drop(columns=["variance", "ci_low", "ci_high"])
@@ -191,7 +181,8 @@ def test_panels_show_the_shares_of_the_table(table):
             np.testing.assert_array_equal(line.get_xydata(), points[["depth", "share"]])
             low, high = interval.get_datalim(axes.transData).intervaly
             assert (low, high) == (points["ci_low"].min(), points["ci_high"].max())
-    assert legend_labels(figure)[:3] == LABELS
+    labels = ["low: up to 0.25π", "middle: 0.25π to 0.5π", "high: above 0.5π"]
+    assert legend_labels(figure)[:3] == labels
 
 
 def test_models_that_average_are_beside_each_other(fourier, table):
@@ -214,9 +205,7 @@ def test_models_that_average_are_beside_each_other(fourier, table):
         # Four images say nothing.
         np.testing.assert_array_equal(lines[2], [[0.3, 0.2], [0.8, 0.9]])
         shade = figure.axes[2].collections[number].get_paths()[0].vertices
-        wilson = [
-            binomtest(*counts).proportion_ci(method="wilson") for counts in ((6, 30), (63, 70))
-        ]
-        ends_of_both = [round(end, 9) for each in wilson for end in (each.low, each.high)]
-        assert sorted({round(up, 9) for _, up in shade}) == sorted(ends_of_both)
+        found = {round(up, 9) for _, up in shade}
+        wilson = [binomtest(*each).proportion_ci(method="wilson") for each in ((6, 30), (63, 70))]
+        assert found == {round(end, 9) for each in wilson for end in (each.low, each.high)}
     assert {RESNET.label, VIT.label, "calibrated"} <= {*legend_labels(figure)}

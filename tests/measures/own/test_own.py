@@ -18,7 +18,7 @@ from vitscope.jobs.describing import MeasuredOn
 from vitscope.jobs.job import Resources, find_job
 from vitscope.measures import registry
 from vitscope.measures.given import OnLatents, Parts
-from vitscope.measures.own import compute, figure
+from vitscope.measures.own import compute, show
 from vitscope.measures.own.declaring import declare_own
 from vitscope.measures.per_image import merge_means
 from vitscope.measures.registry import OwnMeasure, Registry, caption_of, title_of
@@ -40,6 +40,7 @@ MAPS = [
     np.random.default_rng(depth).gamma(2, 1, (7, 3, 4 - depth, 4 - depth)).astype(np.float32)
     for depth in range(3)
 ]
+EXPECTED = [kurtosis(maps.reshape(7, -1), axis=1).mean() for maps in MAPS]
 
 
 def declare(folder: Path, text: str, **keywords: Any) -> OwnMeasure:
@@ -66,8 +67,7 @@ def test_the_least_file_measures_what_scipy_does_however_images_are_cut(tmp_path
         dict.fromkeys(CUT_POINT, 0) | {"index": range(3), "model": "m", "name": "n", "kind": "msa"}
     )
     table = merge_means(Parts("m", iter(halves), points), "value", 200, 0)
-    expected = [kurtosis(maps.reshape(7, -1), axis=1).mean() for maps in MAPS]
-    np.testing.assert_allclose(table["value"], expected, rtol=1e-6)
+    np.testing.assert_allclose(table["value"], EXPECTED, rtol=1e-6)
     assert table["value"].between(table["ci_low"], table["ci_high"]).all()
     assert set(table.columns) == {*own.measure.table.columns}
     own.measure.table.write(table, tmp_path / "table")
@@ -80,10 +80,10 @@ def test_keywords_of_a_study_reach_the_function(tmp_path: Path) -> None:
 
 
 def test_an_edit_changes_what_parts_depend_on(tmp_path: Path) -> None:
-    before = declare(tmp_path, LEAST)
-    after = declare(tmp_path, LEAST.replace("axis=1", "axis=-1"))
-    assert arguments(before)["code"] != arguments(after)["code"]
-    assert arguments(after) == arguments(declare(tmp_path, LEAST.replace("axis=1", "axis=-1")))
+    edited = LEAST.replace("axis=1", "axis=-1")
+    before, after, again = (arguments(declare(tmp_path, text)) for text in (LEAST, edited, edited))
+    assert before["code"] != after["code"]
+    assert after == again
 
 
 def test_its_docstring_is_the_caption(tmp_path: Path) -> None:
@@ -121,19 +121,17 @@ def plot(table, members):
 
 
 def test_a_file_may_say_how_parts_are_merged_and_drawn(tmp_path: Path) -> None:
-    from vitscope.measures.own.compute import merge as merge_own
-
     own = declare(tmp_path, GROWN)
     assert own.measure.seconds_per_gb == 0.5
-    assert own.measure.merge.function == f"{merge_own.__module__}:merge"
+    assert own.measure.merge.function == f"{compute.__name__}:merge"
     parts = Parts("m", iter([measure(own, tmp_path)]), pd.DataFrame())
     runs = {key: value for key, value in arguments(own).items() if key != "keywords"}
-    table = merge_own(parts, **runs, resamples=10, seed=0)
+    table = compute.merge(parts, **runs, resamples=10, seed=0)
     assert table["largest"].item() == max(maps.max() for maps in MAPS)
     assert own.measure.table.columns["largest"] == ("float64", "largest of all")
     kind = own.measure.figures["tails"]
-    drawn = figure.plot(table, [Member("m", "M", "vit")], **kind.values)
-    assert Registry({"tails": own}).drawing(kind) == f"{figure.__name__}:plot"
+    drawn = show.plot(table, [Member("m", "M", "vit")], **kind.values)
+    assert Registry({"tails": own}).drawing(kind) == f"{show.__name__}:plot"
     assert isinstance(drawn, Figure)
     assert drawn.get_suptitle() == "1 of 1"
 
@@ -176,7 +174,7 @@ def test_a_file_may_claim_something(tmp_path: Path) -> None:
 
 
 FILE = "tails.py"
-NO_PLOT = 'TABLE = {"model": "string"}\ndef measure(maps): ...\ndef merge(parts): ...\n'
+MERGES = "def measure(maps): ...\ndef merge(parts): ...\n"
 
 
 @pytest.mark.parametrize(
@@ -191,11 +189,11 @@ NO_PLOT = 'TABLE = {"model": "string"}\ndef measure(maps): ...\ndef merge(parts)
         ('MEASURE = {"needs": x}\ndef measure(maps): ...\n', "line 1: MEASURE: it is read without"),
         ('MEASURE = {"needs": "model"}\ndef measure(maps): ...\n', "line 1: MEASURE: without lat"),
         ('TABLE = {"a": "int32"}\ndef measure(maps): ...\n', "line 1: TABLE: add `merge(parts)`"),
+        ("TABLE = 3\n" + MERGES, "line 1: TABLE: allowed: {{"),
         (
-            "TABLE = 3\ndef measure(maps): ...\ndef merge(parts): ...\n",
-            "line 1: TABLE: allowed: {{",
+            'TABLE = {"model": "string"}\n' + MERGES,
+            "here: {file} has a `TABLE` and no function `plot`",
         ),
-        (NO_PLOT, "here: {file} has a `TABLE` and no function `plot`"),
     ],
 )
 def test_a_file_that_is_wrong_is_refused_before_it_runs(
@@ -231,7 +229,7 @@ def test_what_a_function_does_wrong_is_said_with_its_line(
 
 
 def test_a_map_of_one_position_may_have_no_value() -> None:
-    values = compute.values_of(lambda maps: [np.nan] * 2, np.zeros((2, 5, 1, 1)), "head")
+    values = compute.values_of(lambda maps: [np.nan] * 2, np.zeros((2, 5, 1, 1)), "head", 0, {})
     assert np.isnan(values).all()
 
 
@@ -276,9 +274,8 @@ def test_jobs_measure_merge_and_draw_it(tmp_path: Path) -> None:
     named = blocks.assign(model="vit", name="n", kind="msa", depth=[0.0, 0.5, 1.0])
     BLOCKS.write(named, tmp_path / "blocks")
     run("merge", {"parts": [part], "blocks": tmp_path / "blocks"}, {"table": table})
-    expected = [kurtosis(maps.reshape(7, -1), axis=1).mean() for maps in MAPS]
     merged = registry.of(loaded).declared("tails").table.read(table)
-    np.testing.assert_allclose(merged["value"], expected, rtol=1e-6)
+    np.testing.assert_allclose(merged["value"], EXPECTED, rtol=1e-6)
     one = replace(loaded, figures={"one": replace(loaded.figures["one"], models=["vit"])})
     work = find_job("draw_figure")
     values = work.values(one, {"figure": "one"})

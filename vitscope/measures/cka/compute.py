@@ -143,13 +143,9 @@ def _cka(hsic: Array) -> Array:
     return found
 
 
-def mean_cka(model: str, shards: Iterable[pd.DataFrame]) -> pd.DataFrame:
-    """Return the CKA of all pairs of cut points, each pair in both orders, from all shards."""
-    rows = pd.concat(shards)
-    return _table(model, rows, _by_batch(rows))
-
-
-def _table(model: str, rows: pd.DataFrame, batches: Array) -> pd.DataFrame:
+def mean_cka(model: str, rows: pd.DataFrame) -> pd.DataFrame:
+    """Return the CKA of all pairs of cut points, in both orders, from the rows of all shards."""
+    batches = _by_batch(rows)
     means = batches.mean(axis=0)
     index, other = np.indices(means.shape).reshape(2, -1)
     return pd.DataFrame(
@@ -181,8 +177,8 @@ def without_each_batch(batches: Array) -> list[Any]:
 
 def merge_cka(parts: Parts) -> pd.DataFrame:
     rows = pd.concat(parts.tables)
-    batches = _by_batch(rows)
-    return _table(parts.model, rows, batches).assign(cka_without=without_each_batch(batches))
+    lists = without_each_batch(_by_batch(rows))
+    return mean_cka(parts.model, rows).assign(cka_without=lists)
 
 
 def _batches(tables: Iterable[pd.DataFrame]) -> Iterator[tuple[int, Array]]:
@@ -207,7 +203,7 @@ def merge_cka_between(parts: Parts, others: Parts) -> pd.DataFrame:
             )
         own, grams = len(one[1]), np.concatenate([one[1], other[1]])
         batches.append(hsic_rows(len(grams), [(one[0], grams)]))
-    rows = mean_cka(parts.model, batches)
+    rows = mean_cka(parts.model, pd.concat(batches))
     between = rows[(rows["index"] < own) & (rows["other_index"] >= own)]
     return between.assign(
         other_model=others.model, other_index=between["other_index"] - own

@@ -46,8 +46,7 @@ def moments(maps: Array) -> Array:
 
 def measure_spatial_share(given: OnLatents) -> pd.DataFrame:
     names = given.latents.names
-    measures = dict.fromkeys(names, moments)
-    found = measure_slices(given, measures)
+    found = measure_slices(given, dict.fromkeys(names, moments))
     part = part_of([found[name][:, 0] for name in names], given.first_image, "within")
     return part.assign(means=[row for name in names for row in found[name][:, 1:]])
 

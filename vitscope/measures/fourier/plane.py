@@ -44,12 +44,6 @@ def _wrapped_sums(size: int, rows: int, shift: int) -> Array:
     return np.asarray((column + shift * row) % size == np.arange(size)[:, None], np.float32)
 
 
-def _waves(size: int) -> Array:
-    """Return the cosines, then the sines, of the frequencies of the half-diagonal."""
-    angles = 2 * np.pi * np.outer(np.arange(diagonal_steps(size)), np.arange(size)) / size
-    return np.concatenate([np.cos(angles), np.sin(angles)]).astype(np.float32)
-
-
 class HalfDiagonal:
     """Measures the log amplitudes along the half-diagonal of square maps.
 
@@ -59,7 +53,8 @@ class HalfDiagonal:
     """
 
     def __init__(self, channels: int, size: int) -> None:
-        self._waves = _waves(size)
+        angles = 2 * np.pi * np.outer(np.arange(diagonal_steps(size)), np.arange(size)) / size
+        self._waves = np.concatenate([np.cos(angles), np.sin(angles)]).astype(np.float32)
         self._steps: list[tuple[Array, int]] = []
         left = size
         while not self._steps or left > 1:

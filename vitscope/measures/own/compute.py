@@ -44,11 +44,11 @@ def _check_table(table: Any, name: str, function: Callable[..., Any]) -> pd.Data
 
 
 def measure_maps(
-    function: Callable[..., Any], latents: Latents, first_image: int, keywords: Given | None = None
+    function: Callable[..., Any], latents: Latents, first_image: int, keywords: Given
 ) -> pd.DataFrame:
     """Call a user's function with the maps of each cut point; return a value for every image."""
     values = [
-        values_of(function, read_maps(latents, name), name, first_image, keywords or {})
+        values_of(function, read_maps(latents, name), name, first_image, keywords)
         for name in latents.names
     ]
     return part_of(values, first_image, "value")
@@ -62,25 +62,21 @@ def read_maps(latents: Latents, name: str) -> Array:
 
 
 def values_of(
-    function: Callable[..., Any],
-    maps: Array,
-    name: str,
-    first_image: int = 0,
-    keywords: Given | None = None,
+    function: Callable[..., Any], maps: Array, name: str, first_image: int, keywords: Given
 ) -> Array:
     """Call a user's function with maps of a cut point; check for a number for each image."""
     shape = maps.shape
     where = f"{place_of(function)}: {function.__name__}"
     try:
-        signature(function).bind(maps, **(keywords or {}))
+        signature(function).bind(maps, **keywords)
     except TypeError as error:
-        given = ", ".join(["feature maps", *(keywords or {})])
+        given = ", ".join(["feature maps", *keywords])
         raise VitscopeError(
             f"{where} is called with {given}, and does not take them: {error}."
         ) from error
     except ValueError:  # Builtins have no signature.
         pass
-    result = function(maps, **(keywords or {}))
+    result = function(maps, **keywords)
     at = f"at the cut point '{name}', whose maps have the shape {shape}"
     try:
         values = np.asarray(result, np.float64)

@@ -40,8 +40,7 @@ def declare_own(name: str, entry: Mapping[str, Any], folder: Path, where: str) -
             f"{where}: vitscope has a measure, a kind of figure or a folder of the name "
             f"{quoted(name)}: choose another name."
         )
-    file = {"file": entry["file"]}
-    code = locate(file, folder, where)
+    code = locate({"file": entry["file"]}, folder, where)
     digest = digest_of(code, where)
     keywords = entry.get("keywords", {})
     defined = _Defined(code, where)

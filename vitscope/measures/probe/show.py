@@ -48,25 +48,21 @@ def _from_lowest_to_1(*panels: Axes) -> None:
         axes.set_ylim(max(_LOWEST, min(0, axes.get_ylim()[0])), 1)
 
 
-_TARGETS = {POSITION: "position", PIXELS: "pixels"}
-
+_TARGETS = POSITION, PIXELS
 plot_probe_tokens = Chart(
     Rows(
         "Share that is read (R²)",
-        *(
-            Curve("r2", label, {"target": target}, PROBE_STYLES[label])
-            for target, label in _TARGETS.items()
-        ),
+        *(Curve("r2", each, {"target": each}, PROBE_STYLES[each]) for each in _TARGETS),
         *(
             Curve(
                 "r2_outliers",
-                f"{label}, of outliers",
-                {"target": target},
-                PROBE_STYLES[label] | HOLLOW_POINTS | _SMALL,
+                f"{each}, of outliers",
+                {"target": each},
+                PROBE_STYLES[each] | HOLLOW_POINTS | _SMALL,
                 interval="",
                 at_least=_LOWEST,
             )
-            for target, label in _TARGETS.items()
+            for each in _TARGETS
         ),
         scale=_from_lowest_to_1,
         scales="shared",
@@ -128,7 +124,7 @@ CLAIMS_PROBE = Evidence(
 def _least_difference(points: Points) -> Found | None:
     known = points.known("difference")
     targets = known.frame.groupby("index")["target"].transform("nunique")
-    both = known.where(targets == len({POSITION, PIXELS}))
+    both = known.where(targets == len(_TARGETS))
     if not len(both):
         return None
     # Both targets have the same number of outliers; the first cut point wins a tie.
