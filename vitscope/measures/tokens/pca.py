@@ -11,8 +11,8 @@ from vitscope.files.arrays import Array
 from vitscope.measures.given import OnModel
 from vitscope.measures.measure import Given
 from vitscope.measures.shown import images_shown, on_subject
-from vitscope.measures.token_norms.compute import outliers, token_norms
-from vitscope.measures.token_pca.measure import Settings
+from vitscope.measures.tokens.compute import outliers, token_norms
+from vitscope.measures.tokens.measure import TokenPcaSettings
 from vitscope.networks.finding.capture import capturing
 from vitscope.networks.finding.cut_points import CutPoint
 
@@ -108,12 +108,12 @@ def read_map(network: nn.Module, model: str, point: CutPoint, image: Tensor) -> 
 class Components(NamedTuple):
     """The components of the tokens of some images: of all tokens, and of the foreground."""
 
-    settings: Settings
+    settings: TokenPcaSettings
     first: Basis
     of_foreground: Basis
 
     @classmethod
-    def of(cls, maps: Array, settings: Settings) -> Self:
+    def of(cls, maps: Array, settings: TokenPcaSettings) -> Self:
         """Find the components of maps (N, C, H, W) of all images together."""
         tokens, left_out = tokens_of(maps), outliers(token_norms(maps), settings.outliers)
         at_border = np.tile(border(*maps.shape[2:]), (len(maps), 1))
@@ -148,7 +148,7 @@ def tokens_of(maps: Array) -> Array:
     return maps.reshape(*maps.shape[:2], -1).transpose(0, 2, 1)
 
 
-def measure_token_pca(given: OnModel, settings: Settings, chosen: Given) -> pd.DataFrame:
+def measure_token_pca(given: OnModel, settings: TokenPcaSettings, chosen: Given) -> pd.DataFrame:
     given.network.eval().to(given.device)
     point = choose_point(given.model, given.blocks, given.cut_points, settings.cut_point)
     shown = [*images_shown(given, **chosen)]

@@ -14,8 +14,8 @@ import pandas as pd
 from vitscope.files.arrays import Array
 from vitscope.measures.given import OnLatents, Parts
 from vitscope.measures.per_image import means
-from vitscope.measures.singular_values.measure import FLOOR, IMAGES, TOKENS
 from vitscope.measures.slices import measure_slices
+from vitscope.measures.tokens.measure import FLOOR, IMAGES, TOKENS
 
 # Vectors are all alike if subtracting their mean leaves at most this share of their norm.
 ALIKE = float(np.finfo(np.float32).eps)

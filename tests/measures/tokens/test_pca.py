@@ -16,13 +16,13 @@ from vitscope.data.split import Split
 from vitscope.drawing.figure import Member
 from vitscope.errors import VitscopeError
 from vitscope.measures.shown import on_subject
-from vitscope.measures.token_pca.compute import Basis, Components, measure_token_pca
-from vitscope.measures.token_pca.measure import Settings
-from vitscope.measures.token_pca.show import colours_of, plot_token_pca
+from vitscope.measures.tokens.measure import TokenPcaSettings
+from vitscope.measures.tokens.pca import Basis, Components, measure_token_pca
+from vitscope.measures.tokens.show_pca import colours_of, plot_token_pca
 from vitscope.networks.finding.capture import capturing
 
 Array = npt.NDArray[Any]
-SETTINGS = Settings()
+SETTINGS = TokenPcaSettings()
 # Which positions of each map of 9 x 7 have an object, and which is an outlier.
 OBJECTS = [(slice(2, 7), slice(1, 5)), (slice(1, 8), slice(2, 6)), (slice(3, 6), slice(2, 5))]
 OUTLIERS = [(0, 3), (4, 3)]
@@ -93,7 +93,7 @@ def test_the_foreground_is_what_was_planted_with_components_of_its_own(sign: int
 
 def test_without_a_foreground_all_tokens_are_in_it() -> None:
     maps, _ = planted()
-    found = Components.of(maps, Settings(foreground=False)).split(maps)
+    found = Components.of(maps, TokenPcaSettings(foreground=False)).split(maps)
     expected, _ = by_scikit_learn(maps.transpose(0, 2, 3, 1).reshape(-1, 12), 3)
     np.testing.assert_allclose(found["components"].reshape(-1, 3), expected, rtol=0, atol=1e-9)
 
@@ -122,7 +122,7 @@ def measured(name: str, images: Split, **settings: Any) -> pd.DataFrame:
     network, points = mini(name)
     given = on_model(network, images, cut_points=points, blocks=mini_blocks(name).table)
     chosen = {"shown": 3, "images": 4, "seed": None}
-    return measure_token_pca(given, Settings(**settings), chosen)
+    return measure_token_pca(given, TokenPcaSettings(**settings), chosen)
 
 
 @every_mini

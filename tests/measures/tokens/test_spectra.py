@@ -10,7 +10,12 @@ import pytest
 from tests.helpers.latents import written
 from vitscope.measures.given import OnLatents, Parts
 from vitscope.measures.per_image import bootstrap_means
-from vitscope.measures.singular_values.compute import (
+from vitscope.measures.tokens.measure import (
+    FLOOR,
+    SINGULAR_VALUES_PART,
+    SINGULAR_VALUES_TABLE,
+)
+from vitscope.measures.tokens.spectra import (
     effective_rank,
     log_ratios,
     measure_singular_values,
@@ -18,7 +23,6 @@ from vitscope.measures.singular_values.compute import (
     singular_values,
     taken,
 )
-from vitscope.measures.singular_values.measure import FLOOR, PART, TABLE
 from vitscope.networks.finding.cut_points import CUT_POINT
 
 RNG = np.random.default_rng(0)
@@ -101,7 +105,7 @@ def merged(parts: list[pd.DataFrame], points: pd.DataFrame = POINTS) -> pd.DataF
 
 def test_tables_do_not_depend_on_how_images_are_cut(tmp_path: Path) -> None:
     (whole,) = parts_of(tmp_path, LAYERS, [])
-    assert set(whole.columns) == set(PART.columns)
+    assert set(whole.columns) == set(SINGULAR_VALUES_PART.columns)
     expected = merged([whole])
     for cuts in ([1], [3], [2, 3, 5]):
         parts = parts_of(tmp_path, LAYERS, cuts)
@@ -130,7 +134,7 @@ def test_both_spectra_are_those_of_a_decomposition(tmp_path: Path) -> None:
         of_images = rows.loc[index, "images"]
         np.testing.assert_allclose(of_images["log_ratios"], np.log(pooled / pooled[0]), rtol=1e-9)
         assert of_images["vectors"] - 1 == of_images["most"] == len(pooled) == 5
-    TABLE.write(table, tmp_path / "table.parquet")
+    SINGULAR_VALUES_TABLE.write(table, tmp_path / "table.parquet")
 
 
 def test_maps_and_images_without_a_spectrum(tmp_path: Path) -> None:
