@@ -67,7 +67,7 @@ absolute value, is positive.
 
 from dataclasses import dataclass
 
-from vitscope.files.tables import Columns, Table
+from vitscope.files.tables import Table
 from vitscope.measures.columns import (
     AT_CUT_POINT,
     OF_IMAGE,
@@ -101,15 +101,12 @@ _MEANINGS = {
     "third_quartile": "norm that three quarters of the tokens of an image are below",
     "highest": "highest norm of an image",
 }
-_MEANS: Columns = {
-    name: ("float64", f"{meaning}, mean over images") for name, meaning in _MEANINGS.items()
-}
 
 TOKEN_NORMS_TABLE = Table(
     "token_norms",
     {
         **AT_CUT_POINT,
-        **_MEANS,
+        **{name: ("float64", f"{each}, mean over images") for name, each in _MEANINGS.items()},
         "threshold": ("float64", "times the median norm that an outlier is above"),
         "outliers": ("float64", "share of the tokens that are outliers"),
         **interval_columns(),
@@ -124,7 +121,7 @@ TOKEN_NORMS_PART = Table(
     "token_norms_per_image",
     {
         **OF_IMAGE,
-        **{name: ("float64", meaning) for name, meaning in _MEANINGS.items()},
+        **{name: ("float64", each) for name, each in _MEANINGS.items()},
         "positions": ("list of int32", "positions of its outliers, counted row by row"),
     },
 )
@@ -154,35 +151,23 @@ TOKEN_NORMS = Measure(
     seconds_per_gb=0.6,
 )
 
-TOKEN_SIMILARITY_TABLE = Table(
-    "token_similarity",
-    mean_columns("similarity", "mean cosine of all pairs of tokens, mean over images"),
-)
-TOKEN_SIMILARITY_PART = Table(
-    "token_similarity_per_image",
-    per_image_columns("similarity", "mean cosine of all pairs of tokens"),
-)
+_COSINE = "mean cosine of all pairs of tokens"
+_SHARE = "share of the energy of all tokens that their mean has"
 
 TOKEN_SIMILARITY = Measure(
     needs="latents",
-    table=TOKEN_SIMILARITY_TABLE,
-    part=TOKEN_SIMILARITY_PART,
+    table=Table("token_similarity", mean_columns("similarity", f"{_COSINE}, mean over images")),
+    part=Table("token_similarity_per_image", per_image_columns("similarity", _COSINE)),
     question="What becomes of tokens",
     figures={"token_similarity": FigureKind(options=ByDepth)},
     merge=mean_over_images("similarity"),
     seconds_per_gb=0.6,
 )
 
-_MEANING_OF_MEAN_TOKEN = "share of the energy of all tokens that their mean has"
-MEAN_TOKEN_TABLE = Table(
-    "mean_token", mean_columns("share", f"{_MEANING_OF_MEAN_TOKEN}, mean over images")
-)
-MEAN_TOKEN_PART = Table("mean_token_per_image", per_image_columns("share", _MEANING_OF_MEAN_TOKEN))
-
 MEAN_TOKEN = Measure(
     needs="latents",
-    table=MEAN_TOKEN_TABLE,
-    part=MEAN_TOKEN_PART,
+    table=Table("mean_token", mean_columns("share", f"{_SHARE}, mean over images")),
+    part=Table("mean_token_per_image", per_image_columns("share", _SHARE)),
     question="What becomes of tokens",
     figures={"mean_token": FigureKind(options=ByDepth)},
     merge=mean_over_images("share"),

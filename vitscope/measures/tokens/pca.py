@@ -75,13 +75,20 @@ def choose_point(
         raise VitscopeError(
             f"models.{model}: every feature map has a single position: leave token_pca out."
         )
+    return named_point("token_pca", model, points, wanted)
+
+
+def named_point(
+    section: str, model: str, points: Sequence[CutPoint], wanted: str | int
+) -> CutPoint:
+    """Return the cut point of a name or a number, from the end if below 0."""
     names = [point.name for point in points]
     if isinstance(wanted, int) and -len(points) <= wanted < len(points):
         return points[wanted]
     if wanted in names:
         return points[names.index(str(wanted))]
     raise VitscopeError(
-        f"analysis.token_pca.cut_point: found {quoted(wanted)}, allowed for models.{model}: "
+        f"analysis.{section}.cut_point: found {quoted(str(wanted))}, allowed for models.{model}: "
         f"{-len(points)} to {len(points) - 1}, or the name of a cut point."
         f"{nearest(str(wanted), names)} `vitscope check` lists them."
     )
