@@ -12,8 +12,8 @@ import torch
 from torch import nn
 
 from bench.rows import Row
-from vitscope.measures.frequency_noise.compute import half_plane, noises, ring, signs
-from vitscope.measures.frequency_noise.measure import Settings
+from vitscope.measures.disturbed.frequency_noise import half_plane, noises, ring, signs
+from vitscope.measures.disturbed.measure import FrequencyNoiseSettings as Settings
 from vitscope.networks.building.family import find_family
 from vitscope.studies.loading import BUNDLED_STUDIES, load_study
 

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 
 from bench.extraction import batches_of, network_of
 from bench.rows import Row
-from vitscope.measures.lesion.compute import joins_of, lesioned
+from vitscope.measures.branches.lesion import joins_of, lesioned
 from vitscope.networks.finding.capture import Silencing
 from vitscope.networks.finding.cut_points import Join
 

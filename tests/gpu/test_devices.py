@@ -30,17 +30,17 @@ from vitscope.data.split import Split, known_labels
 from vitscope.files.tensors import TensorFile
 from vitscope.measures.attention import compute as attention
 from vitscope.measures.attention.measure import VALUES
+from vitscope.measures.branches.lesion import correctness, joins_of
 from vitscope.measures.cka import compute as cka
 from vitscope.measures.classification.fit import training_losses
+from vitscope.measures.disturbed.frequency_noise import disturb_by as noise_of
+from vitscope.measures.disturbed.occlusion import disturb_by as patches_of
+from vitscope.measures.disturbed.occlusion import list_changes
 from vitscope.measures.feature_variance import compute as feature_variance
 from vitscope.measures.fourier import compute as fourier
-from vitscope.measures.frequency_noise.compute import disturb_by as noise_of
 from vitscope.measures.given import OnLatents, OnLoss, OnModel
 from vitscope.measures.hessian.compute import measure_hessian, measure_hessian_density
 from vitscope.measures.landscape.compute import losses_at
-from vitscope.measures.lesion.compute import correctness, joins_of
-from vitscope.measures.occlusion.compute import disturb_by as patches_of
-from vitscope.measures.occlusion.compute import list_changes
 from vitscope.measures.scores import Disturb, shares_found
 from vitscope.networks.building.networks import plain_attention
 from vitscope.networks.checkpoints.conversion import convert, load_model

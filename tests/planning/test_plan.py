@@ -14,7 +14,7 @@ from vitscope.commands.plan import _describe_job, earlier
 from vitscope.commands.workflow import Asked
 from vitscope.jobs.job import Names, Request, find_job
 from vitscope.jobs.videos import UNCOUNTED_FRAMES
-from vitscope.measures.lesion.measure import SHARE_OF_LESION
+from vitscope.measures.branches.measure import SHARE_OF_LESION
 from vitscope.planning import costs
 from vitscope.planning.plan import (
     Cost,

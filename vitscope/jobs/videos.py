@@ -10,7 +10,7 @@ from vitscope.jobs.job import Files, Job, Names, Request, Resources, Study, Take
 from vitscope.jobs.networks import with_network
 from vitscope.measures import registry
 from vitscope.measures.measure import Work
-from vitscope.measures.token_pca.measure import FRAMES_TOGETHER
+from vitscope.measures.tokens.measure import FRAMES_TOGETHER
 from vitscope.settings.section import result_settings
 from vitscope.web import redact
 

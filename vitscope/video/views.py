@@ -17,9 +17,9 @@ from vitscope.files.arrays import Array
 from vitscope.image_size import height_and_width
 from vitscope.measures.attending import attention_in
 from vitscope.measures.attention.maps import Maps, Rollout, attention_named, maps_of
-from vitscope.measures.token_pca.compute import Components, choose_point, read_map
-from vitscope.measures.token_pca.measure import FRAMES_TOGETHER, Settings
-from vitscope.measures.token_pca.show import BACKGROUND, OUTLIER, in_colours, reach
+from vitscope.measures.tokens.measure import FRAMES_TOGETHER, TokenPcaSettings
+from vitscope.measures.tokens.pca import Components, choose_point, read_map
+from vitscope.measures.tokens.show_pca import BACKGROUND, OUTLIER, in_colours, reach
 from vitscope.networks.attention.reading import Attention
 from vitscope.networks.finding.cut_points import CutPoint
 from vitscope.video.sheet import Scale, Sheet
@@ -142,7 +142,7 @@ class ComponentsView(View):
     panels = ("tokens", "over the video")
 
     def __init__(self, subject: Subject, settings: Mapping[str, Any], where: str) -> None:
-        self._subject, self._settings = subject, Settings(**settings["token_pca"])
+        self._subject, self._settings = subject, TokenPcaSettings(**settings["token_pca"])
         wanted = self._settings.cut_point
         self._point = choose_point(subject.model, subject.blocks, subject.cut_points, wanted)
 

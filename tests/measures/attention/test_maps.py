@@ -1,6 +1,5 @@
 """Rollout: against golden values, by hand in double precision, and in closed form."""
 
-import io
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -23,6 +22,7 @@ from tests.measures.attention.test_compute import OfTheClassToo
 from tests.measures.attention.test_numbers import ALL, NOWHERE, attention, grid, windows_of
 from tests.networks.attention.test_reading import Padded
 from vitscope.data.split import Split
+from vitscope.drawing.overlays import read_picture
 from vitscope.errors import VitscopeError
 from vitscope.measures.attention.maps import (
     Maps,
@@ -47,8 +47,7 @@ Array = npt.NDArray[np.float64]
 def test_golden_values(golden: Golden) -> None:
     expected = golden.attention["rollout_first_image"]
     model = golden.model("vit_ti")
-    attentions = found_in(model, 32).attentions
-    rollout = Rollout(attentions)
+    rollout = Rollout(found_in(model, 32).attentions)
     rollout.run(model, golden.images(1)[0], "mean")
     of, values = rollout.result()
     assert (of, rollout.grid) == ("class token", (16, 16))
@@ -219,12 +218,11 @@ def test_the_table(images: Split, tmp_path: Path) -> None:
     rows = np.sort(np.random.default_rng(4).permutation(20)[:10])[:3]
     assert back["image"].tolist() == rows.tolist()
     assert back["of"].unique() == ["class token"]
-    assert (back["height"] == 10).all()
-    assert (back["width"] == 10).all()
+    assert (back[["height", "width"]] == 10).all(axis=None)
     for row, rollout, picture in zip(rows, back["rollout"], back["picture"], strict=True):
         assert (len(rollout), max(rollout)) == (100, 1)
-        shown = np.asarray(Image.open(io.BytesIO(picture)))
-        np.testing.assert_array_equal(shown.transpose(2, 0, 1), images.images([row])[0])
+        shown = read_picture(picture).transpose(2, 0, 1)
+        np.testing.assert_array_equal(shown, images.images([row])[0])
     assert len({tuple(rollout) for rollout in back["rollout"]}) == 3
     assert table["fusion"].unique() == ["mean"]
     fewer = measure_attention_rollout(given, "max", 0.9, {**chosen, "shown": 1})
@@ -296,8 +294,8 @@ def test_the_table_of_maps(few_images: Split, tmp_path: Path) -> None:
         of_image = heads[heads["image"] == row]
         expected = read[number, 0, :, 0, 1:]
         np.testing.assert_allclose([*of_image["weights"]], expected, rtol=1e-5)
-        picture = np.asarray(Image.open(io.BytesIO(of_image["picture"].iloc[0])))
-        np.testing.assert_array_equal(picture.transpose(2, 0, 1), few_images.images([row])[0])
+        picture = read_picture(of_image["picture"].iloc[0]).transpose(2, 0, 1)
+        np.testing.assert_array_equal(picture, few_images.images([row])[0])
     assert (queries["head"] == 0).all()
     # Pixel 8 of 32 lies between the second and the third token, of 4 pixels each.
     middles = queries[queries["image"] == rows[0]][["query_row", "query_column"]]
@@ -449,25 +447,20 @@ def masked(tmp_path: Path) -> Split:
 BOTH = {"shown": 2, "images": 2, "seed": None}
 
 
-def test_the_share_of_a_map_that_is_on_the_subject(masked: Split) -> None:
-    table = measure_attention_maps(on_model(small_vit(), masked), DEFAULTS, BOTH)
+@pytest.mark.parametrize("shown", ["weights", "rollout"])
+def test_the_share_of_a_map_that_is_on_the_subject(masked: Split, shown: str) -> None:
+    given = on_model(sharpened(small_vit()), masked)
+    if shown == "weights":
+        table = measure_attention_maps(given, DEFAULTS, BOTH)
+    else:
+        table = measure_attention_rollout(given, "mean", 0.0, BOTH)
     assert table.loc[table["image"] == 0, ["on_subject", "subject"]].isna().all(axis=None)
-    for row in table[table["image"] == 1].itertuples():
-        weights = np.reshape(row.weights, (8, 8))
-        on = weights[:, :4].sum() + weights[:2, 4:].sum()
-        assert row.on_subject == pytest.approx(on / weights.sum(), rel=1e-6)
-        assert row.subject == pytest.approx(0.5 + 0.125)
-
-
-def test_the_share_of_a_rollout_that_is_on_the_subject(masked: Split) -> None:
-    table = measure_attention_rollout(on_model(small_vit(), masked), "mean", 0.0, BOTH)
-    assert table.loc[0, ["on_subject", "subject"]].isna().all()
-    second = table.loc[1]
-    values = np.reshape(second["rollout"], (8, 8))
-    on = values[:, :4].sum() + values[:2, 4:].sum()
-    assert second["on_subject"] == pytest.approx(on / values.sum(), rel=1e-12)
-    assert second["subject"] == 0.5 + 0.125
-    assert abs(second["on_subject"] - second["subject"]) > 1e-4
+    for row in table[table["image"] == 1].to_dict("records"):
+        values = np.reshape(row[shown], (8, 8))
+        on = values[:, :4].sum() + values[:2, 4:].sum()
+        assert row["on_subject"] == pytest.approx(on / values.sum(), rel=1e-12)
+        assert row["subject"] == 0.5 + 0.125
+        assert abs(row["on_subject"] - row["subject"]) > 1e-4
 
 
 def test_an_even_rollout_has_on_the_subject_what_the_subject_has_of_the_image(
@@ -495,7 +488,6 @@ def test_an_image_that_was_cut_has_its_whole_picture(tmp_path: Path, few_images:
     one = {"shown": 1, "images": 1, "seed": None}
     table = measure_attention_rollout(on_model(small_vit(), split), "mean", 0.0, one)
     for column, expected in (("whole", pixels), ("picture", pixels[:, 8:40])):
-        shown = np.asarray(Image.open(io.BytesIO(table[column][0])))
-        np.testing.assert_array_equal(shown, expected)
+        np.testing.assert_array_equal(read_picture(table[column][0]), expected)
     uncut = measure_attention_rollout(on_model(small_vit(), few_images), "mean", 0.0, one)
     assert uncut["whole"].tolist() == [None]

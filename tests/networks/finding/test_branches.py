@@ -13,7 +13,7 @@ from torch.overrides import TorchFunctionMode
 from tests.helpers.kinds import KINDS, build
 from tests.helpers.networks import described, read
 from tests.helpers.written import FOLDER
-from vitscope.measures.lesion.compute import lesioned
+from vitscope.measures.branches.lesion import lesioned
 from vitscope.networks.building.networks import logits_of, without_fast_path
 from vitscope.networks.finding.blocks import Blocks, list_blocks
 from vitscope.networks.finding.capture import Silencing, capturing

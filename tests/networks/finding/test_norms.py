@@ -8,7 +8,7 @@ import vitscope
 from tests.helpers.kinds import EncoderViT
 from tests.helpers.networks import described, read
 from vitscope.errors import VitscopeError
-from vitscope.measures.lesion.compute import lesioned
+from vitscope.measures.branches.lesion import lesioned
 from vitscope.networks.attention.finding import find_attention
 from vitscope.networks.attention.reading import unlike
 from vitscope.networks.building.networks import without_fast_path

@@ -6,8 +6,8 @@ import torch
 from torch import Tensor, nn
 
 from tests.helpers.networks import described
-from vitscope.measures.lesion.compute import lesioned
-from vitscope.measures.skip_ratio.compute import read_ratios
+from vitscope.measures.branches.lesion import lesioned
+from vitscope.measures.branches.skip_ratio import read_ratios
 from vitscope.networks.finding.blocks import Blocks, list_blocks
 from vitscope.networks.finding.cut_points import Join
 

@@ -9,7 +9,7 @@ from torch.nn import functional
 import vitscope
 from tests.helpers.networks import described, read
 from vitscope.errors import VitscopeError
-from vitscope.measures.lesion.compute import lesioned
+from vitscope.measures.branches.lesion import lesioned
 from vitscope.networks.finding.blocks import Blocks, list_blocks
 
 IMAGES = torch.randn(6, 3, 32, 32, generator=torch.Generator().manual_seed(1))

@@ -172,34 +172,30 @@ def measure_attention(given: OnModel, shard: int, selection: Given) -> pd.DataFr
         for batch in given.batches(rows):
             network(batch.to(given.device))
             first += len(batch)
-    tables = [
-        _table(position, each, numbers[position], values[position], rows)
-        for position, each in enumerate(attentions)
-    ]
+    tables = []
+    for position, (attention, computing) in enumerate(zip(attentions, numbers, strict=True)):
+        table = _by_head(values[position], VALUES)
+        tables.append(
+            table.assign(
+                attention=position,
+                name=attention.name,
+                index=attention.index,
+                windows=attention.windows,
+                queries=attention.queries.shape[1],
+                keys=attention.keys.shape[1],
+                distance_uniform=computing.uniform,
+                distance_anywhere=computing.anywhere,
+                image=np.asarray(rows)[table["image"]],
+            )
+        )
     return pd.concat(tables, ignore_index=True)
 
 
-def _table(
-    position: int, attention: Attention, numbers: Numbers, values: Array, rows: Sequence[int]
-) -> pd.DataFrame:
-    images, heads = values.shape[:2]
-    image, head = np.divmod(np.arange(images * heads), heads)
-    columns = dict(zip(VALUES, values.reshape(-1, len(VALUES)).T, strict=True))
-    return pd.DataFrame(
-        {
-            "attention": position,
-            "name": attention.name,
-            "index": attention.index,
-            "windows": attention.windows,
-            "queries": attention.queries.shape[1],
-            "keys": attention.keys.shape[1],
-            "distance_uniform": numbers.uniform,
-            "distance_anywhere": numbers.anywhere,
-            "image": np.asarray(rows)[image],
-            "head": head,
-            **columns,
-        }
-    )
+def _by_head(values: Array, names: Sequence[str]) -> pd.DataFrame:
+    """Return a row for each image and head of values (images, heads, names)."""
+    image, head = np.divmod(np.arange(values[..., 0].size), values.shape[1])
+    columns = dict(zip(names, values.reshape(-1, len(names)).T, strict=True))
+    return pd.DataFrame({"image": image, "head": head, **columns})
 
 
 LOW_PASS_VALUES = ("bound", "let_through", "room")
@@ -253,15 +249,9 @@ def measure_attention_low_pass(given: OnModel, chosen: Given, bootstrap: Given) 
         values = np.stack(of_images) if of_images else np.full(shape, np.nan)
         if own_type(network).itemsize < 4:
             values[..., -1] = np.nan
+        least = values[..., -1].min(axis=0)
+        by_head = _by_head(values, LOW_PASS_VALUES)
+        table = of_heads(by_head, LOW_PASS_VALUES[:2], {"let_through": EACH_HEAD}, **bootstrap)
         place = {"attention": position, "name": attention.name, **place_of(points, attention.index)}
-        tables.append(_table_of_heads(values, bootstrap).assign(**place))
+        tables.append(table.assign(room=[*least, least.min()], **place))
     return pd.concat(tables, ignore_index=True)
-
-
-def _table_of_heads(values: Array, bootstrap: Given) -> pd.DataFrame:
-    image, head = np.divmod(np.arange(values[..., 0].size), values.shape[1])
-    columns = dict(zip(LOW_PASS_VALUES, values.reshape(-1, len(LOW_PASS_VALUES)).T, strict=True))
-    rows = pd.DataFrame({"image": image, "head": head, **columns})
-    least = values[..., -1].min(axis=0)
-    table = of_heads(rows, LOW_PASS_VALUES[:2], {"let_through": EACH_HEAD}, **bootstrap)
-    return table.assign(room=[*least, least.min()])

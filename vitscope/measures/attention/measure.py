@@ -96,6 +96,14 @@ _ATTENTION: Columns = {
         "distance of the same queries if they attend equally to all keys of all windows, pixels",
     ),
 }
+_OF_ROW: Columns = {
+    "index": ("int32", "cut point after it, or the last one if there is none"),
+    "stage": ("int32", "stage of that cut point"),
+    "depth": ("float64", "normalized depth of that cut point"),
+    "heads": ("int32", "heads of this attention"),
+    "head": ("int32", "head, 0 for the first; null for the mean over all"),
+    "images": ("int64", "number of images"),
+}
 _OF_HEAD: Columns = {
     "distance": ("float64", "mean distance of keys, weighted by attention, in pixels of the image"),
     "distance_renormalized": ("float64", "the same for the attention to keys that have a place"),
@@ -109,12 +117,7 @@ ATTENTION_TABLE = Table(
     {
         "model": ("string", "model, as the study names it"),
         **_ATTENTION,
-        "index": ("int32", "cut point after it, or the last one if there is none"),
-        "stage": ("int32", "stage of that cut point"),
-        "depth": ("float64", "normalized depth of that cut point"),
-        "heads": ("int32", "heads of this attention"),
-        "head": ("int32", "head, 0 for the first; null for the mean over all"),
-        "images": ("int64", "number of images"),
+        **_OF_ROW,
         **{
             column: kind
             for name, value in _OF_HEAD.items()
@@ -181,12 +184,7 @@ ATTENTION_LOW_PASS_TABLE = Table(
         "model": ("string", "model, as the study names it"),
         "attention": ("int32", "which attention of the network, 0 for the first"),
         "name": ("string", "module that computes it"),
-        "index": ("int32", "cut point after it, or the last one if there is none"),
-        "stage": ("int32", "stage of that cut point"),
-        "depth": ("float64", "normalized depth of that cut point"),
-        "heads": ("int32", "heads of this attention"),
-        "head": ("int32", "head, 0 for the first; null for the mean over all"),
-        "images": ("int64", "number of images"),
+        **_OF_ROW,
         "bound": ("float64", "most of the high frequencies of any values that can pass"),
         **interval_columns("of bound", "bound"),
         "let_through": ("float64", "what passed of the high frequencies of the values"),

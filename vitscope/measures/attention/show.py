@@ -1,4 +1,3 @@
-from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from math import ceil
 
@@ -15,7 +14,6 @@ from vitscope.drawing.charts import Across, Chart, Curve, Layer, Rows, Theirs
 from vitscope.drawing.figure import Members, rows_of
 from vitscope.drawing.looks import CROSS, CURVE, GRAY, HEAD, HEAD_ALPHA, QUERY_COLORS, REFERENCE
 from vitscope.drawing.overlays import (
-    Groups,
     draw_map,
     draw_picture,
     draw_product,
@@ -108,28 +106,6 @@ class Manner:
     over: bool
     own_scales: bool
 
-    @classmethod
-    def of(cls, rows: pd.DataFrame, over: bool, own_scales: bool) -> "Manner":
-        """Choose how the maps of a model are drawn."""
-        largest = 1.0 if own_scales else 100 * max(map(max, rows["weights"]))
-        return cls(Normalize(0, float(largest)), over, own_scales)
-
-
-def label(
-    groups: Groups,
-    members: Members,
-    shown: Sequence[pd.DataFrame],
-    manners: Sequence[Manner],
-    of: Callable[[pd.Series], str],
-) -> None:
-    """Add titles and colour bars to the maps of models; `of` says what a model shows."""
-    firsts = [rows.iloc[0] for rows in shown]
-    groups.titles(
-        [f"{m.label}: {row['name']}{of(row)}" for m, row in zip(members, firsts, strict=True)]
-    )
-    said = ("Attention over its largest", "") if manners[0].own_scales else ("Attention", " %")
-    groups.bars([manner.scale for manner in manners], *said)
-
 
 def mask_of(weights: Array, mass: float) -> Array:
     """Tell which positions, taking the brightest first, hold a share of the total of a map."""
@@ -175,71 +151,71 @@ def plot_attention_heads(
     table: pd.DataFrame, members: Members, *, over: bool = False, own_scales: bool = False
 ) -> Figure:
     """Draw for each model and image the image, and a map of every head, in lines of some heads."""
-    heads = table[table["shows"] == "heads"]
-    shown = [rows_of(heads, each.model, ["image", "head"]) for each in members]
-    counts = [(rows["image"].nunique(), rows["head"].nunique()) for rows in shown]
-    lines = [ceil(count / (int(page_width() / _LEAST) - 1)) for _, count in counts]
-    shapes = [
-        (images * down, 1 + ceil(count / down))
-        for (images, count), down in zip(counts, lines, strict=True)
-    ]
-    text = 1 + int(heads["class_name"].notna().any())
-    groups = groups_of_panels(shapes, text)
-    manners = [Manner.of(rows, over, own_scales) for rows in shown]
-    for rows, grid, down, manner in zip(shown, groups.grids, lines, manners, strict=True):
-        unused = {*grid.ravel()}
-        for number, (_, image) in enumerate(rows.groupby("image")):
-            unused -= _draw_heads(image, grid[number * down :][:down], manner, groups.side)
-        for axes in unused:
-            axes.remove()
-    label(groups, members, shown, manners, lambda row: f" ({row['of']})")
-    return groups.figure
-
-
-def _draw_heads(heads: pd.DataFrame, grid: Array, manner: Manner, side: float) -> set[Axes]:
-    """Draw an image and the map of each head for it; return the panels used."""
-    pixels = read_picture(heads["picture"].iloc[0])
-    draw_picture(grid[0, 0], pixels)
-    # The title of the head beside it is short.
-    name_picture(grid[0, 0], heads.iloc[0], 1.15 * side)
-    if (heads["of"] == "query").all():
-        place = heads[["query_column", "query_row"]].iloc[0] - 0.5
-        grid[0, 0].plot(*place, color="white", **CROSS)
-    panels = grid[:, 1:].ravel()[: len(heads)]
-    for (_, head), axes in zip(heads.iterrows(), panels, strict=True):
-        draw_weights(axes, head, manner, pixels, side)
-        axes.set_title(f"head {head['head']}", fontsize="small", pad=2)
-    return {grid[0, 0], *panels}
+    return _draw_maps(table[table["shows"] == "heads"], members, over, own_scales)
 
 
 def plot_attention_query(
     table: pd.DataFrame, members: Members, *, over: bool = False, own_scales: bool = False
 ) -> Figure:
     """Draw for each model a row for each image: the image, and a map of each query."""
-    queries = table[table["shows"] == "queries"]
-    shown = [rows_of(queries, each.model, ["image"]) for each in members]
+    return _draw_maps(table[table["shows"] == "queries"], members, over, own_scales)
+
+
+def _draw_maps(table: pd.DataFrame, members: Members, over: bool, own_scales: bool) -> Figure:
+    """Draw for each model its images, and beside each the maps of heads, or of queries."""
+    of_heads = (table["shows"] == "heads").all()
+    shown = [rows_of(table, each.model, ["image", "head"]) for each in members]
+    counts = [int(rows.groupby("image").size().max()) for rows in shown]
+    most = int(page_width() / _LEAST) - 1 if of_heads else max(counts)
+    lines = [ceil(count / most) for count in counts]
     shapes = [
-        (rows["image"].nunique(), 1 + int(rows.groupby("image").size().max())) for rows in shown
+        (rows["image"].nunique() * down, 1 + ceil(count / down))
+        for rows, count, down in zip(shown, counts, lines, strict=True)
     ]
-    groups = groups_of_panels(shapes, int(queries["class_name"].notna().any()))
-    manners = [Manner.of(rows, over, own_scales) for rows in shown]
-    for rows, grid, manner in zip(shown, groups.grids, manners, strict=True):
-        for (_, image), line in zip(rows.groupby("image", sort=False), grid, strict=False):
-            _draw_queries(image, line, manner, groups.side)
-    label(groups, members, shown, manners, lambda row: f", head {row['head']}")
+    groups = groups_of_panels(shapes, int(of_heads) + int(table["class_name"].notna().any()))
+    largest = [1.0 if own_scales else 100 * max(map(max, rows["weights"])) for rows in shown]
+    manners = [Manner(Normalize(0, float(each)), over, own_scales) for each in largest]
+    titles = []
+    for member, rows, grid, down, manner in zip(
+        members, shown, groups.grids, lines, manners, strict=True
+    ):
+        unused = {*grid.ravel()}
+        for number, (_, image) in enumerate(rows.groupby("image")):
+            unused -= _draw_image(image, grid[number * down :][:down], manner, groups.side)
+        if of_heads:
+            for axes in unused:
+                axes.remove()
+        first = rows.iloc[0]
+        which = f" ({first['of']})" if of_heads else f", head {first['head']}"
+        titles.append(f"{member.label}: {first['name']}{which}")
+    groups.titles(titles)
+    said = ("Attention over its largest", "") if own_scales else ("Attention", " %")
+    groups.bars([manner.scale for manner in manners], *said)
     return groups.figure
 
 
-def _draw_queries(queries: pd.DataFrame, line: Array, manner: Manner, side: float) -> None:
-    pixels = read_picture(queries["picture"].iloc[0])
-    draw_picture(line[0], pixels)
-    # No panel beside it has a title.
-    name_picture(line[0], queries.iloc[0], side * len(line))
-    for number, (_, query) in enumerate(queries.iterrows()):
-        color, axes = QUERY_COLORS[number % len(QUERY_COLORS)], line[1 + number]
-        draw_weights(axes, query, manner, pixels, side)
-        for each in (line[0], axes):
-            each.plot(query["query_column"] - 0.5, query["query_row"] - 0.5, color=color, **CROSS)
+def _draw_image(maps: pd.DataFrame, grid: Array, manner: Manner, side: float) -> set[Axes]:
+    """Draw an image and its maps, of heads or of queries; return the panels used."""
+    of_heads, picture = maps["shows"].iloc[0] == "heads", grid[0, 0]
+    pixels = read_picture(maps["picture"].iloc[0])
+    draw_picture(picture, pixels)
+    # The title of the head beside it is short, and maps of queries have none.
+    name_picture(picture, maps.iloc[0], side * (1.15 if of_heads else grid.shape[1]))
+    if of_heads and (maps["of"] == "query").all():
+        _mark_query(picture, maps.iloc[0], "white")
+    panels = grid[:, 1:].ravel()[: len(maps)]
+    for number, ((_, row), axes) in enumerate(zip(maps.iterrows(), panels, strict=True)):
+        draw_weights(axes, row, manner, pixels, side)
+        if of_heads:
+            axes.set_title(f"head {row['head']}", fontsize="small", pad=2)
+        else:
+            for each in (picture, axes):
+                _mark_query(each, row, QUERY_COLORS[number % len(QUERY_COLORS)])
+    return {picture, *panels}
+
+
+def _mark_query(axes: Axes, row: pd.Series, color: str) -> None:
+    axes.plot(row["query_column"] - 0.5, row["query_row"] - 0.5, color=color, **CROSS)
 
 
 # All rollouts share a scale: each is divided by its largest value, or by a lower one.

@@ -11,7 +11,7 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.nn.functional import interpolate
 
 from vitscope.claims.intervals import RESAMPLED
-from vitscope.errors import VitscopeError, nearest, quoted
+from vitscope.errors import VitscopeError, quoted
 from vitscope.files.arrays import Array
 from vitscope.measures.attending import list_doubts, over_heads
 from vitscope.measures.attention.maps import Rollout
@@ -19,6 +19,7 @@ from vitscope.measures.given import OnModel
 from vitscope.measures.measure import Given
 from vitscope.measures.per_image import spread
 from vitscope.measures.shown import images_shown, name_class
+from vitscope.measures.tokens.pca import named_point
 from vitscope.networks.attention.finding import find_attention
 from vitscope.networks.attention.reading import Attention, Weights, attending
 from vitscope.networks.finding.capture import reading
@@ -26,7 +27,6 @@ from vitscope.networks.finding.cut_points import CutPoint
 from vitscope.networks.finding.operations import Args, Kwargs, OperationMode
 from vitscope.networks.running.predictions import decide_among
 
-SECTION = "analysis.class_maps"
 _LEAVE_OUT = "leave class_maps, deletion and insertion out."
 
 
@@ -107,13 +107,16 @@ class Explainer:
     ) -> None:
         self._given, self._class = given, of_class
         self._network = given.network.eval().to(given.device).requires_grad_(False)
-        self._point = None if cut_point is None else self._named(cut_point)
+        self._point = None
+        if cut_point is not None:
+            self._point = named_point("class_maps", given.model, given.cut_points, cut_point)
         self._outputs = given.images.outputs
         classes = len(self._outputs) if self._outputs else given.settings["classes"]
         if of_class is not None and of_class >= classes:
             raise VitscopeError(
-                f"{SECTION}.of_class: found {of_class}, allowed for models.{given.model}, which "
-                f"tells {classes} classes apart: 0 to {classes - 1}, or null."
+                f"analysis.class_maps.of_class: found {of_class}, allowed for "
+                f"models.{given.model}, which tells {classes} classes apart: 0 to {classes - 1}, "
+                f"or null."
             )
         found = find_attention(given.network, given.settings, given.cut_points)
         if found.refused:
@@ -121,20 +124,6 @@ class Explainer:
         self._attentions = found.attentions
         both = (True, False) if found.attentions else ()
         self._rollouts = [Rollout(found.attentions, of_relevance) for of_relevance in both]
-
-    def _named(self, wanted: str | int) -> CutPoint:
-        points = self._given.cut_points
-        if isinstance(wanted, int) and -len(points) <= wanted < len(points):
-            return points[wanted]
-        names = [point.name for point in points]
-        if wanted in names:
-            return points[names.index(str(wanted))]
-        advice = nearest(wanted, names) if isinstance(wanted, str) else ""
-        raise VitscopeError(
-            f"{SECTION}.cut_point: found {quoted(str(wanted))}, allowed for models."
-            f"{self._given.model}: {-len(points)} to {len(points) - 1}, or the name of a cut point."
-            f"{advice} `vitscope check` lists them."
-        )
 
     def _pass_back(
         self, image: Tensor, points: Sequence[CutPoint], attentions: Sequence[Attention]

@@ -79,12 +79,7 @@ plot_deletion = _while_pixels_are("deleted")
 plot_insertion = _while_pixels_are("inserted")
 
 
-_NAMES = {
-    "grad_cam": "Grad-CAM",
-    "random": "a random map",
-    "rollout": "rollout",
-    "gradient_rollout": "gradient rollout",
-}
+_NAMES = {**METHODS, "random": "a random map"}
 _OCCLUDED = (
     "Not in the paper: Selvaraju et al. 2017 find maps of Grad-CAM faithful to CNNs, by what is "
     "occluded."

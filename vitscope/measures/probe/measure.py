@@ -54,7 +54,7 @@ from vitscope.measures.measure import (
     selection,
     together,
 )
-from vitscope.measures.token_norms.measure import Settings as NormSettings
+from vitscope.measures.tokens.measure import TokenNormsSettings
 from vitscope.settings.section import setting
 
 MEAN, PREFIX, TOKEN = "mean", "prefix", "token"
@@ -162,7 +162,7 @@ PROBE_TOKENS = Measure(
     settings_of=("probe", ProbeSettings),
     merge=Merge(
         lambda case: {
-            "threshold": case.study.section("token_norms", NormSettings).threshold,
+            "threshold": case.study.section("token_norms", TokenNormsSettings).threshold,
             **bootstrap(case),
         },
         at_cut_points=True,

@@ -1,0 +1,97 @@
+"""Residual branches: what networks lose without one, and how large it is beside the shortcut.
+
+The table `lesion`: one row per model and unit that can be removed.
+
+A unit is a cut point with a residual branch, whose output is replaced by zeros; cut points without
+one (stem, pools) have no row. The interval is for the difference on the same images, and null for a
+single image.
+
+The table `skip_ratio`: one row per model, cut point behind a residual branch, and kind of token.
+
+A sum adds a branch to the stream. Of an image, the ratio is the root of the sum of the squares of
+the stream over that of the branch, over all channels of the tokens of a kind: those of positions,
+or the first token that is no position (the class token), where a network has one. What a layer
+scale does to the branch counts. The mean over images is of logarithms: it is a geometric mean.
+Where a branch is zero for an image, there is no ratio, and the value is null.
+"""
+
+from dataclasses import dataclass
+
+from vitscope.files.tables import Table
+from vitscope.measures.columns import AT_CUT_POINT, CHANGE, interval_columns, resampled_column
+from vitscope.measures.measure import (
+    FigureKind,
+    Measure,
+    Multiples,
+    bootstrap,
+    images_to_classify,
+    images_to_show,
+    named,
+    passes_of,
+)
+from vitscope.networks.finding.cut_points import CUT_POINT
+from vitscope.settings.section import setting
+
+# The cost of a pass without one unit, relative to a whole pass; 0.2 to 0.6 were measured.
+SHARE_OF_LESION = 0.25
+
+
+@dataclass(frozen=True)
+class LesionSettings:
+    """The accuracy without one residual branch."""
+
+    images: int | None = setting(
+        None, "How many images of the split are classified; null for all.", minimum=1
+    )
+
+
+LESION = Measure(
+    needs="model",
+    table=Table("lesion", {**AT_CUT_POINT, **CHANGE}),
+    question="How networks are built",
+    figures={
+        "lesion": FigureKind(
+            beside=("blocks",),
+            published=frozenset({"index", "normalized_depth", "kind", "change"}),
+            overview=True,
+            options=Multiples,
+        )
+    },
+    settings=LesionSettings,
+    arguments=named(chosen=images_to_classify, bootstrap=bootstrap),
+    takes=passes_of(lambda case: 1 + SHARE_OF_LESION * case.cut_points, keeps="units"),
+)
+
+SKIP_RATIO_TABLE = Table(
+    "skip_ratio",
+    {
+        **CUT_POINT,
+        "tokens": ("string", "positions, or class_token: the first token that is no position"),
+        "images": ("int64", "number of images"),
+        "ratio": ("float64", "norm of the shortcut over that of the branch, geometric mean"),
+        **interval_columns(),
+        **resampled_column("ratio"),
+    },
+)
+
+
+@dataclass(frozen=True)
+class SkipRatioSettings:
+    """The norm of the shortcut over that of the branch."""
+
+    images: int = setting(
+        200, "How many images are used, the first of those that are measured.", minimum=1
+    )
+
+
+SKIP_RATIO = Measure(
+    needs="model",
+    table=SKIP_RATIO_TABLE,
+    question="How networks are built",
+    figures={"skip_ratio": FigureKind(beside=("blocks",), options=Multiples)},
+    settings=SkipRatioSettings,
+    arguments=named(chosen=images_to_show, bootstrap=bootstrap),
+    takes=passes_of(),
+    about_features=True,
+    by_label=False,
+)

@@ -1,0 +1,120 @@
+"""Noise of one frequency, and what it costs in accuracy: Fig. 2b of the paper.
+
+Noise is drawn and filtered by numpy, also where the model runs on another device: every model gets
+the same.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from math import ceil, prod
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pandas as pd
+
+from vitscope.files.arrays import Array
+from vitscope.image_size import ImageSize, height_and_width
+from vitscope.measures.disturbed.measure import sides
+from vitscope.measures.given import OnModel
+from vitscope.measures.measure import Given
+from vitscope.measures.per_image import accuracy_changes
+from vitscope.measures.scores import Disturb, classify_disturbed
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+
+def ring(frequency: float, width: float, size: ImageSize) -> Array:
+    """Return which components lie in the ring, (height, width), with frequency 0 in the centre.
+
+    The squares have even sides, so they reach one component further to negative frequencies than
+    to positive ones. For images that are not square, they are rectangles of the same proportion.
+    """
+    across = height_and_width(size)
+    outer, inner = zip(*(sides(frequency, width, each) for each in across), strict=True)
+    return _rectangle(outer, across) & ~_rectangle(inner, across)
+
+
+def _rectangle(lengths: tuple[int, ...], size: tuple[int, int]) -> Array:
+    inside = np.zeros(size, bool)
+    rows, columns = (
+        slice((whole - length) // 2, (whole + length) // 2)
+        for length, whole in zip(lengths, size, strict=True)
+    )
+    inside[rows, columns] = True
+    return inside
+
+
+def half_plane(mask: Array) -> Array:
+    """Return factors for the components of a real transform that have the effect of a mask.
+
+    `mask` covers the whole plane, with frequency 0 in the centre. If it is not symmetric, a real
+    image becomes complex behind it. The real part of that is what the mean of the mask and its
+    mirror image lets pass.
+    """
+    kept = np.fft.ifftshift(mask).astype(np.float32)
+    mirrored = np.roll(kept[::-1, ::-1], 1, axis=(0, 1))
+    return ((kept + mirrored) / 2)[:, : mask.shape[1] // 2 + 1]
+
+
+def signs(seed: int, rows: Sequence[int], size: ImageSize, channels: int = 3) -> Array:
+    """Return 1 or -1 with equal probability, as float32 (N, channels, height, width)."""
+    shape = (channels, *height_and_width(size))
+    count = prod(shape)
+    words = [
+        np.random.Philox(key=np.array([seed, row], np.uint64)).random_raw(ceil(count / 64))
+        for row in rows
+    ]
+    raw = np.stack(words).astype("<u8").view(np.uint8)
+    bits = np.unpackbits(raw, axis=1, count=count).astype(np.float32)
+    return (2 * bits - 1).reshape(len(rows), *shape)
+
+
+def noises(images: Array, factors: Iterable[Array]) -> Iterator[Array]:
+    """Yield what each filter of `half_plane` leaves of real images, or of noise."""
+    spectrum = np.fft.rfft2(images)
+    for factor in factors:
+        yield np.fft.irfft2(spectrum * factor, s=images.shape[-2:])
+
+
+def disturb_by(noise: Given) -> Disturb:
+    """Return a function that adds noise: its `frequencies`, `width`, `eps`, draws as `seeds`."""
+
+    def disturb(images: "Tensor", rows: Sequence[int]) -> Iterator[Iterator["Tensor"]]:
+        channels, size = images.shape[1], images.shape[2:]
+        factors = [
+            noise["eps"] * half_plane(ring(frequency, noise["width"], size))
+            for frequency in noise["frequencies"]
+        ]
+        for seed in range(noise["seeds"]):
+            drawn = noises(signs(seed, rows, size, channels), factors)
+            yield (images + images.new_tensor(filtered) for filtered in drawn)
+
+    return disturb
+
+
+def noise_table(
+    model: str, clean: Array, shares: Array, noise: Given, size: ImageSize, bootstrap: Given
+) -> pd.DataFrame:
+    """Return the table of one model from the results of `shares_found`; images have a `size`."""
+    frequencies, width = noise["frequencies"], noise["width"]
+    table = pd.DataFrame(
+        {
+            "model": model,
+            "frequency": np.array(frequencies, np.float64),
+            "width": float(width),
+            "eps": float(noise["eps"]),
+            "image_size": height_and_width(size)[0],
+            "components": [int(ring(each, width, size).sum()) for each in frequencies],
+            "images": len(clean),
+            "seeds": noise["seeds"],
+        }
+    )
+    changes = accuracy_changes(clean, shares, **bootstrap)
+    return table.join(changes).sort_values("frequency", ignore_index=True)
+
+
+def measure_frequency_noise(
+    given: OnModel, chosen: Given, noise: Given, bootstrap: Given
+) -> pd.DataFrame:
+    clean, shares = classify_disturbed(given, chosen, disturb_by(noise))
+    return noise_table(given.model, clean, shares, noise, given.settings["image_size"], bootstrap)

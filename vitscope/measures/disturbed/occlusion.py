@@ -1,0 +1,145 @@
+from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
+from typing import Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+import torch
+from einops import rearrange, repeat
+from torch import Tensor
+
+from vitscope.data.split import normalize
+from vitscope.files.arrays import Array
+from vitscope.image_size import ImageSize
+from vitscope.measures.disturbed.measure import count_dropped, grid_of, grids_of
+from vitscope.measures.given import OnModel
+from vitscope.measures.measure import Given
+from vitscope.measures.per_image import ratio, spread, spread_of
+from vitscope.measures.scores import Disturb, classify_disturbed
+
+
+def orders(seed: int, rows: Sequence[int], draw: int, patches: int) -> Array:
+    """Return the patches of each image in random order, (N, patches).
+
+    The order for an image depends only on the seed, the draw, the number of patches and the row of
+    the image in the split.
+    """
+    words = [
+        np.random.Philox(
+            key=np.array([seed, row], np.uint64), counter=np.array([0, 0, patches, draw], np.uint64)
+        ).random_raw(patches)
+        for row in rows
+    ]
+    return np.argsort(np.stack(words), axis=1, kind="stable")
+
+
+def drop(images: Tensor, order: Array, dropped: int, grid: int, black: Tensor) -> Tensor:
+    """Return images whose patches `order[:, :dropped]` are black."""
+    kept = np.ones(order.shape, bool)
+    np.put_along_axis(kept, order[:, :dropped], False, axis=1)
+    height, width = (size // grid for size in images.shape[2:])
+    mask = torch.from_numpy(kept).to(images.device)
+    mask = repeat(mask, "n (down across) -> n 1 (down h) (across w)", down=grid, h=height, w=width)
+    return torch.where(mask, images, black.to(images).view(-1, 1, 1))
+
+
+def shuffle(images: Tensor, order: Array, grid: int) -> Tensor:
+    """Return images whose patches are put in the given order, row by row."""
+    whole, patches = "n c (down h) (across w)", "n (down across) c h w"
+    cut = rearrange(images, f"{whole} -> {patches}", down=grid, across=grid)
+    first = torch.arange(len(images), device=images.device)[:, None]
+    moved = cut[first, torch.from_numpy(order).to(images.device)]
+    return rearrange(moved, f"{patches} -> {whole}", down=grid)
+
+
+class Change(NamedTuple):
+    """A change of patches: `none`, `dropped` (as many as `dropped` says) or `shuffled` (all)."""
+
+    change: str
+    grid: int
+    dropped: int
+
+
+def list_changes(
+    grid: int | None, shares: Sequence[float], shuffled_grids: Sequence[int] | None, size: ImageSize
+) -> list[Change]:
+    """Return all changes for images of this size: first those that drop patches, then shuffles."""
+    cut = grid_of(grid, size)
+    dropped = [Change("dropped", cut, count_dropped(share, cut)) for share in sorted(shares)]
+    shuffled = sorted(grids_of(shuffled_grids, size))
+    return [*dropped, *(Change("shuffled", each, 0) for each in shuffled)]
+
+
+def disturb_by(changes: Sequence[Change], drawn: Given, black: Tensor) -> Disturb:
+    """Return a function that yields, for each draw, the images after each change."""
+    grids = {each.grid for each in changes}
+
+    def disturb(images: Tensor, rows: Sequence[int]) -> Iterator[Iterator[Tensor]]:
+        for draw in range(drawn["draws"]):
+            order = {grid: orders(drawn["seed"], rows, draw, grid**2) for grid in grids}
+            yield map(partial(changed, images, order), changes)
+
+    def changed(images: Tensor, order: Mapping[int, Array], each: Change) -> Tensor:
+        if each.change == "shuffled":
+            return shuffle(images, order[each.grid], each.grid)
+        return drop(images, order[each.grid], each.dropped, each.grid, black)
+
+    return disturb
+
+
+def occlusion_table(
+    model: str,
+    clean: Array,
+    shares: Array,
+    changes: Sequence[Change],
+    classes: int,
+    draws: int,
+    bootstrap: Given,
+) -> pd.DataFrame:
+    """Return the table of a model, of images found unchanged, (N,), and changed, (N, K)."""
+    table = pd.DataFrame([Change("none", 1, 0), *changes])
+    found = np.column_stack([clean, shares]).astype(np.float64)
+    ends = spread(found, **bootstrap)
+    table = table.assign(
+        model=model,
+        share=table["dropped"] / table["grid"] ** 2,
+        images=len(clean),
+        draws=draws,
+        chance=1 / classes,
+        accuracy=found.mean(axis=0),
+        ci_low=ends.low,
+        ci_high=ends.high,
+    )
+    of_kind = {
+        kind: mean_kept(found[:, 0], found[:, table["change"] == kind], **bootstrap)
+        for kind in table["change"].unique()
+    }
+    return table.join(pd.DataFrame([of_kind[kind] for kind in table["change"]]))
+
+
+def mean_kept(clean: Array, disturbed: Array, resamples: int, seed: int) -> dict[str, Any]:
+    """Return the mean accuracy over changes divided by the accuracy without, and its interval.
+
+    The ratio is NaN if the accuracy without changes is 0; so is the interval, if one resample is.
+    """
+    both = np.column_stack([clean, disturbed.mean(axis=1)])
+    ends = spread_of(_ratios_kept, both, resamples, seed).columns("mean_kept", "kept")
+    value = float(_ratios_kept(both.mean(axis=0, keepdims=True))[0, 0])
+    return {"mean_kept": value} | {name: each[0] for name, each in ends.items()}
+
+
+def _ratios_kept(means: Array) -> Array:
+    return ratio(means[:, 1:], means[:, :1])
+
+
+def measure_occlusion(
+    given: OnModel, chosen: Given, cut: Given, drawn: Given, bootstrap: Given
+) -> pd.DataFrame:
+    settings = given.settings
+    changes = list_changes(**cut, size=settings["image_size"])
+    channels = given.images.shape[0]
+    black = normalize(np.zeros((channels, 1, 1), np.uint8), settings["mean"], settings["std"])
+    found = classify_disturbed(given, chosen, disturb_by(changes, drawn, black))
+    return occlusion_table(
+        given.model, *found, changes, settings["classes"], drawn["draws"], bootstrap
+    )

@@ -1,0 +1,255 @@
+from collections.abc import Sequence
+from itertools import cycle
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.colors import Normalize
+from matplotlib.figure import Figure
+from matplotlib.offsetbox import AnnotationBbox, OffsetImage
+from matplotlib.ticker import NullLocator
+
+from vitscope.claims.claim import (
+    Evidence,
+    ScoredCurve,
+    attention_against_convolution,
+    claims_of,
+    value_in_row,
+)
+from vitscope.claims.points import AllPublished, Points
+from vitscope.claims.statistics import Statistic, larger, paired, share
+from vitscope.drawing.axes import axes_of_published, share_zero
+from vitscope.drawing.charts import Across, Curve
+from vitscope.drawing.figure import Members
+from vitscope.drawing.legends import published_label
+from vitscope.drawing.looks import DOTTED, GRAY, REFERENCE, THREAD, ZERO, Look, looks_of, text_scale
+from vitscope.drawing.panels import Panels, make_panels, page_width
+from vitscope.files.arrays import Array
+from vitscope.measures.disturbed.frequency_noise import half_plane, noises, ring, signs
+
+_LABEL = "Δ accuracy (pp)"
+
+# In inches, with pictures above and without.
+_HEIGHT, _LOW = 2.75, 2.4
+# Longer labels, by the sum of their characters, give the legend the wider figure.
+_MANY = 25
+# In points: the pictures, the space between them, and how much narrower a panel is than a figure.
+_PICTURE = 15.5
+_GAP = 2.5
+_STRIP = 4
+_CHARACTER = 4.2
+_BESIDE = 62
+_MARGIN = 1 / 16
+# High-frequency noise is visible only if single pixels are.
+_NOISE_PIXELS = 32
+_MARKERS = "osD^v<>"
+_GRAY: dict[str, Any] = {"cmap": "gray_r", "norm": Normalize(0, 1), "interpolation": "nearest"}
+
+
+def _in_words(frequency: float) -> str:
+    return f"{frequency:g}π"
+
+
+def _apart(frequencies: Sequence[float], gap: float) -> list[float]:
+    """Keep frequencies that lie at least `gap` from the last one kept."""
+    chosen: list[float] = []
+    for frequency in frequencies:
+        if not chosen or frequency - chosen[-1] >= gap:
+            chosen.append(frequency)
+    return chosen
+
+
+def _pictures(frequency: float, width: float, size: int) -> tuple[Array, Array]:
+    """Return the ring in the Fourier plane and a corner of the noise of one draw, from 0 to 1."""
+    mask = ring(frequency, width, size)
+    (noise,) = noises(signs(0, [0], size), [half_plane(mask)])
+    corner = noise[0, 0, :_NOISE_PIXELS, :_NOISE_PIXELS]
+    return mask.astype(float), 0.5 + 0.5 * corner / np.abs(corner).max()
+
+
+def _draw_strips(axes: Axes, points: pd.DataFrame, shown: Sequence[float]) -> None:
+    width, size = points["width"][0], int(points["image_size"][0])
+    above = axes.get_xaxis_transform()
+    offsets = {"ring": _STRIP + _PICTURE + _GAP, "noise": _STRIP}
+    for name, offset in offsets.items():
+        axes.annotate(
+            name,
+            (0, 1),
+            xytext=(-3, offset + _PICTURE / 2),
+            xycoords="axes fraction",
+            textcoords="offset points",
+            ha="right",
+            va="center",
+        )
+    for frequency in shown:
+        pictures = _pictures(frequency, width, size)
+        for picture, offset in zip(pictures, offsets.values(), strict=True):
+            image = OffsetImage(picture, zoom=_PICTURE / len(picture), **_GRAY)
+            axes.add_artist(
+                AnnotationBbox(
+                    image,
+                    (frequency, 1),
+                    xybox=(0, offset),
+                    xycoords=above,
+                    boxcoords="offset points",
+                    box_alignment=(0.5, 0),
+                    pad=0,
+                    bboxprops={"linewidth": THREAD},
+                )
+            )
+
+
+def _draw_frequencies(axes: Axes, points: pd.DataFrame, inches: float) -> None:
+    frequencies = points["frequency"].tolist()
+    span = frequencies[-1] - frequencies[0] or 1
+    axes.set_xlim(frequencies[0] - _MARGIN * span, frequencies[-1] + _MARGIN * span)
+    longest = max(len(_in_words(frequency)) for frequency in frequencies)
+    needed = max(_PICTURE + _GAP, _CHARACTER * text_scale() * longest)
+    room = 72 * inches - _BESIDE * text_scale()
+    shown = _apart(frequencies, needed / room * (1 + 2 * _MARGIN) * span)
+    axes.set_xticks(shown, map(_in_words, shown))
+    _draw_strips(axes, points, shown)
+
+
+def plot_frequency_noise(table: pd.DataFrame, members: Members, published: AllPublished) -> Figure:
+    """Draw the change of accuracy by frequency, all models in one panel, and the noise above it."""
+    panels = make_panels(1)
+    many = sum(len(member.label) for member in members) >= _MANY
+    panels.resize(page_width() if many else None, _HEIGHT)
+    (axes,) = panels.axes
+    back = axes_of_published(axes, _LABEL, *published.values())
+    back.axhline(0, **ZERO, zorder=0)
+    panels.legend.add_models(members)
+    curve = Curve("change", style=lambda look: look.curve | {"clip_on": True})
+    for panel in panels.of_models_together(members, table, ["frequency"]):
+        curve.draw(panel, Across("frequency"))
+    for member, look in zip(members, looks_of(members), strict=True):
+        if theirs := published.get(member.model):
+            style = look.hollow | DOTTED
+            back.plot(theirs.points["frequency"], theirs.points["change"], **style, zorder=2.5)
+            label = published_label(published.values(), others="other models")
+            panels.legend.add_line(label, style, look)
+    share_zero({axes, back}, lambda above: max(0.04, 1.06 * above))
+    _draw_frequencies(axes, panel.rows, panels.figure.get_figwidth())
+    return panels.finish("Frequency of the noise", _LABEL)
+
+
+_WHY = (
+    "The paper's Fig. 2b. Only both claims together, on high frequencies and on low ones, are that "
+    "of the paper: a model that is weaker at all frequencies satisfies one of them."
+)
+_MIDDLE = 0.5
+
+
+def _kept(ours: Points, theirs: Points, sign: int) -> Array:
+    """Return how much less the first model loses above the middle, or how much more below it."""
+    both, at_ours, at_theirs = np.intersect1d(
+        ours["frequency"][0], theirs["frequency"][0], return_indices=True
+    )
+    first, second = paired(ours["change"][:, at_ours], theirs["change"][:, at_theirs])
+    return sign * (first - second)[:, sign * (both - _MIDDLE) > 0]
+
+
+def _loses(sign: int) -> Statistic:
+    less, beyond = ("less", "above") if sign > 0 else ("more", "below")
+    rule = (
+        f"A frequency of the noise {beyond} {_MIDDLE} pi is in favour if the accuracy of the first "
+        f"model falls by {less} than the accuracy of the convolutional model."
+    )
+    measure = f"share of frequencies {beyond} {_MIDDLE} pi"
+    return share(measure, rule, lambda ours, theirs: _kept(ours, theirs, sign))
+
+
+CLAIMS_FREQUENCY_NOISE = Evidence(
+    "frequency_noise",
+    claims_of(
+        "Fig. 2b",
+        attention_against_convolution,
+        _WHY,
+        (
+            "msa_withstands_high_frequency_noise",
+            "MSAs withstand noise of high frequency better than Convs do",
+            _loses(1),
+        ),
+        (
+            "conv_withstands_low_frequency_noise",
+            "Convs withstand noise of low frequency better than MSAs do",
+            _loses(-1),
+        ),
+    ),
+    lambda rows, _: rows.sort_values("frequency", ignore_index=True),
+    curve=ScoredCurve("frequency", "change"),
+)
+
+
+def _draw(table: pd.DataFrame, members: Members, change: str, across: str) -> tuple[Panels, Axes]:
+    panels = make_panels(1)
+    panels.resize(height=_LOW)
+    (axes,) = panels.axes
+    panels.legend.add_models(members)
+    shown = table[table["change"].isin(["none", change])]
+    for panel in panels.of_models_together(members, shown, [across]):
+        Curve("accuracy", times=100).draw(panel, Across(across))
+    for chance in sorted({*shown["chance"]}):
+        axes.axhline(100 * chance, **REFERENCE, zorder=1)
+        panels.legend.add_line("chance", REFERENCE)
+    axes.set_ylim(0, 100)
+    return panels, axes
+
+
+def plot_occlusion(
+    table: pd.DataFrame, members: Members, published: AllPublished | None = None
+) -> Figure:
+    """Draw the accuracy by the share of the patches that are dropped."""
+    table = table.assign(percent=100 * table["share"])
+    panels, axes = _draw(table, members, "dropped", "percent")
+    colors = {m.model: look.color for m, look in zip(members, looks_of(members), strict=True)}
+    for (model, theirs), marker in zip((published or {}).items(), cycle(_MARKERS), strict=False):
+        style = Look(colors.get(model, GRAY), marker).hollow | DOTTED
+        points = 100 * theirs.points[["share", "accuracy"]]
+        axes.plot(points["share"], points["accuracy"], **style, clip_on=False, zorder=2.5)
+        panels.legend.add_line(f"{theirs.series} (published)", style)
+    axes.set_xlim(0, 100)
+    return panels.finish("Patches dropped (%)", "Accuracy (%)")
+
+
+def plot_shuffling(table: pd.DataFrame, members: Members) -> Figure:
+    """Draw the accuracy by the grid whose patches are shuffled."""
+    panels, axes = _draw(table, members, "shuffled", "grid")
+    axes.set_xscale("log")
+    grids = sorted({*table.loc[table["change"] != "dropped", "grid"]})
+    axes.set_xticks(grids, [f"{grid}×{grid}" for grid in grids])
+    axes.xaxis.set_minor_locator(NullLocator())
+    axes.set_xlim(grids[0], grids[-1])
+    return panels.finish("Grid of patches that are shuffled", "Accuracy (%)")
+
+
+def _evidence(kind: str, change: str, what: str, found: str, views: str, **more: Any) -> Evidence:
+    why = (
+        f"Not in the paper: Naseer et al. 2021 find that vision transformers {found}. The accuracy "
+        f"kept is the mean accuracy over all {views}, divided by the accuracy on the images as "
+        "they are, whatever that is."
+    )
+    statement = f"MSAs withstand {what} better than Convs do"
+    claim = (f"msa_withstands_{kind}", statement, larger("mean_kept", "accuracy kept"))
+    claims = claims_of("Naseer et al. 2021", attention_against_convolution, why, claim)
+    return Evidence("occlusion", claims, value_in_row("mean_kept", "change", change), **more)
+
+
+CLAIMS_OCCLUSION = _evidence(
+    "occlusion",
+    "dropped",
+    "occlusion",
+    found="withstand occlusion better than CNNs",
+    views="shares of patches that are dropped",
+    # A curve published for a few shares does not give the mean over all.
+    published=lambda _: pd.DataFrame(columns=["measure", "value"]),
+)
+CLAIMS_SHUFFLING = _evidence(
+    "shuffling",
+    "shuffled",
+    "shuffling of patches",
+    found="keep their accuracy better than CNNs where the spatial structure of images is disturbed",
+    views="grids whose patches are shuffled",
+)

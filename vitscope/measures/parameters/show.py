@@ -1,0 +1,338 @@
+from collections.abc import Callable
+from math import ceil
+
+import numpy as np
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.cm import ScalarMappable
+from matplotlib.colors import Normalize, TwoSlopeNorm
+from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator
+
+from vitscope.claims.claim import Claim, Evidence, every_model
+from vitscope.claims.points import Points
+from vitscope.claims.statistics import Found, Statistic, exactly, excess, rank_correlation
+from vitscope.drawing.axes import color_bar
+from vitscope.drawing.figure import Member, Members, rows_of
+from vitscope.drawing.legends import percent
+from vitscope.drawing.looks import GRAY, POSITION_COLORS, SIGNED_COLORS, text_scale
+from vitscope.drawing.panels import (
+    LEAST_SQUARE,
+    columns_of,
+    make_square_panels,
+    page_width,
+    width_of,
+)
+from vitscope.files.arrays import Array
+
+# Pixels of a picture: of a tile at least, and of the gap between two.
+_TILE_PIXELS, _GAP_PIXELS = 48, 6
+# Inches: what a line of the title of a panel takes of the height, and what is around all.
+_LINE, _MARGIN = 0.13, 0.16
+# The space between two panels, as a share of their width.
+_SPACE = 0.05
+
+
+def pictures(rows: pd.DataFrame) -> Array:
+    """Return the filters in rows of the table as pictures of red, green and blue: (N, H, W, 3)."""
+    if rows.empty:
+        return np.ones((1, 1, 1, 3))
+    first = rows.iloc[0]
+    shape = (len(rows), first["height"], first["width"], first["channels"])
+    values = np.stack([np.asarray(each, np.float64) for each in rows["values"]]).reshape(shape)
+    return np.broadcast_to(values, (*shape[:3], 3))
+
+
+def tiled(tiles: Array, columns: int) -> Array:
+    """Return pictures (N, H, W, 3) side by side, in so many columns, each pixel a square."""
+    larger = max(1, ceil(_TILE_PIXELS / max(tiles.shape[1:3])))
+    tiles = tiles.repeat(larger, axis=1).repeat(larger, axis=2)
+    height, width = tiles.shape[1] + _GAP_PIXELS, tiles.shape[2] + _GAP_PIXELS
+    rows = ceil(len(tiles) / columns)
+    page = np.ones((rows * height - _GAP_PIXELS, columns * width - _GAP_PIXELS, 3))
+    for number, tile in enumerate(tiles):
+        row, column = divmod(number, columns)
+        top, left = row * height, column * width
+        page[top : top + tile.shape[0], left : left + tile.shape[1]] = tile
+    return page
+
+
+def draw_tiles(
+    table: pd.DataFrame, members: Members, of: str, title: Callable[[Member, pd.DataFrame], str]
+) -> Figure:
+    """Draw one panel per model, with all its filters or components, and their title."""
+    shown = table[table["of"] == of]
+    filters = [rows_of(shown, member.model, ["number"]) for member in members]
+    titles = [title(*each) for each in zip(members, filters, strict=True)]
+    count = len(members)
+    across, width = columns_of(count), width_of(count)
+    down = ceil(count / across)
+    pages = [tiled(each, _columns(len(each))) for each in map(pictures, filters)]
+    highest = [
+        max(page.shape[0] / page.shape[1] for page in pages[first : first + across])
+        for first in range(0, count, across)
+    ]
+    lines = 1 + max(text.count("\n") for text in titles)
+    height = sum(width / across * each + _LINE * lines + _MARGIN for each in highest)
+    figure = Figure(figsize=(width, height))
+    figure.set_layout_engine("constrained", wspace=_SPACE)
+    grid = figure.subplots(down, across, squeeze=False, height_ratios=highest)
+    for axes, page, text in zip(grid.ravel(), pages, titles, strict=False):
+        axes.imshow(page, interpolation="nearest", vmin=0, vmax=1)
+        axes.set(title=text, xticks=[], yticks=[], anchor="N")
+        axes.spines[:].set_visible(False)
+    for unused in grid.ravel()[count:]:
+        unused.remove()
+    return figure
+
+
+def _columns(count: int) -> int:
+    """Return in how many columns so many tiles fill rows, twice as wide as high if they can."""
+    wanted = (2 * count) ** 0.5
+    some = range(ceil(count**0.5), ceil((3 * count) ** 0.5) + 1)
+    return min(some, key=lambda columns: (-count % columns, abs(columns - wanted)))
+
+
+def _title_of_filters(member: Member, rows: pd.DataFrame) -> str:
+    first, shown = rows.iloc[0], len(rows)
+    of = f"first {shown} of {first['count']}" if shown < first["count"] else f"{shown}"
+    return f"{member.label}\n{of} filters of {first['height']}×{first['width']} pixels"
+
+
+def plot_patch_filters(table: pd.DataFrame, members: Members) -> Figure:
+    """Draw one panel per model: its filters, each from its lowest value to its highest."""
+    return draw_tiles(table, members, "filter", _title_of_filters)
+
+
+def _title_of_components(member: Member, rows: pd.DataFrame) -> str:
+    if rows.empty:
+        return f"{member.label}\nfilters that do not differ"
+    count, shown = rows["count"].iloc[0], len(rows)
+    if shown == count:
+        return f"{member.label}\nall {count} components"
+    share = percent(rows["share"].sum(), ".1f")
+    return f"{member.label}\nfirst {shown} of {count}:\n{share} of the variance"
+
+
+def plot_patch_components(table: pd.DataFrame, members: Members) -> Figure:
+    """Draw one panel per model: the principal components of its filters, the first ones first."""
+    return draw_tiles(table, members, "component", _title_of_components)
+
+
+_LEAST_SIDE, _LEAST_COMPONENTS = 3, 4
+
+
+def _follow_number(points: Points) -> Found | None:
+    known = points.known("frequency")
+    side = known.frame[["height", "width"]].to_numpy().min(initial=_LEAST_SIDE)
+    if len(known) < _LEAST_COMPONENTS or side < _LEAST_SIDE:
+        return None
+    return exactly(rank_correlation(known["number"], known["frequency"]))
+
+
+CLAIMS_PATCH_COMPONENTS = Evidence(
+    "patch_filters",
+    (
+        Claim(
+            "first_components_are_smooth",
+            "The first principal components of filters are smoother than later ones",
+            "Dosovitskiy et al. 2021",
+            every_model,
+            Statistic(
+                "rank correlation of number and frequency",
+                "The value is the rank correlation (Spearman) of the number of a component and "
+                "its mean frequency, over the components that are shown. Filters narrower than "
+                "three pixels have too few frequencies, and no such claim.",
+                _follow_number,
+            ),
+            "Not in the paper: Dosovitskiy et al. 2021 (Fig. 7, left) say that the principal "
+            "components of the filters of a ViT resemble plausible basis functions of patches, "
+            "with smooth ones first, as in a cosine transform.",
+        ),
+    ),
+    lambda rows, _: rows[rows["of"] == "component"].sort_values("number", ignore_index=True),
+)
+
+# Tiles along a side at most; of more positions, some are left out evenly.
+_MOST = 14
+# The gap between two tiles, as a share of their side.
+_GAP = 0.12
+# Numbers along a side at most.
+_MOST_LABELS = 8
+# Inches: the colour bar of all panels, or that of each with its labels; titles and labels.
+_BAR_OF_ALL, _BAR_AND_LABELS, _TITLE_HEIGHT = 1.15, 0.95, 0.25
+
+
+def shown(size: int) -> Array:
+    """Return which of so many rows or columns have tiles."""
+    return np.linspace(0, size - 1, min(size, _MOST)).round().astype(int)
+
+
+def _draw_similarity(axes: Axes, points: pd.DataFrame) -> None:
+    height, width = (int(points[name].iloc[0]) for name in ("height", "width"))
+    cosines = np.stack([np.asarray(each, np.float64) for each in points["cosines"]])
+    tiles = cosines.reshape(height, width, height, width)
+    rows, columns = shown(height), shown(width)
+    for down, row in enumerate(rows):
+        for right, column in enumerate(columns):
+            # A tile is one wide, with its gap.
+            edges = (right, right + 1 - _GAP, down + 1 - _GAP, down)
+            axes.imshow(tiles[row, column], cmap=POSITION_COLORS, vmin=-1, vmax=1, extent=edges)
+    for axis, numbers in ((axes.xaxis, columns), (axes.yaxis, rows)):
+        every = -(-len(numbers) // _MOST_LABELS)
+        middles = np.arange(len(numbers))[::every] + (1 - _GAP) / 2
+        axis.set_ticks(middles, [str(number) for number in numbers[::every]])
+    axes.set(xlim=(0, len(columns) - _GAP), ylim=(len(rows) - _GAP, 0), aspect="equal")
+    axes.tick_params(length=0)
+    axes.spines[:].set_visible(False)
+
+
+def plot_position_similarity(table: pd.DataFrame, members: Members) -> Figure:
+    """Draw a panel per model: a tile for each position, its cosine with every position."""
+    panels = make_square_panels(len(members), _BAR_OF_ALL, _TITLE_HEIGHT)
+    for panel in panels.of_models(members, table, ["row", "column"]):
+        _draw_similarity(panel.axes, panel.rows)
+    colors = ScalarMappable(Normalize(-1, 1), POSITION_COLORS)
+    color_bar(panels.axes, colors, "Cosine similarity")
+    return panels.finish("Column of the position", "Row of the position")
+
+
+def plot_position_products(table: pd.DataFrame, members: Members) -> Figure:
+    """Draw a panel per model: all positions across and down, row by row; each has its own scale."""
+    across = columns_of(len(members), LEAST_SQUARE)
+    panels = make_square_panels(len(members), across * _BAR_AND_LABELS, _TITLE_HEIGHT)
+    for panel in panels.of_models(members, table, ["row", "column"]):
+        products = np.stack([np.asarray(each, np.float64) for each in panel.rows["products"]])
+        largest = float(np.abs(products).max()) or 1.0
+        scale = TwoSlopeNorm(0, -largest, largest)
+        cells = panel.axes.imshow(products, cmap=SIGNED_COLORS, norm=scale, interpolation="nearest")
+        panel.axes.xaxis.set_major_locator(MaxNLocator(5, integer=True))
+        panel.axes.yaxis.set_major_locator(MaxNLocator(5, integer=True))
+        options = {"shrink": 0.9, "ticks": MaxNLocator(4)}
+        color_bar([panel.axes], cells, "Dot product", labelpad=4, **options)
+    return panels.finish("Position, row by row", "Position, row by row")
+
+
+# Inches: a tile at most, bars and labels across, title and labels, a bar, and its least height.
+_TILE, _BAR_WIDTH, _TEXT_HEIGHT, _BAR, _LEAST_BAR = 0.5, 1.3, 0.55, 0.1, 0.4
+# Between layers, as a share of a tile's side; and how much of a panel tiles fill at least.
+_BETWEEN, _FILLED = 0.25, 0.75
+
+
+class _Places:
+    """Where the tiles of a model are, in tiles: layers across, heads down, in columns if many."""
+
+    def __init__(self, rows: pd.DataFrame) -> None:
+        # Heads that share a bias are one, 0.
+        self.heads, self.layers = rows["head"].fillna(0).to_numpy(int), rows["layer"].to_numpy(int)
+        of_layers = 1 + rows.assign(head=self.heads).groupby("layer")["head"].max().to_numpy()
+        columns = {down: -(-of_layers // down) for down in {*of_layers.tolist()}}
+        filled = {d: of_layers.sum() / (d * each.sum()) for d, each in columns.items()}
+        # The tallest panel that tiles fill: later stages may have many more heads.
+        enough = min(_FILLED, max(filled.values()))
+        self.down = max(down for down, share in filled.items() if share >= enough)
+        self.columns = columns[self.down]
+        self.starts = np.cumsum(self.columns + _BETWEEN) - self.columns - _BETWEEN
+        self.width = float(self.starts[-1] + self.columns[-1])
+        self.left = self.starts[self.layers] + self.heads // self.down
+        self.top = self.heads % self.down
+
+
+def _draw_biases(axes: Axes, rows: pd.DataFrame, places: _Places, scale: TwoSlopeNorm) -> None:
+    for row, left, top in zip(rows.to_dict("records"), places.left, places.top, strict=True):
+        values = np.reshape(row["values"], (row["height"], row["width"]))
+        edges = (left, left + 1 - _GAP, top + 1 - _GAP, top)
+        axes.imshow(values, cmap=SIGNED_COLORS, norm=scale, extent=edges, interpolation="nearest")
+    middles = places.starts + (places.columns - _GAP) / 2
+    axes.set_xticks(middles, [str(number) for number in range(len(middles))])
+    names = ["all"] if rows["head"].isna().all() else [str(n) for n in range(places.down)]
+    axes.set_yticks(np.arange(len(names)) + (1 - _GAP) / 2, names)
+    for start, columns in zip(places.starts, places.columns, strict=True):
+        for column in range(columns if columns > 1 else 0):
+            at = (start + column + (1 - _GAP) / 2, -_GAP)
+            axes.text(*at, str(column * places.down), ha="center", fontsize="x-small", color=GRAY)
+    axes.tick_params(length=0)
+    axes.spines[:].set_visible(False)
+
+
+def plot_position_bias(table: pd.DataFrame, members: Members) -> Figure:
+    """Draw a panel per model, one below the other: layers across, heads down, on one scale each."""
+    rows = [rows_of(table, member.model, ["layer", "head"]) for member in members]
+    places = [_Places(each) for each in rows]
+    width = max(each.width for each in places)
+    tile = min(_TILE, (page_width() - _BAR_WIDTH * text_scale()) / width)
+    heights = [max(_LEAST_BAR * text_scale() / tile, each.down) for each in places]
+    text = _TEXT_HEIGHT * text_scale()
+    size = tile * width + _BAR_WIDTH * text_scale(), tile * sum(heights) + text * len(members)
+    figure = Figure(figsize=size)
+    grid = figure.subplots(len(members), 1, squeeze=False, height_ratios=heights)[:, 0]
+    for axes, each, at, member, high in zip(grid, rows, places, members, heights, strict=True):
+        largest = float(each[["lowest", "highest"]].abs().to_numpy().max()) or 1.0
+        scale = TwoSlopeNorm(0, -largest, largest)
+        _draw_biases(axes, each, at, scale)
+        # As wide as the widest panel, so that tiles are of one size.
+        axes.set(xlim=(0, width - _GAP), ylim=(high - _GAP, 0), aspect="equal", anchor="W")
+        axes.set_title(member.label, loc="left", pad=10)
+        axes.set_ylabel("Head")
+        axes.set_xlabel("Layer with a bias", x=(at.width - _GAP) / (width - _GAP) / 2)
+        beside = (at.width + _BETWEEN, 0, _BAR / tile, high - _GAP)
+        bar = axes.inset_axes(beside, transform=axes.transData)
+        colors, ticks = ScalarMappable(scale, SIGNED_COLORS), MaxNLocator(5 if high > 2 else 3)
+        color_bar([axes], colors, "", cax=bar, ticks=ticks)
+        bar.set_title("Bias of the logit", loc="left", fontsize="small")
+    return figure
+
+
+_FIGURE = "Not in the paper: Dosovitskiy et al. 2021 (Fig. 7, middle) find"
+
+
+def _pairs_of_positions(rows: pd.DataFrame, _blocks: pd.DataFrame) -> pd.DataFrame:
+    """Return all pairs of positions: cosine, distance, and whether they share a row or column."""
+    rows = rows.sort_values(["row", "column"])
+    row, column = (rows[name].to_numpy() for name in ("row", "column"))
+    cosines = np.stack([np.asarray(each, np.float64) for each in rows["cosines"]])
+    one, other = np.triu_indices(len(rows), 1)
+    up, across = abs(row[one] - row[other]), abs(column[one] - column[other])
+    pairs = {
+        "cosine": cosines[one, other],
+        "apart": np.hypot(up, across),
+        "line": (up == 0) | (across == 0),
+    }
+    found = pd.DataFrame(pairs).dropna(ignore_index=True)
+    return found.assign(distance=found["apart"].round().astype(int))
+
+
+CLAIMS_POSITION_SIMILARITY = Evidence(
+    "position_similarity",
+    (
+        Claim(
+            "near_positions_are_alike",
+            "Positions that are near each other have embeddings that are alike",
+            "Dosovitskiy et al. 2021",
+            every_model,
+            Statistic(
+                "rank correlation of cosine and nearness",
+                "The value is the rank correlation (Spearman) of the cosine of two embeddings "
+                "and the distance of their positions, with the sign changed, over all pairs.",
+                lambda pairs: exactly(rank_correlation(-pairs["apart"], pairs["cosine"])),
+            ),
+            f"{_FIGURE} that positions near each other have similar embeddings.",
+        ),
+        Claim(
+            "positions_of_a_line_are_alike",
+            "Positions of one row or column are more alike than others as far apart",
+            "Dosovitskiy et al. 2021",
+            every_model,
+            Statistic(
+                "difference of cosines",
+                "The value is the mean cosine of pairs in one row or column minus the mean "
+                "cosine of other pairs at the same distance, in whole positions, averaged over "
+                "the distances at which there are both.",
+                lambda pairs: exactly(excess(pairs, "cosine", "line")),
+            ),
+            f"{_FIGURE} a structure of rows and columns: positions in one row or column have "
+            "similar embeddings.",
+        ),
+    ),
+    _pairs_of_positions,
+)

@@ -1,0 +1,95 @@
+import numpy as np
+import pandas as pd
+
+from vitscope.claims.intervals import without_resamples
+from vitscope.files.arrays import Array
+from vitscope.measures.given import OnLatents, Parts
+from vitscope.measures.per_image import means, part_of_tokens, ratio
+from vitscope.measures.slices import measure_slices
+from vitscope.measures.tokens.measure import QUANTILES
+
+
+def token_norms(maps: Array) -> Array:
+    """Return the norm of each position for each image of (N, C, H, W): (N, H * W)."""
+    images, channels, height, width = maps.shape
+    tokens = maps.reshape(images, channels, height * width).astype(np.float64)
+    result: Array = np.sqrt(np.einsum("ncp,ncp->np", tokens, tokens))
+    return result
+
+
+def outliers(norms: Array, threshold: float) -> Array:
+    """Tell for each token whether its norm exceeds `threshold` times the median of its image."""
+    return norms > threshold * np.median(norms, axis=1, keepdims=True)
+
+
+def measure_token_norms(given: OnLatents, threshold: float) -> pd.DataFrame:
+    latents = given.latents
+    norms = measure_slices(given, dict.fromkeys(latents.names, token_norms))
+    tables = []
+    for index, name in enumerate(latents.names):
+        found = norms[name]
+        quantiles = np.quantile(found, list(QUANTILES.values()), axis=1)
+        numbers = np.arange(given.first_image, given.first_image + len(found))
+        columns = {"index": index, "image": numbers, **dict(zip(QUANTILES, quantiles, strict=True))}
+        positions = [np.flatnonzero(row) for row in outliers(found, threshold)]
+        tables.append(pd.DataFrame(columns).assign(positions=pd.Series(positions)))
+    return pd.concat(tables, ignore_index=True)
+
+
+def merge_token_norms(parts: Parts, threshold: float, resamples: int, seed: int) -> pd.DataFrame:
+    # The order, and so the rounding of sums, must not depend on the shards.
+    per_image = pd.concat(parts.tables).sort_values(["index", "image"], ignore_index=True)
+    points = parts.cut_points.sort_values("index", ignore_index=True)
+    tokens = (points["height"] * points["width"]).set_axis(points["index"])
+    per_image["outliers"] = per_image["positions"].map(len) / per_image["index"].map(tokens)
+    of_images = per_image.groupby("index")[list(QUANTILES)].mean()
+    shares = means([per_image], "outliers", resamples, seed)
+    where = [
+        _shares_of(per_image.loc[per_image["index"] == index, "positions"], tokens[index])
+        for index in points["index"]
+    ]
+    merged = points.merge(of_images, left_on="index", right_index=True, validate="one_to_one")
+    merged = merged.merge(without_resamples(shares), on="index", validate="one_to_one")
+    return merged.assign(threshold=threshold, positions=pd.Series(where))
+
+
+def _shares_of(positions: pd.Series, tokens: int) -> list[float]:
+    """Return for each position the share of images whose token there is an outlier."""
+    counts = np.zeros(tokens)
+    for found in positions:
+        counts[np.asarray(found, np.int64)] += 1
+    shares: list[float] = (counts / len(positions)).tolist()
+    return shares
+
+
+def token_similarity(maps: Array) -> Array:
+    """Return the mean cosine of all pairs of positions for each image of (N, C, H, W)."""
+    images, channels, height, width = maps.shape
+    tokens = maps.reshape(images, channels, height * width).astype(np.float64)
+    norms = np.sqrt(np.einsum("ncp,ncp->np", tokens, tokens))
+    there = norms > 0
+    tokens /= np.where(there, norms, 1)[:, None]
+    total = tokens.sum(axis=2)
+    pairs = np.vecdot(total, total) - there.sum(axis=1)
+    positions = height * width
+    result: Array = pairs / (positions * (positions - 1))
+    return result
+
+
+def measure_token_similarity(given: OnLatents) -> pd.DataFrame:
+    return part_of_tokens(given, token_similarity, "similarity")
+
+
+def mean_token_share(maps: Array) -> Array:
+    """Return the share of the mean token in the energy of each image, 0 if all tokens are zeros.
+
+    `maps` are (N, C, H, W).
+    """
+    energy = np.einsum("nchw,nchw->n", maps, maps, dtype=np.float64)
+    means = maps.mean(axis=(2, 3), dtype=np.float64)
+    of_mean = np.vecdot(means, means) * (maps.shape[2] * maps.shape[3])
+    return ratio(of_mean, energy, 0)
+
+
+def measure_mean_token(given: OnLatents) -> pd.DataFrame:
+    return part_of_tokens(given, mean_token_share, "share")

@@ -1,0 +1,258 @@
+from dataclasses import replace
+from math import log
+
+import numpy as np
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.colors import Normalize
+from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator
+
+from vitscope.claims.claim import Claim, Evidence, attending, in_order
+from vitscope.claims.points import Points
+from vitscope.claims.statistics import (
+    Found,
+    Statistic,
+    changes_more,
+    compare_kinds,
+    grows_with_depth,
+)
+from vitscope.drawing.axes import begin_at_zero, color_bar, depth_bar, in_percent
+from vitscope.drawing.charts import Chart, Curve, Rows, Shade, Steps
+from vitscope.drawing.figure import Members
+from vitscope.drawing.legends import percent
+from vitscope.drawing.looks import (
+    DOTTED,
+    GRAY,
+    MAP_COLORS,
+    OF_ALL,
+    QUARTILES_ALPHA,
+    RANGE_ALPHA,
+    THIN,
+    curve_of_depth,
+)
+from vitscope.drawing.panels import columns_of, make_square_panels, stack_panels
+from vitscope.measures.tokens.measure import FLOOR, IMAGES, TOKENS
+
+
+def _scale_of_outliers(*panels: Axes) -> None:
+    for axes in panels:
+        # A network without outliers has a scale all the same.
+        axes.set_ylim(0, max(0.01, 1.05 * axes.dataLim.y1))
+    in_percent(*panels)
+
+
+def plot_token_norms(table: pd.DataFrame, members: Members) -> Figure:
+    """Draw two panels per model: norms by depth, and below the share of outliers."""
+    (threshold,) = table["threshold"].unique()
+    chart = Chart(
+        Rows(
+            "Norm of a token",
+            Curve("median", "median", interval="", in_legend=OF_ALL),
+            Shade("quartile", "third_quartile", "quartiles", QUARTILES_ALPHA),
+            Shade("lowest", "highest", "lowest to highest", RANGE_ALPHA, zorder=0.9),
+            scale=begin_at_zero,
+            scales="shared",
+        ),
+        Rows(
+            f"Tokens of norm > {threshold:g} × median",
+            Curve("outliers"),
+            scale=_scale_of_outliers,
+            scales="shared",
+        ),
+    )
+    return chart(table, members=members)
+
+
+# Inches: what the colour bar of a panel takes of the width, what titles take of the height, and the
+# least width of a panel with both.
+_BAR_WIDTH, _TEXT_HEIGHT, _LEAST = 0.6, 0.35, 2.25
+_THERE = "Images with an outlier there"
+
+
+def plot_token_outliers(table: pd.DataFrame, members: Members) -> Figure:
+    """Draw a map per model, at its cut point of the most outliers: how often a position has one."""
+    across = columns_of(len(members), _LEAST)
+    panels = make_square_panels(len(members), across * _BAR_WIDTH, _TEXT_HEIGHT, least=_LEAST)
+    for panel, member in zip(panels.of_models(members, table), members, strict=True):
+        row = panel.rows.iloc[int(panel.rows["outliers"].argmax())]
+        panel.axes.set(xticks=[], yticks=[])
+        said = "no outliers"
+        if row["outliers"] > 0:
+            said = f"{row['name']}: {percent(row['outliers'], '.2g')} of tokens"
+            _draw_positions(panel.axes, row)
+        else:
+            panel.axes.text(0.5, 0.5, "none", transform=panel.axes.transAxes, ha="center")
+            panel.axes.set(box_aspect=row["height"] / row["width"])
+            panel.axes.spines[:].set_visible(True)
+        panel.axes.set_title(f"{member.label}\n{said}")
+    return panels.figure
+
+
+def _draw_positions(axes: Axes, row: pd.Series) -> None:
+    positions = np.reshape(row["positions"], (row["height"], row["width"]))
+    scale = Normalize(0, positions.max())
+    cells = axes.imshow(positions, cmap=MAP_COLORS, norm=scale, interpolation="nearest")
+    bar = color_bar([axes], cells, _THERE, shrink=0.9, ticks=MaxNLocator(4))
+    bar.ax.yaxis.set_major_formatter(lambda share, _: percent(share, ".3g"))
+
+
+plot_token_similarity = Chart(
+    Rows("Cosine similarity of tokens", Steps("similarity"), scales="shared")
+)
+plot_mean_token = Chart(
+    Rows("Share of the mean token", Steps("share"), scale=begin_at_zero, scales="shared")
+)
+
+
+_SIMILARITY = "similarity", "similarity of tokens"
+
+CLAIMS_TOKEN_SIMILARITY = Evidence(
+    "token_similarity",
+    (
+        Claim(
+            "tokens_become_alike",
+            "Tokens become more alike with depth",
+            "Gong et al. 2021",
+            attending,
+            grows_with_depth(*_SIMILARITY),
+            "Not in the paper: Gong et al. 2021 and others find that the tokens of a vision "
+            "transformer become more similar with depth (oversmoothing).",
+        ),
+        Claim(
+            "msas_make_tokens_alike",
+            "MSAs make tokens more alike than MLPs do",
+            "Dong et al. 2021",
+            attending,
+            changes_more(*_SIMILARITY, "msa", "mlp"),
+            "Not in the paper: Dong et al. 2021 show that attention alone makes tokens "
+            "similar, and that MLPs work against it.",
+        ),
+    ),
+    in_order,
+)
+
+_SHARE = "share", "share of the mean token in the energy of all tokens"
+
+CLAIMS_MEAN_TOKEN = Evidence(
+    "mean_token",
+    (
+        Claim(
+            "mean_token_takes_over",
+            "The mean token takes a larger share with depth",
+            "Wang et al. 2022",
+            attending,
+            grows_with_depth(*_SHARE),
+            "Not in the paper: Wang et al. 2022 find that the tokens of a vision transformer "
+            "lose what is not in their mean with depth (oversmoothing).",
+        ),
+        Claim(
+            "msas_raise_the_mean_token",
+            "MSAs raise the share of the mean token more than MLPs do",
+            "Wang et al. 2022",
+            attending,
+            changes_more(*_SHARE, "msa", "mlp"),
+            "Not in the paper: Wang et al. 2022 show that attention is a low-pass filter, "
+            "which alone would leave nothing but the mean token.",
+        ),
+    ),
+    in_order,
+)
+
+
+_LABELS = {TOKENS: "ln(σᵢ / σ₁) of tokens", IMAGES: "ln(σᵢ / σ₁) of images"}
+
+
+def plot_singular_values(table: pd.DataFrame, members: Members) -> Figure:
+    """Draw two panels per model: the spectra of its tokens, and below of its images."""
+    upper, lower = stack_panels(len(members), 2)
+    for panels, of in ((upper, TOKENS), (lower, IMAGES)):
+        for panel in panels.of_models(members, table[table["of"] == of]):
+            for row in panel.rows.to_dict("records"):
+                ratios = np.asarray(row["log_ratios"], np.float64)
+                above = ratios[ratios > log(FLOOR)]
+                if len(above):
+                    panel.axes.plot(range(1, len(above) + 1), above, **curve_of_depth(row["depth"]))
+            panel.axes.set_xlim(1, max(2, panel.rows["most"].max()))
+            panel.axes.xaxis.set_major_locator(MaxNLocator(4, integer=True, min_n_ticks=2))
+    depth_bar([*upper.axes, *lower.axes])
+    upper.label("", _LABELS[TOKENS], "shared")
+    return lower.finish("Singular value i", _LABELS[IMAGES], "shared")
+
+
+plot_effective_rank = Chart(
+    Rows(
+        "Effective rank",
+        Curve("effective_rank", "tokens of an image", {"of": TOKENS}),
+        Curve(
+            "effective_rank",
+            "means of images",
+            {"of": IMAGES},
+            lambda look: look.hollow | {"lw": THIN, "zorder": 2.1},
+            interval="",
+        ),
+        Curve(
+            "most",
+            "largest possible of tokens",
+            {"of": TOKENS},
+            {"color": GRAY, **DOTTED, "zorder": 2, "clip_on": True},
+            interval="",
+        ),
+        scale=begin_at_zero,
+    ),
+    bands_of={"of": TOKENS},
+)
+
+
+_VALUE = "effective_rank"
+_FALL = grows_with_depth(_VALUE, "effective rank of tokens", sign=-1)
+
+
+def _fall(points: Points) -> Found | None:
+    """Find how the rank falls with depth; None if maps differ in size or channels."""
+    sizes = points.known(_VALUE).frame[["height", "width", "channels"]].drop_duplicates()
+    return _FALL.find(points) if len(sizes) < 2 else None
+
+
+def _excess_of_mlps(points: Points) -> Found | None:
+    alike = (points.frame["channels"].diff() == 0) & ~points.frame["subsampling"]
+    kept = alike.to_numpy()[1:]
+    changed = np.diff(points[_VALUE], axis=1)[:, kept]
+    return compare_kinds(changed, points.frame["kind"].to_numpy()[1:][kept], "mlp", "msa")
+
+
+CLAIMS_EFFECTIVE_RANK = Evidence(
+    "singular_values",
+    (
+        Claim(
+            "rank_of_tokens_falls",
+            "The effective rank of tokens falls with depth",
+            "Dong et al. 2021",
+            attending,
+            replace(
+                _FALL,
+                find=_fall,
+                rule=f"{_FALL.rule} Networks whose maps change their size or their channels "
+                "have no such claim: their ranks cannot be compared.",
+            ),
+            "Not in the paper: Dong et al. 2021 show that the rank of tokens collapses with "
+            "depth in attention without shortcuts and MLPs, and that both work against it, so "
+            "that it need not fall.",
+        ),
+        Claim(
+            "msas_lower_the_rank",
+            "MSAs lower the effective rank of tokens, or raise it less than MLPs do",
+            "Dong et al. 2021",
+            attending,
+            Statistic(
+                "difference of changes",
+                "The value is the mean change of the effective rank of tokens over MLPs minus the "
+                "mean change over MSAs; blocks that subsample or change the channels are left out.",
+                _excess_of_mlps,
+            ),
+            "Not in the paper: Dong et al. 2021 show that attention alone lowers the rank of "
+            "tokens, and that MLPs work against it.",
+        ),
+    ),
+    lambda rows, blocks: in_order(rows[rows["of"] == TOKENS], blocks),
+)
