@@ -24,7 +24,6 @@ from vitscope.data.opening import (
     names,
     open_source,
 )
-from vitscope.data.sources import cifar100
 from vitscope.errors import VitscopeError
 from vitscope.files.whole import md5_of
 
@@ -43,7 +42,7 @@ def test_an_archive_that_was_downloaded(tmp_path: Path, monkeypatch: pytest.Monk
     # Nobody may have looked at it since it came: it may be another user's, from a cache.
     with pytest.raises(VitscopeError, match=r"is not the official archive cifar-100-binary.tar.gz"):
         open_source({"kind": "cifar100"}, "test", path)
-    facts = cifar100.SOURCE["archive"]["files"]["cifar-100-binary.tar.gz"]
+    facts = declared("cifar100").archive["files"]["cifar-100-binary.tar.gz"]
     monkeypatch.setitem(facts, "md5", md5_of(path))
     assert len(open_source({"kind": "cifar100"}, "test", path)) == 1
     assert len(open_source({"kind": "cifar100", "path": str(path)}, "test")) == 1

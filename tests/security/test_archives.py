@@ -22,8 +22,6 @@ from tests.helpers.sources import open_path, read_all
 from tests.helpers.tiers import some_of
 from tests.security.bombs import BOMBS
 from tests.security.contained import check_sentence, refusal_of
-from vitscope.data.sources.npz import Npz
-from vitscope.data.sources.parquet import Parquet
 from vitscope.networks.checkpoints.foreign import read_foreign
 
 FOLDER = "cifar-100-binary"
@@ -133,7 +131,7 @@ WRONG = {
 @pytest.mark.parametrize("name", WRONG)
 def test_arrays_that_lie_about_themselves(tmp_path: Path, name: str) -> None:
     path = zipped(tmp_path / "a.npz", **WRONG[name])
-    refusal_of(lambda: read_all(Npz(path)))
+    refusal_of(lambda: read_all(open_path("npz", path)))
     assert [file.name for file in tmp_path.iterdir()] == ["a.npz"]
 
 
@@ -142,7 +140,7 @@ def test_methods_that_expand_without_end_are_not_those_of_numpy(
     tmp_path: Path, method: int
 ) -> None:
     path = zipped(tmp_path / "a.npz", method, images=SIXTEEN + bytes(GIGABYTE // 8))
-    assert "would expand to" in refusal_of(lambda: Npz(path))
+    assert "would expand to" in refusal_of(lambda: open_path("npz", path))
 
 
 def test_a_member_that_says_it_expands_more_than_it_can(tmp_path: Path) -> None:
@@ -151,7 +149,7 @@ def test_a_member_that_says_it_expands_more_than_it_can(tmp_path: Path) -> None:
     start = data.index(b"PK\x01\x02")
     data[start + 24 : start + 28] = struct.pack("<I", 0xF0000000)
     path.write_bytes(data)
-    assert "would expand to 4026531840 bytes" in refusal_of(lambda: Npz(path))
+    assert "would expand to 4026531840 bytes" in refusal_of(lambda: open_path("npz", path))
 
 
 def test_weights_that_expand(tmp_path: Path) -> None:
@@ -202,7 +200,7 @@ def test_pillow_would_run_ghostscript_and_is_not_asked_to(
     (pictures / "a.jpg").write_bytes(POSTSCRIPT)
     check_sentence(refusal(lambda: read_all(open_path("folder", pictures))))
     cells = table(tmp_path / "a.parquet", image=[{"bytes": POSTSCRIPT}], label=[0])
-    assert "is not a readable image" in refusal(read_all, Parquet(cells, None, None))
+    assert "is not a readable image" in refusal(read_all, open_path("parquet", cells))
     assert not canary.exists()
     # The danger is real: Pillow runs it where all formats are allowed.
     with Image.open(io.BytesIO(POSTSCRIPT)) as image, pytest.raises(Exception):  # noqa: B017, PT011
@@ -232,12 +230,12 @@ def table(path: Path, **columns: Any) -> Path:
 def test_encoded_images_that_expand(tmp_path: Path) -> None:
     path = table(tmp_path / "a.parquet", image=[{"bytes": bytes(1 << 25)}], label=[0])
     assert path.stat().st_size < 1 << 16
-    assert "which no encoded images do" in refusal_of(lambda: Parquet(path, None, None))
+    assert "which no encoded images do" in refusal_of(lambda: open_path("parquet", path))
 
 
 def test_columns_without_end_are_not_listed(tmp_path: Path) -> None:
     path = table(tmp_path / "a.parquet", **{f"{n}" * 50: [0] for n in range(1000)})
-    refusal_of(lambda: Parquet(path, None, None))
+    refusal_of(lambda: open_path("parquet", path))
 
 
 @pytest.mark.parametrize("name", some_of(BOMBS, *BOMBS.keys() - LARGE))

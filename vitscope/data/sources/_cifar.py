@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 from PIL import Image
 
-from vitscope.data.archives import confirm, content_of, members_of, opened_tar
+from vitscope.data.archives import content_of, members_of, opened_tar
 from vitscope.data.source import Sample, Source, no_such_split
 from vitscope.errors import VitscopeError
 from vitscope.files.whole import sha256_of
@@ -58,12 +58,9 @@ def read_binary(members: list[bytes], label_bytes: int) -> Content:
 
 
 class Cifar(Source):
-    archive: ClassVar[Mapping[str, Any]]
     layouts: ClassVar[Layouts]
 
     def __init__(self, source: Mapping[str, Any], split: str, file: Path) -> None:
-        if "path" not in source:
-            confirm(self.archive, source, file)
         if split not in SPLITS:
             raise no_such_split(source["kind"], split, SPLITS)
         name, members = _read_members(source["kind"], file, split, self.layouts)

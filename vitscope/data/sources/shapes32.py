@@ -8,8 +8,7 @@ import numpy as np
 import numpy.typing as npt
 from PIL import Image
 
-from vitscope.data.source import Sample
-from vitscope.data.sources._generated import Generated
+from vitscope.data.source import Generated, Sample
 
 SOURCE: dict[str, Any] = {
     "meaning": "generated images of ten classes, with splits `train`, `test` and `conflict`",
