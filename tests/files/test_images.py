@@ -50,9 +50,8 @@ def png_of_48_bits() -> bytes:
     """Return what Pillow reads and does not write."""
 
     def chunk(kind: bytes, data: bytes) -> bytes:
-        return (
-            struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
-        )
+        length, check = (struct.pack(">I", each) for each in (len(data), zlib.crc32(kind + data)))
+        return length + kind + data + check
 
     deep = (COLOUR.astype(">u2") * 257).astype(">u2")
     rows = b"".join(b"\0" + row.tobytes() for row in deep)
