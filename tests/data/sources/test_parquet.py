@@ -20,13 +20,6 @@ def table(rows: slice, image: str = "img", label: str = "fine_label") -> pa.Tabl
     return pa.table({label: pa.array(range(200)[rows]), "more": [0] * len(images), image: images})
 
 
-def named(made: pa.Table, label: str, names: list[str]) -> pa.Table:
-    features = {label: {"names": names, "_type": "ClassLabel"}}
-    return made.replace_schema_metadata(
-        {"huggingface": json.dumps({"info": {"features": features}})}
-    )
-
-
 def check(source: Source, rows: list[int]) -> None:
     samples = list(source.samples(np.array(rows)))
     assert [sample.label for sample in samples] == rows
@@ -53,19 +46,18 @@ def test_a_folder_of_files(tmp_path: Path) -> None:
     source = open_path("parquet", tmp_path)
     assert len(source) == 200
     check(source, [3, 79, 80, 109, 110, 199])
-
-
-def test_a_folder_of_different_tables(tmp_path: Path) -> None:
-    pq.write_table(table(slice(0, 2)), tmp_path / "a.parquet")
-    pq.write_table(table(slice(0, 2), "image"), tmp_path / "b.parquet")
-    with pytest.raises(VitscopeError, match=r"b\.parquet has other columns than a\.parquet"):
+    pq.write_table(table(slice(0, 2), "image"), tmp_path / "test.parquet")
+    with pytest.raises(VitscopeError, match=r"test\.parquet has other columns than test-00000"):
         open_path("parquet", tmp_path)
 
 
 def test_names_of_classes(tmp_path: Path) -> None:
     path = tmp_path / "test.parquet"
     names = ["ant", "bee"]
-    pq.write_table(named(table(slice(0, 2), "image", "label"), "label", names), path)
+    features = {"label": {"names": names, "_type": "ClassLabel"}}
+    facts = {"huggingface": json.dumps({"info": {"features": features}})}
+    made = table(slice(0, 2), "image", "label")
+    pq.write_table(made.replace_schema_metadata(facts), path)
     assert open_path("parquet", path).classes == names
     pq.write_table(table(slice(0, 2)), path)
     assert open_path("parquet", path).classes == []
@@ -77,9 +69,7 @@ def test_columns_may_be_named(tmp_path: Path) -> None:
     check(open_path("parquet", path, image="picture", label="kind"), [5])
     with pytest.raises(VitscopeError, match="no column img or image of images; it has kind, more"):
         open_path("parquet", path, label="kind")
-    with pytest.raises(
-        VitscopeError, match=r"no column pictures of images.*Did you mean 'picture'"
-    ):
+    with pytest.raises(VitscopeError, match=r"no column pictures of images.*mean 'picture'"):
         open_path("parquet", path, image="pictures", label="kind")
 
 
@@ -90,16 +80,17 @@ def test_images_as_plain_bytes_and_rows_without_label(tmp_path: Path) -> None:
     assert sample.label == -1
 
 
-@pytest.mark.parametrize("image", ["a path", {"bytes": None, "path": "a.png"}])
-def test_columns_of_something_else(tmp_path: Path, image: Any) -> None:
+@pytest.mark.parametrize(
+    ("image", "sentence"),
+    [
+        ("a path", r"holds no encoded images in image\.bytes"),
+        ({"bytes": None, "path": "a.png"}, r"holds no encoded images in image\.bytes"),
+        (b"no image", r"test\.parquet: an image .* is not a readable image"),
+    ],
+)
+def test_columns_of_something_else(tmp_path: Path, image: Any, sentence: str) -> None:
     pq.write_table(pa.table({"image": [image], "label": [0]}), tmp_path / "test.parquet")
-    with pytest.raises(VitscopeError, match=r"holds no encoded images in image\.bytes"):
-        list(open_path("parquet", tmp_path / "test.parquet").samples(np.array([0])))
-
-
-def test_a_damaged_image(tmp_path: Path) -> None:
-    pq.write_table(pa.table({"image": [b"no image"], "label": [0]}), tmp_path / "test.parquet")
-    with pytest.raises(VitscopeError, match=r"test\.parquet: an image .* is not a readable image"):
+    with pytest.raises(VitscopeError, match=sentence):
         list(open_path("parquet", tmp_path / "test.parquet").samples(np.array([0])))
 
 
