@@ -128,11 +128,10 @@ def test_the_trial_leaves_no_trace(monkeypatch: pytest.MonkeyPatch) -> None:
     assert all(parameter.grad is None for parameter in model.parameters())
 
 
-FAILING = RuntimeError("InvalidCxxCompiler: No working C++ compiler found\nSet an option")
-
-
-def test_where_compiling_fails_auto_trains_without(monkeypatch: pytest.MonkeyPatch) -> None:
-    compile_as(monkeypatch, FAILING)
+def test_where_compiling_fails(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Auto trains without, and always is refused; a lack of memory is another failure."""
+    reason = "InvalidCxxCompiler: No working C++ compiler found\nSet an option"
+    compile_as(monkeypatch, RuntimeError(reason))
     monkeypatch.setattr(compiling, "is_wanted", lambda *_: True)
     model, said = Counting(), list[str]()
     with compiled_in(RECIPE, model, said):
@@ -142,22 +141,12 @@ def test_where_compiling_fails_auto_trains_without(monkeypatch: pytest.MonkeyPat
         "training uncompiled, since torch.compile fails here: InvalidCxxCompiler: No working C++ "
         "compiler found"
     ]
-
-
-def test_where_compiling_fails_always_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    compile_as(monkeypatch, FAILING)
-    model = Counting()
     assert refusal(compiled_in(RECIPE | ALWAYS, model, []).__enter__) == (
         "training.compile is always, and torch.compile cannot compile the Counting on this machine "
         "(InvalidCxxCompiler: No working C++ compiler found): set training.compile to auto or "
         "never."
     )
     assert model._compiled_call_impl is None
-
-
-def test_a_batch_too_large_for_the_memory_is_no_failure_of_the_compiler(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
     compile_as(monkeypatch, torch.OutOfMemoryError("out of memory"))
     with pytest.raises(torch.OutOfMemoryError), compiled_in(RECIPE | ALWAYS, Counting(), []):
         pass

@@ -41,9 +41,8 @@ def test_a_step_is_that_of_adamw_with_the_gradient_clipped() -> None:
         nn.utils.clip_grad_norm_(theirs.parameters(), 1.0)
         optimizer.step()
         assert float(loss) == pytest.approx(float(expected.detach()), rel=1e-6)
-        assert float(hits) == pytest.approx(
-            float((logits.argmax(1) == targets.argmax(1)).float().mean())
-        )
+        found = (logits.argmax(1) == targets.argmax(1)).float().mean()
+        assert float(hits) == pytest.approx(float(found))
     for mine, its in zip(ours.parameters(), theirs.parameters(), strict=True):
         torch.testing.assert_close(mine, its, rtol=1e-5, atol=1e-7)
 
