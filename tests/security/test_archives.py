@@ -6,7 +6,7 @@ import struct
 import tarfile
 import zipfile
 import zlib
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +20,7 @@ from tests.helpers.archives import repacked
 from tests.helpers.refusals import refusal
 from tests.helpers.sources import open_path, read_all
 from tests.helpers.tiers import some_of
-from tests.security.bombs import BOMBS
+from tests.security.bombs import BOMBS, chunk, in_memory, png
 from tests.security.contained import check_sentence, refusal_of
 from vitscope.networks.checkpoints.foreign import read_foreign
 
@@ -153,34 +153,23 @@ def test_a_member_that_says_it_expands_more_than_it_can(tmp_path: Path) -> None:
 
 
 def test_weights_that_expand(tmp_path: Path) -> None:
-    stored = io.BytesIO()
-    torch.save({"weight": torch.zeros(1 << 26)}, stored)
-    path = repacked(tmp_path / "a.pth", stored.getvalue(), method=zipfile.ZIP_DEFLATED)
+    stored = in_memory(partial(torch.save, {"weight": torch.zeros(1 << 26)}))
+    path = repacked(tmp_path / "a.pth", stored, method=zipfile.ZIP_DEFLATED)
     assert path.stat().st_size < 1 << 20
     assert "which no weights do: do not use it" in refusal_of(lambda: read_foreign(path, "ViT"))
 
 
-def chunk(kind: bytes, data: bytes) -> bytes:
-    return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
-
-
-def png(width: int, height: int) -> bytes:
-    """Return a picture that says how large it is, and holds zeros for all of it."""
-    size = chunk(b"IHDR", struct.pack(">IIBBBBB", width, height, 8, 2, 0, 0, 0))
-    pixels = zlib.compress(bytes(min(height * (1 + 3 * width), 1 << 26)), 9)
-    return b"\x89PNG\r\n\x1a\n" + size + chunk(b"IDAT", pixels) + chunk(b"IEND", b"")
-
-
 @pytest.mark.parametrize("side", [20_000, 2**31 - 1])
 def test_pictures_that_are_too_large(tmp_path: Path, side: int) -> None:
-    (tmp_path / "a.png").write_bytes(png(side, side))
+    zeros = bytes(min(side * (1 + 3 * side), 1 << 26))
+    (tmp_path / "a.png").write_bytes(png(side, side, 8, zeros))
     sentence = refusal_of(lambda: read_all(open_path("folder", tmp_path)))
     assert "is not a readable image: repair or remove it" in sentence
 
 
 def test_a_picture_with_a_text_that_expands(tmp_path: Path) -> None:
     data = b"Comment\0\0" + zlib.compress(bytes(GIGABYTE // 4), 9)
-    picture = png(8, 8)
+    picture = png(8, 8, 8, bytes(8 * 25))
     (tmp_path / "a.png").write_bytes(picture[:33] + chunk(b"zTXt", data) + picture[33:])
     refusal_of(lambda: read_all(open_path("folder", tmp_path)))
 
