@@ -9,8 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from tests.helpers.splits import GENERATED, built
-from tests.training.recipes import MEAN, PLAIN, RECIPE, STD
-from tests.training.spoiling import flip
+from tests.training.recipes import MEAN, PLAIN, RECIPE, STD, flip
 from vitscope.data.split import Split
 from vitscope.errors import VitscopeError
 from vitscope.training.augmentation import augmentation, cropping, erasing, jitter, mixing, move

@@ -11,8 +11,7 @@ from torch import nn
 
 from tests.helpers.networks import described
 from tests.helpers.refusals import refusal
-from tests.training.recipes import MEAN, RECIPE, STD
-from tests.training.spoiling import break_off
+from tests.training.recipes import MEAN, RECIPE, STD, break_off
 from vitscope.data.split import Split
 from vitscope.errors import VitscopeError
 from vitscope.files.tensors import TensorFile

@@ -12,8 +12,7 @@ from typing import Any
 
 import pytest
 
-from tests.training.recipes import MEAN, RECIPE, STD
-from tests.training.spoiling import break_off, flip
+from tests.training.recipes import MEAN, RECIPE, STD, break_off, flip
 from vitscope.data.split import Split
 from vitscope.files.tensors import TensorFile
 from vitscope.files.whole import sha256_of

@@ -83,6 +83,8 @@ def test_a_file_arrives_whole_and_alone(site, get, target, said):
     assert target.read_bytes() == DATA
     assert list(target.parent.iterdir()) == [target]
     assert said == ["ResNet: downloaded 0.3 MB"]
+    # Redirects within the web are followed.
+    assert get(site.at("/old", status(302, Location="/w"))) == SHA256
     # A picture in digits is a file.
     picture = b"P3 1 1 255 0 0 0\n"
     get(site.at("/picture", whole(picture)))
@@ -95,11 +97,6 @@ def test_a_failure_leaves_an_older_file_as_it_is(site, get, target):
     with pytest.raises(VitscopeError):
         get(site.at("/w", status(404)))
     assert [path.read_bytes() for path in target.parent.iterdir()] == [b"old"]
-
-
-def test_redirects_within_the_web_are_followed(site, get, target):
-    site.at("/w", whole(DATA))
-    assert get(site.at("/old", status(302, Location="/w"))) == SHA256
 
 
 @pytest.fixture

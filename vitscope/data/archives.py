@@ -83,11 +83,8 @@ def opened_tar(path: Path) -> Iterator[tarfile.TarFile]:
     try:
         with path.open("rb") as file:
             compressed = file.read(2) == b"\x1f\x8b"
-        if not compressed:
-            with tarfile.open(path, "r:") as tar:
-                yield tar
-            return
-        with tarfile.open(fileobj=_Bounded(path), mode="r:") as tar:
+        opened = _Bounded(path) if compressed else path.open("rb")
+        with opened, tarfile.open(fileobj=opened, mode="r:") as tar:
             yield tar
     except (tarfile.TarError, EOFError, OSError, ValueError, OverflowError, zlib.error) as error:
         reason = getattr(error, "strerror", None) or error

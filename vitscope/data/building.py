@@ -23,7 +23,6 @@ from vitscope.image_size import ImageSize, height_and_width
 Integers = npt.NDArray[np.int64]
 
 MODES = {1: "L", 3: "RGB"}
-INTERPOLATIONS = {"bilinear": Image.Resampling.BILINEAR, "bicubic": Image.Resampling.BICUBIC}
 # The value of `resize` for images that are to cover their final size.
 COVER = "cover"
 ROWS_PER_WRITE = 256
@@ -202,7 +201,7 @@ def _uncut(image: Image.Image, dataset: Mapping[str, Any]) -> Image.Image:
     if dataset["resize"] is None:
         return image
     resized = _resized(image.size, dataset["resize"], dataset["image_size"])
-    return image.resize(resized, INTERPOLATIONS[dataset["interpolation"]])
+    return image.resize(resized, Image.Resampling[dataset["interpolation"].upper()])
 
 
 def _resized(there: tuple[int, int], resize: Any, size: ImageSize) -> tuple[int, int]:
