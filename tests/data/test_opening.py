@@ -71,8 +71,8 @@ def test_a_source_declares_what_its_module_holds(kind: str) -> None:
     assert set(declaration.required) <= {*declaration.shared, *declaration.keys}
     assert [*inspect.signature(module.open_split).parameters] == ["source", "split", "file"]
     if declaration.archive:
-        facts = find_official(declaration.archive, {"kind": kind}, kind)
-        assert facts.url.startswith("https://")
+        url, _, _ = find_official(declaration.archive, {"kind": kind}, kind)
+        assert url.startswith("https://")
 
 
 def test_official_archives() -> None:

@@ -107,36 +107,30 @@ def killed(
     return said.read_text().count("going on after epoch")
 
 
-def check_kills(
-    splits: tuple[Split, Split], folder: Path, family: str, kills: int, epochs: int
-) -> int:
-    """Compare a training that is killed with one that is not; return how often it went on."""
-    said = [time.monotonic()]
-    trained(splits, folder / "calm", family, lambda _: said.append(time.monotonic()), epochs=epochs)
+def nightly(*values: Any) -> Any:
+    """Return the values of a test that takes a training of its own, from the first epoch on."""
+    return pytest.param(*values, marks=pytest.mark.nightly)
+
+
+@pytest.mark.parametrize(
+    ("family", "kills", "epochs", "least"),
+    [("resnet", 2, EPOCHS, 1), *(nightly(family, 10, 40, 5) for family in NETWORKS)],
+)
+def test_a_training_that_is_killed_ends_with_the_same_bytes(
+    splits: tuple[Split, Split], tmp_path: Path, family: str, kills: int, epochs: int, least: int
+) -> None:
+    """As one that is not killed; `least` of its lives go on after another."""
+    calm, said = tmp_path / "calm", [time.monotonic()]
+    trained(splits, calm, family, lambda _: said.append(time.monotonic()), epochs=epochs)
     # The fastest epoch: the first is slower, and a kill after the end would break nothing off.
     seconds = min(later - earlier for earlier, later in pairwise(said))
     assert len(said) > epochs
-    times = killed(splits, folder / "killed", family, kills, seconds, epochs)
-    expected = digests(folder / "calm")
-    assert digests(folder / "killed") == expected
+    assert killed(splits, tmp_path / "killed", family, kills, seconds, epochs) >= least
+    expected = digests(calm)
+    assert digests(tmp_path / "killed") == expected
     listed = [n for n in KEPT["snapshots"] if n <= epochs]
     names = {"init", "warmup", "end", *(f"epochs/epoch_{n}" for n in listed)}
     assert expected.keys() == {"history.parquet", *(f"{name}.safetensors" for name in names)}
-    return times
-
-
-def test_a_training_that_is_killed_twice_ends_with_the_same_bytes(
-    splits: tuple[Split, Split], tmp_path: Path
-) -> None:
-    assert check_kills(splits, tmp_path, "resnet", 2, EPOCHS) >= 1
-
-
-@pytest.mark.nightly
-@pytest.mark.parametrize("family", NETWORKS)
-def test_a_training_that_is_killed_ten_times_ends_with_the_same_bytes(
-    splits: tuple[Split, Split], tmp_path: Path, family: str
-) -> None:
-    assert check_kills(splits, tmp_path, family, 10, 40) >= 5
 
 
 @pytest.fixture(scope="module")
@@ -204,11 +198,6 @@ def test_snapshots_are_those_of_their_epochs(calm: Path) -> None:
         assert all((one.array(key) == other.array(key)).all() for key in one.names)
         assert other.metadata["snapshot"] == epoch
         assert other.metadata["epoch"] == one.metadata["epoch"] == epoch.removeprefix("epoch_")
-
-
-def nightly(*values: Any) -> Any:
-    """Return the values of a test that takes a training of its own, from the first epoch on."""
-    return pytest.param(*values, marks=pytest.mark.nightly)
 
 
 def cut(path: Path, less: int) -> None:

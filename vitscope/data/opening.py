@@ -62,7 +62,7 @@ def declared(kind: str) -> Declaration:
 
 
 def open_source(source: Mapping[str, Any], split: str, download: Path | None = None) -> "Source":
-    """Open a split of a source; `download` is the archive, if the study names no path."""
+    """Open a split of a source; without a path, its archive is the `download`, which is checked."""
     declaration, module = declared(source["kind"]), _module(source["kind"])
     path = local_path(source, split) or download
     if declaration.archive and path and "path" not in source:
