@@ -13,7 +13,7 @@ from PIL import Image
 from vitscope.data.source import Sample, Source
 from vitscope.data.split import UNKNOWN_LABEL
 from vitscope.errors import VitscopeError, nearest
-from vitscope.files.arrays import read_header
+from vitscope.files.arrays import Array, read_header
 from vitscope.files.images import LARGEST_IMAGE
 from vitscope.files.whole import sha256_of
 
@@ -104,9 +104,7 @@ def _image_shape(file: IO[bytes]) -> Shape:
     return shape
 
 
-def _labels(
-    archive: zipfile.ZipFile, member: zipfile.ZipInfo | None, count: int
-) -> npt.NDArray[Any]:
+def _labels(archive: zipfile.ZipFile, member: zipfile.ZipInfo | None, count: int) -> Array:
     """Read a label for each image; without the array, every label is unknown."""
     if member is None:
         return np.full(count, UNKNOWN_LABEL)
