@@ -2,7 +2,11 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from vitscope.data.split import Split
 from vitscope.settings.keys import Recipe
+
+# To train on, and to test on.
+Splits = tuple[Split, Split]
 
 MEAN, STD = [0.5] * 3, [0.25] * 3
 CHANGED = {"mixing_probability": 0.3, "randaugment": "rand-m5-n1-mstd0.5", "shift": 2}

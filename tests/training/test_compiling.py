@@ -11,8 +11,7 @@ from torch import nn
 
 from tests.helpers.networks import described
 from tests.helpers.refusals import refusal
-from tests.training.recipes import MEAN, RECIPE, STD, break_off
-from vitscope.data.split import Split
+from tests.training.recipes import MEAN, RECIPE, STD, Splits, break_off
 from vitscope.errors import VitscopeError
 from vitscope.files.tensors import TensorFile
 from vitscope.files.whole import sha256_of
@@ -44,7 +43,7 @@ def _own_environment(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def trained(
-    splits: tuple[Split, Split],
+    splits: Splits,
     folder: Path,
     family: str,
     say: Any = lambda text: None,
@@ -153,7 +152,7 @@ def test_where_compiling_fails(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize("own", [None, "elsewhere"])
 def test_a_job_keeps_what_torch_makes_beside_all_trainings(
-    monkeypatch: pytest.MonkeyPatch, splits: tuple[Split, Split], tmp_path: Path, own: str | None
+    monkeypatch: pytest.MonkeyPatch, splits: Splits, tmp_path: Path, own: str | None
 ) -> None:
     given: dict[str, Any] = {}
     monkeypatch.setattr("vitscope.training.loop.train", lambda *_, **named: given.update(named))
@@ -172,9 +171,7 @@ def test_a_job_keeps_what_torch_makes_beside_all_trainings(
 
 
 @pytest.mark.nightly
-def test_without_a_c_compiler_it_fails_in_one_sentence(
-    splits: tuple[Split, Split], tmp_path: Path
-) -> None:
+def test_without_a_c_compiler_it_fails_in_one_sentence(splits: Splits, tmp_path: Path) -> None:
     from torch._inductor import config
 
     said = r"cannot compile the \w+ on this machine .*compiler"
@@ -201,7 +198,7 @@ def cached() -> Iterator[Any]:
 @pytest.mark.nightly
 @pytest.mark.parametrize("family", NETWORKS)
 def test_a_compiled_training_is_that_without_but_for_rounding(
-    splits: tuple[Split, Split], tmp_path: Path, family: str, cached: Any
+    splits: Splits, tmp_path: Path, family: str, cached: Any
 ) -> None:
     plain = trained(splits, tmp_path / "plain", family)
     found = trained(splits, tmp_path / "compiled", family, **ALWAYS)

@@ -87,19 +87,25 @@ def still_of(scope: Scope, folder: Path) -> Path:
     return folder_of(folder / "still", [images_of(scope)[0]])
 
 
+def shown(
+    scope: Scope, folder: Path, count: int, *shows: str, **settings: Any
+) -> list[list[npt.NDArray[np.uint8]]]:
+    """Return the panels of each page of a video of the frames in a folder."""
+    path = scope.video(folder, folder.with_suffix(".webp"), *shows, lossless=True, **settings)
+    size = images_of(scope).shape[1]
+    return [panels_of(page, size, count) for page in read_back(path)]
+
+
 def test_maps_of_heads_are_those_of_the_table(looked: Scope, tmp_path: Path) -> None:
-    path = looked.video(still_of(looked, tmp_path), tmp_path / "a.webp", lossless=True)
     table = looked.attention_maps
     heads = table[(table["shows"] == "heads") & (table["image"] == table["image"].min())]
-    (page,) = read_back(path)
+    ((video, *maps),) = shown(looked, still_of(looked, tmp_path), 1 + len(heads))
     picture = images_of(looked)[0]
-    size = len(picture)
-    video, *maps = panels_of(page, size, 1 + len(heads))
     brightest = max(map(max, heads["weights"]))
     for (_, row), panel in zip(heads.iterrows(), maps, strict=True):
         expected = enlarged(row["weights"], (row["height"], row["width"]), len(panel)) / brightest
         assert np.abs(values_of(panel) - expected).max() <= LEVEL
-    times = len(video) // size
+    times = len(video) // len(picture)
     np.testing.assert_array_equal(video[::times, ::times], picture)
 
 
@@ -107,11 +113,9 @@ def test_maps_of_heads_are_those_of_the_table(looked: Scope, tmp_path: Path) -> 
 def test_the_rollout_is_that_of_the_table(request, tmp_path, looked: str, fusion: str) -> None:
     looked = request.getfixturevalue(looked)
     still = still_of(looked, tmp_path)
-    path = looked.video(still, tmp_path / "a.webp", "rollout", fusion=fusion, lossless=True)
+    ((video, rollout, over),) = shown(looked, still, 3, "rollout", fusion=fusion)
     own = again(looked, attention_rollout={"heads": fusion, "images": 1})
     (row,) = own.attention_rollout.to_dict("records")
-    (page,) = read_back(path)
-    video, rollout, over = panels_of(page, images_of(looked).shape[1], 3)
     expected = enlarged(row["rollout"], (row["height"], row["width"]), len(rollout))
     assert np.abs(values_of(rollout) - expected).max() <= LEVEL
     mixed = 0.55 * rollout.astype(float) + 0.45 * video
@@ -122,13 +126,12 @@ def test_the_colours_of_tokens_are_those_of_the_components_in_the_table(
     looked: Scope, tmp_path: Path
 ) -> None:
     images = images_of(looked)[:4]
-    folder = folder_of(tmp_path / "walk", [*images])
-    path = looked.video(folder, tmp_path / "a.webp", "components", lossless=True)
+    pages = shown(looked, folder_of(tmp_path / "walk", [*images]), 3, "components")
     table = again(looked, 4, token_pca={"images": 4}).token_pca
     components = np.stack([np.reshape(each, (-1, 3)) for each in table["components"]])
     low, high = np.nanmin(components, axis=(0, 1)), np.nanmax(components, axis=(0, 1))
-    for page, (_, row), values in zip(read_back(path), table.iterrows(), components, strict=True):
-        video, tokens, over = panels_of(page, images.shape[1], 3)
+    for page, (_, row), values in zip(pages, table.iterrows(), components, strict=True):
+        video, tokens, over = page
         colours = 255 * (values - low) / (high - low)
         colours[np.isnan(colours[:, 0])] = 255
         colours[np.isnan(row["first"])] = 153
@@ -172,16 +175,12 @@ def test_components_are_of_frames_spread_over_the_video(
 
 
 def test_chosen_heads_of_a_block_and_a_query(with_class_token: Scope, tmp_path: Path) -> None:
-    query = [13.0, 27.0]
-    still, asked = still_of(with_class_token, tmp_path), {"heads": [2, 0], "brightest": 4.0}
-    path = with_class_token.video(
-        still, tmp_path / "a.webp", block=0, query=query, lossless=True, **asked
-    )
+    still, query = still_of(with_class_token, tmp_path), [13.0, 27.0]
+    asked = {"block": 0, "query": query, "heads": [2, 0], "brightest": 4.0}
+    ((video, *maps),) = shown(with_class_token, still, 3, **asked)
     own = again(with_class_token, 1, attention_maps={"block": 0, "query": query, "images": 1})
     table = own.attention_maps
     heads = table[table["shows"] == "heads"].set_index("head")
-    (page,) = read_back(path)
-    video, *maps = panels_of(page, 32, 3)
     for head, panel in zip((2, 0), maps, strict=True):
         weights = enlarged(heads["weights"][head], (4, 4), len(panel))
         assert np.abs(values_of(panel) - np.clip(weights / 0.04, 0, 1)).max() <= LEVEL
@@ -213,8 +212,7 @@ def test_frames_are_cut_as_the_images_of_a_folder_are(scope: Scope, tmp_path: Pa
     """Shorter side to the size of the network, centre: what `look` makes of a folder."""
     wide = frames(1, (60, 40))
     folder = folder_of(tmp_path / "wide", wide)
-    path = scope.video(folder, tmp_path / "a.webp", lossless=True)
-    video = panels_of(read_back(path)[0], 16, 3)[0]
+    ((video, *_),) = shown(scope, folder, 3)
     own = vitscope.look(network(), folder, mean=0.5, std=0.25, image_size=16)
     np.testing.assert_array_equal(video[::10, ::10], images_of(own)[0])
 
