@@ -67,7 +67,11 @@ class Parquet(Source):
                     f"{path} would expand to {size} bytes, which no encoded images do: do not use "
                     f"it, and get the data set from where it was published."
                 )
-        self.classes = _class_names(schema, self._label)
+        try:
+            features = json.loads((schema.metadata or {})[b"huggingface"])["info"]["features"]
+            self.classes = [str(name) for name in features[self._label]["names"]]
+        except (KeyError, TypeError, ValueError):
+            self.classes = []
         self._counts = [opened.metadata.num_rows for opened in files]
         digests = [sha256_of(path) for path in self._paths]
         self.provenance = {
@@ -140,14 +144,6 @@ def _open(path: Path) -> pq.ParquetFile:
     except Exception as error:  # Damaged bytes fail in every way.
         raise VitscopeError(f"{path} is not a readable parquet file: get it again.") from error
     return file
-
-
-def _class_names(schema: pa.Schema, label: str) -> list[str]:
-    try:
-        features = json.loads((schema.metadata or {})[b"huggingface"])["info"]["features"]
-        return [str(name) for name in features[label]["names"]]
-    except (KeyError, TypeError, ValueError):
-        return []
 
 
 open_split = Parquet
