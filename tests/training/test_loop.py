@@ -192,20 +192,14 @@ def write_events(folder: Path, done: int, losses: dict[int, float]) -> None:
             events.write({"epoch": epoch, "loss": loss})
 
 
-def test_each_number_of_an_epoch_is_an_event(tmp_path: Path) -> None:
-    write_events(tmp_path, 0, {1: 0.5, 2: 0.25})
-    assert read_events(tmp_path, "loss") == [(1, 0.5), (2, 0.25)]
-
-
-def test_an_epoch_that_is_done_again_stands_there_once(tmp_path: Path) -> None:
+def test_each_number_of_an_epoch_is_an_event_once(tmp_path: Path) -> None:
     write_events(tmp_path, 0, {1: 0.5, 2: 0.25, 3: 4.0})
+    assert read_events(tmp_path, "loss") == [(1, 0.5), (2, 0.25), (3, 4.0)]
     # Files of one process and second are numbered, and read in the order of letters: 10 before 9.
     time.sleep(1)
+    # An epoch that is done again.
     write_events(tmp_path, 2, {3: 0.125})
     assert read_events(tmp_path, "loss") == [(1, 0.5), (2, 0.25), (3, 0.125)]
-
-
-def test_a_training_that_begins_anew_has_events_of_its_own(tmp_path: Path) -> None:
-    write_events(tmp_path, 0, {1: 0.5, 2: 0.25})
+    # A training that begins anew.
     write_events(tmp_path, 0, {1: 8.0})
     assert read_events(tmp_path, "loss") == [(1, 8.0)]
