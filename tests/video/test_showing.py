@@ -250,17 +250,17 @@ def test_a_video_that_breaks_off_leaves_what_was_before(scope, tmp_path, suffix)
     assert list(out.parent.iterdir()) == [out]
 
 
-def test_a_video_whose_first_frame_is_damaged(scope: Scope, walk: Path) -> None:
+def test_videos_that_cannot_be_made(scope: Scope, walk: Path) -> None:
+    """Without attention, without knowing how pixels are taken, and without a first frame."""
+    convolutions = looked_at(network(Convolutions), name="conv")
+    for shows in ("heads", "rollout"):
+        sentence = refused(convolutions, walk, shows)
+        assert sentence.startswith("models.conv: no attention was found: nowhere is a softmax")
+    sentence = refused(vitscope.look(network(), torch.randn(4, 3, 16, 16)), walk)
+    assert sentence.endswith("look at images of pixels, and give mean= and std=.")
     (walk / "frame1.png").write_bytes(b"damaged")
     said = f"{walk}/frame1.png is not a readable image: give another video."
     assert refused(scope, walk) == said
-
-
-def test_a_network_without_attention(walk: Path) -> None:
-    scope = looked_at(network(Convolutions), name="conv")
-    for shows in ("heads", "rollout"):
-        sentence = refused(scope, walk, shows)
-        assert sentence.startswith("models.conv: no attention was found: nowhere is a softmax")
 
 
 @pytest.mark.parametrize(
@@ -294,12 +294,6 @@ def test_a_network_without_attention(walk: Path) -> None:
 )
 def test_what_cannot_be_shown_is_refused(scope, walk, settings, sentence) -> None:
     assert refused(scope, walk, **settings).startswith(sentence.removesuffix("."))
-
-
-def test_images_that_are_no_pixels_do_not_tell_how_pixels_are_taken(walk: Path) -> None:
-    scope = vitscope.look(network(), torch.randn(4, 3, 16, 16))
-    sentence = refused(scope, walk)
-    assert sentence.endswith("look at images of pixels, and give mean= and std=.")
 
 
 ROLLOUT = {"shows": "rollout", "fusion": "mean", "frames": None, "lossless": False}

@@ -54,12 +54,9 @@ def test_other_images_are_refused(archive: Path, change: dict[str, bytes]) -> No
         f"{archive} does not hold the 1,280 cue-conflict stimuli as they were published in "
         f"stimuli/style-transfer-preprocessed-512: get the archive again, or leave out `path`."
     )
-
-
-def test_what_is_no_archive_is_refused(tmp_path: Path) -> None:
-    (tmp_path / "some.tar.gz").write_bytes(b"\x1f\x8b nothing")
+    archive.write_bytes(b"\x1f\x8b nothing")
     with pytest.raises(VitscopeError, match="cannot be read as a tar archive"):
-        open_path("cue_conflict", tmp_path / "some.tar.gz", "conflict")
+        open_path("cue_conflict", archive, "conflict")
 
 
 def test_categories_are_those_of_the_authors() -> None:
