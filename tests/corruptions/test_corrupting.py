@@ -15,6 +15,7 @@ import pytest
 from PIL import Image
 from scipy import ndimage
 
+from tests.helpers.processes import python
 from vitscope.corruptions import CORRUPTIONS, GROUPS, SEVERITIES, corrupting, frost
 from vitscope.corruptions.corrupting import (
     FUNCTIONS,
@@ -47,9 +48,6 @@ def flat(value: float, count: int = 8, side: int = 64) -> np.ndarray:
     return np.full((count, 3, side, side), value, np.float32)
 
 
-# What depends on what
-
-
 @pytest.mark.parametrize("side", [32, 64])
 @pytest.mark.parametrize("corruption", CORRUPTIONS)
 def test_an_image_depends_on_its_row_and_not_on_its_company(corruption: str, side: int) -> None:
@@ -66,12 +64,9 @@ def test_chance_depends_on_row_seed_and_severity(corruption: str) -> None:
     image = SHAPES[:1]
     one, same = (corrupt(image, corruption, 3, [4], seed=1) for _ in range(2))
     np.testing.assert_array_equal(one, same)
-    another_row, another_seed = (
-        corrupt(image, corruption, 3, [5], 1),
-        corrupt(image, corruption, 3, [4], 2),
-    )
-    assert (one != another_row).any() == (corruption in CHANCE)
-    assert (one != another_seed).any() == (corruption in CHANCE)
+    for row, seed in ((5, 1), (4, 2)):
+        other = corrupt(image, corruption, 3, [row], seed)
+        assert (one != other).any() == (corruption in CHANCE)
 
 
 def test_noise_is_drawn_anew_for_each_severity() -> None:
@@ -105,13 +100,9 @@ def test_the_number_of_threads_does_not_matter() -> None:
     digests = []
     for threads in ("1", "4"):
         limits = {"OMP_NUM_THREADS": threads, "OPENBLAS_NUM_THREADS": threads}
-        command, own = [sys.executable, "-c", DIGEST], {**os.environ, **limits}
-        digests.append(subprocess.check_output(command, env=own, cwd=ROOT, text=True))
+        digests.append(python(DIGEST, env={**os.environ, **limits}, cwd=ROOT))
     assert digests[0] == digests[1]
     assert len(digests[0].splitlines()) == len(CORRUPTIONS)
-
-
-# Severity
 
 
 def distances(images: np.ndarray, corruption: str) -> list[float]:
@@ -143,9 +134,6 @@ def test_severity_takes_images_further_away(
 ) -> None:
     images = images_for(corruption)
     assert (np.diff([0, *distances(images, corruption)]) > 0).all()
-
-
-# Parameters
 
 
 def test_the_corruptions_are_those_of_the_schema() -> None:
@@ -196,9 +184,6 @@ def test_images_are_bytes() -> None:
         corrupt(SHAPES[:1, :2], "fog", 1, [0])
 
 
-# Grey images
-
-
 GREY = SHAPES[:40, 1:2].copy()
 
 
@@ -223,9 +208,6 @@ def test_a_grey_image_is_corrupted_as_the_same_image_in_colour(
 
 def light(image: np.ndarray) -> np.ndarray:
     return np.asarray(Image.fromarray(image.transpose(1, 2, 0)).convert("L"))[None]
-
-
-# Noise
 
 
 @pytest.mark.parametrize("severity", SEVERITIES)
@@ -261,9 +243,6 @@ def test_impulse_noise_hits_its_share_and_nothing_else(share: float) -> None:
         hit = (noisy == value).mean()
         assert hit == pytest.approx(share / 2, abs=5 * sqrt(share / 2 / noisy.size))
     assert set(np.unique(noisy)) == {0, np.float32(0.4), 1}
-
-
-# Blur
 
 
 @pytest.mark.parametrize("severity", SEVERITIES)
@@ -331,9 +310,8 @@ def test_motion_of_a_point_is_its_trail(angle: float) -> None:
     point[..., 20, 20] = 1
     expected = np.zeros((41, 41))
     np.add.at(expected, tuple((20 - steps).T), weights)
-    np.testing.assert_allclose(
-        corrupting.smear(point, np.array([angle]), 5, 2.5)[0, 0], expected, atol=1e-7
-    )
+    found = corrupting.smear(point, np.array([angle]), 5, 2.5)[0, 0]
+    np.testing.assert_allclose(found, expected, atol=1e-7)
 
 
 def test_motion_beyond_the_edge_sees_the_edge() -> None:
@@ -341,9 +319,8 @@ def test_motion_beyond_the_edge_sees_the_edge() -> None:
     _, weights = corrupting.trail(0.0, 10, 4.0)
     padded = np.pad(images[0], ((0, 0), (0, 0), (0, 20)), mode="edge").astype(float)
     expected = sum(w * padded[..., i : i + 9] for i, w in enumerate(weights))
-    np.testing.assert_allclose(
-        corrupting.smear(images, np.array([0.0]), 10, 4.0)[0], expected, atol=1e-6
-    )
+    found = corrupting.smear(images, np.array([0.0]), 10, 4.0)[0]
+    np.testing.assert_allclose(found, expected, atol=1e-6)
 
 
 @pytest.mark.parametrize("factor", [1.06, 1.3, 4.5])
@@ -379,9 +356,6 @@ def test_an_even_image_stays_as_it_is(corruption: str, side: int) -> None:
     images = np.broadcast_to(colours[:, :, None, None], (2, 3, side, side)).copy()
     for severity in SEVERITIES:
         np.testing.assert_array_equal(corrupt(images, corruption, severity, [0, 1]), images)
-
-
-# Weather
 
 
 def test_snow_without_flakes_whitens() -> None:
@@ -475,12 +449,8 @@ def test_brightness_is_that_of_colorsys(added: float) -> None:
     for colour in colours:
         hue, saturation, value = colorsys.rgb_to_hsv(*colour)
         expected.append(colorsys.hsv_to_rgb(hue, saturation, min(value + added, 1)))
-    np.testing.assert_allclose(
-        corrupting.brightness(images, [], added)[0, :, 0].T, expected, atol=1e-6
-    )
-
-
-# Digital
+    found = corrupting.brightness(images, [], added)[0, :, 0].T
+    np.testing.assert_allclose(found, expected, atol=1e-6)
 
 
 def test_contrast_shrinks_each_channel_about_its_mean() -> None:
@@ -496,13 +466,10 @@ def test_a_triangle_that_moves_takes_the_image_with_it(moved: tuple[int, int]) -
     grid = np.indices((20, 26), np.float64)
     places = corrupting._shear(grid, np.broadcast_to(moved, (3, 2)))
     np.testing.assert_allclose(places, grid - np.array(moved)[:, None, None], atol=1e-9)
-
-
-def test_the_corners_of_the_triangle_go_where_they_are_moved() -> None:
-    grid = np.indices((30, 30), np.float64)
-    moved = np.array([[2, 1], [-3, 2], [1, -2]])
-    places = corrupting._shear(grid, moved)
-    for corner, step in zip([(25, 25), (5, 25), (5, 5)], moved, strict=True):
+    # Its corners go where they are moved.
+    steps = np.array([[2, 1], [-3, 2], [1, -2]])
+    places = corrupting._shear(np.indices((30, 30), np.float64), steps)
+    for corner, step in zip([(25, 25), (5, 25), (5, 5)], steps, strict=True):
         row, column = np.array(corner) + step
         np.testing.assert_allclose(places[:, row, column], corner, atol=1e-9)
 
@@ -521,9 +488,8 @@ def test_displacements_have_the_size_of_smoothed_noise(amplitude: float, smoothi
 def test_pixelate_is_that_of_pillow(severity: int) -> None:
     side = int(32 * parameters("pixelate", severity, 32)["share"])
     assert side == [30, 28, 27, 24, 20][severity - 1]
-    for image, ours in zip(
-        SHAPES[:5], corrupt(SHAPES[:5], "pixelate", severity, range(5)), strict=True
-    ):
+    changed = corrupt(SHAPES[:5], "pixelate", severity, range(5))
+    for image, ours in zip(SHAPES[:5], changed, strict=True):
         picture = Image.fromarray(image.transpose(1, 2, 0))
         small = picture.resize((side, side), Image.Resampling.BOX)
         theirs = np.asarray(small.resize((32, 32), Image.Resampling.BOX))
@@ -537,9 +503,6 @@ def test_jpeg_is_that_of_pillow(severity: int, quality: int) -> None:
         file = BytesIO()
         Image.fromarray(image.transpose(1, 2, 0)).save(file, "JPEG", quality=quality)
         np.testing.assert_array_equal(compressed.transpose(1, 2, 0), np.asarray(Image.open(file)))
-
-
-# The sheet
 
 
 def test_a_sheet_shows_a_picture_under_every_corruption(tmp_path: Path) -> None:

@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from PIL import Image
 
+from tests.helpers.overlays import as_png
 from tests.helpers.splits import GENERATED, arrays, built, write_folder
 from vitscope.data.building import UnstoredSplit, open_split_file, preprocess
 from vitscope.data.sources.shapes32 import draw
@@ -41,11 +42,9 @@ def test_images_of_another_size_are_the_same_by_position(tmp_path: Path) -> None
 
 def pictures(folder: Path, *sizes: tuple[int, int], mode: str = "RGB") -> dict[str, Any]:
     """Write images of random pixels to a flat folder, and return the source."""
-    rng = np.random.default_rng(0)
     folder.mkdir()
-    for index, (width, height) in enumerate(sizes):
-        pixels = rng.integers(0, 256, (height, width, 3), dtype=np.uint8)
-        Image.fromarray(pixels).convert(mode).save(folder / f"{index}.png")
+    for index, size in enumerate(sizes):
+        noise(*size).convert(mode).save(folder / f"{index}.png")
     return {"kind": "folder", "path": str(folder)}
 
 
@@ -181,8 +180,7 @@ def test_numbers_beyond_the_names_of_a_source_are_refused(tmp_path: Path) -> Non
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    source = pictures(tmp_path / "flat", (40, 40))
-    image = {"bytes": (tmp_path / "flat" / "0.png").read_bytes()}
+    image = {"bytes": as_png(np.zeros((40, 40, 3), np.uint8))}
     facts = '{"info": {"features": {"label": {"names": ["ant", "bee"]}}}}'
     table = pa.table({"image": [image], "label": [2]})
     pq.write_table(table.replace_schema_metadata({"huggingface": facts}), tmp_path / "data.parquet")
@@ -215,27 +213,25 @@ def test_images_without_labels(tmp_path: Path) -> None:
     assert split.classes == ["0", "1", "2"]
 
 
-def test_without_classes_no_label_is_looked_at(tmp_path: Path) -> None:
-    images = np.zeros((4, 32, 32, 3), np.uint8)
-    source = arrays(tmp_path / "data.npz", images, np.arange(4) * 1000)
-    split = built(tmp_path / "split", source, classes=None)
-    assert split.classes == []
-    assert split.labels[:].tolist() == [-1] * 4
-
-
 def test_labels_beyond_the_classes(tmp_path: Path) -> None:
-    images = np.zeros((4, 32, 32, 3), np.uint8)
-    source = arrays(tmp_path / "data.npz", images, [0, 1, 2, 3])
+    """They are refused; without classes, no label is looked at."""
+    source = arrays(tmp_path / "data.npz", np.zeros((4, 32, 32, 3), np.uint8), [0, 1, 2, 3])
     with pytest.raises(VitscopeError, match="has the label 3 and the study says 3 classes"):
-        built(tmp_path / "test.safetensors", source, classes=3)
+        built(tmp_path / "split", source, classes=3)
     assert [path.name for path in tmp_path.iterdir()] == ["data.npz"]
+    split = built(tmp_path / "split", source, classes=None)
+    assert (split.classes, split.labels.tolist()) == ([], [-1] * 4)
 
 
-def test_an_image_that_is_too_small(tmp_path: Path) -> None:
-    source = pictures(tmp_path / "flat", (40, 31))
+def test_images_that_are_too_small_and_masks_of_another_size(tmp_path: Path) -> None:
+    source = pictures(tmp_path / "small", (40, 31))
     sentence = r"data\.mine\.splits\.test: an image of 40x31 pixels is smaller than image_size 32"
     with pytest.raises(VitscopeError, match=sentence):
-        built(tmp_path / "test.safetensors", source)
+        built(tmp_path / "split", source)
+    source = pictures(tmp_path / "images", (40, 50))
+    Image.new("L", (50, 40), 255).save(tmp_path / "images/0.mask.png")
+    with pytest.raises(VitscopeError, match=r"a mask has 50x40 pixels and its image 40x50: give"):
+        built(tmp_path / "split", source, classes=None)
 
 
 def test_masks_are_cut_as_their_images_are(tmp_path: Path) -> None:
@@ -247,13 +243,6 @@ def test_masks_are_cut_as_their_images_are(tmp_path: Path) -> None:
         assert len(split) == 2
         assert split.mask(0) is None
         np.testing.assert_array_equal(255 * split.mask(1), split.images([1])[0, 0])
-
-
-def test_a_mask_of_another_size_is_refused(tmp_path: Path) -> None:
-    source = pictures(tmp_path / "images", (40, 50))
-    Image.new("L", (50, 40), 255).save(tmp_path / "images/0.mask.png")
-    with pytest.raises(VitscopeError, match=r"a mask has 50x40 pixels and its image 40x50: give"):
-        built(tmp_path / "split", source, classes=None)
 
 
 STUDY = load_study(BUNDLED_STUDIES / "imagenet.yaml")
@@ -280,7 +269,8 @@ def unstored(folder: Path, path: Path) -> Split:
     return built(path, source, "train", **SIZED, splits=splits)
 
 
-def test_images_are_those_of_a_stored_split(folder: Path, tmp_path: Path) -> None:
+def test_images_that_are_not_stored(folder: Path, tmp_path: Path) -> None:
+    """They are those of a stored split; pictures are whole; a folder that changed is refused."""
     split = unstored(folder, tmp_path / "unstored")
     source = {"kind": "folder", "path": str(folder)}
     stored = built(tmp_path / "stored", source, "train", **SIZED)
@@ -291,17 +281,9 @@ def test_images_are_those_of_a_stored_split(folder: Path, tmp_path: Path) -> Non
     np.testing.assert_array_equal(split.labels, stored.labels)
     for rows in (slice(None), [7, 2], slice(3, 5)):
         np.testing.assert_array_equal(split.images(rows), stored.images(rows))
-
-
-def test_pictures_are_whole(folder: Path, tmp_path: Path) -> None:
-    split = unstored(folder, tmp_path / "unstored")
     files = [*sorted((folder / "a").iterdir()), *sorted((folder / "b").iterdir())]
     for picture, file in zip(split.pictures(slice(None)), files, strict=True):
         np.testing.assert_array_equal(picture, np.asarray(Image.open(file)))
-
-
-def test_a_folder_that_changed_is_refused(folder: Path, tmp_path: Path) -> None:
-    unstored(folder, tmp_path / "unstored")
     (folder / "a" / "0.png").unlink()
     with pytest.raises(VitscopeError, match=r"photographs holds other files than when .*: delete"):
         open_split_file(tmp_path / "unstored")

@@ -20,20 +20,14 @@ def numbered(found: list[str], classes: int = 3, **keys: Any) -> Numbering:
     return numbering("here", found, {"classes": classes, **keys})
 
 
-def test_by_place() -> None:
+def test_classes_have_numbers_by_place_by_name_or_by_index() -> None:
     assert numbered(FOLDERS) == (FOLDERS, None)
     assert numbered([]) == (["0", "1", "2"], None)
-
-
-def test_a_list_of_names_fixes_the_order() -> None:
     names = ["cat", "ant", "bee"]
     assert numbered(FOLDERS, class_names=names) == (names, [1, 2, 0])
     # Some of the classes of a network, and classes that have numbers alone.
     assert numbered(["ant"], class_names=names) == (names, [1])
     assert numbered([], class_names=names) == (names, None)
-
-
-def test_an_index_maps_some_of_the_classes() -> None:
     index = {"ant": 4, "bee": 0, "cat": 2}
     names = ["bee", "1", "cat", "3", "ant"]
     assert numbered(FOLDERS, 5, class_index=index) == (names, [4, 0, 2])

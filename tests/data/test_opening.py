@@ -1,18 +1,20 @@
+import hashlib
 import importlib
 import inspect
 import os
 import shutil
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from tests.helpers.archives import tar_of
+from tests.helpers.processes import python
 from tests.helpers.refusals import refusal
+from tests.helpers.sources import open_path
+from tests.helpers.web import Site, whole
 from vitscope.data import sources
-from vitscope.data.archives import find_official
+from vitscope.data.archives import download, find_official
 from vitscope.data.opening import (
     Declaration,
     archive_needed,
@@ -24,26 +26,68 @@ from vitscope.data.opening import (
     names,
     open_source,
 )
-from vitscope.data.sources import cifar100
 from vitscope.errors import VitscopeError
 from vitscope.files.whole import md5_of
+from vitscope.package_data import ROOT
 
-ROOT = Path(__file__).parents[2]
 
-
-def test_sources_without_files() -> None:
+def test_sources_without_files_and_of_an_unknown_kind() -> None:
     assert len(open_source({"kind": "shapes32", "seed": 0}, "test")) == 10_000
     assert len(open_source({"kind": "sample"}, "test")) == 1
+    with pytest.raises(VitscopeError, match=r"There is no source 'cifar11'; .* mean 'cifar10'"):
+        open_source({"kind": "cifar11"}, "test")
+
+
+@pytest.mark.parametrize(
+    ("kind", "split", "sentence"),
+    [
+        ("cifar10", "val", r"cifar10 has no split 'val'.*train, test"),
+        ("cue_conflict", "test", "cue_conflict has no split 'test'"),
+        ("scenes32", "conflict", "scenes32 has no split 'conflict': name the splits"),
+        ("shapes32", "tests", r"shapes32 has no split 'tests'.*Did you mean 'test'"),
+    ],
+)
+def test_a_split_that_a_source_lacks(kind: str, split: str, sentence: str) -> None:
+    with pytest.raises(VitscopeError, match=sentence):
+        open_path(kind, Path("any"), split)
+
+
+ARCHIVE = tar_of("cifar-100-binary", {"fine_label_names.txt": b"apple\n", "test.bin": bytes(3074)})
+
+
+def test_the_archive_comes_checked(site: Site, tmp_path: Path) -> None:
+    target = tmp_path / "cifar.tar.gz"
+    url = site.at("/kriz/cifar-100-binary.tar.gz", whole(ARCHIVE))
+    facts = {"md5": hashlib.md5(ARCHIVE).hexdigest(), "size": len(ARCHIVE)}
+    archive = {"url": url, "files": {"cifar-100-binary.tar.gz": facts}}
+    download(archive, {"kind": "cifar100"}, target, label="cifar100", say=print)
+    source = open_path("cifar100", target, "test")
+    assert (len(source), source.classes) == (1, ["apple"])
+    # An address of something else.
+    source, archive = {"kind": "cifar10", "url": url}, declared("cifar10").archive
+    with pytest.raises(VitscopeError, match="names none of the official archives cifar-10-python"):
+        download(archive, source, target, label="data", say=print)
+
+
+@pytest.mark.parametrize("size", [len(ARCHIVE), 168_513_733])
+def test_another_archive_is_refused(site: Site, tmp_path: Path, size: int) -> None:
+    official = declared("cifar100").archive
+    facts = official["files"]["cifar-100-binary.tar.gz"] | {"size": size}
+    archive = official | {"files": {"cifar-100-binary.tar.gz": facts}}
+    url = site.at("/mirror/cifar-100-binary.tar.gz", whole(ARCHIVE))
+    source = {"kind": "cifar100", "url": url}
+    with pytest.raises(VitscopeError, match="where the publisher says"):
+        download(archive, source, tmp_path / "cifar", label="data", say=print)
+    assert not list(tmp_path.iterdir())
 
 
 def test_an_archive_that_was_downloaded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "cifar100.archive"
-    files = {"fine_label_names.txt": b"ant", "test.bin": bytes(3074)}
-    path.write_bytes(tar_of("cifar-100-binary", files))
+    path.write_bytes(ARCHIVE)
     # Nobody may have looked at it since it came: it may be another user's, from a cache.
     with pytest.raises(VitscopeError, match=r"is not the official archive cifar-100-binary.tar.gz"):
         open_source({"kind": "cifar100"}, "test", path)
-    facts = cifar100.SOURCE["archive"]["files"]["cifar-100-binary.tar.gz"]
+    facts = declared("cifar100").archive["files"]["cifar-100-binary.tar.gz"]
     monkeypatch.setitem(facts, "md5", md5_of(path))
     assert len(open_source({"kind": "cifar100"}, "test", path)) == 1
     assert len(open_source({"kind": "cifar100", "path": str(path)}, "test")) == 1
@@ -57,16 +101,20 @@ def test_a_source_declares_what_its_module_holds(kind: str) -> None:
     assert set(declaration.required) <= {*declaration.shared, *declaration.keys}
     assert [*inspect.signature(module.open_split).parameters] == ["source", "split", "file"]
     if declaration.archive:
-        facts = find_official(declaration.archive, {"kind": kind}, kind)
-        assert facts.url.startswith("https://")
+        url, _, _ = find_official(declaration.archive, {"kind": kind}, kind)
+        assert url.startswith("https://")
 
 
-def test_official_archives_have_as_many_images_as_they_declare() -> None:
+def test_official_archives() -> None:
+    """They have as many images as they declare, and are downloaded unless they are here."""
     for kind in ("cifar10", "cifar100"):
         # As their authors say.
         assert declared(kind).images == {"train": 50_000, "test": 10_000}
     assert count_images({"kind": "cifar10"}, "test") == 10_000
     assert count_images({"kind": "shapes32"}, "test") is None
+    assert archive_needed({"kind": "cifar100"})
+    assert not archive_needed({"kind": "cifar100", "path": "cifar-100-binary.tar.gz"})
+    assert not archive_needed({"kind": "shapes32"})
 
 
 NEW = """
@@ -88,31 +136,18 @@ def test_a_new_source_is_a_new_module(tmp_path: Path, monkeypatch: pytest.Monkey
     monkeypatch.setattr(sources, "__path__", [*sources.__path__, str(tmp_path)])
     assert names() == sorted([*before, "broken", "mine", "silent"])
     assert declared("broken").meaning == "nothing"
-    with pytest.raises(
-        VitscopeError, match=r"source 'silent' has no literal SOURCE in .*; add one"
-    ):
+    with pytest.raises(VitscopeError, match=r"'silent' has no literal SOURCE in .*; add one"):
         declared("silent")
     entry = {"kind": "mine", "many": 3}
     assert open_source(entry, "test") == (entry, "test", None)
 
 
-def test_an_unknown_kind() -> None:
-    with pytest.raises(VitscopeError, match=r"There is no source 'cifar11'; .* mean 'cifar10'"):
-        open_source({"kind": "cifar11"}, "test")
-
-
 def test_to_know_the_sources_nothing_that_reads_images_is_imported() -> None:
-    code = (
-        "import sys; from vitscope.data import opening; [*map(opening.declared, opening.names())]"
+    python(
+        "import sys; from vitscope.data import opening; [*map(opening.declared, opening.names())]; "
+        "sys.exit(bool({'PIL', 'numpy', 'pyarrow'} & sys.modules.keys()))",
+        cwd=ROOT,
     )
-    code += "; sys.exit(bool({'PIL', 'numpy', 'pyarrow'} & sys.modules.keys()))"
-    assert subprocess.run([sys.executable, "-c", code], cwd=ROOT, check=False).returncode == 0
-
-
-def test_archives_are_downloaded_unless_they_are_here() -> None:
-    assert archive_needed({"kind": "cifar100"})
-    assert not archive_needed({"kind": "cifar100", "path": "cifar-100-binary.tar.gz"})
-    assert not archive_needed({"kind": "shapes32"})
 
 
 def test_a_path_may_name_the_split(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -199,22 +234,13 @@ def test_the_digest_of_a_folder_goes_by_what_is_in_it(folder: Path, tmp_path: Pa
     linked = tmp_path / "linked"
     linked.symlink_to(folder)
     assert digest(linked) == before
-
-
-def test_what_is_no_folder_has_no_digest(folder: Path) -> None:
-    assert digest(folder / "0.png") is None
-    assert digest(folder / "none") is None
-
-
-def test_folders_within_themselves_end(folder: Path) -> None:
+    # A folder is looked at once.
+    (folder / "dog" / "1.png").touch()
+    assert listing_digest(linked) == before
+    # Folders within themselves end, and what is no folder has no digest.
     (folder / "cat" / "again").symlink_to(folder)
     assert digest(folder)
-
-
-def test_a_folder_is_looked_at_once(folder: Path) -> None:
-    before = digest(folder)
-    (folder / "dog" / "1.png").touch()
-    assert listing_digest(folder) == before
+    assert digest(folder / "0.png") is digest(folder / "none") is None
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may read everything")

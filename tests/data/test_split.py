@@ -10,7 +10,7 @@ from PIL import Image
 
 from tests.helpers.refusals import refusal
 from tests.helpers.splits import GENERATED, built
-from vitscope.data.building import NO_DIGEST
+from vitscope.data.building import NO_DIGEST, numbers_of
 from vitscope.data.split import DIGEST, Split, known_labels, rows_to_classify, select, shard_rows
 from vitscope.errors import VitscopeError
 from vitscope.files.tensors import TensorWriter
@@ -73,20 +73,8 @@ def test_shards_cut_the_selection() -> None:
     assert shard_rows(100, 0, 10, None, 100) == list(range(10))
 
 
-def test_more_images_than_there_are() -> None:
-    assert refusal(shard_rows, 9, 0, 10, None, 4) == (
-        "analysis.images: the study measures 10 images and the split has 9: lower analysis.images, "
-        "or say in the split how many `images` it has."
-    )
-
-
 def split_of(path: Path, labels: list[int]) -> Split:
-    tensors = {
-        "images": ("U8", (len(labels), 3, 2, 2)),
-        "labels": ("I64", (len(labels),)),
-        "index": ("I64", (len(labels),)),
-        "sums": ("I64", (len(labels),)),
-    }
+    tensors = {"images": ("U8", (len(labels), 3, 2, 2)), **numbers_of(len(labels))}
     metadata = {"dataset": "mine", "split": "test", "classes": '["cat", "dog"]', DIGEST: NO_DIGEST}
     with TensorWriter(path, tensors, metadata) as writer:
         writer.write("labels", 0, np.array(labels))
@@ -102,24 +90,25 @@ def test_all_images_are_classified_or_some(tmp_path: Path) -> None:
     assert rows_to_classify(images, 20, 0) == list(range(20))
 
 
-@pytest.mark.parametrize("seed", [None, 0])
-def test_more_images_than_there_are_are_refused(tmp_path: Path, seed: int | None) -> None:
-    images = split_of(tmp_path / "split", [0, 1] * 10)
-    assert refusal(rows_to_classify, images, 21, seed) == (
-        "analysis: the study classifies 21 images and the split 'test' of data.mine has 20: "
-        "lower `images`, or set it to null for all."
+def test_more_images_than_there_are_are_refused(tmp_path: Path) -> None:
+    assert refusal(shard_rows, 9, 0, 10, None, 4) == (
+        "analysis.images: the study measures 10 images and the split has 9: lower analysis.images, "
+        "or say in the split how many `images` it has."
     )
+    images = split_of(tmp_path / "split", [0, 1] * 10)
+    for seed in (None, 0):
+        assert refusal(rows_to_classify, images, 21, seed) == (
+            "analysis: the study classifies 21 images and the split 'test' of data.mine has 20: "
+            "lower `images`, or set it to null for all."
+        )
 
 
-def test_images_without_a_label_are_refused(tmp_path: Path) -> None:
+def test_images_without_a_label_or_outside_the_classes_are_refused(tmp_path: Path) -> None:
     images = split_of(tmp_path / "split", [0, -1, 1, -1])
     assert refusal(known_labels, images, range(4)) == (
         "data.mine: 2 of 4 images have no label, so that no accuracy can be measured: use a "
         "source with labels."
     )
-
-
-def test_labels_outside_the_classes_are_refused(tmp_path: Path) -> None:
     images = split_of(tmp_path / "split", [0, 1, 2])
     with pytest.raises(VitscopeError, match=r"data\.mine: 1 of 3 images .* the 2 classes"):
         known_labels(images, range(3))

@@ -2,13 +2,13 @@ import os
 import signal
 import subprocess
 import time
-from collections.abc import Callable
 from contextlib import AbstractContextManager
 from pathlib import Path
 
 import pytest
 
 from tests.runs.copies import SOME, TINY, Workflow, copy_workflow, edited, in_work
+from tests.slurm.cluster import wait_for
 
 pytestmark = pytest.mark.others
 
@@ -32,7 +32,7 @@ def test_a_run_refuses_a_second_one_and_ends_with_its_jobs(tmp_path: Path, studi
     table = f"results/{TINY}/blocks/vit.parquet"
     with asleep(workflow):
         run = workflow.start("--cores", "1", table, start_new_session=True, stdout=subprocess.PIPE)
-        wait_for((workflow.root / table).exists)
+        wait_for((workflow.root / table).exists, "no blocks were listed")
         code, output = workflow.run("--cores", "1", table)
         assert code != 0
         assert "Directory cannot be locked" in output
@@ -57,7 +57,7 @@ def test_a_run_that_was_killed_leaves_a_lock_that_the_user_removes(
     table = f"results/{TINY}/blocks/vit.parquet"
     with asleep(workflow):
         run = workflow.start("--cores", "1", table, start_new_session=True, stdout=subprocess.PIPE)
-        wait_for((workflow.root / table).exists)
+        wait_for((workflow.root / table).exists, "no blocks were listed")
         os.killpg(run.pid, signal.SIGKILL)
         run.communicate()
     code, output = workflow.run("--cores", "1", table)
@@ -73,19 +73,13 @@ def test_a_run_that_gets_sigterm_lets_its_jobs_end(tmp_path: Path, studies: Path
     tables = [f"results/{TINY}/blocks/{model}.parquet" for model in ("vit", "resnet")]
     with asleep(workflow, 10):
         run = workflow.start("--cores", "1", *tables, stdout=subprocess.PIPE)
-        wait_for(lambda: any((workflow.root / table).exists() for table in tables))
+        made = [workflow.root / table for table in tables]
+        wait_for(lambda: any(table.exists() for table in made), "no blocks were listed")
         run.send_signal(signal.SIGTERM)
         run.communicate(timeout=60)
         assert run.returncode != 0
         # What was at work is made, and the other not.
         assert workflow.plan(*tables) == {"convert_checkpoint": 1}
-
-
-def wait_for(there: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + 300
-    while not there():
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
 
 
 def dated(folders: tuple[Path, ...], date: float) -> None:

@@ -49,10 +49,8 @@ def in_blocks(maps: np.ndarray, block: int) -> Exported:
 
 
 def write_all(path: Path, suffix: str) -> None:
-    arrays = {"maps/stem": in_blocks(MAPS, 4)}
-    write_arrays(
-        path, suffix, arrays | {name: Exported.of(it) for name, it in SMALL.items()}, FACTS
-    )
+    small = {name: Exported.of(array) for name, array in SMALL.items()}
+    write_arrays(path, suffix, {"maps/stem": in_blocks(MAPS, 4), **small}, FACTS)
 
 
 @pytest.mark.parametrize("suffix", FORMATS.values())

@@ -1,9 +1,8 @@
 """Pictures of every depth and mode are read as their twins in RGB of 8 bits, or refused."""
 
 import io
-import struct
-import zlib
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +11,7 @@ import pytest
 from PIL import Image, TiffImagePlugin
 
 from tests.helpers.sources import open_path
+from tests.security.bombs import in_memory, png
 from vitscope.errors import VitscopeError
 from vitscope.files.images import decode_image
 from vitscope.scopes.images import Wanted, store
@@ -24,9 +24,7 @@ DEEP = Image.fromarray(GREY.astype(np.uint16) * 257)
 
 
 def saved(image: Image.Image, format_: str, **more: Any) -> bytes:
-    file = io.BytesIO()
-    image.save(file, format_, **more)
-    return file.getvalue()
+    return in_memory(partial(image.save, format=format_, **more))
 
 
 def with_alpha(image: Image.Image) -> Image.Image:
@@ -48,17 +46,9 @@ def tiff(image: Image.Image, tags: dict[int, Any]) -> bytes:
 
 def png_of_48_bits() -> bytes:
     """Return what Pillow reads and does not write."""
-
-    def chunk(kind: bytes, data: bytes) -> bytes:
-        return (
-            struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
-        )
-
     deep = (COLOUR.astype(">u2") * 257).astype(">u2")
     rows = b"".join(b"\0" + row.tobytes() for row in deep)
-    header = struct.pack(">IIBBBBB", COLOUR.shape[1], COLOUR.shape[0], 16, 2, 0, 0, 0)
-    chunks = (b"IHDR", header), (b"IDAT", zlib.compress(rows)), (b"IEND", b"")
-    return b"\x89PNG\r\n\x1a\n" + b"".join(chunk(*each) for each in chunks)
+    return png(COLOUR.shape[1], COLOUR.shape[0], 16, rows)
 
 
 IN_COLOUR = Image.fromarray(COLOUR)

@@ -23,9 +23,8 @@ def write(folder: Path, content: bytes | str) -> Path:
 )
 def test_both_parsers_read_the_same(path: Path) -> None:
     text = path.read_text(encoding="utf-8")
-    assert strict_yaml._load(strict_yaml._FastLoader(text)) == strict_yaml._load(
-        strict_yaml._Loader(text)
-    )
+    fast, other = strict_yaml._FastLoader(text), strict_yaml._Loader(text)
+    assert strict_yaml._load(fast) == strict_yaml._load(other)
 
 
 def refused(folder: Path, content: bytes | str) -> str:
@@ -62,9 +61,13 @@ def test_values_are_those_of_yaml_1_2(tmp_path: Path, text: str, value: object) 
     assert type(read) is type(value)
 
 
-def test_a_byte_order_mark_and_windows_line_ends_are_no_content(tmp_path: Path) -> None:
+def test_encodings(tmp_path: Path) -> None:
+    """A byte order mark and line ends of Windows are no content; what is not UTF-8 is refused."""
     content = b"\xef\xbb\xbfa: 1\r\nb:\r\n  - x\r\n"
     assert load_yaml(write(tmp_path, content)) == {"a": 1, "b": ["x"]}
+    assert refused(tmp_path, "title: Lüge".encode("latin-1")) == (
+        "FILE is not text in UTF-8 (byte 8): save it as UTF-8."
+    )
 
 
 def test_what_an_alias_repeats_is_a_copy_of_its_own(tmp_path: Path) -> None:
@@ -72,9 +75,7 @@ def test_what_an_alias_repeats_is_a_copy_of_its_own(tmp_path: Path) -> None:
     read["a"]["list"].append(2)
     assert read["b"] == {"list": [1]}
     assert read["c"] == {"list": [1], "more": 2}
-
-
-def test_a_merged_key_may_be_overridden(tmp_path: Path) -> None:
+    # A merged key may be overridden.
     text = "a: &x {k: 1}\nb: &y {<<: *x, k: 2}\nc: {<<: *y, k: 3}\n"
     assert load_yaml(write(tmp_path, text))["c"] == {"k": 3}
 
@@ -122,12 +123,6 @@ def test_aliases_of_aliases_are_bounded(tmp_path: Path) -> None:
 def test_the_top_level_must_be_keys_and_values(tmp_path: Path, content: str, found: str) -> None:
     assert refused(tmp_path, content) == (
         f"FILE: top level: found {found}, allowed: keys and their values."
-    )
-
-
-def test_other_encodings_are_refused(tmp_path: Path) -> None:
-    assert refused(tmp_path, "title: Lüge".encode("latin-1")) == (
-        "FILE is not text in UTF-8 (byte 8): save it as UTF-8."
     )
 
 

@@ -5,7 +5,6 @@ from pathlib import Path
 import pytest
 
 from tests.helpers.refusals import refusal
-from vitscope.errors import VitscopeError
 from vitscope.files.whole import atomic_path, copy_file, sha256_of, write_text
 
 
@@ -48,20 +47,15 @@ def test_what_a_kill_left_is_overwritten(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == [target]
 
 
-def test_a_folder_that_cannot_be_made(tmp_path: Path) -> None:
+def test_a_folder_that_cannot_be_made_and_a_target_that_is_one(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
-    target = tmp_path / "file" / "below" / "table"
-    assert refusal(write_text, target, "text") == (
-        f"Cannot write {target} (Not a directory): free some space, or make its folder writable."
-    )
-
-
-def test_a_target_that_is_a_folder(tmp_path: Path) -> None:
-    target = tmp_path / "target"
-    target.mkdir()
-    with pytest.raises(VitscopeError, match=r"Cannot write .*target \(Is a directory\)"):
-        write_text(target, "text")
-    assert list(tmp_path.iterdir()) == [target]
+    (tmp_path / "folder").mkdir()
+    reasons = {"file/below/table": "Not a directory", "folder": "Is a directory"}
+    for target, reason in ((tmp_path / name, reason) for name, reason in reasons.items()):
+        assert refusal(write_text, target, "text") == (
+            f"Cannot write {target} ({reason}): free some space, or make its folder writable."
+        )
+    assert {path.name for path in tmp_path.iterdir()} == {"file", "folder"}
 
 
 def test_a_file_that_cannot_be_read_is_not_reported_as_one_that_cannot_be_written(

@@ -3,16 +3,17 @@
 They are written opcode by opcode, so that every way to name and to call something occurs.
 """
 
-import io
 import pickle
 import struct
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 import torch
 
 from tests.helpers.checkpoints import Runs
+from tests.security.bombs import in_memory
 
 
 def text(value: str) -> bytes:
@@ -83,7 +84,9 @@ HARMFUL: dict[str, Attack] = {
     ),
     "an array of objects": lambda c: pickle.dumps(np.array([Runs(c)], dtype=object), 3),
     "a pickle in a storage of torch": lambda c: program(
-        called(named("torch.storage", "_load_from_bytes"), raw(_torch_file(Runs(c))))
+        called(
+            named("torch.storage", "_load_from_bytes"), raw(in_memory(partial(torch.save, Runs(c))))
+        )
     ),
     "an exception with its arguments": lambda c: program(
         called(named("builtins", "Exception"), system(c))
@@ -99,9 +102,3 @@ HARMFUL: dict[str, Attack] = {
     "behind a dictionary of weights": lambda c: program(b"}" + text("weight") + system(c) + b"s"),
     "as a key": lambda c: program(b"}" + system(c) + b"K\x01s"),
 }
-
-
-def _torch_file(value: object) -> bytes:
-    stream = io.BytesIO()
-    torch.save(value, stream)
-    return stream.getvalue()

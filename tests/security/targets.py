@@ -25,6 +25,7 @@ from tests.helpers.networks import FAMILIES, build_empty_mini
 from tests.helpers.sources import open_path, read_all
 from tests.runs.copies import SETTINGS
 from tests.security import bombs
+from tests.security.bombs import in_memory
 from vitscope.corruptions import corrupted
 from vitscope.errors import VitscopeError
 from vitscope.files.pages import Section, as_html, as_markdown
@@ -84,36 +85,28 @@ def _read_cifar_batch(path: Path) -> None:
 
 
 def _npz() -> list[bytes]:
-    seeds = []
-    for save in (np.savez, np.savez_compressed):
-        stream = io.BytesIO()
-        save(stream, images=PIXELS.reshape(4, 32, 32, 3), labels=np.arange(4))
-        seeds.append(stream.getvalue())
-    return seeds
+    arrays = {"images": PIXELS.reshape(4, 32, 32, 3), "labels": np.arange(4)}
+    return [in_memory(partial(save, **arrays)) for save in (np.savez, np.savez_compressed)]
 
 
 def _pictures() -> list[bytes]:
-    image, seeds = Image.fromarray(PIXELS[0].reshape(32, 32, 3)), []
-    for kind in ("png", "jpeg", "bmp", "gif", "tiff", "webp", "ppm"):
-        stream = io.BytesIO()
-        image.save(stream, kind)
-        seeds.append(stream.getvalue())
-    return seeds
+    image = Image.fromarray(PIXELS[0].reshape(32, 32, 3))
+    kinds = ("png", "jpeg", "bmp", "gif", "tiff", "webp", "ppm")
+    return [in_memory(partial(image.save, format=kind)) for kind in kinds]
 
 
 def _animations() -> list[bytes]:
     # Frames that are the same are none of their own.
     moved = (np.roll(each.reshape(32, 32, 3), number, 1) for number, each in enumerate(PIXELS))
-    first, *others = map(Image.fromarray, moved)
-    seeds = []
-    for kind, options in (("gif", {}), ("png", {}), ("webp", {}), ("webp", {"lossless": True})):
-        stream = io.BytesIO()
-        first.save(stream, kind, save_all=True, append_images=others, duration=40, **options)
-        seeds.append(stream.getvalue())
+    frames = [*map(Image.fromarray, moved)]
     clear = Image.fromarray(PIXELS[0].reshape(32, 24, 4), "RGBA")
-    stream = io.BytesIO()
-    clear.save(stream, "webp", save_all=True, append_images=[clear.rotate(90)], duration=40)
-    return [*seeds, stream.getvalue()]
+
+    def saved(kind: str, images: list[Image.Image], **options: bool) -> bytes:
+        options |= {"save_all": True, "append_images": images[1:], "duration": 40}
+        return in_memory(partial(images[0].save, format=kind, **options))
+
+    seeds = [saved(kind, frames) for kind in ("gif", "png", "webp")]
+    return [*seeds, saved("webp", frames, lossless=True), saved("webp", [clear, clear.rotate(90)])]
 
 
 def _read_animation(path: Path) -> None:
@@ -129,12 +122,8 @@ def _read_animation(path: Path) -> None:
 
 def _parquet() -> list[bytes]:
     table = pa.table({"img": [{"bytes": data} for data in _pictures()], "label": range(7)})
-    seeds = []
-    for compression in ("none", "snappy", "zstd"):
-        stream = io.BytesIO()
-        pq.write_table(table, stream, compression=compression)
-        seeds.append(stream.getvalue())
-    return seeds
+    methods = ("none", "snappy", "zstd")
+    return [in_memory(partial(pq.write_table, table, compression=each)) for each in methods]
 
 
 @cache
@@ -143,10 +132,8 @@ def _weights() -> dict[str, torch.Tensor]:
 
 
 def _torch(zipped: bool) -> list[bytes]:
-    stream = io.BytesIO()
     wrapped = {"state_dict": _weights(), "epoch": 3, "lr": [0.1, None, True]}
-    torch.save(wrapped, stream, _use_new_zipfile_serialization=zipped)
-    return [stream.getvalue()]
+    return [in_memory(partial(torch.save, wrapped, _use_new_zipfile_serialization=zipped))]
 
 
 def _torch_pickle() -> list[bytes]:
@@ -177,9 +164,8 @@ def _read_tensorfile(path: Path) -> None:
 
 
 def _official() -> list[bytes]:
-    array = io.BytesIO()
-    np.save(array, PIXELS.reshape(4, 32, 32, 3))
-    return [tar_of("CIFAR-100-C", {"fog.npy": array.getvalue()}, "w")]
+    array = in_memory(lambda file: np.save(file, PIXELS.reshape(4, 32, 32, 3)))
+    return [tar_of("CIFAR-100-C", {"fog.npy": array}, "w")]
 
 
 def _read_keys(path: Path) -> None:

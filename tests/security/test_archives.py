@@ -6,7 +6,7 @@ import struct
 import tarfile
 import zipfile
 import zlib
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -20,10 +20,8 @@ from tests.helpers.archives import repacked
 from tests.helpers.refusals import refusal
 from tests.helpers.sources import open_path, read_all
 from tests.helpers.tiers import some_of
-from tests.security.bombs import BOMBS
+from tests.security.bombs import BOMBS, chunk, in_memory, png
 from tests.security.contained import check_sentence, refusal_of
-from vitscope.data.sources.npz import Npz
-from vitscope.data.sources.parquet import Parquet
 from vitscope.networks.checkpoints.foreign import read_foreign
 
 FOLDER = "cifar-100-binary"
@@ -133,7 +131,7 @@ WRONG = {
 @pytest.mark.parametrize("name", WRONG)
 def test_arrays_that_lie_about_themselves(tmp_path: Path, name: str) -> None:
     path = zipped(tmp_path / "a.npz", **WRONG[name])
-    refusal_of(lambda: read_all(Npz(path)))
+    refusal_of(lambda: read_all(open_path("npz", path)))
     assert [file.name for file in tmp_path.iterdir()] == ["a.npz"]
 
 
@@ -142,7 +140,7 @@ def test_methods_that_expand_without_end_are_not_those_of_numpy(
     tmp_path: Path, method: int
 ) -> None:
     path = zipped(tmp_path / "a.npz", method, images=SIXTEEN + bytes(GIGABYTE // 8))
-    assert "would expand to" in refusal_of(lambda: Npz(path))
+    assert "would expand to" in refusal_of(lambda: open_path("npz", path))
 
 
 def test_a_member_that_says_it_expands_more_than_it_can(tmp_path: Path) -> None:
@@ -151,38 +149,27 @@ def test_a_member_that_says_it_expands_more_than_it_can(tmp_path: Path) -> None:
     start = data.index(b"PK\x01\x02")
     data[start + 24 : start + 28] = struct.pack("<I", 0xF0000000)
     path.write_bytes(data)
-    assert "would expand to 4026531840 bytes" in refusal_of(lambda: Npz(path))
+    assert "would expand to 4026531840 bytes" in refusal_of(lambda: open_path("npz", path))
 
 
 def test_weights_that_expand(tmp_path: Path) -> None:
-    stored = io.BytesIO()
-    torch.save({"weight": torch.zeros(1 << 26)}, stored)
-    path = repacked(tmp_path / "a.pth", stored.getvalue(), method=zipfile.ZIP_DEFLATED)
+    stored = in_memory(partial(torch.save, {"weight": torch.zeros(1 << 26)}))
+    path = repacked(tmp_path / "a.pth", stored, method=zipfile.ZIP_DEFLATED)
     assert path.stat().st_size < 1 << 20
     assert "which no weights do: do not use it" in refusal_of(lambda: read_foreign(path, "ViT"))
 
 
-def chunk(kind: bytes, data: bytes) -> bytes:
-    return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
-
-
-def png(width: int, height: int) -> bytes:
-    """Return a picture that says how large it is, and holds zeros for all of it."""
-    size = chunk(b"IHDR", struct.pack(">IIBBBBB", width, height, 8, 2, 0, 0, 0))
-    pixels = zlib.compress(bytes(min(height * (1 + 3 * width), 1 << 26)), 9)
-    return b"\x89PNG\r\n\x1a\n" + size + chunk(b"IDAT", pixels) + chunk(b"IEND", b"")
-
-
 @pytest.mark.parametrize("side", [20_000, 2**31 - 1])
 def test_pictures_that_are_too_large(tmp_path: Path, side: int) -> None:
-    (tmp_path / "a.png").write_bytes(png(side, side))
+    zeros = bytes(min(side * (1 + 3 * side), 1 << 26))
+    (tmp_path / "a.png").write_bytes(png(side, side, 8, zeros))
     sentence = refusal_of(lambda: read_all(open_path("folder", tmp_path)))
     assert "is not a readable image: repair or remove it" in sentence
 
 
 def test_a_picture_with_a_text_that_expands(tmp_path: Path) -> None:
     data = b"Comment\0\0" + zlib.compress(bytes(GIGABYTE // 4), 9)
-    picture = png(8, 8)
+    picture = png(8, 8, 8, bytes(8 * 25))
     (tmp_path / "a.png").write_bytes(picture[:33] + chunk(b"zTXt", data) + picture[33:])
     refusal_of(lambda: read_all(open_path("folder", tmp_path)))
 
@@ -202,7 +189,7 @@ def test_pillow_would_run_ghostscript_and_is_not_asked_to(
     (pictures / "a.jpg").write_bytes(POSTSCRIPT)
     check_sentence(refusal(lambda: read_all(open_path("folder", pictures))))
     cells = table(tmp_path / "a.parquet", image=[{"bytes": POSTSCRIPT}], label=[0])
-    assert "is not a readable image" in refusal(read_all, Parquet(cells, None, None))
+    assert "is not a readable image" in refusal(read_all, open_path("parquet", cells))
     assert not canary.exists()
     # The danger is real: Pillow runs it where all formats are allowed.
     with Image.open(io.BytesIO(POSTSCRIPT)) as image, pytest.raises(Exception):  # noqa: B017, PT011
@@ -232,12 +219,12 @@ def table(path: Path, **columns: Any) -> Path:
 def test_encoded_images_that_expand(tmp_path: Path) -> None:
     path = table(tmp_path / "a.parquet", image=[{"bytes": bytes(1 << 25)}], label=[0])
     assert path.stat().st_size < 1 << 16
-    assert "which no encoded images do" in refusal_of(lambda: Parquet(path, None, None))
+    assert "which no encoded images do" in refusal_of(lambda: open_path("parquet", path))
 
 
 def test_columns_without_end_are_not_listed(tmp_path: Path) -> None:
     path = table(tmp_path / "a.parquet", **{f"{n}" * 50: [0] for n in range(1000)})
-    refusal_of(lambda: Parquet(path, None, None))
+    refusal_of(lambda: open_path("parquet", path))
 
 
 @pytest.mark.parametrize("name", some_of(BOMBS, *BOMBS.keys() - LARGE))

@@ -5,6 +5,7 @@ import struct
 import tarfile
 from collections.abc import Callable, Iterator
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -14,6 +15,7 @@ from tests.helpers.archives import repacked, tar_of
 from tests.helpers.refusals import refusal
 from tests.helpers.sources import open_path
 from tests.security.attacks import HARMFUL, called, named, program, raw, shell, text
+from tests.security.bombs import in_memory
 from tests.security.contained import check_sentence, refusal_of, refusal_or_none
 from vitscope.networks.checkpoints.foreign import read_foreign
 
@@ -22,10 +24,9 @@ Wrap = Callable[[Path, bytes], Callable[[], object]]
 
 def in_zip(folder: Path, pickled: bytes) -> Callable[[], object]:
     """Return what reads a pickle as the checkpoint of today's torch.save."""
-    empty = io.BytesIO()
     # With the storage "0", of two numbers, that a pickle may name.
-    torch.save({"weight": torch.zeros(2)}, empty)
-    path = repacked(folder / "zip.pth", empty.getvalue(), pickled)
+    empty = in_memory(partial(torch.save, {"weight": torch.zeros(2)}))
+    path = repacked(folder / "zip.pth", empty, pickled)
     return lambda: read_foreign(path, "ViT")
 
 
@@ -219,8 +220,6 @@ def test_the_storage_that_odd_tensors_name_is_there(tmp_path: Path) -> None:
 def test_a_tensor_of_one_number_that_says_it_is_many_is_refused_before_it_is_filled(
     tmp_path: Path,
 ) -> None:
-    one = io.BytesIO()
-    torch.save({"weight": torch.ones(1).expand(1 << 45)}, one)
     path = tmp_path / "wide.pth"
-    path.write_bytes(one.getvalue())
+    torch.save({"weight": torch.ones(1).expand(1 << 45)}, path)
     assert "more than a file of its size" in refusal_of(lambda: read_foreign(path, "ViT"))

@@ -75,23 +75,16 @@ def test_the_seed_fixes_the_bytes_whatever_was_drawn_before(split: Split, tmp_pa
 
 
 def test_without_augmentation_images_are_those_of_the_split(split: Split, tmp_path: Path) -> None:
-    images = drawn(split, tmp_path, PLAIN)
-    rows = rows_of(images, split)
-    # Two batches of an epoch of 120: no image twice, in an order of chance.
-    assert len(set(rows)) == 100
-    assert rows != sorted(rows)
-    targets = images.rows(0, 100)[1].numpy()
-    expected = np.full((100, 10), 0.01, np.float32)
-    expected[np.arange(100), split.labels[rows]] = 0.91
-    np.testing.assert_allclose(targets, expected, rtol=1e-6)
-
-
-def test_more_images_than_the_split_has_are_drawn_in_epochs(split: Split, tmp_path: Path) -> None:
+    """Three batches of 40 are an epoch of 120 images: each image once, in an order of chance."""
     images = drawn(split, tmp_path, PLAIN | {"batch_size": 40}, images=250)
     rows = rows_of(images, split)
-    # Three batches of 40 are an epoch of 120 images.
     assert sorted(rows[:120]) == sorted(rows[120:240]) == list(range(120))
     assert rows[:120] != rows[120:240]
+    assert rows[:120] != sorted(rows[:120])
+    targets = images.rows(0, 250)[1].numpy()
+    expected = np.full((250, 10), 0.01, np.float32)
+    expected[np.arange(250), split.labels[rows]] = 0.91
+    np.testing.assert_allclose(targets, expected, rtol=1e-6)
 
 
 def test_images_that_were_not_trained_on_are_not_drawn(split: Split, tmp_path: Path) -> None:

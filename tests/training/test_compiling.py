@@ -11,9 +11,7 @@ from torch import nn
 
 from tests.helpers.networks import described
 from tests.helpers.refusals import refusal
-from tests.training.recipes import MEAN, RECIPE, STD
-from tests.training.spoiling import break_off
-from vitscope.data.split import Split
+from tests.training.recipes import MEAN, RECIPE, STD, Splits, break_off
 from vitscope.errors import VitscopeError
 from vitscope.files.tensors import TensorFile
 from vitscope.files.whole import sha256_of
@@ -45,7 +43,7 @@ def _own_environment(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def trained(
-    splits: tuple[Split, Split],
+    splits: Splits,
     folder: Path,
     family: str,
     say: Any = lambda text: None,
@@ -128,11 +126,10 @@ def test_the_trial_leaves_no_trace(monkeypatch: pytest.MonkeyPatch) -> None:
     assert all(parameter.grad is None for parameter in model.parameters())
 
 
-FAILING = RuntimeError("InvalidCxxCompiler: No working C++ compiler found\nSet an option")
-
-
-def test_where_compiling_fails_auto_trains_without(monkeypatch: pytest.MonkeyPatch) -> None:
-    compile_as(monkeypatch, FAILING)
+def test_where_compiling_fails(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Auto trains without, and always is refused; a lack of memory is another failure."""
+    reason = "InvalidCxxCompiler: No working C++ compiler found\nSet an option"
+    compile_as(monkeypatch, RuntimeError(reason))
     monkeypatch.setattr(compiling, "is_wanted", lambda *_: True)
     model, said = Counting(), list[str]()
     with compiled_in(RECIPE, model, said):
@@ -142,22 +139,12 @@ def test_where_compiling_fails_auto_trains_without(monkeypatch: pytest.MonkeyPat
         "training uncompiled, since torch.compile fails here: InvalidCxxCompiler: No working C++ "
         "compiler found"
     ]
-
-
-def test_where_compiling_fails_always_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    compile_as(monkeypatch, FAILING)
-    model = Counting()
     assert refusal(compiled_in(RECIPE | ALWAYS, model, []).__enter__) == (
         "training.compile is always, and torch.compile cannot compile the Counting on this machine "
         "(InvalidCxxCompiler: No working C++ compiler found): set training.compile to auto or "
         "never."
     )
     assert model._compiled_call_impl is None
-
-
-def test_a_batch_too_large_for_the_memory_is_no_failure_of_the_compiler(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
     compile_as(monkeypatch, torch.OutOfMemoryError("out of memory"))
     with pytest.raises(torch.OutOfMemoryError), compiled_in(RECIPE | ALWAYS, Counting(), []):
         pass
@@ -165,7 +152,7 @@ def test_a_batch_too_large_for_the_memory_is_no_failure_of_the_compiler(
 
 @pytest.mark.parametrize("own", [None, "elsewhere"])
 def test_a_job_keeps_what_torch_makes_beside_all_trainings(
-    monkeypatch: pytest.MonkeyPatch, splits: tuple[Split, Split], tmp_path: Path, own: str | None
+    monkeypatch: pytest.MonkeyPatch, splits: Splits, tmp_path: Path, own: str | None
 ) -> None:
     given: dict[str, Any] = {}
     monkeypatch.setattr("vitscope.training.loop.train", lambda *_, **named: given.update(named))
@@ -184,9 +171,7 @@ def test_a_job_keeps_what_torch_makes_beside_all_trainings(
 
 
 @pytest.mark.nightly
-def test_without_a_c_compiler_it_fails_in_one_sentence(
-    splits: tuple[Split, Split], tmp_path: Path
-) -> None:
+def test_without_a_c_compiler_it_fails_in_one_sentence(splits: Splits, tmp_path: Path) -> None:
     from torch._inductor import config
 
     said = r"cannot compile the \w+ on this machine .*compiler"
@@ -213,7 +198,7 @@ def cached() -> Iterator[Any]:
 @pytest.mark.nightly
 @pytest.mark.parametrize("family", NETWORKS)
 def test_a_compiled_training_is_that_without_but_for_rounding(
-    splits: tuple[Split, Split], tmp_path: Path, family: str, cached: Any
+    splits: Splits, tmp_path: Path, family: str, cached: Any
 ) -> None:
     plain = trained(splits, tmp_path / "plain", family)
     found = trained(splits, tmp_path / "compiled", family, **ALWAYS)

@@ -13,8 +13,7 @@ from torch import nn
 
 from tests.helpers.refusals import refusal
 from tests.helpers.splits import built, splits_of_shapes
-from tests.training.recipes import MEAN, PLAIN, RECIPE, STD
-from vitscope.data.split import Split
+from tests.training.recipes import MEAN, PLAIN, RECIPE, STD, Splits
 from vitscope.errors import VitscopeError
 from vitscope.files.tensors import TensorFile
 from vitscope.networks.building.family import find_family
@@ -34,21 +33,17 @@ NO_NEWS = {"mean": MEAN, "std": STD, "say": lambda text: None}
 
 
 @pytest.fixture(scope="module")
-def splits(tmp_path_factory: pytest.TempPathFactory) -> tuple[Split, Split]:
+def splits(tmp_path_factory: pytest.TempPathFactory) -> Splits:
     return splits_of_shapes(tmp_path_factory.mktemp("shapes32"), 1000, 200)
 
 
-def trained(
-    splits: tuple[Split, Split], folder: Path, seed: int = 0, **changes: Any
-) -> list[dict[str, float]]:
+def trained(splits: Splits, folder: Path, seed: int = 0, **changes: Any) -> list[dict[str, float]]:
     with seeded(seed):
         model = find_family("resnet").build(NETWORK["arch"], 10, 32)
     return train(model, *splits, RECIPE | changes, seed, folder, **NO_NEWS)
 
 
-def test_a_model_learns_and_its_snapshots_are_checkpoints(
-    splits: tuple[Split, Split], tmp_path: Path
-) -> None:
+def test_a_model_learns_and_its_snapshots_are_checkpoints(splits: Splits, tmp_path: Path) -> None:
     history = trained(splits, tmp_path)
     losses = [row["loss"] for row in history]
     assert [row["epoch"] for row in history] == [1, 2, 3, 4]
@@ -68,9 +63,7 @@ def test_a_model_learns_and_its_snapshots_are_checkpoints(
     assert accuracies["init"] < 0.2
 
 
-def test_the_trajectory_is_that_of_the_snapshots(
-    splits: tuple[Split, Split], tmp_path: Path
-) -> None:
+def test_the_trajectory_is_that_of_the_snapshots(splits: Splits, tmp_path: Path) -> None:
     history = trained(splits, tmp_path, **PLAIN | {"epochs": 3, "trajectory": True})
     left = {path.name for path in tmp_path.iterdir()} - {EVENTS}
     assert left == {"history.parquet", *(f"{name}.safetensors" for name in SNAPSHOTS)}
@@ -93,7 +86,7 @@ def flat(path: Path) -> np.ndarray:
     return np.concatenate([file.array(name).ravel() for name in names]).astype(np.float64)
 
 
-def test_half_precision_halves_the_snapshots(splits: tuple[Split, Split], tmp_path: Path) -> None:
+def test_half_precision_halves_the_snapshots(splits: Splits, tmp_path: Path) -> None:
     short = PLAIN | {"epochs": 2}
     for dtype in ("float32", "float16"):
         trained(splits, tmp_path / dtype, **short | {"snapshot_dtype": dtype})
@@ -120,9 +113,7 @@ def test_the_learning_rate_is_a_line_and_a_half_cosine() -> None:
     np.testing.assert_allclose(line, np.linspace(0, recipe["learning_rate"], 3 * steps + 1))
 
 
-def test_fused_attention_is_off_in_training_only(
-    splits: tuple[Split, Split], tmp_path: Path
-) -> None:
+def test_fused_attention_is_off_in_training_only(splits: Splits, tmp_path: Path) -> None:
     arch = {"patch_size": 8, "embed_dim": 16, "depth": 1, "num_heads": 2}
     model = find_family("vit").build(arch, 10, 32)
     attention = model.blocks[0].attn
@@ -161,13 +152,13 @@ def test_generators_are_put_back() -> None:
     ],
 )
 def test_recipes_that_cannot_be_followed(
-    splits: tuple[Split, Split], tmp_path: Path, changes: dict[str, Any], sentence: str
+    splits: Splits, tmp_path: Path, changes: dict[str, Any], sentence: str
 ) -> None:
     with pytest.raises(VitscopeError, match=sentence):
         trained(splits, tmp_path, **changes)
 
 
-def test_labels_must_be_known(splits: tuple[Split, Split], tmp_path: Path) -> None:
+def test_labels_must_be_known(splits: Splits, tmp_path: Path) -> None:
     sample = built(tmp_path / "sample", {"kind": "sample"}, "train", seed=0, resize=32)
     with pytest.raises(VitscopeError, match="split train of mine has images without labels"):
         trained((sample, splits[1]), tmp_path, batch_size=1)
@@ -201,20 +192,14 @@ def write_events(folder: Path, done: int, losses: dict[int, float]) -> None:
             events.write({"epoch": epoch, "loss": loss})
 
 
-def test_each_number_of_an_epoch_is_an_event(tmp_path: Path) -> None:
-    write_events(tmp_path, 0, {1: 0.5, 2: 0.25})
-    assert read_events(tmp_path, "loss") == [(1, 0.5), (2, 0.25)]
-
-
-def test_an_epoch_that_is_done_again_stands_there_once(tmp_path: Path) -> None:
+def test_each_number_of_an_epoch_is_an_event_once(tmp_path: Path) -> None:
     write_events(tmp_path, 0, {1: 0.5, 2: 0.25, 3: 4.0})
+    assert read_events(tmp_path, "loss") == [(1, 0.5), (2, 0.25), (3, 4.0)]
     # Files of one process and second are numbered, and read in the order of letters: 10 before 9.
     time.sleep(1)
+    # An epoch that is done again.
     write_events(tmp_path, 2, {3: 0.125})
     assert read_events(tmp_path, "loss") == [(1, 0.5), (2, 0.25), (3, 0.125)]
-
-
-def test_a_training_that_begins_anew_has_events_of_its_own(tmp_path: Path) -> None:
-    write_events(tmp_path, 0, {1: 0.5, 2: 0.25})
+    # A training that begins anew.
     write_events(tmp_path, 0, {1: 8.0})
     assert read_events(tmp_path, "loss") == [(1, 8.0)]

@@ -1,11 +1,15 @@
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from vitscope.errors import VitscopeError
 from vitscope.training import trajectory as coordinates
-from vitscope.training.trajectory import polar
+
+
+def polar(moments: list[np.ndarray]) -> pd.DataFrame:
+    return coordinates.polar(len(moments), [moments])
 
 
 @given(

@@ -12,9 +12,7 @@ from typing import Any
 
 import pytest
 
-from tests.training.recipes import MEAN, RECIPE, STD
-from tests.training.spoiling import break_off, flip
-from vitscope.data.split import Split
+from tests.training.recipes import MEAN, RECIPE, STD, Splits, break_off, flip
 from vitscope.files.tensors import TensorFile
 from vitscope.files.whole import sha256_of
 from vitscope.networks.building.family import find_family
@@ -40,7 +38,7 @@ KEPT = RECIPE | {
 
 
 def trained(
-    splits: tuple[Split, Split],
+    splits: Splits,
     folder: Path,
     family: str = "resnet",
     say: Callable[[str], None] = lambda text: None,
@@ -73,7 +71,7 @@ def checkpoints(folder: Path) -> list[int]:
 
 
 def killed(
-    splits: tuple[Split, Split], folder: Path, family: str, kills: int, seconds: float, epochs: int
+    splits: Splits, folder: Path, family: str, kills: int, seconds: float, epochs: int
 ) -> int:
     """Kill a training so often, let it end, and return how many lives went on after another.
 
@@ -108,47 +106,41 @@ def killed(
     return said.read_text().count("going on after epoch")
 
 
-def check_kills(
-    splits: tuple[Split, Split], folder: Path, family: str, kills: int, epochs: int
-) -> int:
-    """Compare a training that is killed with one that is not; return how often it went on."""
-    said = [time.monotonic()]
-    trained(splits, folder / "calm", family, lambda _: said.append(time.monotonic()), epochs=epochs)
+def nightly(*values: Any) -> Any:
+    """Return the values of a test that takes a training of its own, from the first epoch on."""
+    return pytest.param(*values, marks=pytest.mark.nightly)
+
+
+@pytest.mark.parametrize(
+    ("family", "kills", "epochs", "least"),
+    [("resnet", 2, EPOCHS, 1), *(nightly(family, 10, 40, 5) for family in NETWORKS)],
+)
+def test_a_training_that_is_killed_ends_with_the_same_bytes(
+    splits: Splits, tmp_path: Path, family: str, kills: int, epochs: int, least: int
+) -> None:
+    """As one that is not killed; `least` of its lives go on after another."""
+    calm, said = tmp_path / "calm", [time.monotonic()]
+    trained(splits, calm, family, lambda _: said.append(time.monotonic()), epochs=epochs)
     # The fastest epoch: the first is slower, and a kill after the end would break nothing off.
     seconds = min(later - earlier for earlier, later in pairwise(said))
     assert len(said) > epochs
-    times = killed(splits, folder / "killed", family, kills, seconds, epochs)
-    expected = digests(folder / "calm")
-    assert digests(folder / "killed") == expected
+    assert killed(splits, tmp_path / "killed", family, kills, seconds, epochs) >= least
+    expected = digests(calm)
+    assert digests(tmp_path / "killed") == expected
     listed = [n for n in KEPT["snapshots"] if n <= epochs]
     names = {"init", "warmup", "end", *(f"epochs/epoch_{n}" for n in listed)}
     assert expected.keys() == {"history.parquet", *(f"{name}.safetensors" for name in names)}
-    return times
-
-
-def test_a_training_that_is_killed_twice_ends_with_the_same_bytes(
-    splits: tuple[Split, Split], tmp_path: Path
-) -> None:
-    assert check_kills(splits, tmp_path, "resnet", 2, EPOCHS) >= 1
-
-
-@pytest.mark.nightly
-@pytest.mark.parametrize("family", NETWORKS)
-def test_a_training_that_is_killed_ten_times_ends_with_the_same_bytes(
-    splits: tuple[Split, Split], tmp_path: Path, family: str
-) -> None:
-    assert check_kills(splits, tmp_path, family, 10, 40) >= 5
 
 
 @pytest.fixture(scope="module")
-def calm(splits: tuple[Split, Split], tmp_path_factory: pytest.TempPathFactory) -> Path:
+def calm(splits: Splits, tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("calm")
     trained(splits, folder)
     return folder
 
 
 @pytest.fixture(scope="module")
-def broken_once(splits: tuple[Split, Split], tmp_path_factory: pytest.TempPathFactory) -> Path:
+def broken_once(splits: Splits, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """What is left of a training that was broken off after four epochs."""
     folder = tmp_path_factory.mktemp("broken")
     with pytest.raises(KeyboardInterrupt):
@@ -163,7 +155,7 @@ def broken(broken_once: Path, tmp_path: Path) -> Path:
     return Path(shutil.copytree(broken_once, tmp_path / "broken"))
 
 
-def test_a_training_uphill_goes_on(splits: tuple[Split, Split], tmp_path: Path) -> None:
+def test_a_training_uphill_goes_on(splits: Splits, tmp_path: Path) -> None:
     """Sharpness-aware minimization keeps nothing from step to step."""
     short: dict[str, Any] = {"sam": 0.1, "epochs": 3}
     with pytest.raises(KeyboardInterrupt):
@@ -179,7 +171,7 @@ def test_a_training_uphill_goes_on(splits: tuple[Split, Split], tmp_path: Path) 
 
 
 def test_a_training_whose_results_are_lost_has_them_at_once(
-    splits: tuple[Split, Split], calm: Path, tmp_path: Path
+    splits: Splits, calm: Path, tmp_path: Path
 ) -> None:
     folder = tmp_path / "study" / "training" / "net"
     trained(splits, folder, keep_unfinished=True)
@@ -207,11 +199,6 @@ def test_snapshots_are_those_of_their_epochs(calm: Path) -> None:
         assert other.metadata["epoch"] == one.metadata["epoch"] == epoch.removeprefix("epoch_")
 
 
-def nightly(*values: Any) -> Any:
-    """Return the values of a test that takes a training of its own, from the first epoch on."""
-    return pytest.param(*values, marks=pytest.mark.nightly)
-
-
 def cut(path: Path, less: int) -> None:
     os.truncate(path, path.stat().st_size - less)
 
@@ -235,7 +222,7 @@ NEWEST, BEFORE = "checkpoint_4.safetensors", "checkpoint_3.safetensors"
     ],
 )
 def test_what_is_damaged_is_not_used(
-    splits: tuple[Split, Split],
+    splits: Splits,
     calm: Path,
     broken: Path,
     spoil: Callable[[Path], None],
@@ -266,7 +253,7 @@ def test_what_is_damaged_is_not_used(
     ],
 )
 def test_what_another_training_left_is_not_used(
-    splits: tuple[Split, Split], broken: Path, changes: dict[str, Any], other: str
+    splits: Splits, broken: Path, changes: dict[str, Any], other: str
 ) -> None:
     said: list[str] = []
     trained(splits, broken, say=said.append, **changes)

@@ -1,4 +1,7 @@
-from collections.abc import Sequence
+import multiprocessing
+import resource
+import time
+from collections.abc import Callable, Iterator, Sequence
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -15,9 +18,9 @@ from tests.helpers.refusals import refusal
 from tests.scopes.networks import Convolutions, looked_at, network
 from tests.video.pictures import cut, folder_of, frames, read_back, save_frames, subject_of
 from vitscope.scopes.looking import Scope
-from vitscope.video.frames import Frame
+from vitscope.video.frames import Frame, Video
 from vitscope.video.sheet import Scale, Sheet, map_colors
-from vitscope.video.showing import Painter
+from vitscope.video.showing import Painter, show
 from vitscope.video.views import VIEWS, RolloutView
 
 # The colours of maps, each as a number; no two are the same.
@@ -84,19 +87,25 @@ def still_of(scope: Scope, folder: Path) -> Path:
     return folder_of(folder / "still", [images_of(scope)[0]])
 
 
+def shown(
+    scope: Scope, folder: Path, count: int, *shows: str, **settings: Any
+) -> list[list[npt.NDArray[np.uint8]]]:
+    """Return the panels of each page of a video of the frames in a folder."""
+    path = scope.video(folder, folder.with_suffix(".webp"), *shows, lossless=True, **settings)
+    size = images_of(scope).shape[1]
+    return [panels_of(page, size, count) for page in read_back(path)]
+
+
 def test_maps_of_heads_are_those_of_the_table(looked: Scope, tmp_path: Path) -> None:
-    path = looked.video(still_of(looked, tmp_path), tmp_path / "a.webp", lossless=True)
     table = looked.attention_maps
     heads = table[(table["shows"] == "heads") & (table["image"] == table["image"].min())]
-    (page,) = read_back(path)
+    ((video, *maps),) = shown(looked, still_of(looked, tmp_path), 1 + len(heads))
     picture = images_of(looked)[0]
-    size = len(picture)
-    video, *maps = panels_of(page, size, 1 + len(heads))
     brightest = max(map(max, heads["weights"]))
     for (_, row), panel in zip(heads.iterrows(), maps, strict=True):
         expected = enlarged(row["weights"], (row["height"], row["width"]), len(panel)) / brightest
         assert np.abs(values_of(panel) - expected).max() <= LEVEL
-    times = len(video) // size
+    times = len(video) // len(picture)
     np.testing.assert_array_equal(video[::times, ::times], picture)
 
 
@@ -104,11 +113,9 @@ def test_maps_of_heads_are_those_of_the_table(looked: Scope, tmp_path: Path) -> 
 def test_the_rollout_is_that_of_the_table(request, tmp_path, looked: str, fusion: str) -> None:
     looked = request.getfixturevalue(looked)
     still = still_of(looked, tmp_path)
-    path = looked.video(still, tmp_path / "a.webp", "rollout", fusion=fusion, lossless=True)
+    ((video, rollout, over),) = shown(looked, still, 3, "rollout", fusion=fusion)
     own = again(looked, attention_rollout={"heads": fusion, "images": 1})
     (row,) = own.attention_rollout.to_dict("records")
-    (page,) = read_back(path)
-    video, rollout, over = panels_of(page, images_of(looked).shape[1], 3)
     expected = enlarged(row["rollout"], (row["height"], row["width"]), len(rollout))
     assert np.abs(values_of(rollout) - expected).max() <= LEVEL
     mixed = 0.55 * rollout.astype(float) + 0.45 * video
@@ -119,13 +126,12 @@ def test_the_colours_of_tokens_are_those_of_the_components_in_the_table(
     looked: Scope, tmp_path: Path
 ) -> None:
     images = images_of(looked)[:4]
-    folder = folder_of(tmp_path / "walk", [*images])
-    path = looked.video(folder, tmp_path / "a.webp", "components", lossless=True)
+    pages = shown(looked, folder_of(tmp_path / "walk", [*images]), 3, "components")
     table = again(looked, 4, token_pca={"images": 4}).token_pca
     components = np.stack([np.reshape(each, (-1, 3)) for each in table["components"]])
     low, high = np.nanmin(components, axis=(0, 1)), np.nanmax(components, axis=(0, 1))
-    for page, (_, row), values in zip(read_back(path), table.iterrows(), components, strict=True):
-        video, tokens, over = panels_of(page, images.shape[1], 3)
+    for page, (_, row), values in zip(pages, table.iterrows(), components, strict=True):
+        video, tokens, over = page
         colours = 255 * (values - low) / (high - low)
         colours[np.isnan(colours[:, 0])] = 255
         colours[np.isnan(row["first"])] = 153
@@ -169,16 +175,12 @@ def test_components_are_of_frames_spread_over_the_video(
 
 
 def test_chosen_heads_of_a_block_and_a_query(with_class_token: Scope, tmp_path: Path) -> None:
-    query = [13.0, 27.0]
-    still, asked = still_of(with_class_token, tmp_path), {"heads": [2, 0], "brightest": 4.0}
-    path = with_class_token.video(
-        still, tmp_path / "a.webp", block=0, query=query, lossless=True, **asked
-    )
+    still, query = still_of(with_class_token, tmp_path), [13.0, 27.0]
+    asked = {"block": 0, "query": query, "heads": [2, 0], "brightest": 4.0}
+    ((video, *maps),) = shown(with_class_token, still, 3, **asked)
     own = again(with_class_token, 1, attention_maps={"block": 0, "query": query, "images": 1})
     table = own.attention_maps
     heads = table[table["shows"] == "heads"].set_index("head")
-    (page,) = read_back(path)
-    video, *maps = panels_of(page, 32, 3)
     for head, panel in zip((2, 0), maps, strict=True):
         weights = enlarged(heads["weights"][head], (4, 4), len(panel))
         assert np.abs(values_of(panel) - np.clip(weights / 0.04, 0, 1)).max() <= LEVEL
@@ -210,8 +212,7 @@ def test_frames_are_cut_as_the_images_of_a_folder_are(scope: Scope, tmp_path: Pa
     """Shorter side to the size of the network, centre: what `look` makes of a folder."""
     wide = frames(1, (60, 40))
     folder = folder_of(tmp_path / "wide", wide)
-    path = scope.video(folder, tmp_path / "a.webp", lossless=True)
-    video = panels_of(read_back(path)[0], 16, 3)[0]
+    ((video, *_),) = shown(scope, folder, 3)
     own = vitscope.look(network(), folder, mean=0.5, std=0.25, image_size=16)
     np.testing.assert_array_equal(video[::10, ::10], images_of(own)[0])
 
@@ -249,17 +250,17 @@ def test_a_video_that_breaks_off_leaves_what_was_before(scope, tmp_path, suffix)
     assert list(out.parent.iterdir()) == [out]
 
 
-def test_a_video_whose_first_frame_is_damaged(scope: Scope, walk: Path) -> None:
+def test_videos_that_cannot_be_made(scope: Scope, walk: Path) -> None:
+    """Without attention, without knowing how pixels are taken, and without a first frame."""
+    convolutions = looked_at(network(Convolutions), name="conv")
+    for shows in ("heads", "rollout"):
+        sentence = refused(convolutions, walk, shows)
+        assert sentence.startswith("models.conv: no attention was found: nowhere is a softmax")
+    sentence = refused(vitscope.look(network(), torch.randn(4, 3, 16, 16)), walk)
+    assert sentence.endswith("look at images of pixels, and give mean= and std=.")
     (walk / "frame1.png").write_bytes(b"damaged")
     said = f"{walk}/frame1.png is not a readable image: give another video."
     assert refused(scope, walk) == said
-
-
-def test_a_network_without_attention(walk: Path) -> None:
-    scope = looked_at(network(Convolutions), name="conv")
-    for shows in ("heads", "rollout"):
-        sentence = refused(scope, walk, shows)
-        assert sentence.startswith("models.conv: no attention was found: nowhere is a softmax")
 
 
 @pytest.mark.parametrize(
@@ -295,7 +296,78 @@ def test_what_cannot_be_shown_is_refused(scope, walk, settings, sentence) -> Non
     assert refused(scope, walk, **settings).startswith(sentence.removesuffix("."))
 
 
-def test_images_that_are_no_pixels_do_not_tell_how_pixels_are_taken(walk: Path) -> None:
-    scope = vitscope.look(network(), torch.randn(4, 3, 16, 16))
-    sentence = refused(scope, walk)
-    assert sentence.endswith("look at images of pixels, and give mean= and std=.")
+ROLLOUT = {"shows": "rollout", "fusion": "mean", "frames": None, "lossless": False}
+LARGE = (640, 480)
+
+
+def noisy(count: int) -> Iterator[Frame]:
+    """Yield large frames; each has memory of its own."""
+    for number in range(count):
+        yield Frame(Image.new("RGB", LARGE, (80 * number % 256, 7, 99)), Fraction(1, 30))
+
+
+def show_frames(scope: Scope, path: Path, found: Iterator[Frame]) -> None:
+    video = Video(Fraction(30), (frame for frame in found))
+    subject = subject_of(network=scope._network, settings=scope._maker._settings)
+    show(subject, lambda: video, path, ROLLOUT, {}, where="video", say=lambda _: None)
+
+
+def peak_of(call: Callable[[], object]) -> int:
+    """Return the most memory that a process of its own takes for a call, in MB."""
+    fork = multiprocessing.get_context("fork")
+    ours, theirs = fork.Pipe()
+
+    def run() -> None:
+        call()
+        theirs.send(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
+
+    process = fork.Process(target=run)
+    process.start()
+    try:
+        assert ours.poll(300), "the call failed"
+        return int(ours.recv()) // 1024
+    finally:
+        process.join()
+
+
+@pytest.mark.parametrize(
+    ("suffix", "few", "many"),
+    [
+        ("webp", 5, 45),
+        pytest.param("webp", 20, 1000, marks=pytest.mark.nightly),
+        pytest.param("mp4", 20, 1000, marks=pytest.mark.nightly),
+    ],
+)
+def test_memory_does_not_grow_with_the_frames(scope, tmp_path, ffmpeg, suffix, few, many) -> None:
+    """Together these frames have 37 MB and more, and what is drawn of them 13 MB."""
+    path = tmp_path / f"a.{suffix}"
+    peaks = [peak_of(lambda n=count: show_frames(scope, path, noisy(n))) for count in (few, many)]
+    # Beside a WebP, which Pillow holds until it is whole, as it is made and as it is written.
+    held = 0 if suffix == "mp4" else 5 * path.stat().st_size / 2**20
+    assert peaks[1] - peaks[0] < 8 + held
+
+
+@pytest.mark.parametrize("suffix", ["webp", "mp4"])
+def test_a_kill_leaves_nothing_that_passes_for_a_video(scope, tmp_path, ffmpeg, suffix) -> None:
+    path = tmp_path / f"walk.{suffix}"
+    written = multiprocessing.get_context("fork").Value("i", 0)
+
+    def endless() -> Iterator[Frame]:
+        for frame in noisy(100_000):
+            written.value += 1
+            yield frame
+
+    process = multiprocessing.get_context("fork").Process(
+        target=show_frames, args=(scope, path, endless())
+    )
+    process.start()
+    while written.value < 5:
+        time.sleep(0.01)
+    process.kill()
+    process.join()
+    assert {each.name for each in tmp_path.iterdir()} <= {f".walk.{suffix}.partial"}
+    # A run that goes on is not disturbed by what is there, nor by an ffmpeg that lives on.
+    show_frames(scope, path, noisy(3))
+    assert [each.name for each in tmp_path.iterdir()] == [path.name]
+    if suffix == "webp":
+        assert len(read_back(path)) == 3

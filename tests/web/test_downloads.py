@@ -30,6 +30,7 @@ from tests.helpers.web import (
     status,
     whole,
 )
+from tests.slurm.cluster import wait_for
 from vitscope.errors import VitscopeError
 from vitscope.web import downloads
 from vitscope.web.downloads import fetch
@@ -82,6 +83,12 @@ def test_a_file_arrives_whole_and_alone(site, get, target, said):
     assert target.read_bytes() == DATA
     assert list(target.parent.iterdir()) == [target]
     assert said == ["ResNet: downloaded 0.3 MB"]
+    # Redirects within the web are followed.
+    assert get(site.at("/old", status(302, Location="/w"))) == SHA256
+    # A picture in digits is a file.
+    picture = b"P3 1 1 255 0 0 0\n"
+    get(site.at("/picture", whole(picture)))
+    assert target.read_bytes() == picture
 
 
 def test_a_failure_leaves_an_older_file_as_it_is(site, get, target):
@@ -92,35 +99,22 @@ def test_a_failure_leaves_an_older_file_as_it_is(site, get, target):
     assert [path.read_bytes() for path in target.parent.iterdir()] == [b"old"]
 
 
-def test_redirects_within_the_web_are_followed(site, get, target):
-    site.at("/w", whole(DATA))
-    assert get(site.at("/old", status(302, Location="/w"))) == SHA256
-
-
 @pytest.fixture
 def storage(site: Site) -> Iterator[Site]:
     with running_site() as running:
         yield running
 
 
-def test_a_signed_address_at_another_host_is_followed(site, storage, get, target, said):
-    url = site.at("/v0.1/w", leading_to(storage, "/asset", whole(DATA)))
-    assert get(url, sha256=SHA256) == SHA256
-    assert target.read_bytes() == DATA
-    (headers,) = storage.asked("/asset")
-    assert headers["Host"].startswith("localhost:")
-    assert said == ["ResNet: downloaded 0.3 MB"]
-
-
-def test_a_download_goes_on_by_another_signed_address(site, storage, get, target, said):
+def test_signed_addresses_at_another_host_are_followed(site, storage, get, target, said):
     broken_off = broken(DATA, 100_000, ETag='"a"')
     url = site.at("/v0.1/w", leading_to(storage, "/asset", broken_off, ranged(DATA, '"a"')))
     assert get(url) == SHA256
     assert target.read_bytes() == DATA
     # The first host is asked each time, since an address of the other is good for once.
     assert len(site.asked("/v0.1/w")) == 2
-    asked = [headers.get("Range") for headers in storage.asked("/asset")]
-    assert asked == [None, "bytes=100000-"]
+    asked = storage.asked("/asset")
+    assert [headers.get("Range") for headers in asked] == [None, "bytes=100000-"]
+    assert asked[0]["Host"].startswith("localhost:")
     assert said[0].startswith(f"ResNet: {url} broke off after 100000 of {len(DATA)} bytes")
 
 
@@ -197,6 +191,7 @@ FAULTS: dict[str, tuple[Answer, str, int, Known]] = {
     "leads to a password": (leads_to("http://u:hunter2@127.0.0.1/w"), NOT_FOLLOWED, 1, {}),
     "leads to no port": (leads_to("http://127.0.0.1:x/w"), NOT_FOLLOWED, 1, {}),
     "leads to no host": (leads_to("//[::1"), NOT_FOLLOWED, 1, {}),
+    "leads in a circle": (leads_to("/w"), NOT_FOLLOWED, 5, {}),
     "drips": (DRIPS, "sends less than 100 bytes a second", 1, {"attempts": 1}),
     "drips headers": (DRIPS_HEADERS, "less than 100 bytes a second", 1, {"attempts": 1}),
     "has a pointer": (whole(POINTER), "gives a Git LFS pointer and not the file", 1, {}),
@@ -233,21 +228,11 @@ def test_an_odd_length_is_none(site, get, target, length):
     assert list(target.parent.iterdir()) == [target]
 
 
-def test_a_picture_in_digits_is_a_file(site, get, target):
-    get(site.at("/w", whole(b"P3 1 1 255 0 0 0\n")))
-    assert target.exists()
-
-
 def test_an_unknown_failure_leaves_nothing(site, get, target, monkeypatch):
     monkeypatch.setattr(downloads, "disguise_of", lambda path: 1 / 0)
     with pytest.raises(ZeroDivisionError):
         get(site.at("/w", whole(DATA)))
     assert list(target.parent.iterdir()) == []
-
-
-def test_redirects_in_a_circle_are_refused(site, get, target):
-    sentence = failure(get, target, site.at("/w", leads_to("/w")))
-    assert "leads on to an address that is not followed" in sentence
 
 
 NO_ADDRESS = ("file:///etc/w", "weights.bin", "http://", "http://host:port/w", "https:///w")
@@ -452,10 +437,7 @@ def test_a_killed_download_is_resumed(site, target, get):
     url = site.at("/w", stalling(DATA, 100_000, ETag='"one"'), ranged(DATA, '"one"'))
     process = subprocess.Popen([sys.executable, "-c", FETCH, url, str(target)], cwd=ROOT)
     partial = target.with_name(f".{target.name}.partial")
-    deadline = time.monotonic() + 20
-    while not (partial.exists() and partial.stat().st_size >= 65_536):
-        assert time.monotonic() < deadline
-        time.sleep(0.02)
+    wait_for(lambda: partial.exists() and partial.stat().st_size >= 65_536, "nothing came", 20)
     process.kill()
     process.wait()
     assert not target.exists()
@@ -465,28 +447,23 @@ def test_a_killed_download_is_resumed(site, target, get):
     assert list(target.parent.iterdir()) == [target]
 
 
-def test_a_place_that_cannot_be_written_is_reported(site, get, target):
-    target.mkdir(parents=True)
-    with pytest.raises(VitscopeError, match=r"cannot write .*weights.bin \(Is a directory\)"):
-        get(site.at("/w", whole(DATA)))
-    assert list(target.parent.iterdir()) == [target]
-
-
-def test_a_full_disk_is_reported_and_left_clean(site, get, target):
+def test_a_place_that_cannot_be_written_is_reported_and_left_clean(site, get, target):
+    url = site.at("/w", whole(DATA))
     with full_disk(100_000):
-        sentence = failure(get, target, site.at("/w", whole(DATA)))
+        sentence = failure(get, target, url)
     assert "cannot write" in sentence
     assert "make room" in sentence
+    target.mkdir(parents=True)
+    with pytest.raises(VitscopeError, match=r"cannot write .*weights.bin \(Is a directory\)"):
+        get(url)
+    assert list(target.parent.iterdir()) == [target]
 
 
 def test_two_processes_do_not_write_the_same_file(site, get, target):
     url = site.at("/w", stalling(DATA, 1000))
     process = subprocess.Popen([sys.executable, "-c", FETCH, url, str(target)], cwd=ROOT)
     try:
-        deadline = time.monotonic() + 20
-        while not site.asked("/w"):
-            assert time.monotonic() < deadline
-            time.sleep(0.02)
+        wait_for(lambda: site.asked("/w"), "nothing was asked for", 20)
         assert "another process is downloading" in refusal(get, url)
         assert target.with_name(f".{target.name}.partial").exists()
     finally:

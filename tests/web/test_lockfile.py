@@ -24,29 +24,20 @@ def lock(tmp_path):
 def test_what_is_recorded_is_known_and_plain_yaml(lock):
     record(lock, "https://host/a", A)
     record(lock, "https://host/b?c=1#d: e", B)
+    # A digest of digits alone stays text.
+    record(lock, "https://host/digits", Entry("1" * 64, 1))
     assert find_entry(lock, "https://host/a") == A
     assert find_entry(lock, "https://host/b?c=1#d: e") == B
+    assert find_entry(lock, "https://host/digits") == Entry("1" * 64, 1)
     assert yaml.safe_load(lock.read_text())["https://host/a"] == {"sha256": "a" * 64, "bytes": 10}
     assert lock.read_text().startswith("# What the downloads of this study hashed to")
     assert list(lock.parent.iterdir()) == [lock]
 
 
-def test_a_digest_of_digits_alone_stays_text(lock):
-    entry = Entry("1" * 64, 1)
-    record(lock, "https://host/a", entry)
-    assert find_entry(lock, "https://host/a") == entry
-
-
-def test_the_same_entry_twice_is_one(lock):
+def test_the_same_entry_twice_is_one_and_another_is_refused(lock):
     record(lock, "https://host/a", A)
     before = lock.read_bytes()
     record(lock, "https://host/a", A)
-    assert lock.read_bytes() == before
-
-
-def test_another_digest_is_refused_and_changes_nothing(lock):
-    record(lock, "https://host/a", A)
-    before = lock.read_bytes()
     with pytest.raises(VitscopeError, match=rf"SHA-256 b+ where {lock} says a+: it is changing"):
         record(lock, "https://host/a", B)
     assert lock.read_bytes() == before
@@ -74,10 +65,7 @@ def test_entries_of_a_user_without_a_last_newline_stay(tmp_path):
 def test_a_damaged_lock_file_is_refused_and_left_alone(tmp_path, text):
     lock = tmp_path / "paper.lock.yaml"
     lock.write_bytes(text.encode("latin-1"))
-    for attempt in (
-        lambda: find_entry(lock, "https://host/a"),
-        lambda: record(lock, "https://x", A),
-    ):
+    for attempt in (lambda: find_entry(lock, "https://a"), lambda: record(lock, "https://x", A)):
         assert "paper.lock.yaml is damaged: restore it" in refusal(attempt)
     assert lock.read_bytes() == text.encode("latin-1")
 

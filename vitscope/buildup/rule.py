@@ -53,6 +53,11 @@ class Candidate:
     def number(self) -> int:
         return sum(self.attention)
 
+    @property
+    def label(self) -> str:
+        """The stage and the number of MSAs, as `c4: 1`."""
+        return f"{stage_name(self.stage)}: {self.number}"
+
 
 @dataclass(frozen=True)
 class Step:
@@ -163,12 +168,6 @@ def decide(baseline: Mapping[str, Any], plan: Plan, scores: Sequence[float]) -> 
     following = follow(plan, scores).next
     network = network_of(baseline, following.attention) if following else None
     return Proposal(len(scores), network)
-
-
-def describe_candidate(candidate: Candidate) -> str:
-    """Return a candidate's label on the figure's axis: `c4: 1`, or `baseline`."""
-    stage = stage_name(candidate.stage)
-    return f"{stage}: {candidate.number}" if stage else "baseline"
 
 
 def describe_model(

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import pandas as pd
 
-from vitscope.buildup.rule import Plan, describe_candidate, follow, stage_name
+from vitscope.buildup.rule import Plan, follow, stage_name
 from vitscope.claims.chance import share_interval
 from vitscope.data.split import Split, known_labels
 from vitscope.errors import VitscopeError
@@ -57,8 +57,8 @@ def tabulate(name: str, plan: Plan, results: pd.DataFrame) -> pd.DataFrame:
     """Return a build-up's table from the results of its steps, in order."""
     course = follow(plan, scores_of(results))
     reasons = {"stages": "no stage is left", "steps": "no more steps are asked for"}
-    end = describe_candidate(course.next) if course.next else f"ended: {reasons[course.ended]}"
-    following = [*(describe_candidate(step.candidate) for step in course.steps[1:]), end]
+    end = course.next.label if course.next else f"ended: {reasons[course.ended]}"
+    following = [*(step.candidate.label for step in course.steps[1:]), end]
     rows = []
     for number, step in enumerate(course.steps):
         counted = results.iloc[number].to_dict()

@@ -39,20 +39,15 @@ def main() -> None:
         for group in GROUPS.values()
     ]
     rows[0].append(("no corruption", picture))
-    # Save with a palette, since noise makes a large file.
-    _draw_sheet(rows, given.side).quantize(256).save(given.sheet, optimize=True)
-
-
-def _draw_sheet(rows: list[list[tuple[str, Image.Image]]], side: int) -> Image.Image:
-    width, height = max(map(len, rows)) * (side + GAP), len(rows) * (side + LINE + GAP)
-    sheet = Image.new("RGB", (width, height), "white")
+    wide, high = given.side + GAP, given.side + LINE + GAP
+    sheet = Image.new("RGB", (max(map(len, rows)) * wide, len(rows) * high), "white")
     pen, font = ImageDraw.Draw(sheet), ImageFont.load_default(10)
     for row, tiles in enumerate(rows):
         for column, (name, tile) in enumerate(tiles):
-            left, top = column * (side + GAP), row * (side + LINE + GAP)
-            pen.text((left, top), name.replace("_", " "), "black", font)
-            sheet.paste(tile, (left, top + LINE))
-    return sheet
+            pen.text((column * wide, row * high), name.replace("_", " "), "black", font)
+            sheet.paste(tile, (column * wide, row * high + LINE))
+    # Save with a palette, since noise makes a large file.
+    sheet.quantize(256).save(given.sheet, optimize=True)
 
 
 if __name__ == "__main__":

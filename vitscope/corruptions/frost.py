@@ -30,16 +30,14 @@ def cut_piece(draw: np.random.Generator, height: int, width: int) -> Array:
 
 @lru_cache(maxsize=2)
 def panes(side: int) -> Array:
-    grown = [_grow_pane(np.random.default_rng(number)) for number in range(PANES)]
     size, smoothly = (SIDES * side, SIDES * side), Image.Resampling.BILINEAR
-    return np.stack([np.asarray(Image.fromarray(pane).resize(size, smoothly)) for pane in grown])
-
-
-def _grow_pane(draw: np.random.Generator) -> Array:
-    thickness = (0.7 + 0.45 * _clouds(draw, 9)).clip(0.15, 1.6)
-    feathers = [_layer(draw, count, distance) for count, distance in LAYERS]
-    ice = thickness * (0.05 + np.maximum(*feathers))
-    return ice.clip(0, 1)
+    grown = []
+    for draw in map(np.random.default_rng, range(PANES)):
+        thickness = (0.7 + 0.45 * _clouds(draw, 9)).clip(0.15, 1.6)
+        feathers = [_layer(draw, count, distance) for count, distance in LAYERS]
+        ice = (thickness * (0.05 + np.maximum(*feathers))).clip(0, 1)
+        grown.append(np.asarray(Image.fromarray(ice).resize(size, smoothly)))
+    return np.stack(grown)
 
 
 def _layer(draw: np.random.Generator, count: int, distance: float) -> Array:

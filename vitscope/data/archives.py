@@ -7,7 +7,7 @@ import zlib
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path, PurePosixPath
-from typing import Any, NamedTuple
+from typing import Any
 from urllib.parse import urlsplit
 
 from vitscope.errors import VitscopeError, quoted
@@ -20,14 +20,10 @@ LARGEST_MEMBER = 200_000_000
 LARGEST_ARCHIVE = 400_000_000
 
 
-class Official(NamedTuple):
-    url: str
-    file: str
-    md5: str | None = None
-    size: int | None = None
-
-
-def find_official(archive: Mapping[str, Any], source: Mapping[str, Any], label: str) -> Official:
+def find_official(
+    archive: Mapping[str, Any], source: Mapping[str, Any], label: str
+) -> tuple[str, str, Mapping[str, Any]]:
+    """Return the address and the name of a source's archive, and its `md5` and `size` if known."""
     files, url = archive["files"], source.get("url", archive["url"])
     file = PurePosixPath(urlsplit(url).path).name
     if file not in files:
@@ -35,15 +31,15 @@ def find_official(archive: Mapping[str, Any], source: Mapping[str, Any], label: 
             f"{label}: {redact(url)} names none of the official archives {' and '.join(files)}: "
             f"correct `url`, or leave it out."
         )
-    return Official(url, file, **files[file])
+    return url, file, files[file]
 
 
 def confirm(archive: Mapping[str, Any], source: Mapping[str, Any], path: Path) -> None:
     """Refuse a download that is not the official archive: a cache may supply it unchecked."""
-    expected = find_official(archive, source, str(path))
-    if expected.md5 is not None and md5_of(path) != expected.md5:
+    _, file, known = find_official(archive, source, str(path))
+    if "md5" in known and md5_of(path) != known["md5"]:
         raise VitscopeError(
-            f"{path} is not the official archive {expected.file}, or is damaged: delete it, and if "
+            f"{path} is not the official archive {file}, or is damaged: delete it, and if "
             f"it is a link what it leads to, and run again."
         )
 
@@ -51,8 +47,8 @@ def confirm(archive: Mapping[str, Any], source: Mapping[str, Any], path: Path) -
 def download(
     archive: Mapping[str, Any], source: Mapping[str, Any], path: Path, *, label: str, say: Say
 ) -> None:
-    url, _, md5, size = find_official(archive, source, label)
-    fetch(url, path, label=label, md5=md5, size=size, said_by="the publisher", say=say)
+    url, _, known = find_official(archive, source, label)
+    fetch(url, path, label=label, said_by="the publisher", say=say, **known)
 
 
 def _too_large() -> ValueError:
@@ -83,11 +79,8 @@ def opened_tar(path: Path) -> Iterator[tarfile.TarFile]:
     try:
         with path.open("rb") as file:
             compressed = file.read(2) == b"\x1f\x8b"
-        if not compressed:
-            with tarfile.open(path, "r:") as tar:
-                yield tar
-            return
-        with tarfile.open(fileobj=_Bounded(path), mode="r:") as tar:
+        opened = _Bounded(path) if compressed else path.open("rb")
+        with opened, tarfile.open(fileobj=opened, mode="r:") as tar:
             yield tar
     except (tarfile.TarError, EOFError, OSError, ValueError, OverflowError, zlib.error) as error:
         reason = getattr(error, "strerror", None) or error

@@ -16,14 +16,14 @@ from vitscope.data.opening import check_taken, open_source
 from vitscope.data.source import ImageFiles, Sample, Source
 from vitscope.data.split import DIGEST, OUTPUTS, UNKNOWN_LABEL, Rows, Split, select
 from vitscope.errors import VitscopeError
-from vitscope.files.images import as_pixels
+from vitscope.files.arrays import Array
+from vitscope.files.images import Pixels, as_pixels
 from vitscope.files.tensors import TensorFile, TensorWriter, row_sums
 from vitscope.image_size import ImageSize, height_and_width
 
 Integers = npt.NDArray[np.int64]
 
 MODES = {1: "L", 3: "RGB"}
-INTERPOLATIONS = {"bilinear": Image.Resampling.BILINEAR, "bicubic": Image.Resampling.BICUBIC}
 # The value of `resize` for images that are to cover their final size.
 COVER = "cover"
 ROWS_PER_WRITE = 256
@@ -93,7 +93,7 @@ def write_split(
     path: Path,
     metadata: Mapping[str, str],
     tensors: Mapping[str, tuple[str, tuple[int, ...]]],
-    written: Iterable[tuple[str, int, npt.NDArray[Any]]],
+    written: Iterable[tuple[str, int, Array]],
     classes: int,
 ) -> Integers:
     """Write a split from pieces (tensor, first row, rows), with a digest; count images by class."""
@@ -120,9 +120,7 @@ def _outputs(where: str, source: Source, dataset: Mapping[str, Any]) -> list[lis
     )
 
 
-def _mask(
-    sample: Sample, dataset: Mapping[str, Any], shape: tuple[int, ...], where: str
-) -> npt.NDArray[np.uint8]:
+def _mask(sample: Sample, dataset: Mapping[str, Any], shape: tuple[int, ...], where: str) -> Pixels:
     if sample.mask is None:
         return np.zeros(shape, np.uint8)
     if sample.mask.size != sample.image.size:
@@ -130,13 +128,11 @@ def _mask(
             f"{where}: a mask has {sample.mask.width}x{sample.mask.height} pixels and its image "
             f"{sample.image.width}x{sample.image.height}: give both the same size."
         )
-    mask: npt.NDArray[np.uint8] = preprocess(sample.mask, {**dataset, "channels": 1}, where)[0]
+    mask: Pixels = preprocess(sample.mask, {**dataset, "channels": 1}, where)[0]
     return mask
 
 
-def _wholes(
-    source: Source, rows: Integers, dataset: Mapping[str, Any]
-) -> list[npt.NDArray[np.uint8]]:
+def _wholes(source: Source, rows: Integers, dataset: Mapping[str, Any]) -> list[Pixels]:
     """Return images before they are cut; none if nothing is cut, or nothing bounds their size."""
     if dataset["resize"] is None:
         return []
@@ -147,7 +143,7 @@ def _wholes(
 
 def _written(
     where: str, source: Source, rows: Integers, dataset: Mapping[str, Any], classes: Numbering
-) -> Iterator[tuple[str, int, npt.NDArray[Any]]]:
+) -> Iterator[tuple[str, int, Array]]:
     """Yield the file's content piece by piece: a tensor's name, the first row, the values."""
     yield "index", 0, rows
     samples = source.samples(rows)
@@ -182,7 +178,7 @@ def _labels(where: str, found: list[int], classes: Numbering) -> Integers:
     return np.array([*classes.numbers, UNKNOWN_LABEL])[labels]
 
 
-def preprocess(image: Image.Image, dataset: Mapping[str, Any], where: str) -> npt.NDArray[np.uint8]:
+def preprocess(image: Image.Image, dataset: Mapping[str, Any], where: str) -> Pixels:
     """Resize an image, cut out the centre as torchvision does, and return (C, H, W)."""
     image, size = _uncut(image, dataset), dataset["image_size"]
     height, width = height_and_width(size)
@@ -202,7 +198,7 @@ def _uncut(image: Image.Image, dataset: Mapping[str, Any]) -> Image.Image:
     if dataset["resize"] is None:
         return image
     resized = _resized(image.size, dataset["resize"], dataset["image_size"])
-    return image.resize(resized, INTERPOLATIONS[dataset["interpolation"]])
+    return image.resize(resized, Image.Resampling[dataset["interpolation"].upper()])
 
 
 def _resized(there: tuple[int, int], resize: Any, size: ImageSize) -> tuple[int, int]:
@@ -235,15 +231,15 @@ class UnstoredSplit(Split):
     def shape(self) -> tuple[int, ...]:
         return self._dataset["channels"], *height_and_width(self._dataset["image_size"])
 
-    def images(self, rows: Rows) -> npt.NDArray[Any]:
+    def images(self, rows: Rows) -> Array:
         where = str(self._file.path)
         return np.stack([preprocess(each, self._dataset, where) for each in self._whole(rows)])
 
-    def pictures(self, rows: Rows) -> list[npt.NDArray[Any]]:
+    def pictures(self, rows: Rows) -> list[Array]:
         mode = MODES[self._dataset["channels"]]
         return [as_pixels(each.convert(mode)) for each in self._whole(rows)]
 
-    def whole(self, row: int) -> npt.NDArray[np.uint8] | None:
+    def whole(self, row: int) -> Pixels | None:
         found = _wholes(self._source, self._index[[row]], self._dataset)
         return found[0] if found else None
 

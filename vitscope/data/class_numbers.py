@@ -1,7 +1,7 @@
 """Which class has which number, so that labels mean what the outputs of a network mean."""
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -60,9 +60,7 @@ def _by_names(where: str, found: Sequence[str], classes: int, names: list[str]) 
             f"{where}: class_names has {len(names)} names and the study says {classes} classes: "
             f"name every class, in the order of the outputs of the network."
         )
-    for name in found:
-        if name not in names:
-            raise _no_number(where, name, "class_names", names)
+    _check_all_named(where, found, "class_names", names)
     place = {name: number for number, name in enumerate(names)}
     return Numbering(names, [place[name] for name in found] if found else None)
 
@@ -89,9 +87,7 @@ def _by_index(
                 f"{where}: class_index.{name}: the source has no class of this name, only "
                 f"{first_of(found, NAMED)}: correct the name.{nearest(name, found)}"
             )
-    for name in found:
-        if name not in index:
-            raise _no_number(where, name, "class_index", index)
+    _check_all_named(where, found, "class_index", index)
     check_index(where, classes, index)
     names = numbered_names(classes)
     for name, number in index.items():
@@ -114,12 +110,14 @@ def check_index(where: str, classes: int, index: Mapping[str, int]) -> None:
             )
 
 
-def _no_number(where: str, name: str, key: str, known: Iterable[str]) -> VitscopeError:
-    known = list(known)
-    return VitscopeError(
-        f"{where}: the source has the class {quoted(name)} and {key} names "
-        f"{first_of(known, NAMED)}: add it there, or take its images away.{nearest(name, known)}"
-    )
+def _check_all_named(where: str, found: Sequence[str], key: str, known: Collection[str]) -> None:
+    for name in found:
+        if name not in known:
+            raise VitscopeError(
+                f"{where}: the source has the class {quoted(name)} and {key} names "
+                f"{first_of([*known], NAMED)}: add it there, or take its images away."
+                f"{nearest(name, known)}"
+            )
 
 
 def read_names(where: str, path: Path) -> list[str]:

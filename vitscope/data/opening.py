@@ -50,7 +50,10 @@ def names() -> list[str]:
 @cache
 def declared(kind: str) -> Declaration:
     """Read a source's declaration from its module without running it."""
-    _check(kind)
+    if kind not in names():
+        raise VitscopeError(
+            f"There is no source '{kind}'; there are {', '.join(names())}.{nearest(kind, names())}"
+        )
     (file,) = (found for path in sources.__path__ if (found := Path(path) / f"{kind}.py").is_file())
     for node in ast.parse(file.read_bytes()).body:
         if isinstance(node, ast.AnnAssign) and ast.unparse(node.target) == "SOURCE" and node.value:
@@ -59,9 +62,13 @@ def declared(kind: str) -> Declaration:
 
 
 def open_source(source: Mapping[str, Any], split: str, download: Path | None = None) -> "Source":
-    """Open a split of a source; `download` is the archive, if the study names no path."""
-    _check(source["kind"])
-    module, path = _module(source["kind"]), local_path(source, split) or download
+    """Open a split of a source; without a path, its archive is the `download`, which is checked."""
+    declaration, module = declared(source["kind"]), _module(source["kind"])
+    path = local_path(source, split) or download
+    if declaration.archive and path and "path" not in source:
+        from vitscope.data.archives import confirm
+
+        confirm(declaration.archive, source, path)
     with bounded_memory(path) if path else nullcontext():
         opened: Source = module.open_split(source, split, path)
     return opened
@@ -90,13 +97,6 @@ def local_path(source: Mapping[str, Any], split: str) -> Path | None:
     if "path" not in source:
         return None
     return Path(source["path"].replace("{split}", split)).expanduser()
-
-
-def _check(kind: str) -> None:
-    if kind not in names():
-        raise VitscopeError(
-            f"There is no source '{kind}'; there are {', '.join(names())}.{nearest(kind, names())}"
-        )
 
 
 def archive_needed(source: Mapping[str, Any]) -> bool:

@@ -1,9 +1,9 @@
-"""What every source of images offers, and a source of image files."""
+"""What every source of images offers, and sources of image files and of drawn images."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -103,3 +103,21 @@ class ImageFiles(Source):
             mask = mask_of(file)
             subject = decode_image(mask, str(mask)) if mask.is_file() else None
             yield Sample(decode_image(file, str(file)), label, mask=subject)
+
+
+class Generated(Source):
+    """A split of a generated data set; each image depends on seed, split and index alone."""
+
+    name: ClassVar[str]
+    sizes: ClassVar[Mapping[str, int]]
+    class_names: ClassVar[Sequence[str]]
+
+    def __init__(self, source: Mapping[str, Any], split: str, file: Path | None = None) -> None:
+        if split not in self.sizes:
+            raise no_such_split(self.name, split, self.sizes)
+        self._split, self._seed = split, source.get("seed", 0)
+        self.classes = list(self.class_names)
+        self.provenance = {"source": self.name, "source_seed": str(self._seed)}
+
+    def __len__(self) -> int:
+        return self.sizes[self._split]

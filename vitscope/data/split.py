@@ -70,29 +70,24 @@ class Split:
 
     def images(self, rows: Rows) -> npt.NDArray[Any]:
         """Return images, (N, C, H, W), after checking every byte."""
-        chosen = self._read(rows)
+        numbers = np.arange(len(self))[rows]
+        if len(numbers) and (np.diff(numbers) == 1).all():
+            # Mapped pages count as memory of the process, which would grow with all images.
+            chosen = np.empty((len(numbers), *self.shape), self._images.dtype)
+            self._file.read("images", int(numbers[0]), chosen)
+        else:
+            chosen = np.ascontiguousarray(self._images[rows])
         wrong = row_sums(chosen) != self.sums[rows]
         if wrong.any():
-            row = np.arange(len(self))[rows][wrong][0]
             raise VitscopeError(
-                f"{self._file.path} is damaged: image {row} is not what was written; delete it and "
-                f"run again."
+                f"{self._file.path} is damaged: image {numbers[wrong][0]} is not what was written; "
+                f"delete it and run again."
             )
         return chosen
 
     def pictures(self, rows: Rows) -> list[npt.NDArray[Any]]:
         """Return images, each (H, W, C), in the largest size at hand."""
         return [*self.images(rows).transpose(0, 2, 3, 1)]
-
-    def _read(self, rows: Rows) -> npt.NDArray[Any]:
-        """Read images that follow one another; return others through the memory map."""
-        # Mapped pages count as the process's memory, which would grow to the size of all images.
-        numbers = np.arange(len(self))[rows]
-        if len(numbers) == 0 or (np.diff(numbers) != 1).any():
-            return np.ascontiguousarray(self._images[rows])
-        images = np.empty((len(numbers), *self.shape), self._images.dtype)
-        self._file.read("images", int(numbers[0]), images)
-        return images
 
     def mask(self, row: int) -> npt.NDArray[np.float64] | None:
         """Return how much of each pixel belongs to the image's subject, if it has a mask."""

@@ -80,8 +80,14 @@ def operations_of(model: nn.Module, image: Tensor) -> int:
 def _compile(model: nn.Module, recipe: Recipe, image: Tensor, classes: int, say: Say) -> None:
     say("compiling the network")
     model.compile(dynamic=False, options={"fallback_random": True})
+    # Pass a batch forward and back, and leave no trace of it.
+    images = image.repeat(recipe["batch_size"], 1, 1, 1).to(memory_format=torch.channels_last)
+    targets = image.new_full((len(images), classes), 1 / classes)
+    before = [buffer.clone() for buffer in model.buffers()]
+    model.train()
     try:
-        _try(model, recipe, image, classes)
+        with seeded(recipe["seed"]):
+            differentiate(model, images, targets, recipe)
     except torch.OutOfMemoryError:
         raise
     except (RuntimeError, ImportError, OSError) as error:
@@ -94,16 +100,6 @@ def _compile(model: nn.Module, recipe: Recipe, image: Tensor, classes: int, say:
             ) from error
         say(f"training uncompiled, since torch.compile fails here: {reason}")
         model._compiled_call_impl = None
-
-
-def _try(model: nn.Module, recipe: Recipe, image: Tensor, classes: int) -> None:
-    """Compile by passing a batch forward and back, and leave no trace of it."""
-    images = image.repeat(recipe["batch_size"], 1, 1, 1).to(memory_format=torch.channels_last)
-    targets = image.new_full((len(images), classes), 1 / classes)
-    before = [buffer.clone() for buffer in model.buffers()]
-    model.train()
-    with seeded(recipe["seed"]):
-        differentiate(model, images, targets, recipe)
     model.zero_grad()
     for buffer, kept in zip(model.buffers(), before, strict=True):
         buffer.copy_(kept)

@@ -18,17 +18,13 @@ if TYPE_CHECKING:
 PIECE = 1 << 18
 
 
-def polar(moments: Sequence[Array]) -> pd.DataFrame:
-    """Return radius and angle of each moment of the weights, flat vectors from first to last.
+def polar(count: int, tensors: Iterable[Sequence[Array]]) -> pd.DataFrame:
+    """Return radius and angle of each of `count` moments of the weights, from first to last.
 
-    With d_t = w_t - w_end, the radius is |d_t| / |d_0| and the angle is between d_t and d_0, in
-    radians. At the end both are 0, since d_end has no direction.
+    Weights are one flat tensor after the other, each with its values at all moments. With d_t =
+    w_t - w_end, the radius is |d_t| / |d_0| and the angle is between d_t and d_0, in radians. At
+    the end both are 0, since d_end has no direction.
     """
-    return polar_by_tensor(len(moments), [moments])
-
-
-def polar_by_tensor(count: int, tensors: Iterable[Sequence[Array]]) -> pd.DataFrame:
-    """Do as `polar` does, but take one flat tensor at a time, with its values at all moments."""
     check_count(count)
     # d_t . d_t and d_t . d_0 at every moment.
     squares, products = np.zeros(count), np.zeros(count)
@@ -91,4 +87,4 @@ class Moments:
 
     def polar(self) -> pd.DataFrame:
         kept = np.memmap(self._path, np.float32, "r").reshape(-1, self._size)
-        return polar(list(kept))
+        return polar(len(kept), [list(kept)])

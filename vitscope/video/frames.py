@@ -5,10 +5,10 @@ import shutil
 import subprocess
 import tempfile
 import warnings
-from collections.abc import Generator, Iterable, Iterator, Mapping
+from collections.abc import Generator, Iterator, Mapping
 from contextlib import closing, contextmanager, suppress
 from fractions import Fraction
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
 from typing import IO, NamedTuple
 
@@ -213,18 +213,15 @@ def _read_frames(
 
 
 def write_film(
-    path: Path,
-    frames: Iterable[Frame],
-    size: tuple[int, int],
-    rate: Fraction | None,
-    facts: Mapping[str, str],
+    path: Path, frames: Iterator[Frame], rate: Fraction | None, facts: Mapping[str, str]
 ) -> None:
     """Write frames to an MP4, each as often as needed, in H.264 with sides of even length."""
+    first = next(frames)
     # A process that outlived its run may still write to the old file of this name.
     path.unlink(missing_ok=True)
     rate = rate or _RATE_OF_CHANGING
     ticks = Ticks(rate, 1, _LONGEST_REPEAT)
-    width, height = size
+    width, height = first.picture.size
     command = (
         *(writing_program(), *_QUIET, "-y"),
         *("-f", "rawvideo", "-pix_fmt", "rgb24", "-s", f"{width}x{height}"),
@@ -241,7 +238,7 @@ def write_film(
         assert process.stdin is not None
         # A failed ffmpeg no longer reads, but reports why.
         with suppress(BrokenPipeError):
-            for frame in frames:
+            for frame in chain([first], frames):
                 for _ in range(ticks.of(frame.seconds)):
                     process.stdin.write(frame.picture.tobytes())
             process.stdin.close()

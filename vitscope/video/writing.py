@@ -3,7 +3,6 @@
 import tempfile
 from collections.abc import Iterable, Mapping
 from fractions import Fraction
-from itertools import chain
 from pathlib import Path
 from xml.sax.saxutils import escape
 
@@ -65,9 +64,7 @@ def write_frames(
 ) -> None:
     """Write at least one frame to an MP4, or to an animated WebP or GIF that repeats forever."""
     if kind == "mp4":
-        rest = iter(frames)
-        first = next(rest)
-        write_film(path, chain([first], rest), first.picture.size, rate, facts)
+        write_film(path, iter(frames), rate, facts)
         return
     per_second, least, most = _TICKS[kind]
     ticks, durations = Ticks(per_second, least, most), []

@@ -32,8 +32,10 @@ LONGEST_PAUSE = 120.0
 # In bytes a second: a tenth of the slowest modems.
 LEAST_SPEED = 100
 TEMPORARY = frozenset({408, 425, 429, 500, 502, 503, 504})
-FORBIDDEN = frozenset({401, 403, 407, 451})
-GONE = frozenset({404, 410})
+GONE = ("does not exist", "correct the address")
+FORBIDDEN = ("may not be read without permission", "download it by hand and give its path")
+# What is said of an address by the answer's code, and the advice.
+REFUSALS = dict.fromkeys((404, 410), GONE) | dict.fromkeys((401, 403, 407, 451), FORBIDDEN)
 
 
 class _TryAgainError(Exception):
@@ -173,20 +175,14 @@ def _explain_status(source: _Source, error: HTTPError) -> Exception:
         return source.try_again(
             f"is answered with {status}", _read_retry_after(error.headers["Retry-After"])
         )
-    if error.code in GONE:
-        return source.failure(f"does not exist ({status})", "correct the address")
-    if error.code in FORBIDDEN:
-        return source.failure(
-            f"may not be read without permission ({status})",
-            "download it by hand and give its path",
-        )
     if 300 <= error.code < 400:
         place = redact(error.headers["Location"] or "")
         return source.failure(
             f"leads on to an address that is not followed ({place})",
             "give the address of the file itself",
         )
-    return source.failure(f"cannot be downloaded ({status})", "correct the address")
+    what, advice = REFUSALS.get(error.code, ("cannot be downloaded", "correct the address"))
+    return source.failure(f"{what} ({status})", advice)
 
 
 def _explain_silence(source: _Source, reason: object) -> Exception:

@@ -8,7 +8,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from tests.helpers.overlays import as_png
-from vitscope.data.sources.parquet import Parquet
+from tests.helpers.sources import open_path
+from vitscope.data.source import Source
 from vitscope.errors import VitscopeError
 
 IMAGES = np.random.default_rng(0).integers(0, 256, (200, 4, 5, 3), dtype=np.uint8)
@@ -19,14 +20,7 @@ def table(rows: slice, image: str = "img", label: str = "fine_label") -> pa.Tabl
     return pa.table({label: pa.array(range(200)[rows]), "more": [0] * len(images), image: images})
 
 
-def named(made: pa.Table, label: str, names: list[str]) -> pa.Table:
-    features = {label: {"names": names, "_type": "ClassLabel"}}
-    return made.replace_schema_metadata(
-        {"huggingface": json.dumps({"info": {"features": features}})}
-    )
-
-
-def check(source: Parquet, rows: list[int]) -> None:
+def check(source: Source, rows: list[int]) -> None:
     samples = list(source.samples(np.array(rows)))
     assert [sample.label for sample in samples] == rows
     for sample, row in zip(samples, rows, strict=True):
@@ -37,7 +31,7 @@ def check(source: Parquet, rows: list[int]) -> None:
 def test_rows_come_from_every_group(tmp_path: Path, group: int) -> None:
     path = tmp_path / "test.parquet"
     pq.write_table(table(slice(None)), path, row_group_size=group)
-    source = Parquet(path, None, None)
+    source = open_path("parquet", path)
     assert len(source) == 200
     check(source, [0, 6, 7, 63, 64, 65, 130, 199])
     check(source, list(range(200)))
@@ -49,57 +43,55 @@ def test_a_folder_of_files(tmp_path: Path) -> None:
         end = {0: 80, 80: 110, 110: 200}[first]
         pq.write_table(table(slice(first, end)), tmp_path / f"test-{first:05}.parquet")
     (tmp_path / "README.md").write_text("no table")
-    source = Parquet(tmp_path, None, None)
+    source = open_path("parquet", tmp_path)
     assert len(source) == 200
     check(source, [3, 79, 80, 109, 110, 199])
-
-
-def test_a_folder_of_different_tables(tmp_path: Path) -> None:
-    pq.write_table(table(slice(0, 2)), tmp_path / "a.parquet")
-    pq.write_table(table(slice(0, 2), "image"), tmp_path / "b.parquet")
-    with pytest.raises(VitscopeError, match=r"b\.parquet has other columns than a\.parquet"):
-        Parquet(tmp_path, None, None)
+    pq.write_table(table(slice(0, 2), "image"), tmp_path / "test.parquet")
+    with pytest.raises(VitscopeError, match=r"test\.parquet has other columns than test-00000"):
+        open_path("parquet", tmp_path)
 
 
 def test_names_of_classes(tmp_path: Path) -> None:
     path = tmp_path / "test.parquet"
     names = ["ant", "bee"]
-    pq.write_table(named(table(slice(0, 2), "image", "label"), "label", names), path)
-    assert Parquet(path, None, None).classes == names
+    features = {"label": {"names": names, "_type": "ClassLabel"}}
+    facts = {"huggingface": json.dumps({"info": {"features": features}})}
+    made = table(slice(0, 2), "image", "label")
+    pq.write_table(made.replace_schema_metadata(facts), path)
+    assert open_path("parquet", path).classes == names
     pq.write_table(table(slice(0, 2)), path)
-    assert Parquet(path, None, None).classes == []
+    assert open_path("parquet", path).classes == []
 
 
 def test_columns_may_be_named(tmp_path: Path) -> None:
     path = tmp_path / "test.parquet"
     pq.write_table(table(slice(None), "picture", "kind"), path)
-    check(Parquet(path, "picture", "kind"), [5])
+    check(open_path("parquet", path, image="picture", label="kind"), [5])
     with pytest.raises(VitscopeError, match="no column img or image of images; it has kind, more"):
-        Parquet(path, None, "kind")
-    with pytest.raises(
-        VitscopeError, match=r"no column pictures of images.*Did you mean 'picture'"
-    ):
-        Parquet(path, "pictures", "kind")
+        open_path("parquet", path, label="kind")
+    with pytest.raises(VitscopeError, match=r"no column pictures of images.*mean 'picture'"):
+        open_path("parquet", path, image="pictures", label="kind")
 
 
 def test_images_as_plain_bytes_and_rows_without_label(tmp_path: Path) -> None:
     made = pa.table({"image": [as_png(IMAGES[0])], "label": pa.array([None], pa.int64())})
     pq.write_table(made, tmp_path / "test.parquet")
-    (sample,) = Parquet(tmp_path / "test.parquet", None, None).samples(np.array([0]))
+    (sample,) = open_path("parquet", tmp_path / "test.parquet").samples(np.array([0]))
     assert sample.label == -1
 
 
-@pytest.mark.parametrize("image", ["a path", {"bytes": None, "path": "a.png"}])
-def test_columns_of_something_else(tmp_path: Path, image: Any) -> None:
+@pytest.mark.parametrize(
+    ("image", "sentence"),
+    [
+        ("a path", r"holds no encoded images in image\.bytes"),
+        ({"bytes": None, "path": "a.png"}, r"holds no encoded images in image\.bytes"),
+        (b"no image", r"test\.parquet: an image .* is not a readable image"),
+    ],
+)
+def test_columns_of_something_else(tmp_path: Path, image: Any, sentence: str) -> None:
     pq.write_table(pa.table({"image": [image], "label": [0]}), tmp_path / "test.parquet")
-    with pytest.raises(VitscopeError, match=r"holds no encoded images in image\.bytes"):
-        list(Parquet(tmp_path / "test.parquet", None, None).samples(np.array([0])))
-
-
-def test_a_damaged_image(tmp_path: Path) -> None:
-    pq.write_table(pa.table({"image": [b"no image"], "label": [0]}), tmp_path / "test.parquet")
-    with pytest.raises(VitscopeError, match=r"test\.parquet: an image .* is not a readable image"):
-        list(Parquet(tmp_path / "test.parquet", None, None).samples(np.array([0])))
+    with pytest.raises(VitscopeError, match=sentence):
+        list(open_path("parquet", tmp_path / "test.parquet").samples(np.array([0])))
 
 
 def test_files_that_are_damaged_or_missing(tmp_path: Path) -> None:
@@ -107,13 +99,13 @@ def test_files_that_are_damaged_or_missing(tmp_path: Path) -> None:
     path.write_bytes(b"PAR1 and no more")
     for wrong in (path, tmp_path / "nowhere.parquet"):
         with pytest.raises(VitscopeError, match="is not a readable parquet file: get it again"):
-            Parquet(wrong, None, None)
+            open_path("parquet", wrong)
     path.unlink()
     with pytest.raises(VitscopeError, match="holds no parquet files"):
-        Parquet(tmp_path, None, None)
+        open_path("parquet", tmp_path)
     pq.write_table(table(slice(None)), path, compression="none")
     data = bytearray(path.read_bytes())
     data[8:200] = bytes(192)
     path.write_bytes(data)
     with pytest.raises(VitscopeError, match="is a damaged parquet file"):
-        list(Parquet(path, None, None).samples(np.arange(200)))
+        list(open_path("parquet", path).samples(np.arange(200)))

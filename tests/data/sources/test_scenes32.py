@@ -2,7 +2,6 @@ import numpy as np
 import pytest
 
 from vitscope.data.sources.scenes32 import AMPLITUDES, CLASSES, SIZE, Scenes32, draw
-from vitscope.errors import VitscopeError
 
 
 def drawn(count: int, split: str = "test", seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
@@ -61,8 +60,3 @@ def test_images_have_the_spectrum_of_their_class() -> None:
     nearest = np.corrcoef(*flat)[: len(CLASSES), len(CLASSES) :].argmax(axis=1)
     # By chance, one in a hundred.
     assert np.mean(nearest == np.arange(len(CLASSES))) > 0.9
-
-
-def test_a_split_that_it_lacks_is_refused() -> None:
-    with pytest.raises(VitscopeError, match="scenes32 has no split 'conflict': name the splits"):
-        Scenes32({}, "conflict")

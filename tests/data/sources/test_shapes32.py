@@ -3,7 +3,6 @@ import pytest
 
 from vitscope.data.sources import shapes32
 from vitscope.data.sources.shapes32 import CLASSES, SHAPES, SIZE, TEXTURES, Shapes32, draw
-from vitscope.errors import VitscopeError
 
 
 def test_an_image_depends_on_its_index_and_not_on_its_company() -> None:
@@ -107,13 +106,8 @@ def test_the_source_says_what_it_draws() -> None:
     samples = list(source.samples(rows))
     assert len(source) == 10_000
     assert source.extra == ("shape", "texture")
-    for sample, pixels, shape, texture in zip(
-        samples, drawn.pixels, drawn.shapes, drawn.textures, strict=True
-    ):
+    for sample, pixels in zip(samples, drawn.pixels, strict=True):
         np.testing.assert_array_equal(np.asarray(sample.image), pixels)
-        assert (sample.label, sample.extra) == (shape, (shape, texture))
-
-
-def test_an_unknown_split_is_refused() -> None:
-    with pytest.raises(VitscopeError, match=r"shapes32 has no split 'tests'.*Did you mean 'test'"):
-        Shapes32({}, "tests")
+    assert [sample.label for sample in samples] == drawn.shapes.tolist()
+    cues = zip(drawn.shapes, drawn.textures, strict=True)
+    assert [sample.extra for sample in samples] == [*cues]

@@ -42,7 +42,7 @@ def test_snapshots_give_the_trajectory_of_their_parameters(tmp_path: Path) -> No
     snapshots = written(tmp_path, moments)
     table = traced(snapshots, ["bias", "conv", "scale"], "moment 1")
     flat = [np.concatenate([m[k].ravel() for k in ("conv", "bias", "scale")]) for m in moments]
-    pd.testing.assert_frame_equal(table[["radius", "angle"]], polar(flat), rtol=1e-12)
+    pd.testing.assert_frame_equal(table[["radius", "angle"]], polar(len(flat), [flat]), rtol=1e-12)
     assert table["moment"].tolist() == list(snapshots)
     assert table["order"].tolist() == [0, 1, 2, 3]
     assert table["ends_warmup"].tolist() == [False, True, False, False]

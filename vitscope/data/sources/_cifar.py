@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 from PIL import Image
 
-from vitscope.data.archives import confirm, content_of, members_of, opened_tar
+from vitscope.data.archives import content_of, members_of, opened_tar
 from vitscope.data.source import Sample, Source, no_such_split
 from vitscope.errors import VitscopeError
 from vitscope.files.whole import sha256_of
@@ -27,6 +27,8 @@ Labels = npt.NDArray[np.int64]
 Content = tuple[list[str], list[tuple[Pixels, Labels]]]
 # Several times what official batches have.
 MOST_OPCODES = 1_000_000
+# What a pickled array asks for, by module and name.
+OF_ARRAYS = {("numpy.core.multiarray", "_reconstruct"), ("numpy", "dtype"), ("numpy", "ndarray")}
 
 
 @dataclass(frozen=True)
@@ -58,12 +60,9 @@ def read_binary(members: list[bytes], label_bytes: int) -> Content:
 
 
 class Cifar(Source):
-    archive: ClassVar[Mapping[str, Any]]
     layouts: ClassVar[Layouts]
 
     def __init__(self, source: Mapping[str, Any], split: str, file: Path) -> None:
-        if "path" not in source:
-            confirm(self.archive, source, file)
         if split not in SPLITS:
             raise no_such_split(source["kind"], split, SPLITS)
         name, members = _read_members(source["kind"], file, split, self.layouts)
@@ -107,44 +106,27 @@ def _read_members(kind: str, path: Path, split: str, layouts: Layouts) -> tuple[
     return archive, [found[name] for name in wanted]
 
 
-class _Array:
-    """Stands in for a pickled array: it keeps the bytes and calls nothing in NumPy."""
+class _StandIn:
+    """Stands in for a pickled array, and for its types: it keeps the state and calls no NumPy."""
 
     def __init__(self, *reconstruction: object) -> None:
-        self._data = b""
+        self._state: tuple[Any, ...] = ()
 
     def __setstate__(self, state: tuple[Any, ...]) -> None:
-        _, _, _, by_column, data = state
-        if by_column or not isinstance(data, bytes):
-            raise ValueError("an array in an unknown order")
-        self._data = data
+        self._state = state
 
     def values(self, rows: int) -> Pixels:
-        return np.frombuffer(self._data, np.uint8).reshape(rows, PIXELS)
-
-
-class _Type:
-    """Stands in for the types of a pickled array, which are known in advance."""
-
-    def __init__(self, *description: object) -> None:
-        pass
-
-    def __setstate__(self, state: object) -> None:
-        pass
-
-
-STAND_INS: dict[tuple[str, str], Callable[..., object]] = {
-    ("numpy.core.multiarray", "_reconstruct"): _Array,
-    ("numpy", "dtype"): _Type,
-    ("numpy", "ndarray"): _Type,
-}
+        _, _, _, by_column, data = self._state
+        if by_column or not isinstance(data, bytes):
+            raise ValueError("an array in an unknown order")
+        return np.frombuffer(data, np.uint8).reshape(rows, PIXELS)
 
 
 class _Unpickler(pickle.Unpickler):
     def find_class(self, module: str, name: str, /) -> object:
-        if (module, name) not in STAND_INS:
+        if (module, name) not in OF_ARRAYS:
             raise pickle.UnpicklingError(f"it asks for {module}.{name}")
-        return STAND_INS[module, name]
+        return _StandIn
 
 
 def _unpickle(data: bytes) -> dict[bytes, Any]:
@@ -169,7 +151,7 @@ def read_pickled(members: list[bytes], names_key: bytes, labels_key: bytes) -> C
     parts = []
     for batch in batches:
         pixels, labels = batch[b"data"], batch[labels_key]
-        if not isinstance(pixels, _Array) or not _is_list(labels, int):
+        if not isinstance(pixels, _StandIn) or not _is_list(labels, int):
             raise TypeError("a batch without images or labels")
         parts.append((pixels.values(len(labels)), np.array(labels, np.int64)))
     classes = names[names_key]

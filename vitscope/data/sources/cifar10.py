@@ -44,7 +44,7 @@ LAYOUTS = {
 
 
 class Cifar10(Cifar):
-    archive, layouts = SOURCE["archive"], LAYOUTS
+    layouts = LAYOUTS
 
 
 open_split = Cifar10

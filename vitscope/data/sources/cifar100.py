@@ -45,7 +45,7 @@ LAYOUTS = {
 
 
 class Cifar100(Cifar):
-    archive, layouts = SOURCE["archive"], LAYOUTS
+    layouts = LAYOUTS
 
 
 open_split = Cifar100

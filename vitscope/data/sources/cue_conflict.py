@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from vitscope.data.archives import confirm, content_of, members_of, opened_tar
+from vitscope.data.archives import content_of, members_of, opened_tar
 from vitscope.data.class_numbers import imagenet_synsets
 from vitscope.data.source import Sample, Source, no_such_split
 from vitscope.data.split import UNKNOWN_LABEL
@@ -40,14 +40,6 @@ DECISIONS = "cue_conflict.csv"
 _NAME = re.compile(r"([a-z]+)/\1\d+-([a-z]+)\d+\.png")
 
 
-def open_split(source: Mapping[str, Any], split: str, file: Path) -> "CueConflict":
-    if split != SPLIT:
-        raise no_such_split("cue_conflict", split, [SPLIT])
-    if "path" not in source:
-        confirm(SOURCE["archive"], source, file)
-    return CueConflict(file)
-
-
 def read_categories() -> dict[str, list[int]]:
     """Return the 16 categories in order, each with its ImageNet classes."""
     number = {synset: each for each, synset in enumerate(imagenet_synsets())}
@@ -61,8 +53,10 @@ class CueConflict(Source):
 
     extra = ("shape", "texture")
 
-    def __init__(self, path: Path) -> None:
-        self._files = _read_stimuli(path)
+    def __init__(self, source: Mapping[str, Any], split: str, file: Path) -> None:
+        if split != SPLIT:
+            raise no_such_split("cue_conflict", split, [SPLIT])
+        self._files = _read_stimuli(file)
         categories = read_categories()
         self.classes, self.outputs = [*categories], [*categories.values()]
         number = {name: each for each, name in enumerate(self.classes)}
@@ -98,3 +92,6 @@ def _read_stimuli(path: Path) -> dict[str, bytes]:
             f"{FOLDER[:-1]}: get the archive again, or leave out `path`."
         )
     return {name: found[name] for name in sorted(found)}
+
+
+open_split = CueConflict

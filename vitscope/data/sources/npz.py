@@ -13,7 +13,7 @@ from PIL import Image
 from vitscope.data.source import Sample, Source
 from vitscope.data.split import UNKNOWN_LABEL
 from vitscope.errors import VitscopeError, nearest
-from vitscope.files.arrays import read_header
+from vitscope.files.arrays import Array, read_header
 from vitscope.files.images import LARGEST_IMAGE
 from vitscope.files.whole import sha256_of
 
@@ -34,24 +34,20 @@ METHODS = {zipfile.ZIP_STORED: 1, zipfile.ZIP_DEFLATED: 1032}
 MOST_IMAGES = 100_000_000
 
 
-def open_split(source: Mapping[str, Any], split: str, file: Path) -> "Npz":
-    return Npz(file)
-
-
 class Npz(Source):
-    def __init__(self, path: Path) -> None:
-        self._path, self.classes = path, []
+    def __init__(self, source: Mapping[str, Any], split: str, file: Path) -> None:
+        self._path, self.classes = file, []
         try:
-            with zipfile.ZipFile(path) as archive:
+            with zipfile.ZipFile(file) as archive:
                 names = [name.removesuffix(".npy") for name in archive.namelist()]
                 if "images" not in names:
                     raise VitscopeError(
-                        f"{path} has no array 'images'; it has {', '.join(names[:20]) or 'none'}."
+                        f"{file} has no array 'images'; it has {', '.join(names[:20]) or 'none'}."
                         f"{nearest('images', names)}"
                     )
                 images = _sound(archive, IMAGES)
-                with archive.open(images) as file:
-                    self._shape = _image_shape(file)
+                with archive.open(images) as stored:
+                    self._shape = _image_shape(stored)
                 if prod(self._shape) > images.file_size:
                     raise ValueError(f"{images.file_size} bytes for images {self._shape}")
                 labels = _sound(archive, LABELS) if "labels" in names else None
@@ -60,7 +56,7 @@ class Npz(Source):
             raise
         except Exception as error:  # Damaged bytes fail in every way.
             raise self._unreadable(error) from error
-        self.provenance = {"source": path.name, "source_sha256": sha256_of(path)}
+        self.provenance = {"source": file.name, "source_sha256": sha256_of(file)}
 
     def __len__(self) -> int:
         return self._shape[0]
@@ -108,9 +104,7 @@ def _image_shape(file: IO[bytes]) -> Shape:
     return shape
 
 
-def _labels(
-    archive: zipfile.ZipFile, member: zipfile.ZipInfo | None, count: int
-) -> npt.NDArray[Any]:
+def _labels(archive: zipfile.ZipFile, member: zipfile.ZipInfo | None, count: int) -> Array:
     """Read a label for each image; without the array, every label is unknown."""
     if member is None:
         return np.full(count, UNKNOWN_LABEL)
@@ -119,3 +113,6 @@ def _labels(
         if dtype.kind not in "iu" or prod(shape) != count:
             raise ValueError(f"labels are {dtype} {shape}")
         return np.frombuffer(file.read(count * dtype.itemsize), dtype, count)
+
+
+open_split = Npz

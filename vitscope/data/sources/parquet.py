@@ -44,34 +44,35 @@ LARGEST_EXPANSION = 100
 SHOWN = 20
 
 
-def open_split(source: Mapping[str, Any], split: str, file: Path) -> "Parquet":
-    return Parquet(file, source.get("image"), source.get("label"))
-
-
 class Parquet(Source):
-    def __init__(self, path: Path, image: str | None, label: str | None) -> None:
-        self._paths = sorted(path.glob("*.parquet")) if path.is_dir() else [path]
+    def __init__(self, source: Mapping[str, Any], split: str, file: Path) -> None:
+        self._paths = sorted(file.glob("*.parquet")) if file.is_dir() else [file]
         if not self._paths:
-            raise VitscopeError(f"{path} holds no parquet files: correct the path of the data set.")
+            raise VitscopeError(f"{file} holds no parquet files: correct the path of the data set.")
         files = [_open(path) for path in self._paths]
         schema = files[0].schema_arrow
+        image, label = source.get("image"), source.get("label")
         self._image = self._column(schema, "images", (image,) if image else IMAGE_COLUMNS)
         self._label = self._column(schema, "labels", (label,) if label else LABEL_COLUMNS)
-        for path, file in zip(self._paths, files, strict=True):
-            if not file.schema_arrow.equals(schema):
+        for path, opened in zip(self._paths, files, strict=True):
+            if not opened.schema_arrow.equals(schema):
                 raise VitscopeError(
                     f"{path} has other columns than {self._paths[0].name}: give a folder of files "
                     f"of one data set."
                 )
-            groups = map(file.metadata.row_group, range(file.num_row_groups))
+            groups = map(opened.metadata.row_group, range(opened.num_row_groups))
             size = sum(group.total_byte_size for group in groups)
             if size > LARGEST_EXPANSION * path.stat().st_size:
                 raise VitscopeError(
                     f"{path} would expand to {size} bytes, which no encoded images do: do not use "
                     f"it, and get the data set from where it was published."
                 )
-        self.classes = _class_names(schema, self._label)
-        self._counts = [file.metadata.num_rows for file in files]
+        try:
+            features = json.loads((schema.metadata or {})[b"huggingface"])["info"]["features"]
+            self.classes = [str(name) for name in features[self._label]["names"]]
+        except (KeyError, TypeError, ValueError):
+            self.classes = []
+        self._counts = [opened.metadata.num_rows for opened in files]
         digests = [sha256_of(path) for path in self._paths]
         self.provenance = {
             "source": ", ".join(path.name for path in self._paths),
@@ -145,9 +146,4 @@ def _open(path: Path) -> pq.ParquetFile:
     return file
 
 
-def _class_names(schema: pa.Schema, label: str) -> list[str]:
-    try:
-        features = json.loads((schema.metadata or {})[b"huggingface"])["info"]["features"]
-        return [str(name) for name in features[label]["names"]]
-    except (KeyError, TypeError, ValueError):
-        return []
+open_split = Parquet

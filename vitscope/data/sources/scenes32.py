@@ -7,8 +7,7 @@ import numpy as np
 import numpy.typing as npt
 from PIL import Image
 
-from vitscope.data.source import Sample
-from vitscope.data.sources._generated import Generated
+from vitscope.data.source import Generated, Sample
 from vitscope.files.arrays import Array
 
 SOURCE: dict[str, Any] = {

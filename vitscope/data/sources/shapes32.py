@@ -8,8 +8,8 @@ import numpy as np
 import numpy.typing as npt
 from PIL import Image
 
-from vitscope.data.source import Sample
-from vitscope.data.sources._generated import Generated
+from vitscope.data.source import Generated, Sample
+from vitscope.files.arrays import Array
 
 SOURCE: dict[str, Any] = {
     "meaning": "generated images of ten classes, with splits `train`, `test` and `conflict`",
@@ -23,8 +23,7 @@ SOURCE: dict[str, Any] = {
     },
 }
 
-Array = npt.NDArray[Any]
-Maps = tuple[npt.NDArray[Any], npt.NDArray[Any]]
+Maps = tuple[Array, Array]
 Integers = npt.NDArray[np.int64]
 
 SIZE = 32
@@ -37,9 +36,7 @@ LEAVES = 40
 NUMBERS_PER_LEAF = 6
 NOISE_MAPS = 8
 
-COLUMNS, ROWS = np.meshgrid(
-    np.arange(SIZE, dtype=np.float32) + 0.5, np.arange(SIZE, dtype=np.float32) + 0.5
-)
+ROWS, COLUMNS = np.indices((SIZE, SIZE), np.float32) + np.float32(0.5)
 
 
 @dataclass(frozen=True)

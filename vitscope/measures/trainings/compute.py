@@ -8,7 +8,7 @@ from vitscope.files.tensors import TensorFile
 from vitscope.measures.given import OnWeights
 from vitscope.measures.trainings.measure import LEARNING_CURVES_TABLE, RECORDED
 from vitscope.settings.snapshots import END
-from vitscope.training.trajectory import check_count, polar_by_tensor
+from vitscope.training.trajectory import check_count, polar
 
 
 def measure_learning_curves(given: OnWeights, snapshots: Mapping[str, int]) -> pd.DataFrame:
@@ -36,7 +36,7 @@ def traced(
     """
     files = list(snapshots.values())
     tensors = ([file.array(name).ravel() for file in files] for name in parameters)
-    points = polar_by_tensor(len(files), tensors)
+    points = polar(len(files), tensors)
     return _as_table(points, list(snapshots), warmup).assign(source="snapshots")
 
 
