@@ -1,6 +1,6 @@
 """Errors that a user can cause, each explained in one sentence."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from difflib import get_close_matches
 from pathlib import Path
 
@@ -55,6 +55,12 @@ def unknown(where: object, key: str, found: object, allowed: Iterable[str]) -> V
         f"{where}: {key}: found {quoted(found)}, allowed: {listed(allowed)}."
         f"{nearest(str(found), allowed)}"
     )
+
+
+def check_known(where: object, key: str, found: object, allowed: Collection[str]) -> None:
+    """Refuse a value that is none of the allowed ones."""
+    if found not in allowed:
+        raise unknown(where, key, found, allowed)
 
 
 def not_there(where: str, what: str, path: Path, study: Path) -> VitscopeError:

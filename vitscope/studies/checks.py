@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from vitscope.buildup.rule import BASELINES, FAMILY, stage_name
-from vitscope.errors import VitscopeError, listed, nearest, quoted, unknown, wrong
+from vitscope.errors import VitscopeError, check_known, listed, nearest, quoted, unknown, wrong
 from vitscope.image_size import height_and_width
 from vitscope.measures import registry
 from vitscope.networks.building.family import arch_schema, family_names
@@ -58,8 +58,7 @@ def check_study(study: Study, results: str) -> None:
         _check_classes(study, f"figures.{name}", figure)
         _check_published(study, f"figures.{name}.published", figure)
     for name, video in study.videos.items():
-        if video.model not in study.own_models:
-            raise unknown(study.path, f"videos.{name}.model", video.model, study.own_models)
+        check_known(study.path, f"videos.{name}.model", video.model, study.own_models)
         check_view(f"{study.path}: videos.{name}", asdict(video))
     _check_buildups(study)
     _check_style(study)
@@ -71,8 +70,7 @@ def check_study(study: Study, results: str) -> None:
 
 def _check_style(study: Study) -> None:
     for family in study.style.palette:
-        if family not in family_names():
-            raise unknown(study.path, "style.palette", family, family_names())
+        check_known(study.path, "style.palette", family, family_names())
     # Matplotlib comes with its own, and takes its time to find others.
     if study.style.font != schema_of(Style)["properties"]["font"]["default"]:
         from vitscope.drawing.saving import check_font
@@ -163,9 +161,7 @@ def _check_shown(study: Study, key: str, figure: Figure) -> None:
     for model in figure.models:
         moments = study.models[model].moments()
         for snapshot in figure.shown_snapshots():
-            if snapshot not in moments:
-                at = f"{key}.snapshots, for models.{model}"
-                raise unknown(study.path, at, snapshot, moments)
+            check_known(study.path, f"{key}.snapshots, for models.{model}", snapshot, moments)
 
 
 def _check_classes(study: Study, key: str, figure: Figure) -> None:
@@ -204,21 +200,17 @@ def _check_published(study: Study, key: str, figure: Figure) -> None:
             f"{path}: {key}: there are no published points for figures of the kind "
             f"'{figure.kind}': remove the key."
         )
-    if published.file not in curves:
-        raise unknown(path, f"{key}.file", published.file, curves)
+    check_known(path, f"{key}.file", published.file, curves)
     if not published.series and not published.others:
         raise VitscopeError(f"{path}: {key}: the key 'series' is missing: add it.")
     if published.others and not (kind and kind.others):
         allowed = f"none for figures of the kind '{figure.kind}', which show the published series"
         raise wrong(path, f"{key}.others", published.others[0], f"{allowed} of their models.")
     for series in published.others:
-        if series not in curves[published.file]:
-            raise unknown(path, f"{key}.others", series, curves[published.file])
+        check_known(path, f"{key}.others", series, curves[published.file])
     for model, series in published.series.items():
-        if model not in figure.models:
-            raise unknown(path, f"{key}.series", model, figure.models)
-        if series not in curves[published.file]:
-            raise unknown(path, f"{key}.series.{model}", series, curves[published.file])
+        check_known(path, f"{key}.series", model, figure.models)
+        check_known(path, f"{key}.series.{model}", series, curves[published.file])
         if published.same_models and study.dataset_of(model).source["kind"] == "sample":
             raise VitscopeError(
                 f"{path}: {key}.same_models: found true, but models.{model} is measured on another "
@@ -268,8 +260,7 @@ def _check_buildups(study: Study) -> None:
 
 def _check_baseline(study: Study, key: str, baseline: str) -> None:
     where = f"{study.path}: {key}"
-    if baseline not in study.own_models:
-        raise unknown(study.path, key, baseline, study.own_models)
+    check_known(study.path, key, baseline, study.own_models)
     model = study.models[baseline]
     if model.family not in BASELINES:
         raise VitscopeError(
