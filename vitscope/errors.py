@@ -69,11 +69,9 @@ def not_there(where: str, what: str, path: Path, study: Path) -> VitscopeError:
     Such paths start at the working directory, where a study may lie elsewhere with its files.
     """
     beside = study.absolute().parent / path
-    found = (
-        f"{beside} is there, but the path starts at the working directory: "
-        if (beside.exists())
-        else ""
-    )
+    found = ""
+    if beside.exists():
+        found = f"{beside} is there, but the path starts at the working directory: "
     return VitscopeError(
         f"{where}: there is no {what} {path.absolute()}: {found}put one there or correct the path."
     )

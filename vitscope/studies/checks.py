@@ -16,7 +16,7 @@ from vitscope.image_size import height_and_width
 from vitscope.measures import registry
 from vitscope.networks.building.family import arch_schema, family_names
 from vitscope.package_data import PUBLISHED_POINTS, ROOT
-from vitscope.settings.keys import BuildUp, Figure, Model, Settings, Style
+from vitscope.settings.keys import BuildUp, Figure, Model, Settings, Style, Video
 from vitscope.settings.section import schema_of
 from vitscope.settings.snapshots import END
 from vitscope.settings.study import PAGES_OF_STUDY, TRAINING_SPLITS, Study
@@ -37,11 +37,8 @@ MAY_DIFFER = (
     "resize",
     "std",
 )
-# The settings of a video that are about one of the things it may show, with their defaults.
-OF_VIEWS: dict[str, dict[str, Any]] = {
-    "heads": {"block": None, "heads": None, "query": None, "brightest": None},
-    "rollout": {"fusion": "mean"},
-}
+# The settings of a video that are about one of the things it may show.
+OF_VIEWS = {"heads": ("block", "heads", "query", "brightest"), "rollout": ("fusion",)}
 
 
 def check_study(study: Study, results: str) -> None:
@@ -233,8 +230,10 @@ def _published_curves() -> dict[str, tuple[set[str], set[str]]]:
 
 def check_view(where: str, video: Mapping[str, Any]) -> None:
     """Refuse video settings about things that the video does not show."""
+    schemas = schema_of(Video)["properties"]
     for view, keys in OF_VIEWS.items():
-        for key, default in keys.items():
+        for key in keys:
+            default = schemas[key]["default"]
             if view != video["shows"] and video[key] != default:
                 raise VitscopeError(
                     f"{where}.{key}: found {quoted(video[key])}, which is about `shows: {view}`, "

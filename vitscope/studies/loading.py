@@ -97,7 +97,8 @@ def load_study(path: Path, results: str = "results") -> Study:
         check(path, settings, schema)
         fill(settings, schema)
         _check_models(path, settings)
-        settings["data"] = read_class_names(path, settings["data"])
+        for name, entry in settings["data"].items():
+            entry["class_names"] = read_class_names(path, f"{path}: data.{name}", entry)
         study = build_study(path.stem, path, settings)
         # Check `arch` beyond its schema; jobs take it prepared.
         models = {}
