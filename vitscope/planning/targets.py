@@ -92,15 +92,13 @@ def _refuse_figure(target: str, parts: tuple[str, ...], studies: StudyFiles) -> 
     if prefix := next((each for each in _OF_MODEL if file.stem.startswith(each)), None):
         check_names(study, {"model": file.stem.removeprefix(prefix)})
         formats: tuple[str, ...] = FORMATS
+    elif file.stem in study.videos:
+        formats = VIDEO_FORMATS
+    elif file.stem in study.buildups:
+        formats = (*FORMATS, POINTS, *VIDEO_FORMATS)
     else:
+        check_names(study, {"video" if found in VIDEO_FORMATS else "figure": file.stem})
         formats = (*FORMATS, POINTS)
-        is_video = found in VIDEO_FORMATS or file.stem in study.videos
-        kind = "video" if is_video else "figure"
-        check_names(study, {"buildup" if file.stem in study.buildups else kind: file.stem})
-        if file.stem in study.videos:
-            formats = VIDEO_FORMATS
-        elif file.stem in study.buildups:
-            formats += VIDEO_FORMATS
     if found not in formats:
         raise VitscopeError(
             f"{target}: found {quoted(found)} as the format, allowed: {', '.join(formats)}."

@@ -385,9 +385,7 @@ def _checked_labels(labels: Any, images: int) -> Array:
 
 def _check_classes(labels: Any, found: Array, classes: int | None) -> Array:
     """Check the labels against the network's classes; without classes, all become unknown."""
-    numbers = _checked_labels(
-        np.asarray(labels) if isinstance(labels, list | tuple) else labels, len(found)
-    )
+    numbers = _checked_labels(labels, len(found))
     known = numbers[numbers >= 0]
     if classes is None:
         return np.full(len(found), UNKNOWN_LABEL)

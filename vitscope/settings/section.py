@@ -171,8 +171,8 @@ RULES: dict[str, Rule] = {
     "anyOf": Rule("any", lambda schemas, it: any(_follows(each, it) for each in schemas), str),
     "oneOf": Rule("any", lambda schemas, it: sum(_follows(each, it) for each in schemas) == 1, str),
 }
-ABOUT_KEYS = {"properties", "additionalProperties", "propertyNames", "kinds"}
-OTHER_RULES = {"title", "description", "default", "items"} | ABOUT_KEYS
+OTHER_RULES = {"title", "description", "default", "items", "kinds"}
+OTHER_RULES |= {"properties", "additionalProperties", "propertyNames"}
 
 
 class Fault(NamedTuple):
