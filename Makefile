@@ -85,7 +85,7 @@ regenerate: $(VENV)/.installed-dev ## make all mini figures, compare tables and 
 	@# Both are told, whichever fails.
 	$(BIN)/python -m tests.compare; tables=$$?; \
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q -m last_run --mpl --mpl-results-path=results/pixels \
-		tests/pixels tests/scopes/test_last_run.py && exit $$tables
+		tests/pixels tests/scopes/test_tables.py && exit $$tables
 
 accept: $(VENV)/.installed-dev ## make the tables and figures of the last run the expected ones
 	$(BIN)/python -m tests.compare --accept

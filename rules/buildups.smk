@@ -119,7 +119,7 @@ use rule draw_figure as draw_buildup with:
     benchmark:
         "<benchmarks>/figures/{buildup}.tsv"
     wildcard_constraints:
-        buildup=shown_in("buildups", *ALL_FORMATS),
+        buildup=shown_in("buildups", at_once=True),
     localrule: True
     params:
         **of_job("draw_buildup"),
@@ -136,7 +136,7 @@ use rule draw_buildup as draw_buildup_once with:
     benchmark:
         "<benchmarks>/figures/{buildup}.{format}.tsv"
     wildcard_constraints:
-        buildup=shown_in("buildups", *SOME_FORMATS),
+        buildup=shown_in("buildups", at_once=False),
         format=one_of(targets.FORMATS),
     localrule: True
     message:

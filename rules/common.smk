@@ -91,23 +91,19 @@ STUDIES_WITH_OVERVIEW = {name for name in STUDIES if figures_of_overview(STUDIES
 STUDIES_WITH_CURVES = {name for name in STUDIES if tables_of_curves(STUDIES[name])}
 
 
-def shown_in(section, *formats):
+def shown_in(section, at_once=None):
     """Return a constraint: what a section of a study names, behind its folder or of the default.
 
-    `formats` takes only studies that ask for one of these numbers of formats.
+    `at_once` takes only studies that ask for all formats of a figure, which are drawn at once, or
+    only others, which have them drawn one by one.
     """
     asking = {
         name: getattr(study, section)
         for name, study in STUDIES.items()
-        if not formats or len(study.style.formats) in formats
+        if at_once in (None, {*study.style.formats} == {*targets.FORMATS})
     }
     found = {f"{name}/{each}" for name, shown in asking.items() for each in shown}
     return one_of(found | set(asking.get(DEFAULT, ())))
-
-
-# Studies that ask for all formats of a figure have them drawn at once, others one by one.
-ALL_FORMATS = (len(targets.FORMATS),)
-SOME_FORMATS = range(1, len(targets.FORMATS))
 
 
 def measured_on(wildcards, output):

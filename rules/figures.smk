@@ -19,7 +19,7 @@ rule draw_figure:
     benchmark:
         "<benchmarks>/figures/{figure}.tsv"
     wildcard_constraints:
-        figure=shown_in("figures", *ALL_FORMATS),
+        figure=shown_in("figures", at_once=True),
     localrule: True
     conda:
         "../envs/figures.yaml"
@@ -41,7 +41,7 @@ use rule draw_figure as draw_figure_once with:
     benchmark:
         "<benchmarks>/figures/{figure}.{format}.tsv"
     wildcard_constraints:
-        figure=shown_in("figures", *SOME_FORMATS),
+        figure=shown_in("figures", at_once=False),
         format=one_of(targets.FORMATS),
     localrule: True
     message:

@@ -172,6 +172,12 @@ def studies(at_hand: Workflow) -> Path:
 
 
 @pytest.fixture(scope="session")
+def fresh(tmp_path_factory: pytest.TempPathFactory, studies: Path) -> Workflow:
+    """A copy of the workflow in which nothing was made of the studies that tests share."""
+    return copy_workflow(tmp_path_factory.mktemp("fresh") / "copy", studies)
+
+
+@pytest.fixture(scope="session")
 def made(at_hand: Workflow) -> Workflow:
     """A copy in which `tiny`, as the default study, and the variance of `whole` were made, once.
 

@@ -6,10 +6,10 @@ They are run in a folder of their own, by this Python, with the vitscope of this
 import os
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
+from unittest.mock import patch
 
 import nbformat
 from jupyter_client.kernelspec import KernelSpec
@@ -56,7 +56,8 @@ def run(name: str, folder: Path) -> Any:
         timeout=SECONDS_PER_CELL,
         record_timing=False,
     )
-    with environment({name: str(own) for name in OWN_FOLDERS}):
+    # Kernels are kept away from the folders of the user.
+    with patch.dict(os.environ, SETTINGS | {name: str(own) for name in OWN_FOLDERS}):
         manager = client.create_kernel_manager()
         # The kernel of this environment, whatever others are called `python3`.
         command = [sys.executable, "-m", "ipykernel_launcher", "-f", "{connection_file}"]
@@ -65,18 +66,6 @@ def run(name: str, folder: Path) -> Any:
         client.execute()
     notebook.metadata = nbformat.from_dict(METADATA)
     return notebook
-
-
-@contextmanager
-def environment(folders: dict[str, str]) -> Iterator[None]:
-    """Set what kernels are started with, and keep them away from the folders of the user."""
-    before = dict(os.environ)
-    os.environ.update(SETTINGS | folders)
-    try:
-        yield
-    finally:
-        os.environ.clear()
-        os.environ.update(before)
 
 
 def shown(notebook: Any) -> Iterator[tuple[int, str, bool]]:

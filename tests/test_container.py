@@ -1,8 +1,8 @@
-import subprocess
-import sys
 from pathlib import Path
 
 import yaml
+
+from tests.helpers.processes import python
 
 ROOT = Path(__file__).parents[1]
 RECIPE = (ROOT / "Dockerfile").read_text(encoding="utf-8")
@@ -18,9 +18,7 @@ with SnakemakeApi(OutputSettings()) as api:
 
 
 def containers(setting: str) -> str:
-    command = [sys.executable, "-c", CONTAINERS, setting]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
-    return done.stdout.splitlines()[-1]
+    return python(CONTAINERS, setting, cwd=ROOT).splitlines()[-1]
 
 
 def test_one_setting_gives_all_rules_a_container() -> None:

@@ -1,13 +1,12 @@
 import ast
-import subprocess
-import sys
 import tomllib
 from collections.abc import Iterable
 from functools import cache
 from importlib.metadata import packages_distributions, version
-from inspect import getfile, getsource
+from inspect import getsource
 from pathlib import Path
 
+import grimp
 import pytest
 import yaml
 from packaging.requirements import Requirement
@@ -18,11 +17,11 @@ from packaging.version import Version
 from tests.helpers.coverage import reached
 from tests.helpers.every_job import everything, kinds
 from tests.helpers.packages import hiding_all_but, needed_by
+from tests.helpers.processes import python
 from tests.helpers.rules import ROOT, rules
 from vitscope.jobs.job import find_job
 from vitscope.jobs.job import names as job_names
 from vitscope.measures import registry
-from vitscope.package_data import PACKAGE
 
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 EXTRAS = PROJECT["optional-dependencies"]
@@ -88,6 +87,7 @@ def test_every_rule_runs_its_job_in_an_environment_of_its_own_kind() -> None:
         environment = ROOT / "envs" / f"{rule.name_in('conda')}.yaml"
         assert environment in ENVIRONMENTS, name
         found.setdefault(str(rule.job), set()).add(environment)
+    assert found.keys() == {*job_names()}
     # Some measures take torch.
     assert {job for job, environments in found.items() if len(environments) > 1} == {"measure"}
 
@@ -95,46 +95,35 @@ def test_every_rule_runs_its_job_in_an_environment_of_its_own_kind() -> None:
 @pytest.mark.parametrize("environment", ENVIRONMENTS, ids=lambda path: path.stem)
 def test_an_environment_has_what_its_scripts_import(environment: Path) -> None:
     available = needed_by(f"{name}=={pinned}" for name, pinned in pins_of(environment)[1].items())
-    sources = sources_of(environment)
-    assert sources
-    lines = [hiding_all_but(available)]
-    for source in sorted(sources):
-        lines.append(f"import {'.'.join(source.relative_to(ROOT).with_suffix('').parts)}")
+    modules = modules_of(environment)
+    assert modules
+    lines = [hiding_all_but(available), *(f"import {module}" for module in sorted(modules))]
     for job in jobs_of(environment):
         work = ast.parse(getsource(find_job(job).run))
         lines += [ast.unparse(each) for each in ast.walk(work) if isinstance(each, IMPORTS)]
-    subprocess.run([sys.executable, "-c", "\n".join(lines)], cwd=ROOT, check=True)
+    python("\n".join(lines), cwd=ROOT)
 
 
 # What imports packages by a call, and which.
 BY_A_CALL = {"vitscope.networks.building.timm_import": {"timm", "torchvision"}}
 
 
-def imported_by(tree: ast.AST) -> set[str]:
-    """Return the modules that a source imports anywhere, but not those for checkers of types."""
-    found: set[str] = set()
-    pending = [tree]
-    while pending:
-        node = pending.pop()
-        if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING":
-            continue
-        if isinstance(node, ast.Import):
-            found |= {alias.name for alias in node.names}
-        if isinstance(node, ast.ImportFrom) and node.module:
-            found |= {node.module, *(f"{node.module}.{alias.name}" for alias in node.names)}
-        pending += ast.iter_child_nodes(node)
-    return found
+@cache
+def imports() -> grimp.ImportGraph:
+    """Return what imports what anywhere, but for checkers of types."""
+    return grimp.build_graph(
+        "vitscope",
+        "scripts",
+        include_external_packages=True,
+        exclude_type_checking_imports=True,
+        cache_dir=None,
+    )
 
 
-def reached_from(sources: Iterable[Path]) -> set[str]:
-    """Return the names that these sources import, and the modules of vitscope among them."""
-    pending, names = [*sources], set[str]()
-    while pending:
-        for name in imported_by(ast.parse(pending.pop().read_text(encoding="utf-8"))) - names:
-            names.add(name)
-            file = ROOT.joinpath(*name.split("."))
-            pending += filter(Path.is_file, [file.with_suffix(".py"), file / "__init__.py"])
-    return names.union(*(BY_A_CALL[name] for name in names & BY_A_CALL.keys()))
+def reached_from(modules: Iterable[str]) -> set[str]:
+    """Return these modules, what they import, what this imports, and so on."""
+    found = {*modules}.union(*map(imports().find_upstream_modules, modules))
+    return found.union(*(BY_A_CALL[name] for name in found & BY_A_CALL.keys()))
 
 
 def jobs_of(environment: Path) -> set[str]:
@@ -146,11 +135,11 @@ def jobs_of(environment: Path) -> set[str]:
 
 
 @cache
-def sources_of(environment: Path) -> set[Path]:
+def modules_of(environment: Path) -> set[str]:
     """Return the kinds of work of an environment, and what they import by computed names."""
     study = everything()
     jobs = jobs_of(environment)
-    found = {Path(getfile(find_job(job).run)) for job in jobs} | {ROOT / "scripts" / "_job.py"}
+    found = {find_job(job).run.__module__ for job in jobs} | {"scripts._job"}
     for name, chosen in kinds():
         measure = registry.declared(chosen["measure"]) if name == "measure" else None
         elsewhere = measure and measure.need.torch != (environment.stem == "torch")
@@ -158,8 +147,7 @@ def sources_of(environment: Path) -> set[Path]:
             names = {**chosen, "video": model} | ({} if "model" not in chosen else {"model": model})
             names |= {"model": chosen["model"]} if name == "merge" else {}
             listed = find_job(name).values(study, names).get("modules", [])
-            named = {each.partition(":")[0] for each in listed}
-            found |= {ROOT.joinpath(*each.split(".")).with_suffix(".py") for each in named}
+            found |= {each.partition(":")[0] for each in listed}
     return found
 
 
@@ -171,7 +159,7 @@ def packages_of(modules: Iterable[str]) -> set[str]:
 
 @pytest.mark.parametrize("environment", ENVIRONMENTS, ids=lambda path: path.stem)
 def test_an_environment_has_nothing_that_its_jobs_never_import(environment: Path) -> None:
-    needed = packages_of(reached_from(sources_of(environment)))
+    needed = packages_of(reached_from(modules_of(environment)))
     assert pins_of(environment)[1].keys() - needed == set()
 
 
@@ -179,14 +167,11 @@ def test_jobs_read_no_studies() -> None:
     names = {module for job in job_names() for module in reached(job)}
     assert [name for name in names if name.startswith("vitscope.studies")] == []
     assert "vitscope.settings.keys" not in names
-    checking = packages_of(reached_from([ROOT / "vitscope" / "studies" / "loading.py"]))
+    checking = packages_of(reached_from(["vitscope.studies.loading"]))
     assert "pyyaml" in checking
 
 
 def test_the_library_imports_what_it_asks_for() -> None:
-    sources = PACKAGE.rglob("*.py")
-    trees = (ast.parse(source.read_text(encoding="utf-8")) for source in sources)
-    imported = packages_of(set[str]().union(*map(imported_by, trees)))
+    imported = packages_of(reached_from(imports().find_descendants("vitscope")))
     asked = {canonicalize_name(Requirement(text).name) for text in PROJECT["dependencies"]}
-    # timm is imported by a call.
-    assert imported - {"vitscope"} | {"timm"} == asked
+    assert imported - {"vitscope", "torchvision"} == asked

@@ -1,6 +1,6 @@
 """Errors that a user can cause, each explained in one sentence."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from difflib import get_close_matches
 from pathlib import Path
 
@@ -57,17 +57,21 @@ def unknown(where: object, key: str, found: object, allowed: Iterable[str]) -> V
     )
 
 
+def check_known(where: object, key: str, found: object, allowed: Collection[str]) -> None:
+    """Refuse a value that is none of the allowed ones."""
+    if found not in allowed:
+        raise unknown(where, key, found, allowed)
+
+
 def not_there(where: str, what: str, path: Path, study: Path) -> VitscopeError:
     """Return the error for a file that a study names but that does not exist.
 
     Such paths start at the working directory, where a study may lie elsewhere with its files.
     """
     beside = study.absolute().parent / path
-    found = (
-        f"{beside} is there, but the path starts at the working directory: "
-        if (beside.exists())
-        else ""
-    )
+    found = ""
+    if beside.exists():
+        found = f"{beside} is there, but the path starts at the working directory: "
     return VitscopeError(
         f"{where}: there is no {what} {path.absolute()}: {found}put one there or correct the path."
     )

@@ -11,6 +11,7 @@ from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_
 T = TypeVar("T")
 # The types of plain values that settings may hold for a float or a tuple.
 MADE_FROM: dict[Any, Any] = {float: (int, float), tuple: (list, tuple)}
+_fields = cache(get_type_hints)
 
 
 def typed(value: Any, kind: type[T]) -> T:
@@ -47,11 +48,6 @@ def _typed(value: Any, kind: Any) -> Any:
     if origin in (Union, UnionType):
         return _typed(value, next((each for each in inner if _may_be(value, each)), Any))
     return value
-
-
-@cache
-def _fields(kind: type) -> dict[str, Any]:
-    return get_type_hints(kind)
 
 
 def _may_be(value: Any, kind: Any) -> bool:

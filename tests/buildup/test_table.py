@@ -5,19 +5,11 @@ import pytest
 import yaml
 
 from tests.helpers.networks import build_empty
-from vitscope.buildup.rule import (
-    Plan,
-    Proposal,
-    decide,
-    describe_model,
-    network_to_try,
-    read_proposal,
-    write_proposal,
-)
+from vitscope.buildup import rule
 from vitscope.buildup.table import BUILDUP, digest_of_step, label_digests, scores_of, tabulate
 from vitscope.errors import VitscopeError
 
-PLAN = Plan((2, 2, 2, 2), 1, 3)
+PLAN = rule.Plan((2, 2, 2, 2), 1, 3)
 ARCH = {"block": "basic", "blocks": [2, 2, 2, 2], "heads": [1, 1, 2, 2], "width": 4}
 BASELINE = {"family": "alternet", "arch": ARCH, "classes": 10, "image_size": 32}
 
@@ -60,18 +52,18 @@ def test_digests_of_all_steps_are_labelled() -> None:
 
 
 def test_a_build_up_that_ends_with_the_first_stage() -> None:
-    found = tabulate("grown", Plan((2, 1, 1, 2), 1, 9), results(100, 90, 90))
+    found = tabulate("grown", rule.Plan((2, 1, 1, 2), 1, 9), results(100, 90, 90))
     assert found["next"].tolist()[-1] == "ended: no stage is left"
     assert found["attention"].tolist()[-1] == "1, 0, 0, 0"
 
 
 def test_what_a_step_tries_is_written_and_read(tmp_path: Path) -> None:
     path = tmp_path / "tried.json"
-    tried = decide(BASELINE, PLAN, [0.5])
-    write_proposal(tried, path)
-    assert read_proposal(path) == tried
+    tried = rule.decide(BASELINE, PLAN, [0.5])
+    rule.write_proposal(tried, path)
+    assert rule.read_proposal(path) == tried
     assert tried.step == 1
-    step, network = network_to_try(path, "buildups.grown")
+    step, network = rule.network_to_try(path, "buildups.grown")
     assert step == 1
     assert network == BASELINE | {"arch": ARCH | {"attention": [0, 0, 0, 1]}}
     # Such a network can be built, and has its MSA at the end of the last stage.
@@ -82,10 +74,10 @@ def test_what_a_step_tries_is_written_and_read(tmp_path: Path) -> None:
 
 def test_a_step_behind_the_end_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "tried.json"
-    write_proposal(decide(BASELINE, PLAN, [0.5, 0.5, 0.5, 0.5]), path)
-    assert read_proposal(path) == Proposal(4, None)
+    rule.write_proposal(rule.decide(BASELINE, PLAN, [0.5, 0.5, 0.5, 0.5]), path)
+    assert rule.read_proposal(path) == rule.Proposal(4, None)
     with pytest.raises(VitscopeError, match=r"buildups\.grown: there is no step 4: the "):
-        network_to_try(path, "buildups.grown")
+        rule.network_to_try(path, "buildups.grown")
 
 
 @pytest.mark.parametrize("text", ["", "{}", '{"step": 1, "networks": null}'])
@@ -93,13 +85,13 @@ def test_a_file_that_is_damaged(tmp_path: Path, text: str) -> None:
     path = tmp_path / "tried.json"
     path.write_text(text, encoding="utf-8")
     with pytest.raises(VitscopeError, match="does not say what is tried: delete it and run again"):
-        read_proposal(path)
+        rule.read_proposal(path)
 
 
 def test_the_best_network_is_a_model_of_a_study() -> None:
     found = results(100, 110, 105, 109)
     weights = [{"path": f"step_{n}/end.safetensors"} for n in range(4)]
-    text = describe_model(
+    text = rule.describe_model(
         "grown", PLAN, scores_of(found), baseline=BASELINE, data="shapes32", weights=weights
     )
     assert yaml.safe_load(text) == {

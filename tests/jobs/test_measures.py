@@ -1,4 +1,3 @@
-import re
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
@@ -7,9 +6,12 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
+import yaml
 
 from tests.helpers.latents import written
 from tests.helpers.networks import mini
+from tests.helpers.own_network import STUDY as MINE
+from tests.helpers.refusals import refusal
 from vitscope.data.building import build
 from vitscope.data.split import Split, select
 from vitscope.errors import VitscopeError
@@ -196,13 +198,21 @@ def test_maps_are_read_as_those_of_a_file(tmp_path: Path) -> None:
     assert named <= {*dir(held)}
 
 
-def merging_of(measure: str) -> dict[str, Any]:
-    return {
+def merged(
+    measure: str, inputs: Any, target: Path, models: dict[str, str] | None = None
+) -> dict[str, str]:
+    """Merge the parts of a measure, by default of a ViT; return the digests of the table."""
+    values = {
+        "models": models or {"": "vit"},
+        "settings": {},
         "columns": registry.columns_of(measure),
         "measured": measure,
         "part_columns": registry.part_columns_of(measure),
         "merge": registry.merging(measure),
     }
+    merge_parts(inputs, {"table": target}, values, Resources())
+    facts = read_metadata(target)
+    return {key: value for key, value in facts.items() if key.endswith("sha256")}
 
 
 def test_parts_of_several_snapshots_are_merged(tmp_path: Path) -> None:
@@ -215,17 +225,14 @@ def test_parts_of_several_snapshots_are_merged(tmp_path: Path) -> None:
             facts = {"data_sha256": "d", f"{what}_sha256": f"digest of {snapshot}"}
             HESSIAN_TABLE.write(rows, paths[-1], facts)
     target = tmp_path / "hessian.parquet"
-    values = {"models": {"": "vit"}, "settings": {}, **merging_of("hessian")}
-    merge_parts({"parts": paths}, {"table": target}, values, Resources())
-    merged = HESSIAN_TABLE.read(target)
-    assert merged["snapshot"].tolist() == ["warmup"] * 2 + ["end"] * 2
-    assert merged["batch"].tolist() == [0, 1] * 2
-    facts = read_metadata(target)
-    assert {key: value for key, value in facts.items() if key.endswith("sha256")} == {
+    assert merged("hessian", {"parts": paths}, target) == {
         "data_sha256": "d",
         "snapshot warmup_sha256": "digest of warmup",
         "checkpoint_sha256": "digest of end",
     }
+    table = HESSIAN_TABLE.read(target)
+    assert table["snapshot"].tolist() == ["warmup"] * 2 + ["end"] * 2
+    assert table["batch"].tolist() == [0, 1] * 2
 
 
 def write_part(path: Path, of: str | None) -> Path:
@@ -242,20 +249,17 @@ def test_a_part_of_another_model_is_refused(tmp_path: Path, of: str) -> None:
         for n, each in enumerate(["vit", None, "vit, snapshot init", of])
     ]
     target = tmp_path / "hessian.parquet"
-    values = {"models": {"": "vit"}, "settings": {}, **merging_of("hessian")}
-    merge_parts({"parts": paths[:3]}, {"table": target}, values, Resources())
+    merged("hessian", {"parts": paths[:3]}, target)
     sentence = f"{paths[3]} is of {of} and not of vit: delete it and run again."
-    with pytest.raises(VitscopeError, match=re.escape(sentence)):
-        merge_parts({"parts": paths}, {"table": target}, values, Resources())
+    assert refusal(merged, "hessian", {"parts": paths}, target) == sentence
 
 
 def test_a_block_table_of_another_model_is_refused(tmp_path: Path) -> None:
     known = pd.read_csv(ROOT / "tests" / "expected" / "blocks.csv").query("model == 'resnet'")
     BLOCKS.write(known.reindex(columns=[*BLOCKS.columns]).assign(norm=None), tmp_path / "blocks")
-    values = {"models": {"": "vit"}, "settings": {}, **merging_of("feature_variance")}
     inputs = {"parts": [], "blocks": tmp_path / "blocks"}
     with pytest.raises(VitscopeError, match="blocks is of resnet and not of vit: delete it"):
-        merge_parts(inputs, {"table": tmp_path / "table"}, values, Resources())
+        merged("feature_variance", inputs, tmp_path / "table")
 
 
 def test_parts_of_both_models_of_a_pair_are_merged(tmp_path: Path) -> None:
@@ -268,20 +272,16 @@ def test_parts_of_both_models_of_a_pair_are_merged(tmp_path: Path) -> None:
         facts = {"data_sha256": f"data of {name}", "checkpoint_sha256": f"weights of {name}"}
         between.CKA_BETWEEN_PART.write(part, paths[name][0], facts)
     target = tmp_path / "resnet+vit.parquet"
-    models = {"": "resnet", "other_": "vit"}
-    values = {"models": models, "settings": {}, **merging_of("cka_between")}
-    merge_parts(paths, {"table": target}, values, Resources())
-    merged = between.CKA_BETWEEN_TABLE.read(target)
-    assert set(merged["model"]) == {"resnet"}
-    assert set(merged["other_model"]) == {"vit"}
-    assert merged[["index", "other_index"]].to_numpy().tolist() == [[0, 0], [1, 0]]
-    facts = read_metadata(target)
-    assert {key: value for key, value in facts.items() if key.endswith("sha256")} == {
+    assert merged("cka_between", paths, target, {"": "resnet", "other_": "vit"}) == {
         "data_sha256": "data of parts",
         "checkpoint_sha256": "weights of parts",
         "other_data_sha256": "data of other_parts",
         "other_checkpoint_sha256": "weights of other_parts",
     }
+    table = between.CKA_BETWEEN_TABLE.read(target)
+    assert set(table["model"]) == {"resnet"}
+    assert set(table["other_model"]) == {"vit"}
+    assert table[["index", "other_index"]].to_numpy().tolist() == [[0, 0], [1, 0]]
 
 
 def bytes_read() -> int:
@@ -314,42 +314,22 @@ def test_a_merge_reads_the_rows_of_its_measure_once(tmp_path: Path, several: boo
     assert len(own) <= bytes_read() - before < 1.5 * len(own)
 
 
-STUDY = """
-title: noise
-data:
-  images:
-    source: {kind: shapes32}
-    classes: 10
-    image_size: 32
-    mean: [0.5, 0.5, 0.5]
-    std: [0.25, 0.25, 0.25]
-    splits: {test: {images: 8}}
-models:
-  net:
-    family: python
-    arch: {file: noise.py, make: Noise}
-    data: images
-    classes: 5
-    checkpoint: {made: true}
-analysis: {images: 8, shard_size: 4}
-figures: {fig9: {kind: feature_variance, models: [net]}}
-"""
-
-
 def test_a_network_of_noise_is_refused(tmp_path: Path) -> None:
     (tmp_path / "noise.py").write_text(
         "from tests.networks.running.test_predictions import Noise\n"
     )
-    (tmp_path / "study.yaml").write_text(STUDY)
+    noise = MINE["models"]["mine"] | {"arch": {"file": "noise.py", "make": "Noise"}, "classes": 5}
+    settings = MINE | {"models": {"mine": noise}, "analysis": {"images": 10, "shard_size": 5}}
+    (tmp_path / "study.yaml").write_text(yaml.safe_dump(settings))
     study = load_study(tmp_path / "study.yaml")
     inputs = {key: str(tmp_path / key) for key in ("checkpoint", "images", "blocks")}
-    build("images", asdict(study.data["images"]), "test", Path(inputs["images"]))
-    network = study.network("net")
-    convert_made(network, Path(inputs["checkpoint"]), label="net", origin="made")
+    build("mine", asdict(study.data["mine"]), "test", Path(inputs["images"]))
+    network = study.network("mine")
+    convert_made(network, Path(inputs["checkpoint"]), label="mine", origin="made")
 
     def run(job: str, output: str, **names: str) -> None:
         work = find_job(job)
-        values = work.values(study, {"model": "net", **names})
+        values = work.values(study, {"model": "mine", **names})
         work.run(inputs, {output: str(tmp_path / output)}, values, Resources())
 
     run("convert_checkpoint", "blocks")
@@ -364,8 +344,8 @@ def test_a_network_of_noise_is_refused(tmp_path: Path) -> None:
             run(job, output, **names)
         assert not (tmp_path / output).exists()
     # `vitscope check` says the same of it, and not what follows from it.
-    entry = study.models["net"]
-    checked = check_model("net", network, entry.read_at(), entry.checkpoint, "net", ROOT)
+    entry = study.models["mine"]
+    checked = check_model("mine", network, entry.read_at(), entry.checkpoint, "mine", ROOT)
     assert [wrong.partition(",")[0] for wrong in checked.proofs.wrong] == [
         "two passes of the same images differ"
     ]

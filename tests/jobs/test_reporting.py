@@ -1,7 +1,6 @@
 import hashlib
 import platform
 import re
-import subprocess
 from base64 import b64decode
 from importlib.metadata import version
 from pathlib import Path
@@ -14,6 +13,7 @@ import yaml
 
 import vitscope
 from tests.helpers.claims import count_variances, variances, with_resamples
+from tests.helpers.processes import output_of
 from vitscope.claims.tables import CLAIMS
 from vitscope.files.tensors import TensorWriter
 from vitscope.jobs.job import Resources
@@ -39,17 +39,12 @@ def tensor_file(path: Path, metadata: dict[str, str]) -> str:
 
 def git(folder: Path, *arguments: str) -> str:
     identity = ["-c", "user.name=n", "-c", "user.email=e@example.org"]
-    command = ["git", "-C", str(folder), *identity, *arguments]
-    return subprocess.run(command, check=True, capture_output=True, text=True).stdout.strip()
+    return output_of("git", "-C", folder, *identity, *arguments).strip()
 
 
 def record(root: Path, **more: Any) -> dict[str, Any]:
     files: dict[str, Any] = {"checkpoints": [], "data": [], "tables": []} | more
     return yaml.safe_load(run_record("tiny", SETTINGS, **files, root=str(root)))
-
-
-def test_the_study_and_its_seeds(tmp_path: Path) -> None:
-    assert record(tmp_path)["study"] == {"name": "tiny", **SETTINGS}
 
 
 def test_which_class_has_which_number(tmp_path: Path) -> None:
@@ -67,8 +62,9 @@ def test_settings_that_are_shared_are_written_in_full(tmp_path: Path) -> None:
     assert "Größe" in text
 
 
-def test_versions(tmp_path: Path) -> None:
+def test_the_study_its_seeds_and_versions(tmp_path: Path) -> None:
     made = record(tmp_path)
+    assert made["study"] == {"name": "tiny", **SETTINGS}
     assert made["vitscope"] == vitscope.__version__
     assert made["python"] == platform.python_version()
     assert made["packages"] == {package: version(package) for package in PACKAGES}

@@ -1,7 +1,6 @@
 """In a copy of the package: what is edited there must not be what other tests import."""
 
 import shutil
-from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 
@@ -238,24 +237,20 @@ def test_what_modules_import_is_found_once_and_never_from_a_damaged_file(tmp_pat
         assert digest_and_parsed() == [found, parsed]
 
 
-def job_kinds() -> Iterator[tuple[str, set[str]]]:
-    """Yield every kind of job, and the modules it uses names of, but for that of its family."""
+@cache
+def reruns() -> dict[str, set[str]]:
+    """Return for every module the kinds of jobs that an edit of some of it reruns.
+
+    The module of a job's family is left out.
+    """
+    found: dict[str, set[str]] = {}
     study, families = everything(), {module_of(name) for name in family_names()}
     for name, chosen in kinds():
         about = {"measure", "table", "figure", "dataset"} & chosen.keys()
         label = " ".join([name, *(chosen[each] for each in about)])
         named = find_job(name).values(study, chosen).get("modules", [])
-        found = covered(name, *(each for each in named if each not in families))
-        yield label, {module for module, _ in found}
-
-
-@cache
-def reruns() -> dict[str, list[str]]:
-    """Return for every module the kinds of jobs that an edit of some of it reruns."""
-    found: dict[str, list[str]] = {}
-    for label, modules in job_kinds():
-        for module in modules:
-            found.setdefault(module, []).append(label)
+        for module, _ in covered(name, *(each for each in named if each not in families)):
+            found.setdefault(module, set()).add(label)
     return found
 
 

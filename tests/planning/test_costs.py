@@ -21,13 +21,6 @@ from vitscope.networks.building.networks import empty_network
 from vitscope.networks.finding.blocks import list_blocks
 from vitscope.networks.finding.cut_points import BLOCKS
 from vitscope.planning import costs
-from vitscope.planning.costs import (
-    LEAST_MINUTES,
-    ON_A_NODE,
-    keeps_latents,
-    latents_bytes,
-    say_what_is_kept,
-)
 from vitscope.settings.study import Study
 from vitscope.studies.loading import BUNDLED_STUDIES, load_study
 
@@ -57,7 +50,7 @@ def job(study: Study, name: str, images: int | None = None, **names: str) -> Ask
 
 def minutes(asked: Asked) -> int:
     """Return the time of a job beyond the least."""
-    return costs.minutes(*asked) - LEAST_MINUTES
+    return costs.minutes(*asked) - costs.LEAST_MINUTES
 
 
 def read(name: str, names: dict[str, str], inputs: dict[str, Any], study: Study = MINI) -> Request:
@@ -250,7 +243,7 @@ def test_batches_have_the_memory_that_they_took(
 ) -> None:
     sixty_four = replace(study, analysis=replace(study.analysis, batch_size=64))
     names = {"model": model, "split": "test", "part": "0", "measure": measure, "snapshot": "end"}
-    asked = costs.megabytes(*job(sixty_four, rule, 10_000, **names)) - ON_A_NODE
+    asked = costs.megabytes(*job(sixty_four, rule, 10_000, **names)) - costs.ON_A_NODE
     assert measured * 1.08 <= asked <= MOST * measured
 
 
@@ -272,7 +265,7 @@ def test_images_that_are_not_stored_are_counted_by_their_numbers(tmp_path: Path)
     files = {"train": file_of(tmp_path / "train", 16 * 5000 + 9)}
     assert read("train_model", {"model": "vit_ti"}, files, study).images == 5000
     building = read("build_split", {"dataset": "imagenet", "split": "train"}, {}, study)
-    assert costs.minutes(find_job("build_split"), building) == LEAST_MINUTES + 1
+    assert costs.minutes(find_job("build_split"), building) == costs.LEAST_MINUTES + 1
 
 
 def test_vectors_of_the_hessian_are_those_that_lanczos_keeps() -> None:
@@ -305,37 +298,37 @@ def bytes_by_hand(study: Study) -> int:
 
 
 def test_latents_are_counted(frozen: Study, tmp_path: Path) -> None:
-    found = sum(latents_bytes(frozen, tmp_path / "counted.json"))
+    found = sum(costs.latents_bytes(frozen, tmp_path / "counted.json"))
     assert found == bytes_by_hand(frozen) > 0
     half = with_analysis(frozen, latents_dtype="bfloat16")
-    assert 2 * sum(latents_bytes(half, tmp_path / "counted.json")) == found
+    assert 2 * sum(costs.latents_bytes(half, tmp_path / "counted.json")) == found
 
 
 def test_a_bound_decides(frozen: Study, tmp_path: Path) -> None:
     counted = tmp_path / "counted.json"
     whole = bytes_by_hand(frozen) / 1e9
-    assert keeps_latents(frozen, whole, counted)
-    assert not keeps_latents(frozen, 0.999 * whole, counted)
+    assert costs.keeps_latents(frozen, whole, counted)
+    assert not costs.keeps_latents(frozen, 0.999 * whole, counted)
     for keep in (True, False):
-        assert keeps_latents(with_analysis(frozen, keep_latents=keep), whole, counted) is keep
-    assert say_what_is_kept(frozen, whole, counted).startswith("Latents are kept: 0.404 GB")
-    assert "are measured in memory, not written." in say_what_is_kept(frozen, 0, counted)
+        assert costs.keeps_latents(with_analysis(frozen, keep_latents=keep), whole, counted) is keep
+    assert costs.say_what_is_kept(frozen, whole, counted).startswith("Latents are kept: 0.404 GB")
+    assert "are measured in memory, not written." in costs.say_what_is_kept(frozen, 0, counted)
 
 
 def test_a_network_is_counted_once(
     frozen: Study, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     counted = tmp_path / "counted.json"
-    first = [*latents_bytes(frozen, counted)]
+    first = [*costs.latents_bytes(frozen, counted)]
     monkeypatch.setattr(costs, "count_network", None)
-    assert [*latents_bytes(frozen, counted)] == first
+    assert [*costs.latents_bytes(frozen, counted)] == first
     counted.write_text("damaged")
     with pytest.raises(TypeError):
-        [*latents_bytes(frozen, counted)]
+        [*costs.latents_bytes(frozen, counted)]
 
 
 def test_a_network_that_cannot_be_counted_keeps_nothing(frozen: Study, tmp_path: Path) -> None:
     name = frozen.models_of("feature_variance")[0]
     broken = replace(frozen.models[name], points=[{"module": "nowhere", "kind": "conv"}])
     study = replace(frozen, models=frozen.models | {name: broken})
-    assert not keeps_latents(study, 1e9, tmp_path / "counted.json")
+    assert not costs.keeps_latents(study, 1e9, tmp_path / "counted.json")

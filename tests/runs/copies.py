@@ -105,16 +105,12 @@ def write_weights(folder: Path) -> dict[str, Path]:
         key = name if moment == "end" else moment
         paths[key] = folder / f"{key}.pth.tar"
         torch.save({"state_dict": network.state_dict()}, paths[key])
-    paths["history"] = write_history(folder / "history.parquet")
-    return paths
-
-
-def write_history(path: Path) -> Path:
-    """Write how a training of three epochs might have gone."""
+    # How a training of three epochs might have gone.
     columns = {"loss": 2.0, "training_accuracy": 0.25, "test_loss": 1.5, "test_accuracy": 0.5}
     way = {"learning_rate": 0.001, "radius": None, "angle": None}
-    HISTORY.write(pd.DataFrame({"epoch": [1, 2, 3], **columns, **way}), path)
-    return path
+    paths["history"] = folder / "history.parquet"
+    HISTORY.write(pd.DataFrame({"epoch": [1, 2, 3], **columns, **way}), paths["history"])
+    return paths
 
 
 def add_figures(settings: dict[str, Any], weights: dict[str, Path], kinds: Iterable[str]) -> None:

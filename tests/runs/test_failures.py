@@ -5,17 +5,12 @@ from tests.helpers.web import Site, status, whole
 from tests.runs.copies import SETTINGS, Workflow, write_study
 
 
-def with_models(folder: Path, checkpoints: dict[str, dict[str, Any]], **changes: Any) -> None:
+def with_models(folder: Path, checkpoints: dict[str, dict[str, Any]]) -> None:
     """Write the study `broken`: the ViT once for each checkpoint, and a figure of each."""
-
-    def change(settings: dict[str, Any]) -> None:
-        vit = SETTINGS["models"]["vit"] | changes
-        settings["models"] = {name: vit | {"checkpoint": c} for name, c in checkpoints.items()}
-        settings["figures"] = {
-            name: {"kind": "feature_variance", "models": [name]} for name in checkpoints
-        }
-
-    write_study(folder / "broken.yaml", change)
+    vit = SETTINGS["models"]["vit"]
+    models = {name: vit | {"checkpoint": each} for name, each in checkpoints.items()}
+    figures = {name: {"kind": "feature_variance", "models": [name]} for name in checkpoints}
+    write_study(folder / "broken.yaml", lambda study: study.update(models=models, figures=figures))
 
 
 def web_page(folder: Path) -> Path:

@@ -1,6 +1,8 @@
 import os
 import re
+import sys
 import textwrap
+from functools import partial
 from pathlib import Path
 from subprocess import STDOUT
 
@@ -74,3 +76,22 @@ def test_the_other_commands_of_the_readme(place: Path) -> None:
     assert (place / "report-my-study.html").stat().st_size > 1e6
     assert {path.name for path in (place / "figures").iterdir()} == {"my-study"}
     assert (place / "results" / "my-study" / "run.yaml").is_file()
+
+
+@pytest.mark.nightly
+def test_a_report_in_the_environment_that_the_readme_makes(tmp_path: Path) -> None:
+    clone = tmp_path / "vitscope"
+    kept = {k: v for k, v in os.environ.items() if k not in ("PYTHONPATH", "VIRTUAL_ENV")}
+    in_clone = partial(output_of, cwd=clone, env=kept)
+    output_of("git", "clone", "--quiet", REPOSITORY, clone)
+    python = Path(sys.base_prefix) / "bin" / "python3"
+    in_clone("make", "figures/fig9.pdf", f"PYTHON={python}")
+    binaries = clone / ".venv" / "bin"
+    # Names and versions alone: a place that is shown may have any name in it.
+    installed = in_clone(binaries / "python", "-m", "pip", "list", "--format=freeze").lower()
+    assert "snakemake==" in installed
+    assert "pytest==" not in installed
+    in_clone(binaries / "snakemake", "figures/fig9.pdf", "--report", "report.html")
+    assert (clone / "report.html").stat().st_size > 1e6
+    planned = in_clone(binaries / "vitscope", "plan", "mini", "figures/fig9.pdf")
+    assert planned == "Nothing to be done.\n"

@@ -5,7 +5,6 @@ import textwrap
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -15,9 +14,9 @@ from tests.runs.copies import (
     REPOSITORY,
     SETTINGS,
     Workflow,
-    copy_workflow,
     edited,
     with_packages,
+    with_study,
     write_study,
 )
 
@@ -129,21 +128,16 @@ def workflow(
     packages: Path, weights: dict[str, Path], tmp_path_factory: pytest.TempPathFactory
 ) -> Workflow:
     """A copy of the workflow in which figures of both packages were made."""
-    folder = tmp_path_factory.mktemp("workflow")
-
-    def change(settings: dict[str, Any]) -> None:
-        for name, model in settings["models"].items():
-            model["checkpoint"] = {"path": str(weights[name])}
-        del settings["models"]["resnet"]
-        settings["analysis"] |= {"sparsity": {"threshold": 0.2}, "sizes": {"power": 2.0}}
-        settings["figures"] = {
-            "sparsity": {"kind": "sparsity", "models": ["vit"]},
-            "sizes": {"kind": "size_by_depth", "models": ["vit"]},
-        }
-
-    (folder / "studies").mkdir()
-    write_study(folder / "studies" / "colours.yaml", change)
-    made = replace(copy_workflow(folder / "copy", folder / "studies"), packages=packages)
+    vit = SETTINGS["models"]["vit"] | {"checkpoint": {"path": str(weights["vit"])}}
+    own = {"sparsity": {"threshold": 0.2}, "sizes": {"power": 2.0}}
+    kinds = {"sparsity": "sparsity", "sizes": "size_by_depth"}
+    settings = SETTINGS | {
+        "models": {"vit": vit},
+        "analysis": SETTINGS["analysis"] | own,
+        "figures": {name: {"kind": kind, "models": ["vit"]} for name, kind in kinds.items()},
+    }
+    made = with_study(tmp_path_factory.mktemp("workflow"), "colours", settings)
+    made = replace(made, packages=packages)
     made.make("--cores", "1", "figures/colours/all")
     return made
 

@@ -61,28 +61,23 @@ EDITED_FILES = {
     "vitscope/data/sources/shapes32.py": EXTRACTED | {"build_split": 2},
     "vitscope/errors.py": EXTRACTED | {"build_split": 2, "convert_checkpoint": 3},
     "config/studies/mini.yaml": {},
+    # The functions that do the work of jobs, each beside others that do that of other jobs.
+    "vitscope/jobs/figures.py:draw_figure": DRAWN,
+    "vitscope/jobs/measures.py:merge_parts": MERGED,
 }
 WITH_EVERY_CHANGE = (
     "vitscope/measures/feature_variance/compute.py",
     "vitscope/networks/building/families/vit.py",
+    "vitscope/jobs/figures.py:draw_figure",
+    "vitscope/jobs/measures.py:merge_parts",
 )
 
 
-@pytest.mark.parametrize("file", some_of(EDITED_FILES, *WITH_EVERY_CHANGE))
-def test_an_edit_of_a_file(finished: Workflow, file: str) -> None:
-    with edited(finished.root / file, one_more_line):
-        assert planned(finished) == EDITED_FILES[file]
-
-
-# The functions that do the work of jobs, each beside others that do that of other jobs.
-EDITED_WORK = {"figures:draw_figure": DRAWN, "measures:merge_parts": MERGED}
-
-
-@pytest.mark.parametrize("work", some_of(EDITED_WORK, *EDITED_WORK))
-def test_an_edit_of_the_work_of_a_job(finished: Workflow, work: str) -> None:
-    module, _, function = work.partition(":")
-    with edited(finished.root / f"vitscope/jobs/{module}.py", in_work(function)):
-        assert planned(finished) == EDITED_WORK[work]
+@pytest.mark.parametrize("place", some_of(EDITED_FILES, *WITH_EVERY_CHANGE))
+def test_an_edit_of_a_file(finished: Workflow, place: str) -> None:
+    file, _, work = place.partition(":")
+    with edited(finished.root / file, in_work(work) if work else one_more_line):
+        assert planned(finished) == EDITED_FILES[place]
 
 
 def test_a_block_table_that_is_made_again(finished: Workflow) -> None:

@@ -1,4 +1,3 @@
-from functools import partial
 from typing import Any
 
 from safetensors import safe_open
@@ -9,15 +8,15 @@ from vitscope.jobs.tables import find_table
 SNAPSHOTS = ("init", "warmup", "end", "epochs/epoch_0", "epochs/epoch_2")
 
 
-def train_vit(settings: dict[str, Any], weights: dict[str, Any], **recipe: Any) -> None:
-    """Keep weights after three epochs, one of which never comes, and change the recipe."""
-    for name, model in settings["models"].items():
-        model["checkpoint"] = {"path": str(weights[name])}
-    settings["training"] |= {"snapshots": [2, 0, 7], **recipe}
-
-
 def test_training_writes_snapshots_and_history(fresh, weights, tmp_path):
-    write_study(tmp_path / "once.yaml", partial(train_vit, weights=weights))
+    """Weights are kept after three epochs, one of which never comes."""
+
+    def change(settings: dict[str, Any]) -> None:
+        for name, model in settings["models"].items():
+            model["checkpoint"] = {"path": str(weights[name])}
+        settings["training"]["snapshots"] = [2, 0, 7]
+
+    write_study(tmp_path / "once.yaml", change)
     workflow = Workflow(fresh.root, tmp_path)
     workflow.make("results/once/training/vit/epoch_2.safetensors")
     made = workflow.digests("results/once/training")

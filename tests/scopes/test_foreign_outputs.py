@@ -44,7 +44,7 @@ def half(): return network().bfloat16()
 def double(): return network().double()
 def auxiliary(): return networks.Auxiliary()
 def compiled(): return networks.torch.compile(networks.Auxiliary())
-def features(): return networks.of_transformers("ViTModel", "ViTConfig")
+def features(): return networks.of_transformers("ViT")
 """
 
 
@@ -73,11 +73,11 @@ class Caching(Convolutions):
         return super().forward(images * self.grids[size])
 
 
-def of_transformers(kind: str, settings: str, **more: Any) -> nn.Module:
+def of_transformers(kind: str) -> nn.Module:
     import_timm()
     transformers = pytest.importorskip("transformers")
-    config = getattr(transformers, settings)(**VIT, image_size=16, **more)
-    return getattr(transformers, kind)(config)
+    config = getattr(transformers, f"{kind}Config")(**VIT, image_size=16)
+    return getattr(transformers, f"{kind}Model")(config)
 
 
 # What is compared, of images, positions, classes and the loss.
@@ -124,12 +124,9 @@ def fpn() -> nn.Module:
 
 # A network, how many cut points it has, what the sentence proposes, and how many values that has.
 FEATURES: dict[str, tuple[Callable[[], nn.Module], int, str, int]] = {
-    "DINOv2": (partial(of_transformers, "Dinov2Model", "Dinov2Config"), 5, "pooler_output", 24),
-    "ViT": (partial(of_transformers, "ViTModel", "ViTConfig"), 5, "pooler_output", 24),
-    "CLIP": (
-        *(partial(of_transformers, "CLIPVisionModel", "CLIPVisionConfig"), 5),
-        *("pooler_output", 24),
-    ),
+    "DINOv2": (partial(of_transformers, "Dinov2"), 5, "pooler_output", 24),
+    "ViT": (partial(of_transformers, "ViT"), 5, "pooler_output", 24),
+    "CLIP": (partial(of_transformers, "CLIPVision"), 5, "pooler_output", 24),
     "of timm": (lambda: import_timm().create_model("resnet10t", features_only=True), 5, "0", 0),
     "FPN": (fpn, 9, "0", 0),
     "auxiliary": (Auxiliary, 3, "0", CLASSES),
@@ -311,7 +308,7 @@ def test_a_study_has_to_say_which_tensor_the_logits_are(tmp_path: Path) -> None:
 def test_a_network_of_transformers_is_saved_as_the_sentence_shows(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    scope = looked_at(of_transformers("ViTModel", "ViTConfig"), output="pooler_output")
+    scope = looked_at(of_transformers("ViT"), output="pooler_output")
     with pytest.raises(VitscopeError, match=r"give make=.* For example, in a") as caught:
         scope.save(tmp_path / "saved")
     (example,) = re.findall(r"`(scope\.save.*)`", str(caught.value))

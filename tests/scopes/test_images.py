@@ -19,14 +19,25 @@ from vitscope.scopes.looking import Scope
 MEAN, STD = [0.4, 0.5, 0.6], [0.2, 0.25, 0.3]
 
 
-class Pictures(Dataset):
-    """As torchvision has them: a picture and its class."""
+class Rowed(Dataset):
+    """Images with labels and more, in any arrangement."""
+
+    def __init__(self, arrange: Callable[[Tensor, int, int], Any]) -> None:
+        self.arrange = arrange
 
     def __len__(self) -> int:
         return len(pixels())
 
-    def __getitem__(self, index: int) -> tuple[Image.Image, int]:
-        return Image.fromarray(pixels()[index].permute(1, 2, 0).numpy()), int(labels()[index])
+    def __getitem__(self, index: int) -> Any:
+        return self.arrange(pixels()[index], int(labels()[index]), index)
+
+
+def picture(image: Tensor) -> Image.Image:
+    return Image.fromarray(image.permute(1, 2, 0).numpy())
+
+
+# As torchvision has them: a picture and its class.
+PICTURES = Rowed(lambda image, label, index: (picture(image), label))
 
 
 class Rows:
@@ -36,8 +47,8 @@ class Rows:
         return len(pixels())
 
     def __getitem__(self, index: int) -> dict[str, Any]:
-        picture, label = Pictures()[index % len(self)]
-        return {"img": picture, "fine_label": label}
+        image, label = PICTURES[index % len(self)]
+        return {"img": image, "fine_label": label}
 
 
 class Stream(IterableDataset):
@@ -65,8 +76,8 @@ SAME: dict[str, Callable[[], Any]] = {
     "loader": lambda: DataLoader(TensorDataset(pixels(), labels()), batch_size=5),
     "loader of images alone": lambda: DataLoader(pixels(), batch_size=5),
     "loader of a stream": lambda: DataLoader(Stream(), batch_size=5),
-    "list of pictures": lambda: [picture for picture, _ in map(Pictures().__getitem__, range(12))],
-    "data set of pictures": Pictures,
+    "list of pictures": lambda: [*map(picture, pixels())],
+    "data set of pictures": lambda: PICTURES,
     "data set of mappings": Rows,
 }
 
@@ -133,19 +144,6 @@ def test_labels_that_come_with_images(kind: str) -> None:
     assert seen(SAME[kind]()).predictions["label"].tolist() == labels().tolist()
 
 
-class Rowed(Dataset):
-    """Images with labels and more, in any arrangement."""
-
-    def __init__(self, arrange: Callable[[Tensor, int, int], Any]) -> None:
-        self.arrange = arrange
-
-    def __len__(self) -> int:
-        return len(pixels())
-
-    def __getitem__(self, index: int) -> Any:
-        return self.arrange(pixels()[index], int(labels()[index]), index)
-
-
 @pytest.mark.parametrize(
     "arrange",
     [
@@ -171,7 +169,7 @@ def test_a_folder(tmp_path: Path, expected: pd.DataFrame) -> None:
     for index, image in enumerate(pixels()):
         folder = tmp_path / f"class {labels()[index]}"
         folder.mkdir(exist_ok=True)
-        Image.fromarray(image.permute(1, 2, 0).numpy()).save(folder / f"{index:02}.png")
+        picture(image).save(folder / f"{index:02}.png")
     scope = seen(tmp_path, image_size=SIZE)
     found = scope.feature_variance
     # In the order of the classes.

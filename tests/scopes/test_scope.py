@@ -18,11 +18,20 @@ from IPython.core.interactiveshell import InteractiveShell
 from torch import Tensor, nn
 
 import vitscope
+from tests.helpers.attending import found_in, weights_of
 from tests.helpers.kinds import timm
 from tests.helpers.processes import python
 from tests.helpers.refusals import refusal
 from tests.networks.running.test_predictions import Noise
-from tests.scopes.networks import Convolutions, Transformer, labels, looked_at, network, pixels
+from tests.scopes.networks import (
+    SIZE,
+    Convolutions,
+    Transformer,
+    labels,
+    looked_at,
+    network,
+    pixels,
+)
 from vitscope.errors import VitscopeError
 from vitscope.scopes.looking import Scope
 
@@ -61,39 +70,57 @@ def test_drawn_in_axes_that_are_given(scope: Scope) -> None:
     figure, (left, right) = plt.subplots(1, 2)
     size = figure.get_size_inches().tolist()
     try:
-        for kind, axes in (("feature_variance", left), ("frequency_noise", right), ("cka", left)):
-            assert scope.plot(kind, ax=axes) is figure
+        for kind in ("feature_variance", "cka", "attention_nmi"):
+            assert scope.plot(kind, ax=left) is figure
+        assert scope.plot("frequency_noise", ax=right) is figure
         assert left.get_ylabel()
         assert right.get_legend() is not None
         assert figure.get_size_inches().tolist() == size
         assert "2 panels, and cannot be drawn in axes" in refusal(scope.plot, "fourier", ax=left)
         assert "laid out as a whole" in refusal(scope.plot, "robustness", ax=left)
+        for kind in ("attention_heads", "attention_query", "attention_rollout"):
+            with pytest.raises(VitscopeError, match=r"axes that are given|laid out as a whole"):
+                scope.plot(kind, ax=left)
     finally:
         plt.close(figure)
 
 
-def test_a_function_of_your_own_is_a_measure(scope: Scope) -> None:
-    def largest(maps, factor=1):
-        return np.multiply(factor, maps.max(axis=(1, 2, 3)))
+def test_tables_of_attention_are_of_what_is_read(scope: Scope) -> None:
+    """Two heads in each of two blocks, against a pass of the images as the network takes them."""
+    model = network().eval()
+    attentions = found_in(model, SIZE).attentions
+    images = (pixels().float() / 255 - 0.5) / 0.25
+    table = scope.attention
+    heads = table[table["head"].notna()]
+    for number, read in enumerate(weights_of(model, attentions, images)):
+        logs = read.clamp_min(1e-30).log()
+        expected = -(read * logs).sum(-1).mean((0, 1, 3))
+        found = heads[heads["attention"] == number]["entropy"]
+        np.testing.assert_allclose(found, expected, rtol=1e-5)
+    assert (table["images"] == len(images)).all()
+    assert scope.attention_rollout["of"].unique() == ["mean of queries"]
+    assert {*scope.attention_maps["shows"]} == {"heads", "queries"}
 
-    table = scope.measure(largest, factor=2)
+
+def brightest(maps, factor=1):
+    return np.multiply(factor, maps.max(axis=(1, 2, 3)))
+
+
+def test_a_function_of_your_own_is_a_measure(scope: Scope) -> None:
+    table = scope.measure(brightest, factor=2)
     by_hand = {name: 2 * maps.max(axis=(1, 2, 3)).mean() for name, maps in scope.maps()}
     assert dict(zip(table["name"], table["value"], strict=True)) == pytest.approx(by_hand)
     assert [*by_hand] == scope.blocks["name"].tolist()
-    assert scope.table("largest") is table
-    (axes,) = scope.plot("largest").axes[:1]
+    assert scope.table("brightest") is table
+    (axes,) = scope.plot("brightest").axes[:1]
     assert axes.get_xlim() == (0, 1)
 
     def cka(maps):
         return maps
 
     assert "give the function another name" in refusal(scope.measure, cka)
-    with pytest.raises(VitscopeError, match="largest returned values of the shape"):
-        scope.measure(largest, factor=[[1], [2]])
-
-
-def brightest(maps, factor=1):
-    return factor * maps.max(axis=(1, 2, 3))
+    with pytest.raises(VitscopeError, match="brightest returned values of the shape"):
+        scope.measure(brightest, factor=[[1], [2]])
 
 
 def test_pickled_it_is_the_same(scope: Scope) -> None:
@@ -128,12 +155,6 @@ def test_points_that_are_named() -> None:
     assert scope.blocks["name"].tolist() == ["blocks.0", "blocks.1"]
 
 
-def test_no_cut_points_are_found() -> None:
-    """Of a network of which nothing tells where its tokens lie."""
-    loose = nn.Sequential(nn.Flatten(), nn.Linear(3 * 16 * 16, 5))
-    assert "points" in refusal(looked_at, loose)
-
-
 @pytest.mark.parametrize(
     ("more", "sentence"),
     [
@@ -145,11 +166,7 @@ def test_no_cut_points_are_found() -> None:
 )
 def test_settings_that_there_are_not(more: dict, sentence: str) -> None:
     with pytest.raises(VitscopeError, match=sentence):
-        vitscope.look(network(), pixels(), mean=0, std=1, **more)
-
-
-def test_what_is_no_network() -> None:
-    assert "`model` is a list, allowed: a" in refusal(vitscope.look, [], pixels())
+        looked_at(**more)
 
 
 def test_a_network_without_classes() -> None:
@@ -169,14 +186,6 @@ def test_a_network_of_timm() -> None:
     assert scope.notes == [
         "images: mean (0.5, 0.5, 0.5) and std (0.5, 0.5, 0.5), as the network was trained"
     ]
-
-
-def test_importing_takes_no_torch() -> None:
-    python(
-        "import sys, vitscope\n"
-        "heavy = {'torch', 'numpy', 'pandas', 'matplotlib', 'timm', 'snakemake'} & {*sys.modules}\n"
-        "assert not heavy, heavy\n"
-    )
 
 
 LESIONS = """
@@ -257,6 +266,16 @@ class ThroughNumPy(Convolutions):
 
 
 UNFIT: dict[str, tuple[Callable[[], Any], str]] = {
+    "no network": (lambda: looked_at([]), "`model` is a list, allowed: a"),
+    # Nothing tells where its tokens lie.
+    "no cut points": (
+        lambda: looked_at(nn.Sequential(nn.Flatten(), nn.Linear(3 * 16 * 16, 5))),
+        "points",
+    ),
+    "no attention": (
+        lambda: looked_at(Convolutions()).attention,
+        "takes a network that attends: no attention was fou",
+    ),
     "an unknown device": (
         lambda: looked_at(device="gpu"),
         "^device: found 'gpu', which this machine or its torch does not have, allowed: 'cpu'",

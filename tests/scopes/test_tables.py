@@ -1,3 +1,4 @@
+import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -14,9 +15,11 @@ from tests.runs.copies import EVERYTHING, TINY, Workflow
 from vitscope.drawing.saving import save, style
 from vitscope.errors import VitscopeError
 from vitscope.files.tables import PARTS
-from vitscope.package_data import STYLE
+from vitscope.jobs.measures import measure_of_parts
+from vitscope.measures import registry
+from vitscope.package_data import ROOT, STYLE
 from vitscope.scopes.looking import Scope
-from vitscope.studies.loading import load_study
+from vitscope.studies.loading import BUNDLED_STUDIES, load_study
 
 OF_THE_LOSS = ("landscape", "hessian", "hessian_density", "curvature")
 
@@ -57,6 +60,35 @@ def test_every_table_is_that_of_the_workflow(every_kind: Workflow) -> None:
     between = vitscope.compare({name: made.looked_at(name) for name in ("vit", "resnet")})
     expected = made.table("cka_between", "vit+resnet")
     pd.testing.assert_frame_equal(between.table("cka_between"), expected, check_exact=True)
+
+
+RESULTS = Path(os.environ.get("VITSCOPE_RESULTS", ROOT / "results"))
+
+
+def cheap() -> list[str]:
+    """Return the tables that take a pass or two; of all others there is a nightly test."""
+    shown = load_study(BUNDLED_STUDIES / "mini.yaml").models_of
+    measures = [registry.declared(name) for name in in_memory()[1:] if "vit" in shown(name)]
+    passes = [
+        each.name
+        for each in measures
+        if each.reads_attention
+        or measure_of_parts(each).needs in ("latents", "predictions", "network")
+    ]
+    return ["blocks", *passes]
+
+
+@pytest.fixture(scope="module")
+def last_run() -> tuple[Scope, Made]:
+    made = Made(load_study(BUNDLED_STUDIES / "mini.yaml"), RESULTS)
+    return made.looked_at("vit"), made
+
+
+@pytest.mark.last_run
+@pytest.mark.parametrize("table", cheap())
+def test_a_table_is_that_of_the_last_run(last_run: tuple[Scope, Made], table: str) -> None:
+    """Of the ViT of the default study, looked at in memory: the same bits."""
+    compared(*last_run, [table])
 
 
 @pytest.mark.parametrize("name", ["fig9", "reliability", "landscape"])

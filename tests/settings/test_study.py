@@ -1,3 +1,4 @@
+import re
 from copy import deepcopy
 from dataclasses import asdict, replace
 from functools import partial
@@ -11,10 +12,11 @@ from hypothesis import strategies as st
 
 from tests.helpers import refusals
 from tests.helpers.jobs import values_of
-from tests.helpers.studies import BUNDLED
+from tests.helpers.studies import BUNDLED, bundled
 from vitscope.errors import VitscopeError
 from vitscope.jobs.training import TRAINED_ON, augmentation
 from vitscope.measures import registry
+from vitscope.networks.building.family import family_names
 from vitscope.settings.keys import NOT_AUGMENTED, Config
 from vitscope.settings.section import find_faults, schema_of
 from vitscope.settings.study import Study
@@ -375,10 +377,17 @@ def test_a_split_of_conflicting_cues_is_needed_where_it_is_shown_alone(tmp_path:
 
 
 def test_every_default_of_the_schema_is_filled_in(tmp_path: Path) -> None:
-    settings = loaded(tmp_path).settings
-    plain = {key: v for key, v in settings["analysis"].items() if key not in SECTIONS}
-    keys = analysis_schema()["properties"]
-    assert plain == {key: keys[key]["default"] for key in keys.keys() - SECTIONS}
+    study = loaded(tmp_path)
+    settings = study.settings
+    for key, schema in analysis_schema()["properties"].items():
+        if schema.get("type") != "object":
+            assert settings["analysis"][key] == schema["default"], key
+            continue
+        defaults = {name: inner["default"] for name, inner in schema["properties"].items()}
+        assert settings["analysis"][key] == defaults, key
+        declared = registry.declared(key).settings if key in registry.names() else None
+        section = study.section(key, declared) if declared else getattr(study.analysis, key)
+        assert asdict(section) == defaults, key
     assert settings["data"]["generated"]["splits"] == {
         "train": {"images": None, "seed": 0, "stored": True},
         "test": {"images": 100, "seed": 0, "stored": True},
@@ -389,23 +398,6 @@ def test_every_default_of_the_schema_is_filled_in(tmp_path: Path) -> None:
     assert "seed" not in sources["folder"]
     assert settings["models"]["unseen"]["training"] == {}
     assert "training" not in loaded(tmp_path, training=MISSING).settings
-
-
-SECTIONS = {
-    key for key, schema in analysis_schema()["properties"].items() if schema.get("type") == "object"
-}
-
-
-@pytest.mark.parametrize("section", sorted(SECTIONS))
-def test_every_section_of_the_analysis_has_its_defaults(tmp_path: Path, section: str) -> None:
-    properties = analysis_schema()["properties"][section]["properties"]
-    study = loaded(tmp_path)
-    defaults = {key: schema["default"] for key, schema in properties.items()}
-    assert study.settings["analysis"][section] == defaults
-    if hasattr(study.analysis, section):
-        assert asdict(getattr(study.analysis, section)) == defaults
-    else:
-        assert asdict(study.section(section, registry.declared(section).settings)) == defaults
 
 
 @pytest.mark.parametrize(
@@ -424,15 +416,12 @@ def test_images_and_shards(
     assert (study.images("net"), study.shards("net")) == (images, shards)
 
 
-def test_a_model_has_its_label_and_pixel_statistics_or_the_usual_ones(tmp_path: Path) -> None:
+def test_a_model_has_its_label_moments_and_recipe_or_the_usual_ones(tmp_path: Path) -> None:
     study = loaded(tmp_path)
     net, former = study.models["net"], study.models["former"]
     assert (net.label, net.mean, net.std) == ("net", (0.5,) * 3, (0.25,) * 3)
     assert (former.label, former.mean, former.std) == ("Former", (0.1, 0.2, 0.3), (0.5,) * 3)
-
-
-def test_a_recipe_is_that_of_the_study_changed_by_the_model(tmp_path: Path) -> None:
-    study = loaded(tmp_path)
+    # And the recipe of the study, or changes of it.
     assert study.recipe("net") == study.training
     assert asdict(study.recipe("net")) == study.settings["training"]
     assert study.recipe("former") == replace(study.recipe("net"), epochs=3)
@@ -569,3 +558,35 @@ def test_every_key_is_explained_and_its_default_allowed(schema: dict[str, Any]) 
         test_every_key_is_explained_and_its_default_allowed(inner)
     if isinstance(schema.get("additionalProperties"), dict):
         test_every_key_is_explained_and_its_default_allowed(schema["additionalProperties"])
+
+
+FAULTS = yaml.safe_load(Path(__file__).with_name("faults.yaml").read_text(encoding="utf-8"))
+EVERY = {"KINDS": registry.kinds(), "FAMILIES": family_names()}
+BASES = {"own": STUDY, "mini": bundled("mini")}
+
+
+def read(fault: Any) -> dict[str, Any]:
+    """Return a fault with its change and its whole sentence."""
+    if isinstance(fault, dict):
+        return fault
+    key, value, rest = fault
+    return {"change": {key: value}, "sentence": f"{key}: {rest}"}
+
+
+@pytest.mark.parametrize(
+    ("base", "fault"),
+    [(base, read(fault)) for base, faults in FAULTS.items() for fault in faults],
+    ids=lambda each: each["sentence"][:60] if isinstance(each, dict) else each,
+)
+def test_what_is_wrong_is_refused_in_a_sentence(
+    tmp_path: Path, base: str, fault: dict[str, Any]
+) -> None:
+    (tmp_path / "mine.py").write_text("def net(n): ...\n")
+    changes = fault.get("change", {}) | ({fault["remove"]: MISSING} if "remove" in fault else {})
+    path = written(tmp_path, changed(BASES[base], changes))
+    found = refusals.refusal(load_study, path)
+    sentence = fault["sentence"]
+    for word, names in EVERY.items():
+        sentence = sentence.replace(word, ", ".join(sorted(names)))
+    wanted = ".*".join(map(re.escape, f"{path}: {sentence}".split("...")))
+    assert re.fullmatch(wanted, found), found

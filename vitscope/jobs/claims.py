@@ -1,6 +1,6 @@
 """The job of claims: count those that figures are about, draw them, and introduce the study."""
 
-from collections.abc import Iterable
+from collections.abc import Collection
 from dataclasses import asdict
 from pkgutil import resolve_name
 from typing import TYPE_CHECKING, NamedTuple
@@ -23,13 +23,15 @@ if TYPE_CHECKING:
     from vitscope.claims.claim import Evidence
 
 
-def _figures_with_claims(study: Study) -> dict[str, Values]:
-    found = {}
+def values_of_counting(study: Study, among: Collection[str]) -> Values:
+    """Return what counts the claims about those of some figures that have any."""
+    figures: dict[str, Values] = {}
     measures = registry.of(study)
     for name, figure in study.figures.items():
         kind = measures.kinds()[figure.kind]
-        if claims := measures.claiming(kind):
-            found[name] = {
+        claims = measures.claiming(kind)
+        if claims and name in among:
+            figures[name] = {
                 "claims": claims,
                 "models": figure.models,
                 "published": None if figure.published is None else asdict(figure.published),
@@ -37,13 +39,7 @@ def _figures_with_claims(study: Study) -> dict[str, Values]:
                 "snapshots": figure.shown_snapshots(),
             }
             if own := measures.own.get(kind.measure):
-                found[name]["own"] = {"runs": own.claims, "table": own.measure.table.name}
-    return found
-
-
-def values_of_counting(study: Study, among: Iterable[str]) -> Values:
-    """Return what counts the claims about those of some figures that have any."""
-    figures = {name: each for name, each in _figures_with_claims(study).items() if name in among}
+                figures[name]["own"] = {"runs": own.claims, "table": own.measure.table.name}
     tables = {name for figure in figures for name in study.figures[figure].measures}
     return {
         "figures": figures,

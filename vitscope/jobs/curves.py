@@ -11,35 +11,43 @@ from vitscope.jobs.tables import columns_of
 
 @dataclass(frozen=True)
 class Curve:
-    """A column of a table, of the rows that `where` chooses, and the prefix of its interval."""
+    """A column of a table, of the rows that `where` chooses, and the prefix of its interval.
 
+    `kind` is the kind of figure that shows it on the page of a network.
+    """
+
+    kind: str
     label: str
     column: str
     where: str = ""
     interval: str = "ci"
 
 
-# By the table of each: what the page of a network shows, as numbers.
+# By the table of each, what the page of a network and the page of curves show.
 CURVES = {
-    "feature_variance": Curve("Feature map variance", "variance"),
-    "spatial_share": Curve("Share of the variance within images", "share"),
+    "feature_variance": Curve("feature_variance", "Feature map variance", "variance"),
+    "spatial_share": Curve("spatial_share", "Share of the variance within images", "share"),
     "fourier": Curve(
+        "fourier_depth",
         "Δ log amplitude at 1.0π",
         "delta_log_amplitude",
         "measure == 'diagonal' and frequency == 1",
     ),
-    "lesion": Curve("Δ accuracy without the block (percentage points)", "change"),
+    "lesion": Curve("lesion", "Δ accuracy without the block (percentage points)", "change"),
     "skip_ratio": Curve(
-        "Norm of shortcut / branch, of positions", "ratio", "tokens == 'positions'"
+        "skip_ratio", "Norm of shortcut / branch, of positions", "ratio", "tokens == 'positions'"
     ),
     "attention": Curve(
+        "attention_distance",
         "Attention distance (pixels), renormalized, mean of heads",
         "distance_renormalized",
         "head.isna()",
         "distance_renormalized",
     ),
-    "mean_token": Curve("Share of the mean token", "share"),
-    "singular_values": Curve("Effective rank of tokens", "effective_rank", "of == 'tokens'"),
+    "mean_token": Curve("mean_token", "Share of the mean token", "share"),
+    "singular_values": Curve(
+        "effective_rank", "Effective rank of tokens", "effective_rank", "of == 'tokens'"
+    ),
 }
 
 

@@ -13,6 +13,7 @@ from vitscope.files.pairs import PREFIXES, by_prefix
 from vitscope.files.tables import Table, read_metadata, write_csv
 from vitscope.jobs import describing
 from vitscope.jobs.claims import count, values_of_counting
+from vitscope.jobs.curves import CURVES
 from vitscope.jobs.job import Files, Job, Names, Resources, Study, Takes, Values
 from vitscope.jobs.networks import find_blocks, values_of_blocks
 from vitscope.jobs.tables import columns_of, read_all
@@ -241,16 +242,7 @@ def _values_of_overview(study: Study, names: Names) -> Values:
 DRAW_OVERVIEW = Job(run=draw_overview, values=_values_of_overview)
 
 
-KINDS_OF_PAGE = (
-    "feature_variance",
-    "spatial_share",
-    "fourier_depth",
-    "lesion",
-    "skip_ratio",
-    "attention_distance",
-    "mean_token",
-    "effective_rank",
-)
+KINDS_OF_PAGE = tuple(curve.kind for curve in CURVES.values())
 
 
 def kinds_of_page(study: Study, model: str) -> list[str]:

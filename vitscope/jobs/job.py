@@ -96,7 +96,7 @@ class Job:
     setting that says how many images are in memory at once.
     """
 
-    run: "Run"
+    run: "Callable[[Files, Files, Values, Resources], None]"
     values: Callable[[Study, Names], Values] = lambda study, names: {}
     takes: Takes | Callable[[Study, Names], Takes] = Takes()
     batches: str | Callable[[Names, Values], str | None] | None = None
@@ -124,9 +124,6 @@ class Resources:
     def say_of_it(self, text: str) -> None:
         """Print a message that begins with the subject, to tell it from jobs that run beside it."""
         self.say(f"{self.label}: {text}" if self.label else text)
-
-
-Run = Callable[[Files, Files, Values, Resources], None]
 
 
 @cache

@@ -84,12 +84,12 @@ def _networks_alike(blocks: "pd.DataFrame", labels: Mapping[str, str]) -> "dict[
     for model, rows in blocks.groupby("model", sort=False):
         points = rows.drop(columns="model").to_json()
         found.setdefault(points, ([], rows))[0].append(labels[str(model)])
-    return {", ".join(names) + _sides_of_norms(rows): rows for names, rows in found.values()}
-
-
-def _sides_of_norms(rows: "pd.DataFrame") -> str:
-    sides = rows["norm"].dropna().unique()
-    return f" (read {' and '.join(sides)} the norms of sums)" if len(sides) else ""
+    shown = {}
+    for names, rows in found.values():
+        sides = " and ".join(rows["norm"].dropna().unique())
+        read = f" (read {sides} the norms of sums)" if sides else ""
+        shown[", ".join(names) + read] = rows
+    return shown
 
 
 def _draw_networks(networks: "Mapping[str, pd.DataFrame]", style_file: str) -> dict[str, bytes]:

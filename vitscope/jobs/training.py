@@ -139,18 +139,15 @@ SECONDS_TO_AUGMENT = 0.11
 def augmentation(study: Study, model: str) -> Values:
     from vitscope.settings.keys import NOT_AUGMENTED
 
-    if study.loss is None:
-        recipe = _recipe_of_model(study, model)
-        return {key: recipe[key] for key in (*TRAINED_ON, *NOT_AUGMENTED)}
     # A model that was not trained here has seen all images.
-    recipe = _recipe_of_model(study, model) if study.training else {"images": None, "seed": 0}
+    recipe: Values = {"images": None, "seed": 0}
+    if study.training or study.loss is None:
+        study.check_trainable(model)
+        recipe = asdict(study.recipe(model))
+    if study.loss is None:
+        return {key: recipe[key] for key in (*TRAINED_ON, *NOT_AUGMENTED)}
     augment = {} if isinstance(study.loss.augment, str) else study.loss.augment
     return {key: recipe[key] for key in TRAINED_ON} | augment
-
-
-def _recipe_of_model(study: Study, model: str) -> Values:
-    study.check_trainable(model)
-    return asdict(study.recipe(model))
 
 
 def _shared_augmentation(study: Study, model: str) -> Values:

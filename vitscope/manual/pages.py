@@ -67,12 +67,12 @@ def _write_part(name: str) -> str:
     if kind == "paper":
         return _list_verdicts()
     if kind == "config":
-        return _format_settings(_list_keys(schema_of(Config), ""))
+        return _format_settings(_list_keys(schema_of(Config)))
     schema = study_schema()
     if not what:
         # The sections of a study have tables of their own.
-        return _format_settings(_list_keys(schema, "", deep=False))
-    return _format_settings(_list_inner_keys(schema["properties"][what], ""))
+        return _format_settings(_list_keys(schema, deep=False))
+    return _format_settings(_list_keys(schema["properties"][what]))
 
 
 def _describe_measure(measure: str) -> str:
@@ -122,16 +122,13 @@ def _show_question(question: str) -> str:
 def _show_answers(question: str) -> str:
     kinds = _kinds_about(question)
     listed = ", ".join(f"[`{kind}`](#{kind})" for kind in kinds)
-    return "\n".join([f"Kinds of figures: {listed}.\n", *map(_show_kind, kinds)])
-
-
-def _show_kind(kind: str) -> str:
-    name, declared = _default_figures()[kind][0], registry.kinds()[kind]
-    return (
-        f"## {kind}\n\n"
-        f"![{registry.title_of(declared)}](../{PICTURES}/test_figure_{name}.png)\n\n"
-        + registry.in_markdown(registry.caption_of(declared))
-    )
+    parts = [f"Kinds of figures: {listed}.\n"]
+    for kind in kinds:
+        name, declared = _default_figures()[kind][0], registry.kinds()[kind]
+        picture = f"../{PICTURES}/test_figure_{name}.png"
+        caption = registry.in_markdown(registry.caption_of(declared))
+        parts.append(f"## {kind}\n\n![{registry.title_of(declared)}]({picture})\n\n{caption}")
+    return "\n".join(parts)
 
 
 def _describe_claims(measure: str) -> str:
@@ -191,7 +188,7 @@ def _list_verdicts() -> str:
 def _describe_family(family: str) -> str:
     schema, about = arch_schema(family), _read_docstring(module_of(family))
     summary = " ".join(about.partition("\n\n")[0].split())
-    keys = [*_list_keys(schema, "")]
+    keys = [*_list_keys(schema)]
     if others := schema.get("additionalProperties"):
         keys.append(("any other", "", "", others["description"]))
     choices = (each["required"] for each in schema.get("oneOf", ()))
@@ -226,7 +223,8 @@ def _format_settings(settings: Iterable[Setting]) -> str:
     return _format_table(("key", "value", "default", "meaning"), settings)
 
 
-def _list_keys(schema: Schema, prefix: str, deep: bool = True) -> Iterator[Setting]:
+def _list_keys(schema: Schema, prefix: str = "", deep: bool = True) -> Iterator[Setting]:
+    """List keys, under NAME where the user gives the names; all that are within them if `deep`."""
     for key, inner in schema.get("properties", {}).items():
         default = json.dumps(inner["default"]) if "default" in inner else ""
         yield (
@@ -236,12 +234,7 @@ def _list_keys(schema: Schema, prefix: str, deep: bool = True) -> Iterator[Setti
             inner.get("description", "").strip(),
         )
         if deep:
-            yield from _list_inner_keys(inner, f"{prefix}{key}.")
-
-
-def _list_inner_keys(schema: Schema, prefix: str) -> Iterator[Setting]:
-    """List keys, under NAME where the user gives the names."""
-    yield from _list_keys(schema, prefix)
+            yield from _list_keys(inner, f"{prefix}{key}.")
     named = schema.get("additionalProperties")
     if isinstance(named, dict):
         yield from _list_keys(named, f"{prefix}NAME.")
@@ -260,10 +253,6 @@ def _describe_value(schema: Schema) -> str:
     return ", ".join([words, *bounds])
 
 
-def write() -> None:
+if __name__ == "__main__":
     for path in PAGES:
         write_text(path, regenerate(path.read_text(encoding="utf-8")))
-
-
-if __name__ == "__main__":
-    write()

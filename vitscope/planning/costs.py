@@ -104,25 +104,22 @@ def request_of(study: Study, names: Names) -> Request:
 
 def with_inputs(job: Job, request: Request, inputs: Mapping[str, Any]) -> Request:
     """Add to a request what its input files say about its network and the number of images."""
+    takes, known = job.takes_of(request), dict[str, Any]()
     if "blocks" in inputs:
         path = str(inputs["blocks"])
-        request = replace(request, network=_read_network(path, Path(path).stat().st_mtime_ns))
-    takes = job.takes_of(request)
+        known["network"] = _read_network(path, Path(path).stat().st_mtime_ns)
     if takes.builds:
         # An untrained network has no block table yet, and some networks have no cut points.
         with suppress(VitscopeError):
-            network = count_network(request.study, request.names["model"])
-            request = replace(request, network=network)
+            known["network"] = count_network(request.study, request.names["model"])
     images = inputs.get("train") or inputs.get("images")
     if isinstance(images, str):
-        data = request.dataset
         # Only training images may be left unstored.
-        split = data.splits.get("train") if "train" in inputs else None
-        there = Path(images).stat().st_size // data.bytes_of(split)
-        request = replace(request, images=there)
+        split = request.dataset.splits.get("train") if "train" in inputs else None
+        known["images"] = Path(images).stat().st_size // request.dataset.bytes_of(split)
     given = [inputs.get(name) or [] for name in takes.loads]
     loaded = chain.from_iterable([each] if isinstance(each, str) else each for each in given)
-    return replace(request, loaded=sum(Path(path).stat().st_size for path in loaded))
+    return replace(request, loaded=sum(Path(path).stat().st_size for path in loaded), **known)
 
 
 def work(job: Job, request: Request) -> "Work | None":

@@ -90,7 +90,7 @@ def costs_of(
     study: Study,
     jobs: Iterable[Planned],
     earlier: Callable[[Planned], float | None],
-    rate: Callable[[Study, str], float] = time_pass,
+    rate: Callable[[Study, str], float],
 ) -> list[Cost]:
     """Return what every job costs, by the seconds of `earlier` runs or the `rate` of an image."""
     rate_of = cache(partial(rate, study))

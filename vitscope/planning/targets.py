@@ -1,11 +1,11 @@
 """Which targets a user may ask for; all others are refused in one sentence."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from contextlib import suppress
 from os.path import normpath, relpath
 from pathlib import Path
 
-from vitscope.errors import VitscopeError, listed, nearest, quoted, unknown
+from vitscope.errors import VitscopeError, check_known, listed, nearest, quoted, unknown
 from vitscope.files.pairs import by_prefix
 from vitscope.jobs.measures import measure_of_parts, measures_of_pass
 from vitscope.measures import registry
@@ -92,15 +92,13 @@ def _refuse_figure(target: str, parts: tuple[str, ...], studies: StudyFiles) -> 
     if prefix := next((each for each in _OF_MODEL if file.stem.startswith(each)), None):
         check_names(study, {"model": file.stem.removeprefix(prefix)})
         formats: tuple[str, ...] = FORMATS
+    elif file.stem in study.videos:
+        formats = VIDEO_FORMATS
+    elif file.stem in study.buildups:
+        formats = (*FORMATS, POINTS, *VIDEO_FORMATS)
     else:
+        check_names(study, {"video" if found in VIDEO_FORMATS else "figure": file.stem})
         formats = (*FORMATS, POINTS)
-        is_video = found in VIDEO_FORMATS or file.stem in study.videos
-        kind = "video" if is_video else "figure"
-        check_names(study, {"buildup" if file.stem in study.buildups else kind: file.stem})
-        if file.stem in study.videos:
-            formats = VIDEO_FORMATS
-        elif file.stem in study.buildups:
-            formats += VIDEO_FORMATS
     if found not in formats:
         raise VitscopeError(
             f"{target}: found {quoted(found)} as the format, allowed: {', '.join(formats)}."
@@ -121,7 +119,7 @@ def _refuse_result(target: str, parts: tuple[str, ...], studies: StudyFiles) -> 
 def check_names(study: Study, names: Mapping[str, str]) -> None:
     """Refuse names in a path that the study lacks: rules allow the names of all studies."""
     shown = [*study.figures, *study.buildups, *study.videos]
-    known: dict[str, tuple[str, Iterable[str]]] = {
+    known: dict[str, tuple[str, Collection[str]]] = {
         "figure": ("figures, buildups and videos", shown),
         "video": ("videos", study.videos),
         "buildup": ("buildups", study.buildups),
@@ -130,22 +128,20 @@ def check_names(study: Study, names: Mapping[str, str]) -> None:
         "dataset": ("data", study.data),
     }
     for wildcard, (section, allowed) in known.items():
-        if wildcard in names and names[wildcard] not in allowed:
-            raise unknown(study.path, section, names[wildcard], allowed)
+        if wildcard in names:
+            check_known(study.path, section, names[wildcard], allowed)
     if "table" in names:
         check_table(study, names["table"])
     if "measure" in names and "model" in names:
         _check_shown(study, names["measure"], names["model"])
     if "snapshot" in names and "model" in names:
         moments = study.models[names["model"]].moments()
-        if names["snapshot"] not in moments:
-            at = f"models.{names['model']}.snapshots"
-            raise unknown(study.path, at, names["snapshot"], moments)
+        at = f"models.{names['model']}.snapshots"
+        check_known(study.path, at, names["snapshot"], moments)
     if "split" in names:
         data = names.get("dataset") or study.models[names["model"]].data
         splits = study.data[data].splits
-        if names["split"] not in splits:
-            raise unknown(study.path, f"data.{data}.splits", names["split"], splits)
+        check_known(study.path, f"data.{data}.splits", names["split"], splits)
 
 
 def _check_shown(study: Study, name: str, model: str) -> None:

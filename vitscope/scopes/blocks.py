@@ -1,6 +1,5 @@
 """The blocks of a network, each of which can be held and run alone."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
@@ -13,7 +12,7 @@ from vitscope.errors import VitscopeError
 from vitscope.networks.building.networks import ends_of, original, own_type
 from vitscope.networks.finding.blocks import list_blocks
 from vitscope.networks.finding.capture import Replay, reading
-from vitscope.networks.finding.cut_points import CutPoint, Layout, Side
+from vitscope.networks.finding.cut_points import Layout, Side
 from vitscope.networks.finding.search import Points
 from vitscope.scopes.lending import device_of, find_place, lend
 
@@ -77,7 +76,10 @@ def blocks(
     with lend(model), torch.no_grad():
         found = list_blocks(type(model).__name__, model, network, points, norms)
         replay = Replay(model, found.points, images)
-        stream, ends = _read_stream(model, found.points, images)
+        # The images, and the stream at each cut point.
+        stream = [images]
+        with reading(model, found.points, lambda _, tensor: stream.append(tensor.clone())):
+            ends = ends_of(model(images))
         reasons = [_why_not(replay, part, *pair) for part, pair in enumerate(pairwise(stream))]
         of_head = [_why_not(replay, len(reasons), stream[-1], end) for end in ends]
     table = found.table
@@ -102,15 +104,6 @@ def _check_images(images: Tensor | npt.NDArray[Any]) -> Tensor:
             f"network takes them."
         )
     return batch
-
-
-def _read_stream(
-    model: nn.Module, points: Sequence[CutPoint], images: Tensor
-) -> tuple[list[Tensor], list[Tensor]]:
-    """Run the network; return the images with the stream at each cut point, and its outputs."""
-    stream = [images]
-    with reading(model, points, lambda _, tensor: stream.append(tensor.clone())):
-        return stream, ends_of(model(images))
 
 
 def _why_not(replay: Replay, part: int, given: Tensor, expected: Tensor) -> str | None:

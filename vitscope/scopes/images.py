@@ -3,7 +3,7 @@
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import chain
+from itertools import chain, islice
 from math import prod
 from pathlib import Path
 from typing import Any, cast
@@ -219,10 +219,7 @@ def _checked_batch(batch: Any) -> Piece:
 
 
 def _stack_images(items: Iterator[Piece], wanted: Wanted) -> Iterator[Piece]:
-    while True:
-        group = [item for _, item in zip(range(IMAGES_PER_PIECE), items, strict=False)]
-        if not group:
-            return
+    while group := [*islice(items, IMAGES_PER_PIECE)]:
         arrays = [_cut_picture(image, wanted) for image, _ in group]
         if any(array.shape != arrays[0].shape for array in arrays):
             raise VitscopeError(
@@ -388,9 +385,7 @@ def _checked_labels(labels: Any, images: int) -> Array:
 
 def _check_classes(labels: Any, found: Array, classes: int | None) -> Array:
     """Check the labels against the network's classes; without classes, all become unknown."""
-    numbers = _checked_labels(
-        np.asarray(labels) if isinstance(labels, list | tuple) else labels, len(found)
-    )
+    numbers = _checked_labels(labels, len(found))
     known = numbers[numbers >= 0]
     if classes is None:
         return np.full(len(found), UNKNOWN_LABEL)

@@ -219,11 +219,10 @@ def _family_of(kinds: set[str]) -> str:
 
 def between(name: str, one: Scope, other: Scope) -> pd.DataFrame:
     """Measure a pair of networks that were looked at with the same images; return the table."""
-    both = {prefix: scope._maker for prefix, scope in zip(PREFIXES, (one, other), strict=True)}
-    first, second = both.values()
-    sums = [maker.images.sums for maker in both.values()]
-    if len(sums[0]) != len(sums[1]) or (
-        first.images.shape == second.images.shape and (sums[0] != sums[1]).any()
+    first, second = one._maker, other._maker
+    ours, theirs = first.images, second.images
+    if len(ours.sums) != len(theirs.sums) or (
+        ours.shape == theirs.shape and (ours.sums != theirs.sums).any()
     ):
         raise VitscopeError(
             f"{name} compares feature maps of the same images, and the networks were looked at "
@@ -232,10 +231,10 @@ def between(name: str, one: Scope, other: Scope) -> pd.DataFrame:
     measure = registry.declared(name)
     inputs = {
         f"{prefix}{what}": made
-        for prefix, maker in both.items()
+        for prefix, maker in zip(PREFIXES, (first, second), strict=True)
         for what, made in (("parts", maker.parts(measure)), ("blocks", maker.make("blocks")))
     }
-    pair = pair_name(maker.model for maker in both.values())
+    pair = pair_name([first.model, second.model])
     path = first.path(name).with_name(f"{pair}.parquet")
     first.run("merge", inputs, {"table": path}, {"measure": name, "model": pair})
     return find_table(name).read(path)

@@ -263,10 +263,9 @@ class Maker:
         """Lend the network to a measurement; show a bar that counts its images."""
         # In a notebook the bar is part of the page; elsewhere it is shown on a terminal only.
         watched = auto.notebook_tqdm is not auto.std_tqdm or sys.stderr.isatty()
-        options: dict[str, Any] = {"desc": what, "unit": "image", "leave": False}
-        options |= {} if watched else {"disable": True}
+        bar = {"desc": what, "unit": "image", "leave": False, "disable": not watched}
         total = images and round(images)
-        with self._lent() as network, auto.tqdm(total=total, **options) as shown:
+        with self._lent() as network, auto.tqdm(total=total, **bar) as shown:
             hook = count_images(network, shown.update)
             try:
                 yield network

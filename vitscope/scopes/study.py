@@ -21,7 +21,6 @@ from vitscope.studies.resolving import build_study
 
 # Error sentences name it where they would name the file of a study.
 WHERE = "look"
-FAMILY = "python"
 IMAGES, WEIGHTS = "images.npz", "weights.safetensors"
 
 
@@ -36,32 +35,42 @@ def describe_study(
 ) -> Study:
     """Return a study of a network and images in memory that has every figure of one network."""
     own = _checked_settings(analysis or {}, analysis_schema(), "analysis")
+    of_model = schema_of(Model)["properties"]
     model: Settings = {
         "label": name,
-        "family": FAMILY,
+        "family": "python",
         "data": DATASET,
         "checkpoint": {"path": WEIGHTS},
         "arch": {},
-        "norms": _checked_settings(norms, schema_of(Model)["properties"]["norms"], "norms"),
+        "norms": _checked_settings(norms, of_model["norms"], "norms"),
     }
     if points is not None:
         listed = [dict(point) for point in points]
-        model["points"] = _checked_settings(
-            listed, schema_of(Model)["properties"]["points"], "points"
-        )
+        model["points"] = _checked_settings(listed, of_model["points"], "points")
     if output is not None:
         model["output"] = output
-    images = len(stored.split)
+    split = stored.split
+    numbered = numbered_names(len(split.classes))
     settings: Settings = {
         "title": f"{name}, looked at in memory",
-        "data": {DATASET: _settings_of_images(stored)},
+        "data": {
+            DATASET: {
+                "source": {"kind": "npz", "path": IMAGES},
+                "classes": stored.classes,
+                "class_names": None if split.classes == numbered else split.classes,
+                "image_size": in_short(*split.shape[1:]),
+                "mean": stored.mean,
+                "std": stored.std,
+                "splits": {SPLIT: {"images": len(split), "seed": None}},
+            }
+        },
         "models": {name: model},
         "figures": {
             kind: {"kind": kind, "models": [name]}
             for kind, drawn in registry.kinds().items()
             if not (registry.declared(drawn.measure).of_pairs or drawn.by_epoch)
         },
-        "analysis": _fit_to_images(own, images),
+        "analysis": _fit_to_images(own, len(split)),
     }
     if loss is not None:
         settings["loss"] = _checked_settings(dict(loss), schema_of(Loss), "loss")
@@ -89,21 +98,6 @@ def _checked_settings(settings: Any, schema: Schema, key: str) -> Any:
     copied = deepcopy(settings)
     check(WHERE, copied, schema, within=(key,))
     return copied
-
-
-def _settings_of_images(stored: Stored) -> Settings:
-    split = stored.split
-    numbered = numbered_names(len(split.classes))
-    named = split.classes if split.classes and split.classes != numbered else None
-    return {
-        "source": {"kind": "npz", "path": IMAGES},
-        "classes": stored.classes,
-        "class_names": named,
-        "image_size": in_short(*split.shape[1:]),
-        "mean": stored.mean,
-        "std": stored.std,
-        "splits": {SPLIT: {"images": len(split), "seed": None}},
-    }
 
 
 def _fit_to_images(analysis: Settings, images: int) -> Settings:

@@ -14,7 +14,6 @@ from vitscope.web import redact
 
 Schema = dict[str, Any]
 
-NAMES = {bool: "boolean", int: "integer", float: "number", str: "string", NoneType: "null"}
 # Each type with its words and its Python types. A whole number must be an int: JSON schema also
 # accepts 64.0, but a list cannot have 64.0 images.
 TYPES: dict[str, tuple[str, tuple[type, ...]]] = {
@@ -26,6 +25,7 @@ TYPES: dict[str, tuple[str, tuple[type, ...]]] = {
     "array": ("a list", (list,)),
     "object": ("keys and their values", (dict,)),
 }
+NAMES = {types[-1]: name for name, (_, types) in TYPES.items()}
 
 
 def setting(default: object, meaning: str = "", *, result: bool = True, **rules: object) -> Any:

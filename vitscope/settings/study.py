@@ -7,7 +7,7 @@ from math import ceil
 from pathlib import Path
 from typing import Any, Literal, TypeVar
 
-from vitscope.errors import VitscopeError, unknown, wrong
+from vitscope.errors import VitscopeError, check_known, wrong
 from vitscope.files.pairs import pair_name
 from vitscope.settings import keys
 from vitscope.settings.keys import Settings
@@ -181,8 +181,7 @@ class Study:
     def snapshot(self, model: str, name: str) -> Settings:
         """Return where a snapshot of a model comes from."""
         entries = self.models[model].snapshots
-        if name not in entries:
-            raise unknown(self.path, f"models.{model}.snapshots", name, entries)
+        check_known(self.path, f"models.{model}.snapshots", name, entries)
         return entries[name]
 
     def figures_of(self, table: str) -> list[keys.Figure]:

@@ -11,12 +11,12 @@ from pathlib import Path
 from typing import Any
 
 from vitscope.buildup.rule import BASELINES, FAMILY, stage_name
-from vitscope.errors import VitscopeError, listed, nearest, quoted, unknown, wrong
+from vitscope.errors import VitscopeError, check_known, listed, nearest, quoted, unknown, wrong
 from vitscope.image_size import height_and_width
 from vitscope.measures import registry
 from vitscope.networks.building.family import arch_schema, family_names
 from vitscope.package_data import PUBLISHED_POINTS, ROOT
-from vitscope.settings.keys import BuildUp, Figure, Model, Settings, Style
+from vitscope.settings.keys import BuildUp, Figure, Model, Settings, Style, Video
 from vitscope.settings.section import schema_of
 from vitscope.settings.snapshots import END
 from vitscope.settings.study import PAGES_OF_STUDY, TRAINING_SPLITS, Study
@@ -37,11 +37,8 @@ MAY_DIFFER = (
     "resize",
     "std",
 )
-# The settings of a video that are about one of the things it may show, with their defaults.
-OF_VIEWS: dict[str, dict[str, Any]] = {
-    "heads": {"block": None, "heads": None, "query": None, "brightest": None},
-    "rollout": {"fusion": "mean"},
-}
+# The settings of a video that are about one of the things it may show.
+OF_VIEWS = {"heads": ("block", "heads", "query", "brightest"), "rollout": ("fusion",)}
 
 
 def check_study(study: Study, results: str) -> None:
@@ -58,8 +55,7 @@ def check_study(study: Study, results: str) -> None:
         _check_classes(study, f"figures.{name}", figure)
         _check_published(study, f"figures.{name}.published", figure)
     for name, video in study.videos.items():
-        if video.model not in study.own_models:
-            raise unknown(study.path, f"videos.{name}.model", video.model, study.own_models)
+        check_known(study.path, f"videos.{name}.model", video.model, study.own_models)
         check_view(f"{study.path}: videos.{name}", asdict(video))
     _check_buildups(study)
     _check_style(study)
@@ -71,8 +67,7 @@ def check_study(study: Study, results: str) -> None:
 
 def _check_style(study: Study) -> None:
     for family in study.style.palette:
-        if family not in family_names():
-            raise unknown(study.path, "style.palette", family, family_names())
+        check_known(study.path, "style.palette", family, family_names())
     # Matplotlib comes with its own, and takes its time to find others.
     if study.style.font != schema_of(Style)["properties"]["font"]["default"]:
         from vitscope.drawing.saving import check_font
@@ -163,9 +158,7 @@ def _check_shown(study: Study, key: str, figure: Figure) -> None:
     for model in figure.models:
         moments = study.models[model].moments()
         for snapshot in figure.shown_snapshots():
-            if snapshot not in moments:
-                at = f"{key}.snapshots, for models.{model}"
-                raise unknown(study.path, at, snapshot, moments)
+            check_known(study.path, f"{key}.snapshots, for models.{model}", snapshot, moments)
 
 
 def _check_classes(study: Study, key: str, figure: Figure) -> None:
@@ -204,21 +197,17 @@ def _check_published(study: Study, key: str, figure: Figure) -> None:
             f"{path}: {key}: there are no published points for figures of the kind "
             f"'{figure.kind}': remove the key."
         )
-    if published.file not in curves:
-        raise unknown(path, f"{key}.file", published.file, curves)
+    check_known(path, f"{key}.file", published.file, curves)
     if not published.series and not published.others:
         raise VitscopeError(f"{path}: {key}: the key 'series' is missing: add it.")
     if published.others and not (kind and kind.others):
         allowed = f"none for figures of the kind '{figure.kind}', which show the published series"
         raise wrong(path, f"{key}.others", published.others[0], f"{allowed} of their models.")
     for series in published.others:
-        if series not in curves[published.file]:
-            raise unknown(path, f"{key}.others", series, curves[published.file])
+        check_known(path, f"{key}.others", series, curves[published.file])
     for model, series in published.series.items():
-        if model not in figure.models:
-            raise unknown(path, f"{key}.series", model, figure.models)
-        if series not in curves[published.file]:
-            raise unknown(path, f"{key}.series.{model}", series, curves[published.file])
+        check_known(path, f"{key}.series", model, figure.models)
+        check_known(path, f"{key}.series.{model}", series, curves[published.file])
         if published.same_models and study.dataset_of(model).source["kind"] == "sample":
             raise VitscopeError(
                 f"{path}: {key}.same_models: found true, but models.{model} is measured on another "
@@ -241,8 +230,10 @@ def _published_curves() -> dict[str, tuple[set[str], set[str]]]:
 
 def check_view(where: str, video: Mapping[str, Any]) -> None:
     """Refuse video settings about things that the video does not show."""
+    schemas = schema_of(Video)["properties"]
     for view, keys in OF_VIEWS.items():
-        for key, default in keys.items():
+        for key in keys:
+            default = schemas[key]["default"]
             if view != video["shows"] and video[key] != default:
                 raise VitscopeError(
                     f"{where}.{key}: found {quoted(video[key])}, which is about `shows: {view}`, "
@@ -268,8 +259,7 @@ def _check_buildups(study: Study) -> None:
 
 def _check_baseline(study: Study, key: str, baseline: str) -> None:
     where = f"{study.path}: {key}"
-    if baseline not in study.own_models:
-        raise unknown(study.path, key, baseline, study.own_models)
+    check_known(study.path, key, baseline, study.own_models)
     model = study.models[baseline]
     if model.family not in BASELINES:
         raise VitscopeError(

@@ -1,6 +1,5 @@
 """Check data sets of a study against what their folders hold, before any job opens a file."""
 
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -12,13 +11,9 @@ from vitscope.settings.keys import Dataset, Model, Settings
 from vitscope.settings.study import TRAINING_SPLITS, Study
 
 
-def read_class_names(path: Path, data: Mapping[str, Settings]) -> dict[str, Settings]:
-    """Return the data sets of a study, with the names of classes that a file lists."""
-    return {name: _read_names(path, f"{path}: data.{name}", entry) for name, entry in data.items()}
-
-
-def _read_names(path: Path, where: str, entry: Settings) -> Settings:
-    names = entry["class_names"]
+def read_class_names(path: Path, where: str, entry: Settings) -> list[str] | None:
+    """Return the names of the classes of a data set: those that it lists, or a file does."""
+    names: list[str] | str | None = entry["class_names"]
     for key in ("class_names", "class_index"):
         if entry["classes"] is None and entry[key] is not None:
             raise VitscopeError(
@@ -31,13 +26,13 @@ def _read_names(path: Path, where: str, entry: Settings) -> Settings:
             f"where every class of the network has a name, the second where some have."
         )
     if names == class_numbers.IMAGENET:
-        names = class_numbers.name_imagenet()
-    elif isinstance(names, str):
-        file = Path(names).expanduser()
-        if not file.exists():
-            raise not_there(f"{where}.class_names", "file", file, path)
-        names = class_numbers.read_names(f"{where}.class_names", file)
-    return entry | {"class_names": names}
+        return class_numbers.name_imagenet()
+    if not isinstance(names, str):
+        return names
+    file = Path(names).expanduser()
+    if not file.exists():
+        raise not_there(f"{where}.class_names", "file", file, path)
+    return class_numbers.read_names(f"{where}.class_names", file)
 
 
 def check_data(study: Study) -> None:
@@ -82,8 +77,13 @@ def _entry(dataset: Dataset) -> dict[str, Any]:
 
 
 def _check_split(study: Study, name: str, split: str) -> None:
-    dataset = study.data[name]
-    _check_stored(study, name, split)
+    dataset, of_training = study.data[name], TRAINING_SPLITS[0]
+    # Only images of a folder may be left unstored, on which networks are trained and not measured.
+    trained_on = split == of_training != study.analysis.split
+    if not dataset.splits[split].stored and (dataset.source["kind"] != "folder" or not trained_on):
+        allowed = f"true, but for the split '{of_training}' of a `folder`, where it is not "
+        allowed += "`analysis.split`."
+        raise wrong(study.path, f"data.{name}.splits.{split}.stored", False, allowed)
     declared, measured = dataset.splits[split].images, _count_measured(study, name, split)
     seen = opening.glance(dataset.source, split, max(declared or 1, measured))
     if seen is None:
@@ -93,16 +93,6 @@ def _check_split(study: Study, name: str, split: str) -> None:
     check_taken(f"{study.path}: {key}", declared, seen.images)
     if declared is None:
         check_measured(f"{study.path}: analysis.images", measured, seen.images, key)
-
-
-def _check_stored(study: Study, name: str, split: str) -> None:
-    """Refuse not to store images, except those of a folder that networks are only trained on."""
-    dataset, of_training = study.data[name], TRAINING_SPLITS[0]
-    trained_on = split == of_training != study.analysis.split
-    if not dataset.splits[split].stored and (dataset.source["kind"] != "folder" or not trained_on):
-        allowed = f"true, but for the split '{of_training}' of a `folder`, where it is not "
-        allowed += "`analysis.split`."
-        raise wrong(study.path, f"data.{name}.splits.{split}.stored", False, allowed)
 
 
 def _count_measured(study: Study, name: str, split: str) -> int:

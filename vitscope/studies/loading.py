@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from vitscope.data import opening
-from vitscope.errors import VitscopeError, unknown
+from vitscope.errors import VitscopeError, check_known
 from vitscope.files.strict_yaml import load_yaml
 from vitscope.measures import registry
 from vitscope.networks.building.family import arch_schema, family_names, prepare
@@ -79,16 +79,12 @@ def _check_models(path: Path, settings: Settings) -> None:
     recipe = schema_of(Recipe) | {"required": []}
     for name, model in settings["models"].items():
         key = f"models.{name}"
-        if model["family"] not in family_names():
-            raise unknown(path, f"{key}.family", model["family"], family_names())
+        check_known(path, f"{key}.family", model["family"], family_names())
         arch = arch_schema(model["family"])
         check(path, model["arch"], arch, within=("models", name, "arch"))
-        if model["data"] not in settings["data"]:
-            raise unknown(path, f"{key}.data", model["data"], settings["data"])
+        check_known(path, f"{key}.data", model["data"], settings["data"])
         split, splits = settings["analysis"]["split"], settings["data"][model["data"]]["splits"]
-        if split not in splits:
-            at = f"analysis.split, for {key} on data.{model['data']}"
-            raise unknown(path, at, split, splits)
+        check_known(path, f"analysis.split, for {key} on data.{model['data']}", split, splits)
         check(path, model["training"], recipe, within=("models", name, "training"))
     for name, buildup in settings["buildups"].items():
         check(path, buildup["training"], recipe, within=("buildups", name, "training"))
@@ -101,7 +97,8 @@ def load_study(path: Path, results: str = "results") -> Study:
         check(path, settings, schema)
         fill(settings, schema)
         _check_models(path, settings)
-        settings["data"] = read_class_names(path, settings["data"])
+        for name, entry in settings["data"].items():
+            entry["class_names"] = read_class_names(path, f"{path}: data.{name}", entry)
         study = build_study(path.stem, path, settings)
         # Check `arch` beyond its schema; jobs take it prepared.
         models = {}
@@ -197,8 +194,7 @@ def find_studies(config: Mapping[str, Any], where: str) -> StudyFiles:
     results = settings["pathvars"].get("results", "results")
     studies = StudyFiles(settings["study"], files, results, settings["keep_latents_gb"])
     studies.broken |= clashes
-    if studies.default not in studies:
-        raise unknown(where, "study", studies.default, studies)
+    check_known(where, "study", studies.default, studies)
     for name, path in files.items():
         if path in asked:
             studies[name]

@@ -5,7 +5,7 @@ from dataclasses import replace
 from itertools import chain
 from pathlib import Path
 
-from vitscope.errors import VitscopeError, unknown
+from vitscope.errors import VitscopeError, check_known
 from vitscope.measures.own.declaring import declare_own
 from vitscope.measures.registry import SHARED, Registry
 from vitscope.settings.keys import Analysis, Figure, Model, Settings
@@ -57,8 +57,7 @@ def _with_options(figure: Settings) -> Settings:
 def look_up_kind(figure: Figure, where: object, key: str, measures: Registry = SHARED) -> Figure:
     """Refuse an unknown kind or option of a figure; fill in the tables and measures of its kind."""
     kinds = measures.kinds()
-    if figure.kind not in kinds:
-        raise unknown(where, f"{key}.kind", figure.kind, kinds)
+    check_known(where, f"{key}.kind", figure.kind, kinds)
     kind = kinds[figure.kind]
     for option in figure.options.keys() - kind.option_keys.keys():
         those = [f"'{name}'" for name, each in kinds.items() if option in each.option_keys]
@@ -89,13 +88,11 @@ def add_moments(study: Study) -> Study:
 
 def _moments(study: Study, figure: Figure, key: str) -> Iterator[tuple[str, Model]]:
     for name in figure.models:
-        if name not in study.models:
-            raise unknown(study.path, f"{key}.models", name, study.models)
+        check_known(study.path, f"{key}.models", name, study.models)
         model, epochs = study.models[name], _epochs_of(study, name)
         wanted = epochs if figure.snapshots is None else figure.snapshots
         for snapshot in wanted:
-            if snapshot not in epochs:
-                raise unknown(study.path, f"{key}.snapshots", snapshot, epochs)
+            check_known(study.path, f"{key}.snapshots", snapshot, epochs)
         if len({*wanted}) < 2:
             raise VitscopeError(
                 f"{study.path}: {key}: models.{name} has no snapshot of which it is "
