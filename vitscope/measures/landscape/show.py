@@ -8,10 +8,8 @@ from typing import Any
 import matplotlib
 import numpy as np
 import pandas as pd
-from matplotlib.axes import Axes
 from matplotlib.cm import ScalarMappable
 from matplotlib.colors import Normalize
-from matplotlib.contour import QuadContourSet
 from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 from matplotlib.ticker import MaxNLocator
@@ -131,12 +129,12 @@ def read_landscapes(table: pd.DataFrame, members: Members) -> Landscapes:
 def caveats(table: pd.DataFrame, members: Members) -> str:
     """Say which terms of the training loss these landscapes leave out."""
     shown = table[table["model"].isin([member.model for member in members])]
-    missing = []
-    if (shown["weight_decay"] == 0).any():
-        missing.append("without the L2 term")
-    if shown["clean"].any():
-        missing.append("on clean images")
-    return f"Not the loss of training: {' and '.join(missing)}" if missing else ""
+    left_out = {
+        "without the L2 term": (shown["weight_decay"] == 0).any(),
+        "on clean images": shown["clean"].any(),
+    }
+    said = " and ".join(text for text, is_so in left_out.items() if is_so)
+    return f"Not the loss of training: {said}" if said else ""
 
 
 # As in the paper: the point of view, and the sides of the box that holds the plane and the cut.
@@ -168,15 +166,6 @@ def _panels(count: int, note: bool) -> Panels:
         rectangle = (column * wide / width, bottom / height, wide / width, high / height)
         spaces.append(figure.add_axes(rectangle, projection="3d"))
     return Panels(figure, spaces, columns)
-
-
-def _draw_bar(figure: Figure, colors: ScalarMappable, title: str) -> None:
-    width, height = figure.get_size_inches()
-    high = _BAR_HEIGHT * text_scale()
-    left, bottom = width - _BAR_SPACE * text_scale() + 0.1, (height - high) / 2
-    axes = figure.add_axes((left / width, bottom / height, _BAR_WIDTH / width, high / height))
-    color_bar([axes], colors, LABEL, cax=axes, ticks=MaxNLocator(5))
-    axes.set_title(title, fontsize=matplotlib.rcParams["ytick.labelsize"], loc="left")
 
 
 def faces(surface: AboveMinimum, cut: float) -> list[Array]:
@@ -219,10 +208,7 @@ def _draw_surface(axes: Axes3D, surface: AboveMinimum, cut: float, colors: Scala
     axes.set_box_aspect(_BOX, zoom=_ZOOM)
     axes.view_init(elev=_ELEVATION, azim=_AZIMUTH)
     axes.set_axis_off()
-    _draw_floor(axes, surface)
-
-
-def _draw_floor(axes: Axes3D, surface: AboveMinimum) -> None:
+    # The plane below the surface, whose edges are named.
     (left, right), (front, back) = surface.x[[0, -1]], surface.y[[0, -1]]
     edges = np.array([[left, front], [right, front], [right, back], [left, back], [left, front]])
     axes.plot(*edges.T, zs=0, **GRID, zorder=0)
@@ -243,7 +229,14 @@ def plot_landscape(table: pd.DataFrame, members: Members) -> Figure:
     for axes, member, surface in zip(panels.axes, members, landscapes.surfaces, strict=True):
         _draw_surface(axes, surface, landscapes.cut, colors)
         axes.set_title(landscapes.title(member, surface), y=1, pad=14)
-    _draw_bar(panels.figure, colors, landscapes.cut_label)
+    width, height = panels.figure.get_size_inches()
+    high = _BAR_HEIGHT * text_scale()
+    left, bottom = width - _BAR_SPACE * text_scale() + 0.1, (height - high) / 2
+    where = (left / width, bottom / height, _BAR_WIDTH / width, high / height)
+    bar = panels.figure.add_axes(where)
+    color_bar([bar], colors, LABEL, cax=bar, ticks=MaxNLocator(5))
+    size = matplotlib.rcParams["ytick.labelsize"]
+    bar.set_title(landscapes.cut_label, fontsize=size, loc="left")
     panels.add_note(note)
     return panels.figure
 
@@ -254,27 +247,21 @@ def _levels(cut: float) -> Array:
     return np.append(even[even < cut], cut)
 
 
-def _draw_map(axes: Axes, surface: AboveMinimum, levels: Array) -> QuadContourSet:
-    if surface.share_above(levels[-1]):
-        axes.patch.set(**UNDEFINED)
-    plane = (surface.x, surface.y, np.ma.masked_invalid(surface.loss))
-    # Leave out faces beside a point that is not finite, as the surface does.
-    bands = axes.contourf(*plane, levels, cmap=LOSS_COLORS, corner_mask=False)
-    bands.set_edgecolor("face")
-    axes.contour(*plane, levels[1:-1], corner_mask=False, colors="white", linewidths=THREAD)
-    axes.plot(0, 0, **CENTRE)
-    return bands
-
-
 def plot_landscape_contour(table: pd.DataFrame, members: Members) -> Figure:
     """Draw one map per model: all to one scale, and cut at one height."""
     note = caveats(table, members)
-    above = bool(note) * _TITLE
-    panels = make_square_panels(len(members), _BAR_SPACE, 0.3, above)
+    panels = make_square_panels(len(members), _BAR_SPACE, 0.3, above=bool(note) * _TITLE)
     landscapes = read_landscapes(table, members)
     levels = _levels(landscapes.cut)
     for axes, member, surface in zip(panels.axes, members, landscapes.surfaces, strict=True):
-        bands = _draw_map(axes, surface, levels)
+        if surface.share_above(levels[-1]):
+            axes.patch.set(**UNDEFINED)
+        plane = (surface.x, surface.y, np.ma.masked_invalid(surface.loss))
+        # Leave out faces beside a point that is not finite, as the surface does.
+        bands = axes.contourf(*plane, levels, cmap=LOSS_COLORS, corner_mask=False)
+        bands.set_edgecolor("face")
+        axes.contour(*plane, levels[1:-1], corner_mask=False, colors="white", linewidths=THREAD)
+        axes.plot(0, 0, **CENTRE)
         axes.set(title=landscapes.title(member, surface), aspect="equal")
         axes.set(xlim=surface.x[[0, -1]], ylim=surface.y[[0, -1]])
         axes.xaxis.set_major_locator(MaxNLocator(4))
@@ -294,15 +281,6 @@ def _slice(points: pd.DataFrame, along: str) -> pd.DataFrame:
     return on_axis.where(np.isfinite(on_axis)) - on_axis.loc[0]
 
 
-def _show_up_to(panels: Panels, cut: float) -> None:
-    """Give all panels one scale, from the lowest value to the highest value or to the cut."""
-    low = min(float(axes.dataLim.y0) for axes in panels.axes)
-    high = min(max(float(axes.dataLim.y1) for axes in panels.axes), low + cut)
-    margin = 0.05 * (high - low or 1)
-    for axes in panels.axes:
-        axes.set_ylim(low - margin, high + margin)
-
-
 def plot_landscape_slices(table: pd.DataFrame, members: Members) -> Figure:
     """Draw one panel per direction: how loss and NLL change along it, all models together."""
     note = caveats(table, members)
@@ -316,7 +294,13 @@ def plot_landscape_slices(table: pd.DataFrame, members: Members) -> Figure:
             axes.plot(changes.index, changes["loss"], **look.curve, zorder=3)
         axes.set_title(f"{name} direction")
         axes.xaxis.set_major_locator(MaxNLocator(4, steps=[1, 2, 5, 10]))
-    _show_up_to(panels, read_landscapes(table, members).cut)
+    # One scale, from the lowest value to the highest value or to the cut.
+    low = min(float(axes.dataLim.y0) for axes in panels.axes)
+    cut = low + read_landscapes(table, members).cut
+    high = min(max(float(axes.dataLim.y1) for axes in panels.axes), cut)
+    margin = 0.05 * (high - low or 1)
+    for axes in panels.axes:
+        axes.set_ylim(low - margin, high + margin)
     panels.legend.add_models(members)
     for look in looks:
         panels.legend.add_line("NLL alone", look.hollow | DOTTED, look)
