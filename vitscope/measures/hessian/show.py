@@ -106,16 +106,6 @@ def _labelled(low: float, high: float) -> list[float]:
     return inside[0] if len(inside[0]) > 2 else inside[1]
 
 
-def _label_magnitudes(axes: Axes, sign: int, low: float, high: float) -> None:
-    shown = _labelled(low, high)
-    axes.xaxis.set_major_locator(FixedLocator(sorted(sign * each for each in shown)))
-    axes.xaxis.set_minor_formatter(NullFormatter())
-    if _PLAIN[0] <= min(shown) and max(shown) <= _PLAIN[1]:
-        axes.xaxis.set_major_formatter(lambda value, _: minus(f"{value:g}"))
-    else:
-        axes.xaxis.set_major_formatter(LogFormatterMathtext())
-
-
 def _say_none(axes: Axes) -> None:
     axes.text(0.5, 0.5, "none", transform=axes.transAxes, ha="center", va="center")
 
@@ -126,34 +116,21 @@ def _prepare(axes: Axes, panel: str, reach: Range | None) -> None:
         axes.set(xticks=[])
         _say_none(axes)
         return
-    low, high = reach
-    if _SIGNS[panel] > 0:
+    (low, high), sign = reach, _SIGNS[panel]
+    if sign > 0:
         axes.set_xscale("log")
         axes.set_xlim(low, high)
     else:
         # Logarithmic, except nearer to zero than any eigenvalue, where nothing is drawn.
         axes.set_xscale("symlog", linthresh=low / 10, subs=range(2, 10))
         axes.set_xlim(-high, -low)
-    _label_magnitudes(axes, _SIGNS[panel], low, high)
-
-
-def _draw(axes: Axes, eigenvalues: Array, panel: str, reach: Range, color: str) -> None:
-    at = _SIGNS[panel] * np.geomspace(*reach, _POINTS)
-    density = density_per_decade(eigenvalues, at)
-    axes.plot(at, density, color=color, zorder=3)
-    axes.fill_between(at, density, color=color, alpha=RANGE_ALPHA, lw=0)
-    same = eigenvalues[np.sign(eigenvalues) == _SIGNS[panel]]
-    foot = np.full(len(same), _FOOT)
-    axes.plot(same, foot, **FOOT_MARK, color=color, zorder=4, transform=axes.get_xaxis_transform())
-    if not len(same):
-        _say_none(axes)
-
-
-def _label(member: Member, rows: pd.DataFrame) -> str:
-    share = (rows["eigenvalue"] < 0).mean()
-    failed = int((~rows["converged"]).sum())
-    doubt = f" ({failed} of {len(rows)} not converged)" if failed else ""
-    return f"{member.label}: {percent(share)} negative{doubt}"
+    shown = _labelled(low, high)
+    axes.xaxis.set_major_locator(FixedLocator(sorted(sign * each for each in shown)))
+    axes.xaxis.set_minor_formatter(NullFormatter())
+    if _PLAIN[0] <= min(shown) and max(shown) <= _PLAIN[1]:
+        axes.xaxis.set_major_formatter(lambda value, _: minus(f"{value:g}"))
+    else:
+        axes.xaxis.set_major_formatter(LogFormatterMathtext())
 
 
 def _draw_model(
@@ -163,20 +140,31 @@ def _draw_model(
     theirs: Published | None,
     ranges: Mapping[str, Range | None],
 ) -> None:
-    pair[0].set_title(_label(member, rows), loc="left", fontsize="medium", pad=2)
-    color = look_of(member).color
+    values, color = rows["eigenvalue"].to_numpy(), look_of(member).color
+    failed = int((~rows["converged"]).sum())
+    doubt = f" ({failed} of {len(rows)} not converged)" if failed else ""
+    title = f"{member.label}: {percent((values < 0).mean())} negative{doubt}"
+    pair[0].set_title(title, loc="left", fontsize="medium", pad=2)
     for axes, (panel, reach) in zip(pair, ranges.items(), strict=True):
         _prepare(axes, panel, reach)
         if reach is None:
             continue
-        _draw(axes, rows["eigenvalue"].to_numpy(), panel, reach, color)
+        at = _SIGNS[panel] * np.geomspace(*reach, _POINTS)
+        density = density_per_decade(values, at)
+        axes.plot(at, density, color=color, zorder=3)
+        axes.fill_between(at, density, color=color, alpha=RANGE_ALPHA, lw=0)
+        same = values[np.sign(values) == _SIGNS[panel]]
+        foot = {**FOOT_MARK, "color": color, "transform": axes.get_xaxis_transform()}
+        axes.plot(same, np.full(len(same), _FOOT), **foot, zorder=4)
+        if not len(same):
+            _say_none(axes)
         if theirs:
             axes.plot(*_curve_of(theirs, panel), color=color, **DOTTED, zorder=2.5)
 
 
 def plot_hessian(table: pd.DataFrame, members: Members, published: AllPublished) -> Figure:
     """Draw a row per snapshot and model: the densities of negative and positive eigenvalues."""
-    snapshots = list(dict.fromkeys(table["snapshot"]))
+    snapshots = table["snapshot"].unique()
     shown = table[table["model"].isin([member.model for member in members])]
     ranges = {panel: _range(shown, published, panel) for panel in _SIGNS}
     height = (_PART_HEIGHT + _MODEL_HEIGHT * len(members)) * text_scale()
@@ -249,7 +237,7 @@ def _powers(linear: float) -> SymmetricalLogLocator:
 
 def plot_hessian_density(table: pd.DataFrame, members: Members) -> Figure:
     """Draw a row per snapshot and a panel per model, each with axes of its own."""
-    snapshots = list(dict.fromkeys(table["snapshot"]))
+    snapshots = table["snapshot"].unique()
     rows = stack_panels(len(members), len(snapshots))
     for panels, snapshot in zip(rows, snapshots, strict=True):
         for axes, member in zip(panels.axes, members, strict=True):
@@ -334,7 +322,7 @@ def _draw_blocks(panel: Panel, depth: pd.Series, drawn: Mapping[str, pd.DataFram
 
 def plot_curvature(table: pd.DataFrame, blocks: pd.DataFrame, members: Members) -> Figure:
     """Draw two panels per model and snapshot: largest eigenvalues of blocks, below their means."""
-    snapshots = list(dict.fromkeys(table["snapshot"]))
+    snapshots = table["snapshot"].unique()
     panels = stack_panels(len(members), 2 * len(snapshots))
     for label in _LABELS.values():
         panels[0].legend.expect(label)
