@@ -21,10 +21,9 @@ from vitscope.measures.robustness.compute import corrupted_batches, measure_robu
 from vitscope.measures.robustness.measure import ROBUSTNESS_PART
 from vitscope.measures.robustness.scores import (
     alexnet_errors,
-    corruption_error,
     merge_corruption_error,
+    merge_robustness,
 )
-from vitscope.measures.robustness.scores import merge_robustness as merge_scores
 from vitscope.studies.loading import BUNDLED_STUDIES, load_study
 
 IMAGES, SEVERITIES = 30, [1, 3, 5]
@@ -133,9 +132,6 @@ def test_a_job_scores_images_as_they_are_and_then_every_view(
     pd.testing.assert_frame_equal(without, expected, check_exact=True)
 
 
-BOOTSTRAP = {"resamples": 500, "seed": 3}
-
-
 def robustness_table(
     accuracy: dict[str, list[float]], clean: float, images: int = 100
 ) -> pd.DataFrame:
@@ -147,9 +143,16 @@ def robustness_table(
     return table.assign(model="vit", images=images, nll=1.0, ece=0.1, right=right)
 
 
+def corruption_error(
+    *views: pd.DataFrame, alexnet: str | None = None, resamples: int = 500
+) -> pd.DataFrame:
+    parts = Parts("vit", iter(views), pd.DataFrame())
+    return merge_corruption_error(parts, alexnet, resamples, seed=3)
+
+
 def test_the_mean_corruption_error_is_a_mean_of_means(tmp_path: Path) -> None:
     table = robustness_table({"snow": [0.9, 0.7], "fog": [0.6, 0.5], "frost": [0.4, 0.1]}, 0.95)
-    error = corruption_error(table, None, **BOOTSTRAP)
+    error = corruption_error(table)
     assert error["corruption"].tolist() == ["snow", "fog", "frost", "mean"]
     np.testing.assert_allclose(error["error"], [0.2, 0.45, 0.75, 1.4 / 3], rtol=1e-12)
     np.testing.assert_allclose(error["clean_error"], 0.05, rtol=1e-12)
@@ -160,19 +163,16 @@ def test_the_mean_corruption_error_is_a_mean_of_means(tmp_path: Path) -> None:
 
 def test_parts_of_a_model_are_merged() -> None:
     table = robustness_table({"snow": [0.9, 0.7], "fog": [0.6, 0.5]}, 0.95)
-
-    def parts() -> Parts:
-        return Parts("vit", iter([table[:3], table[3:]]), pd.DataFrame())
-
-    merged = merge_corruption_error(parts(), alexnet=None, **BOOTSTRAP)
-    expected = corruption_error(table, None, **BOOTSTRAP)
-    pd.testing.assert_frame_equal(merged, expected, check_exact=True)
-    pd.testing.assert_frame_equal(merge_scores(parts()), table.drop(columns="right"))
+    parts = table[:3], table[3:]
+    merged = corruption_error(*parts)
+    pd.testing.assert_frame_equal(merged, corruption_error(table), check_exact=True)
+    scores = merge_robustness(Parts("vit", iter(parts), pd.DataFrame()))
+    pd.testing.assert_frame_equal(scores, table.drop(columns="right"))
 
 
 def test_resamples_are_errors_of_images_drawn_again_with_all_their_views() -> None:
     table = robustness_table({"snow": [0.9, 0.7, 0.3], "fog": [0.6, 0.5]}, 0.95)
-    found = corruption_error(table, None, **BOOTSTRAP).set_index("corruption")
+    found = corruption_error(table).set_index("corruption")
     weights = np.random.default_rng(3).multinomial(100, [0.01] * 100, size=500)
     again = []
     for times in weights:
@@ -210,7 +210,7 @@ def test_errors_are_divided_by_those_of_alexnet_where_these_are_known() -> None:
     half = (theirs / 2).round(3)
     accuracy = {name: [1 - error] * 5 for name, error in half.items()}
     table = robustness_table(accuracy, 0.9, images=1000)
-    found = corruption_error(table, "cifar100", 2, 0).set_index("corruption")
+    found = corruption_error(table, alexnet="cifar100", resamples=2).set_index("corruption")
     ratios = (half / theirs).reindex(found.index[:-1])
     np.testing.assert_allclose(found["alexnet_ratio"][:-1], ratios, rtol=1e-12)
     assert found.loc["mean", "alexnet_ratio"] == pytest.approx(ratios.mean(), rel=1e-12)
@@ -219,8 +219,8 @@ def test_errors_are_divided_by_those_of_alexnet_where_these_are_known() -> None:
     # Two severities are not what the published means are of.
     some = robustness_table({name: [0.5, 0.4] for name in theirs.index}, 0.9)
     for views, data in ((some, "cifar100"), (table, None)):
-        columns = corruption_error(views, data, 2, 0)[["alexnet_error", "alexnet_ratio"]]
-        assert columns.isna().all(axis=None)
+        columns = corruption_error(views, alexnet=data, resamples=2)
+        assert columns[["alexnet_error", "alexnet_ratio"]].isna().all(axis=None)
 
 
 def test_the_data_set_of_alexnet_is_that_of_the_source_or_the_one_that_is_named() -> None:

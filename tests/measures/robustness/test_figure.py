@@ -8,7 +8,8 @@ from tests.helpers.claims import published
 from tests.helpers.drawing import drawn_from
 from vitscope.corruptions import CORRUPTIONS
 from vitscope.drawing.figure import Member
-from vitscope.measures.robustness.scores import corruption_error
+from vitscope.measures.given import Parts
+from vitscope.measures.robustness.scores import merge_corruption_error
 
 MEMBERS = [Member("resnet0", "resnet 0", "resnet"), Member("vit1", "vit 1", "vit")]
 LABELS = {"gaussian_noise": "Gaussian noise", "jpeg_compression": "JPEG compression"}
@@ -26,7 +27,8 @@ def robustness(model: str, seed: int, corruptions: tuple[str, ...] = CORRUPTIONS
 
 
 def errors_of(views: pd.DataFrame) -> pd.DataFrame:
-    return corruption_error(views, None, resamples=100, seed=0)
+    parts = Parts("net", iter([views]), pd.DataFrame())
+    return merge_corruption_error(parts, None, resamples=100, seed=0)
 
 
 def of_model(table: pd.DataFrame, member: Member) -> pd.DataFrame:

@@ -1,4 +1,4 @@
-from collections.abc import Sequence
+from collections.abc import Collection
 from textwrap import wrap
 from typing import Any
 
@@ -79,11 +79,6 @@ def add_entries(legend: Legend, published: AllPublished, axis: str) -> None:
         legend.add_marker(label, look.hollow)
 
 
-def _draw_published(axes: Axes, theirs: Published, metric: str, height: float, look: Look) -> None:
-    values = theirs.points.loc[theirs.points["metric"] == metric, "value"]
-    axes.plot(values, [height] * len(values), linestyle="", **look.hollow, zorder=2.5)
-
-
 def plot_fit(table: pd.DataFrame, members: Members, published: AllPublished) -> Figure:
     """Draw a row per model, the smallest error on top: left its error, right its training loss."""
     rows = {member.model: rows_of(table, member.model).set_index("metric") for member in members}
@@ -100,13 +95,15 @@ def plot_fit(table: pd.DataFrame, members: Members, published: AllPublished) -> 
             ends = rows[member.model].loc[metric, ["ci_low", "value", "ci_high"]]
             draw_interval_of(axes, position, ends, look.line)
             if member.model in published:
-                height = position + _BELOW * (not apart)
-                _draw_published(theirs, published[member.model], metric, height, look)
+                points = published[member.model].points
+                values = points.loc[points["metric"] == metric, "value"]
+                heights = [position + _BELOW * (not apart)] * len(values)
+                theirs.plot(values, heights, linestyle="", **look.hollow, zorder=2.5)
         if apart:
             theirs.set_xlabel(panels.in_lines(f"Published {_within(LABELS[metric])}"), color=GRAY)
         axes.set_xlabel(panels.in_lines(LABELS[metric]))
     for axes in panels.axes:
-        for position, _ in enumerate(ordered):
+        for position in range(len(ordered)):
             axes.axhline(position, **ROW, zorder=0)
         axes.margins(x=0.08)
     add_entries(panels.legend, published, "panels of their own")
@@ -118,14 +115,7 @@ def plot_fit(table: pd.DataFrame, members: Members, published: AllPublished) -> 
 _CHARACTERS, _INCHES_PER_CHARACTER = 10, 0.055
 
 
-def _by_recipe(members: Members) -> list[list[Member]]:
-    groups: dict[str, list[Member]] = {}
-    for member in members:
-        groups.setdefault(member.recipe or member.model, []).append(member)
-    return [*groups.values()]
-
-
-def _draw_points(axes: Axes, rows: pd.DataFrame, groups: Sequence[Members]) -> None:
+def _draw_points(axes: Axes, rows: pd.DataFrame, groups: Collection[Members]) -> None:
     models = [[member.model for member in group] for group in groups]
     axes.plot([rows.loc[each, "value"].mean() for each in models], **JOINED, zorder=2)
     for place, group in enumerate(groups):
@@ -171,7 +161,10 @@ def _name_models(panels: Panels, members: Members) -> None:
 
 def plot_fit_by_window(table: pd.DataFrame, members: Members, published: AllPublished) -> Figure:
     """Draw two panels, recipes from left to right: their errors, and their training losses."""
-    groups = _by_recipe(members)
+    by_recipe: dict[str, list[Member]] = {}
+    for member in members:
+        by_recipe.setdefault(member.recipe or member.model, []).append(member)
+    groups = by_recipe.values()
     # Each place has the name of the first training.
     places = [group[0] for group in groups]
     panels = make_panels(len(LABELS), least=2.2)
@@ -198,11 +191,8 @@ _SCORES_PAD = 5
 def _draw_diagram(panel: Panel) -> None:
     axes, bins, color, legend = panel.axes, panel.rows, panel.look.color, panel.legend
     filled = bins[bins["images"] > 0]
-    across: dict[str, Any] = {
-        "x": filled["low"],
-        "width": filled["high"] - filled["low"],
-        "align": "edge",
-    }
+    across: dict[str, Any] = {"x": filled["low"], "width": filled["high"] - filled["low"]}
+    across["align"] = "edge"
     gap = filled["confidence"] - filled["accuracy"]
     style: dict[str, Any] = {"color": color, "alpha": BAR_ALPHA, "lw": 0}
     axes.bar(height=filled["accuracy"], **style, **across)
