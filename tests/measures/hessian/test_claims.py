@@ -198,19 +198,16 @@ def test_two_that_are_alike_but_for_one_thing_are_compared(name, ours, theirs):
         assert claim["measured_value"] == sign * (6 - 2) / 8
 
 
-def test_published_spectra_say_of_windows_and_data_what_the_paper_says():
-    shares = {}
-    for file, series in (("fig7b_hessian.csv", "3x3"), ("fig7b_hessian.csv", "5x5")):
-        theirs = published("hessian", file, {"vit": "8x8", "alternet": series})
-        traits_of = {"vit": {}, "alternet": {"arch.attention_window": 3}}
-        table = pd.concat([spectrum("vit", 1.0), spectrum("alternet", 1.0)])
-        tables = {"hessian": table, "blocks": blocks("vit", "alternet")}
-        claims = count("hessian", tables, ["vit", "alternet"], theirs, traits_of)
-        shares[series] = claims.set_index("claim")["published_value"]
-    name = "global_attention_has_more_negative_eigenvalues"
-    # By hand: 7.4 % of global attention, 7.1 and 3.8 % of windows.
-    assert shares["3x3"][name] == pytest.approx(0.074 - 0.071, abs=1e-3)
-    assert shares["5x5"][name] == pytest.approx(0.074 - 0.038, abs=1e-3)
+@pytest.mark.parametrize(("series", "share"), [("3x3", 0.071), ("5x5", 0.038)])
+def test_published_spectra_say_of_windows_what_the_paper_says(series, share):
+    theirs = published("hessian", "fig7b_hessian.csv", {"vit": "8x8", "alternet": series})
+    traits_of = {"vit": {}, "alternet": {"arch.attention_window": 3}}
+    table = pd.concat([spectrum("vit", 1.0), spectrum("alternet", 1.0)])
+    tables = {"hessian": table, "blocks": blocks("vit", "alternet")}
+    claims = count("hessian", tables, ["vit", "alternet"], theirs, traits_of).set_index("claim")
+    value = claims["published_value"]["global_attention_has_more_negative_eigenvalues"]
+    # By hand: 7.4 % of global attention.
+    assert value == pytest.approx(0.074 - share, abs=1e-3)
 
 
 CURVED = ("msa_has_blocks_of_different_curvature", "vit")
@@ -230,21 +227,31 @@ def blocks_of(model: str, *batches: tuple[float, ...]) -> pd.DataFrame:
     return pd.DataFrame(rows + of_layers).assign(model=model, snapshot="end")
 
 
-CURVATURE = pd.concat(
-    [
-        blocks_of("vit", (1, 10, -100), (1, 10, -100)),
-        blocks_of("resnet", (1, 1, 10), (10, 1, 10), (10, 10, 10)),
-    ]
-)
+def curvature(vit: list[tuple[float, ...]], resnet: list[tuple[float, ...]]) -> pd.DataFrame:
+    return pd.concat([blocks_of("vit", *vit), blocks_of("resnet", *resnet)])
+
+
+CURVATURE = curvature([(1, 10, -100)] * 2, [(1, 1, 10), (10, 1, 10), (10, 10, 10)])
 EXAMPLES["curvature"] = {"curvature": CURVATURE, "blocks": blocks("vit", "resnet")}
 
 
-def test_blocks_are_compared_by_the_spread_of_their_magnitudes():
-    claim = count_alone("curvature", CURVATURE).loc[CURVED]
-    theirs = np.array([[0, 0, 1], [1, 0, 1], [1, 1, 1]])
-    assert claim["measured_value"] == pytest.approx(1 - theirs.mean(axis=0).std(ddof=1))
-    # Fewer than twenty batches.
-    assert claim["holds"] == "open"
+THEIRS_OF_BLOCKS = np.array([[0, 0, 1], [1, 0, 1], [1, 1, 1]])
+
+
+@pytest.mark.parametrize(
+    ("table", "value", "holds"),
+    [
+        # Fewer than twenty batches.
+        (CURVATURE, 1 - THEIRS_OF_BLOCKS.mean(axis=0).std(ddof=1), "open"),
+        (curvature([(1, 100)], [(1, 10)]), (2 - 1) / np.sqrt(2), "open"),
+        # A network of one block is not compared.
+        (curvature([(1,)], [(1, 10)]), None, None),
+    ],
+)
+def test_blocks_are_compared_by_the_spread_of_their_magnitudes(table, value, holds):
+    claim = count_alone("curvature", table).loc[CURVED]
+    assert claim["measured_value"] == pytest.approx(value)
+    assert claim["holds"] == holds
     assert pd.isna(claim["measured_low"])
 
 
@@ -260,15 +267,3 @@ def test_the_interval_is_students_of_jackknife_values_by_hand():
         values[name] = 25 * whole - 24 * np.array(rest)
     expected = ttest_rel(values["vit"], values["resnet"]).confidence_interval()
     assert (claim["measured_low"], claim["measured_high"]) == pytest.approx(tuple(expected))
-
-
-def test_blocks_of_a_single_batch_have_no_interval():
-    table = pd.concat([blocks_of("vit", (1, 100)), blocks_of("resnet", (1, 10))])
-    claim = count_alone("curvature", table).loc[CURVED]
-    assert claim["measured_value"] == pytest.approx((2 - 1) / np.sqrt(2))
-    assert pd.isna(claim["measured_low"])
-
-
-def test_a_network_of_one_block_is_not_compared():
-    table = pd.concat([blocks_of("vit", (1,)), blocks_of("resnet", (1, 10))])
-    assert pd.isna(count_alone("curvature", table).loc[CURVED, "measured_value"])

@@ -92,11 +92,8 @@ def test_steps_are_symmetric_about_an_exact_zero(half: int, radius: float) -> No
     np.testing.assert_allclose(np.diff(steps), radius / half, rtol=1e-9)
 
 
-def test_the_grid_is_in_the_order_of_the_authors(shared: Path) -> None:
-    path = shared / "published" / "landscape_vit_ti.csv"
-    if not path.is_file():
-        pytest.skip(f"needs the published grid {path}")
-    theirs = pd.read_csv(path, header=None, usecols=[0, 1]).to_numpy()
+def test_the_grid_is_in_the_order_of_the_authors(grids: pd.DataFrame) -> None:
+    theirs = grids.loc[grids["model"] == "vit", ["x", "y"]]
     np.testing.assert_allclose(grid(21, 1.0), theirs, atol=1e-12)
 
 
@@ -163,8 +160,7 @@ def test_directions_hang_on_seed_name_axis_and_nothing_else() -> None:
     first = direction("w", weights, SEED, 0)
     torch.rand(11)
     assert torch.equal(first, direction("w", weights, SEED, 0))
-    for other in (("v", SEED, 0), ("w", SEED + 1, 0), ("w", SEED, 1)):
-        name, seed, axis = other
+    for name, seed, axis in (("v", SEED, 0), ("w", SEED + 1, 0), ("w", SEED, 1)):
         assert not torch.equal(first, direction(name, weights, seed, axis))
     one = nn.Sequential(OrderedDict(a=nn.Linear(4, 4), b=nn.Linear(4, 4)))
     other = nn.Sequential(OrderedDict(b=one.b, a=one.a))

@@ -79,11 +79,11 @@ def plane(model: nn.Module, seed: int, pair: int = 0) -> Iterator[Callable[[floa
             torch._foreach_copy_(weights, start)
 
 
-def l2_terms(model: nn.Module) -> tuple[float, float]:
+def l2_terms(model: nn.Module) -> dict[str, float]:
     """Return the sum of the 2-norms of all parameter tensors, and the sum of their squares."""
     each = [torch.linalg.vector_norm(p.detach(), dtype=torch.float64) for p in model.parameters()]
     norms = torch.stack(each)
-    return float(norms.sum()), float(norms.square().sum())
+    return {"l2": float(norms.sum()), "l2_squared": float(norms.square().sum())}
 
 
 def pick_precision(wanted: str, device: torch.device) -> str:
@@ -171,10 +171,7 @@ def losses_at(
                     f"The loss of the {type(model).__name__} on augmented images is not finite at "
                     f"its trained weights: give a checkpoint of a training that did not diverge."
                 )
-            l2, l2_squared = l2_terms(model)
-            rows.append(
-                {"direction": pair, "x": x, "y": y, "l2": l2, "l2_squared": l2_squared} | row
-            )
+            rows.append({"direction": pair, "x": x, "y": y} | l2_terms(model) | row)
             progress.advance()
     table = pd.DataFrame(rows).assign(
         images=len(images),
