@@ -1,4 +1,4 @@
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from textwrap import wrap
 from typing import Any
 
@@ -24,7 +24,7 @@ from vitscope.claims.claim import (
     value_in_row,
 )
 from vitscope.claims.intervals import RESAMPLED
-from vitscope.claims.points import AllPublished, Points, Published
+from vitscope.claims.points import AllPublished, Points
 from vitscope.claims.statistics import Found, Statistic, larger, one_value, smaller, value_of
 from vitscope.drawing.axes import axes_of_published, draw_interval_of
 from vitscope.drawing.figure import Member, Members, rows_of
@@ -243,25 +243,24 @@ def plot_reliability(table: pd.DataFrame, classification: pd.DataFrame, members:
     return histograms.finish("Confidence", "Share")
 
 
-def _draw_decisions(axes: Axes, whole: pd.Series, height: int) -> None:
+_BIAS = ["ci_low", "shape_bias", "ci_high"]
+_CONSISTENCY = ["consistency_low", "consistency", "consistency_high"]
+
+
+def _draw_row(
+    panels: Panels, height: int, whole: pd.Series, biases: pd.Series, style: Mapping[str, Any]
+) -> None:
+    """Draw what all images are decided by, and the shape bias in those of each shape."""
+    decisions, bias, *beside = panels.axes
     shape, texture = whole["shape_accuracy"], whole["texture_accuracy"]
     shares, start = (shape, texture, 1 - shape - texture), 0.0
     for share, color in zip(shares, CUE_COLORS.values(), strict=True):
-        axes.barh(height, share, 0.7, left=start, color=color, linewidth=0)
+        decisions.barh(height, share, 0.7, left=start, color=color, linewidth=0)
         start += share
-
-
-def _draw_published_decisions(panels: Panels, theirs: Published, height: int) -> None:
-    decisions, bias, *beside = panels.axes
-    found, look = count_decisions(letters_of(theirs.points["decisions"])), Look(GRAY, "o")
-    whole, classes = found.iloc[0], found.iloc[1:]
-    _draw_decisions(decisions, whole, height)
-    bias.plot(classes["shape_bias"], [height] * len(classes), color=look.color, **TICK)
-    bias.plot(whole["shape_bias"], height, linestyle="", **look.hollow, clip_on=False, zorder=3)
+    bias.plot(biases, [height] * len(biases), color=style["color"], **TICK)
+    draw_interval_of(bias, height, whole[_BIAS], style, clip_on=False)
     for axes in beside:
-        mean = theirs.points["consistency"].mean()
-        axes.plot(mean, height, linestyle="", **look.hollow, clip_on=False, zorder=3)
-    panels.legend.add_marker("published", look.hollow)
+        draw_interval_of(axes, height, whole[_CONSISTENCY], style, clip_on=False)
 
 
 def plot_shape_texture(table: pd.DataFrame, members: Members, published: AllPublished) -> Figure:
@@ -272,23 +271,21 @@ def plot_shape_texture(table: pd.DataFrame, members: Members, published: AllPubl
     decisions, bias, *beside = panels.axes
     bias.axvline(0.5, **REFERENCE)
     for height, member in enumerate(members):
-        rows, look = rows_of(table, member.model), look_of(member)
+        rows, style = rows_of(table, member.model), look_of(member).line
         of_all = rows["class_name"] == "all"
-        whole, classes = rows[of_all].iloc[0], rows[~of_all]
-        _draw_decisions(decisions, whole, height)
-        bias.plot(classes["shape_bias"], [height] * len(classes), color=look.color, **TICK)
-        ends = whole[["ci_low", "shape_bias", "ci_high"]]
-        draw_interval_of(bias, height, ends, look.line, clip_on=False)
-        for axes in beside:
-            ends = whole[["consistency_low", "consistency", "consistency_high"]]
-            draw_interval_of(axes, height, ends, look.line, clip_on=False)
+        _draw_row(panels, height, rows[of_all].iloc[0], rows.loc[~of_all, "shape_bias"], style)
     for name, color in CUE_COLORS.items():
         panels.legend.add_shade(name, color, 1)
     all_images = {"color": GRAY, "marker": "o", "linewidth": INTERVAL_WIDTH}
     panels.legend.add_line(f"all images, {INTERVAL}", all_images)
     panels.legend.add_line("images of one shape", {"color": GRAY, **TICK})
+    columns = ["shape_accuracy", "texture_accuracy", *_BIAS, *_CONSISTENCY]
     for height, theirs in enumerate(published.values(), len(members)):
-        _draw_published_decisions(panels, theirs, height)
+        found = count_decisions(letters_of(theirs.points["decisions"])).reindex(columns=columns)
+        found["consistency"] = theirs.points["consistency"].mean()
+        style = Look(GRAY, "o").hollow
+        _draw_row(panels, height, found.iloc[0], found["shape_bias"].iloc[1:], style)
+        panels.legend.add_marker("published", style)
     decisions.set(xlim=(0, 1), xlabel="Share of images decided by")
     bias.set(xlim=(0, 1), xlabel="Shape bias")
     for axes in beside:

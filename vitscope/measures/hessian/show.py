@@ -303,21 +303,13 @@ def _linear_below(means: pd.Series) -> float:
     return 10.0 ** ceil(log10(smallest)) if smallest > 0 else 1.0
 
 
-def _draw_blocks(panel: Panel, depth: pd.Series, drawn: Mapping[str, pd.DataFrame]) -> None:
-    for name, points in drawn.items():
-        at, look = depth[points.index], panel.look
-        if name == "gauss_newton":
-            panel.draw_curve(at, points["mean"], **DASHED, color=GRAY)
-            panel.legend.add_line(_LABELS[name], {"color": GRAY, **DASHED})
-            continue
-        each = _few_batches(points, panel.legend)
-        if each is None:
-            panel.draw_interval(at, points["low"], points["high"])
-        else:
-            panel.axes.plot(at, each, color=look.color, **_BATCH)
-        panel.draw_curve(at, points["mean"])
-        if name == "mean":
-            panel.legend.add_marker(_LABELS[name], look.line, look)
+def _draw_blocks(panel: Panel, depth: pd.Series, points: pd.DataFrame) -> None:
+    at, each = depth[points.index], _few_batches(points, panel.legend)
+    if each is None:
+        panel.draw_interval(at, points["low"], points["high"])
+    else:
+        panel.axes.plot(at, each, color=panel.look.color, **_BATCH)
+    panel.draw_curve(at, points["mean"])
 
 
 def plot_curvature(table: pd.DataFrame, blocks: pd.DataFrame, members: Members) -> Figure:
@@ -326,6 +318,7 @@ def plot_curvature(table: pd.DataFrame, blocks: pd.DataFrame, members: Members) 
     panels = stack_panels(len(members), 2 * len(snapshots))
     for label in _LABELS.values():
         panels[0].legend.expect(label)
+    dashed = {"color": GRAY, **DASHED}
     for nth, snapshot in enumerate(snapshots):
         upper, lower = panels[2 * nth : 2 * nth + 2]
         rows = table[(table["snapshot"] == snapshot) & (table["of"] == "block")]
@@ -337,10 +330,15 @@ def plot_curvature(table: pd.DataFrame, blocks: pd.DataFrame, members: Members) 
             drawn = _means_of(above.rows[above.rows["index"] < len(points)])
             # Set before anything is drawn, since margins depend on the scale at that time.
             above.axes.set_yscale("log")
-            below.axes.set_yscale("symlog", linthresh=_linear_below(drawn["gauss_newton"]["mean"]))
-            for panel, names in ((above, ["magnitude"]), (below, ["gauss_newton", "mean"])):
-                panel.draw_bands(points)
-                _draw_blocks(panel, depth, {name: drawn[name] for name in names})
+            linear = drawn["gauss_newton"]["mean"]
+            below.axes.set_yscale("symlog", linthresh=_linear_below(linear))
+            above.draw_bands(points)
+            below.draw_bands(points)
+            below.draw_curve(depth[linear.index], linear, **dashed)
+            _draw_blocks(above, depth, drawn["magnitude"])
+            _draw_blocks(below, depth, drawn["mean"])
+            below.legend.add_line(_LABELS["gauss_newton"], dashed)
+            below.legend.add_marker(_LABELS["mean"], below.look.line, below.look)
             below.axes.axhline(0, **ZERO, zorder=0.5)
             if len(snapshots) > 1:
                 above.axes.set_title(upper.in_lines(f"{member.label}, {moment(snapshot)}"))
