@@ -1,3 +1,4 @@
+from collections.abc import Sequence
 from dataclasses import asdict, replace
 from itertools import product
 from pathlib import Path
@@ -6,7 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
-from torch import Tensor, nn
+from torch import nn
 
 from tests.helpers.splits import CENTER, SPREAD, built, on_model, shapes
 from vitscope.corruptions import CORRUPTIONS
@@ -32,42 +33,40 @@ SOME = ["gaussian_noise", "defocus_blur", "fog", "contrast"]
 LOADED = (7, CENTER, SPREAD)
 
 
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tmp_path_factory.mktemp("data")
+def corrupt_by(
+    names: list[str],
+    split: Split,
+    folder: Path,
+    images: int | None = None,
+    severities: Sequence[int] = (5,),
+) -> list[CorruptedImages]:
+    for name in names:
+        build(split, images, name, [*severities], 0, folder / name)
+    return [CorruptedImages(folder / name) for name in names]
 
 
 @pytest.fixture(scope="module")
-def split(folder: Path) -> Split:
-    return shapes(folder / "test.safetensors", 50)
+def split(tmp_path_factory: pytest.TempPathFactory) -> Split:
+    return shapes(tmp_path_factory.mktemp("data") / "test.safetensors", 50)
 
 
 @pytest.fixture(scope="module")
-def corrupted(folder: Path, split: Split) -> list[CorruptedImages]:
-    paths = [folder / f"{name}.safetensors" for name in SOME]
-    for name, path in zip(SOME, paths, strict=True):
-        build(split, IMAGES, name, SEVERITIES, 0, path)
-    return [CorruptedImages(path) for path in paths]
+def corrupted(tmp_path_factory: pytest.TempPathFactory, split: Split) -> list[CorruptedImages]:
+    return corrupt_by(SOME, split, tmp_path_factory.mktemp("corrupted"), IMAGES, SEVERITIES)
 
 
-class Linear(nn.Module):
-    def __init__(self) -> None:
-        super().__init__()
-        generator = torch.Generator().manual_seed(0)
-        self.weight = torch.randn(10, 3 * 32 * 32, generator=generator) / 30
-
-    def forward(self, images: Tensor) -> Tensor:
-        return images.flatten(1) @ self.weight.T
+def linear() -> nn.Module:
+    torch.manual_seed(0)
+    network = nn.Sequential(nn.Flatten(), nn.Linear(3 * 32 * 32, 10, bias=False))
+    nn.init.normal_(network[1].weight, std=1 / 30)
+    return network
 
 
 def test_grey_images_are_corrupted_too(tmp_path: Path) -> None:
     source = {"kind": "shapes32", "seed": 0}
     grey = built(tmp_path / "grey", source, images=8, channels=1)
     network = nn.Sequential(nn.Flatten(), nn.Linear(32 * 32, 10))
-    for name in SOME:
-        build(grey, None, name, [5], 0, tmp_path / name)
-    views = [CorruptedImages(tmp_path / name) for name in SOME]
-    given = on_model(network, grey, corrupted=views)
+    given = on_model(network, grey, corrupted=corrupt_by(SOME, grey, tmp_path))
     given = replace(given, settings=given.settings | {"mean": [0.5], "std": [0.2]})
     table = measure_robustness(given, SOME, clean=True)
     assert table["corruption"].tolist() == ["none", *SOME]
@@ -75,10 +74,9 @@ def test_grey_images_are_corrupted_too(tmp_path: Path) -> None:
 
 def test_wrong_labels_are_noticed_on_images_as_they_are(tmp_path: Path) -> None:
     images = shapes(tmp_path / "images", 200)
-    build(images, None, "fog", [5], 0, tmp_path / "fog")
-    corrupted = [CorruptedImages(tmp_path / "fog")]
+    corrupted = corrupt_by(["fog"], images, tmp_path)
     for clean in (True, False):
-        given = on_model(Linear(), images, corrupted=corrupted)
+        given = on_model(linear(), images, corrupted=corrupted)
         measure_robustness(given, ["fog"], clean)
         assert len(given.warnings) == clean
         assert all("no better than chance" in warning for warning in given.warnings)
@@ -97,7 +95,7 @@ def test_views_show_the_same_images(split: Split, corrupted: list[CorruptedImage
 def test_a_job_scores_images_as_they_are_and_then_every_view(
     split: Split, corrupted: list[CorruptedImages], tmp_path: Path
 ) -> None:
-    given = on_model(Linear(), split, corrupted=corrupted[:2])
+    given = on_model(linear(), split, corrupted=corrupted[:2])
     table = measure_robustness(given, SOME[:2], clean=True)
     ROBUSTNESS_PART.write(table, tmp_path / "table.parquet")
     pd.testing.assert_frame_equal(
@@ -113,7 +111,7 @@ def test_a_job_scores_images_as_they_are_and_then_every_view(
     for row, (name, severity, images) in zip(table.itertuples(), views, strict=True):
         assert (row.corruption, row.severity, row.images) == (name, severity, IMAGES)
         with torch.inference_mode():
-            logits = Linear()(normalize(images, *LOADED[1:])).double()
+            logits = linear()(normalize(images, *LOADED[1:])).double()
         right = (logits.argmax(1) == labels).double().mean()
         assert row.accuracy == pytest.approx(float(right), abs=1e-12)
         np.testing.assert_array_equal(row.right, logits.argmax(1) == labels)

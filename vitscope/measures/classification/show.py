@@ -130,15 +130,14 @@ def _draw_points(axes: Axes, rows: pd.DataFrame, groups: Collection[Members]) ->
 def _draw_published_points(
     axes: Axes, published: AllPublished, metric: str, members: Members, beside: float
 ) -> None:
-    points = {
-        place + beside: curve.points.set_index("metric")["value"][metric]
-        for place, member in enumerate(members)
-        if (curve := published.get(member.model)) is not None
-    }
-    axes.plot([*points], [*points.values()], **JOINED, linestyle=":", zorder=2)
-    for place, value in points.items():
-        look = look_of(members[int(place)])
-        axes.plot(place, value, linestyle="", **look.hollow, zorder=2.5)
+    across, values = [], []
+    for place, member in enumerate(members):
+        if member.model in published:
+            points = published[member.model].points.set_index("metric")
+            across.append(place + beside)
+            values.append(points["value"][metric])
+            axes.plot(across[-1], values[-1], linestyle="", **look_of(member).hollow, zorder=2.5)
+    axes.plot(across, values, **JOINED, linestyle=":", zorder=2)
 
 
 def _name_models(panels: Panels, members: Members) -> None:
@@ -218,7 +217,8 @@ def _in_words(scores: pd.Series) -> str:
 def plot_reliability(table: pd.DataFrame, classification: pd.DataFrame, members: Members) -> Figure:
     """Draw one panel per model: accuracy by bin of confidence, and below it the images per bin."""
     diagrams, histograms = make_panels_with_strips(len(members))
-    for panel, member in zip(diagrams.of_models(members, table, ()), members, strict=True):
+    shown = zip(diagrams.of_models(members, table, ()), histograms.axes, members, strict=True)
+    for panel, below, member in shown:
         scores = rows_of(classification, member.model).iloc[0]
         _draw_diagram(panel)
         panel.axes.set_title(member.label, pad=_TITLE_PAD * text_scale())
@@ -231,10 +231,9 @@ def plot_reliability(table: pd.DataFrame, classification: pd.DataFrame, members:
             ha="center",
             size=matplotlib.rcParams["legend.fontsize"],
         )
-    for panel in histograms.of_models(members, table, ()):
         bins = panel.rows
         share, width = bins["images"] / bins["images"].sum(), bins["high"] - bins["low"]
-        panel.axes.bar(bins["low"], share, width, align="edge", linewidth=0, color=PALE)
+        below.bar(bins["low"], share, width, align="edge", linewidth=0, color=PALE)
         panel.legend.add_shade("share of images", PALE, 1)
     highest = max(below.get_ylim()[1] for below in histograms.axes)
     for below in histograms.axes:
@@ -295,7 +294,7 @@ def plot_shape_texture(table: pd.DataFrame, members: Members, published: AllPubl
     return panels.figure
 
 
-# Resamples drawn for a published error, of which only the number of images is known.
+# Resamples of published errors and decisions.
 RESAMPLES = 2000
 
 _NLL = "nll_train", "training NLL"
@@ -322,19 +321,15 @@ def _measured(rows: pd.DataFrame, _blocks: pd.DataFrame | None = None) -> pd.Dat
 
 def _published(points: pd.DataFrame) -> pd.DataFrame:
     """Return published points, with resamples of each error whose number of images is known."""
-    resampled: dict[str, Any] = {
-        f"value{RESAMPLED}": [
-            _resample(share, images) if np.isfinite(images) else None
-            for share, images in zip(points["value"] / 100, points["images"], strict=True)
-        ]
-    }
-    return _measured(points).assign(**resampled)
-
-
-def _resample(share: float, images: float) -> Array:
-    # Networks with different numbers of errors get different seeds.
-    wrong = np.random.default_rng(round(share * images)).binomial(int(images), share, RESAMPLES)
-    return 100 * wrong / images
+    resampled: list[Array | None] = []
+    for share, images in zip(points["value"] / 100, points["images"], strict=True):
+        errors = None
+        if np.isfinite(images):
+            # Networks with different numbers of errors get different seeds.
+            generator = np.random.default_rng(round(share * images))
+            errors = 100 * generator.binomial(int(images), share, RESAMPLES) / images
+        resampled.append(errors)
+    return _measured(points).assign(**{f"value{RESAMPLED}": resampled})
 
 
 CLAIMS_FIT = Evidence(
@@ -389,14 +384,12 @@ CLAIMS_FIT_BY_WINDOW = Evidence(
     _published,
 )
 
-# Resamples of published decisions; all observers see the same images and are resampled alike.
-DRAWS_OF_PEOPLE = 2000
-
 
 def _published_decisions(points: pd.DataFrame) -> pd.DataFrame:
     letters = letters_of(points["decisions"])
+    # All observers see the same images and are resampled alike.
     by_image = np.stack([(letters == cue).mean(axis=0) for cue in "st"], axis=1)
-    resampled = shape_share(bootstrap_means(by_image, DRAWS_OF_PEOPLE, 0))
+    resampled = shape_share(bootstrap_means(by_image, RESAMPLES, 0))
     value = count_decisions(letters)["shape_bias"].iloc[0]
     return pd.DataFrame(
         {"measure": ["shape_bias"], "value": [value], f"value{RESAMPLED}": [resampled]}

@@ -274,22 +274,17 @@ def plot_landscape_contour(table: pd.DataFrame, members: Members) -> Figure:
     return panels.finish("Steps along the first direction", "Steps along the second direction")
 
 
-def _slice(points: pd.DataFrame, along: str) -> pd.DataFrame:
-    """Return the points on an axis of the plane, as changes from the trained weights."""
-    across = "y" if along == "x" else "x"
-    on_axis = points[points[across] == 0].sort_values(along).set_index(along)[["loss", "nll"]]
-    return on_axis.where(np.isfinite(on_axis)) - on_axis.loc[0]
-
-
 def plot_landscape_slices(table: pd.DataFrame, members: Members) -> Figure:
     """Draw one panel per direction: how loss and NLL change along it, all models together."""
     note = caveats(table, members)
     panels = make_panels(2)
     panels.figure.set_figheight(panels.figure.get_figheight() + bool(note) * _TITLE)
-    looks = looks_of(members)
-    for axes, (along, name) in zip(panels.axes, {"x": "First", "y": "Second"}.items(), strict=True):
+    looks, directions = looks_of(members), (("First", "x", "y"), ("Second", "y", "x"))
+    for axes, (name, along, across) in zip(panels.axes, directions, strict=True):
         for member, look in zip(members, looks, strict=True):
-            changes = _slice(points_of(table, member), along)
+            points = points_of(table, member)
+            on_axis = points[points[across] == 0].set_index(along)[["loss", "nll"]].sort_index()
+            changes = on_axis.where(np.isfinite(on_axis)) - on_axis.loc[0]
             axes.plot(changes.index, changes["nll"], **look.hollow, **DOTTED, zorder=2.5)
             axes.plot(changes.index, changes["loss"], **look.curve, zorder=3)
         axes.set_title(f"{name} direction")

@@ -129,16 +129,6 @@ def plot_robustness(
     return panels.figure
 
 
-def _draw_model(axes: Axes, row: pd.Series, look: Look) -> None:
-    accuracy, robustness = 100 - 100 * row["clean_error"], 100 - 100 * row["error"]
-    interval = known_share_interval(row["clean_error"], int(row["images"]))
-    high, low = (100 - 100 * end for end in interval)
-    line: dict[str, Any] = {"color": look.color, "alpha": BAR_ALPHA, "zorder": 1}
-    axes.hlines(robustness, low, high, **line)
-    axes.vlines(accuracy, 100 - 100 * row["ci_high"], 100 - 100 * row["ci_low"], **line)
-    axes.plot(accuracy, robustness, **look.line, linestyle="", zorder=3)
-
-
 def plot_robustness_by_accuracy(
     table: pd.DataFrame, members: Members, published: AllPublished
 ) -> Figure:
@@ -150,8 +140,15 @@ def plot_robustness_by_accuracy(
     panels.legend.add_models(members)
     panels.legend.add_line(INTERVAL, {"color": GRAY, "alpha": BAR_ALPHA})
     for member, look in zip(members, looks_of(members), strict=True):
-        rows = rows_of(table, member.model)
-        _draw_model(panels.axes[0], rows[rows["corruption"] == MEAN].iloc[0], look)
+        rows, axes = rows_of(table, member.model), panels.axes[0]
+        row = rows[rows["corruption"] == MEAN].iloc[0]
+        accuracy, robustness = 100 - 100 * row["clean_error"], 100 - 100 * row["error"]
+        interval = known_share_interval(row["clean_error"], int(row["images"]))
+        high, low = (100 - 100 * end for end in interval)
+        line: dict[str, Any] = {"color": look.color, "alpha": BAR_ALPHA, "zorder": 1}
+        axes.hlines(robustness, low, high, **line)
+        axes.vlines(accuracy, 100 - 100 * row["ci_high"], 100 - 100 * row["ci_low"], **line)
+        axes.plot(accuracy, robustness, **look.line, linestyle="", zorder=3)
         if member.model in published:
             points = published[member.model].points
             style = {**look.hollow, "linestyle": ""}
