@@ -294,7 +294,7 @@ def plot_shape_texture(table: pd.DataFrame, members: Members, published: AllPubl
     return panels.figure
 
 
-# Resamples of published errors and decisions.
+# Resamples of published errors, of which only the number of images is known, and of decisions.
 RESAMPLES = 2000
 
 _NLL = "nll_train", "training NLL"

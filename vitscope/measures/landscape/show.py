@@ -129,12 +129,12 @@ def read_landscapes(table: pd.DataFrame, members: Members) -> Landscapes:
 def caveats(table: pd.DataFrame, members: Members) -> str:
     """Say which terms of the training loss these landscapes leave out."""
     shown = table[table["model"].isin([member.model for member in members])]
-    left_out = {
-        "without the L2 term": (shown["weight_decay"] == 0).any(),
-        "on clean images": shown["clean"].any(),
-    }
-    said = " and ".join(text for text, is_so in left_out.items() if is_so)
-    return f"Not the loss of training: {said}" if said else ""
+    missing = []
+    if (shown["weight_decay"] == 0).any():
+        missing.append("without the L2 term")
+    if shown["clean"].any():
+        missing.append("on clean images")
+    return f"Not the loss of training: {' and '.join(missing)}" if missing else ""
 
 
 # As in the paper: the point of view, and the sides of the box that holds the plane and the cut.
@@ -166,6 +166,15 @@ def _panels(count: int, note: bool) -> Panels:
         rectangle = (column * wide / width, bottom / height, wide / width, high / height)
         spaces.append(figure.add_axes(rectangle, projection="3d"))
     return Panels(figure, spaces, columns)
+
+
+def _draw_bar(figure: Figure, colors: ScalarMappable, title: str) -> None:
+    width, height = figure.get_size_inches()
+    high = _BAR_HEIGHT * text_scale()
+    left, bottom = width - _BAR_SPACE * text_scale() + 0.1, (height - high) / 2
+    axes = figure.add_axes((left / width, bottom / height, _BAR_WIDTH / width, high / height))
+    color_bar([axes], colors, LABEL, cax=axes, ticks=MaxNLocator(5))
+    axes.set_title(title, fontsize=matplotlib.rcParams["ytick.labelsize"], loc="left")
 
 
 def faces(surface: AboveMinimum, cut: float) -> list[Array]:
@@ -229,14 +238,7 @@ def plot_landscape(table: pd.DataFrame, members: Members) -> Figure:
     for axes, member, surface in zip(panels.axes, members, landscapes.surfaces, strict=True):
         _draw_surface(axes, surface, landscapes.cut, colors)
         axes.set_title(landscapes.title(member, surface), y=1, pad=14)
-    width, height = panels.figure.get_size_inches()
-    high = _BAR_HEIGHT * text_scale()
-    left, bottom = width - _BAR_SPACE * text_scale() + 0.1, (height - high) / 2
-    where = (left / width, bottom / height, _BAR_WIDTH / width, high / height)
-    bar = panels.figure.add_axes(where)
-    color_bar([bar], colors, LABEL, cax=bar, ticks=MaxNLocator(5))
-    size = matplotlib.rcParams["ytick.labelsize"]
-    bar.set_title(landscapes.cut_label, fontsize=size, loc="left")
+    _draw_bar(panels.figure, colors, landscapes.cut_label)
     panels.add_note(note)
     return panels.figure
 
