@@ -156,7 +156,7 @@ def test_the_gauss_newton_part_is_the_exact_one(name: str) -> None:
     expected = gauss_newton(model, images, targets, DECAY)
     operator = gauss_newton_of_model(model, images, targets, DECAY)
     scale = np.abs(expected).max()
-    product = matrix_of(operator, operator.size, torch.float64)
+    product = matrix_of(operator)
     np.testing.assert_allclose(product, expected, atol=1e-13 * scale)
     assert np.linalg.eigvalsh(product).min() > -1e-13 * scale
     # What is left is no rounding.
@@ -173,8 +173,7 @@ def test_curvlinops_finds_the_same_gauss_newton_part() -> None:
         model, nn.CrossEntropyLoss(), list(model.parameters()), [(images, labels)]
     )
     vectors = torch.eye(operator.size, dtype=torch.float64)
-    ours = matrix_of(operator, operator.size, torch.float64)
-    np.testing.assert_allclose(ours, (theirs @ vectors).detach().numpy(), atol=1e-14)
+    np.testing.assert_allclose(matrix_of(operator), (theirs @ vectors).detach().numpy(), atol=1e-14)
 
 
 @every_tiny
@@ -182,12 +181,12 @@ def test_curvlinops_finds_the_same_gauss_newton_part() -> None:
 def test_the_curvature_within_parameters_is_the_diagonal_block(name: str, of: Any) -> None:
     model, images, targets = tiny(name)
     whole = of(model, images, targets, DECAY)
-    matrix = matrix_of(whole, whole.size, torch.float64)
+    matrix = matrix_of(whole)
     ends = np.cumsum([0, *whole.sizes])
     chosen = range(1, len(whole.sizes), 3)
     rows = np.concatenate([np.arange(ends[i], ends[i + 1]) for i in chosen])
     block = whole.within(chosen)
-    found = matrix_of(block, block.size, torch.float64)
+    found = matrix_of(block)
     scale = np.abs(matrix).max()
     np.testing.assert_allclose(found, matrix[np.ix_(rows, rows)], atol=1e-13 * scale)
     best = by_magnitude(np.linalg.eigvalsh(found))[0]

@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 import pytest
 import torch
@@ -40,7 +39,6 @@ from vitscope.networks.running.predictions import predict
 from vitscope.studies.loading import load_study
 from vitscope.training.batches import Augmented
 
-Array = npt.NDArray[Any]
 CPU = torch.device("cpu")
 SEED, DECAY = 3, 0.05
 OWN: dict[str, Any] = {"seed": SEED, "batch_size": 16, "precision": "float32"}
@@ -79,9 +77,6 @@ def linear(scale: float = 1.0) -> nn.Module:
     return model
 
 
-# The grid
-
-
 @given(st.integers(1, 100), st.floats(1e-3, 1e3))
 def test_steps_are_symmetric_about_an_exact_zero(half: int, radius: float) -> None:
     steps = coordinates(2 * half + 1, radius)
@@ -108,9 +103,6 @@ def test_claims_are_about_the_middle_and_a_ring(points: int, step: float, count:
     np.testing.assert_allclose(found, np.column_stack([x, y])[chosen], atol=1e-12)
     parts = [claimed(points, 1.0, rows) for rows in (range(4), range(4, points))]
     assert [*parts[0], *parts[1]] == found
-
-
-# The directions
 
 
 def normalized_as_the_authors(drawn: Tensor, weights: Tensor) -> Tensor:
@@ -173,9 +165,6 @@ def test_directions_hang_on_seed_name_axis_and_nothing_else() -> None:
             assert torch.equal(value, moved[key])
 
 
-# The plane
-
-
 @pytest.mark.parametrize("name", ["resnet", "swin"])
 def test_weights_are_where_the_plane_says_and_return_to_the_bit(name: str) -> None:
     model, _ = networks.mini(name)
@@ -219,9 +208,6 @@ def test_each_pair_of_directions_has_axes_of_its_own() -> None:
         torch.testing.assert_close(model[1].weight, weight + 0.3 * first - 0.7 * second)
     drawn = torch.stack([direction("1.weight", weight, SEED, axis) for axis in range(10)])
     assert len(torch.unique(drawn, dim=0)) == 10
-
-
-# The loss
 
 
 def by_hand(
@@ -297,9 +283,6 @@ def test_without_weights_that_move_all_points_are_alike(small: Augmented) -> Non
 
     table = losses(Biased(), small, grid(3, 1.0))
     assert (table.drop(columns=["x", "y"]).nunique() <= 1).all()
-
-
-# Parts, precision, overflow
 
 
 def test_bfloat16_is_near_and_never_uses_the_weights_of_another_point(images: Augmented) -> None:
@@ -417,8 +400,6 @@ def test_other_pairs_of_directions_have_the_points_that_claims_are_about(small: 
         expected = [by_hand(linear(), small, x, y, pair)["loss"] for x, y in claimed(9, 1.0)]
         np.testing.assert_allclose(rows["loss"], expected, rtol=2e-6)
 
-
-# Studies
 
 DATA = mini()["data"]
 
