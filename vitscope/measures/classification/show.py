@@ -52,7 +52,6 @@ from vitscope.drawing.panels import (
     make_panels_with_strips,
     make_row_panels,
 )
-from vitscope.files.arrays import Array
 from vitscope.measures.classification.compute import count_decisions, letters_of, shape_share
 from vitscope.measures.per_image import bootstrap_means
 
@@ -321,7 +320,7 @@ def _measured(rows: pd.DataFrame, _blocks: pd.DataFrame | None = None) -> pd.Dat
 
 def _published(points: pd.DataFrame) -> pd.DataFrame:
     """Return published points, with resamples of each error whose number of images is known."""
-    resampled: list[Array | None] = []
+    resampled: list[Any] = []
     for share, images in zip(points["value"] / 100, points["images"], strict=True):
         errors = None
         if np.isfinite(images):

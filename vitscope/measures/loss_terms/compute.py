@@ -74,7 +74,7 @@ def measure_loss_terms(
     progress, tables = Progress(2 * len(batches), "batches", given.say), []
     with own_stream(given.device):
         first = [each[:CHECKED].to(given.device) for each in drawn[False]]
-        require_deterministic(lambda: of_model(network, *first, weight_decay))
+        require_deterministic(lambda: of_model(network, first[0], first[1], weight_decay))
         for batch in batches:
             chosen = slice(batch * batch_size, (batch + 1) * batch_size)
             for is_clean, pair in drawn.items():

@@ -95,7 +95,7 @@ def _panels(rows: int) -> Panels:
     else:
         figure = Figure(figsize=(page_width(), _LEAST_HEIGHT + high))
         parts = figure.add_gridspec(2, 1, height_ratios=(_LEAST_HEIGHT, high))
-    left = parts[0].subgridspec(len(SCORES), 1).subplots(sharex=True)
+    left = parts[0].subgridspec(len(SCORES), 1).subplots(sharex=True, squeeze=False)[:, 0]
     return Panels(figure, [*left, figure.add_subplot(parts[1])], columns)
 
 
