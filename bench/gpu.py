@@ -23,8 +23,10 @@ from bench.rows import Row, as_table
 from bench.run import GPU, TARGET, machine, measured_before, page, split_at
 from bench.training import recipe_with
 from vitscope.files.tensors import TensorWriter
+from vitscope.measures.given import OnLoss
 from vitscope.measures.hessian.operator import of_model
-from vitscope.measures.landscape.compute import grid, losses_at, pick_precision
+from vitscope.measures.landscape.compute import losses_at, pick_precision
+from vitscope.measures.landscape.measure import Settings, grid
 from vitscope.networks.building.family import find_family
 from vitscope.networks.finding.blocks import list_blocks
 from vitscope.networks.running.device import own_stream, pick_device
@@ -232,17 +234,8 @@ def measure_landscape(name: str, device: torch.device, sizes: Sizes, folder: Pat
     points, precision = grid(3, 1.0), pick_precision("auto", device)
 
     def measure() -> None:
-        losses_at(
-            model,
-            drawn,
-            points,
-            seed=0,
-            batch_size=sizes.batch,
-            weight_decay=DECAY,
-            device=device,
-            precision=precision,
-            say=lambda text: None,
-        )
+        given = OnLoss(model, drawn, device, say=lambda text: None)
+        losses_at(given, points, Settings(batch_size=sizes.batch), DECAY)
 
     def forward() -> None:
         with torch.autocast(device.type, torch.bfloat16, enabled=precision == "bfloat16"):

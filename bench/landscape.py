@@ -17,7 +17,9 @@ from torch import Tensor, nn
 
 from bench.images import noise
 from bench.rows import Row
-from vitscope.measures.landscape.compute import LAYOUTS, grid, losses_at, pick_precision
+from vitscope.measures.given import OnLoss
+from vitscope.measures.landscape.compute import LAYOUTS, losses_at, pick_precision
+from vitscope.measures.landscape.measure import Settings, grid
 from vitscope.networks.building.family import find_family
 from vitscope.studies.loading import BUNDLED_STUDIES, load_study
 from vitscope.training.batches import Augmented, Batches, augment_images
@@ -47,20 +49,12 @@ class _Bench:
         augment_images(self.split, self.recipe, IMAGES, 0, path, mean=self.mean, std=self.std)
         self.images = Augmented(path)
 
-    def points(self, precision: str) -> float:
+    def points(self) -> float:
         """Return the seconds per point of a landscape."""
         points = grid(5, 1.0)
         start = perf_counter()
-        losses_at(
-            self.model,
-            self.images,
-            points,
-            seed=0,
-            batch_size=BATCH,
-            weight_decay=self.recipe["weight_decay"],
-            precision=precision,
-            say=lambda text: None,
-        )
+        given = OnLoss(self.model, self.images, CPU, say=lambda text: None)
+        losses_at(given, points, Settings(batch_size=BATCH), self.recipe["weight_decay"])
         return (perf_counter() - start) / len(points)
 
     def forward(self, precision: str) -> float:
@@ -165,7 +159,7 @@ def _measure_model(name: str, folder: Path) -> list[Row]:
     precision = pick_precision("auto", CPU)
     bench.forward(precision)
     turns = [
-        (bench.points(precision), bench.forward(precision), bench.notebook(COUNTED_SLOW))
+        (bench.points(), bench.forward(precision), bench.notebook(COUNTED_SLOW))
         for _ in range(TURNS)
     ]
     point, forward, notebook = (median(column) for column in zip(*turns, strict=True))

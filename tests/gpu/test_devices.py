@@ -41,6 +41,7 @@ from vitscope.measures.fourier import compute as fourier
 from vitscope.measures.given import OnLatents, OnLoss, OnModel
 from vitscope.measures.hessian.compute import measure_hessian, measure_hessian_density
 from vitscope.measures.landscape.compute import losses_at
+from vitscope.measures.landscape.measure import Settings
 from vitscope.measures.scores import Disturb, shares_found
 from vitscope.networks.building.networks import plain_attention
 from vitscope.networks.checkpoints.conversion import convert, load_model
@@ -235,9 +236,13 @@ def test_disturbed_images(
 @some_models
 def test_the_landscape(study: Study, drawn: Augmented, other: Side, name: str) -> None:
     points = [(0.0, 0.0), (0.3, -0.2)]
-    options: dict[str, Any] = {"seed": 0, "weight_decay": 0.05, "say": lambda text: None}
     ours, theirs = (
-        losses_at(trained(study, name), drawn, points, batch_size=size, device=device, **options)
+        losses_at(
+            OnLoss(trained(study, name), drawn, device, say=lambda text: None),
+            points,
+            Settings(batch_size=size, precision="float32"),
+            weight_decay=0.05,
+        )
         for device, size in map(on, (ALONE, other))
     )
     for column in ("nll", "loss", "loss_squared", "l2", "l2_squared", "ece"):

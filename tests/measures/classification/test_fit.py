@@ -59,8 +59,7 @@ def test_batches_do_not_matter_and_the_model_is_in_evaluation_mode() -> None:
 
 @pytest.mark.parametrize("wrong", [0, 9])
 def test_an_error_whose_resamples_are_all_equal_has_wilsons_interval(wrong: int) -> None:
-    predictions = pd.DataFrame({"label": [0] * 9, "prediction": [int(wrong > 0)] * 9})
-    row = fit_table(predictions, np.ones(3), 50, 0).iloc[0]
+    row = fit_table(predictions(wrong, 9), np.ones(3), 50, 0).iloc[0]
     wilson = binomtest(wrong, 9).proportion_ci(method="wilson")
     expected = (100 * wilson.low, 100 * wilson.high)
     assert (row["ci_low"], row["ci_high"]) == pytest.approx(expected)

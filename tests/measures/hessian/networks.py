@@ -21,18 +21,14 @@ TINY: dict[str, tuple[str, dict[str, Any]]] = {
 every_tiny = pytest.mark.parametrize("name", TINY)
 
 
-def switch_off_fused_attention(model: nn.Module) -> None:
-    for module in model.modules():
-        if hasattr(module, "fused_attn"):
-            module.fused_attn = False
-
-
 def tiny(name: str) -> tuple[nn.Module, Tensor, Tensor]:
     """A network of a family with a few hundred trainable parameters, and a batch, in float64."""
     torch.manual_seed(1)
     family, arch = TINY[name]
     model = find_family(family).build(arch, 3, 8).double().eval()
-    switch_off_fused_attention(model)
+    for module in model.modules():
+        if hasattr(module, "fused_attn"):
+            module.fused_attn = False
     for part, values in model.named_parameters():
         # Away from the start, where biases are zero and norms are one.
         nn.init.normal_(values, float(values.ndim == 1 and "bias" not in part), 0.3)

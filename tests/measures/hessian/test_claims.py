@@ -1,7 +1,9 @@
+from collections.abc import Callable
+
 import numpy as np
 import pandas as pd
 import pytest
-from scipy.stats import ttest_1samp, ttest_rel
+from scipy.stats import ttest_rel
 
 from tests.helpers.claims import KINDS_OF, blocks, count, count_alone, evidence, favoured, published
 from vitscope.claims.points import at_snapshots
@@ -72,23 +74,22 @@ def test_shares_are_compared_by_students_test_on_paired_batches():
     assert pd.isna(claim["measured_count"])
 
 
-def leave_one_out(eigenvalues: np.ndarray) -> np.ndarray:
-    """Return the jackknife values of the mean logarithm of the positive eigenvalues, by hand."""
+def leave_one_out(of: Callable[[np.ndarray], float], batches: np.ndarray) -> np.ndarray:
+    """Return the jackknife values of what `of` makes of batches, by hand."""
+    count = len(batches)
+    rest = [of(np.delete(batches, batch, axis=0)) for batch in range(count)]
+    return count * of(batches) - (count - 1) * np.array(rest)
 
-    def value(some: np.ndarray) -> float:
-        return np.log10(some[some > 0]).mean()
 
-    count = len(eigenvalues)
-    rest = [value(np.delete(eigenvalues, batch, axis=0)) for batch in range(count)]
-    return count * value(eigenvalues) - (count - 1) * np.array(rest)
+def mean_decades(eigenvalues: np.ndarray) -> float:
+    return np.log10(eigenvalues[eigenvalues > 0]).mean()
 
 
 def test_magnitudes_are_compared_by_jackknife_where_a_batch_has_none():
     assert (OURS[5] < 0).all()
     claim = count_alone("hessian", DRAWN).loc[("msa_has_smaller_positive_eigenvalues", "vit")]
-    means = [np.log10(each[each > 0]).mean() for each in (THEIRS, OURS)]
-    assert claim["measured_value"] == pytest.approx(means[0] - means[1])
-    expected = ttest_1samp(leave_one_out(THEIRS) - leave_one_out(OURS), 0)
+    assert claim["measured_value"] == pytest.approx(mean_decades(THEIRS) - mean_decades(OURS))
+    expected = ttest_rel(*(leave_one_out(mean_decades, each) for each in (THEIRS, OURS)))
     ends = claim["measured_low"], claim["measured_high"]
     assert ends == pytest.approx(tuple(expected.confidence_interval()))
     assert claim["holds"] == "yes, in this network"
@@ -198,26 +199,19 @@ def test_two_that_are_alike_but_for_one_thing_are_compared(name, ours, theirs):
         assert claim["measured_value"] == sign * (6 - 2) / 8
 
 
-def test_published_spectra_say_of_windows_and_data_what_the_paper_says():
-    shares = {}
-    for file, series in (("fig7b_hessian.csv", "3x3"), ("fig7b_hessian.csv", "5x5")):
-        theirs = published("hessian", file, {"vit": "8x8", "alternet": series})
-        traits_of = {"vit": {}, "alternet": {"arch.attention_window": 3}}
-        table = pd.concat([spectrum("vit", 1.0), spectrum("alternet", 1.0)])
-        tables = {"hessian": table, "blocks": blocks("vit", "alternet")}
-        claims = count("hessian", tables, ["vit", "alternet"], theirs, traits_of)
-        shares[series] = claims.set_index("claim")["published_value"]
-    name = "global_attention_has_more_negative_eigenvalues"
-    # By hand: 7.4 % of global attention, 7.1 and 3.8 % of windows.
-    assert shares["3x3"][name] == pytest.approx(0.074 - 0.071, abs=1e-3)
-    assert shares["5x5"][name] == pytest.approx(0.074 - 0.038, abs=1e-3)
+@pytest.mark.parametrize(("series", "share"), [("3x3", 0.071), ("5x5", 0.038)])
+def test_published_spectra_say_of_windows_what_the_paper_says(series, share):
+    theirs = published("hessian", "fig7b_hessian.csv", {"vit": "8x8", "alternet": series})
+    traits_of = {"vit": {}, "alternet": {"arch.attention_window": 3}}
+    table = pd.concat([spectrum("vit", 1.0), spectrum("alternet", 1.0)])
+    tables = {"hessian": table, "blocks": blocks("vit", "alternet")}
+    claims = count("hessian", tables, ["vit", "alternet"], theirs, traits_of).set_index("claim")
+    value = claims["published_value"]["global_attention_has_more_negative_eigenvalues"]
+    # By hand: 7.4 % of global attention.
+    assert value == pytest.approx(0.074 - share, abs=1e-3)
 
 
 CURVED = ("msa_has_blocks_of_different_curvature", "vit")
-
-
-# By how many decades the magnitudes of blocks scatter from batch to batch.
-SIZES = {"vit": 0.8, "resnet": 0.3}
 
 
 def blocks_of(model: str, *batches: tuple[float, ...]) -> pd.DataFrame:
@@ -230,45 +224,42 @@ def blocks_of(model: str, *batches: tuple[float, ...]) -> pd.DataFrame:
     return pd.DataFrame(rows + of_layers).assign(model=model, snapshot="end")
 
 
-CURVATURE = pd.concat(
-    [
-        blocks_of("vit", (1, 10, -100), (1, 10, -100)),
-        blocks_of("resnet", (1, 1, 10), (10, 1, 10), (10, 10, 10)),
-    ]
-)
+def curvature(vit: list[tuple[float, ...]], resnet: list[tuple[float, ...]]) -> pd.DataFrame:
+    return pd.concat([blocks_of("vit", *vit), blocks_of("resnet", *resnet)])
+
+
+CURVATURE = curvature([(1, 10, -100)] * 2, [(1, 1, 10), (10, 1, 10), (10, 10, 10)])
 EXAMPLES["curvature"] = {"curvature": CURVATURE, "blocks": blocks("vit", "resnet")}
 
 
-def test_blocks_are_compared_by_the_spread_of_their_magnitudes():
-    claim = count_alone("curvature", CURVATURE).loc[CURVED]
-    theirs = np.array([[0, 0, 1], [1, 0, 1], [1, 1, 1]])
-    assert claim["measured_value"] == pytest.approx(1 - theirs.mean(axis=0).std(ddof=1))
-    # Fewer than twenty batches.
-    assert claim["holds"] == "open"
+THEIRS_OF_BLOCKS = np.array([[0, 0, 1], [1, 0, 1], [1, 1, 1]])
+
+
+@pytest.mark.parametrize(
+    ("table", "value", "holds"),
+    [
+        # Fewer than twenty batches.
+        (CURVATURE, 1 - THEIRS_OF_BLOCKS.mean(axis=0).std(ddof=1), "open"),
+        (curvature([(1, 100)], [(1, 10)]), (2 - 1) / np.sqrt(2), "open"),
+        # A network of one block is not compared.
+        (curvature([(1,)], [(1, 10)]), None, None),
+    ],
+)
+def test_blocks_are_compared_by_the_spread_of_their_magnitudes(table, value, holds):
+    claim = count_alone("curvature", table).loc[CURVED]
+    assert claim["measured_value"] == pytest.approx(value)
+    assert claim["holds"] == holds
     assert pd.isna(claim["measured_low"])
 
 
 def test_the_interval_is_students_of_jackknife_values_by_hand():
     generator = np.random.default_rng(0)
-    decades = {name: generator.normal(0, size, (25, 4)) for name, size in SIZES.items()}
-    table = pd.concat(blocks_of(name, *10.0**each) for name, each in decades.items())
-    claim = count_alone("curvature", table).loc[CURVED]
-    values = {}
-    for name, each in decades.items():
-        whole = each.mean(axis=0).std(ddof=1)
-        rest = [np.delete(each, batch, 0).mean(axis=0).std(ddof=1) for batch in range(25)]
-        values[name] = 25 * whole - 24 * np.array(rest)
-    expected = ttest_rel(values["vit"], values["resnet"]).confidence_interval()
+    # By how many decades the magnitudes of blocks scatter from batch to batch.
+    decades = [generator.normal(0, size, (25, 4)) for size in (0.8, 0.3)]
+    claim = count_alone("curvature", curvature(*(10.0**each for each in decades))).loc[CURVED]
+
+    def spread(batches: np.ndarray) -> float:
+        return batches.mean(axis=0).std(ddof=1)
+
+    expected = ttest_rel(*(leave_one_out(spread, each) for each in decades)).confidence_interval()
     assert (claim["measured_low"], claim["measured_high"]) == pytest.approx(tuple(expected))
-
-
-def test_blocks_of_a_single_batch_have_no_interval():
-    table = pd.concat([blocks_of("vit", (1, 100)), blocks_of("resnet", (1, 10))])
-    claim = count_alone("curvature", table).loc[CURVED]
-    assert claim["measured_value"] == pytest.approx((2 - 1) / np.sqrt(2))
-    assert pd.isna(claim["measured_low"])
-
-
-def test_a_network_of_one_block_is_not_compared():
-    table = pd.concat([blocks_of("vit", (1,)), blocks_of("resnet", (1, 10))])
-    assert pd.isna(count_alone("curvature", table).loc[CURVED, "measured_value"])

@@ -1,7 +1,7 @@
 """Eigenvalues and densities of batches: those of their loss, in any parts."""
 
-from collections.abc import Iterator
 from dataclasses import replace
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +15,6 @@ from torch.func import functional_call, jacrev
 from torch.nn import functional
 
 from tests.helpers.augmented import augmented
-from tests.helpers.studies import mini_with
 from tests.measures.hessian.networks import (
     DECAY,
     Dropping,
@@ -40,18 +39,20 @@ from vitscope.measures.hessian.measure import CURVATURE_TABLE, HESSIAN_DENSITY_T
 from vitscope.measures.hessian.merge import merge_hessian
 from vitscope.measures.hessian.operator import gauss_newton_of_model, of_model
 from vitscope.networks.finding.blocks import LAYERS, list_blocks
-from vitscope.studies.loading import load_study
 from vitscope.training.steps import trained_parameters
 
 TOP: dict[str, Any] = {"top": 5, "tolerance": 1e-3, "iterations": 200}
 PROBES = {"probes": 2, "steps": 12}
 
 
+def small() -> nn.Module:
+    torch.manual_seed(0)
+    return nn.Sequential(nn.Flatten(), nn.Linear(12, 8), nn.GELU(), nn.Linear(8, 3))
+
+
 @pytest.fixture(scope="module")
 def given(tmp_path_factory: pytest.TempPathFactory) -> OnLoss:
-    torch.manual_seed(0)
-    model = nn.Sequential(nn.Flatten(), nn.Linear(12, 8), nn.GELU(), nn.Linear(8, 3))
-    images, targets = batch_of((40, 3, 2, 2))
+    model, (images, targets) = small(), batch_of((40, 3, 2, 2))
     path = tmp_path_factory.mktemp("hessian") / "augmented.safetensors"
     drawn = augmented(path, images.numpy(), targets.numpy())
     return OnLoss(model, drawn, torch.device("cpu"))
@@ -113,24 +114,17 @@ def test_a_density_adds_up_to_one(given: OnLoss) -> None:
     assert (sums["size"] == 7).all()
 
 
-FAILED = "1 of 20 eigenvalues have not converged: raise analysis.hessian.iterations"
-
-
-def parts() -> Iterator[pd.DataFrame]:
-    for snapshot in ("warmup", "end"):
-        for first in (0, 2):
-            rows = pd.DataFrame(
-                {"batch": [first] * 5 + [first + 1] * 5, "rank": [*range(1, 6)] * 2}
-            )
-            converged = (rows["batch"] > 0) | (rows["rank"] != 3) | (snapshot == "warmup")
-            yield rows.assign(model="vit", snapshot=snapshot, converged=converged)
-
-
 def test_parts_of_all_snapshots_are_merged(capsys: pytest.CaptureFixture[str]) -> None:
-    merged = merge_hessian(Parts("vit", parts(), pd.DataFrame()))
-    assert merged["snapshot"].tolist() == ["warmup"] * 20 + ["end"] * 20
-    assert merged["batch"].tolist() == [batch for batch in range(4) for _ in range(5)] * 2
-    assert capsys.readouterr().out == f"end: {FAILED}\n"
+    rows = product(["warmup", "end"], range(4), range(1, 6))
+    table = pd.DataFrame(rows, columns=["snapshot", "batch", "rank"]).assign(model="vit")
+    failed = (table["snapshot"] == "end") & (table["batch"] == 0) & (table["rank"] == 3)
+    table["converged"] = ~failed
+    parts = iter([table[first : first + 10] for first in range(0, 40, 10)])
+    merged = merge_hessian(Parts("vit", parts, pd.DataFrame()))
+    pd.testing.assert_frame_equal(merged, table)
+    assert capsys.readouterr().out == (
+        "end: 1 of 20 eigenvalues have not converged: raise analysis.hessian.iterations\n"
+    )
 
 
 SETTINGS: dict[str, Any] = {"probes": 2, "tolerance": 1e-5, "iterations": 100}
@@ -162,7 +156,7 @@ def test_the_gauss_newton_part_is_the_exact_one(name: str) -> None:
     expected = gauss_newton(model, images, targets, DECAY)
     operator = gauss_newton_of_model(model, images, targets, DECAY)
     scale = np.abs(expected).max()
-    product = matrix_of(operator, operator.size, torch.float64)
+    product = matrix_of(operator)
     np.testing.assert_allclose(product, expected, atol=1e-13 * scale)
     assert np.linalg.eigvalsh(product).min() > -1e-13 * scale
     # What is left is no rounding.
@@ -171,8 +165,7 @@ def test_the_gauss_newton_part_is_the_exact_one(name: str) -> None:
 
 
 def test_curvlinops_finds_the_same_gauss_newton_part() -> None:
-    torch.manual_seed(0)
-    model = nn.Sequential(nn.Flatten(), nn.Linear(12, 8), nn.GELU(), nn.Linear(8, 3)).double()
+    model = small().double()
     images, labels = torch.randn(20, 3, 2, 2).double(), torch.randint(3, (20,))
     targets = functional.one_hot(labels, 3).double()
     operator = gauss_newton_of_model(model, images, targets, 0.0)
@@ -180,8 +173,7 @@ def test_curvlinops_finds_the_same_gauss_newton_part() -> None:
         model, nn.CrossEntropyLoss(), list(model.parameters()), [(images, labels)]
     )
     vectors = torch.eye(operator.size, dtype=torch.float64)
-    ours = matrix_of(operator, operator.size, torch.float64)
-    np.testing.assert_allclose(ours, (theirs @ vectors).detach().numpy(), atol=1e-14)
+    np.testing.assert_allclose(matrix_of(operator), (theirs @ vectors).detach().numpy(), atol=1e-14)
 
 
 @every_tiny
@@ -189,12 +181,12 @@ def test_curvlinops_finds_the_same_gauss_newton_part() -> None:
 def test_the_curvature_within_parameters_is_the_diagonal_block(name: str, of: Any) -> None:
     model, images, targets = tiny(name)
     whole = of(model, images, targets, DECAY)
-    matrix = matrix_of(whole, whole.size, torch.float64)
+    matrix = matrix_of(whole)
     ends = np.cumsum([0, *whole.sizes])
     chosen = range(1, len(whole.sizes), 3)
     rows = np.concatenate([np.arange(ends[i], ends[i + 1]) for i in chosen])
     block = whole.within(chosen)
-    found = matrix_of(block, block.size, torch.float64)
+    found = matrix_of(block)
     scale = np.abs(matrix).max()
     np.testing.assert_allclose(found, matrix[np.ix_(rows, rows)], atol=1e-13 * scale)
     best = by_magnitude(np.linalg.eigvalsh(found))[0]
@@ -264,24 +256,11 @@ def test_eigenvalues_of_parts_are_those_of_the_exact_hessian(name: str, tmp_path
 
 def test_eigenvalues_of_parts_that_did_not_converge_are_reported(tmp_path: Path) -> None:
     lines: list[str] = []
-    given = given_of("vit", tmp_path)
-    said = OnLoss(given.network, given.images, given.device, given.cut_points, lines.append)
-    table = measure_curvature(said, [0], 6, 0.0, probes=1, tolerance=1e-12, iterations=1)
+    given = replace(given_of("vit", tmp_path), say=lines.append)
+    table = measure_curvature(given, [0], 6, 0.0, probes=1, tolerance=1e-12, iterations=1)
     failed = (~table["converged"]).sum()
     assert failed > 0
     assert lines[0] == (
         f"batch 0: {failed} of {len(table)} eigenvalues have not converged: raise "
         f"analysis.curvature.iterations"
     )
-
-
-@pytest.mark.parametrize(("images", "fits"), [(40, True), (39, False)])
-def test_too_few_augmented_images_are_refused(tmp_path: Path, images: int, fits: bool) -> None:
-    analysis = {"curvature": {"batches": 4, "batch_size": 10}, "augmented": {"images": images}}
-    figures = {"fig": {"kind": "curvature", "models": ["vit"]}}
-    path = mini_with(tmp_path, figures=figures, analysis=analysis)
-    if fits:
-        assert load_study(path).figures["fig"].kind == "curvature"
-        return
-    with pytest.raises(VitscopeError, match=r"analysis\.curvature\.batches: found 4 of 10 images"):
-        load_study(path)

@@ -1,3 +1,5 @@
+from collections.abc import Sequence
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -187,6 +189,12 @@ CURVATURE_TABLE = pd.concat(
 )
 
 
+def of_curvature(
+    kind: str, table: pd.DataFrame = CURVATURE_TABLE, snapshots: Sequence[str] = ("end",)
+) -> Figure:
+    return drawn_from(kind, {"curvature": table, "blocks": BLOCKS}, BOTH, {}, snapshots)
+
+
 def means(model: str, snapshot: str, of: str) -> pd.DataFrame:
     rows = CURVATURE_TABLE.query(
         f"model == '{model}' and snapshot == '{snapshot}' and of == '{of}'"
@@ -201,8 +209,7 @@ def means(model: str, snapshot: str, of: str) -> pd.DataFrame:
 
 @pytest.mark.parametrize("snapshots", [("end",), ("warmup", "end")])
 def test_curves_are_the_means_of_blocks_in_their_bands(snapshots) -> None:
-    tables = {"curvature": CURVATURE_TABLE, "blocks": BLOCKS}
-    figure = drawn_from("curvature", tables, BOTH, {}, snapshots)
+    figure = of_curvature("curvature", snapshots=snapshots)
     shown = [(member, each, row) for each in snapshots for row in (0, 1) for member in BOTH]
     for axes, (member, snapshot, row) in zip(figure.axes, shown, strict=True):
         expected = means(member.model, snapshot, "block").loc[:2]
@@ -223,9 +230,7 @@ def test_curves_are_the_means_of_blocks_in_their_bands(snapshots) -> None:
 
 
 def test_rows_are_the_means_of_kinds_of_layers() -> None:
-    tables = {"curvature": CURVATURE_TABLE}
-    figure = drawn_from("curvature_by_layer", tables, BOTH, {}, ("end",))
-    left, right = figure.axes
+    left, right = of_curvature("curvature_by_layer").axes
     assert [label.get_text() for label in left.get_yticklabels()] == ["network", *LAYERS.values()]
     for nth, member in enumerate(BOTH):
         expected = pd.concat([means(member.model, "end", of) for of in ("network", "layer")])
@@ -240,16 +245,14 @@ def test_rows_are_the_means_of_kinds_of_layers() -> None:
 def test_an_axis_of_means_ends_at_zero_where_none_is_negative() -> None:
     traces = 10.0 ** (2 - 3 * CURVATURE_TABLE["index"])
     positive = CURVATURE_TABLE.assign(trace=traces, gauss_newton_trace=traces)
-    tables = {"curvature": positive, "blocks": BLOCKS}
-    figure = drawn_from("curvature", tables, BOTH, {}, ("end",))
-    for axes in figure.axes[2:]:
+    for axes in of_curvature("curvature", positive).axes[2:]:
         assert -axes.yaxis.get_transform().linthresh < axes.get_ylim()[0] < 0
 
 
 def test_labels_of_both_signs_have_room() -> None:
     traces = CURVATURE_TABLE["part"].map({"stem": -20, "convolution": 200}).fillna(0.1)
     both = CURVATURE_TABLE.assign(trace=traces, gauss_newton_trace=traces.abs())
-    figure = drawn_from("curvature_by_layer", {"curvature": both}, BOTH, {}, ("end",))
+    figure = of_curvature("curvature_by_layer", both)
     figure.draw_without_rendering()
     right = figure.axes[1]
     ends = [label.get_window_extent().intervalx for label in right.get_xticklabels()]
@@ -257,10 +260,8 @@ def test_labels_of_both_signs_have_room() -> None:
     assert len(shown) > 3
     assert (shown[1:, 0] > shown[:-1, 1]).all()
     assert "one batch" in legend_labels(figure)
-    many = [both.assign(batch=both["batch"] + 4 * n) for n in range(3)]
-    tables = {"curvature": pd.concat(many)}
-    figure = drawn_from("curvature_by_layer", tables, BOTH, {}, ("end",))
-    assert legend_labels(figure)[-1] == "95 % interval"
+    many = pd.concat(both.assign(batch=both["batch"] + 4 * n) for n in range(3))
+    assert legend_labels(of_curvature("curvature_by_layer", many))[-1] == "95 % interval"
 
 
 def rows_of_density(model: str, snapshot: str) -> pd.DataFrame:

@@ -7,7 +7,6 @@ from tests.helpers.refusals import refusal
 from tests.helpers.studies import mini, mini_with
 from vitscope.errors import VitscopeError
 from vitscope.measures import registry
-from vitscope.measures.hessian.measure import HessianSettings
 from vitscope.studies.loading import load_study
 
 every_kind = pytest.mark.parametrize("kind", ["hessian", "hessian_density"])
@@ -49,14 +48,17 @@ def test_other_figures_show_no_snapshots(tmp_path: Path) -> None:
         load_study(study_with(tmp_path, figure))
 
 
-@every_kind
-def test_too_few_augmented_images_are_refused(tmp_path: Path, kind: str) -> None:
+@pytest.mark.parametrize(
+    ("kind", "section"),
+    [("hessian", "hessian"), ("hessian_density", "hessian"), ("curvature", "curvature")],
+)
+def test_too_few_augmented_images_are_refused(tmp_path: Path, kind: str, section: str) -> None:
     figure = {"kind": kind, "models": ["vit"]}
-    hessian = {"batches": 5, "batch_size": 30}
-    fitting = study_with(tmp_path, figure, hessian=hessian, augmented={"images": 150})
-    assert load_study(fitting).section("hessian", HessianSettings).batches == 5
-    few = study_with(tmp_path, figure, hessian=hessian, augmented={"images": 149})
+    own = {section: {"batches": 5, "batch_size": 30}}
+    fitting = load_study(study_with(tmp_path, figure, **own, augmented={"images": 150}))
+    assert registry.declared(kind).read_settings(fitting).batches == 5
+    few = study_with(tmp_path, figure, **own, augmented={"images": 149})
     assert refusal(load_study, few).endswith(
-        "analysis.hessian.batches: found 5 of 30 images each, allowed: at most 4: "
+        f"analysis.{section}.batches: found 5 of 30 images each, allowed: at most 4: "
         "analysis.augmented.images is 149."
     )

@@ -1,6 +1,5 @@
 """The Hessian: against closed forms and exact second derivatives, and what cannot be measured."""
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -13,6 +12,7 @@ from tests.helpers.recording import record_here
 from tests.measures.hessian.networks import DECAY, Dropping, batch_of, every_tiny, exact, tiny
 from vitscope.errors import VitscopeError
 from vitscope.measures.hessian.operator import (
+    Curvature,
     Hessian,
     gauss_newton_of_model,
     of_model,
@@ -21,8 +21,9 @@ from vitscope.measures.hessian.operator import (
 from vitscope.networks.running.device import WARM_UP
 
 
-def matrix_of(apply: Callable[[Tensor], Tensor], size: int, dtype: torch.dtype) -> np.ndarray:
-    return torch.stack([apply(unit) for unit in torch.eye(size, dtype=dtype)], 1).numpy()
+def matrix_of(operator: Curvature) -> np.ndarray:
+    units = torch.eye(operator.size, dtype=torch.float64)
+    return torch.stack([operator(unit) for unit in units], 1).numpy()
 
 
 def test_softmax_regression_has_the_hessian_of_the_textbook() -> None:
@@ -39,7 +40,7 @@ def test_softmax_regression_has_the_hessian_of_the_textbook() -> None:
     order += [6 * row + 5 for row in range(4)]
     expected = blocks.reshape(24, 24)[order][:, order]
     expected += torch.diag(torch.tensor([DECAY] * 20 + [0.0] * 4, dtype=torch.float64))
-    np.testing.assert_allclose(matrix_of(operator, 24, torch.float64), expected, atol=1e-15)
+    np.testing.assert_allclose(matrix_of(operator), expected, atol=1e-15)
 
 
 @every_tiny
@@ -49,8 +50,7 @@ def test_networks_have_the_exact_hessian(name: str) -> None:
     operator = of_model(model, images, targets, DECAY)
     assert operator.size == len(expected) > 100
     scale = np.abs(expected).max()
-    product = matrix_of(operator, operator.size, torch.float64)
-    np.testing.assert_allclose(product, expected, atol=1e-13 * scale)
+    np.testing.assert_allclose(matrix_of(operator), expected, atol=1e-13 * scale)
 
 
 @every_tiny

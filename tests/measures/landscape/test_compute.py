@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 import pytest
 import torch
@@ -33,22 +32,26 @@ from vitscope.measures.landscape.compute import (
     pick_precision,
     plane,
 )
-from vitscope.measures.landscape.measure import Settings, claimed, coordinates, grid
+from vitscope.measures.landscape.measure import Point, Settings, claimed, coordinates, grid
 from vitscope.measures.scores import scores_of
 from vitscope.networks.running.device import WARM_UP
 from vitscope.networks.running.predictions import predict
 from vitscope.studies.loading import load_study
 from vitscope.training.batches import Augmented
 
-Array = npt.NDArray[Any]
 CPU = torch.device("cpu")
 SEED, DECAY = 3, 0.05
-SETTINGS: dict[str, Any] = {
-    "seed": SEED,
-    "batch_size": 16,
-    "weight_decay": DECAY,
-    "say": lambda text: None,
-}
+OWN: dict[str, Any] = {"seed": SEED, "batch_size": 16, "precision": "float32"}
+
+
+def given_of(model: nn.Module, images: Augmented) -> OnLoss:
+    return OnLoss(model, images, CPU, say=lambda text: None)
+
+
+def losses(
+    model: nn.Module, images: Augmented, points: Sequence[Point], decay: float = DECAY, **own: Any
+) -> pd.DataFrame:
+    return losses_at(given_of(model, images), points, Settings(**OWN | own), decay)
 
 
 @pytest.fixture
@@ -74,9 +77,6 @@ def linear(scale: float = 1.0) -> nn.Module:
     return model
 
 
-# The grid
-
-
 @given(st.integers(1, 100), st.floats(1e-3, 1e3))
 def test_steps_are_symmetric_about_an_exact_zero(half: int, radius: float) -> None:
     steps = coordinates(2 * half + 1, radius)
@@ -87,11 +87,8 @@ def test_steps_are_symmetric_about_an_exact_zero(half: int, radius: float) -> No
     np.testing.assert_allclose(np.diff(steps), radius / half, rtol=1e-9)
 
 
-def test_the_grid_is_in_the_order_of_the_authors(shared: Path) -> None:
-    path = shared / "published" / "landscape_vit_ti.csv"
-    if not path.is_file():
-        pytest.skip(f"needs the published grid {path}")
-    theirs = pd.read_csv(path, header=None, usecols=[0, 1]).to_numpy()
+def test_the_grid_is_in_the_order_of_the_authors(grids: pd.DataFrame) -> None:
+    theirs = grids.loc[grids["model"] == "vit", ["x", "y"]]
     np.testing.assert_allclose(grid(21, 1.0), theirs, atol=1e-12)
 
 
@@ -106,9 +103,6 @@ def test_claims_are_about_the_middle_and_a_ring(points: int, step: float, count:
     np.testing.assert_allclose(found, np.column_stack([x, y])[chosen], atol=1e-12)
     parts = [claimed(points, 1.0, rows) for rows in (range(4), range(4, points))]
     assert [*parts[0], *parts[1]] == found
-
-
-# The directions
 
 
 def normalized_as_the_authors(drawn: Tensor, weights: Tensor) -> Tensor:
@@ -158,8 +152,7 @@ def test_directions_hang_on_seed_name_axis_and_nothing_else() -> None:
     first = direction("w", weights, SEED, 0)
     torch.rand(11)
     assert torch.equal(first, direction("w", weights, SEED, 0))
-    for other in (("v", SEED, 0), ("w", SEED + 1, 0), ("w", SEED, 1)):
-        name, seed, axis = other
+    for name, seed, axis in (("v", SEED, 0), ("w", SEED + 1, 0), ("w", SEED, 1)):
         assert not torch.equal(first, direction(name, weights, seed, axis))
     one = nn.Sequential(OrderedDict(a=nn.Linear(4, 4), b=nn.Linear(4, 4)))
     other = nn.Sequential(OrderedDict(b=one.b, a=one.a))
@@ -170,9 +163,6 @@ def test_directions_hang_on_seed_name_axis_and_nothing_else() -> None:
         move(1, 1)
         for key, value in other.state_dict().items():
             assert torch.equal(value, moved[key])
-
-
-# The plane
 
 
 @pytest.mark.parametrize("name", ["resnet", "swin"])
@@ -220,9 +210,6 @@ def test_each_pair_of_directions_has_axes_of_its_own() -> None:
     assert len(torch.unique(drawn, dim=0)) == 10
 
 
-# The loss
-
-
 def by_hand(
     model: nn.Module, images: Augmented, x: float, y: float, pair: int = 0
 ) -> dict[str, float]:
@@ -250,7 +237,7 @@ def by_hand(
 
 def test_a_linear_model_has_the_loss_that_follows_by_hand(small: Augmented) -> None:
     model = linear()
-    table = losses_at(model, small, grid(5, 2.0), **SETTINGS)
+    table = losses(model, small, grid(5, 2.0))
     expected = pd.DataFrame([by_hand(model, small, x, y) for x, y in grid(5, 2.0)])
     np.testing.assert_array_equal(table[["x", "y"]], grid(5, 2.0))
     for column in expected:
@@ -263,7 +250,7 @@ def test_at_the_origin_all_scores_are_those_of_the_model_to_the_bit(
     name: str, images: Augmented
 ) -> None:
     model, _ = networks.mini(name)
-    (row,) = losses_at(model, images, [(0.0, 0.0)], **SETTINGS).to_dict("records")
+    (row,) = losses(model, images, [(0.0, 0.0)]).to_dict("records")
     targets = images.rows(0, 40)[1]
     batches = [pixels for pixels, _ in images.batches(16)]
     predictions = predict(model, batches, targets.argmax(1).numpy())
@@ -279,7 +266,7 @@ def test_at_the_origin_all_scores_are_those_of_the_model_to_the_bit(
 def test_statistics_of_batch_normalization_stay(images: Augmented) -> None:
     model, _ = networks.mini("resnet")
     before = {key: value.clone() for key, value in model.named_buffers()}
-    losses_at(model.train(), images, grid(3, 1.0), **SETTINGS)
+    losses(model.train(), images, grid(3, 1.0))
     assert len(before) > 10
     assert all(torch.equal(value, before[key]) for key, value in model.named_buffers())
 
@@ -294,22 +281,19 @@ def test_without_weights_that_move_all_points_are_alike(small: Augmented) -> Non
         def forward(self, pixels: Tensor) -> Tensor:
             return self.bias + self.pos_embed.sum(0) * pixels.mean((1, 2, 3))[:, None]
 
-    table = losses_at(Biased(), small, grid(3, 1.0), **SETTINGS)
+    table = losses(Biased(), small, grid(3, 1.0))
     assert (table.drop(columns=["x", "y"]).nunique() <= 1).all()
-
-
-# Parts, precision, overflow
 
 
 def test_bfloat16_is_near_and_never_uses_the_weights_of_another_point(images: Augmented) -> None:
     model, _ = networks.mini("vit")
     points = [(0.0, 0.0), (0.5, -0.5), (1.0, 1.0)]
-    exact = losses_at(model, images, points, **SETTINGS)
-    fast = losses_at(model, images, points, precision="bfloat16", **SETTINGS)
+    exact = losses(model, images, points)
+    fast = losses(model, images, points, precision="bfloat16")
     assert not (fast["nll"] == exact["nll"]).any()
     np.testing.assert_allclose(fast["nll"], exact["nll"], rtol=0.01)
     np.testing.assert_array_equal(fast["l2"], exact["l2"])
-    alone = [losses_at(model, images, [p], precision="bfloat16", **SETTINGS) for p in points]
+    alone = [losses(model, images, [p], precision="bfloat16") for p in points]
     np.testing.assert_array_equal(pd.concat(alone)["nll"], fast["nll"])
     assert set(fast["precision"]) == {"bfloat16"}
     assert set(exact["precision"]) == {"float32"}
@@ -322,17 +306,17 @@ def test_a_recording_serves_all_points(
 ) -> None:
     model, _ = networks.mini(name)
     points = grid(3, 1.0)[:4]
-    expected = losses_at(model, images, points, precision=precision, **SETTINGS)
+    expected = losses(model, images, points, precision=precision)
     replays, read, rows = record_here(monkeypatch), [], Augmented.rows
     monkeypatch.setattr(Augmented, "rows", lambda *asked: read.append(asked) or rows(*asked))
-    found = losses_at(model, images, points, precision=precision, **SETTINGS)
+    found = losses(model, images, points, precision=precision)
     pd.testing.assert_frame_equal(found, expected, check_exact=True)
     # Of 40 images, batches of 16 and the last one of 8.
     assert replays == [2 * 4 - WARM_UP, 4 - WARM_UP]
     # Images are read once for all points, after one for its size, or for each where they are many.
     assert len(read) == 1 + 3
     monkeypatch.setattr(compute, "KEPT_BYTES", 0)
-    losses_at(model, images, points, precision=precision, **SETTINGS)
+    losses(model, images, points, precision=precision)
     assert len(read) == 2 * 1 + 3 + 3 * len(points)
 
 
@@ -352,7 +336,7 @@ def test_auto_is_bfloat16_where_the_processor_has_it(monkeypatch: pytest.MonkeyP
 
 
 def test_where_logits_overflow_scores_are_null(small: Augmented, tmp_path: Path) -> None:
-    table = losses_at(linear(1e18), small, [(0.0, 0.0), (1e21, 1e21)], **SETTINGS)
+    table = losses(linear(1e18), small, [(0.0, 0.0), (1e21, 1e21)])
     find_table("landscape").write(table.assign(model="net"), tmp_path / "table")
     inside, outside = find_table("landscape").read(tmp_path / "table").to_dict("records")
     assert inside["nll"] > 1e16
@@ -368,7 +352,7 @@ def test_a_loss_that_is_not_finite_at_the_trained_weights_is_refused(small: Augm
     model = linear()
     with torch.no_grad():
         model[1].weight.fill_(3e38)
-    assert refusal(losses_at, model, small, grid(3, 1.0), **SETTINGS) == (
+    assert refusal(losses, model, small, grid(3, 1.0)) == (
         "The loss of the Sequential on augmented images is not finite at its trained weights: give "
         "a checkpoint of a training that did not diverge."
     )
@@ -377,7 +361,7 @@ def test_a_loss_that_is_not_finite_at_the_trained_weights_is_refused(small: Augm
 
 def test_the_table_says_what_the_loss_is_of(tmp_path: Path) -> None:
     clean = augmented(tmp_path / "clean", np.ones((5, 3, 2, 2)), np.eye(4)[:1].repeat(5, 0), True)
-    table = losses_at(linear(), clean, [(0.0, 0.0)], **SETTINGS | {"weight_decay": 0})
+    table = losses(linear(), clean, [(0.0, 0.0)], decay=0)
     (row,) = table.to_dict("records")
     assert row["clean"]
     assert row["images"] == 5
@@ -389,10 +373,8 @@ def test_the_table_says_what_the_loss_is_of(tmp_path: Path) -> None:
 def measured(
     images: Augmented, jobs: Sequence[tuple[int, int]], **settings: Any
 ) -> list[pd.DataFrame]:
-    own = {key: SETTINGS[key] for key in ("seed", "batch_size")} | {"precision": "float32"}
-    job = OnLoss(linear(), images, CPU, say=SETTINGS["say"])
-    decay = SETTINGS["weight_decay"]
-    return [measure_landscape(job, Settings(**own | settings), rows, decay) for rows in jobs]
+    given = given_of(linear(), images)
+    return [measure_landscape(given, Settings(**OWN | settings), rows, DECAY) for rows in jobs]
 
 
 def test_jobs_measure_rows_of_the_grid_which_give_the_same_bits_together(
@@ -400,7 +382,7 @@ def test_jobs_measure_rows_of_the_grid_which_give_the_same_bits_together(
 ) -> None:
     parts = measured(small, ((0, 1), (1, 4), (4, 5)), points=5, radius=2.0, directions=1)
     table = pd.concat(parts, ignore_index=True)
-    whole = losses_at(linear(), small, grid(5, 2.0), **SETTINGS)
+    whole = losses(linear(), small, grid(5, 2.0))
     pd.testing.assert_frame_equal(table, whole, check_exact=True)
     find_table("landscape").write(table.assign(model="net"), tmp_path / "table")
 
@@ -408,7 +390,7 @@ def test_jobs_measure_rows_of_the_grid_which_give_the_same_bits_together(
 def test_other_pairs_of_directions_have_the_points_that_claims_are_about(small: Augmented) -> None:
     parts = measured(small, ((0, 3), (3, 9)), points=9, radius=1.0, directions=3)
     table = pd.concat(parts).sort_values(["direction", "y", "x"], ignore_index=True)
-    alone = losses_at(linear(), small, grid(9, 1.0), **SETTINGS)
+    alone = losses(linear(), small, grid(9, 1.0))
     pd.testing.assert_frame_equal(table[table["direction"] == 0], alone, check_exact=True)
     # None in the corners.
     assert set(parts[0].query("y == -1")["direction"]) == {0}
@@ -418,8 +400,6 @@ def test_other_pairs_of_directions_have_the_points_that_claims_are_about(small: 
         expected = [by_hand(linear(), small, x, y, pair)["loss"] for x, y in claimed(9, 1.0)]
         np.testing.assert_allclose(rows["loss"], expected, rtol=2e-6)
 
-
-# Studies
 
 DATA = mini()["data"]
 

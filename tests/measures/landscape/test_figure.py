@@ -1,5 +1,3 @@
-from pathlib import Path
-
 import matplotlib
 import numpy as np
 import pandas as pd
@@ -87,9 +85,7 @@ def test_the_cut_follows_from_the_flattest_model(table):
     landscapes = read_landscapes(table, (RESNET, VIT))
     assert landscapes.cut == pytest.approx(cut_of(table))
     assert landscapes.cut > np.nanmax(landscapes.surfaces[1].loss)
-
-
-def test_a_cut_is_never_above_what_is_there(table):
+    # It is never above what is there.
     flat = read_landscapes(table, [VIT])
     assert flat.cut == np.nanmax(flat.surfaces[0].loss)
 
@@ -99,28 +95,13 @@ def test_a_flat_landscape_is_drawn(drawn, table):
         drawn(kind, VIT, table=table.assign(loss=3.0, nll=3.0))
 
 
-def published(shared: Path) -> pd.DataFrame:
-    folder = shared / "published"
-    if not folder.is_dir():
-        pytest.skip(f"needs the published grids, in {folder}")
-    models = {"resnet": "landscape_resnet_50.csv", "vit": "landscape_vit_ti.csv"}
-    names = ["x", "y", "l1", "l2", "nll"]
-    grids = [
-        pd.read_csv(folder / file, header=None, usecols=range(5), names=names).assign(model=model)
-        for model, file in models.items()
-    ]
-    grid = pd.concat(grids, ignore_index=True).assign(direction=0, weight_decay=0.05, clean=False)
-    return grid.assign(loss=grid["nll"] + 0.05 * grid["l2"])
-
-
-def test_the_published_grids_are_cut_as_in_the_paper(shared, drawn):
-    table = published(shared)
-    figure = drawn("landscape", table=table)
+def test_the_published_grids_are_cut_as_in_the_paper(grids, drawn):
+    figure = drawn("landscape", table=grids)
     for axes, model, count in zip(maps_of(figure), ("resnet", "vit"), (368, 400), strict=True):
-        below = grid_of(table, model) <= 42
+        below = grid_of(grids, model) <= 42
         whole = below[:-1, :-1] & below[:-1, 1:] & below[1:, :-1] & below[1:, 1:]
         # The paper leaves the others out; here they are cut.
-        shown = faces(above_minimum(table, Member(model, model, model)), 42)
+        shown = faces(above_minimum(grids, Member(model, model, model)), 42)
         squares = [len(each) == 4 and np.ptp(each, axis=0)[:2].min() > 0.099 for each in shown]
         assert sum(squares) == whole.sum() == count
         assert len(corners_of(faces_of(axes))) >= len(shown)

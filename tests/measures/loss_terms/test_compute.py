@@ -44,27 +44,28 @@ def table(given: OnLoss) -> pd.DataFrame:
     return measure_loss_terms(given, [0, 1], 8, DECAY, drawing=DRAWING, **HOW)
 
 
-def images_of(given: OnLoss, clean: bool, batch: int) -> tuple[Tensor, Tensor]:
-    """Return a batch; clean images are chosen twice."""
+# Images and targets of a condition, and what is measured on them without L2 and with it.
+Measured = tuple[Tensor, Tensor, pd.DataFrame, pd.DataFrame]
+
+
+@pytest.fixture(params=[(clean, batch) for clean in (False, True) for batch in (0, 1)])
+def measured(given: OnLoss, table: pd.DataFrame, request: pytest.FixtureRequest) -> Measured:
+    clean, batch = request.param
+    rows = table[(table["clean"] == clean) & (table["batch"] == batch)]
+    by_l2 = rows[~rows["l2"]], rows[rows["l2"]]
     if not clean:
-        return given.images.rows(8 * batch, 8 * batch + 8)
+        return *given.images.rows(8 * batch, 8 * batch + 8), *by_l2
     assert given.drawn_from
-    rows = select(30, SEEN["images"], SEEN["seed"])[select(20, IMAGES, 3)][8 * batch :][:8]
-    labels = torch.tensor(given.drawn_from.labels[rows])
-    return given.drawn_from.normalize(rows, CENTER, SPREAD), nn.functional.one_hot(labels, 10)
+    # Clean images are chosen twice.
+    chosen = select(30, SEEN["images"], SEEN["seed"])[select(20, IMAGES, 3)][8 * batch :][:8]
+    labels = torch.tensor(given.drawn_from.labels[chosen])
+    images = given.drawn_from.normalize(chosen, CENTER, SPREAD)
+    return images, nn.functional.one_hot(labels, 10), *by_l2
 
 
-CONDITIONS = [(clean, batch) for clean in (False, True) for batch in (0, 1)]
-
-
-@pytest.mark.parametrize(("clean", "batch"), CONDITIONS)
-def test_l2_adds_the_weight_decay_to_each_eigenvalue(
-    given: OnLoss, table: pd.DataFrame, clean: bool, batch: int
-) -> None:
-    images, targets = images_of(given, clean, batch)
-    rows = table[(table["of"] == "spectrum") & (table["clean"] == clean)]
-    rows = rows[rows["batch"] == batch]
-    without, with_l2 = (rows[rows["l2"] == l2] for l2 in (False, True))
+def test_l2_adds_the_weight_decay_to_each_eigenvalue(given: OnLoss, measured: Measured) -> None:
+    images, targets, *by_l2 = measured
+    without, with_l2 = (rows[rows["of"] == "spectrum"] for rows in by_l2)
     np.testing.assert_allclose(with_l2["x"].to_numpy() - without["x"].to_numpy(), DECAY, atol=1e-5)
     np.testing.assert_allclose(with_l2["value"], without["value"], atol=1e-4)
     for found, decay in ((without, 0.0), (with_l2, DECAY)):
@@ -74,13 +75,10 @@ def test_l2_adds_the_weight_decay_to_each_eigenvalue(
         assert found["value"].sum() == pytest.approx(1, abs=1e-9)
 
 
-@pytest.mark.parametrize(("clean", "batch"), CONDITIONS)
-def test_l2_adds_a_parabola_to_the_slice(
-    given: OnLoss, table: pd.DataFrame, clean: bool, batch: int
-) -> None:
-    images, targets = images_of(given, clean, batch)
-    rows = table[(table["of"] == "slice") & (table["clean"] == clean) & (table["batch"] == batch)]
-    without, with_l2 = (rows[rows["l2"] == l2].set_index("x")["value"] for l2 in (False, True))
+def test_l2_adds_a_parabola_to_the_slice(given: OnLoss, measured: Measured) -> None:
+    images, targets, *by_l2 = measured
+    slices = (rows[rows["of"] == "slice"] for rows in by_l2)
+    without, with_l2 = (rows.set_index("x")["value"] for rows in slices)
     assert [*without.index] == [-0.5, -0.25, 0, 0.25, 0.5]
     weights = given.network[2].weight.detach()
     along = direction("2.weight", weights, SEED, 0)
@@ -90,10 +88,9 @@ def test_l2_adds_a_parabola_to_the_slice(
         nll = float(cross_entropy(logits, targets.double()))
         assert without[x] == pytest.approx(nll, rel=1e-6)
     parabola = np.polyfit(without.index, with_l2 - without, 4)
-    assert parabola[2] == pytest.approx(DECAY / 2 * float(along.double().square().sum()), rel=1e-5)
-    assert parabola[4] == pytest.approx(
-        DECAY / 2 * float(weights.double().square().sum()), rel=1e-6
-    )
+    for at, values, tolerance in ((2, along, 1e-5), (4, weights, 1e-6)):
+        expected = DECAY / 2 * float(values.double().square().sum())
+        assert parabola[at] == pytest.approx(expected, rel=tolerance)
     np.testing.assert_allclose(parabola[:2], 0, atol=1e-4)
 
 

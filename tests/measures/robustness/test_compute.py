@@ -1,3 +1,4 @@
+from collections.abc import Sequence
 from dataclasses import asdict, replace
 from itertools import product
 from pathlib import Path
@@ -6,7 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
-from torch import Tensor, nn
+from torch import nn
 
 from tests.helpers.splits import CENTER, SPREAD, built, on_model, shapes
 from vitscope.corruptions import CORRUPTIONS
@@ -21,10 +22,9 @@ from vitscope.measures.robustness.compute import corrupted_batches, measure_robu
 from vitscope.measures.robustness.measure import ROBUSTNESS_PART
 from vitscope.measures.robustness.scores import (
     alexnet_errors,
-    corruption_error,
     merge_corruption_error,
+    merge_robustness,
 )
-from vitscope.measures.robustness.scores import merge_robustness as merge_scores
 from vitscope.studies.loading import BUNDLED_STUDIES, load_study
 
 IMAGES, SEVERITIES = 30, [1, 3, 5]
@@ -33,42 +33,40 @@ SOME = ["gaussian_noise", "defocus_blur", "fog", "contrast"]
 LOADED = (7, CENTER, SPREAD)
 
 
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tmp_path_factory.mktemp("data")
+def corrupt_by(
+    names: list[str],
+    split: Split,
+    folder: Path,
+    images: int | None = None,
+    severities: Sequence[int] = (5,),
+) -> list[CorruptedImages]:
+    for name in names:
+        build(split, images, name, [*severities], 0, folder / name)
+    return [CorruptedImages(folder / name) for name in names]
 
 
 @pytest.fixture(scope="module")
-def split(folder: Path) -> Split:
-    return shapes(folder / "test.safetensors", 50)
+def split(tmp_path_factory: pytest.TempPathFactory) -> Split:
+    return shapes(tmp_path_factory.mktemp("data") / "test.safetensors", 50)
 
 
 @pytest.fixture(scope="module")
-def corrupted(folder: Path, split: Split) -> list[CorruptedImages]:
-    paths = [folder / f"{name}.safetensors" for name in SOME]
-    for name, path in zip(SOME, paths, strict=True):
-        build(split, IMAGES, name, SEVERITIES, 0, path)
-    return [CorruptedImages(path) for path in paths]
+def corrupted(tmp_path_factory: pytest.TempPathFactory, split: Split) -> list[CorruptedImages]:
+    return corrupt_by(SOME, split, tmp_path_factory.mktemp("corrupted"), IMAGES, SEVERITIES)
 
 
-class Linear(nn.Module):
-    def __init__(self) -> None:
-        super().__init__()
-        generator = torch.Generator().manual_seed(0)
-        self.weight = torch.randn(10, 3 * 32 * 32, generator=generator) / 30
-
-    def forward(self, images: Tensor) -> Tensor:
-        return images.flatten(1) @ self.weight.T
+def linear() -> nn.Module:
+    torch.manual_seed(0)
+    network = nn.Sequential(nn.Flatten(), nn.Linear(3 * 32 * 32, 10, bias=False))
+    nn.init.normal_(network[1].weight, std=1 / 30)
+    return network
 
 
 def test_grey_images_are_corrupted_too(tmp_path: Path) -> None:
     source = {"kind": "shapes32", "seed": 0}
     grey = built(tmp_path / "grey", source, images=8, channels=1)
     network = nn.Sequential(nn.Flatten(), nn.Linear(32 * 32, 10))
-    for name in SOME:
-        build(grey, None, name, [5], 0, tmp_path / name)
-    views = [CorruptedImages(tmp_path / name) for name in SOME]
-    given = on_model(network, grey, corrupted=views)
+    given = on_model(network, grey, corrupted=corrupt_by(SOME, grey, tmp_path))
     given = replace(given, settings=given.settings | {"mean": [0.5], "std": [0.2]})
     table = measure_robustness(given, SOME, clean=True)
     assert table["corruption"].tolist() == ["none", *SOME]
@@ -76,10 +74,9 @@ def test_grey_images_are_corrupted_too(tmp_path: Path) -> None:
 
 def test_wrong_labels_are_noticed_on_images_as_they_are(tmp_path: Path) -> None:
     images = shapes(tmp_path / "images", 200)
-    build(images, None, "fog", [5], 0, tmp_path / "fog")
-    corrupted = [CorruptedImages(tmp_path / "fog")]
+    corrupted = corrupt_by(["fog"], images, tmp_path)
     for clean in (True, False):
-        given = on_model(Linear(), images, corrupted=corrupted)
+        given = on_model(linear(), images, corrupted=corrupted)
         measure_robustness(given, ["fog"], clean)
         assert len(given.warnings) == clean
         assert all("no better than chance" in warning for warning in given.warnings)
@@ -98,7 +95,7 @@ def test_views_show_the_same_images(split: Split, corrupted: list[CorruptedImage
 def test_a_job_scores_images_as_they_are_and_then_every_view(
     split: Split, corrupted: list[CorruptedImages], tmp_path: Path
 ) -> None:
-    given = on_model(Linear(), split, corrupted=corrupted[:2])
+    given = on_model(linear(), split, corrupted=corrupted[:2])
     table = measure_robustness(given, SOME[:2], clean=True)
     ROBUSTNESS_PART.write(table, tmp_path / "table.parquet")
     pd.testing.assert_frame_equal(
@@ -114,7 +111,7 @@ def test_a_job_scores_images_as_they_are_and_then_every_view(
     for row, (name, severity, images) in zip(table.itertuples(), views, strict=True):
         assert (row.corruption, row.severity, row.images) == (name, severity, IMAGES)
         with torch.inference_mode():
-            logits = Linear()(normalize(images, *LOADED[1:])).double()
+            logits = linear()(normalize(images, *LOADED[1:])).double()
         right = (logits.argmax(1) == labels).double().mean()
         assert row.accuracy == pytest.approx(float(right), abs=1e-12)
         np.testing.assert_array_equal(row.right, logits.argmax(1) == labels)
@@ -133,9 +130,6 @@ def test_a_job_scores_images_as_they_are_and_then_every_view(
     pd.testing.assert_frame_equal(without, expected, check_exact=True)
 
 
-BOOTSTRAP = {"resamples": 500, "seed": 3}
-
-
 def robustness_table(
     accuracy: dict[str, list[float]], clean: float, images: int = 100
 ) -> pd.DataFrame:
@@ -147,9 +141,16 @@ def robustness_table(
     return table.assign(model="vit", images=images, nll=1.0, ece=0.1, right=right)
 
 
+def corruption_error(
+    *views: pd.DataFrame, alexnet: str | None = None, resamples: int = 500
+) -> pd.DataFrame:
+    parts = Parts("vit", iter(views), pd.DataFrame())
+    return merge_corruption_error(parts, alexnet, resamples, seed=3)
+
+
 def test_the_mean_corruption_error_is_a_mean_of_means(tmp_path: Path) -> None:
     table = robustness_table({"snow": [0.9, 0.7], "fog": [0.6, 0.5], "frost": [0.4, 0.1]}, 0.95)
-    error = corruption_error(table, None, **BOOTSTRAP)
+    error = corruption_error(table)
     assert error["corruption"].tolist() == ["snow", "fog", "frost", "mean"]
     np.testing.assert_allclose(error["error"], [0.2, 0.45, 0.75, 1.4 / 3], rtol=1e-12)
     np.testing.assert_allclose(error["clean_error"], 0.05, rtol=1e-12)
@@ -160,19 +161,16 @@ def test_the_mean_corruption_error_is_a_mean_of_means(tmp_path: Path) -> None:
 
 def test_parts_of_a_model_are_merged() -> None:
     table = robustness_table({"snow": [0.9, 0.7], "fog": [0.6, 0.5]}, 0.95)
-
-    def parts() -> Parts:
-        return Parts("vit", iter([table[:3], table[3:]]), pd.DataFrame())
-
-    merged = merge_corruption_error(parts(), alexnet=None, **BOOTSTRAP)
-    expected = corruption_error(table, None, **BOOTSTRAP)
-    pd.testing.assert_frame_equal(merged, expected, check_exact=True)
-    pd.testing.assert_frame_equal(merge_scores(parts()), table.drop(columns="right"))
+    parts = table[:3], table[3:]
+    merged = corruption_error(*parts)
+    pd.testing.assert_frame_equal(merged, corruption_error(table), check_exact=True)
+    scores = merge_robustness(Parts("vit", iter(parts), pd.DataFrame()))
+    pd.testing.assert_frame_equal(scores, table.drop(columns="right"))
 
 
 def test_resamples_are_errors_of_images_drawn_again_with_all_their_views() -> None:
     table = robustness_table({"snow": [0.9, 0.7, 0.3], "fog": [0.6, 0.5]}, 0.95)
-    found = corruption_error(table, None, **BOOTSTRAP).set_index("corruption")
+    found = corruption_error(table).set_index("corruption")
     weights = np.random.default_rng(3).multinomial(100, [0.01] * 100, size=500)
     again = []
     for times in weights:
@@ -210,7 +208,7 @@ def test_errors_are_divided_by_those_of_alexnet_where_these_are_known() -> None:
     half = (theirs / 2).round(3)
     accuracy = {name: [1 - error] * 5 for name, error in half.items()}
     table = robustness_table(accuracy, 0.9, images=1000)
-    found = corruption_error(table, "cifar100", 2, 0).set_index("corruption")
+    found = corruption_error(table, alexnet="cifar100", resamples=2).set_index("corruption")
     ratios = (half / theirs).reindex(found.index[:-1])
     np.testing.assert_allclose(found["alexnet_ratio"][:-1], ratios, rtol=1e-12)
     assert found.loc["mean", "alexnet_ratio"] == pytest.approx(ratios.mean(), rel=1e-12)
@@ -219,8 +217,8 @@ def test_errors_are_divided_by_those_of_alexnet_where_these_are_known() -> None:
     # Two severities are not what the published means are of.
     some = robustness_table({name: [0.5, 0.4] for name in theirs.index}, 0.9)
     for views, data in ((some, "cifar100"), (table, None)):
-        columns = corruption_error(views, data, 2, 0)[["alexnet_error", "alexnet_ratio"]]
-        assert columns.isna().all(axis=None)
+        columns = corruption_error(views, alexnet=data, resamples=2)
+        assert columns[["alexnet_error", "alexnet_ratio"]].isna().all(axis=None)
 
 
 def test_the_data_set_of_alexnet_is_that_of_the_source_or_the_one_that_is_named() -> None:

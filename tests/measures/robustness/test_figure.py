@@ -6,9 +6,9 @@ from scipy.stats import binomtest
 
 from tests.helpers.claims import published
 from tests.helpers.drawing import drawn_from
+from tests.measures.robustness.test_compute import corruption_error
 from vitscope.corruptions import CORRUPTIONS
 from vitscope.drawing.figure import Member
-from vitscope.measures.robustness.scores import corruption_error
 
 MEMBERS = [Member("resnet0", "resnet 0", "resnet"), Member("vit1", "vit 1", "vit")]
 LABELS = {"gaussian_noise": "Gaussian noise", "jpeg_compression": "JPEG compression"}
@@ -25,10 +25,6 @@ def robustness(model: str, seed: int, corruptions: tuple[str, ...] = CORRUPTIONS
     return table.assign(model=model, images=images, **scores, right=right)
 
 
-def errors_of(views: pd.DataFrame) -> pd.DataFrame:
-    return corruption_error(views, None, resamples=100, seed=0)
-
-
 def of_model(table: pd.DataFrame, member: Member) -> pd.DataFrame:
     return table[table["model"] == member.model]
 
@@ -37,7 +33,7 @@ def drawn(corruptions=CORRUPTIONS):
     tables = [robustness(m.model, i, corruptions) for i, m in enumerate(MEMBERS)]
     both = {
         "robustness": pd.concat(tables).drop(columns="right").sample(frac=1, random_state=0),
-        "corruption_error": pd.concat(map(errors_of, tables)).sample(frac=1, random_state=0),
+        "corruption_error": pd.concat(map(corruption_error, tables)).sample(frac=1, random_state=0),
     }
     return drawn_from("robustness", both, MEMBERS), both
 
@@ -87,7 +83,7 @@ def test_a_study_of_few_corruptions():
 
 @pytest.mark.parametrize("same_models", [True, False])
 def test_models_stand_at_their_accuracy_and_robustness(same_models):
-    tables = [errors_of(robustness(m.model, i)) for i, m in enumerate(MEMBERS)]
+    tables = [corruption_error(robustness(m.model, i)) for i, m in enumerate(MEMBERS)]
     series = {"resnet0": "ResNet", "vit1": "ViT"}
     kind = "robustness_by_accuracy"
     theirs = published(kind, "fig12b.csv", series, same_models)

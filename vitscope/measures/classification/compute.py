@@ -2,7 +2,6 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 
 from vitscope.claims.chance import share_interval
@@ -19,41 +18,28 @@ PEOPLE = "people"
 # This many successive images show shapes of one category.
 IMAGES_OF_SHAPE = 80
 
-Letters = npt.NDArray[np.str_]
 
-
-def letters_of(decisions: "pd.Series[str]") -> Letters:
+def letters_of(decisions: "pd.Series[str]") -> Array:
     """Split the decisions of each observer, a letter for each image: (observers, images)."""
     return np.array([list(each) for each in decisions])
 
 
-def say_shape(letters: Letters) -> npt.NDArray[np.bool_]:
-    """Tell which decisions name the category of the shape."""
-    return np.isin(letters, ["s", "+"])
-
-
-def read_people(file: str) -> npt.NDArray[np.bool_]:
+def read_people(file: str) -> Array:
     """Read whether each person named the shape of each image, (people, images)."""
     table = pd.read_csv(PUBLISHED_POINTS / file)
-    return say_shape(letters_of(table.loc[table["model"] == PEOPLE, "decisions"]))
+    people = letters_of(table.loc[table["model"] == PEOPLE, "decisions"])
+    return np.isin(people, ["s", "+"])
 
 
-def count_decisions(letters: Letters) -> pd.DataFrame:
+def count_decisions(letters: Array) -> pd.DataFrame:
     """Count decisions by cue over all observers: a row for all images, and one for each shape."""
     shapes = letters.reshape(len(letters), -1, IMAGES_OF_SHAPE)
     counts = pd.DataFrame(
         {cue: (shapes == cue[0]).sum(axis=(0, 2)) for cue in ("shape", "texture", "other")}
     )
     counts = pd.concat([counts.sum().to_frame().T, counts], ignore_index=True)
-    shares = counts.div(counts.sum(axis=1), axis=0)
-    either = (counts["shape"] + counts["texture"]).replace(0, np.nan)
-    return pd.DataFrame(
-        {
-            "shape_accuracy": shares["shape"],
-            "texture_accuracy": shares["texture"],
-            "shape_bias": counts["shape"] / either,
-        }
-    )
+    shares = counts.div(counts.sum(axis=1), axis=0)[["shape", "texture"]].add_suffix("_accuracy")
+    return shares.assign(shape_bias=shape_share(counts[["shape", "texture"]].to_numpy()))
 
 
 def shape_share(shares: Array) -> Array:

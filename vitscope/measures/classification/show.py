@@ -1,4 +1,4 @@
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping
 from textwrap import wrap
 from typing import Any
 
@@ -24,7 +24,7 @@ from vitscope.claims.claim import (
     value_in_row,
 )
 from vitscope.claims.intervals import RESAMPLED
-from vitscope.claims.points import AllPublished, Points, Published
+from vitscope.claims.points import AllPublished, Points
 from vitscope.claims.statistics import Found, Statistic, larger, one_value, smaller, value_of
 from vitscope.drawing.axes import axes_of_published, draw_interval_of
 from vitscope.drawing.figure import Member, Members, rows_of
@@ -52,7 +52,6 @@ from vitscope.drawing.panels import (
     make_panels_with_strips,
     make_row_panels,
 )
-from vitscope.files.arrays import Array
 from vitscope.measures.classification.compute import count_decisions, letters_of, shape_share
 from vitscope.measures.per_image import bootstrap_means
 
@@ -79,11 +78,6 @@ def add_entries(legend: Legend, published: AllPublished, axis: str) -> None:
         legend.add_marker(label, look.hollow)
 
 
-def _draw_published(axes: Axes, theirs: Published, metric: str, height: float, look: Look) -> None:
-    values = theirs.points.loc[theirs.points["metric"] == metric, "value"]
-    axes.plot(values, [height] * len(values), linestyle="", **look.hollow, zorder=2.5)
-
-
 def plot_fit(table: pd.DataFrame, members: Members, published: AllPublished) -> Figure:
     """Draw a row per model, the smallest error on top: left its error, right its training loss."""
     rows = {member.model: rows_of(table, member.model).set_index("metric") for member in members}
@@ -100,13 +94,15 @@ def plot_fit(table: pd.DataFrame, members: Members, published: AllPublished) -> 
             ends = rows[member.model].loc[metric, ["ci_low", "value", "ci_high"]]
             draw_interval_of(axes, position, ends, look.line)
             if member.model in published:
-                height = position + _BELOW * (not apart)
-                _draw_published(theirs, published[member.model], metric, height, look)
+                points = published[member.model].points
+                values = points.loc[points["metric"] == metric, "value"]
+                heights = [position + _BELOW * (not apart)] * len(values)
+                theirs.plot(values, heights, linestyle="", **look.hollow, zorder=2.5)
         if apart:
             theirs.set_xlabel(panels.in_lines(f"Published {_within(LABELS[metric])}"), color=GRAY)
         axes.set_xlabel(panels.in_lines(LABELS[metric]))
     for axes in panels.axes:
-        for position, _ in enumerate(ordered):
+        for position in range(len(ordered)):
             axes.axhline(position, **ROW, zorder=0)
         axes.margins(x=0.08)
     add_entries(panels.legend, published, "panels of their own")
@@ -118,14 +114,7 @@ def plot_fit(table: pd.DataFrame, members: Members, published: AllPublished) -> 
 _CHARACTERS, _INCHES_PER_CHARACTER = 10, 0.055
 
 
-def _by_recipe(members: Members) -> list[list[Member]]:
-    groups: dict[str, list[Member]] = {}
-    for member in members:
-        groups.setdefault(member.recipe or member.model, []).append(member)
-    return [*groups.values()]
-
-
-def _draw_points(axes: Axes, rows: pd.DataFrame, groups: Sequence[Members]) -> None:
+def _draw_points(axes: Axes, rows: pd.DataFrame, groups: Collection[Members]) -> None:
     models = [[member.model for member in group] for group in groups]
     axes.plot([rows.loc[each, "value"].mean() for each in models], **JOINED, zorder=2)
     for place, group in enumerate(groups):
@@ -140,15 +129,14 @@ def _draw_points(axes: Axes, rows: pd.DataFrame, groups: Sequence[Members]) -> N
 def _draw_published_points(
     axes: Axes, published: AllPublished, metric: str, members: Members, beside: float
 ) -> None:
-    points = {
-        place + beside: curve.points.set_index("metric")["value"][metric]
-        for place, member in enumerate(members)
-        if (curve := published.get(member.model)) is not None
-    }
-    axes.plot([*points], [*points.values()], **JOINED, linestyle=":", zorder=2)
-    for place, value in points.items():
-        look = look_of(members[int(place)])
-        axes.plot(place, value, linestyle="", **look.hollow, zorder=2.5)
+    across, values = [], []
+    for place, member in enumerate(members):
+        if member.model in published:
+            points = published[member.model].points.set_index("metric")
+            across.append(place + beside)
+            values.append(points["value"][metric])
+            axes.plot(across[-1], values[-1], linestyle="", **look_of(member).hollow, zorder=2.5)
+    axes.plot(across, values, **JOINED, linestyle=":", zorder=2)
 
 
 def _name_models(panels: Panels, members: Members) -> None:
@@ -171,7 +159,10 @@ def _name_models(panels: Panels, members: Members) -> None:
 
 def plot_fit_by_window(table: pd.DataFrame, members: Members, published: AllPublished) -> Figure:
     """Draw two panels, recipes from left to right: their errors, and their training losses."""
-    groups = _by_recipe(members)
+    by_recipe: dict[str, list[Member]] = {}
+    for member in members:
+        by_recipe.setdefault(member.recipe or member.model, []).append(member)
+    groups = by_recipe.values()
     # Each place has the name of the first training.
     places = [group[0] for group in groups]
     panels = make_panels(len(LABELS), least=2.2)
@@ -198,11 +189,8 @@ _SCORES_PAD = 5
 def _draw_diagram(panel: Panel) -> None:
     axes, bins, color, legend = panel.axes, panel.rows, panel.look.color, panel.legend
     filled = bins[bins["images"] > 0]
-    across: dict[str, Any] = {
-        "x": filled["low"],
-        "width": filled["high"] - filled["low"],
-        "align": "edge",
-    }
+    across: dict[str, Any] = {"x": filled["low"], "width": filled["high"] - filled["low"]}
+    across["align"] = "edge"
     gap = filled["confidence"] - filled["accuracy"]
     style: dict[str, Any] = {"color": color, "alpha": BAR_ALPHA, "lw": 0}
     axes.bar(height=filled["accuracy"], **style, **across)
@@ -228,7 +216,8 @@ def _in_words(scores: pd.Series) -> str:
 def plot_reliability(table: pd.DataFrame, classification: pd.DataFrame, members: Members) -> Figure:
     """Draw one panel per model: accuracy by bin of confidence, and below it the images per bin."""
     diagrams, histograms = make_panels_with_strips(len(members))
-    for panel, member in zip(diagrams.of_models(members, table, ()), members, strict=True):
+    shown = zip(diagrams.of_models(members, table, ()), histograms.axes, members, strict=True)
+    for panel, below, member in shown:
         scores = rows_of(classification, member.model).iloc[0]
         _draw_diagram(panel)
         panel.axes.set_title(member.label, pad=_TITLE_PAD * text_scale())
@@ -241,10 +230,9 @@ def plot_reliability(table: pd.DataFrame, classification: pd.DataFrame, members:
             ha="center",
             size=matplotlib.rcParams["legend.fontsize"],
         )
-    for panel in histograms.of_models(members, table, ()):
         bins = panel.rows
         share, width = bins["images"] / bins["images"].sum(), bins["high"] - bins["low"]
-        panel.axes.bar(bins["low"], share, width, align="edge", linewidth=0, color=PALE)
+        below.bar(bins["low"], share, width, align="edge", linewidth=0, color=PALE)
         panel.legend.add_shade("share of images", PALE, 1)
     highest = max(below.get_ylim()[1] for below in histograms.axes)
     for below in histograms.axes:
@@ -253,25 +241,24 @@ def plot_reliability(table: pd.DataFrame, classification: pd.DataFrame, members:
     return histograms.finish("Confidence", "Share")
 
 
-def _draw_decisions(axes: Axes, whole: pd.Series, height: int) -> None:
+_BIAS = ["ci_low", "shape_bias", "ci_high"]
+_CONSISTENCY = ["consistency_low", "consistency", "consistency_high"]
+
+
+def _draw_row(
+    panels: Panels, height: int, whole: pd.Series, biases: pd.Series, style: Mapping[str, Any]
+) -> None:
+    """Draw what all images are decided by, and the shape bias in those of each shape."""
+    decisions, bias, *beside = panels.axes
     shape, texture = whole["shape_accuracy"], whole["texture_accuracy"]
     shares, start = (shape, texture, 1 - shape - texture), 0.0
     for share, color in zip(shares, CUE_COLORS.values(), strict=True):
-        axes.barh(height, share, 0.7, left=start, color=color, linewidth=0)
+        decisions.barh(height, share, 0.7, left=start, color=color, linewidth=0)
         start += share
-
-
-def _draw_published_decisions(panels: Panels, theirs: Published, height: int) -> None:
-    decisions, bias, *beside = panels.axes
-    found, look = count_decisions(letters_of(theirs.points["decisions"])), Look(GRAY, "o")
-    whole, classes = found.iloc[0], found.iloc[1:]
-    _draw_decisions(decisions, whole, height)
-    bias.plot(classes["shape_bias"], [height] * len(classes), color=look.color, **TICK)
-    bias.plot(whole["shape_bias"], height, linestyle="", **look.hollow, clip_on=False, zorder=3)
+    bias.plot(biases, [height] * len(biases), color=style["color"], **TICK)
+    draw_interval_of(bias, height, whole[_BIAS], style, clip_on=False)
     for axes in beside:
-        mean = theirs.points["consistency"].mean()
-        axes.plot(mean, height, linestyle="", **look.hollow, clip_on=False, zorder=3)
-    panels.legend.add_marker("published", look.hollow)
+        draw_interval_of(axes, height, whole[_CONSISTENCY], style, clip_on=False)
 
 
 def plot_shape_texture(table: pd.DataFrame, members: Members, published: AllPublished) -> Figure:
@@ -282,23 +269,21 @@ def plot_shape_texture(table: pd.DataFrame, members: Members, published: AllPubl
     decisions, bias, *beside = panels.axes
     bias.axvline(0.5, **REFERENCE)
     for height, member in enumerate(members):
-        rows, look = rows_of(table, member.model), look_of(member)
+        rows, style = rows_of(table, member.model), look_of(member).line
         of_all = rows["class_name"] == "all"
-        whole, classes = rows[of_all].iloc[0], rows[~of_all]
-        _draw_decisions(decisions, whole, height)
-        bias.plot(classes["shape_bias"], [height] * len(classes), color=look.color, **TICK)
-        ends = whole[["ci_low", "shape_bias", "ci_high"]]
-        draw_interval_of(bias, height, ends, look.line, clip_on=False)
-        for axes in beside:
-            ends = whole[["consistency_low", "consistency", "consistency_high"]]
-            draw_interval_of(axes, height, ends, look.line, clip_on=False)
+        _draw_row(panels, height, rows[of_all].iloc[0], rows.loc[~of_all, "shape_bias"], style)
     for name, color in CUE_COLORS.items():
         panels.legend.add_shade(name, color, 1)
     all_images = {"color": GRAY, "marker": "o", "linewidth": INTERVAL_WIDTH}
     panels.legend.add_line(f"all images, {INTERVAL}", all_images)
     panels.legend.add_line("images of one shape", {"color": GRAY, **TICK})
+    columns = ["shape_accuracy", "texture_accuracy", *_BIAS, *_CONSISTENCY]
     for height, theirs in enumerate(published.values(), len(members)):
-        _draw_published_decisions(panels, theirs, height)
+        found = count_decisions(letters_of(theirs.points["decisions"])).reindex(columns=columns)
+        found["consistency"] = theirs.points["consistency"].mean()
+        style = Look(GRAY, "o").hollow
+        _draw_row(panels, height, found.iloc[0], found["shape_bias"].iloc[1:], style)
+        panels.legend.add_marker("published", style)
     decisions.set(xlim=(0, 1), xlabel="Share of images decided by")
     bias.set(xlim=(0, 1), xlabel="Shape bias")
     for axes in beside:
@@ -308,7 +293,7 @@ def plot_shape_texture(table: pd.DataFrame, members: Members, published: AllPubl
     return panels.figure
 
 
-# Resamples drawn for a published error, of which only the number of images is known.
+# Resamples of published errors, of which only the number of images is known, and of decisions.
 RESAMPLES = 2000
 
 _NLL = "nll_train", "training NLL"
@@ -335,19 +320,15 @@ def _measured(rows: pd.DataFrame, _blocks: pd.DataFrame | None = None) -> pd.Dat
 
 def _published(points: pd.DataFrame) -> pd.DataFrame:
     """Return published points, with resamples of each error whose number of images is known."""
-    resampled: dict[str, Any] = {
-        f"value{RESAMPLED}": [
-            _resample(share, images) if np.isfinite(images) else None
-            for share, images in zip(points["value"] / 100, points["images"], strict=True)
-        ]
-    }
-    return _measured(points).assign(**resampled)
-
-
-def _resample(share: float, images: float) -> Array:
-    # Networks with different numbers of errors get different seeds.
-    wrong = np.random.default_rng(round(share * images)).binomial(int(images), share, RESAMPLES)
-    return 100 * wrong / images
+    resampled: list[Any] = []
+    for share, images in zip(points["value"] / 100, points["images"], strict=True):
+        errors = None
+        if np.isfinite(images):
+            # Networks with different numbers of errors get different seeds.
+            generator = np.random.default_rng(round(share * images))
+            errors = 100 * generator.binomial(int(images), share, RESAMPLES) / images
+        resampled.append(errors)
+    return _measured(points).assign(**{f"value{RESAMPLED}": resampled})
 
 
 CLAIMS_FIT = Evidence(
@@ -402,14 +383,12 @@ CLAIMS_FIT_BY_WINDOW = Evidence(
     _published,
 )
 
-# Resamples of published decisions; all observers see the same images and are resampled alike.
-DRAWS_OF_PEOPLE = 2000
-
 
 def _published_decisions(points: pd.DataFrame) -> pd.DataFrame:
     letters = letters_of(points["decisions"])
+    # All observers see the same images and are resampled alike.
     by_image = np.stack([(letters == cue).mean(axis=0) for cue in "st"], axis=1)
-    resampled = shape_share(bootstrap_means(by_image, DRAWS_OF_PEOPLE, 0))
+    resampled = shape_share(bootstrap_means(by_image, RESAMPLES, 0))
     value = count_decisions(letters)["shape_bias"].iloc[0]
     return pd.DataFrame(
         {"measure": ["shape_bias"], "value": [value], f"value{RESAMPLED}": [resampled]}

@@ -43,9 +43,6 @@ PAIRED = (
     "number are paired, and with fewer than 20 it is open."
 )
 
-# Takes sets of means over batches, (sets, columns), and returns a value for each, (sets).
-OfMeans = Callable[[Array], Array]
-
 
 def _published(points: pd.DataFrame) -> pd.DataFrame:
     panels = [panel.sort_values("eigenvalue") for _, panel in points.groupby("panel")]
@@ -53,8 +50,11 @@ def _published(points: pd.DataFrame) -> pd.DataFrame:
     return pd.concat(panels)[["eigenvalue"]].assign(weight=pd.concat(weights))
 
 
-def pseudo_values(of: OfMeans, batches: Array) -> Array:
-    """Return the jackknife pseudo-values of batches, (batches, columns)."""
+def pseudo_values(of: Callable[[Array], Array], batches: Array) -> Array:
+    """Return the jackknife pseudo-values of batches, (batches, columns).
+
+    `of` takes sets of means over batches, (sets, columns), and returns a value for each, (sets).
+    """
     count = len(batches)
     if count == 1:
         return of(batches)
@@ -63,7 +63,7 @@ def pseudo_values(of: OfMeans, batches: Array) -> Array:
     return values
 
 
-def compare_means(of: OfMeans, ours: Array, theirs: Array) -> Found | None:
+def compare_means(of: Callable[[Array], Array], ours: Array, theirs: Array) -> Found | None:
     """Find by how much a value of means over batches is larger in the first model."""
     one, other = (of(each.mean(axis=0, keepdims=True)) for each in (ours, theirs))
     found = difference(one, other)

@@ -106,16 +106,6 @@ def _labelled(low: float, high: float) -> list[float]:
     return inside[0] if len(inside[0]) > 2 else inside[1]
 
 
-def _label_magnitudes(axes: Axes, sign: int, low: float, high: float) -> None:
-    shown = _labelled(low, high)
-    axes.xaxis.set_major_locator(FixedLocator(sorted(sign * each for each in shown)))
-    axes.xaxis.set_minor_formatter(NullFormatter())
-    if _PLAIN[0] <= min(shown) and max(shown) <= _PLAIN[1]:
-        axes.xaxis.set_major_formatter(lambda value, _: minus(f"{value:g}"))
-    else:
-        axes.xaxis.set_major_formatter(LogFormatterMathtext())
-
-
 def _say_none(axes: Axes) -> None:
     axes.text(0.5, 0.5, "none", transform=axes.transAxes, ha="center", va="center")
 
@@ -126,34 +116,21 @@ def _prepare(axes: Axes, panel: str, reach: Range | None) -> None:
         axes.set(xticks=[])
         _say_none(axes)
         return
-    low, high = reach
-    if _SIGNS[panel] > 0:
+    (low, high), sign = reach, _SIGNS[panel]
+    if sign > 0:
         axes.set_xscale("log")
         axes.set_xlim(low, high)
     else:
         # Logarithmic, except nearer to zero than any eigenvalue, where nothing is drawn.
         axes.set_xscale("symlog", linthresh=low / 10, subs=range(2, 10))
         axes.set_xlim(-high, -low)
-    _label_magnitudes(axes, _SIGNS[panel], low, high)
-
-
-def _draw(axes: Axes, eigenvalues: Array, panel: str, reach: Range, color: str) -> None:
-    at = _SIGNS[panel] * np.geomspace(*reach, _POINTS)
-    density = density_per_decade(eigenvalues, at)
-    axes.plot(at, density, color=color, zorder=3)
-    axes.fill_between(at, density, color=color, alpha=RANGE_ALPHA, lw=0)
-    same = eigenvalues[np.sign(eigenvalues) == _SIGNS[panel]]
-    foot = np.full(len(same), _FOOT)
-    axes.plot(same, foot, **FOOT_MARK, color=color, zorder=4, transform=axes.get_xaxis_transform())
-    if not len(same):
-        _say_none(axes)
-
-
-def _label(member: Member, rows: pd.DataFrame) -> str:
-    share = (rows["eigenvalue"] < 0).mean()
-    failed = int((~rows["converged"]).sum())
-    doubt = f" ({failed} of {len(rows)} not converged)" if failed else ""
-    return f"{member.label}: {percent(share)} negative{doubt}"
+    shown = _labelled(low, high)
+    axes.xaxis.set_major_locator(FixedLocator(sorted(sign * each for each in shown)))
+    axes.xaxis.set_minor_formatter(NullFormatter())
+    if _PLAIN[0] <= min(shown) and max(shown) <= _PLAIN[1]:
+        axes.xaxis.set_major_formatter(lambda value, _: minus(f"{value:g}"))
+    else:
+        axes.xaxis.set_major_formatter(LogFormatterMathtext())
 
 
 def _draw_model(
@@ -163,20 +140,31 @@ def _draw_model(
     theirs: Published | None,
     ranges: Mapping[str, Range | None],
 ) -> None:
-    pair[0].set_title(_label(member, rows), loc="left", fontsize="medium", pad=2)
-    color = look_of(member).color
+    values, color = rows["eigenvalue"].to_numpy(), look_of(member).color
+    failed = int((~rows["converged"]).sum())
+    doubt = f" ({failed} of {len(rows)} not converged)" if failed else ""
+    title = f"{member.label}: {percent((values < 0).mean())} negative{doubt}"
+    pair[0].set_title(title, loc="left", fontsize="medium", pad=2)
     for axes, (panel, reach) in zip(pair, ranges.items(), strict=True):
         _prepare(axes, panel, reach)
         if reach is None:
             continue
-        _draw(axes, rows["eigenvalue"].to_numpy(), panel, reach, color)
+        at = _SIGNS[panel] * np.geomspace(*reach, _POINTS)
+        density = density_per_decade(values, at)
+        axes.plot(at, density, color=color, zorder=3)
+        axes.fill_between(at, density, color=color, alpha=RANGE_ALPHA, lw=0)
+        same = values[np.sign(values) == _SIGNS[panel]]
+        foot = {**FOOT_MARK, "color": color, "transform": axes.get_xaxis_transform()}
+        axes.plot(same, np.full(len(same), _FOOT), **foot, zorder=4)
+        if not len(same):
+            _say_none(axes)
         if theirs:
             axes.plot(*_curve_of(theirs, panel), color=color, **DOTTED, zorder=2.5)
 
 
 def plot_hessian(table: pd.DataFrame, members: Members, published: AllPublished) -> Figure:
     """Draw a row per snapshot and model: the densities of negative and positive eigenvalues."""
-    snapshots = list(dict.fromkeys(table["snapshot"]))
+    snapshots = table["snapshot"].unique()
     shown = table[table["model"].isin([member.model for member in members])]
     ranges = {panel: _range(shown, published, panel) for panel in _SIGNS}
     height = (_PART_HEIGHT + _MODEL_HEIGHT * len(members)) * text_scale()
@@ -249,7 +237,7 @@ def _powers(linear: float) -> SymmetricalLogLocator:
 
 def plot_hessian_density(table: pd.DataFrame, members: Members) -> Figure:
     """Draw a row per snapshot and a panel per model, each with axes of its own."""
-    snapshots = list(dict.fromkeys(table["snapshot"]))
+    snapshots = table["snapshot"].unique()
     rows = stack_panels(len(members), len(snapshots))
     for panels, snapshot in zip(rows, snapshots, strict=True):
         for axes, member in zip(panels.axes, members, strict=True):
@@ -315,29 +303,22 @@ def _linear_below(means: pd.Series) -> float:
     return 10.0 ** ceil(log10(smallest)) if smallest > 0 else 1.0
 
 
-def _draw_blocks(panel: Panel, depth: pd.Series, drawn: Mapping[str, pd.DataFrame]) -> None:
-    for name, points in drawn.items():
-        at, look = depth[points.index], panel.look
-        if name == "gauss_newton":
-            panel.draw_curve(at, points["mean"], **DASHED, color=GRAY)
-            panel.legend.add_line(_LABELS[name], {"color": GRAY, **DASHED})
-            continue
-        each = _few_batches(points, panel.legend)
-        if each is None:
-            panel.draw_interval(at, points["low"], points["high"])
-        else:
-            panel.axes.plot(at, each, color=look.color, **_BATCH)
-        panel.draw_curve(at, points["mean"])
-        if name == "mean":
-            panel.legend.add_marker(_LABELS[name], look.line, look)
+def _draw_blocks(panel: Panel, depth: pd.Series, points: pd.DataFrame) -> None:
+    at, each = depth[points.index], _few_batches(points, panel.legend)
+    if each is None:
+        panel.draw_interval(at, points["low"], points["high"])
+    else:
+        panel.axes.plot(at, each, color=panel.look.color, **_BATCH)
+    panel.draw_curve(at, points["mean"])
 
 
 def plot_curvature(table: pd.DataFrame, blocks: pd.DataFrame, members: Members) -> Figure:
     """Draw two panels per model and snapshot: largest eigenvalues of blocks, below their means."""
-    snapshots = list(dict.fromkeys(table["snapshot"]))
+    snapshots = table["snapshot"].unique()
     panels = stack_panels(len(members), 2 * len(snapshots))
     for label in _LABELS.values():
         panels[0].legend.expect(label)
+    dashed = {"color": GRAY, **DASHED}
     for nth, snapshot in enumerate(snapshots):
         upper, lower = panels[2 * nth : 2 * nth + 2]
         rows = table[(table["snapshot"] == snapshot) & (table["of"] == "block")]
@@ -349,10 +330,15 @@ def plot_curvature(table: pd.DataFrame, blocks: pd.DataFrame, members: Members) 
             drawn = _means_of(above.rows[above.rows["index"] < len(points)])
             # Set before anything is drawn, since margins depend on the scale at that time.
             above.axes.set_yscale("log")
-            below.axes.set_yscale("symlog", linthresh=_linear_below(drawn["gauss_newton"]["mean"]))
-            for panel, names in ((above, ["magnitude"]), (below, ["gauss_newton", "mean"])):
-                panel.draw_bands(points)
-                _draw_blocks(panel, depth, {name: drawn[name] for name in names})
+            linear = drawn["gauss_newton"]["mean"]
+            below.axes.set_yscale("symlog", linthresh=_linear_below(linear))
+            above.draw_bands(points)
+            below.draw_bands(points)
+            below.draw_curve(depth[linear.index], linear, **dashed)
+            _draw_blocks(above, depth, drawn["magnitude"])
+            _draw_blocks(below, depth, drawn["mean"])
+            below.legend.add_line(_LABELS["gauss_newton"], dashed)
+            below.legend.add_marker(_LABELS["mean"], below.look.line, below.look)
             below.axes.axhline(0, **ZERO, zorder=0.5)
             if len(snapshots) > 1:
                 above.axes.set_title(upper.in_lines(f"{member.label}, {moment(snapshot)}"))

@@ -16,7 +16,7 @@ from vitscope.measures.landscape.measure import TABLE, Point, Settings, claimed,
 from vitscope.measures.scores import scores_of
 from vitscope.networks.running.device import Recording, is_recorded, own_stream
 from vitscope.networks.running.predictions import scores_of_images
-from vitscope.progress import Progress, Say
+from vitscope.progress import Progress
 from vitscope.training.batches import Augmented
 
 # Names of position embeddings contain these. Their rows are not filters, so they are not moved.
@@ -79,11 +79,11 @@ def plane(model: nn.Module, seed: int, pair: int = 0) -> Iterator[Callable[[floa
             torch._foreach_copy_(weights, start)
 
 
-def l2_terms(model: nn.Module) -> tuple[float, float]:
+def l2_terms(model: nn.Module) -> dict[str, float]:
     """Return the sum of the 2-norms of all parameter tensors, and the sum of their squares."""
     each = [torch.linalg.vector_norm(p.detach(), dtype=torch.float64) for p in model.parameters()]
     norms = torch.stack(each)
-    return float(norms.sum()), float(norms.square().sum())
+    return {"l2": float(norms.sum()), "l2_squared": float(norms.square().sum())}
 
 
 def pick_precision(wanted: str, device: torch.device) -> str:
@@ -97,21 +97,14 @@ def pick_precision(wanted: str, device: torch.device) -> str:
     return "bfloat16" if any(has.get(feature) for feature in FAST_BFLOAT16) else "float32"
 
 
-def _scored(logits: Tensor, targets: Tensor) -> dict[str, Tensor]:
-    """Score each image for its likeliest target, and return its loss for all targets."""
-    log_probability = logits.double().log_softmax(1)
-    loss = -(targets.double() * log_probability).sum(1)
-    return scores_of_images(logits, targets.argmax(1)) | {"loss": loss}
-
-
 def batches_at_points(
-    images: Augmented, batch_size: int, device: torch.device, precision: str
+    images: Augmented, batch_size: int, device: torch.device, layout: torch.memory_format
 ) -> Callable[[], Iterable[tuple[Tensor, Tensor]]]:
     """Return a function that gives images in batches, as a network takes them at each point."""
 
     def copied() -> Iterator[tuple[Tensor, Tensor]]:
         for pixels, targets in images.batches(batch_size):
-            yield pixels.to(device, memory_format=LAYOUTS[precision]), targets
+            yield pixels.to(device, memory_format=layout), targets
 
     size = sum(part.numel() for part in images.rows(0, 1)) * len(images) * torch.float32.itemsize
     # On the processor, images are mapped into memory and equally near.
@@ -122,7 +115,7 @@ def batches_at_points(
 def scores(
     forward: Callable[[Tensor], Tensor], images: Iterable[tuple[Tensor, Tensor]]
 ) -> dict[str, float]:
-    """Return the loss of the images, as `nll`, and their other scores, in one pass.
+    """Return the loss of the images for all targets, as `nll`, and scores for the likeliest ones.
 
     If any logit is not finite, only `nll` is returned, and it is NaN.
     """
@@ -134,28 +127,23 @@ def scores(
     there = torch.split(torch.cat(logits).cpu(), [len(each) for each in targets])
     if not all(each.isfinite().all() for each in there):
         return {"nll": np.nan}
-    scored = [_scored(*pair) for pair in zip(there, targets, strict=True)]
+    scored = []
+    for each, wanted in zip(there, targets, strict=True):
+        loss = -(wanted.double() * each.double().log_softmax(1)).sum(1)
+        scored.append(scores_of_images(each, wanted.argmax(1)) | {"loss": loss})
     columns = {key: torch.cat([each[key] for each in scored]).numpy() for key in scored[0]}
-    loss = float(columns.pop("loss").mean())
-    return scores_of(pd.DataFrame(columns), targets[0].shape[1]) | {"nll": loss}
+    nll = float(columns.pop("loss").mean())
+    return scores_of(pd.DataFrame(columns), targets[0].shape[1]) | {"nll": nll}
 
 
 def losses_at(
-    model: nn.Module,
-    images: Augmented,
-    points: Sequence[Point],
-    *,
-    seed: int,
-    batch_size: int,
-    weight_decay: float,
-    device: torch.device | None = None,
-    precision: str = "float32",
-    pair: int = 0,
-    say: Say = print,
+    given: OnLoss, points: Sequence[Point], settings: Settings, weight_decay: float, pair: int = 0
 ) -> pd.DataFrame:
     """Return the rows of a landscape table at some points of one plane, but for the model."""
-    device = device or torch.device("cpu")
-    model = model.eval().to(device, memory_format=LAYOUTS[precision])  # type: ignore[call-overload]
+    images, device, say = given.images, given.device, given.say
+    precision = pick_precision(settings.precision, device)
+    layout = LAYOUTS[precision]
+    model = given.network.eval().to(device, memory_format=layout)  # type: ignore[call-overload]
     progress = Progress(len(points), "points", say)
     # One recording serves all points, since weights move in place.
     recording, rows = Recording(lambda text: say(f"the network {text}")), []
@@ -172,8 +160,8 @@ def losses_at(
     def work(batch: Tensor) -> tuple[Tensor]:
         return (model(batch).float(),)
 
-    with plane(model, seed, pair) as move, own_stream(device):
-        batches = batches_at_points(images, batch_size, device, precision)
+    with plane(model, settings.seed, pair) as move, own_stream(device):
+        batches = batches_at_points(images, settings.batch_size, device, layout)
         for x, y in points:
             move(x, y)
             with torch.inference_mode(), autocast():
@@ -183,10 +171,7 @@ def losses_at(
                     f"The loss of the {type(model).__name__} on augmented images is not finite at "
                     f"its trained weights: give a checkpoint of a training that did not diverge."
                 )
-            l2, l2_squared = l2_terms(model)
-            rows.append(
-                {"direction": pair, "x": x, "y": y, "l2": l2, "l2_squared": l2_squared} | row
-            )
+            rows.append({"direction": pair, "x": x, "y": y} | l2_terms(model) | row)
             progress.advance()
     table = pd.DataFrame(rows).assign(
         images=len(images),
@@ -207,18 +192,7 @@ def measure_landscape(
     where = settings.points, settings.radius, range(*rows)
     wanted = [grid(*where)] + [claimed(*where)] * (settings.directions - 1)
     tables = [
-        losses_at(
-            given.network,
-            given.images,
-            chosen,
-            seed=settings.seed,
-            batch_size=settings.batch_size,
-            weight_decay=weight_decay,
-            device=given.device,
-            precision=pick_precision(settings.precision, given.device),
-            pair=pair,
-            say=given.say,
-        )
+        losses_at(given, chosen, settings, weight_decay, pair)
         for pair, chosen in enumerate(wanted)
         if chosen
     ]

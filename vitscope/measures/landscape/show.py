@@ -8,10 +8,8 @@ from typing import Any
 import matplotlib
 import numpy as np
 import pandas as pd
-from matplotlib.axes import Axes
 from matplotlib.cm import ScalarMappable
 from matplotlib.colors import Normalize
-from matplotlib.contour import QuadContourSet
 from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 from matplotlib.ticker import MaxNLocator
@@ -219,10 +217,7 @@ def _draw_surface(axes: Axes3D, surface: AboveMinimum, cut: float, colors: Scala
     axes.set_box_aspect(_BOX, zoom=_ZOOM)
     axes.view_init(elev=_ELEVATION, azim=_AZIMUTH)
     axes.set_axis_off()
-    _draw_floor(axes, surface)
-
-
-def _draw_floor(axes: Axes3D, surface: AboveMinimum) -> None:
+    # The plane below the surface, whose edges are named.
     (left, right), (front, back) = surface.x[[0, -1]], surface.y[[0, -1]]
     edges = np.array([[left, front], [right, front], [right, back], [left, back], [left, front]])
     axes.plot(*edges.T, zs=0, **GRID, zorder=0)
@@ -254,27 +249,21 @@ def _levels(cut: float) -> Array:
     return np.append(even[even < cut], cut)
 
 
-def _draw_map(axes: Axes, surface: AboveMinimum, levels: Array) -> QuadContourSet:
-    if surface.share_above(levels[-1]):
-        axes.patch.set(**UNDEFINED)
-    plane = (surface.x, surface.y, np.ma.masked_invalid(surface.loss))
-    # Leave out faces beside a point that is not finite, as the surface does.
-    bands = axes.contourf(*plane, levels, cmap=LOSS_COLORS, corner_mask=False)
-    bands.set_edgecolor("face")
-    axes.contour(*plane, levels[1:-1], corner_mask=False, colors="white", linewidths=THREAD)
-    axes.plot(0, 0, **CENTRE)
-    return bands
-
-
 def plot_landscape_contour(table: pd.DataFrame, members: Members) -> Figure:
     """Draw one map per model: all to one scale, and cut at one height."""
     note = caveats(table, members)
-    above = bool(note) * _TITLE
-    panels = make_square_panels(len(members), _BAR_SPACE, 0.3, above)
+    panels = make_square_panels(len(members), _BAR_SPACE, 0.3, above=bool(note) * _TITLE)
     landscapes = read_landscapes(table, members)
     levels = _levels(landscapes.cut)
     for axes, member, surface in zip(panels.axes, members, landscapes.surfaces, strict=True):
-        bands = _draw_map(axes, surface, levels)
+        if surface.share_above(levels[-1]):
+            axes.patch.set(**UNDEFINED)
+        plane = (surface.x, surface.y, np.ma.masked_invalid(surface.loss))
+        # Leave out faces beside a point that is not finite, as the surface does.
+        bands = axes.contourf(*plane, levels, cmap=LOSS_COLORS, corner_mask=False)
+        bands.set_edgecolor("face")
+        axes.contour(*plane, levels[1:-1], corner_mask=False, colors="white", linewidths=THREAD)
+        axes.plot(0, 0, **CENTRE)
         axes.set(title=landscapes.title(member, surface), aspect="equal")
         axes.set(xlim=surface.x[[0, -1]], ylim=surface.y[[0, -1]])
         axes.xaxis.set_major_locator(MaxNLocator(4))
@@ -287,36 +276,28 @@ def plot_landscape_contour(table: pd.DataFrame, members: Members) -> Figure:
     return panels.finish("Steps along the first direction", "Steps along the second direction")
 
 
-def _slice(points: pd.DataFrame, along: str) -> pd.DataFrame:
-    """Return the points on an axis of the plane, as changes from the trained weights."""
-    across = "y" if along == "x" else "x"
-    on_axis = points[points[across] == 0].sort_values(along).set_index(along)[["loss", "nll"]]
-    return on_axis.where(np.isfinite(on_axis)) - on_axis.loc[0]
-
-
-def _show_up_to(panels: Panels, cut: float) -> None:
-    """Give all panels one scale, from the lowest value to the highest value or to the cut."""
-    low = min(float(axes.dataLim.y0) for axes in panels.axes)
-    high = min(max(float(axes.dataLim.y1) for axes in panels.axes), low + cut)
-    margin = 0.05 * (high - low or 1)
-    for axes in panels.axes:
-        axes.set_ylim(low - margin, high + margin)
-
-
 def plot_landscape_slices(table: pd.DataFrame, members: Members) -> Figure:
     """Draw one panel per direction: how loss and NLL change along it, all models together."""
     note = caveats(table, members)
     panels = make_panels(2)
     panels.figure.set_figheight(panels.figure.get_figheight() + bool(note) * _TITLE)
-    looks = looks_of(members)
-    for axes, (along, name) in zip(panels.axes, {"x": "First", "y": "Second"}.items(), strict=True):
+    looks, directions = looks_of(members), (("First", "x", "y"), ("Second", "y", "x"))
+    for axes, (name, along, across) in zip(panels.axes, directions, strict=True):
         for member, look in zip(members, looks, strict=True):
-            changes = _slice(points_of(table, member), along)
+            points = points_of(table, member)
+            on_axis = points[points[across] == 0].set_index(along)[["loss", "nll"]].sort_index()
+            changes = on_axis.where(np.isfinite(on_axis)) - on_axis.loc[0]
             axes.plot(changes.index, changes["nll"], **look.hollow, **DOTTED, zorder=2.5)
             axes.plot(changes.index, changes["loss"], **look.curve, zorder=3)
         axes.set_title(f"{name} direction")
         axes.xaxis.set_major_locator(MaxNLocator(4, steps=[1, 2, 5, 10]))
-    _show_up_to(panels, read_landscapes(table, members).cut)
+    # One scale, from the lowest value to the highest value or to the cut.
+    low = min(float(axes.dataLim.y0) for axes in panels.axes)
+    cut = low + read_landscapes(table, members).cut
+    high = min(max(float(axes.dataLim.y1) for axes in panels.axes), cut)
+    margin = 0.05 * (high - low or 1)
+    for axes in panels.axes:
+        axes.set_ylim(low - margin, high + margin)
     panels.legend.add_models(members)
     for look in looks:
         panels.legend.add_line("NLL alone", look.hollow | DOTTED, look)

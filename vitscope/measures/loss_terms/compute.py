@@ -21,12 +21,6 @@ from vitscope.training.steps import decays, trained_parameters
 Row = tuple[bool, str, float, float]
 
 
-def squares(network: nn.Module) -> float:
-    """Return the sum of squares of the parameters that decay in training."""
-    decaying = (each for name, each in trained_parameters(network).items() if decays(name, each))
-    return sum(float(each.detach().double().square().sum()) for each in decaying)
-
-
 def slices(
     network: nn.Module,
     images: Tensor,
@@ -36,13 +30,16 @@ def slices(
     at: Sequence[float],
 ) -> Iterator[Row]:
     """Yield the loss at steps along the first direction of a seed."""
+    trained = trained_parameters(network).items()
+    decaying = [each.detach() for name, each in trained if decays(name, each)]
     with plane(network, seed) as move:
         for x in at:
             move(x, 0)
             with torch.inference_mode():
                 nll = float(cross_entropy(network(images).double(), targets.double()))
             yield False, "slice", x, nll
-            yield True, "slice", x, nll + decay / 2 * squares(network)
+            squares = sum(float(each.double().square().sum()) for each in decaying)
+            yield True, "slice", x, nll + decay / 2 * squares
 
 
 def spectra(
@@ -70,10 +67,9 @@ def measure_loss_terms(
     split, network, how = given.drawn_from, given.network.eval().to(given.device), dict(drawing)
     assert split, "clean images are those that were augmented"
     rows, most = training_rows(split, how.pop("recipe")), (batches[-1] + 1) * batch_size
-    clean = [
-        *map(torch.cat, zip(*clean_batches(split, rows, len(given.images), **how), strict=True))
-    ]
-    drawn = {False: given.images.rows(0, most), True: (clean[0][:most], clean[1][:most])}
+    batched = zip(*clean_batches(split, rows, len(given.images), **how), strict=True)
+    clean = [torch.cat(each)[:most] for each in batched]
+    drawn = {False: given.images.rows(0, most), True: clean}
     at = np.linspace(-radius, radius, points).tolist()
     progress, tables = Progress(2 * len(batches), "batches", given.say), []
     with own_stream(given.device):

@@ -3,7 +3,6 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from matplotlib.axes import Axes
 from matplotlib.colors import to_rgba
 from matplotlib.figure import Figure
 
@@ -12,7 +11,7 @@ from vitscope.drawing.looks import BAR_ALPHA, DASHED, GRAY, NODE, PLAIN, ZERO, l
 from vitscope.drawing.panels import stack_panels
 
 _TITLES = {False: "on augmented images", True: "on clean images"}
-# Inches of a panel that has room for several powers of ten on either side of zero.
+# Inches of a panel that has room for every other power of ten on either side of zero.
 _WIDE = 2.0
 _LINES: dict[bool, dict[str, Any]] = {True: PLAIN, False: DASHED}
 
@@ -24,22 +23,6 @@ def _node(l2: bool, color: str) -> dict[str, Any]:
     return {**NODE, "mfc": "none", "mec": color, "zorder": 3}
 
 
-def _change(rows: pd.DataFrame) -> pd.Series:
-    """Return the mean change of the loss from the middle of the slice, by steps."""
-    means: pd.Series = rows.groupby("x")["value"].mean()
-    change: pd.Series = means - means.iloc[len(means) // 2]
-    return change
-
-
-def _scale_eigenvalues(axes: Axes, linear: float, largest: float, wide: bool) -> None:
-    """Scale an axis by magnitude but near zero; label every other power of ten, or the last."""
-    powers = 10.0 ** np.arange(ceil(log10(linear)) + 1, log10(largest), 2)[0 if wide else -1 :]
-    axes.set(yscale="log")
-    axes.set_xscale("symlog", linthresh=linear)
-    axes.set(xticks=[*-powers[::-1], 0, *powers], xlim=(-2 * largest, 2 * largest))
-    axes.axvline(0, **ZERO, zorder=0.5)
-
-
 def plot_loss_terms(table: pd.DataFrame, members: Members) -> Figure:
     """Draw two panels per model and row, of augmented and of clean images, with L2 and without."""
     upper, lower = stack_panels(2 * len(members), 2)
@@ -48,7 +31,8 @@ def plot_loss_terms(table: pd.DataFrame, members: Members) -> Figure:
         rows, color = rows_of(table, member.model), look_of(member).color
         for l2, line in _LINES.items():
             own = rows[(rows["clean"] == clean) & (rows["l2"] == l2)]
-            change, nodes = _change(own[own["of"] == "slice"]), own[own["of"] == "spectrum"]
+            losses = own[own["of"] == "slice"].groupby("x")["value"].mean()
+            change, nodes = losses - losses.iloc[len(losses) // 2], own[own["of"] == "spectrum"]
             above.plot(change.index, change, color=color, **line)
             share = nodes["value"] / nodes["batch"].nunique()
             below.plot(nodes["x"], share, linestyle="", **_node(l2, color))
@@ -59,9 +43,15 @@ def plot_loss_terms(table: pd.DataFrame, members: Members) -> Figure:
         below.sharex(lower.axes[0])
         below.sharey(lower.axes[0])
     largest = table.loc[table["of"] == "spectrum", "x"].abs().max()
+    # What the term adds is as wide as half of the part that is linear.
+    linear = table["weight_decay"].max()
+    powers = 10.0 ** np.arange(ceil(log10(linear)) + 1, log10(largest), 2)
+    if lower.figure.get_figwidth() / lower.columns <= _WIDE:
+        powers = powers[-1:]
     for axes in lower.axes:
-        # What the term adds is as wide as half of the part that is linear.
-        wide = lower.figure.get_figwidth() / lower.columns > _WIDE
-        _scale_eigenvalues(axes, table["weight_decay"].max(), largest, wide)
+        axes.set(yscale="log")
+        axes.set_xscale("symlog", linthresh=linear)
+        axes.set(xticks=[*-powers[::-1], 0, *powers], xlim=(-2 * largest, 2 * largest))
+        axes.axvline(0, **ZERO, zorder=0.5)
     upper.label("Random direction", "Change of the loss")
     return lower.finish("Eigenvalue of the Hessian", "Share of eigenvalues")

@@ -23,6 +23,7 @@ so that the columns are null where fewer are measured, and for other data.
 from dataclasses import dataclass
 from typing import Literal, get_args
 
+from vitscope.corruptions import CORRUPTIONS, SEVERITIES
 from vitscope.files.tables import Table
 from vitscope.measures.columns import SCORES, interval_columns, resampled_column
 from vitscope.measures.measure import (
@@ -55,23 +56,6 @@ ROBUSTNESS_PART = Table(
     },
 )
 
-Corruption = Literal[
-    "gaussian_noise",
-    "shot_noise",
-    "impulse_noise",
-    "defocus_blur",
-    "glass_blur",
-    "motion_blur",
-    "zoom_blur",
-    "snow",
-    "frost",
-    "fog",
-    "brightness",
-    "contrast",
-    "elastic_transform",
-    "pixelate",
-    "jpeg_compression",
-]
 WithAlexNet = Literal["cifar10", "cifar100", "imagenet"]
 
 
@@ -82,11 +66,15 @@ class RobustnessSettings:
     images: int | None = setting(
         None, "How many images of the split are corrupted; null for all.", minimum=1
     )
-    corruptions: list[Corruption] = setting(
-        [*get_args(Corruption)], "The corruptions.", minItems=1, uniqueItems=True
+    corruptions: list[str] = setting(
+        [*CORRUPTIONS],
+        "The corruptions.",
+        items={"enum": [*CORRUPTIONS]},
+        minItems=1,
+        uniqueItems=True,
     )
     severities: list[int] = setting(
-        [1, 2, 3, 4, 5],
+        [*SEVERITIES],
         "Their severities.",
         items={"minimum": 1, "maximum": 5},
         minItems=1,

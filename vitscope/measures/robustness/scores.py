@@ -19,22 +19,18 @@ def alexnet_errors(data: str) -> pd.Series:
     return errors[errors["data"] == data].set_index("corruption")["error"]
 
 
-def wrong_by_image(views: pd.DataFrame) -> pd.DataFrame:
-    """Return the share of severities at which each image, a column, is wrong, by corruption."""
-    wrong = pd.DataFrame(1.0 - np.stack([*views["right"]]))
-    shares = wrong.groupby(views["corruption"].to_numpy(), sort=False).mean()
-    shares.loc[MEAN] = shares.drop(CLEAN).mean()
-    return shares
-
-
-def corruption_error(
-    views: pd.DataFrame, alexnet: str | None, resamples: int, seed: int
+def merge_corruption_error(
+    parts: Parts, alexnet: str | None, resamples: int, seed: int
 ) -> pd.DataFrame:
     """Return the error for each corruption, averaged over severities, and the mean of these.
 
     `alexnet` is the data set whose errors of AlexNet to divide by, None if none are published.
     """
-    wrong = wrong_by_image(views)
+    views = pd.concat(parts.tables, ignore_index=True)
+    # The share of severities at which each image, a column, is wrong, by corruption.
+    by_view = pd.DataFrame(1.0 - np.stack([*views["right"]]))
+    wrong = by_view.groupby(views["corruption"].to_numpy(), sort=False).mean()
+    wrong.loc[MEAN] = wrong.drop(CLEAN).mean()
     ends = spread(wrong.to_numpy().T, resamples, seed).columns("error")
     found = pd.DataFrame({"error": wrong.mean(axis=1), **ends})
     errors, of_clean = found.drop(CLEAN), found.loc[[CLEAN] * (len(found) - 1)]
@@ -50,10 +46,3 @@ def corruption_error(
     return errors.reset_index(names="corruption").assign(
         model=views["model"].iloc[0], images=wrong.shape[1]
     )
-
-
-def merge_corruption_error(
-    parts: Parts, alexnet: str | None, resamples: int, seed: int
-) -> pd.DataFrame:
-    views = pd.concat(parts.tables, ignore_index=True)
-    return corruption_error(views, alexnet, resamples, seed)

@@ -35,16 +35,12 @@ _TALLER = 1.25
 _ENDS, _APART = ["ci_low", "error", "ci_high"], 0.7
 
 
-def _clean_interval(row: pd.Series) -> tuple[float, float]:
-    """Return the interval of the error of images as they are, which is that of a share."""
-    return known_share_interval(row["clean_error"], int(row["images"]))
-
-
 def _errors(rows: pd.DataFrame) -> pd.DataFrame:
     """Return errors in percent with their ends: without corruption, of the mean, then of each."""
     errors = rows.set_index("corruption")
-    low, high = _clean_interval(rows.iloc[0])
-    errors.loc[CLEAN, _ENDS] = low, rows["clean_error"].iloc[0], high
+    clean = rows["clean_error"].iloc[0]
+    low, high = known_share_interval(clean, int(rows["images"].iloc[0]))
+    errors.loc[CLEAN, _ENDS] = low, clean, high
     present = [name for name in CORRUPTIONS if name in errors.index]
     return 100 * errors.loc[[CLEAN, MEAN, *present], _ENDS].astype(float)
 
@@ -99,12 +95,7 @@ def _panels(rows: int) -> Panels:
     else:
         figure = Figure(figsize=(page_width(), _LEAST_HEIGHT + high))
         parts = figure.add_gridspec(2, 1, height_ratios=(_LEAST_HEIGHT, high))
-    grid = parts[0].subgridspec(len(SCORES), 1)
-    left = [figure.add_subplot(grid[row, 0]) for row in range(len(SCORES))]
-    for axes in left[1:]:
-        axes.sharex(left[0])
-    for axes in left[:-1]:
-        axes.tick_params(labelbottom=False)
+    left = parts[0].subgridspec(len(SCORES), 1).subplots(sharex=True, squeeze=False)[:, 0]
     return Panels(figure, [*left, figure.add_subplot(parts[1])], columns)
 
 
@@ -138,15 +129,6 @@ def plot_robustness(
     return panels.figure
 
 
-def _draw_model(axes: Axes, row: pd.Series, look: Look) -> None:
-    accuracy, robustness = 100 - 100 * row["clean_error"], 100 - 100 * row["error"]
-    high, low = (100 - 100 * end for end in _clean_interval(row))
-    line: dict[str, Any] = {"color": look.color, "alpha": BAR_ALPHA, "zorder": 1}
-    axes.hlines(robustness, low, high, **line)
-    axes.vlines(accuracy, 100 - 100 * row["ci_high"], 100 - 100 * row["ci_low"], **line)
-    axes.plot(accuracy, robustness, **look.line, linestyle="", zorder=3)
-
-
 def plot_robustness_by_accuracy(
     table: pd.DataFrame, members: Members, published: AllPublished
 ) -> Figure:
@@ -158,8 +140,15 @@ def plot_robustness_by_accuracy(
     panels.legend.add_models(members)
     panels.legend.add_line(INTERVAL, {"color": GRAY, "alpha": BAR_ALPHA})
     for member, look in zip(members, looks_of(members), strict=True):
-        rows = rows_of(table, member.model)
-        _draw_model(panels.axes[0], rows[rows["corruption"] == MEAN].iloc[0], look)
+        rows, axes = rows_of(table, member.model), panels.axes[0]
+        row = rows[rows["corruption"] == MEAN].iloc[0]
+        accuracy, robustness = 100 - 100 * row["clean_error"], 100 - 100 * row["error"]
+        interval = known_share_interval(row["clean_error"], int(row["images"]))
+        high, low = (100 - 100 * end for end in interval)
+        line: dict[str, Any] = {"color": look.color, "alpha": BAR_ALPHA, "zorder": 1}
+        axes.hlines(robustness, low, high, **line)
+        axes.vlines(accuracy, 100 - 100 * row["ci_high"], 100 - 100 * row["ci_low"], **line)
+        axes.plot(accuracy, robustness, **look.line, linestyle="", zorder=3)
         if member.model in published:
             points = published[member.model].points
             style = {**look.hollow, "linestyle": ""}

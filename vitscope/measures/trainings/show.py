@@ -1,9 +1,7 @@
-from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any, cast
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
@@ -28,7 +26,7 @@ from vitscope.drawing.looks import (
     looks_of,
     text_scale,
 )
-from vitscope.drawing.panels import Panel, stack_panels, width_of
+from vitscope.drawing.panels import stack_panels, width_of
 
 # From top to bottom: the label, and columns of the table.
 _ROWS = {
@@ -38,27 +36,23 @@ _ROWS = {
 }
 
 
-def _draw_curves(panel: Panel, columns: Iterable[str]) -> None:
-    points = panel.rows
-    for epoch in points.loc[points["snapshots"].notna(), "epoch"]:
-        panel.axes.axvline(epoch, **MOMENT, zorder=0)
-    for column in columns:
-        style = DASHED if column.startswith("test") else PLAIN
-        panel.axes.plot(points["epoch"], points[column], color=panel.look.color, **style)
-    panel.axes.set_xlim(0, points["epoch"].max())
-    panel.axes.xaxis.set_major_locator(MaxNLocator(nbins=5, integer=True))
-
-
 def plot_training(table: pd.DataFrame, members: Members) -> Figure:
     """Draw three panels per model: loss, accuracy and learning rate."""
     rows = stack_panels(len(members), len(_ROWS))
     for panels, (label, columns) in zip(rows, _ROWS.items(), strict=True):
         for panel in panels.of_models(members, table, ["epoch"]):
-            _draw_curves(panel, columns)
+            points, axes = panel.rows, panel.axes
+            for epoch in points.loc[points["snapshots"].notna(), "epoch"]:
+                axes.axvline(epoch, **MOMENT, zorder=0)
+            for column in columns:
+                style = DASHED if column.startswith("test") else PLAIN
+                axes.plot(points["epoch"], points[column], color=panel.look.color, **style)
+            axes.set_xlim(0, points["epoch"].max())
+            axes.xaxis.set_major_locator(MaxNLocator(nbins=5, integer=True))
             if label != "Loss":
-                begin_at_zero(panel.axes)
+                begin_at_zero(axes)
             if label == "Accuracy":
-                in_percent(panel.axes)
+                in_percent(axes)
         panels.label("", label, "shared")
     legend = rows[-1].legend
     legend.add_line("training, on augmented images", {"color": GRAY, **PLAIN})
@@ -75,23 +69,18 @@ _PALEST, _SMALLEST, _LARGEST = 0.85, 0.8, 1.3
 _LABEL: dict[str, Any] = {"textcoords": "offset points", "ha": "center", "va": "center"}
 
 
-def _paled(color: str, shares: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
-    """Return the colour once for each share, mixed with so much white."""
-    rgb = np.array(to_rgb(color))
-    return rgb + (1 - rgb) * shares[:, None]
-
-
 def _draw_way(axes: PolarAxes, points: pd.DataFrame, look: Look) -> None:
     angle, radius = points["angle"], points["radius"]
     axes.plot(angle, radius, **look.stroke, linewidth=CURVE, clip_on=False)
     between = points.iloc[1:-1]
     time = between["order"].to_numpy() / points["order"].iloc[-1]
     size = look.line["markersize"] * (_SMALLEST + (_LARGEST - _SMALLEST) * time)
+    color = np.array(to_rgb(look.color))
     axes.scatter(
         between["angle"],
         between["radius"],
         s=size**2,
-        c=_paled(look.color, _PALEST * (1 - time)),
+        c=color + (1 - color) * (_PALEST * (1 - time))[:, None],
         marker=look.marker,
         edgecolors=look.color,
         linewidths=HAIR,

@@ -1,5 +1,6 @@
-"""Trajectories through snapshots, against what training recorded."""
+"""Learning curves, and trajectories through snapshots, against what training recorded."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -7,54 +8,103 @@ import pandas as pd
 import pytest
 import torch
 from safetensors.torch import load_file
+from torch import Tensor
 
 from vitscope.errors import VitscopeError
 from vitscope.files.tensors import TensorFile
 from vitscope.jobs.tables import find_table
+from vitscope.measures import registry
 from vitscope.measures.given import OnWeights
-from vitscope.measures.trainings.compute import measure_trajectory, recorded, traced
+from vitscope.measures.trainings.compute import (
+    measure_learning_curves,
+    measure_trajectory,
+    recorded,
+    traced,
+)
+from vitscope.measures.trainings.measure import LEARNING_CURVES_TABLE, RECORDED
 from vitscope.networks.building.networks import parameter_names
 from vitscope.networks.checkpoints.conversion import write_weights
 from vitscope.studies.loading import BUNDLED_STUDIES, load_study
+from vitscope.training.history import HISTORY
 from vitscope.training.trajectory import polar
 
 MINI = load_study(BUNDLED_STUDIES / "mini.yaml")
 FOLDER = Path(__file__).parents[3] / "resources" / "checkpoints" / "mini"
 SNAPSHOTS = ("init", "warmup", "end")
+HISTORY_OF_THREE = pd.DataFrame(
+    [(1, 3.0, 0.1, 2.5, 0.25), (2, 2.0, 0.2, 1.5, 0.5), (3, 1.0, 0.05, 1.25, 0.75)],
+    columns=["epoch", "loss", "learning_rate", "test_loss", "test_accuracy"],
+).assign(training_accuracy=None, radius=None, angle=None)
 
 
-def written(folder: Path, moments: list[dict[str, np.ndarray]]) -> dict[str, TensorFile]:
-    opened = {}
-    for order, weights in enumerate(moments):
-        path = folder / f"{order}.safetensors"
-        write_weights(path, {name: torch.tensor(w) for name, w in weights.items()}, {})
-        opened[f"moment {order}"] = TensorFile(path)
-    return opened
+def test_each_epoch_has_what_was_recorded_and_its_snapshots(tmp_path: Path) -> None:
+    HISTORY.write(HISTORY_OF_THREE, tmp_path / "history")
+    shuffled = HISTORY.read(tmp_path / "history").sample(frac=1, random_state=1)
+    taken = {"init": 0, "epoch_0": 0, "warmup": 2, "epoch_100": 100}
+    table = measure_learning_curves(OnWeights("vit", history=shuffled), taken)
+    LEARNING_CURVES_TABLE.write(table, tmp_path / "table")
+    read = LEARNING_CURVES_TABLE.read(tmp_path / "table")
+    assert set(read["model"]) == {"vit"}
+    assert read["epoch"].tolist() == [0, 1, 2, 3]
+    assert read["snapshots"].fillna("null").tolist() == ["init, epoch_0", "null", "warmup", "end"]
+    assert read.loc[0, [*RECORDED]].isna().all()
+    for name in RECORDED:
+        expected = HISTORY_OF_THREE[name].to_numpy(np.float64)
+        np.testing.assert_array_equal(read[name].iloc[1:], expected)
+
+
+def test_snapshots_are_where_names_and_the_recipe_say() -> None:
+    vit = MINI.models["vit"]
+    names = ("init", "warmup", "epoch_5", "epoch_12", "of_mine", "epoch_x")
+    models = {"vit": replace(vit, snapshots={name: {} for name in names})}
+    part = registry.declared("learning_curves").measuring
+    # The warm-up of the model's own recipe has two epochs, that of the study one.
+    known = {"init": 0, "warmup": 2, "epoch_5": 5, "epoch_12": 12}
+    assert part(replace(MINI, models=models), "vit", 0) == {"snapshots": known}
+    del known["warmup"]
+    elsewhere = replace(MINI, models=models, training=None)
+    assert part(elsewhere, "vit", 0) == {"snapshots": known}
+
+
+def test_a_model_without_a_history_is_refused() -> None:
+    models = {"vit": replace(MINI.models["vit"], history=None)}
+    figures = {"training": replace(MINI.figures["training"], models=["vit"])}
+    with pytest.raises(
+        VitscopeError, match=r"models.vit.history: found none, allowed: the table that train_model"
+    ):
+        registry.declared("learning_curves").check(replace(MINI, models=models, figures=figures))
+
+
+def written(folder: Path, moments: dict[str, dict[str, Tensor]]) -> dict[str, TensorFile]:
+    for name, weights in moments.items():
+        write_weights(folder / name, weights, {})
+    return {name: TensorFile(folder / name) for name in moments}
 
 
 def test_snapshots_give_the_trajectory_of_their_parameters(tmp_path: Path) -> None:
-    generator = np.random.default_rng(2)
+    torch.manual_seed(2)
     shapes = {"conv": (4, 3, 2, 2), "norm.mean": (5,), "bias": (7,), "scale": ()}
-    moments = [
-        {name: generator.normal(size=shape).astype(np.float32) for name, shape in shapes.items()}
-        for _ in range(4)
-    ]
+    moments = {
+        moment: {name: torch.randn(shape) for name, shape in shapes.items()}
+        for moment in ("start", "warm", "later", "end")
+    }
     snapshots = written(tmp_path, moments)
-    table = traced(snapshots, ["bias", "conv", "scale"], "moment 1")
-    flat = [np.concatenate([m[k].ravel() for k in ("conv", "bias", "scale")]) for m in moments]
+    trained = ["bias", "conv", "scale"]
+    table = traced(snapshots, trained, "warm")
+    flat = [torch.cat([each[k].ravel() for k in trained]).numpy() for each in moments.values()]
     pd.testing.assert_frame_equal(table[["radius", "angle"]], polar(len(flat), [flat]), rtol=1e-12)
     assert table["moment"].tolist() == list(snapshots)
     assert table["order"].tolist() == [0, 1, 2, 3]
     assert table["ends_warmup"].tolist() == [False, True, False, False]
     assert set(table["source"]) == {"snapshots"}
     # What training does not move by gradients makes no difference.
-    moments[1]["norm.mean"] += 100
-    again = traced(written(tmp_path, moments), ["bias", "conv", "scale"], "moment 1")
+    moments["warm"]["norm.mean"] += 100
+    again = traced(written(tmp_path, moments), trained, "warm")
     pd.testing.assert_frame_equal(again, table)
 
 
 def test_two_snapshots_are_no_trajectory(tmp_path: Path) -> None:
-    snapshots = written(tmp_path, [{"w": np.ones(2)}, {"w": np.zeros(2)}])
+    snapshots = written(tmp_path, {"init": {"w": torch.ones(2)}, "end": {"w": torch.zeros(2)}})
     with pytest.raises(VitscopeError, match=r"needs 3 moments at least.*there are 2"):
         traced(snapshots, ["w"], None)
 
@@ -83,11 +133,8 @@ def test_no_moment_ends_a_warmup_that_is_unknown_or_was_not(warmup: str | None) 
 
 
 def bundled(folder: Path, model: str) -> dict[str, TensorFile]:
-    files = {}
-    for name in SNAPSHOTS:
-        write_weights(folder / name, load_file(FOLDER / model / f"{name}.safetensors"), {})
-        files[name] = TensorFile(folder / name)
-    return files
+    files = {name: FOLDER / model / f"{name}.safetensors" for name in SNAPSHOTS}
+    return written(folder, {name: load_file(file) for name, file in files.items()})
 
 
 def test_a_job_takes_what_was_recorded_or_the_snapshots(tmp_path: Path) -> None:
