@@ -110,10 +110,11 @@ def test_an_environment_has_what_its_scripts_import(environment: Path) -> None:
 BY_A_CALL = {"vitscope.networks.building.timm_import": {"timm", "torchvision"}}
 
 
-def imported_by(tree: ast.AST) -> set[str]:
+@cache
+def imported_by(source: Path) -> set[str]:
     """Return the modules that a source imports anywhere, but not those for checkers of types."""
     found: set[str] = set()
-    pending = [tree]
+    pending: list[ast.AST] = [ast.parse(source.read_text(encoding="utf-8"))]
     while pending:
         node = pending.pop()
         if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING":
@@ -130,7 +131,7 @@ def reached_from(sources: Iterable[Path]) -> set[str]:
     """Return the names that these sources import, and the modules of vitscope among them."""
     pending, names = [*sources], set[str]()
     while pending:
-        for name in imported_by(ast.parse(pending.pop().read_text(encoding="utf-8"))) - names:
+        for name in imported_by(pending.pop()) - names:
             names.add(name)
             file = ROOT.joinpath(*name.split("."))
             pending += filter(Path.is_file, [file.with_suffix(".py"), file / "__init__.py"])
@@ -184,9 +185,7 @@ def test_jobs_read_no_studies() -> None:
 
 
 def test_the_library_imports_what_it_asks_for() -> None:
-    sources = PACKAGE.rglob("*.py")
-    trees = (ast.parse(source.read_text(encoding="utf-8")) for source in sources)
-    imported = packages_of(set[str]().union(*map(imported_by, trees)))
+    imported = packages_of(set[str]().union(*map(imported_by, PACKAGE.rglob("*.py"))))
     asked = {canonicalize_name(Requirement(text).name) for text in PROJECT["dependencies"]}
     # timm is imported by a call.
     assert imported - {"vitscope"} | {"timm"} == asked
