@@ -1,4 +1,5 @@
 from dataclasses import replace
+from functools import cache
 
 from tests.helpers.studies import figure_of
 from vitscope.data import opening
@@ -10,6 +11,7 @@ from vitscope.settings.study import Study
 from vitscope.studies.loading import BUNDLED_STUDIES, load_study
 
 
+@cache
 def everything() -> Study:
     """Return a study with a source, a model and a figure of every kind, each named by its kind.
 
