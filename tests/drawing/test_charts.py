@@ -8,7 +8,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from tests.helpers.claims import published_variances
-from tests.helpers.drawing import RESNET, VIT
+from tests.helpers.drawing import RESNET, VIT, styled
 from tests.helpers.shown import legend_labels, legends_of
 from vitscope.drawing.charts import OPEN, Chart, Rows, Steps, Theirs
 from vitscope.drawing.figure import Member
@@ -139,9 +139,7 @@ def test_a_model_without_values_is_named_in_its_panel(
 @pytest.mark.parametrize("width", [3.25, 5.5])
 def test_a_legend_stands_where_a_panel_is_missing(width):
     members = [Member("vit", f"ViT {number}", "vit") for number in range(5)]
-    with style(STYLE, {"width": width}):
-        figure = CHART(table("vit", STEPS), members=members)
-        figure.draw_without_rendering()
+    figure = styled(CHART, table("vit", STEPS), members=members, own={"width": width})
     *others, last = figure.axes
     (legend,) = legends_of(figure)
     box, right = legend.get_window_extent(), max(axes.get_window_extent().x1 for axes in others)
@@ -156,8 +154,6 @@ def test_a_legend_stands_where_a_panel_is_missing(width):
 def test_a_legend_that_is_too_large_for_the_place_of_a_panel_is_below_all():
     members = [Member("vit", f"ViT {number}", "vit") for number in range(5)]
     long = Chart(Rows("Variance", *(Steps("variance", f"curve {n}") for n in range(30))))
-    with style(STYLE, {}):
-        figure = long(table("vit", STEPS), members=members)
-        figure.draw_without_rendering()
+    figure = styled(long, table("vit", STEPS), members=members)
     (legend,) = legends_of(figure)
     assert legend.get_window_extent().y1 < min(axes.get_window_extent().y0 for axes in figure.axes)

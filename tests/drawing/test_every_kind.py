@@ -126,12 +126,14 @@ def rows_of(name: str, model: str) -> pd.DataFrame:
     return rows.assign(other_model=model) if name == "cka_between" else rows
 
 
-@cache
 def draw(kind, count=6, compared=(), width=5.5, font_size=7):
-    """A figure of the first members, some of them compared with published points.
+    """A figure of the first members, some of them compared with published points."""
+    return drawn_once(kind, count, compared, width, font_size)
 
-    It is drawn and laid out once for all tests of it: these look at it and change nothing.
-    """
+
+@cache
+def drawn_once(kind, count, compared, width, font_size):
+    """Draw and lay out a figure once for all tests of it: these look at it and change nothing."""
     members = MEMBERS[:count]
     tables = {
         name: pd.concat([rows_of(name, m.model) for m in members]) for name in kinds()[kind].tables

@@ -4,14 +4,12 @@ import pandas as pd
 import pytest
 from matplotlib.axes import Axes
 from matplotlib.colors import to_hex
-from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
-from tests.helpers.shown import legend_labels
+from tests.helpers.drawing import styled
+from tests.helpers.shown import is_whole, legend_labels
 from vitscope.drawing.looks import BAND_COLORS, KIND_COLORS
 from vitscope.drawing.network import plot
-from vitscope.drawing.saving import style
-from vitscope.package_data import STYLE
 
 KINDS = ["stem", "conv", "conv", "pool", "msa", "mlp"]
 OPERATIONS = [3_000_000, 5_000_000, 7_000_000, 1_000_000, 2_000_000, 4_000_000]
@@ -31,19 +29,12 @@ def blocks(repeated: int = 1) -> pd.DataFrame:
     )
 
 
-def drawn(table: pd.DataFrame) -> Figure:
-    with style(STYLE):
-        figure = plot(table, "Net")
-        figure.draw_without_rendering()
-    return figure
-
-
 def marks_of(axes: Axes) -> list[Line2D]:
     return [line for line in axes.lines if line.get_marker() == "s"]
 
 
 def test_bars_are_operations_in_the_colours_of_depth_bands() -> None:
-    figure = drawn(blocks().sample(frac=1, random_state=0))
+    figure = styled(plot, blocks().sample(frac=1, random_state=0), "Net")
     (axes,) = figure.axes
     (bars,) = axes.containers
     assert [bar.get_height() for bar in bars] == pytest.approx([3, 5, 7, 1, 2, 4])
@@ -59,7 +50,7 @@ def test_bars_are_operations_in_the_colours_of_depth_bands() -> None:
 
 
 def test_stages_are_labelled_with_their_size_and_a_line_between() -> None:
-    (axes,) = drawn(blocks()).axes
+    (axes,) = styled(plot, blocks(), "Net").axes
     labels = {text.get_text(): text.xy[0] for text in axes.texts if text.get_text()}
     assert labels == {"8\n16×12": 1.5, "16\n8×6": 4.0}
     lines = [line.get_xdata()[0] for line in axes.lines if line not in marks_of(axes)]
@@ -70,7 +61,8 @@ def test_stages_are_labelled_with_their_size_and_a_line_between() -> None:
 @pytest.mark.parametrize("repeated", [1, 12, 60])
 def test_names_do_not_overlap_and_nothing_is_cut_off(repeated: int, named: str) -> None:
     table = blocks(repeated)
-    figure = drawn(table.assign(name=[named.format(number) for number in table["index"]]))
+    names = [named.format(number) for number in table["index"]]
+    figure = styled(plot, table.assign(name=names), "Net")
     (axes,) = figure.axes
     boxes = sorted(
         (label.get_window_extent() for label in axes.get_xticklabels()), key=lambda box: box.x0
@@ -78,9 +70,5 @@ def test_names_do_not_overlap_and_nothing_is_cut_off(repeated: int, named: str) 
     assert all(one.x1 <= other.x0 for one, other in pairwise(boxes))
     lowest = min(mark.get_window_extent().y0 for mark in marks_of(axes))
     assert all(box.y1 <= lowest for box in boxes)
-    width, height = figure.bbox.size
-    for box in [*boxes, axes.title.get_window_extent(), axes.yaxis.label.get_window_extent()]:
-        assert box.x0 >= 0
-        assert box.y0 >= 0
-        assert box.x1 <= width
-        assert box.y1 <= height
+    boxes += [axes.title.get_window_extent(), axes.yaxis.label.get_window_extent()]
+    assert all(is_whole(figure, box) for box in boxes)

@@ -5,6 +5,7 @@ import pandas as pd
 import pytest
 from matplotlib.figure import Figure
 
+from tests.helpers.drawing import styled
 from vitscope.buildup.figure import sketch as sketch_buildup
 from vitscope.drawing.looks import VERDICT_LOOKS, Look
 from vitscope.drawing.overview import plot
@@ -101,10 +102,10 @@ def test_published_densities_are_per_decade(published):
         assert order[value] == pytest.approx(density * abs(value) * np.log(10), abs=1e-9)
 
 
-def sketch(kind, points):
+def sketch(draw, points):
     with style(STYLE):
         axes = Figure().subplots()
-        getattr(sketches, f"sketch_{kind}")(axes, points, Look("black", "o"))
+        draw(axes, points, Look("black", "o"))
     return axes
 
 
@@ -115,7 +116,7 @@ def expected(table, model):
 
 def test_measured_variances_are_drawn_with_a_band_for_each_msa():
     points = expected("feature_variance", "vit").sort_values("index")
-    axes = sketch("feature_variance", points)
+    axes = sketch(sketches.sketch_feature_variance, points)
     assert drawn(axes, points["depth"], points["variance"])
     assert len(axes.patches) == (points["kind"] == "msa").sum() == 12
 
@@ -124,21 +125,21 @@ def test_measured_amplitudes_are_those_at_the_highest_frequency():
     points = expected("fourier", "vit")
     on_diagonal = (points["measure"] == "diagonal") & (points["frequency"] == 1)
     ends = points[on_diagonal].sort_values("index")
-    axes = sketch("fourier_depth", points.sample(frac=1, random_state=0))
+    axes = sketch(sketches.sketch_fourier_depth, points.sample(frac=1, random_state=0))
     assert drawn(axes, ends["depth"], ends["delta_log_amplitude"])
 
 
 def test_measured_robustness_is_what_is_left_of_the_mean_error():
     points = expected("corruption_error", "vit")
     (mean,) = points[points["corruption"] == "mean"].to_dict("records")
-    axes = sketch("robustness_by_accuracy", points)
+    axes = sketch(sketches.sketch_robustness_by_accuracy, points)
     assert drawn(axes, [100 - 100 * mean["clean_error"]], [100 - 100 * mean["error"]])
 
 
 def test_measured_eigenvalues_are_a_density_that_adds_up_to_one():
     points = expected("hessian", "vit")
     points = points[points["snapshot"] == "end"]
-    (line,) = sketch("hessian", points).lines
+    (line,) = sketch(sketches.sketch_hessian, points).lines
     at, density = line.get_xydata().T
     total = sum(
         np.trapezoid(density[side], np.log10(np.abs(at[side]))) * sign
@@ -149,9 +150,7 @@ def test_measured_eigenvalues_are_a_density_that_adds_up_to_one():
 
 def test_steps_of_a_buildup_are_joined_if_they_were_kept():
     steps = pd.read_csv(EXPECTED / "buildup_fig12a.csv").sort_values("step", ignore_index=True)
-    axes = Figure().subplots()
-    with style(STYLE):
-        sketch_buildup(axes, steps, Look("black", "o"))
+    axes = sketch(sketch_buildup, steps)
     for kept, line in zip((True, False), axes.lines, strict=True):
         rows = steps[(steps["decision"] != "rejected") == kept]
         np.testing.assert_allclose(line.get_xydata(), np.c_[rows.index, 100 * rows["accuracy"]])
@@ -159,9 +158,7 @@ def test_steps_of_a_buildup_are_joined_if_they_were_kept():
 
 def test_verdicts_of_a_figure_stand_below_it_with_how_many():
     claims = pd.read_csv(EXPECTED / "claims.csv")
-    with style(STYLE):
-        figure = plot(shown(), claims)
-        figure.draw_without_rendering()
+    figure = styled(plot, shown(), claims)
     titles = [each for each in figure.axes if each.get_title().startswith("fig5\n")]
     (left,) = [each.get_position().x0 for each in titles]
     texts = [

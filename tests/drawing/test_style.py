@@ -9,7 +9,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from tests.drawing.test_every_kind import rows_of
-from tests.helpers.drawing import RESNET, VIT, draw_kind
+from tests.helpers.drawing import RESNET, VIT, draw_kind, styled
 from tests.helpers.shown import boxes_of, flaws
 from vitscope.drawing.figure import Member
 from vitscope.drawing.looks import look_of
@@ -105,10 +105,7 @@ def drawn(kind: str, **options: str) -> Figure:
         values = [*second.select_dtypes("float").columns.difference([*ACROSS])]
         lists = {key: 0.7 * second[key] for key in {"log_ratios"} & {*second}}
         tables[name] = pd.concat([first, second.assign(**0.7 * second[values], **lists)])
-    with style(STYLE, {"width": 3.25}):
-        figure = draw_kind(kind, tables, [RESNET, VIT], {}, **options)
-        figure.draw_without_rendering()
-    return figure
+    return styled(draw_kind, kind, tables, [RESNET, VIT], {}, own={"width": 3.25}, **options)
 
 
 def pairs(figure: Figure) -> list[list[Axes]]:

@@ -1,11 +1,13 @@
+from itertools import combinations
+
 import pandas as pd
 import pytest
 
 from tests.helpers.claims import count_variances, published_variances, variances
+from tests.helpers.drawing import styled
+from tests.helpers.shown import is_whole
 from vitscope.drawing.looks import VERDICT_LOOKS
-from vitscope.drawing.saving import style
 from vitscope.drawing.verdicts import plot
-from vitscope.package_data import STYLE
 
 LABELS = {"m": "Mine", "n": "Other"}
 
@@ -21,13 +23,6 @@ def claims():
     return both.assign(published_verdict="yes")
 
 
-def drawn(claims):
-    with style(STYLE):
-        figure = plot(claims, LABELS)
-        figure.draw_without_rendering()
-    return figure
-
-
 def said(figure, left, right):
     """Return the texts that begin between two edges, in inches, from top to bottom."""
     texts = [each for each in figure.axes[0].texts if left <= each.get_position()[0] / 72 < right]
@@ -38,7 +33,7 @@ def said(figure, left, right):
 
 
 def test_each_claim_is_a_row_with_its_verdicts_in_colours(claims):
-    figure = drawn(claims)
+    figure = styled(plot, claims, LABELS)
     statements = list(dict.fromkeys(claims["statement"]))
     assert said(figure, 0.85, 3.7)[-len(statements) :] == statements
     measured = [each for each in figure.axes[0].texts if each.get_position()[0] >= 72 * 4.4]
@@ -54,31 +49,26 @@ def test_each_claim_is_a_row_with_its_verdicts_in_colours(claims):
 def test_what_is_published_stands_beside_what_is_measured(claims):
     mark = VERDICT_LOOKS["yes, in this network"].mark
     named = claims.assign(published_series="Theirs")
-    assert set(said(drawn(named), 3.7, 4.4)) == {"Published", f"{mark} Theirs"}
-    without = said(drawn(named.assign(published_verdict=None)), 3.7, 4.4)
-    assert without == []
+    assert set(said(styled(plot, named, LABELS), 3.7, 4.4)) == {"Published", f"{mark} Theirs"}
+    without = named.assign(published_verdict=None)
+    assert said(styled(plot, without, LABELS), 3.7, 4.4) == []
 
 
 def test_everything_is_within_the_page_and_nothing_overlaps(claims):
     told = [*VERDICT_LOOKS]
     row = claims.iloc[:1]
     many = [row.assign(claim=each, holds=each, statement=f"{each} {60 * 'a '}") for each in told]
-    figure = drawn(pd.concat([*many, claims]))
+    figure = styled(plot, pd.concat([*many, claims]), LABELS)
     boxes = [each.get_window_extent() for each in figure.axes[0].texts]
-    for box in boxes:
-        assert figure.bbox.x0 <= box.x0
-        assert box.x1 <= figure.bbox.x1
-        assert figure.bbox.y0 <= box.y0
-        assert box.y1 <= figure.bbox.y1
-    for number, one in enumerate(boxes):
-        for other in boxes[:number]:
-            assert not one.padded(-1).overlaps(other.padded(-1))
+    assert all(is_whole(figure, box) for box in boxes)
+    for one, other in combinations(boxes, 2):
+        assert not one.padded(-1).overlaps(other.padded(-1))
     assert min(each.get_fontsize() for each in figure.axes[0].texts) >= 6
 
 
 def test_moments_of_training_are_named(claims):
     row = claims.iloc[:1]
     at = [row.assign(snapshot=each) for each in ("warmup", "end")]
-    texts = said(drawn(pd.concat(at)), 4.4, 8)
+    texts = said(styled(plot, pd.concat(at), LABELS), 4.4, 8)
     assert "end of warm-up:" in texts
     assert "end of training:" in texts

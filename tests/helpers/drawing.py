@@ -1,4 +1,4 @@
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import pandas as pd
@@ -13,6 +13,16 @@ from vitscope.package_data import STYLE
 RESNET = Member("resnet", "ResNet-50", "resnet")
 VIT = Member("vit", "ViT-Ti", "vit")
 SWIN = Member("swin", "Swin-Ti", "swin")
+
+
+def styled(
+    draw: Callable[..., Figure], *arguments: Any, own: Mapping[str, Any] | None = None, **more: Any
+) -> Figure:
+    """Draw a figure in the style, with a study's own keys, so that all is where it will be."""
+    with style(STYLE, own):
+        figure = draw(*arguments, **more)
+        figure.draw_without_rendering()
+    return figure
 
 
 def draw_kind(
@@ -33,20 +43,17 @@ def draw_kind(
 
 def drawn_from(
     kind: str,
-    tables: Mapping[str, "pd.DataFrame"],
+    tables: Mapping[str, pd.DataFrame],
     members: Sequence[Member],
-    published: Mapping[str, "Published"] | None = None,
+    published: Mapping[str, Published] | None = None,
     snapshots: Sequence[str] = (),
     **options: Any,
-) -> "Figure":
+) -> Figure:
     """Draw a figure of a kind in the style, without laying it out."""
     with style(STYLE):
         return draw_kind(kind, tables, members, published or {}, snapshots, **options)
 
 
-def laid_out(*arguments: Any, **options: Any) -> "Figure":
+def laid_out(*arguments: Any, **options: Any) -> Figure:
     """Draw a figure of a kind, so that all of it is where it will be."""
-    figure = drawn_from(*arguments, **options)
-    with style(STYLE):
-        figure.draw_without_rendering()
-    return figure
+    return styled(drawn_from, *arguments, **options)

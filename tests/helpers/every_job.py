@@ -1,4 +1,5 @@
 from dataclasses import replace
+from functools import cache
 
 from tests.helpers.studies import figure_of
 from vitscope.data import opening
@@ -6,11 +7,11 @@ from vitscope.jobs.job import Request, Takes, find_job
 from vitscope.jobs.job import names as job_names
 from vitscope.measures import registry
 from vitscope.networks.building.family import family_names
-from vitscope.settings.keys import Figure
 from vitscope.settings.study import Study
 from vitscope.studies.loading import BUNDLED_STUDIES, load_study
 
 
+@cache
 def everything() -> Study:
     """Return a study with a source, a model and a figure of every kind, each named by its kind.
 
@@ -19,6 +20,7 @@ def everything() -> Study:
     mini = load_study(BUNDLED_STUDIES / "mini.yaml")
     model, data = mini.models["vit"], mini.data["shapes32"]
     video = mini.videos["walk"]
+    pairs = {True: [("vit", "resnet")], False: []}
     return replace(
         mini,
         training=mini.training and replace(mini.training, snapshots=[3]),
@@ -27,14 +29,11 @@ def everything() -> Study:
         # Build-ups begin with it.
         | {"resnet": mini.models["resnet"]},
         videos={name: replace(video, model=name) for name in family_names()},
-        figures={kind: _figure(kind) for kind in registry.kinds()},
+        figures={
+            name: figure_of(name, ["vit"], pairs[registry.declared(kind.measure).of_pairs])
+            for name, kind in registry.kinds().items()
+        },
     )
-
-
-def _figure(kind: str) -> Figure:
-    of_pairs = registry.declared(registry.kinds()[kind].measure).of_pairs
-    pairs = [("vit", "resnet")] if of_pairs else []
-    return figure_of(kind, ["vit"], pairs)
 
 
 def kinds() -> list[tuple[str, dict[str, str]]]:

@@ -15,13 +15,7 @@ class Handler(BaseHTTPRequestHandler):
 
     server: "Hub"
 
-    def do_HEAD(self) -> None:
-        self._answer(with_body=False)
-
     def do_GET(self) -> None:
-        self._answer(with_body=True)
-
-    def _answer(self, with_body: bool) -> None:
         self.server.requests.append(f"{self.command} {self.path}")
         self.server.tokens.append(self.headers.get("Authorization"))
         data = self.server.files.get(self.path)
@@ -32,8 +26,11 @@ class Handler(BaseHTTPRequestHandler):
         self.send_header("ETag", hashlib.sha256(data or b"").hexdigest())
         self.send_header("Content-Length", str(len(data or b"")))
         self.end_headers()
-        if with_body and data is not None:
+        if self.command == "GET" and data is not None:
             self.wfile.write(data)
+
+    def do_HEAD(self) -> None:
+        self.do_GET()
 
     def log_message(self, format: str, *args: object) -> None:
         """Keep quiet."""

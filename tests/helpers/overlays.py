@@ -9,8 +9,6 @@ from PIL import Image
 from vitscope.files.images import as_picture
 
 SIDE = 8
-# The title of a group, and its panels row by row.
-Group = tuple[str, list[Axes]]
 
 
 def pixels_of(image: int, grey: bool = False) -> npt.NDArray[np.uint8]:
@@ -36,8 +34,8 @@ def grey_of(image: int) -> npt.NDArray[np.uint8]:
     return np.asarray(Image.fromarray(pixels_of(image)).convert("L"))
 
 
-def groups_of(figure: Figure) -> list[Group]:
-    """Return the groups of a figure, which have a title."""
+def groups_of(figure: Figure) -> list[tuple[str, list[Axes]]]:
+    """Return the groups of a figure: the title of each, and its panels row by row."""
     parts = [part for part in figure.subfigs if part.get_suptitle() and part.axes]
     return [
         (part.get_suptitle(), [each for each in part.axes if not _is_bar(each)]) for part in parts

@@ -70,14 +70,15 @@ def _tick_labels(axis: Axis) -> Iterator[Text]:
             yield from (tick.label1, tick.label2)
 
 
+def is_whole(figure: Figure, box: Bbox) -> bool:
+    """Tell whether nothing of a box is cut off."""
+    width, height = figure.bbox.size
+    return min(box.x0, box.y0, width - box.x1, height - box.y1) >= 0
+
+
 def flaws(figure: Figure) -> list[str]:
     """Say which texts of a figure are cut off or lie over each other."""
     boxes = boxes_of(figure)
-    width, height = figure.bbox.size
-    found = [
-        f"cut off: {name}"
-        for name, box in boxes
-        if min(box.x0, box.y0, width - box.x1, height - box.y1) < 0
-    ]
+    found = [f"cut off: {name}" for name, box in boxes if not is_whole(figure, box)]
     pairs = combinations(boxes, 2)
     return found + [f"{one} over {other}" for (one, a), (other, b) in pairs if a.overlaps(b)]

@@ -117,11 +117,9 @@ EDITED_SETTINGS = {
 @pytest.mark.parametrize("keys", some_of(EDITED_SETTINGS, MEAN, WORDS, STYLE))
 def test_an_edit_of_a_study(finished: Workflow, keys: tuple[str, ...]) -> None:
     value, shown, said = EDITED_SETTINGS[keys]
+    targets = (SHOWN if shown is not None else ()) + (OF_THE_STUDY if said is not None else ())
     with edited(finished.studies / "tiny.yaml", setting(*keys, value=value)):
-        if shown is not None:
-            assert planned(finished) == shown
-        if said is not None:
-            assert planned(finished, *OF_THE_STUDY) == said
+        assert planned(finished, *targets) == (shown or {}) | (said or {})
 
 
 def curves(model: str) -> Callable[[str], str]:
@@ -147,7 +145,6 @@ def test_a_study_that_asks_for_more(finished: Workflow, target: str) -> None:
 
 
 def test_nothing_is_made_again_after_every_file_was_touched(finished, weights):
-    assert planned(finished, *MADE) == {}
     files = [path for path in finished.root.rglob("*") if path.is_file()]
     files = sorted(path for path in files if ".snakemake" not in path.parts)
     files += weights.values()

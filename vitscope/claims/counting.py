@@ -41,11 +41,15 @@ def count_claims(
     found = [(subject, claim) for claim in evidence.claims for subject in claim.about(traits)]
     # By model, then in the order of claims.
     subjects = sorted(found, key=lambda each: [order.index(model) for model in each[0]])
-    at_points = {*CUT_POINT} <= {*tables[evidence.table]}
+    table = tables[evidence.table]
+    at_points = {*CUT_POINT} <= {*table}
     sides = {model: _side_of(tables["blocks"], model) for model in models if at_points}
+    moments: dict[str | None, Tables] = {None: tables}
+    if "snapshot" in table:
+        moments = {each: at_snapshots(tables, [each]) for each in table["snapshot"].unique()}
     rows = [
         {"figure": figure, "snapshot": snapshot, **row, "statement": _say(row, sides)}
-        for snapshot, shown in _by_snapshot(tables, evidence.table)
+        for snapshot, shown in moments.items()
         for row in _rows(evidence, shown, subjects, published)
     ]
     return pd.DataFrame(rows, columns=list(COUNTED))
@@ -68,14 +72,6 @@ def joined(table: Table, frames: Sequence[pd.DataFrame]) -> pd.DataFrame:
     """Join the rows of all figures; return an empty table if there are none."""
     filled = [frame for frame in frames if not frame.empty]
     return pd.concat(filled or [pd.DataFrame(columns=[*table.columns])], ignore_index=True)
-
-
-def _by_snapshot(tables: Tables, table: str) -> Iterator[tuple[str | None, Tables]]:
-    if "snapshot" not in tables[table]:
-        yield None, tables
-        return
-    for snapshot in tables[table]["snapshot"].unique():
-        yield snapshot, at_snapshots(tables, [snapshot])
 
 
 def _of_model(table: pd.DataFrame, model: str) -> pd.DataFrame:

@@ -31,13 +31,13 @@ def subsamples(points: pd.DataFrame) -> pd.Series:
 
 def bands(points: pd.DataFrame) -> list[Band]:
     """Return the bands of one model from its cut points, which must be in order."""
-    attends = points["kind"] == "msa"
-    shrinks = subsamples(points)
     found = []
-    for after, (start, end) in enumerate(pairwise(points["depth"].to_list()), start=1):
-        if shrinks.iloc[after]:
+    of_blocks = zip(subsamples(points)[1:], points["kind"][1:], strict=True)
+    ends = pairwise(points["depth"].to_list())
+    for (shrinks, kind), (start, end) in zip(of_blocks, ends, strict=True):
+        if shrinks:
             found.append(Band("subsampling", start, end))
-        if attends.iloc[after]:
+        if kind == "msa":
             found.append(Band("msa", start, end))
     return found
 
@@ -124,9 +124,14 @@ class Points:
         self.frame = frame.drop(columns=lists).reset_index(drop=True)
         self._resampled: dict[str, Array] = {}
         for name in lists:
-            known = [each is not None and np.ndim(each) == 1 for each in frame[name]]
-            if any(known):
-                self._resampled[name.removesuffix(RESAMPLED)] = _stacked(frame[name], known)
+            # A point may have none.
+            size = max((len(each) for each in frame[name] if np.ndim(each) == 1), default=0)
+            if size:
+                none = np.full(size, np.nan)
+                rows = [each if np.ndim(each) == 1 else none for each in frame[name]]
+                # (resamples, points)
+                stacked = np.stack(rows, axis=1).astype(np.float64)
+                self._resampled[name.removesuffix(RESAMPLED)] = stacked
 
     def __getitem__(self, column: str) -> Array:
         """Return the values of a column: as measured in the first row, resampled in the others."""
@@ -151,11 +156,3 @@ class Points:
     def known(self, column: str) -> "Points":
         """Return the points that have a value in a column."""
         return self.where(self.frame[column].notna())
-
-
-def _stacked(lists: pd.Series, known: list[bool]) -> Array:
-    """Return the resamples of all points, (resamples, points); NaN if a point has none."""
-    size = max(len(each) for each, there in zip(lists, known, strict=True) if there)
-    none = np.full(size, np.nan)
-    rows = [each if there else none for each, there in zip(lists, known, strict=True)]
-    return np.stack(rows, axis=1).astype(np.float64)

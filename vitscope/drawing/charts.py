@@ -8,9 +8,9 @@ import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 
-from vitscope.claims.points import Points, Published, bands
+from vitscope.claims.points import AllPublished, Points, bands
 from vitscope.claims.statistics import certain_signs
-from vitscope.drawing.figure import Member, rows_of
+from vitscope.drawing.figure import Members, rows_of
 from vitscope.drawing.legends import published_label
 from vitscope.drawing.looks import DOTTED, Look
 from vitscope.drawing.panels import Panel, Scales, make_panels, stack_panels
@@ -201,8 +201,8 @@ class Chart:
     def __call__(
         self,
         *tables: pd.DataFrame,
-        members: Sequence[Member],
-        published: Mapping[str, Published] | None = None,
+        members: Members,
+        published: AllPublished | None = None,
         together: bool = False,
     ) -> Figure:
         """Draw a panel for each model in each row, or all models `together` in one."""
@@ -228,11 +228,7 @@ class Chart:
         return panels.finish(self.across.label, rows.label, rows.scales)
 
     def _draw_row(
-        self,
-        rows: Rows,
-        shown: Sequence[Panel],
-        tables: Sequence[pd.DataFrame],
-        members: Sequence[Member],
+        self, rows: Rows, shown: Sequence[Panel], tables: Sequence[pd.DataFrame], members: Members
     ) -> None:
         """Draw the bands behind all, then the layers, whatever models have; then set the scale."""
         name = next((each.name for each in rows.layers if isinstance(each, Theirs)), "")

@@ -4,7 +4,9 @@ What draws a kind of figure takes its tables in order, `members`, the values tha
 and, where it shows published curves, `published`.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
 from pkgutil import resolve_name
 from typing import TYPE_CHECKING, Any
@@ -16,7 +18,7 @@ if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.figure import Figure
 
-    from vitscope.claims.points import Published
+    from vitscope.claims.points import AllPublished
 
 
 @dataclass(frozen=True)
@@ -62,11 +64,21 @@ def rows_of(
     return rows.sort_values(list(order), ignore_index=True, kind="stable")
 
 
+@contextmanager
+def within(variable: ContextVar[Any], value: Any) -> Iterator[None]:
+    """Let a variable that drawing looks at have a value."""
+    token = variable.set(value)
+    try:
+        yield
+    finally:
+        variable.reset(token)
+
+
 def draw(
     plot: str,
     tables: Mapping[str, "pd.DataFrame"],
-    members: Sequence[Member],
-    published: "Mapping[str, Published] | None" = None,
+    members: Members,
+    published: "AllPublished | None" = None,
     snapshots: Sequence[str] = (),
     values: Mapping[str, Any] | None = None,
 ) -> "Figure":
@@ -90,7 +102,7 @@ def draw(
 
 
 def measured_on(
-    tables: Mapping[str, "pd.DataFrame"], members: Sequence[Member], snapshots: Sequence[str]
+    tables: Mapping[str, "pd.DataFrame"], members: Members, snapshots: Sequence[str]
 ) -> str:
     """Return on how many images, in how many batches, a figure was measured, if it says so."""
     table = next(iter(at_snapshots(tables, snapshots).values()))
@@ -118,7 +130,7 @@ def _counted(counts: "pd.Series", one: str, many: str, after: str = "") -> str:
     return f"{number} {one if high == 1 else many}{after}"
 
 
-def _check_rows(name: str, table: "pd.DataFrame", members: Sequence[Member]) -> None:
+def _check_rows(name: str, table: "pd.DataFrame", members: Members) -> None:
     moments = {"": table}
     if "snapshot" in table:
         moments = {f" at '{moment}'": rows for moment, rows in table.groupby("snapshot")}
@@ -133,9 +145,7 @@ def _check_rows(name: str, table: "pd.DataFrame", members: Sequence[Member]) -> 
 
 
 def points_of(
-    tables: "Mapping[str, pd.DataFrame]",
-    members: Sequence[Member],
-    published: "Mapping[str, Published]",
+    tables: "Mapping[str, pd.DataFrame]", members: Members, published: "AllPublished"
 ) -> "pd.DataFrame":
     """Return the points of a figure as one table: rows of its tables, and published points.
 

@@ -1,8 +1,8 @@
 """How all that is drawn looks: colours, shades, markers, dashes, and widths in points."""
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
@@ -13,7 +13,7 @@ import numpy as np
 from matplotlib.colors import Colormap, LinearSegmentedColormap, to_hex, to_rgb
 from matplotlib.markers import MarkerStyle
 
-from vitscope.drawing.figure import Member
+from vitscope.drawing.figure import Member, within
 
 # For marks that belong to no single model: axes behind, and marks in a legend that stand for all.
 GRAY = "#595959"
@@ -145,18 +145,16 @@ KIND_MARK: dict[str, Any] = {"marker": "s", "markersize": 4, "markeredgecolor": 
 KIND_MARK |= {"markeredgewidth": THREAD, "linestyle": "", "clip_on": False}
 
 SHARE_STYLES: dict[str, dict[str, Any]] = {
-    kind: {"color": color, "marker": marker, "markersize": 3.5}
-    for kind, color, marker in (
-        ("msa", BAND_COLORS["msa"], "o"),
-        ("mlp", KIND_COLORS["mlp"], "v"),
-        ("conv", _PURPLE, "D"),
-    )
+    "msa": {"color": BAND_COLORS["msa"], "marker": "o", "markersize": 3.5},
+    "mlp": {"color": KIND_COLORS["mlp"], "marker": "v", "markersize": 3.5},
+    "conv": {"color": _PURPLE, "marker": "D", "markersize": 3.5},
 }
 
 # What probes read classes from, and what they read of tokens.
 _READ: list[dict[str, Any]] = [
-    {"color": color, "marker": marker, "markersize": 3}
-    for color, marker in ((_PURPLE, "o"), (_BROWN, "s"), (_OLIVE, "^"))
+    {"color": _PURPLE, "marker": "o", "markersize": 3},
+    {"color": _BROWN, "marker": "s", "markersize": 3},
+    {"color": _OLIVE, "marker": "^", "markersize": 3},
 ]
 PROBE_STYLES = dict(zip(("mean token", "prefix token", "single token"), _READ, strict=True))
 PROBE_STYLES |= dict(zip(("position", "pixels"), _READ, strict=False))
@@ -167,11 +165,8 @@ METHOD_STYLES |= {"random": REFERENCE}
 
 # The edge of markers that are not filled.
 _EDGE = 0.7
-HOLLOW_POINTS: dict[str, Any] = {
-    "markerfacecolor": "white",
-    "markeredgewidth": _EDGE,
-    "linestyle": "",
-}
+HOLLOW: dict[str, Any] = {"markerfacecolor": "white", "markeredgewidth": _EDGE}
+HOLLOW_POINTS = {**HOLLOW, "linestyle": ""}
 
 
 @dataclass(frozen=True)
@@ -198,8 +193,7 @@ class Look:
     @property
     def hollow(self) -> dict[str, Any]:
         """The same with hollow markers, as published values have them."""
-        full = replace(self, half_filled=False).line
-        return full | {"markerfacecolor": "white", "markeredgewidth": _EDGE}
+        return replace(self, half_filled=False).line | HOLLOW
 
     @property
     def stroke(self) -> dict[str, Any]:
@@ -252,16 +246,11 @@ _DEPTH_COLORS = matplotlib.colormaps["plasma"](np.linspace(0, 0.76, 256))
 _palette: ContextVar[Mapping[str, str]] = ContextVar("colours of families")
 
 
-@contextmanager
-def palette(colors: Mapping[str, str]) -> Iterator[None]:
+def palette(colors: Mapping[str, str]) -> AbstractContextManager[None]:
     """Let families have these colours in place of their own."""
     # A ResNet with an AlterNet's blocks is a ResNet all the same.
     preresnet = {"preresnet": colors["resnet"]} if "resnet" in colors else {}
-    token = _palette.set({**preresnet, **colors})
-    try:
-        yield
-    finally:
-        _palette.reset(token)
+    return within(_palette, {**preresnet, **colors})
 
 
 def look_of(member: Member) -> Look:

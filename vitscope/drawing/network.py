@@ -1,6 +1,5 @@
 """A network as the row of its cut points: what each is, how large, and what it computes."""
 
-from itertools import groupby
 from math import ceil
 
 import pandas as pd
@@ -75,12 +74,9 @@ def kinds_of(points: pd.DataFrame) -> list[str]:
 
 def _mark_stages(bars: Axes, points: pd.DataFrame) -> None:
     """Write above the bars how large the maps of each stage are, with a line between stages."""
-    sizes = [tuple(row) for row in points[["stage", "channels", "height", "width"]].to_numpy()]
-    first = 0
-    for stage, group in groupby(sizes, key=lambda size: size[0]):
-        members = list(group)
-        _, channels, height, width = members[-1]
-        last = first + len(members) - 1
+    for stage, members in points.groupby("stage", sort=False):
+        first, last = members.index[[0, -1]]
+        channels, height, width = members.loc[last, ["channels", "height", "width"]]
         text = f"{channels}\n{height}×{width}" if stage or len(members) > 1 else ""
         bars.annotate(
             text,
@@ -95,4 +91,3 @@ def _mark_stages(bars: Axes, points: pd.DataFrame) -> None:
         )
         if first:
             bars.axvline(first - 0.5, color=GRAY, lw=THREAD, ls=(0, (2, 2)))
-        first = last + 1

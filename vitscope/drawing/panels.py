@@ -1,7 +1,7 @@
 """The panels of a figure, one for each model: where they stand, titles, bands, legend, labels."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from math import ceil
@@ -17,11 +17,10 @@ from matplotlib.layout_engine import ConstrainedLayoutEngine
 
 from vitscope.claims.points import Published, bands
 from vitscope.drawing.axes import axes_of_published, has_axis_behind, say_if_empty, ticks
-from vitscope.drawing.figure import Member, rows_of
+from vitscope.drawing.figure import Member, rows_of, within
 from vitscope.drawing.legends import INTERVAL, Legend, published_label
 from vitscope.drawing.looks import BANDS, GRAY, INTERVAL_ALPHA, Look, look_of, looks_of, text_scale
 from vitscope.errors import VitscopeError
-from vitscope.files.arrays import Array
 
 # Inches: a figure of one panel, and a panel beside others at least, also one that is square.
 _ONE, _LEAST, LEAST_SQUARE = 3.25, 1.6, 1.8
@@ -214,24 +213,14 @@ class Panels:
             self.figure.set_figheight(height)
 
 
-@contextmanager
-def drawing_in(axes: Axes | None) -> Iterator[None]:
+def drawing_in(axes: Axes | None) -> AbstractContextManager[None]:
     """Let the one panel of a figure be these axes, whose figure keeps its size; None makes new."""
-    token = _given.set(axes)
-    try:
-        yield
-    finally:
-        _given.reset(token)
+    return within(_given, axes)
 
 
-@contextmanager
-def scaled(scales: Scales | None) -> Iterator[None]:
+def scaled(scales: Scales | None) -> AbstractContextManager[None]:
     """Let panels of one quantity share their scale or not; None leaves it to each quantity."""
-    token = _scales.set(scales)
-    try:
-        yield
-    finally:
-        _scales.reset(token)
+    return within(_scales, scales)
 
 
 def find_given_axes(count: int) -> Axes | None:
@@ -263,11 +252,15 @@ def stack_panels(count: int, rows: int, least: float = _LEAST) -> list[Panels]:
     height = groups * rows * _ROW_HEIGHT * text_scale() + _LEGEND_HEIGHT
     figure = Figure(figsize=(width_of(count), height))
     grid = figure.subplots(groups * rows, columns, squeeze=False).reshape(groups, rows, columns)
-    legend = Legend()
-    return [
-        Panels(figure, _first(grid[:, row], count), columns, legend=legend, titled=row == 0)
-        for row in range(rows)
-    ]
+    legend, stacked = Legend(), []
+    for row in range(rows):
+        used, unused = np.split(grid[:, row].ravel(), [count])
+        for axes in unused:
+            axes.remove()
+        for axes in used:
+            axes.yaxis.set_major_locator(ticks())
+        stacked.append(Panels(figure, [*used], columns, legend=legend, titled=row == 0))
+    return stacked
 
 
 def make_panels_with_strips(count: int) -> tuple[Panels, Panels]:
@@ -316,16 +309,6 @@ def make_square_panels(
     square.figure.set_figheight(height + above)
     square.figure.set_layout_engine("compressed")
     return square
-
-
-def _first(grid: Array, count: int) -> list[Axes]:
-    """Return the first axes of a grid, and remove the others from the figure."""
-    axes: list[Axes] = grid.ravel().tolist()
-    for unused in axes[count:]:
-        unused.remove()
-    for used in axes[:count]:
-        used.yaxis.set_major_locator(ticks())
-    return axes[:count]
 
 
 def write_above(figure: Figure, note: str) -> None:

@@ -2,7 +2,6 @@ import hashlib
 import json
 import os
 import re
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +12,7 @@ import torch
 from tests.helpers.checkpoints import NETWORK, VIT, network_weights, same, saved
 from tests.helpers.golden import ARCHS
 from tests.helpers.networks import build_empty, described
-from tests.helpers.processes import output_of, python
+from tests.helpers.processes import python
 from tests.helpers.refusals import refusal
 from tests.helpers.web import running_site, whole
 from vitscope.errors import VitscopeError
@@ -287,10 +286,8 @@ def test_a_wrong_digest_is_refused(tmp_path):
 
 @pytest.mark.parametrize("name", ARCHS)
 def test_a_published_layout_comes_from_the_web_to_a_model(tmp_path, monkeypatch, golden, name):
-    script = golden.shared / "golden" / "make_checkpoint.py"
     monkeypatch.setenv("no_proxy", "*")
-    served = tmp_path / "served.pth.tar"
-    output_of(sys.executable, script, name, served)
+    served = saved(tmp_path / "served.pth.tar", {"state_dict": golden.state_dict(name)})
     family, arch = ARCHS[name]
     network = described() | {"family": family, "arch": arch, "classes": 100}
     source, lock = tmp_path / "source", tmp_path / "paper.lock.yaml"

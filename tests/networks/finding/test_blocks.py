@@ -1,5 +1,6 @@
 from collections import Counter
 from collections.abc import Iterable
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -170,10 +171,15 @@ def test_operations_of_a_resnet_are_those_of_its_kernels() -> None:
     assert head.operations == 32 * 5
 
 
+@cache
+def blocks_of(name: str) -> Blocks:
+    return list_blocks(name, empty(name), described())
+
+
 @pytest.mark.parametrize("name", SMALL)
 def test_parts_and_head_are_the_whole_network(name: str) -> None:
     whole = empty(name).requires_grad_(False)
-    table, head, *_ = list_blocks(name, empty(name), described())
+    table, head, *_ = blocks_of(name)
     with FlopCounterMode(display=False) as counter:
         whole(torch.empty(1, 3, 32, 32, device="meta"))
     assert 2 * (table["operations"].sum() + head.operations) == counter.get_total_flops()
@@ -214,7 +220,7 @@ def test_a_backward_pass_keeps_no_more_than_the_activations(name: str) -> None:
 
 @pytest.mark.parametrize("name", SMALL)
 def test_head_and_cut_points_are_in_the_metadata(tmp_path: Path, name: str) -> None:
-    blocks = list_blocks(name, empty(name), described())
+    blocks = blocks_of(name)
     BLOCKS.write(blocks.table, tmp_path / "blocks", blocks.metadata())
     assert head_of(read_metadata(tmp_path / "blocks")) == blocks.head
     assert read_cut_points(tmp_path / "blocks") == blocks.points

@@ -1,4 +1,5 @@
 from copy import deepcopy
+from functools import cache
 from itertools import pairwise
 from typing import Any
 
@@ -29,6 +30,7 @@ def case(request: pytest.FixtureRequest) -> Case:
     return model, listed(request.param).points
 
 
+@cache
 def listed(name: str) -> Blocks:
     return list_blocks(name, empty(name), described(NETWORKS[name]["image_size"]))
 
