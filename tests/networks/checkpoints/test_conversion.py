@@ -148,12 +148,6 @@ def test_missing_left_over_and_misshapen_keys_are_listed_and_shortened(tmp_path)
     assert "source.pth does not fit the model" in sentence
 
 
-def test_another_image_size_is_refused(tmp_path):
-    sentence = misfit(tmp_path, network_weights(VIT), {**VIT, "image_size": 64})
-    assert "(of another shape: pos_embed (has 1x17x24, needs 1x65x24))" in sentence
-    assert "`image_size` of the data set" in sentence
-
-
 @pytest.mark.parametrize("outer", ["model", "backbone", "net.encoder", "a.b.c", "module.model"])
 def test_what_stands_before_every_name_is_taken_off(tmp_path, outer):
     for network in (NETWORK, VIT):
@@ -174,16 +168,22 @@ def test_foreign_names_may_have_something_before_them_too(tmp_path):
     assert same(safetensors.torch.load_file(converted_from(tmp_path, older, network)), weights)
 
 
-def test_what_stands_beside_the_model_is_left_over(tmp_path):
-    wrapped = {f"model.{name}": value for name, value in network_weights(VIT).items()}
-    sentence = misfit(tmp_path, wrapped | {"criterion.weight": torch.ones(10)}, VIT)
-    assert "does not fit the model (left over: criterion.weight):" in sentence
-
-
-def test_names_that_would_become_the_same_stay_as_they_are(tmp_path):
-    wrapped = {f"backbone.{name}": value for name, value in network_weights(VIT).items()}
-    sentence = misfit(tmp_path, wrapped | {"head.weight": torch.ones(10, 24)}, VIT)
-    assert "missing: cls_token" in sentence
+@pytest.mark.parametrize(
+    ("before", "dropped", "beside", "size", "said"),
+    [
+        ("", (), {}, 64, "of another shape: pos_embed (has 1x17x24, needs 1x65x24)): correct the"),
+        ("model.", (), {"loss.weight": torch.ones(10)}, 32, "left over: loss.weight): give their"),
+        # Names that would become the same stay as they are.
+        ("backbone.", (), {"head.weight": torch.ones(10, 24)}, 32, "missing: cls_token"),
+        # More than the classifier is missing.
+        ("", ("head", "norm"), {}, 32, "missing: norm.weight, norm.bias, head.weight, head.bias"),
+    ],
+)
+def test_weights_of_a_vit_that_do_not_fit(tmp_path, before, dropped, beside, size, said):
+    kept = {n: each for n, each in network_weights(VIT).items() if not n.startswith(dropped)}
+    named = {f"{before}{name}": value for name, value in kept.items()}
+    sentence = misfit(tmp_path, named | beside, {**VIT, "image_size": size})
+    assert f"source.pth does not fit the model ({said}" in sentence
 
 
 @pytest.mark.parametrize("outer", ["", "backbone."])
@@ -262,13 +262,6 @@ def test_what_dino_saves_is_converted(tmp_path):
         assert TensorFile(target).metadata["weights"] == (key or "teacher")
 
 
-def test_more_than_the_classifier_that_is_missing_is_no_case_of_its_own(tmp_path):
-    weights = network_weights(VIT).items()
-    body = {name: value for name, value in weights if name[:4] not in ("head", "norm")}
-    sentence = misfit(tmp_path, body, VIT)
-    assert "does not fit the model (missing: norm.weight, norm.bias, head.weight" in sentence
-
-
 def test_values_that_are_not_finite_are_refused(tmp_path):
     weights = network_weights()
     weights["layer0.0.weight"][0, 0, 0, 0] = float("nan")
@@ -322,10 +315,7 @@ def test_a_loaded_model_is_the_one_that_was_saved(converted):
         assert torch.equal(model(images), original.eval()(images))
 
 
-def test_loading_what_does_not_fit_is_refused(converted):
+def test_loading_what_does_not_fit_or_is_damaged_is_refused(converted):
     assert "does not fit the model" in refusal(load_model, converted, {**NETWORK, "classes": 11})
-
-
-def test_loading_a_damaged_file_is_refused(converted):
     converted.write_bytes(converted.read_bytes()[:-1])
     assert "resnet.safetensors is damaged" in refusal(load_model, converted, NETWORK)

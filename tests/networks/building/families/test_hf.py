@@ -12,13 +12,12 @@ from tests.helpers.refusals import refusal
 from vitscope.errors import VitscopeError
 from vitscope.networks.attention.finding import find_attention
 from vitscope.networks.attention.reading import unlike
-from vitscope.networks.building.family import arch_schema, prepare
+from vitscope.networks.building.family import prepare
 from vitscope.networks.building.networks import drawn_network
 from vitscope.networks.building.timm_import import declare
 from vitscope.networks.checkpoints.conversion import convert, load_model
 from vitscope.networks.finding.blocks import list_blocks
 from vitscope.networks.finding.capture import prove
-from vitscope.settings.section import check
 
 declare()
 transformers = pytest.importorskip("transformers")
@@ -139,19 +138,6 @@ def test_a_folder_of_no_network_is_refused(
         (tmp_path / "theirs/config.json").write_bytes(config)
     with pytest.raises(VitscopeError, match=rf"^my\.yaml: models\.m\.arch\.folder: .*{reason}"):
         described(study=tmp_path, folder="theirs")
-
-
-@pytest.mark.parametrize(
-    ("arch", "found"),
-    [
-        ({}, "none of these keys"),
-        ({"repository": NAME, "folder": "a"}, "'repository' and 'folder'"),
-    ],
-)
-def test_a_network_has_a_repository_or_a_folder(arch: dict[str, str], found: str) -> None:
-    sentence = refusal(check, "my.yaml", arch, arch_schema("hf"), within=("arch",))
-    allowed = "allowed: exactly one of 'repository' or 'folder'"
-    assert sentence == f"my.yaml: arch: found {found}, {allowed}."
 
 
 OTHERS = {
