@@ -28,12 +28,19 @@ def grid(rows: int, columns: int) -> np.ndarray:
     return (np.moveaxis(np.indices((rows, columns)), 0, -1).reshape(-1, 2) + 0.5) / (rows, columns)
 
 
-class Tokens(nn.Module):
-    """Patches as tokens behind some others, whose queries, keys and values are linear in them."""
+Combine = Callable[[Tensor, Tensor, Tensor], Tensor]
 
-    def __init__(self, prefix: int = 0) -> None:
+
+class Tokens(nn.Module):
+    """Patches as tokens behind some others, whose queries, keys and values are linear in them.
+
+    `combine`, if given, says what attention makes of queries, keys and values.
+    """
+
+    def __init__(self, prefix: int = 0, combine: Combine = scaled_dot_product_attention) -> None:
         super().__init__()
         torch.manual_seed(0)
+        self.given = combine
         self.stem = nn.Conv2d(3, CHANNELS, SIZE // SIDE, SIZE // SIDE)
         self.prefix = nn.Parameter(torch.randn(1, prefix, CHANNELS))
         self.qkv = nn.Linear(CHANNELS, 3 * CHANNELS)
@@ -55,7 +62,7 @@ class Tokens(nn.Module):
         return self.combine(*self.split(self.tokens(images)))
 
     def combine(self, query: Tensor, key: Tensor, value: Tensor) -> Tensor:
-        return scaled_dot_product_attention(query, key, value)
+        return self.given(query, key, value)
 
     def forward(self, images: Tensor) -> Tensor:
         return self.attend(images).transpose(1, 2).flatten(2).mean(1)
@@ -68,9 +75,8 @@ def by_hand(model: Tokens, images: Tensor, mask: Tensor | None = None) -> Tensor
     query, key, _ = model.split(model.tokens(images)).double()
     scores = torch.einsum("nhqc,nhkc->nhqk", query, key) / scale
     if mask is not None:
-        scores = (
-            scores.masked_fill(~mask, -torch.inf) if mask.dtype is torch.bool else scores + mask
-        )
+        plain = mask.dtype is not torch.bool
+        scores = scores + mask if plain else scores.masked_fill(~mask, -torch.inf)
     exponentials = (scores - scores.amax(-1, keepdim=True).clamp_min(-1e30)).exp()
     return exponentials / exponentials.sum(-1, keepdim=True).clamp_min(1e-30)
 
@@ -100,8 +106,8 @@ def check_weights(
 class WithoutBuffer(Tokens):
     """Has a tensor that no pass on shapes alone can take along: it runs on a CPU alone."""
 
-    def __init__(self) -> None:
-        super().__init__()
+    def __init__(self, combine: Combine = scaled_dot_product_attention) -> None:
+        super().__init__(combine=combine)
         self.shift = torch.randn(1, TOKENS, CHANNELS)
 
     def tokens(self, images: Tensor) -> Tensor:
@@ -143,26 +149,19 @@ MASKS: dict[str, tuple[dict[str, Any], Tensor | None]] = {
 }
 
 
-class Masked(Tokens):
-    def __init__(self, **given: Any) -> None:
-        super().__init__()
-        self.given = given
-
-    def combine(self, query: Tensor, key: Tensor, value: Tensor) -> Tensor:
-        mask = self.given.get("attn_mask")
-        given = self.given
-        if mask is not None:
-            # Of each image its own, also in the pass of two images that finds attention.
-            mask = mask[: len(query)] if mask.ndim == 4 else mask
-            given = {"attn_mask": mask.to(query.device)}
-        return scaled_dot_product_attention(query, key, value, **given)
-
-
 @pytest.mark.parametrize("fused", [True, False])
 @pytest.mark.parametrize("kind", MASKS)
 def test_masks(kind: str, fused: bool) -> None:
     given, mask = MASKS[kind]
-    model = Masked(**given)
+
+    def combine(query: Tensor, key: Tensor, value: Tensor) -> Tensor:
+        options = dict(given)
+        if (each := given.get("attn_mask")) is not None:
+            # Of each image its own, also in the pass of two images that finds attention.
+            options["attn_mask"] = (each[: len(query)] if each.ndim == 4 else each).to(query.device)
+        return scaled_dot_product_attention(query, key, value, **options)
+
+    model = Tokens(combine=combine)
     attention = only(model)
     backend = SDPBackend.FLASH_ATTENTION if fused else SDPBackend.MATH
     with sdpa_kernel(backend):
@@ -290,15 +289,8 @@ def test_pooled_keys() -> None:
     check_weights(model, attention, expected)
 
 
-class ClassTokenAlone(Tokens):
-    """Only the class token has a query."""
-
-    def combine(self, query: Tensor, key: Tensor, value: Tensor) -> Tensor:
-        return scaled_dot_product_attention(query[:, :, :1], key, value)
-
-
 def test_the_class_token_alone_attends() -> None:
-    model = ClassTokenAlone(prefix=1)
+    model = Tokens(1, lambda q, k, v: scaled_dot_product_attention(q[:, :, :1], k, v))
     attention = only(model)
     places_are(attention, np.full((1, 1, 2), np.nan), [behind(1)])
     check_weights(model, attention, by_hand(model, IMAGES)[:, :, :1])
@@ -447,16 +439,6 @@ class Across(Tokens):
         return result[0].unflatten(1, (len(images), -1)).transpose(0, 1)
 
 
-class OverQueries(Tokens):
-    def combine(self, query: Tensor, key: Tensor, value: Tensor) -> Tensor:
-        return (query @ key.mT).softmax(-2) @ value
-
-
-class KeysFirst(Tokens):
-    def combine(self, query: Tensor, key: Tensor, value: Tensor) -> Tensor:
-        return (key @ query.mT).mT.softmax(-1) @ value
-
-
 class Sorted(Tokens):
     """Nobody can tell where tokens are that are sorted by what they hold."""
 
@@ -470,8 +452,14 @@ class Sorted(Tokens):
         *((no_attention, []) for no_attention in (Gate, Learned, Behind)),
         (Channels, ["channels attend to channels there, and not positions to positions"]),
         (Across, ["images attend to each other"]),
-        (OverQueries, ["its softmax is not over the keys"]),
-        (KeysFirst, ["its queries are moved between their product and the softmax"]),
+        (
+            lambda: Tokens(combine=lambda q, k, v: (q @ k.mT).softmax(-2) @ v),
+            ["its softmax is not over the keys"],
+        ),
+        (
+            lambda: Tokens(combine=lambda q, k, v: (k @ q.mT).mT.softmax(-1) @ v),
+            ["its queries are moved between their product and the softmax"],
+        ),
         (Sorted, ["nobody can tell where in the image its queries and keys are"]),
     ],
 )
@@ -481,27 +469,21 @@ def test_what_cannot_be_read(kind: Callable[[], nn.Module], reasons: list[str]) 
     assert [*found.refused.values()] == reasons
 
 
-class Grouped(Tokens):
-    """Both heads have the keys of the first."""
-
-    def combine(self, query: Tensor, key: Tensor, value: Tensor) -> Tensor:
-        return scaled_dot_product_attention(query, key[:, :1], value[:, :1], enable_gqa=True)
+def with_keys_of_the_first(query: Tensor, key: Tensor, value: Tensor) -> Tensor:
+    return scaled_dot_product_attention(query, key[:, :1], value[:, :1], enable_gqa=True)
 
 
-class GroupedOnACpu(Grouped, WithoutBuffer):
-    pass
-
-
-class SharedByAll(Tokens):
-    """The same, by the rules of shapes."""
-
-    def combine(self, query: Tensor, key: Tensor, value: Tensor) -> Tensor:
-        return scaled_dot_product_attention(query, key[:, :1], value[:, :1])
-
-
-@pytest.mark.parametrize("kind", [Grouped, GroupedOnACpu, SharedByAll])
-def test_heads_that_share_keys(kind: Callable[[], Tokens]) -> None:
-    model = kind()
+@pytest.mark.parametrize(
+    "model",
+    [
+        Tokens(combine=with_keys_of_the_first),
+        WithoutBuffer(with_keys_of_the_first),
+        # By the rules of shapes.
+        Tokens(combine=lambda q, k, v: scaled_dot_product_attention(q, k[:, :1], v[:, :1])),
+    ],
+    ids=["grouped", "grouped on a CPU", "by shapes"],
+)
+def test_heads_that_share_keys(model: Tokens) -> None:
     attention = only(model)
     places_are(attention, [grid(4, 4)], [grid(4, 4)])
     with torch.no_grad():

@@ -85,15 +85,12 @@ def test_a_checkpoint_has_exactly_one_place(checkpoint, found):
 
 @pytest.mark.parametrize("tag", ["resnet50.a1_in1k", "vit_tiny_patch16_224.augreg_in21k_ft_in1k"])
 def test_tags_are_found_on_the_hub(monkeypatch, tag):
+    monkeypatch.delenv("HF_ENDPOINT", raising=False)
+    assert address({"timm": tag}).startswith(f"https://huggingface.co/timm/{tag}/")
     monkeypatch.setenv("HF_ENDPOINT", "https://mirror.example/")
     assert address({"timm": tag}) == (
         f"https://mirror.example/timm/{tag}/resolve/main/model.safetensors"
     )
-
-
-def test_the_hub_has_a_default(monkeypatch):
-    monkeypatch.delenv("HF_ENDPOINT", raising=False)
-    assert address({"timm": "resnet50.a1_in1k"}).startswith("https://huggingface.co/timm/resnet50")
 
 
 @pytest.mark.parametrize("tag", ["resnet50.a1_in2k", "resnet51.a1_in1k", ""])

@@ -232,7 +232,7 @@ def test_a_network_that_does_not_run_on_shapes_runs_as_it_is() -> None:
 def test_all_values_of_networks_are_known(name: str) -> None:
     model, _ = mini(name)
     flow = record_with_values(model, described())
-    known = [arg for op in flow.operations for arg in op.args if isinstance(arg, Constant)]
+    known = constants(flow)
     assert len(known) > 50
     assert not any(constant.tensor.is_meta for constant in known)
     assert all(tuple(constant.tensor.shape) == constant.shape for constant in known)

@@ -59,9 +59,12 @@ def published(kind: str, folder: Path) -> nn.Module:
     return network.eval()
 
 
-def upload(hub: Hub, folder: Path) -> None:
+def uploaded(kind: str, hub: Hub, folder: Path) -> tuple[nn.Module, Path]:
+    """Publish a classifier on the hub; return it, and the file of its weights."""
+    network = published(kind, folder)
     for file in folder.iterdir():
         hub.put(NAME, file.name, file.read_bytes())
+    return network, folder / "model.safetensors"
 
 
 WHERE = "my.yaml: models.m.arch"
@@ -82,10 +85,8 @@ def described(
 
 @pytest.mark.parametrize("kind", NETWORKS)
 def test_a_published_network_is_read_with_its_weights(kind: str, hub: Hub, tmp_path: Path) -> None:
-    theirs = published(kind, tmp_path / "theirs")
-    upload(hub, tmp_path / "theirs")
+    theirs, file = uploaded(kind, hub, tmp_path / "theirs")
     network, target = described(), tmp_path / "ours.safetensors"
-    file = tmp_path / "theirs" / "model.safetensors"
     convert(file, network, target, label="m", origin="hub")
     ours = load_model(target, network)
     with torch.inference_mode():
@@ -177,17 +178,11 @@ def test_weights_of_another_network_of_transformers_do_not_fit(tmp_path: Path) -
 
 
 def test_features_take_no_classifier(hub: Hub, tmp_path: Path) -> None:
-    published("vit", tmp_path / "theirs")
-    upload(hub, tmp_path / "theirs")
+    _, file = uploaded("vit", hub, tmp_path / "theirs")
     network, target = described(None), tmp_path / "ours.safetensors"
-    convert(tmp_path / "theirs/model.safetensors", network, target, label="m", origin="hub")
+    convert(file, network, target, label="m", origin="hub")
     assert not any("classifier" in name for name in load_model(target, network).state_dict())
-
-
-def test_weights_that_do_not_fit_are_named(hub: Hub, tmp_path: Path) -> None:
-    published("vit", tmp_path / "theirs")
-    upload(hub, tmp_path / "theirs")
-    file = tmp_path / "theirs" / "model.safetensors"
+    # Weights that do not fit are named.
     weights = safetensors.torch.load_file(file)
     del weights["vit.layernorm.bias"]
     safetensors.torch.save_file(weights | {"more": torch.ones(1)}, file)
