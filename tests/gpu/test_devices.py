@@ -145,9 +145,7 @@ def latents_of(split: Split, name: str, side: Side, path: Path) -> TensorFile:
 
 
 @every_mini
-def test_latents_and_what_is_measured_of_them(
-    split: Split, other: Side, name: str, tmp_path: Path
-) -> None:
+def test_latents_and_their_numbers(split: Split, other: Side, name: str, tmp_path: Path) -> None:
     ours = latents_of(split, name, ALONE, tmp_path / "cpu")
     theirs = latents_of(split, name, other, tmp_path / "other")
     assert ours.names == theirs.names

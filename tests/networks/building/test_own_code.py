@@ -234,9 +234,7 @@ def test_nothing_is_written_beside_the_code(folder: Path) -> None:
         ({"module": "math"}, ".module: the module math is not written in Python: give one that"),
     ],
 )
-def test_what_is_wrong_with_an_arch_is_refused_before_it_runs(
-    folder: Path, arch: dict[str, Any], sentence: str
-) -> None:
+def test_a_wrong_arch_is_refused(folder: Path, arch: dict[str, Any], sentence: str) -> None:
     given = ARCH | arch
     if "module" in arch:
         del given["file"]
@@ -298,9 +296,7 @@ def test_the_keywords_of_a_class_are_checked_too(tmp_path: Path) -> None:
         ),
     ],
 )
-def test_errors_of_the_code_are_reported_by_file_and_line(
-    folder: Path, files: dict[str, str], sentence: str
-) -> None:
+def test_errors_have_a_file_and_a_line(folder: Path, files: dict[str, str], sentence: str) -> None:
     assert refused(build, write(folder, **files), **ARCH).startswith(sentence)
 
 
@@ -399,9 +395,7 @@ CORRECT = ": correct it, or how the study says to build it."
     ],
     ids=["attribute", "no name", "shapes", "recorded", "torch alone", "another family"],
 )
-def test_failures_in_networks_are_explained(
-    fail: Callable[[], object], begins: str, ends: str
-) -> None:
+def test_failures_are_explained(fail: Callable[[], object], begins: str, ends: str) -> None:
     sentence = str(explain_failure(failure(fail)))
     assert sentence.startswith(begins)
     assert sentence.endswith(ends)

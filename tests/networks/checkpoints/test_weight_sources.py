@@ -136,9 +136,7 @@ def test_weights_that_are_not_on_the_hub_are_told(hub: Hub, tmp_path: Path) -> N
         fetch({"hf": "owner/none"}, tmp_path, [])
 
 
-def test_the_token_of_the_user_is_sent(
-    hub: Hub, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_users_token_is_sent(hub: Hub, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HF_TOKEN", "hf_secret")
     hub.put("owner/name", "model.safetensors", DATA)
     fetch({"hf": "owner/name"}, tmp_path, [])
@@ -204,9 +202,7 @@ def test_what_the_study_says_is_left_to_the_reader(lock: Path, fetched: Path) ->
     assert not lock.exists()
 
 
-def test_a_download_from_a_cache_is_written_down_and_then_must_match(
-    lock: Path, fetched: Path
-) -> None:
+def test_a_download_from_a_cache_is_recorded_and_must_match(lock: Path, fetched: Path) -> None:
     for _ in range(2):
         assert confirm({"url": URL}, fetched, lock, label="ViT") == SHA256
         assert find_entry(lock, URL) == Entry(SHA256, len(DATA))

@@ -13,11 +13,13 @@ from torch.overrides import TorchFunctionMode
 from tests.helpers.kinds import KINDS, build
 from tests.helpers.networks import described, read
 from tests.helpers.written import FOLDER
+from vitscope.errors import VitscopeError
 from vitscope.measures.lesion.compute import lesioned
 from vitscope.networks.building.networks import logits_of, without_fast_path
+from vitscope.networks.building.timm_import import import_timm
 from vitscope.networks.finding.blocks import Blocks, list_blocks
 from vitscope.networks.finding.capture import Silencing, capturing
-from vitscope.networks.finding.cut_points import read_points
+from vitscope.networks.finding.cut_points import BLOCKS, read_points, write_points
 
 C = 8
 
@@ -89,9 +91,7 @@ def kinds(model: nn.Module, size: int = 32) -> list[str]:
 @pytest.mark.parametrize("convolves", [True, False])
 @pytest.mark.parametrize("how", ["loop", "lerp", "cumulative sum", "doubling"])
 @pytest.mark.parametrize("size", [16, 32])
-def test_a_recurrence_over_positions_is_a_kind_of_its_own(
-    how: str, convolves: bool, size: int
-) -> None:
+def test_a_recurrence_is_a_kind_of_its_own(how: str, convolves: bool, size: int) -> None:
     assert kinds(Net(Scan(how, convolves)), size) == ["stem", "ssm", "mlp"]
 
 
@@ -260,3 +260,39 @@ def test_a_silenced_branch_leaves_the_stream_before_it(case: Case) -> None:
 def logits_without(case: Case, addition: int, operand: int) -> Tensor:
     with Sums(addition, operand), without_fast_path():
         return logits_of(case.model(case.images))
+
+
+# One model of every module of timm that builds networks: its cut points, by kind, or a refusal.
+MODULES = pd.read_csv(FOLDER / "modules.csv", index_col="module")
+
+
+def test_of_most_modules_cut_points_are_found() -> None:
+    assert len(MODULES) == 98
+    assert MODULES["model"].is_unique
+    assert (MODULES["stem"] == 1).sum() == 89
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("module", MODULES.index)
+def test_a_network_of_every_module(module: str) -> None:
+    expected = MODULES.loc[module]
+    with torch.device("meta"):
+        model = import_timm().create_model(expected["model"])
+    network = described(int(expected["image_size"]))
+    if expected["stem"] == 0:
+        with pytest.raises(VitscopeError, match=r"as `points`\.$"):
+            list_blocks("mine", model, network)
+        return
+    blocks = list_blocks("mine", model, network)
+    kinds = blocks.table["kind"].value_counts()
+    joins = [point.join for point in blocks.points if point.join]
+    found = {kind: kinds.get(kind, 0) for kind in ("stem", "conv", "msa", "mlp", "pool")}
+    found |= {"joins": len(joins), "unchanged": sum(join.identity for join in joins)}
+    assert found == expected[[*found]].to_dict()
+    assert blocks.table["name"].is_unique
+    assert blocks.table.columns.tolist() == list(BLOCKS.columns)
+    assert (blocks.table[["channels", "height", "width"]] > 0).all(axis=None)
+    assert blocks.table["stage"].is_monotonic_increasing
+    assert read_points(write_points(blocks.points)) == blocks.points
+    total = sum(parameter.numel() for parameter in model.parameters())
+    assert blocks.table["parameters"].sum() + blocks.head.parameters <= total

@@ -152,9 +152,7 @@ def test_no_class_is_outdone_by_another_that_is_named_as_often(classes: int, ima
 @pytest.mark.parametrize(
     ("shares", "images"), [(SHARES["two"], 250), (SHARES["ten"], 100)], ids=["two", "ten"]
 )
-def test_labels_that_have_nothing_to_do_with_the_images_are_noticed(
-    shares: list[float], images: int
-) -> None:
+def test_labels_of_other_images_are_noticed(shares: list[float], images: int) -> None:
     generator = np.random.default_rng(0)
     found = [is_chance(*drawn(generator, images, shares, 0)) for _ in range(300)]
     assert np.mean(found) > 0.7
@@ -225,7 +223,7 @@ def doubted(resnet: nn.Module, split: Split) -> tuple[float, list[str]]:
     return (labels == found).mean(), doubts(labels, found, split.classes)
 
 
-def test_folders_in_the_order_of_the_outputs(
+def test_folders_in_the_order_of_outputs(
     resnet: nn.Module, original: Split, tmp_path: Path
 ) -> None:
     source = write_folder(original, tmp_path / "right")
@@ -252,9 +250,7 @@ def test_warnings_are_said_and_returned(original: Split) -> None:
     assert warn_about_labels("vit", original, right, said.append) == []
 
 
-def test_two_folders_whose_names_were_swapped(
-    resnet: nn.Module, original: Split, tmp_path: Path
-) -> None:
+def test_two_swapped_folders(resnet: nn.Module, original: Split, tmp_path: Path) -> None:
     source = write_folder(original, tmp_path / "swapped", SWAPPED)
     swapped = built(tmp_path / "split", source, class_names=original.classes)
     accuracy, found = doubted(resnet, swapped)

@@ -44,9 +44,7 @@ class Echo(nn.Module):
 
 @settings(max_examples=50)
 @given(st.integers(1, 30), st.integers(2, 20), st.integers(0, 99), st.floats(0.01, 30))
-def test_what_torch_makes_of_the_same_logits(
-    images: int, classes: int, seed: int, scale: float
-) -> None:
+def test_scores_are_those_of_torch(images: int, classes: int, seed: int, scale: float) -> None:
     logits, labels = drawn(images, classes, seed, scale)
     ours = scores_of_images(logits, labels)
     probability = torch.softmax(logits.double(), 1)

@@ -197,20 +197,17 @@ def fill(model: nn.Module, state_dict: Mapping[str, Tensor]) -> nn.Module:
     if any(tensor.is_meta for tensor in chain(model.parameters(), model.buffers())):
         model.to_empty(device="cpu")
         for module in model.modules():
-            _compute_buffers(module)
+            compute = getattr(module, "init_non_persistent_buffers", None)
+            stored_nowhere = (module._buffers[name] for name in module._non_persistent_buffers_set)
+            if compute is not None:
+                compute()
+            elif any(buffer is not None for buffer in stored_nowhere):
+                raise NotImplementedError(
+                    f"{type(module).__name__} holds buffers that no checkpoint stores; "
+                    "give it a method init_non_persistent_buffers that computes them."
+                )
     model.load_state_dict(state_dict)
     return model.eval()
-
-
-def _compute_buffers(module: nn.Module) -> None:
-    compute = getattr(module, "init_non_persistent_buffers", None)
-    if compute is not None:
-        compute()
-    elif any(module._buffers[name] is not None for name in module._non_persistent_buffers_set):
-        raise NotImplementedError(
-            f"{type(module).__name__} holds buffers that no checkpoint stores; "
-            "give it a method init_non_persistent_buffers that computes them."
-        )
 
 
 @contextmanager

@@ -131,9 +131,7 @@ def test_a_folder_is_relative_absolute_or_below_home(
         (b"{}", r"names no model_type: choose the folder of a network of transformers"),
     ],
 )
-def test_a_folder_of_no_network_is_refused(
-    config: bytes | None, reason: str, tmp_path: Path
-) -> None:
+def test_folders_of_no_network(config: bytes | None, reason: str, tmp_path: Path) -> None:
     (tmp_path / "theirs").mkdir()
     if config is not None:
         (tmp_path / "theirs/config.json").write_bytes(config)

@@ -15,10 +15,8 @@ ARCH = {
         ),
         "width": (
             "count",
-            (
-                "Channels of the first convolution; 64 if left out. The others have 3, 6, 4 and 4 "
-                "times it."
-            ),
+            "Channels of the first convolution; 64 if left out. The others have 3, 6, 4 and 4 "
+            "times it.",
         ),
         "hidden": ("count", "Width of the layers before the last; 4096 if left out."),
     },
