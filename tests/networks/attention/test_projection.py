@@ -101,9 +101,7 @@ def test_a_linear_layer_on_whole_images_is_as_large_as_they_are() -> None:
     linear = nn.Linear(192, 4)
     filters = found(nn.Sequential(nn.Flatten(), linear))
     assert torch.equal(filters, linear.weight.view(4, 3, 8, 8))
-
-
-def test_on_single_pixels_a_filter_has_one() -> None:
+    # On single pixels a filter has one.
     linear = nn.Linear(3, 5)
     filters = found(Network(lambda images: linear(images.permute(0, 2, 3, 1)).flatten(1, 2)))
     assert torch.equal(filters[:, :, 0, 0], linear.weight)

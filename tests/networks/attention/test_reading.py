@@ -119,14 +119,77 @@ def behind(prefix: int) -> np.ndarray:
     return np.concatenate([np.full((prefix, 2), np.nan), grid(SIDE, SIDE)])
 
 
-@pytest.mark.parametrize(("model", "prefix"), [(Tokens(), 0), (Tokens(2), 2), (WithoutBuffer(), 0)])
-def test_of_all_tokens(model: Tokens, prefix: int) -> None:
-    attention = only(model)
-    assert (attention.windows, attention.heads, attention.mixed) == (1, HEADS, False)
-    # The module whose forward pass multiplies queries and keys: here the network itself.
-    assert attention.name == ""
-    places_are(attention, [behind(prefix)], [behind(prefix)])
-    check_weights(model, attention, by_hand(model, IMAGES))
+class OneHead(Tokens):
+    """Tokens of three dimensions, without heads."""
+
+    def attend(self, images: Tensor) -> Tensor:
+        query, key, value = self.split(self.tokens(images))[:, :, 0]
+        return scaled_dot_product_attention(query, key, value)[:, None]
+
+
+class Pooled(Tokens):
+    """All tokens attend to means of four."""
+
+    def attend(self, images: Tensor) -> Tensor:
+        tokens = self.tokens(images)
+        pooled = avg_pool2d(tokens.mT.unflatten(2, (SIDE, SIDE)), 2).flatten(2).mT
+        query, _, _ = self.split(tokens)
+        _, key, value = self.split(pooled)
+        return scaled_dot_product_attention(query, key, value)
+
+
+def with_keys_of_the_first(query: Tensor, key: Tensor, value: Tensor) -> Tensor:
+    return scaled_dot_product_attention(query, key[:, :1], value[:, :1], enable_gqa=True)
+
+
+@torch.no_grad()
+def by_pooled_keys(model: Tokens, images: Tensor) -> Tensor:
+    query, keys, _ = model.split(model.tokens(images)).double()
+    # Keys are linear in tokens: that of a mean is the mean of keys.
+    blocks = keys.unflatten(2, (2, 2, 2, 2)).mean((3, 5)).flatten(2, 3)
+    return torch.einsum("nhqc,nhkc->nhqk", query, blocks).div(2).softmax(-1)
+
+
+@torch.no_grad()
+def by_first_keys(model: Tokens, images: Tensor) -> Tensor:
+    query, key, _ = model.split(model.tokens(images)).double()
+    return torch.einsum("nhqc,nkc->nhqk", query, key[:, 0]).div(2).softmax(-1)
+
+
+ALL, NOWHERE = [behind(0)], [[[np.nan, np.nan]]]
+OF_ONE_WINDOW: dict[str, tuple[Tokens, Any, Any, Callable[[Tokens, Tensor], Tensor]]] = {
+    "all tokens": (Tokens(), ALL, ALL, by_hand),
+    "tokens behind two others": (Tokens(2), [behind(2)], [behind(2)], by_hand),
+    "on a CPU alone": (WithoutBuffer(), ALL, ALL, by_hand),
+    "one head": (OneHead(), ALL, ALL, lambda *given: by_hand(*given)[:, :1]),
+    "queries of the class token": (
+        Tokens(1, lambda q, k, v: scaled_dot_product_attention(q[:, :, :1], k, v)),
+        NOWHERE,
+        [behind(1)],
+        lambda *given: by_hand(*given)[:, :, :1],
+    ),
+    "pooled keys": (Pooled(), ALL, [grid(2, 2)], by_pooled_keys),
+    "grouped keys": (Tokens(combine=with_keys_of_the_first), ALL, ALL, by_first_keys),
+    "grouped keys on a CPU": (WithoutBuffer(with_keys_of_the_first), ALL, ALL, by_first_keys),
+    "keys shared by the rules of shapes": (
+        Tokens(combine=lambda q, k, v: scaled_dot_product_attention(q, k[:, :1], v[:, :1])),
+        ALL,
+        ALL,
+        by_first_keys,
+    ),
+}
+
+
+@pytest.mark.parametrize("kind", OF_ONE_WINDOW)
+def test_weights_are_those_by_hand(kind: str) -> None:
+    model, queries, keys, expected = OF_ONE_WINDOW[kind]
+    attention, weights = only(model), expected(model, IMAGES)
+    heads = weights.shape[1]
+    # The module whose forward pass multiplies queries and keys is the network itself.
+    assert (attention.name, attention.windows, attention.heads) == ("", 1, heads)
+    assert not attention.mixed
+    places_are(attention, queries, keys)
+    check_weights(model, attention, weights)
 
 
 def one_per_head() -> Tensor:
@@ -249,51 +312,6 @@ def test_padded_windows() -> None:
     (read,) = weights_of(model, [attention], IMAGES)
     expected_weights = by_hand(model, IMAGES).unflatten(0, (3, 4))
     torch.testing.assert_close(read, expected_weights, **TOLERANCE)
-
-
-class OneHead(Tokens):
-    """Tokens of three dimensions, without heads."""
-
-    def attend(self, images: Tensor) -> Tensor:
-        query, key, value = self.split(self.tokens(images))[:, :, 0]
-        return scaled_dot_product_attention(query, key, value)[:, None]
-
-
-def test_one_head_that_has_no_dimension() -> None:
-    model = OneHead()
-    attention = only(model)
-    assert (attention.windows, attention.heads) == (1, 1)
-    check_weights(model, attention, by_hand(model, IMAGES)[:, :1])
-
-
-class Pooled(Tokens):
-    """All tokens attend to means of four."""
-
-    def attend(self, images: Tensor) -> Tensor:
-        tokens = self.tokens(images)
-        pooled = avg_pool2d(tokens.mT.unflatten(2, (SIDE, SIDE)), 2).flatten(2).mT
-        query, _, _ = self.split(tokens)
-        _, key, value = self.split(pooled)
-        return scaled_dot_product_attention(query, key, value)
-
-
-def test_pooled_keys() -> None:
-    model = Pooled()
-    attention = only(model)
-    places_are(attention, [grid(4, 4)], [grid(2, 2)])
-    with torch.no_grad():
-        query, keys, _ = model.split(model.tokens(IMAGES).double().float()).double()
-        # Keys are linear in tokens: that of a mean is the mean of keys.
-        blocks = keys.unflatten(2, (2, 2, 2, 2)).mean((3, 5)).flatten(2, 3)
-        expected = torch.einsum("nhqc,nhkc->nhqk", query, blocks).div(2).softmax(-1)
-    check_weights(model, attention, expected)
-
-
-def test_the_class_token_alone_attends() -> None:
-    model = Tokens(1, lambda q, k, v: scaled_dot_product_attention(q[:, :, :1], k, v))
-    attention = only(model)
-    places_are(attention, np.full((1, 1, 2), np.nan), [behind(1)])
-    check_weights(model, attention, by_hand(model, IMAGES)[:, :, :1])
 
 
 class HeadsFirst(Tokens):
@@ -467,29 +485,6 @@ def test_what_cannot_be_read(kind: Callable[[], nn.Module], reasons: list[str]) 
     found = found_in(kind().eval(), SIZE)
     assert not found.attentions
     assert [*found.refused.values()] == reasons
-
-
-def with_keys_of_the_first(query: Tensor, key: Tensor, value: Tensor) -> Tensor:
-    return scaled_dot_product_attention(query, key[:, :1], value[:, :1], enable_gqa=True)
-
-
-@pytest.mark.parametrize(
-    "model",
-    [
-        Tokens(combine=with_keys_of_the_first),
-        WithoutBuffer(with_keys_of_the_first),
-        # By the rules of shapes.
-        Tokens(combine=lambda q, k, v: scaled_dot_product_attention(q, k[:, :1], v[:, :1])),
-    ],
-    ids=["grouped", "grouped on a CPU", "by shapes"],
-)
-def test_heads_that_share_keys(model: Tokens) -> None:
-    attention = only(model)
-    places_are(attention, [grid(4, 4)], [grid(4, 4)])
-    with torch.no_grad():
-        query, key, _ = model.split(model.tokens(IMAGES)).double()
-    expected = torch.einsum("nhqc,nkc->nhqk", query, key[:, 0]).div(2).softmax(-1)
-    check_weights(model, attention, expected)
 
 
 def left_behind(model: nn.Module) -> tuple[int, int, bool]:

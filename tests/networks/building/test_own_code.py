@@ -112,6 +112,8 @@ def test_made_weights_are_what_is_loaded(folder: Path, tmp_path: Path) -> None:
     before = torch.get_rng_state()
     empty_network(entry)
     assert torch.equal(torch.get_rng_state(), before)
+    # Nothing is written beside the code.
+    assert sorted(path.name for path in folder.iterdir()) == ["layers.py", "net.py"]
     path = tmp_path / "out" / "net.safetensors"
     convert_made(entry, path, label="Net", origin="made")
     torch.manual_seed(0)
@@ -209,11 +211,6 @@ def test_two_networks_may_have_files_of_the_same_name(tmp_path: Path) -> None:
         assert build(folder, **ARCH).stem.out_channels == width
     assert sys.path.count(str(tmp_path / "2")) == 1
     assert str(tmp_path / "3") not in sys.path
-
-
-def test_nothing_is_written_beside_the_code(folder: Path) -> None:
-    build(folder, **ARCH)
-    assert sorted(path.name for path in folder.iterdir()) == ["layers.py", "net.py"]
 
 
 @pytest.mark.parametrize(

@@ -190,9 +190,7 @@ def test_the_setting_that_is_left_out_is_a_token() -> None:
     assert [*left_out] == [*said]
     assert "cls_token" in left_out
     assert "cls_token" not in vit(class_token=False).state_dict()
-
-
-def test_windows_have_no_token_that_sees_all() -> None:
+    # Without it, windows have no token that sees all.
     mask = vit(3, class_token=False).blocks[0].attn.mask
     assert mask.shape == (SIDE**2, SIDE**2)
     # The corner sees the four of its window.

@@ -106,10 +106,7 @@ def test_a_recurrence_is_a_kind_of_its_own(how: str, convolves: bool, size: int)
 )
 def test_attention_beside_an_mlp_is_parallel(add: Callable[..., Tensor]) -> None:
     assert kinds(Net(Attention(), mlp(), add=add)) == ["stem", "parallel", "mlp"]
-
-
-def test_attentions_beside_each_other_are_attention() -> None:
-    assert kinds(Net(Attention(), Attention())) == ["stem", "msa", "mlp"]
+    assert kinds(Net(Attention(), Attention(), add=add)) == ["stem", "msa", "mlp"]
 
 
 def test_many_scaled_sums_are_no_recurrence() -> None:
@@ -181,6 +178,8 @@ def test_cut_points_of_every_kind_are_found(case: Case) -> None:
     assert found == expected[expected > 0].to_dict() | {
         name: expected[name] for name in ("joins", "unchanged")
     }
+    # They are the same when they were written down.
+    assert read_points(case.blocks.metadata()["cut_points"]) == case.blocks.points
 
 
 def test_reading_changes_nothing_and_comes_in_the_order_of_the_table(case: Case) -> None:
@@ -196,10 +195,6 @@ def test_reading_changes_nothing_and_comes_in_the_order_of_the_table(case: Case)
     _, alone = read_case(case, images=1)
     for one, both in zip(alone, stream, strict=True):
         torch.testing.assert_close(one, both[:1], rtol=1e-3, atol=1e-3)
-
-
-def test_cut_points_are_the_same_when_they_were_written_down(case: Case) -> None:
-    assert read_points(case.blocks.metadata()["cut_points"]) == case.blocks.points
 
 
 class Sums(TorchFunctionMode):

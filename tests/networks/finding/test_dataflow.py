@@ -87,17 +87,14 @@ class Written(nn.Module):
     [
         ("in place", ["images", "cos", "add", "relu"]),
         ("a view before", ["images", "cos", "write", "relu"]),
+        ("a slice", None),
+        ("into a new tensor", None),
     ],
 )
-def test_what_works_in_place_is_followed(how: str, dominators: list[str]) -> None:
+def test_what_works_in_place_is_followed(how: str, dominators: list[str] | None) -> None:
+    """What changes the result is needed: another image gives another result."""
     flow = record(Written(how), IMAGES)
-    assert names(flow, flow.dominators()) == dominators
-
-
-@pytest.mark.parametrize("how", ["in place", "a slice", "a view before", "into a new tensor"])
-def test_everything_that_changes_the_result_is_needed(how: str) -> None:
-    """By what a dependence on the images is: another image gives another result."""
-    flow = record(Written(how), IMAGES)
+    assert dominators in (None, names(flow, flow.dominators()))
     needed = names(flow, flow.needed())
     assert needed.count("sin") == 1
     assert needed.count("cos") == 1

@@ -48,7 +48,10 @@ def drawn(
 
 
 def test_of_two_classes_the_skill_is_that_of_youden() -> None:
-    found, bound = skill(*answers([[45, 15], [10, 30]]))
+    labels, predictions, classes = answers([[45, 15], [10, 30]])
+    # The sum of the products of shares.
+    assert chance(labels, predictions) == pytest.approx(0.6 * 0.55 + 0.4 * 0.45, abs=1e-15)
+    found, bound = skill(labels, predictions, classes)
     sensitivity, specificity = 45 / 60, 30 / 40
     assert found == pytest.approx(sensitivity + specificity - 1, abs=1e-15)
     # Hoeffding: scores lie between -0.6 and 0.6.
@@ -84,11 +87,6 @@ CHANCE = [
 def test_what_is_no_better_than_chance(table: list[list[int]], expected: bool) -> None:
     assert is_chance(*answers(table)) == expected
     assert np.isnan(skill(*answers(table))[0]) == (sum(map(any, table)) == 1)
-
-
-def test_chance_is_the_sum_of_the_products_of_shares() -> None:
-    labels, predictions, _ = answers([[45, 15], [10, 30]])
-    assert chance(labels, predictions) == pytest.approx(0.6 * 0.55 + 0.4 * 0.45, abs=1e-15)
 
 
 @pytest.mark.parametrize(("expected", "count"), [(0.5, 40), (0.1, 200), (0.02, 1000), (0.9, 30)])

@@ -89,8 +89,11 @@ def test_a_published_network_is_read_with_its_weights(kind: str, hub: Hub, tmp_p
     network, target = described(), tmp_path / "ours.safetensors"
     convert(file, network, target, label="m", origin="hub")
     ours = load_model(target, network)
+    of_folder = described(study=tmp_path, folder="theirs")
+    convert(file, of_folder, tmp_path / "ours", label="m", origin="folder")
     with torch.inference_mode():
         assert torch.equal(ours(IMAGES), theirs(IMAGES).logits)
+        assert torch.equal(load_model(tmp_path / "ours", of_folder)(IMAGES), ours(IMAGES))
     blocks = list_blocks("m", ours, network)
     assert blocks.table["kind"].tolist() == NETWORKS[kind][1]
     proofs = prove(ours, blocks.points, IMAGES)
@@ -102,15 +105,6 @@ def test_a_published_network_is_read_with_its_weights(kind: str, hub: Hub, tmp_p
     assert unlike(ours, found.attentions, IMAGES) == []
 
 
-@pytest.mark.parametrize("kind", NETWORKS)
-def test_a_network_in_a_folder_gives_the_same_logits(kind: str, tmp_path: Path) -> None:
-    theirs = published(kind, tmp_path / "theirs")
-    network, target = described(study=tmp_path, folder="theirs"), tmp_path / "ours"
-    convert(tmp_path / "theirs/model.safetensors", network, target, label="m", origin="folder")
-    with torch.inference_mode():
-        assert torch.equal(load_model(target, network)(IMAGES), theirs(IMAGES).logits)
-
-
 def test_a_folder_is_relative_absolute_or_below_home(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -120,23 +114,6 @@ def test_a_folder_is_relative_absolute_or_below_home(
     for folder in ("theirs", str(tmp_path / "study/theirs"), "~/study/theirs"):
         found = described(study=tmp_path / "study", folder=folder)["arch"]
         assert found == {"folder": folder, "config": config}
-
-
-@pytest.mark.parametrize(
-    ("config", "reason"),
-    [
-        (None, r"\S+/theirs/config\.json cannot be read \(No such file or directory\): give a fol"),
-        (b"{", r"config\.json of 'theirs' is no JSON"),
-        (b"\xff", r"config\.json of 'theirs' is no JSON"),
-        (b"{}", r"names no model_type: choose the folder of a network of transformers"),
-    ],
-)
-def test_folders_of_no_network(config: bytes | None, reason: str, tmp_path: Path) -> None:
-    (tmp_path / "theirs").mkdir()
-    if config is not None:
-        (tmp_path / "theirs/config.json").write_bytes(config)
-    with pytest.raises(VitscopeError, match=rf"^my\.yaml: models\.m\.arch\.folder: .*{reason}"):
-        described(study=tmp_path, folder="theirs")
 
 
 OTHERS = {
@@ -195,26 +172,37 @@ def test_the_configuration_is_fetched_once(hub: Hub) -> None:
     assert arch["config"] == {"model_type": "vit", **ONE}
     assert described()["arch"] == arch
     assert len(hub.requests) == asked > 0
-
-
-def test_a_revision_is_another_network(hub: Hub) -> None:
+    # A revision is another network.
     hub.put(NAME, "config.json", b'{"model_type": "vit"}', "v2")
     assert described(repository=f"{NAME}@v2")["arch"]["config"] == {"model_type": "vit"}
 
 
 @pytest.mark.parametrize(
-    ("config", "reason"),
+    ("key", "config", "reason"),
     [
-        (None, r"config\.json of 'owner/name' cannot be had from the hub \(\w+: .*HF_TOKEN"),
-        (b"{", r"config\.json of 'owner/name' is no JSON"),
-        (b"[]", r"names no model_type: choose the repository of a network of transformers"),
+        (
+            "folder",
+            None,
+            r"\S+/theirs/config\.json cannot be read \(No such file or directory\): gi",
+        ),
+        ("folder", b"{", r"config\.json of 'theirs' is no JSON"),
+        ("folder", b"\xff", r"config\.json of 'theirs' is no JSON"),
+        ("folder", b"{}", r"names no model_type: choose the folder of a network of transformers"),
+        ("repository", None, r"config\.json of 'owner/name' cannot be had from the hub .*HF_TOKEN"),
+        ("repository", b"{", r"config\.json of 'owner/name' is no JSON"),
+        ("repository", b"[]", r"names no model_type: choose the repository of a network of transf"),
     ],
 )
-def test_what_is_no_network_is_refused(config: bytes | None, reason: str, hub: Hub) -> None:
+def test_what_is_no_network_is_refused(
+    key: str, config: bytes | None, reason: str, hub: Hub, tmp_path: Path
+) -> None:
+    (tmp_path / "theirs").mkdir()
     if config is not None:
+        (tmp_path / "theirs/config.json").write_bytes(config)
         hub.put(NAME, "config.json", config)
-    with pytest.raises(VitscopeError, match=rf"^my\.yaml: models\.m\.arch\.repository: .*{reason}"):
-        described()
+    arch = {"folder": "theirs", "repository": NAME}
+    with pytest.raises(VitscopeError, match=rf"^my\.yaml: models\.m\.arch\.{key}: .*{reason}"):
+        described(study=tmp_path, **{key: arch[key]})
 
 
 @pytest.mark.parametrize("config", [{"model_type": "mine"}, {"model_type": "bert"}])
