@@ -169,8 +169,9 @@ def _source(function: Any, args: Args, kwargs: Kwargs, result: Any) -> Tensor | 
         query, key, value, *rest = args
         identity = torch.eye(value.shape[-2], dtype=value.dtype, device=value.device)
         weights, *_ = function(query, key, identity.expand(*value.shape[:-1], -1), *rest, **kwargs)
-        return weights
-    return _Fused(function, args, kwargs) if ops.is_fused_attention(name) else weights
+    elif ops.is_fused_attention(name):
+        return _Fused(function, args, kwargs)
+    return weights
 
 
 def in_heads_of(query: Tensor, key: Tensor) -> Tensor:

@@ -118,21 +118,18 @@ class _Namer:
         if cut.how == "named":
             return cut.block
         if cut.how == "subsampling":
-            return self._subsampling(cut)
+            # The largest module that subsamples and does not hold the block behind it.
+            ran = reversed(self._pass.between(0, cut.index))
+            name: str = next((op.module for op in ran if ops.multiplies(op.name)), cut.block)
+            while "." in name and not ops.inside(cut.block, name.rpartition(".")[0]):
+                name = name.rpartition(".")[0]
+            return name
         if cut.block and (cut.how == "layer" or ended[cut.block] == 1):
             return cut.block
         doing = find_main(self._pass.between(cut.begin, cut.end))
         if doing is None or doing.module == cut.block:
             return f"{cut.block}.join".lstrip(".")
         return self._pass.largest_module(doing.module, cut.begin, cut.end) or cut.how
-
-    def _subsampling(self, cut: Cut) -> str:
-        """Return the largest module that subsamples and does not hold the block behind it."""
-        ran = reversed(self._pass.between(0, cut.index))
-        name: str = next((op.module for op in ran if ops.multiplies(op.name)), cut.block)
-        while "." in name and not ops.inside(cut.block, name.rpartition(".")[0]):
-            name = name.rpartition(".")[0]
-        return name
 
     def _point(self, name: str, cut: Cut, stage: int, before: int) -> CutPoint:
         layout = self._pass.maps.layout(cut.index)
@@ -149,8 +146,8 @@ class _Namer:
         for seen in self._seen_as(cut.index):
             passage, moved = self._passage(seen, cut.block), self._pass.maps.layout(seen)
             if passage is not None and moved is not None:
-                place = passage.module, passage.at, moved, None
-                return CutPoint(name, cut.kind, stage, *place, join, cut.how, side)
+                module, at = passage.module, passage.at
+                return CutPoint(name, cut.kind, stage, module, at, moved, None, join, cut.how, side)
         which = self._pass.operations[cut.index].which
         return CutPoint(name, cut.kind, stage, None, "output", layout, which, join, cut.how, side)
 
