@@ -172,7 +172,9 @@ def test_the_configuration_is_fetched_once(hub: Hub) -> None:
     assert arch["config"] == {"model_type": "vit", **ONE}
     assert described()["arch"] == arch
     assert len(hub.requests) == asked > 0
-    # A revision is another network.
+
+
+def test_a_revision_is_another_network(hub: Hub) -> None:
     hub.put(NAME, "config.json", b'{"model_type": "vit"}', "v2")
     assert described(repository=f"{NAME}@v2")["arch"]["config"] == {"model_type": "vit"}
 
