@@ -8,8 +8,7 @@ tests.drawn SPEC` one, by its printed spec.
 
 from tests.drawn.comparing import compare
 from tests.drawn.networks import draw
-from tests.drawn.shrinking import shrink
 from tests.drawn.specs import read
 from tests.drawn.truth import build, truth_of
 
-__all__ = ["build", "compare", "draw", "read", "shrink", "truth_of"]
+__all__ = ["build", "compare", "draw", "read", "truth_of"]

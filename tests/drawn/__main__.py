@@ -9,22 +9,23 @@ import contextlib
 import io
 import sys
 from collections import Counter
+from collections.abc import Callable
 from datetime import UTC, datetime
+from typing import Any
 
 import torch
 
 from tests.drawn import compare, draw, read
 from tests.drawn.comparing import FAILED, RIGHT, Outcome
 from tests.drawn.shrinking import shrink_outcome
-from tests.drawn.specs import Network
 
 # Fewer are told of or refused; and no more than so many are reduced.
 LEAST_RIGHT, REDUCED = 0.5, 10
 
 
-def quietly(spec: Network) -> Outcome:
+def quietly(make: Callable[[Any], Outcome], given: Any) -> Outcome:
     with contextlib.redirect_stdout(io.StringIO()):
-        return compare(spec)
+        return make(given)
 
 
 def main() -> None:
@@ -35,22 +36,20 @@ def main() -> None:
     options = parser.parse_args()
     torch.set_num_threads(1)
     if options.spec:
-        print(quietly(read(options.spec)))
+        print(quietly(compare, read(options.spec)))
         return
     today = options.seed == "today"
     first = options.count * datetime.now(UTC).toordinal() if today else int(options.seed)
     counts: Counter[str] = Counter()
     causes: Counter[str] = Counter()
     for seed in range(first, first + options.count):
-        outcome = quietly(draw(seed))
+        outcome = quietly(compare, draw(seed))
         counts[outcome.verdict] += 1
         if outcome.verdict in FAILED:
             causes[outcome.cause] += 1
             print(f"seed {seed}: {outcome}", flush=True)
             if causes[outcome.cause] == 1 and len(causes) <= REDUCED:
-                with contextlib.redirect_stdout(io.StringIO()):
-                    smallest = shrink_outcome(outcome)
-                print(f"smallest: {smallest}", flush=True)
+                print(f"smallest: {quietly(shrink_outcome, outcome)}", flush=True)
     print(f"{options.count} networks from seed {first} on: {dict(counts)}")
     sys.exit(bool(causes) or counts[RIGHT] < LEAST_RIGHT * options.count)
 

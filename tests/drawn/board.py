@@ -21,7 +21,6 @@ class Sum:
     branch: Tensor
     result: Tensor
     place: Place
-    norm: str
     kinds: frozenset[str]
 
 

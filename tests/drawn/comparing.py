@@ -19,12 +19,12 @@ from tests.drawn.truth import (
     logits_of,
     numbers_of,
     ratios_of,
-    slow_attention,
     truth_of,
     variance_of,
 )
 from vitscope.errors import VitscopeError
 from vitscope.files.tables import read_metadata
+from vitscope.networks.building.networks import without_fast_path
 from vitscope.networks.finding.cut_points import head_of
 
 # Of sums in float32 in another order; a lesion may differ where two logits are as near.
@@ -86,32 +86,26 @@ def compare(spec: Network) -> Outcome:
             told = _is_told(unclear, outcome.warnings, network, truth)
             outcome.verdict = TOLD if told and outcome.verdict != WRONG else WRONG
             outcome.differences += [] if told else [unclear]
-    changed = _changed(network, images, *kept, truth.logits, _is_random(truth))
-    if changed:
+    if changed := _changed(network, images, kept, truth):
         outcome.verdict = WRONG
         outcome.differences.append(Difference("changed", "", changed))
     return outcome
 
 
 def _changed(
-    network: nn.Module,
-    images: Tensor,
-    before: Tensor,
-    weights: dict[str, Tensor],
-    logits: Tensor,
-    random: bool,
+    network: nn.Module, images: Tensor, kept: tuple[Tensor, dict[str, Tensor]], truth: Truth
 ) -> str:
     """Tell what of a network or its images is no longer as it was."""
+    before, weights = kept
     if not torch.equal(images, before):
         return "the images were changed"
     for name, value in network.state_dict().items():
         if value.is_meta or not torch.equal(value, weights[name]):
             return f"{name} was changed"
-    with torch.no_grad(), slow_attention():
+    with torch.no_grad(), without_fast_path():
         again = logits_of(network(images))
-        if not random and not torch.allclose(again, logits, rtol=1e-4, atol=1e-4):
-            return "the network computes something else"
-    return ""
+        alike = torch.allclose(again, truth.logits, rtol=1e-4, atol=1e-4)
+    return "" if alike or _is_random(truth) else "the network computes something else"
 
 
 def _is_random(truth: Truth) -> bool:
@@ -198,11 +192,6 @@ def _of_predictions(scope: Any, truth: Truth, labels: Tensor) -> Any:
     true = torch.nn.functional.cross_entropy(truth.logits, labels, reduction="none").numpy()
     if not np.allclose(got, true, rtol=CLOSE, atol=CLOSE):
         yield Difference("predictions", "", f"nll {got.mean()}, true {true.mean()}")
-
-
-def _table(scope: Any, name: str) -> pd.DataFrame | None:
-    missing = scope._maker.why_not(name)
-    return None if missing else scope.table(name)
 
 
 def _close(got: Any, true: Any) -> bool:

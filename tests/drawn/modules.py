@@ -115,8 +115,7 @@ class UnitModule(nn.Module):
         y = self._ended(stream if off else y)
         if board.active and board.off is None and not board.muted:
             parts = (self.after.to_tokens(each).clone() for each in (stream, branch, y))
-            norm = "after" if self.where == "post" else ""
-            board.sums.append(Sum(self.path, *parts, self.after, norm, kinds_of(self.spec)))
+            board.sums.append(Sum(self.path, *parts, self.after, kinds_of(self.spec)))
         return y
 
     def _branch(self, f: Tensor) -> Tensor:
@@ -182,7 +181,7 @@ class BlockModule(nn.Module):
         y = x if off else x + made
         if board.active and board.off is None and not board.muted:
             parts = (place.to_tokens(each).clone() for each in (x, made, y))
-            board.sums.append(Sum(self.path, *parts, place, "", self.kinds))
+            board.sums.append(Sum(self.path, *parts, place, self.kinds))
         return y
 
     def _run(self, x: Tensor) -> Tensor:

@@ -1,4 +1,4 @@
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import fields, replace
 from typing import TypeVar
 
@@ -9,34 +9,20 @@ from tests.drawn.specs import Block, Network, Spec, Term, Unit
 S = TypeVar("S", bound=Spec)
 
 
-def shrink(spec: Network, fails: Callable[[Network], bool], tries: int = 300) -> Network:
-    """Return the smallest network that still fails, found one step at a time."""
-    candidates = simpler(spec)
+def shrink_outcome(outcome: Outcome, tries: int = 300) -> Outcome:
+    """Return how the smallest network compares that fails as another does, found step by step."""
+    last, candidates = outcome, simpler(outcome.spec)
     for _ in range(tries):
         smaller = next(candidates, None)
         if smaller is None:
             break
-        if fails(smaller):
-            spec, candidates = smaller, simpler(smaller)
-    return spec
-
-
-def shrink_outcome(outcome: Outcome) -> Outcome:
-    """Return how the smallest network compares that fails as another does."""
-    last = outcome
-
-    def fails(spec: Network) -> bool:
-        nonlocal last
         try:
-            found = compare(spec)
+            found = compare(smaller)
         except Exception:
             # What cannot be built is no network.
-            return False
-        alike = found.verdict == outcome.verdict and found.cause == outcome.cause
-        last = found if alike else last
-        return alike
-
-    shrink(outcome.spec, fails)
+            continue
+        if (found.verdict, found.cause) == (outcome.verdict, outcome.cause):
+            last, candidates = found, simpler(smaller)
     return last
 
 

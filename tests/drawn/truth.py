@@ -1,5 +1,3 @@
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,6 +11,7 @@ from tests.drawn.board import Attended, Sum
 from tests.drawn.modules import BetweenModule, Drawn
 from tests.drawn.places import Place
 from tests.drawn.specs import Network
+from vitscope.networks.building.networks import without_fast_path
 
 IMAGES = 48
 # Logits before they are brought to the same size.
@@ -74,20 +73,10 @@ def build(spec: Network) -> tuple[Drawn, Tensor, Tensor]:
     return network, images, labels.where(~flipped, torch.randint(spec.classes, (IMAGES,)))
 
 
-@contextmanager
-def slow_attention() -> Iterator[None]:
-    """Compute attention one operation after the other: a network of rounding errors differs."""
-    fast = torch.backends.mha.get_fastpath_enabled()
-    torch.backends.mha.set_fastpath_enabled(False)
-    try:
-        yield
-    finally:
-        torch.backends.mha.set_fastpath_enabled(fast)
-
-
 @torch.no_grad()
 def truth_of(network: Drawn, images: Tensor) -> Truth:
-    with slow_attention():
+    # One operation after the other: a network of rounding errors differs.
+    with without_fast_path():
         with network.board.watching() as board:
             logits = logits_of(network(images))
             sums, entries, attended = board.sums, board.entries, board.attended
@@ -113,20 +102,16 @@ def variance_of(tokens: Tensor, place: Place) -> float:
 
 def ratios_of(each: Sum) -> dict[str, float]:
     """Return the geometric mean of the norm of the stream over that of the branch."""
-    kinds = {"positions": each.place.split(each.stream)[1], "class_token": each.stream[:, :0]}
-    branch = {"positions": each.place.split(each.branch)[1], "class_token": each.branch[:, :0]}
-    first = 0 if each.place.front else each.place.tokens - each.place.back
-    if each.place.front or each.place.back:
-        kinds["class_token"] = each.stream[:, first]
-        branch["class_token"] = each.branch[:, first]
-    else:
-        del kinds["class_token"]
+    place, sides = each.place, (each.stream, each.branch)
+    parts = {"positions": [place.split(side)[1] for side in sides]}
+    if place.front or place.back:
+        first = 0 if place.front else place.tokens - place.back
+        parts["class_token"] = [side[:, first] for side in sides]
     found = {}
-    for kind, stream in kinds.items():
-        norms = [t.double().flatten(1).norm(dim=1).log() for t in (stream, branch[kind])]
-        found[kind] = float((norms[0] - norms[1]).mean().exp())
-        if not np.isfinite(found[kind]):
-            found[kind] = np.nan
+    for kind, pair in parts.items():
+        stream, branch = (side.double().flatten(1).norm(dim=1).log() for side in pair)
+        ratio = float((stream - branch).mean().exp())
+        found[kind] = ratio if np.isfinite(ratio) else np.nan
     return found
 
 

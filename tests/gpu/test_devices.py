@@ -19,6 +19,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+import pandas as pd
 import pytest
 import torch
 from torch import nn
@@ -49,7 +50,6 @@ from vitscope.networks.running.device import pick_device
 from vitscope.networks.running.latents import extract
 from vitscope.networks.running.predictions import predict
 from vitscope.package_data import ROOT
-from vitscope.settings.study import Study
 from vitscope.studies.loading import BUNDLED_STUDIES, load_study
 from vitscope.training.batches import Augmented, augment_images
 
@@ -80,41 +80,38 @@ def other(request: pytest.FixtureRequest) -> Iterator[Side]:
     torch.set_num_threads(before)
 
 
-@pytest.fixture(scope="module")
-def study() -> Study:
-    return load_study(BUNDLED_STUDIES / "mini.yaml")
+STUDY = load_study(BUNDLED_STUDIES / "mini.yaml")
+VIT = STUDY.models["vit"]
 
 
 @pytest.fixture(scope="module")
-def split(study: Study, tmp_path_factory: pytest.TempPathFactory) -> Split:
+def split(tmp_path_factory: pytest.TempPathFactory) -> Split:
     path = tmp_path_factory.mktemp("data") / "test.safetensors"
-    dataset = asdict(study.data["shapes32"]) | {"splits": {"test": {"images": IMAGES, "seed": 0}}}
+    dataset = asdict(STUDY.data["shapes32"]) | {"splits": {"test": {"images": IMAGES, "seed": 0}}}
     build("shapes32", dataset, "test", path)
     return Split(path)
 
 
 @pytest.fixture(scope="module")
-def drawn(study: Study, split: Split, tmp_path_factory: pytest.TempPathFactory) -> Augmented:
+def drawn(split: Split, tmp_path_factory: pytest.TempPathFactory) -> Augmented:
     path = tmp_path_factory.mktemp("drawn") / "images.safetensors"
-    entry = study.models["vit"]
-    recipe = asdict(study.recipe("vit")) | {"images": None, "batch_size": BATCH}
-    augment_images(split, recipe, IMAGES, 0, path, mean=entry.mean, std=entry.std)
+    recipe = asdict(STUDY.recipe("vit")) | {"images": None, "batch_size": BATCH}
+    augment_images(split, recipe, IMAGES, 0, path, mean=VIT.mean, std=VIT.std)
     return Augmented(path)
 
 
-def trained(study: Study, name: str) -> nn.Module:
+def trained(name: str) -> nn.Module:
     """Return a bundled model, its weights of the end of training."""
-    network = study.network(name)
-    weights = ROOT / study.models[name].checkpoint["bundled"]
+    network = STUDY.network(name)
+    weights = ROOT / STUDY.models[name].checkpoint["bundled"]
     with tempfile.TemporaryDirectory() as folder:
         converted = Path(folder) / "model.safetensors"
         convert(weights, network, converted, label=name, origin="bundled")
         return load_model(converted, network)
 
 
-def batches(study: Study, split: Split, size: int) -> Iterator[torch.Tensor]:
-    entry = study.models["vit"]
-    return split.batches(range(IMAGES), size, entry.mean, entry.std)
+def batches(split: Split, size: int) -> Iterator[torch.Tensor]:
+    return split.batches(range(IMAGES), size, VIT.mean, VIT.std)
 
 
 def assert_close(found: Array, expected: Array, tolerance: float) -> None:
@@ -129,26 +126,29 @@ def assert_close(found: Array, expected: Array, tolerance: float) -> None:
     assert np.abs(found - expected)[there].max() <= tolerance * scale
 
 
+def assert_columns_close(found: pd.DataFrame, expected: pd.DataFrame, *columns: str) -> None:
+    for column in columns:
+        assert_close(found[column].to_numpy(float), expected[column].to_numpy(float), NUMBERS)
+
+
 def on(side: Side) -> tuple[torch.device, int]:
     device, batch, threads = side
     torch.set_num_threads(threads)
     return pick_device(device), batch
 
 
-def latents_of(study: Study, split: Split, name: str, side: Side, path: Path) -> TensorFile:
-    model, (device, size) = trained(study, name), on(side)
+def latents_of(split: Split, name: str, side: Side, path: Path) -> TensorFile:
+    model, (device, size) = trained(name), on(side)
     found = mini_blocks(name)
     shapes = list(found.table[["channels", "height", "width"]].itertuples(index=False, name=None))
-    extract(model, found.points, shapes, batches(study, split, size), IMAGES, path, device=device)
+    extract(model, found.points, shapes, batches(split, size), IMAGES, path, device=device)
     return TensorFile(path)
 
 
 @every_mini
-def test_latents_and_what_is_measured_of_them(
-    study: Study, split: Split, other: Side, name: str, tmp_path: Path
-) -> None:
-    ours = latents_of(study, split, name, ALONE, tmp_path / "cpu")
-    theirs = latents_of(study, split, name, other, tmp_path / "other")
+def test_latents_and_their_numbers(split: Split, other: Side, name: str, tmp_path: Path) -> None:
+    ours = latents_of(split, name, ALONE, tmp_path / "cpu")
+    theirs = latents_of(split, name, other, tmp_path / "other")
     assert ours.names == theirs.names
     for point in ours.names:
         assert_close(theirs.array(point), ours.array(point), NUMBERS)
@@ -172,39 +172,35 @@ def test_latents_and_what_is_measured_of_them(
 
 
 @every_mini
-def test_predictions(study: Study, split: Split, other: Side, name: str) -> None:
+def test_predictions(split: Split, other: Side, name: str) -> None:
     labels = known_labels(split, range(IMAGES))
     ours, theirs = (
-        predict(trained(study, name), batches(study, split, size), labels, device)
+        predict(trained(name), batches(split, size), labels, device)
         for device, size in map(on, (ALONE, other))
     )
-    for column in ("confidence", "nll", "brier"):
-        assert_close(theirs[column].to_numpy(), ours[column].to_numpy(), NUMBERS)
+    assert_columns_close(theirs, ours, "confidence", "nll", "brier")
     for column in ("label", "prediction", "top5"):
         assert (theirs[column] != ours[column]).mean() <= ACCURACY
 
 
 @pytest.mark.parametrize("name", ["vit", "pit", "swin", "alternet"])
-def test_numbers_of_attention(study: Study, split: Split, other: Side, name: str) -> None:
+def test_numbers_of_attention(split: Split, other: Side, name: str) -> None:
     selection = {"images": IMAGES, "seed": None, "shard_size": IMAGES}
-    found, network, tables = mini_blocks(name), study.network(name), []
+    found, network, tables = mini_blocks(name), STUDY.network(name), []
     for device, size in map(on, (ALONE, other)):
-        model = trained(study, name)
-        job = OnModel(name, model, found.points, split, device, network, size, found.table)
+        job = OnModel(name, trained(name), found.points, split, device, network, size, found.table)
         tables.append(attention.measure_attention(job, 0, selection))
     ours, theirs = tables
-    for column in VALUES:
-        assert_close(theirs[column].to_numpy(), ours[column].to_numpy(), NUMBERS)
+    assert_columns_close(theirs, ours, *VALUES)
 
 
 @some_models
-def test_lesions(study: Study, split: Split, other: Side, name: str) -> None:
+def test_lesions(split: Split, other: Side, name: str) -> None:
     labels, found = known_labels(split, range(IMAGES)), []
+    points = mini_blocks(name).points
+    joins = {points[index].name: join for index, join in joins_of(name, points).items()}
     for device, size in map(on, (ALONE, other)):
-        model = trained(study, name)
-        points = mini_blocks(name).points
-        joins = {points[index].name: join for index, join in joins_of(name, points).items()}
-        found.append(correctness(model, joins, batches(study, split, size), labels, device))
+        found.append(correctness(trained(name), joins, batches(split, size), labels, device))
     (clean, without), (other_clean, other_without) = found
     assert (clean != other_clean).mean() <= ACCURACY
     assert (without != other_without).mean() <= ACCURACY
@@ -220,43 +216,38 @@ DISTURBANCES = {
 
 @some_models
 @pytest.mark.parametrize("disturb", DISTURBANCES.values(), ids=DISTURBANCES)
-def test_disturbed_images(
-    study: Study, split: Split, other: Side, disturb: Disturb, name: str
-) -> None:
-    labels = known_labels(split, range(IMAGES))
+def test_disturbed_images(split: Split, other: Side, disturb: Disturb, name: str) -> None:
     rows, found = list(range(IMAGES)), []
+    labels = known_labels(split, rows)
     for device, size in map(on, (ALONE, other)):
-        model, images = trained(study, name), batches(study, split, size)
-        found.append(shares_found(model, images, rows, labels, disturb, device))
+        images = batches(split, size)
+        found.append(shares_found(trained(name), images, rows, labels, disturb, device))
     (clean, shares), (other_clean, other_shares) = found
     assert (clean != other_clean).mean() <= ACCURACY
     assert np.abs(shares - other_shares).mean() <= ACCURACY
 
 
 @some_models
-def test_the_landscape(study: Study, drawn: Augmented, other: Side, name: str) -> None:
+def test_the_landscape(drawn: Augmented, other: Side, name: str) -> None:
     points = [(0.0, 0.0), (0.3, -0.2)]
     ours, theirs = (
         losses_at(
-            OnLoss(trained(study, name), drawn, device, say=lambda text: None),
+            OnLoss(trained(name), drawn, device, say=lambda text: None),
             points,
             Settings(batch_size=size, precision="float32"),
             weight_decay=0.05,
         )
         for device, size in map(on, (ALONE, other))
     )
-    for column in ("nll", "loss", "loss_squared", "l2", "l2_squared", "ece"):
-        assert_close(theirs[column].to_numpy(float), ours[column].to_numpy(float), NUMBERS)
+    assert_columns_close(theirs, ours, "nll", "loss", "loss_squared", "l2", "l2_squared", "ece")
     assert np.abs(theirs["accuracy"] - ours["accuracy"]).max() <= ACCURACY
 
 
 @some_models
-def test_eigenvalues_and_density_of_the_hessian(
-    study: Study, drawn: Augmented, other: Side, name: str
-) -> None:
+def test_eigenvalues_and_density_of_the_hessian(drawn: Augmented, other: Side, name: str) -> None:
     def losses(side: Side) -> OnLoss:
         device, _ = on(side)
-        return OnLoss(trained(study, name), drawn, device, say=lambda text: None)
+        return OnLoss(trained(name), drawn, device, say=lambda text: None)
 
     options: dict[str, Any] = {"top": 3, "tolerance": EIGENVALUES / 10, "iterations": 60}
     ours, theirs = (
@@ -275,19 +266,19 @@ def test_eigenvalues_and_density_of_the_hessian(
 
 
 @some_models
-def test_the_training_loss(study: Study, drawn: Augmented, other: Side, name: str) -> None:
+def test_the_training_loss(drawn: Augmented, other: Side, name: str) -> None:
     ours, theirs = (
-        training_losses(trained(study, name), drawn.batches(size), device)
+        training_losses(trained(name), drawn.batches(size), device)
         for device, size in map(on, (ALONE, other))
     )
     assert_close(theirs, ours, NUMBERS)
 
 
 @some_models
-def test_a_step_of_training(study: Study, drawn: Augmented, other: Side, name: str) -> None:
+def test_a_step_of_training(drawn: Augmented, other: Side, name: str) -> None:
     def step(side: Side, dtype: torch.dtype) -> tuple[float, Array]:
         device, _ = on(side)
-        model = trained(study, name).train().to(device, dtype)
+        model = trained(name).train().to(device, dtype)
         images, targets = (tensor.to(device, dtype) for tensor in drawn.rows(0, BATCH))
         with plain_attention(model):
             loss = nn.functional.cross_entropy(model(images), targets)

@@ -46,9 +46,7 @@ def batch(device: torch.device) -> tuple[torch.Tensor, torch.Tensor]:
 
 @pytest.mark.parametrize("sam", [None, 0.05])
 @pytest.mark.parametrize("family", NETWORKS)
-def test_recorded_steps_are_those_taken_one_by_one(
-    family: str, sam: float | None, device: torch.device
-) -> None:
+def test_recorded_steps(family: str, sam: float | None, device: torch.device) -> None:
     recorded, plain = (network(family, device) for _ in range(2))
     recipe = FULL | {"sam": sam}
     steps = Steps(recorded, optimizer_of(recorded, recipe), recipe)
@@ -85,9 +83,7 @@ def test_two_recordings_may_run_at_once(device: torch.device) -> None:
 
 
 @pytest.mark.parametrize("family", NETWORKS)
-def test_recorded_products_of_the_hessian_are_those_computed_one_by_one(
-    family: str, device: torch.device
-) -> None:
+def test_recorded_products_of_the_hessian(family: str, device: torch.device) -> None:
     model = network(family, device)
     with own_stream(device):
         hessian = of_model(model, *batch(device), 0.05)

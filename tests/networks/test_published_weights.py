@@ -11,7 +11,6 @@ import shutil
 from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
-from types import ModuleType
 
 import numpy as np
 import pytest
@@ -124,15 +123,6 @@ def test_shape_bias(efficientnet: nn.Module, stimuli: Path, tmp_path: Path) -> N
 # TinyViT-5M, distilled from SAM: MobileSAM.
 
 
-def authors_tiny_vit(folder: Path, monkeypatch: pytest.MonkeyPatch) -> ModuleType:
-    """Import the authors' module of the network, and nothing else of their package."""
-    # It would take the names of timm's own networks.
-    registry = import_module("timm.models.registry")
-    monkeypatch.setattr(registry, "register_model", lambda function: function)
-    with importing_from(folder):
-        return import_module("tiny_vit_sam")
-
-
 def as_timm(name: str) -> str:
     """Return what timm calls a weight of the authors; downsamplings begin a stage there."""
     name = re.sub(r"layers\.(\d)\.down", lambda found: f"stages.{int(found[1]) + 1}.down", name)
@@ -160,7 +150,11 @@ def test_features_of_mobile_sam_are_those_of_the_authors(
         for name, each in weights.items()
         if name.startswith(encoder)
     }
-    module = authors_tiny_vit(folder / "segment_any" / "mobile_sam" / "modeling", monkeypatch)
+    # Their module of the network would take the names of timm's own networks.
+    registry = import_module("timm.models.registry")
+    monkeypatch.setattr(registry, "register_model", lambda function: function)
+    with importing_from(folder / "segment_any" / "mobile_sam" / "modeling"):
+        module = import_module("tiny_vit_sam")
     theirs = module.TinyViT(
         img_size=1024,
         embed_dims=[64, 128, 160, 320],

@@ -41,12 +41,21 @@ def found(add: Callable[[Network, Tensor], Tensor], **parameters: Tensor) -> Nam
     return position_embedding(Network(add, **parameters), IMAGES)
 
 
-def test_of_tokens_and_of_maps() -> None:
-    of_tokens = found(lambda net, maps: tokens(maps) + net.where, where=TOKENS)
-    assert of_tokens.name == "where"
-    assert torch.equal(of_tokens.values, GRID)
-    of_maps = found(lambda net, maps: tokens(maps + net.where), where=GRID[None])
-    assert torch.equal(of_maps.values, GRID)
+@pytest.mark.parametrize(
+    ("add", "where", "name"),
+    [
+        (lambda net, maps: tokens(maps) + net.where, TOKENS, "where"),
+        (lambda net, maps: tokens(maps + net.where), GRID[None], "where"),
+        # What is written is kept as a copy, which has no name.
+        (lambda net, maps: tokens(maps).add_(net.where), TOKENS, "Network"),
+        (lambda net, maps: net.where + tokens(maps), TOKENS, "where"),
+    ],
+    ids=["tokens", "maps", "in place", "from the other side"],
+)
+def test_what_is_added_is_found(add: Any, where: Tensor, name: str) -> None:
+    embedding = found(add, where=where)
+    assert embedding.name == name
+    assert torch.equal(embedding.values, GRID)
 
 
 @pytest.mark.parametrize("before", [1, 2])
@@ -60,12 +69,6 @@ def test_tokens_without_a_position_are_left_out(before: int) -> None:
     assert torch.equal(embedding.values, GRID)
 
 
-def test_in_place_and_from_the_other_side() -> None:
-    assert torch.equal(found(lambda net, m: tokens(m).add_(net.where), where=TOKENS).values, GRID)
-    other = found(lambda net, maps: net.where + tokens(maps), where=TOKENS)
-    assert torch.equal(other.values, GRID)
-
-
 def test_one_that_is_made_of_parameters_has_the_name_of_what_adds_it() -> None:
     class Adding(nn.Module):
         def __init__(self) -> None:
@@ -75,12 +78,8 @@ def test_one_that_is_made_of_parameters_has_the_name_of_what_adds_it() -> None:
         def forward(self, maps: Tensor) -> Tensor:
             return tokens(maps) + (self.rows[:, None] + self.columns).flatten(0, 1)
 
-    class Whole(Network):
-        def __init__(self) -> None:
-            super().__init__(lambda net, maps: net.adding(maps))
-            self.adding = Adding()
-
-    model = Whole()
+    model: Any = Network(lambda net, maps: net.adding(maps))
+    model.adding = Adding()
     embedding = position_embedding(model, IMAGES)
     assert embedding.name == "adding"
     expected = model.adding.rows[:, None] + model.adding.columns

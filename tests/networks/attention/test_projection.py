@@ -60,14 +60,6 @@ def test_what_is_defined_before_and_runs_later_is_not_it() -> None:
     assert torch.equal(found(Later()), FILTERS)
 
 
-def test_images_may_be_normalized_and_padded_first() -> None:
-    def take(images: Tensor) -> Tensor:
-        return layer(nn.functional.pad((images - 0.5) / 0.25, (2, 2, 2, 2)))
-
-    layer = convolution()
-    assert torch.equal(found(Network(take)), FILTERS)
-
-
 @pytest.mark.parametrize("norm", [False, True])
 @pytest.mark.parametrize("order", ["p1 p2 c", "c p1 p2", "p2 c p1"])
 def test_a_linear_layer_on_patches_is_laid_out_as_these_are(order: str, norm: bool) -> None:
@@ -88,14 +80,15 @@ def test_a_linear_layer_on_patches_is_laid_out_as_these_are(order: str, norm: bo
         torch.testing.assert_close(model.take(images), tokens, rtol=1e-5, atol=1e-5)
 
 
-def test_patches_by_views_and_a_matrix_on_either_side() -> None:
-    weight = FILTERS.permute(0, 2, 3, 1).flatten(1)
+def test_normalized_images_and_patches_by_views_with_a_matrix_on_either_side() -> None:
+    weight, layer = FILTERS.permute(0, 2, 3, 1).flatten(1), convolution()
 
     def patches(images: Tensor) -> Tensor:
         cut = images.unfold(2, 4, 4).unfold(3, 2, 2)
         return cut.permute(0, 2, 3, 4, 5, 1).reshape(len(images), -1, 24)
 
     for take in (
+        lambda images: layer(nn.functional.pad((images - 0.5) / 0.25, (2, 2, 2, 2))),
         lambda images: patches(images) @ weight.T,
         lambda images: (weight @ patches(images).mT).mT,
         lambda images: torch.einsum("oi,bli->blo", weight, patches(images)),
@@ -108,9 +101,7 @@ def test_a_linear_layer_on_whole_images_is_as_large_as_they_are() -> None:
     linear = nn.Linear(192, 4)
     filters = found(nn.Sequential(nn.Flatten(), linear))
     assert torch.equal(filters, linear.weight.view(4, 3, 8, 8))
-
-
-def test_on_single_pixels_a_filter_has_one() -> None:
+    # On single pixels a filter has one.
     linear = nn.Linear(3, 5)
     filters = found(Network(lambda images: linear(images.permute(0, 2, 3, 1)).flatten(1, 2)))
     assert torch.equal(filters[:, :, 0, 0], linear.weight)

@@ -28,12 +28,19 @@ def grid(rows: int, columns: int) -> np.ndarray:
     return (np.moveaxis(np.indices((rows, columns)), 0, -1).reshape(-1, 2) + 0.5) / (rows, columns)
 
 
-class Tokens(nn.Module):
-    """Patches as tokens behind some others, whose queries, keys and values are linear in them."""
+Combine = Callable[[Tensor, Tensor, Tensor], Tensor]
 
-    def __init__(self, prefix: int = 0) -> None:
+
+class Tokens(nn.Module):
+    """Patches as tokens behind some others, whose queries, keys and values are linear in them.
+
+    `combine`, if given, says what attention makes of queries, keys and values.
+    """
+
+    def __init__(self, prefix: int = 0, combine: Combine = scaled_dot_product_attention) -> None:
         super().__init__()
         torch.manual_seed(0)
+        self.given = combine
         self.stem = nn.Conv2d(3, CHANNELS, SIZE // SIDE, SIZE // SIDE)
         self.prefix = nn.Parameter(torch.randn(1, prefix, CHANNELS))
         self.qkv = nn.Linear(CHANNELS, 3 * CHANNELS)
@@ -55,7 +62,7 @@ class Tokens(nn.Module):
         return self.combine(*self.split(self.tokens(images)))
 
     def combine(self, query: Tensor, key: Tensor, value: Tensor) -> Tensor:
-        return scaled_dot_product_attention(query, key, value)
+        return self.given(query, key, value)
 
     def forward(self, images: Tensor) -> Tensor:
         return self.attend(images).transpose(1, 2).flatten(2).mean(1)
@@ -68,9 +75,8 @@ def by_hand(model: Tokens, images: Tensor, mask: Tensor | None = None) -> Tensor
     query, key, _ = model.split(model.tokens(images)).double()
     scores = torch.einsum("nhqc,nhkc->nhqk", query, key) / scale
     if mask is not None:
-        scores = (
-            scores.masked_fill(~mask, -torch.inf) if mask.dtype is torch.bool else scores + mask
-        )
+        plain = mask.dtype is not torch.bool
+        scores = scores + mask if plain else scores.masked_fill(~mask, -torch.inf)
     exponentials = (scores - scores.amax(-1, keepdim=True).clamp_min(-1e30)).exp()
     return exponentials / exponentials.sum(-1, keepdim=True).clamp_min(1e-30)
 
@@ -100,8 +106,8 @@ def check_weights(
 class WithoutBuffer(Tokens):
     """Has a tensor that no pass on shapes alone can take along: it runs on a CPU alone."""
 
-    def __init__(self) -> None:
-        super().__init__()
+    def __init__(self, combine: Combine = scaled_dot_product_attention) -> None:
+        super().__init__(combine=combine)
         self.shift = torch.randn(1, TOKENS, CHANNELS)
 
     def tokens(self, images: Tensor) -> Tensor:
@@ -113,14 +119,77 @@ def behind(prefix: int) -> np.ndarray:
     return np.concatenate([np.full((prefix, 2), np.nan), grid(SIDE, SIDE)])
 
 
-@pytest.mark.parametrize(("model", "prefix"), [(Tokens(), 0), (Tokens(2), 2), (WithoutBuffer(), 0)])
-def test_of_all_tokens(model: Tokens, prefix: int) -> None:
-    attention = only(model)
-    assert (attention.windows, attention.heads, attention.mixed) == (1, HEADS, False)
-    # The module whose forward pass multiplies queries and keys: here the network itself.
-    assert attention.name == ""
-    places_are(attention, [behind(prefix)], [behind(prefix)])
-    check_weights(model, attention, by_hand(model, IMAGES))
+class OneHead(Tokens):
+    """Tokens of three dimensions, without heads."""
+
+    def attend(self, images: Tensor) -> Tensor:
+        query, key, value = self.split(self.tokens(images))[:, :, 0]
+        return scaled_dot_product_attention(query, key, value)[:, None]
+
+
+class Pooled(Tokens):
+    """All tokens attend to means of four."""
+
+    def attend(self, images: Tensor) -> Tensor:
+        tokens = self.tokens(images)
+        pooled = avg_pool2d(tokens.mT.unflatten(2, (SIDE, SIDE)), 2).flatten(2).mT
+        query, _, _ = self.split(tokens)
+        _, key, value = self.split(pooled)
+        return scaled_dot_product_attention(query, key, value)
+
+
+def with_keys_of_the_first(query: Tensor, key: Tensor, value: Tensor) -> Tensor:
+    return scaled_dot_product_attention(query, key[:, :1], value[:, :1], enable_gqa=True)
+
+
+@torch.no_grad()
+def by_pooled_keys(model: Tokens, images: Tensor) -> Tensor:
+    query, keys, _ = model.split(model.tokens(images)).double()
+    # Keys are linear in tokens: that of a mean is the mean of keys.
+    blocks = keys.unflatten(2, (2, 2, 2, 2)).mean((3, 5)).flatten(2, 3)
+    return torch.einsum("nhqc,nhkc->nhqk", query, blocks).div(2).softmax(-1)
+
+
+@torch.no_grad()
+def by_first_keys(model: Tokens, images: Tensor) -> Tensor:
+    query, key, _ = model.split(model.tokens(images)).double()
+    return torch.einsum("nhqc,nkc->nhqk", query, key[:, 0]).div(2).softmax(-1)
+
+
+ALL, NOWHERE = [behind(0)], [[[np.nan, np.nan]]]
+OF_ONE_WINDOW: dict[str, tuple[Tokens, Any, Any, Callable[[Tokens, Tensor], Tensor]]] = {
+    "all tokens": (Tokens(), ALL, ALL, by_hand),
+    "tokens behind two others": (Tokens(2), [behind(2)], [behind(2)], by_hand),
+    "on a CPU alone": (WithoutBuffer(), ALL, ALL, by_hand),
+    "one head": (OneHead(), ALL, ALL, lambda *given: by_hand(*given)[:, :1]),
+    "queries of the class token": (
+        Tokens(1, lambda q, k, v: scaled_dot_product_attention(q[:, :, :1], k, v)),
+        NOWHERE,
+        [behind(1)],
+        lambda *given: by_hand(*given)[:, :, :1],
+    ),
+    "pooled keys": (Pooled(), ALL, [grid(2, 2)], by_pooled_keys),
+    "grouped keys": (Tokens(combine=with_keys_of_the_first), ALL, ALL, by_first_keys),
+    "grouped keys on a CPU": (WithoutBuffer(with_keys_of_the_first), ALL, ALL, by_first_keys),
+    "keys shared by the rules of shapes": (
+        Tokens(combine=lambda q, k, v: scaled_dot_product_attention(q, k[:, :1], v[:, :1])),
+        ALL,
+        ALL,
+        by_first_keys,
+    ),
+}
+
+
+@pytest.mark.parametrize("kind", OF_ONE_WINDOW)
+def test_weights_are_those_by_hand(kind: str) -> None:
+    model, queries, keys, expected = OF_ONE_WINDOW[kind]
+    attention, weights = only(model), expected(model, IMAGES)
+    heads = weights.shape[1]
+    # The module whose forward pass multiplies queries and keys is the network itself.
+    assert (attention.name, attention.windows, attention.heads) == ("", 1, heads)
+    assert not attention.mixed
+    places_are(attention, queries, keys)
+    check_weights(model, attention, weights)
 
 
 def one_per_head() -> Tensor:
@@ -143,26 +212,19 @@ MASKS: dict[str, tuple[dict[str, Any], Tensor | None]] = {
 }
 
 
-class Masked(Tokens):
-    def __init__(self, **given: Any) -> None:
-        super().__init__()
-        self.given = given
-
-    def combine(self, query: Tensor, key: Tensor, value: Tensor) -> Tensor:
-        mask = self.given.get("attn_mask")
-        given = self.given
-        if mask is not None:
-            # Of each image its own, also in the pass of two images that finds attention.
-            mask = mask[: len(query)] if mask.ndim == 4 else mask
-            given = {"attn_mask": mask.to(query.device)}
-        return scaled_dot_product_attention(query, key, value, **given)
-
-
 @pytest.mark.parametrize("fused", [True, False])
 @pytest.mark.parametrize("kind", MASKS)
 def test_masks(kind: str, fused: bool) -> None:
     given, mask = MASKS[kind]
-    model = Masked(**given)
+
+    def combine(query: Tensor, key: Tensor, value: Tensor) -> Tensor:
+        options = dict(given)
+        if (each := given.get("attn_mask")) is not None:
+            # Of each image its own, also in the pass of two images that finds attention.
+            options["attn_mask"] = (each[: len(query)] if each.ndim == 4 else each).to(query.device)
+        return scaled_dot_product_attention(query, key, value, **options)
+
+    model = Tokens(combine=combine)
     attention = only(model)
     backend = SDPBackend.FLASH_ATTENTION if fused else SDPBackend.MATH
     with sdpa_kernel(backend):
@@ -250,58 +312,6 @@ def test_padded_windows() -> None:
     (read,) = weights_of(model, [attention], IMAGES)
     expected_weights = by_hand(model, IMAGES).unflatten(0, (3, 4))
     torch.testing.assert_close(read, expected_weights, **TOLERANCE)
-
-
-class OneHead(Tokens):
-    """Tokens of three dimensions, without heads."""
-
-    def attend(self, images: Tensor) -> Tensor:
-        query, key, value = self.split(self.tokens(images))[:, :, 0]
-        return scaled_dot_product_attention(query, key, value)[:, None]
-
-
-def test_one_head_that_has_no_dimension() -> None:
-    model = OneHead()
-    attention = only(model)
-    assert (attention.windows, attention.heads) == (1, 1)
-    check_weights(model, attention, by_hand(model, IMAGES)[:, :1])
-
-
-class Pooled(Tokens):
-    """All tokens attend to means of four."""
-
-    def attend(self, images: Tensor) -> Tensor:
-        tokens = self.tokens(images)
-        pooled = avg_pool2d(tokens.mT.unflatten(2, (SIDE, SIDE)), 2).flatten(2).mT
-        query, _, _ = self.split(tokens)
-        _, key, value = self.split(pooled)
-        return scaled_dot_product_attention(query, key, value)
-
-
-def test_pooled_keys() -> None:
-    model = Pooled()
-    attention = only(model)
-    places_are(attention, [grid(4, 4)], [grid(2, 2)])
-    with torch.no_grad():
-        query, keys, _ = model.split(model.tokens(IMAGES).double().float()).double()
-        # Keys are linear in tokens: that of a mean is the mean of keys.
-        blocks = keys.unflatten(2, (2, 2, 2, 2)).mean((3, 5)).flatten(2, 3)
-        expected = torch.einsum("nhqc,nhkc->nhqk", query, blocks).div(2).softmax(-1)
-    check_weights(model, attention, expected)
-
-
-class ClassTokenAlone(Tokens):
-    """Only the class token has a query."""
-
-    def combine(self, query: Tensor, key: Tensor, value: Tensor) -> Tensor:
-        return scaled_dot_product_attention(query[:, :, :1], key, value)
-
-
-def test_the_class_token_alone_attends() -> None:
-    model = ClassTokenAlone(prefix=1)
-    attention = only(model)
-    places_are(attention, np.full((1, 1, 2), np.nan), [behind(1)])
-    check_weights(model, attention, by_hand(model, IMAGES)[:, :, :1])
 
 
 class HeadsFirst(Tokens):
@@ -447,16 +457,6 @@ class Across(Tokens):
         return result[0].unflatten(1, (len(images), -1)).transpose(0, 1)
 
 
-class OverQueries(Tokens):
-    def combine(self, query: Tensor, key: Tensor, value: Tensor) -> Tensor:
-        return (query @ key.mT).softmax(-2) @ value
-
-
-class KeysFirst(Tokens):
-    def combine(self, query: Tensor, key: Tensor, value: Tensor) -> Tensor:
-        return (key @ query.mT).mT.softmax(-1) @ value
-
-
 class Sorted(Tokens):
     """Nobody can tell where tokens are that are sorted by what they hold."""
 
@@ -470,8 +470,14 @@ class Sorted(Tokens):
         *((no_attention, []) for no_attention in (Gate, Learned, Behind)),
         (Channels, ["channels attend to channels there, and not positions to positions"]),
         (Across, ["images attend to each other"]),
-        (OverQueries, ["its softmax is not over the keys"]),
-        (KeysFirst, ["its queries are moved between their product and the softmax"]),
+        (
+            lambda: Tokens(combine=lambda q, k, v: (q @ k.mT).softmax(-2) @ v),
+            ["its softmax is not over the keys"],
+        ),
+        (
+            lambda: Tokens(combine=lambda q, k, v: (k @ q.mT).mT.softmax(-1) @ v),
+            ["its queries are moved between their product and the softmax"],
+        ),
         (Sorted, ["nobody can tell where in the image its queries and keys are"]),
     ],
 )
@@ -479,35 +485,6 @@ def test_what_cannot_be_read(kind: Callable[[], nn.Module], reasons: list[str]) 
     found = found_in(kind().eval(), SIZE)
     assert not found.attentions
     assert [*found.refused.values()] == reasons
-
-
-class Grouped(Tokens):
-    """Both heads have the keys of the first."""
-
-    def combine(self, query: Tensor, key: Tensor, value: Tensor) -> Tensor:
-        return scaled_dot_product_attention(query, key[:, :1], value[:, :1], enable_gqa=True)
-
-
-class GroupedOnACpu(Grouped, WithoutBuffer):
-    pass
-
-
-class SharedByAll(Tokens):
-    """The same, by the rules of shapes."""
-
-    def combine(self, query: Tensor, key: Tensor, value: Tensor) -> Tensor:
-        return scaled_dot_product_attention(query, key[:, :1], value[:, :1])
-
-
-@pytest.mark.parametrize("kind", [Grouped, GroupedOnACpu, SharedByAll])
-def test_heads_that_share_keys(kind: Callable[[], Tokens]) -> None:
-    model = kind()
-    attention = only(model)
-    places_are(attention, [grid(4, 4)], [grid(4, 4)])
-    with torch.no_grad():
-        query, key, _ = model.split(model.tokens(IMAGES)).double()
-    expected = torch.einsum("nhqc,nkc->nhqk", query, key[:, 0]).div(2).softmax(-1)
-    check_weights(model, attention, expected)
 
 
 def left_behind(model: nn.Module) -> tuple[int, int, bool]:

@@ -108,6 +108,12 @@ def test_reading_runs_nothing(folder: Path) -> None:
 
 def test_made_weights_are_what_is_loaded(folder: Path, tmp_path: Path) -> None:
     entry = network(folder, **ARCH)
+    # Building leaves the random state.
+    before = torch.get_rng_state()
+    empty_network(entry)
+    assert torch.equal(torch.get_rng_state(), before)
+    # Nothing is written beside the code.
+    assert sorted(path.name for path in folder.iterdir()) == ["layers.py", "net.py"]
     path = tmp_path / "out" / "net.safetensors"
     convert_made(entry, path, label="Net", origin="made")
     torch.manual_seed(0)
@@ -116,10 +122,10 @@ def test_made_weights_are_what_is_loaded(folder: Path, tmp_path: Path) -> None:
     assert not loaded.training
     with torch.inference_mode():
         assert torch.equal(loaded(IMAGES), made(IMAGES))
-    before = path.read_bytes()
+    written = path.read_bytes()
     torch.manual_seed(1)
     convert_made(entry, path, label="Net", origin="made")
-    assert path.read_bytes() == before
+    assert path.read_bytes() == written
     assert len(TensorFile(path).metadata["source_sha256"]) == 64
 
 
@@ -132,12 +138,6 @@ def test_a_checkpoint_is_loaded_over_what_was_made(folder: Path, tmp_path: Path)
     convert(tmp_path / "net.pth", entry, path, label="Net", origin="here")
     with torch.inference_mode():
         assert torch.equal(load_model(path, entry)(IMAGES), trained(IMAGES))
-
-
-def test_building_leaves_the_random_state(folder: Path) -> None:
-    before = torch.get_rng_state()
-    empty_network(network(folder, **ARCH))
-    assert torch.equal(torch.get_rng_state(), before)
 
 
 def test_the_code_is_the_file_and_what_it_imports_beside_it(folder: Path) -> None:
@@ -213,11 +213,6 @@ def test_two_networks_may_have_files_of_the_same_name(tmp_path: Path) -> None:
     assert str(tmp_path / "3") not in sys.path
 
 
-def test_nothing_is_written_beside_the_code(folder: Path) -> None:
-    build(folder, **ARCH)
-    assert sorted(path.name for path in folder.iterdir()) == ["layers.py", "net.py"]
-
-
 @pytest.mark.parametrize(
     ("arch", "sentence"),
     [
@@ -236,9 +231,7 @@ def test_nothing_is_written_beside_the_code(folder: Path) -> None:
         ({"module": "math"}, ".module: the module math is not written in Python: give one that"),
     ],
 )
-def test_what_is_wrong_with_an_arch_is_refused_before_it_runs(
-    folder: Path, arch: dict[str, Any], sentence: str
-) -> None:
+def test_a_wrong_arch_is_refused(folder: Path, arch: dict[str, Any], sentence: str) -> None:
     given = ARCH | arch
     if "module" in arch:
         del given["file"]
@@ -300,9 +293,7 @@ def test_the_keywords_of_a_class_are_checked_too(tmp_path: Path) -> None:
         ),
     ],
 )
-def test_errors_of_the_code_are_reported_by_file_and_line(
-    folder: Path, files: dict[str, str], sentence: str
-) -> None:
+def test_errors_have_a_file_and_a_line(folder: Path, files: dict[str, str], sentence: str) -> None:
     assert refused(build, write(folder, **files), **ARCH).startswith(sentence)
 
 
@@ -334,30 +325,6 @@ class Scaled(nn.Module):
         return images * self.scale
 
 
-def failure(function: Callable[..., object], *arguments: object) -> Exception:
-    with pytest.raises(Exception) as caught:  # noqa: PT011
-        function(*arguments)
-    return caught.value
-
-
-def test_an_attribute_that_a_module_lacks() -> None:
-    network = nn.Sequential(nn.Identity(), nn.Sequential(Scaled()))
-    line = Scaled.forward.__code__.co_firstlineno + 1
-    assert explain_failure(failure(network, torch.zeros(1))) == (
-        f"the module '1.0' (Scaled) of the network fails at {__file__}, line {line}: "
-        "AttributeError: 'Scaled' object has no attribute 'scale': correct it, or how the study "
-        "says to build it."
-    )
-
-
-def test_shapes_that_do_not_fit() -> None:
-    network = nn.Sequential(nn.Linear(2, 3), nn.Linear(4, 5))
-    # Of torch's modules nobody has to know the line: it is where they are called.
-    sentence = str(explain_failure(failure(lambda: network(torch.zeros(1, 2)))))
-    assert sentence.startswith(f"the module '1' (Linear) of the network fails at {__file__}, line ")
-    assert "RuntimeError: mat1 and mat2 shapes cannot be multiplied (1x3 and 4x5)" in sentence
-
-
 class Recording(TorchDispatchMode):
     """Stands for what records the operations of a network."""
 
@@ -367,19 +334,9 @@ class Recording(TorchDispatchMode):
         return function(*args, **(kwargs or {}))
 
 
-def test_operations_may_be_recorded() -> None:
-    def record() -> None:
-        with Recording():
-            nn.Sequential(nn.Flatten(7))(torch.zeros(1, 2))
-
-    assert str(explain_failure(failure(record))).startswith(
-        f"the module '0' (Flatten) of the network fails at {__file__}, line "
-    )
-
-
-def test_the_network_itself_has_no_name() -> None:
-    sentence = str(explain_failure(failure(Scaled(), torch.zeros(1))))
-    assert sentence.startswith("the module (Scaled) of the network fails at ")
+def record() -> None:
+    with Recording():
+        nn.Sequential(nn.Flatten(7))(torch.zeros(1, 2))
 
 
 def run_by_vitscope(code: str, **names: object) -> Callable[..., None]:
@@ -388,12 +345,57 @@ def run_by_vitscope(code: str, **names: object) -> Callable[..., None]:
     return lambda *_: exec(compiled, names)
 
 
-def test_a_network_of_another_family() -> None:
-    ask = run_by_vitscope("network.patch_embed", network=nn.Sequential(nn.Identity()))
-    assert explain_failure(failure(ask)) == (
-        "the network's module (Sequential) has no 'patch_embed', which models of its family have: "
-        "choose the family that fits it."
-    )
+def failure(function: Callable[..., object], *arguments: object) -> Exception:
+    with pytest.raises(Exception) as caught:  # noqa: PT011
+        function(*arguments)
+    return caught.value
+
+
+LINE = Scaled.forward.__code__.co_firstlineno + 1
+LAYERS_APART = nn.Sequential(nn.Linear(2, 3), nn.Linear(4, 5))
+ONE_LAYER = nn.Sequential(nn.Linear(2, 3))
+CORRECT = ": correct it, or how the study says to build it."
+
+
+@pytest.mark.parametrize(
+    ("fail", "begins", "ends"),
+    [
+        (
+            lambda: nn.Sequential(nn.Identity(), nn.Sequential(Scaled()))(torch.zeros(1)),
+            f"the module '1.0' (Scaled) of the network fails at {__file__}, line {LINE}: "
+            f"AttributeError: 'Scaled' object has no attribute 'scale'{CORRECT}",
+            "",
+        ),
+        # The network itself has no name.
+        (lambda: Scaled()(torch.zeros(1)), "the module (Scaled) of the network fails at ", ""),
+        # Of torch's modules nobody has to know the line: it is where they are called.
+        (
+            lambda: LAYERS_APART(torch.zeros(1, 2)),
+            f"the module '1' (Linear) of the network fails at {__file__}, line ",
+            f"RuntimeError: mat1 and mat2 shapes cannot be multiplied (1x3 and 4x5){CORRECT}",
+        ),
+        # Operations may be recorded.
+        (record, f"the module '0' (Flatten) of the network fails at {__file__}, line ", CORRECT),
+        # Torch alone may fail in a network that vitscope runs.
+        (
+            run_by_vitscope("network(1)", network=ONE_LAYER),
+            "the module '0' (Linear) of the network fails: TypeError: ",
+            CORRECT,
+        ),
+        # A network of another family.
+        (
+            run_by_vitscope("network.patch_embed", network=ONE_LAYER),
+            "the network's module (Sequential) has no 'patch_embed', which models of its family "
+            "have: choose the family that fits it.",
+            "",
+        ),
+    ],
+    ids=["attribute", "no name", "shapes", "recorded", "torch alone", "another family"],
+)
+def test_failures_are_explained(fail: Callable[[], object], begins: str, ends: str) -> None:
+    sentence = str(explain_failure(failure(fail)))
+    assert sentence.startswith(begins)
+    assert sentence.endswith(ends)
 
 
 def test_what_fails_elsewhere_is_not_explained() -> None:
@@ -402,12 +404,6 @@ def test_what_fails_elsewhere_is_not_explained() -> None:
     network.register_forward_hook(run_by_vitscope("1 / 0"))
     # Our own mistakes are shown in full, wherever they happen.
     assert explain_failure(failure(network, torch.zeros(1))) is None
-
-
-def test_torch_alone_may_fail_in_a_network_that_vitscope_runs() -> None:
-    ask = run_by_vitscope("network(1)", network=nn.Sequential(nn.Linear(2, 3)))
-    sentence = str(explain_failure(failure(ask)))
-    assert sentence.startswith("the module '0' (Linear) of the network fails: TypeError: ")
 
 
 def test_a_network_that_takes_other_images() -> None:

@@ -9,13 +9,11 @@ from torch import Tensor, nn
 
 from tests.helpers.attending import found_in, sharpened, weights_of
 from tests.helpers.networks import build_undrawn
-from tests.helpers.refusals import refusal
 from vitscope.networks.attention.reading import differences
 from vitscope.networks.building.families._parts import sees
-from vitscope.networks.building.family import arch_schema, find_family
+from vitscope.networks.building.family import find_family
 from vitscope.networks.building.networks import fill, plain_attention
 from vitscope.networks.finding.search import find_cut_points
-from vitscope.settings.section import check
 
 # Images of 20 x 20 pixels are 5 x 5 tokens behind that of the class.
 SIZE, SIDE, HEADS, CHANNELS = 20, 5, 2, 8
@@ -171,25 +169,6 @@ def test_an_even_window_reaches_one_farther_down_and_right() -> None:
     assert seen[2].nonzero().flatten().tolist() == [2, 5]
 
 
-@pytest.mark.parametrize(
-    ("arch", "sentence"),
-    [
-        (
-            {"name": "vit_tiny_patch16_224", "attention_window": 3},
-            "found {'name': 'vit_tiny_patch16_224', 'attention_window': 3}, allowed: "
-            "`attention_window`, `mixing` and `class_token` beside the dimensions of a network, "
-            "and not beside its name.",
-        ),
-        ({"name": "vit_tiny_patch16_224", "class_token": False}, " and not beside its name."),
-        ({**ARCH, "attention_window": 0}, "found 0, allowed: a number from 1 on."),
-        ({**ARCH, "attention_window": 2.5}, "found 2.5, allowed: a whole number."),
-    ],
-)
-def test_an_arch_that_cannot_be_is_refused(arch: dict[str, Any], sentence: str) -> None:
-    within = ("models", "m", "arch")
-    assert refusal(check, "own.yaml", arch, arch_schema("vit"), within=within).endswith(sentence)
-
-
 def test_the_mean_of_all_tokens_is_classified() -> None:
     model, images = vit(class_token=False).double(), IMAGES.double()
     with torch.no_grad():
@@ -211,9 +190,7 @@ def test_the_setting_that_is_left_out_is_a_token() -> None:
     assert [*left_out] == [*said]
     assert "cls_token" in left_out
     assert "cls_token" not in vit(class_token=False).state_dict()
-
-
-def test_windows_have_no_token_that_sees_all() -> None:
+    # Without it, windows have no token that sees all.
     mask = vit(3, class_token=False).blocks[0].attn.mask
     assert mask.shape == (SIDE**2, SIDE**2)
     # The corner sees the four of its window.

@@ -45,22 +45,15 @@ def named_files(study: str) -> set[str]:
     return {str(path.relative_to(FOLDERS[study])) for path in named}
 
 
-@pytest.mark.parametrize("study", STUDIES)
-def test_all_files_are_listed_with_their_digests(study: str) -> None:
+@pytest.mark.parametrize(("study", "most"), [("mini", 20e6), ("cifar100", 47e6)])
+def test_files_are_listed_with_their_digests_named_and_small(study: str, most: float) -> None:
     lines = (FOLDERS[study] / "SHA256SUMS").read_text(encoding="utf-8").splitlines()
     digests = {name: digest for digest, name in (line.split("  ") for line in lines)}
     assert list(digests) == sorted(bundled_files(study))
     assert {name: sha256_of(FOLDERS[study] / name) for name in digests} == digests
-
-
-@pytest.mark.parametrize("study", STUDIES)
-def test_what_is_there_is_what_the_study_names_and_the_steps_of_its_build_up(study: str) -> None:
+    # The study names all but the steps of its build-up.
     steps = {name for name in bundled_files(study) if name.startswith("buildup/step_")}
     assert named_files(study) | steps == bundled_files(study)
-
-
-@pytest.mark.parametrize(("study", "most"), [("mini", 20e6), ("cifar100", 47e6)])
-def test_they_take_few_megabytes(study: str, most: float) -> None:
     assert sum((FOLDERS[study] / name).stat().st_size for name in bundled_files(study)) <= most
 
 

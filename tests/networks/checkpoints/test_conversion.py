@@ -60,6 +60,11 @@ def test_a_conversion_keeps_every_value_and_says_where_it_is_from(converted, tmp
     }
     assert origin_of(str(converted))[OF] == "ResNet"
     assert list(converted.parent.iterdir()) == [converted]
+    # The order of the settings does not matter.
+    turned = {**NETWORK, "arch": dict(reversed(NETWORK["arch"].items()))}
+    source, again = tmp_path / "source.pth", tmp_path / "again"
+    convert(source, turned, again, label="ResNet", origin="https://host/source.pth")
+    assert again.read_bytes() == converted.read_bytes()
 
 
 def test_a_converted_file_converts_to_the_same_weights(converted, tmp_path, capsys):
@@ -97,14 +102,6 @@ def test_conversions_in_other_processes_give_the_same_bytes(converted, tmp_path)
         assert target.read_bytes() == converted.read_bytes()
 
 
-def test_the_order_of_the_settings_does_not_matter(converted, tmp_path):
-    arch = dict(reversed(NETWORK["arch"].items()))
-    source, target = tmp_path / "source.pth", tmp_path / "again"
-    origin = "https://host/source.pth"
-    convert(source, {**NETWORK, "arch": arch}, target, label="ResNet", origin=origin)
-    assert target.read_bytes() == converted.read_bytes()
-
-
 def test_weights_of_another_precision_get_the_types_of_the_model(tmp_path):
     weights = network_weights()
     half = {
@@ -113,6 +110,9 @@ def test_weights_of_another_precision_get_the_types_of_the_model(tmp_path):
     }
     found = safetensors.torch.load_file(converted_from(tmp_path, half))
     assert same(found, {name: half[name].to(value.dtype) for name, value in weights.items()})
+    # Counters of old checkpoints may be missing.
+    old = {name: value for name, value in weights.items() if "num_batches" not in name}
+    assert same(safetensors.torch.load_file(converted_from(tmp_path, old)), weights)
 
 
 def test_views_into_one_storage_are_written_apart(tmp_path):
@@ -121,12 +121,6 @@ def test_views_into_one_storage_are_written_apart(tmp_path):
     write_weights(tmp_path / "a", weights, {})
     assert same(safetensors.torch.load_file(tmp_path / "a"), weights)
     assert TensorFile(tmp_path / "a").array("c").shape == ()
-
-
-def test_counters_of_old_checkpoints_may_be_missing(tmp_path):
-    weights = network_weights()
-    old = {name: value for name, value in weights.items() if "num_batches" not in name}
-    assert same(safetensors.torch.load_file(converted_from(tmp_path, old)), weights)
 
 
 def test_missing_left_over_and_misshapen_keys_are_listed_and_shortened(tmp_path):
@@ -145,12 +139,6 @@ def test_missing_left_over_and_misshapen_keys_are_listed_and_shortened(tmp_path)
         ": correct the family, the arch or the number of classes, or `image_size` of the data set."
     )
     assert "source.pth does not fit the model" in sentence
-
-
-def test_another_image_size_is_refused(tmp_path):
-    sentence = misfit(tmp_path, network_weights(VIT), {**VIT, "image_size": 64})
-    assert "(of another shape: pos_embed (has 1x17x24, needs 1x65x24))" in sentence
-    assert "`image_size` of the data set" in sentence
 
 
 @pytest.mark.parametrize("outer", ["model", "backbone", "net.encoder", "a.b.c", "module.model"])
@@ -173,16 +161,22 @@ def test_foreign_names_may_have_something_before_them_too(tmp_path):
     assert same(safetensors.torch.load_file(converted_from(tmp_path, older, network)), weights)
 
 
-def test_what_stands_beside_the_model_is_left_over(tmp_path):
-    wrapped = {f"model.{name}": value for name, value in network_weights(VIT).items()}
-    sentence = misfit(tmp_path, wrapped | {"criterion.weight": torch.ones(10)}, VIT)
-    assert "does not fit the model (left over: criterion.weight):" in sentence
-
-
-def test_names_that_would_become_the_same_stay_as_they_are(tmp_path):
-    wrapped = {f"backbone.{name}": value for name, value in network_weights(VIT).items()}
-    sentence = misfit(tmp_path, wrapped | {"head.weight": torch.ones(10, 24)}, VIT)
-    assert "missing: cls_token" in sentence
+@pytest.mark.parametrize(
+    ("before", "dropped", "beside", "size", "said"),
+    [
+        ("", (), {}, 64, "of another shape: pos_embed (has 1x17x24, needs 1x65x24)): correct the"),
+        ("model.", (), {"loss.weight": torch.ones(10)}, 32, "left over: loss.weight): give their"),
+        # Names that would become the same stay as they are.
+        ("backbone.", (), {"head.weight": torch.ones(10, 24)}, 32, "missing: cls_token"),
+        # More than the classifier is missing.
+        ("", ("head", "norm"), {}, 32, "missing: norm.weight, norm.bias, head.weight, head.bias"),
+    ],
+)
+def test_weights_of_a_vit_that_do_not_fit(tmp_path, before, dropped, beside, size, said):
+    kept = {n: each for n, each in network_weights(VIT).items() if not n.startswith(dropped)}
+    named = {f"{before}{name}": value for name, value in kept.items()}
+    sentence = misfit(tmp_path, named | beside, {**VIT, "image_size": size})
+    assert f"source.pth does not fit the model ({said}" in sentence
 
 
 @pytest.mark.parametrize("outer", ["", "backbone."])
@@ -261,13 +255,6 @@ def test_what_dino_saves_is_converted(tmp_path):
         assert TensorFile(target).metadata["weights"] == (key or "teacher")
 
 
-def test_more_than_the_classifier_that_is_missing_is_no_case_of_its_own(tmp_path):
-    weights = network_weights(VIT).items()
-    body = {name: value for name, value in weights if name[:4] not in ("head", "norm")}
-    sentence = misfit(tmp_path, body, VIT)
-    assert "does not fit the model (missing: norm.weight, norm.bias, head.weight" in sentence
-
-
 def test_values_that_are_not_finite_are_refused(tmp_path):
     weights = network_weights()
     weights["layer0.0.weight"][0, 0, 0, 0] = float("nan")
@@ -319,10 +306,7 @@ def test_a_loaded_model_is_the_one_that_was_saved(converted):
         assert torch.equal(model(images), original.eval()(images))
 
 
-def test_loading_what_does_not_fit_is_refused(converted):
+def test_loading_what_does_not_fit_or_is_damaged_is_refused(converted):
     assert "does not fit the model" in refusal(load_model, converted, {**NETWORK, "classes": 11})
-
-
-def test_loading_a_damaged_file_is_refused(converted):
     converted.write_bytes(converted.read_bytes()[:-1])
     assert "resnet.safetensors is damaged" in refusal(load_model, converted, NETWORK)

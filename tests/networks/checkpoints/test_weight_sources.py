@@ -47,15 +47,13 @@ def test_files_of_this_machine(tmp_path, monkeypatch):
     assert local_file("here", {"timm": "resnet50.a1_in1k"}, tmp_path, STUDY) is None
 
 
-def test_a_file_of_this_machine_must_exist(tmp_path):
+def test_a_file_of_this_machine_must_exist(tmp_path, monkeypatch):
     where = "my.yaml: models.vit.checkpoint"
     with pytest.raises(VitscopeError, match=r"^my.yaml: models.vit.checkpoint.path: there is no"):
         local_file(where, {"path": str(tmp_path / "a.pth")}, tmp_path, STUDY)
     with pytest.raises(VitscopeError, match=rf"bundled: there is no file {tmp_path}/a.pth"):
         local_file(where, {"bundled": "a.pth"}, tmp_path, STUDY)
-
-
-def test_a_file_beside_the_study_is_told(tmp_path, monkeypatch):
+    # One beside the study is told.
     (tmp_path / "studies").mkdir()
     (tmp_path / "studies" / "a.pth").touch()
     monkeypatch.chdir(tmp_path)
@@ -85,15 +83,12 @@ def test_a_checkpoint_has_exactly_one_place(checkpoint, found):
 
 @pytest.mark.parametrize("tag", ["resnet50.a1_in1k", "vit_tiny_patch16_224.augreg_in21k_ft_in1k"])
 def test_tags_are_found_on_the_hub(monkeypatch, tag):
+    monkeypatch.delenv("HF_ENDPOINT", raising=False)
+    assert address({"timm": tag}).startswith(f"https://huggingface.co/timm/{tag}/")
     monkeypatch.setenv("HF_ENDPOINT", "https://mirror.example/")
     assert address({"timm": tag}) == (
         f"https://mirror.example/timm/{tag}/resolve/main/model.safetensors"
     )
-
-
-def test_the_hub_has_a_default(monkeypatch):
-    monkeypatch.delenv("HF_ENDPOINT", raising=False)
-    assert address({"timm": "resnet50.a1_in1k"}).startswith("https://huggingface.co/timm/resnet50")
 
 
 @pytest.mark.parametrize("tag", ["resnet50.a1_in2k", "resnet51.a1_in1k", ""])
@@ -126,22 +121,17 @@ def test_weights_on_the_hub_are_fetched_once_and_recorded(
     assert len(hub.requests) == asked > 0
 
 
-def test_weights_on_the_hub_must_be_those_of_the_study(hub: Hub, tmp_path: Path) -> None:
+def test_weights_on_the_hub_must_be_there_and_those_of_the_study(hub: Hub, tmp_path: Path) -> None:
     hub.put("owner/name", "model.safetensors", OTHER)
     with pytest.raises(VitscopeError, match=f"where the study says {SHA256}: it is another file"):
         fetch({"hf": "owner/name", "sha256": SHA256}, tmp_path, [])
     assert [path.name for path in tmp_path.iterdir()] == ["cache"]
-
-
-def test_weights_that_are_not_on_the_hub_are_told(hub: Hub, tmp_path: Path) -> None:
     said = r"^ViT: model\.safetensors of 'owner/none' cannot be had from the hub \(\w+: .*HF_TOKEN"
     with pytest.raises(VitscopeError, match=said):
         fetch({"hf": "owner/none"}, tmp_path, [])
 
 
-def test_the_token_of_the_user_is_sent(
-    hub: Hub, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_users_token_is_sent(hub: Hub, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HF_TOKEN", "hf_secret")
     hub.put("owner/name", "model.safetensors", DATA)
     fetch({"hf": "owner/name"}, tmp_path, [])
@@ -150,7 +140,10 @@ def test_the_token_of_the_user_is_sent(
 
 def test_a_first_download_is_recorded_and_said(site: Site, tmp_path, lock):
     said: list[str] = []
-    url = site.at("/w", whole(DATA))
+    url = site.at("/w", whole(DATA), whole(DATA))
+    # A digest of the study needs no lock file.
+    fetch({"url": url, "sha256": SHA256}, tmp_path, [])
+    assert not lock.parent.exists()
     assert fetch({"url": url}, tmp_path, said).read_bytes() == DATA
     assert find_entry(lock, url) == Entry(SHA256, len(DATA))
     assert said[-1] == f"ViT: wrote its SHA-256 {SHA256} to {lock}; later downloads must match"
@@ -167,12 +160,6 @@ def test_a_later_download_must_match(site: Site, tmp_path, lock):
         fetch({"url": url}, tmp_path, said)
     assert lock.read_bytes() == before
     assert list(tmp_path.iterdir()) == [lock.parent]
-
-
-def test_a_digest_of_the_study_needs_no_lock_file(site: Site, tmp_path):
-    url = site.at("/w", whole(DATA))
-    fetch({"url": url, "sha256": SHA256}, tmp_path, [])
-    assert not (tmp_path / "config").exists()
 
 
 def test_a_digest_that_cannot_be_recorded_leaves_no_download(site: Site, tmp_path):
@@ -207,9 +194,7 @@ def test_what_the_study_says_is_left_to_the_reader(lock: Path, fetched: Path) ->
     assert not lock.exists()
 
 
-def test_a_download_from_a_cache_is_written_down_and_then_must_match(
-    lock: Path, fetched: Path
-) -> None:
+def test_a_download_from_a_cache_is_recorded_and_must_match(lock: Path, fetched: Path) -> None:
     for _ in range(2):
         assert confirm({"url": URL}, fetched, lock, label="ViT") == SHA256
         assert find_entry(lock, URL) == Entry(SHA256, len(DATA))

@@ -105,13 +105,6 @@ def test_parameters_are_counted_where_they_are_used(name: str) -> None:
     assert not same[middle]
 
 
-def test_the_table_leaves_no_hooks() -> None:
-    model, _ = mini("vit")
-    before = hooks_of(model)
-    list_blocks("vit", model, described())
-    assert hooks_of(model) == before
-
-
 class Twice(nn.Module):
     def __init__(self) -> None:
         super().__init__()
@@ -189,8 +182,10 @@ def test_parts_and_head_are_the_whole_network(name: str) -> None:
 
 @every_mini
 def test_weights_and_their_device_make_no_difference(name: str) -> None:
-    found = list_blocks(name, mini(name)[0], described())
-    expected = mini_blocks(name)
+    model, _ = mini(name)
+    before = hooks_of(model)
+    found, expected = list_blocks(name, model, described()), mini_blocks(name)
+    assert hooks_of(model) == before
     pd.testing.assert_frame_equal(found.table, expected.table)
     assert found[1:] == expected[1:]
 
@@ -233,34 +228,25 @@ def counted(model: nn.Module, images: torch.Tensor) -> tuple[int, int]:
     return counter.take()
 
 
-def test_every_result_counts_and_two_are_in_memory_at_once() -> None:
+class Residual(nn.Sequential):
+    """A branch beside a stream that waits for it."""
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return x + super().forward(x)
+
+
+def test_memory_is_that_of_results_and_of_two_at_once() -> None:
     model = nn.Sequential(nn.Conv2d(3, 8, 1), nn.GELU(), nn.Conv2d(8, 2, 1))
     hidden, out = 4 * 8 * 16, 4 * 2 * 16
     assert counted(model, torch.zeros(1, 3, 4, 4)) == (2 * hidden + out, 2 * hidden)
-
-
-def test_views_and_changes_in_place_take_no_memory() -> None:
+    # Views and changes in place take none.
     model = nn.Sequential(
         nn.Flatten(), nn.Linear(12, 5), nn.ReLU(inplace=True), nn.Unflatten(1, (5, 1))
     )
     assert counted(model, torch.zeros(2, 3, 2, 2)) == (4 * 2 * 5, 4 * 2 * 5)
-
-
-class Residual(nn.Module):
-    """A branch beside a stream that waits for it."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.branch = nn.Sequential(nn.ReLU(), nn.ReLU(), nn.ReLU())
-
-    def forward(self, x: torch.Tensor) -> torch.Tensor:
-        return x + self.branch(x)
-
-
-def test_a_stream_that_waits_stays_in_memory() -> None:
-    size = 4 * 10
-    made, peak = counted(nn.Sequential(nn.ReLU(), Residual()), torch.zeros(10))
-    assert (made, peak) == (5 * size, 3 * size)
+    # A stream that waits stays in memory.
+    model, size = nn.Sequential(nn.ReLU(), Residual(nn.ReLU(), nn.ReLU(), nn.ReLU())), 4 * 10
+    assert counted(model, torch.zeros(10)) == (5 * size, 3 * size)
 
 
 def test_what_was_taken_is_not_counted_again() -> None:

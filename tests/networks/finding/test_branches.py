@@ -13,11 +13,13 @@ from torch.overrides import TorchFunctionMode
 from tests.helpers.kinds import KINDS, build
 from tests.helpers.networks import described, read
 from tests.helpers.written import FOLDER
+from vitscope.errors import VitscopeError
 from vitscope.measures.branches.lesion import lesioned
 from vitscope.networks.building.networks import logits_of, without_fast_path
+from vitscope.networks.building.timm_import import import_timm
 from vitscope.networks.finding.blocks import Blocks, list_blocks
 from vitscope.networks.finding.capture import Silencing, capturing
-from vitscope.networks.finding.cut_points import read_points
+from vitscope.networks.finding.cut_points import BLOCKS, read_points, write_points
 
 C = 8
 
@@ -89,9 +91,7 @@ def kinds(model: nn.Module, size: int = 32) -> list[str]:
 @pytest.mark.parametrize("convolves", [True, False])
 @pytest.mark.parametrize("how", ["loop", "lerp", "cumulative sum", "doubling"])
 @pytest.mark.parametrize("size", [16, 32])
-def test_a_recurrence_over_positions_is_a_kind_of_its_own(
-    how: str, convolves: bool, size: int
-) -> None:
+def test_a_recurrence_is_a_kind_of_its_own(how: str, convolves: bool, size: int) -> None:
     assert kinds(Net(Scan(how, convolves)), size) == ["stem", "ssm", "mlp"]
 
 
@@ -106,10 +106,7 @@ def test_a_recurrence_over_positions_is_a_kind_of_its_own(
 )
 def test_attention_beside_an_mlp_is_parallel(add: Callable[..., Tensor]) -> None:
     assert kinds(Net(Attention(), mlp(), add=add)) == ["stem", "parallel", "mlp"]
-
-
-def test_attentions_beside_each_other_are_attention() -> None:
-    assert kinds(Net(Attention(), Attention())) == ["stem", "msa", "mlp"]
+    assert kinds(Net(Attention(), Attention(), add=add)) == ["stem", "msa", "mlp"]
 
 
 def test_many_scaled_sums_are_no_recurrence() -> None:
@@ -181,6 +178,8 @@ def test_cut_points_of_every_kind_are_found(case: Case) -> None:
     assert found == expected[expected > 0].to_dict() | {
         name: expected[name] for name in ("joins", "unchanged")
     }
+    # They are the same when they were written down.
+    assert read_points(case.blocks.metadata()["cut_points"]) == case.blocks.points
 
 
 def test_reading_changes_nothing_and_comes_in_the_order_of_the_table(case: Case) -> None:
@@ -196,10 +195,6 @@ def test_reading_changes_nothing_and_comes_in_the_order_of_the_table(case: Case)
     _, alone = read_case(case, images=1)
     for one, both in zip(alone, stream, strict=True):
         torch.testing.assert_close(one, both[:1], rtol=1e-3, atol=1e-3)
-
-
-def test_cut_points_are_the_same_when_they_were_written_down(case: Case) -> None:
-    assert read_points(case.blocks.metadata()["cut_points"]) == case.blocks.points
 
 
 class Sums(TorchFunctionMode):
@@ -260,3 +255,39 @@ def test_a_silenced_branch_leaves_the_stream_before_it(case: Case) -> None:
 def logits_without(case: Case, addition: int, operand: int) -> Tensor:
     with Sums(addition, operand), without_fast_path():
         return logits_of(case.model(case.images))
+
+
+# One model of every module of timm that builds networks: its cut points, by kind, or a refusal.
+MODULES = pd.read_csv(FOLDER / "modules.csv", index_col="module")
+
+
+def test_of_most_modules_cut_points_are_found() -> None:
+    assert len(MODULES) == 98
+    assert MODULES["model"].is_unique
+    assert (MODULES["stem"] == 1).sum() == 89
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("module", MODULES.index)
+def test_a_network_of_every_module(module: str) -> None:
+    expected = MODULES.loc[module]
+    with torch.device("meta"):
+        model = import_timm().create_model(expected["model"])
+    network = described(int(expected["image_size"]))
+    if expected["stem"] == 0:
+        with pytest.raises(VitscopeError, match=r"as `points`\.$"):
+            list_blocks("mine", model, network)
+        return
+    blocks = list_blocks("mine", model, network)
+    kinds = blocks.table["kind"].value_counts()
+    joins = [point.join for point in blocks.points if point.join]
+    found = {kind: kinds.get(kind, 0) for kind in ("stem", "conv", "msa", "mlp", "pool")}
+    found |= {"joins": len(joins), "unchanged": sum(join.identity for join in joins)}
+    assert found == expected[[*found]].to_dict()
+    assert blocks.table["name"].is_unique
+    assert blocks.table.columns.tolist() == list(BLOCKS.columns)
+    assert (blocks.table[["channels", "height", "width"]] > 0).all(axis=None)
+    assert blocks.table["stage"].is_monotonic_increasing
+    assert read_points(write_points(blocks.points)) == blocks.points
+    total = sum(parameter.numel() for parameter in model.parameters())
+    assert blocks.table["parameters"].sum() + blocks.head.parameters <= total

@@ -153,9 +153,7 @@ def test_the_first_files_of_torchvision_name_the_layers_of_mlps_otherwise(tmp_pa
 
 
 @pytest.mark.parametrize("case", CLASSIFYING)
-def test_a_file_of_another_kind_of_network_is_recognized_by_whose_names_it_has(
-    tmp_path: Path, case: str
-) -> None:
+def test_files_of_other_networks_are_recognized(tmp_path: Path, case: str) -> None:
     layout, build, *_ = CLASSIFYING[case]
     model = model_of_a_study("mixer", {"patch_size": 4, "num_blocks": 1, "embed_dim": 8})
     file = saved(tmp_path / "a.pth", build().state_dict())

@@ -151,16 +151,12 @@ def test_a_map_is_found_again(name: str) -> None:
     layout = Maps(flow).layout(flow.result.operation)
     # Of as many images as there were, and of others.
     for each in (images, torch.randn(1, 3, 8, 12), torch.randn(7, 3, 8, 12)):
-        assert torch.equal(layout.to_nchw(model(each)), model.conv(each))
-
-
-@pytest.mark.parametrize("name", ["as it is", "channels last", "tokens", "one token before"])
-def test_what_lies_row_by_row_is_not_copied(name: str) -> None:
-    model, images = Arranging(ARRANGED[name]), torch.randn(3, 3, 8, 12)
-    flow = record(model, images)
-    layout, given = Maps(flow).layout(flow.result.operation), model(images)
-    storage = layout.to_nchw(given).untyped_storage()
-    assert storage.data_ptr() == given.untyped_storage().data_ptr()
+        given = model(each)
+        assert torch.equal(layout.to_nchw(given), model.conv(each))
+        # What lies row by row is not copied.
+        if name in ("as it is", "channels last", "tokens", "one token before"):
+            storage = layout.to_nchw(given).untyped_storage()
+            assert storage.data_ptr() == given.untyped_storage().data_ptr()
 
 
 def attended(x: Tensor) -> Tensor:

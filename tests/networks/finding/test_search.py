@@ -69,7 +69,7 @@ def as_map(tokens: Tensor) -> Tensor:
 
 
 @pytest.mark.parametrize("always", [False, True])
-def test_a_norm_behind_every_sum_is_part_of_the_stream_and_the_last_one_is_not(
+def test_norms_behind_every_sum_are_of_the_stream_and_the_last_is_not(
     always: bool,
 ) -> None:
     torch.manual_seed(0)

@@ -48,7 +48,10 @@ def drawn(
 
 
 def test_of_two_classes_the_skill_is_that_of_youden() -> None:
-    found, bound = skill(*answers([[45, 15], [10, 30]]))
+    labels, predictions, classes = answers([[45, 15], [10, 30]])
+    # The sum of the products of shares.
+    assert chance(labels, predictions) == pytest.approx(0.6 * 0.55 + 0.4 * 0.45, abs=1e-15)
+    found, bound = skill(labels, predictions, classes)
     sensitivity, specificity = 45 / 60, 30 / 40
     assert found == pytest.approx(sensitivity + specificity - 1, abs=1e-15)
     # Hoeffding: scores lie between -0.6 and 0.6.
@@ -65,15 +68,25 @@ def test_the_skill_in_closed_form() -> None:
     assert skill(*answers([[0, 5], [5, 0]]))[0] == pytest.approx(-1, abs=1e-15)
 
 
-def test_images_of_one_class_tell_of_no_skill() -> None:
-    for table in ([[0, 500], [0, 0]], [[500, 0], [0, 0]]):
-        assert np.isnan(skill(*answers(table))[0])
-        assert not is_chance(*answers(table))
+CHANCE = [
+    # Images of one class tell of no skill.
+    ([[0, 500], [0, 0]], False),
+    ([[500, 0], [0, 0]], False),
+    # One answer to every image is chance, also where most images are of that class.
+    ([[90, 0, 0], [90, 0, 0], [90, 0, 0]], True),
+    ([[1700, 0], [300, 0]], True),
+    # These leave it open: few are of the other class.
+    ([[170, 0], [30, 0]], False),
+    # Two classes that are swapped are noticed on a dozen images.
+    ([[0, 6], [6, 0]], True),
+    ([[0, 2], [2, 0]], False),
+]
 
 
-def test_chance_is_the_sum_of_the_products_of_shares() -> None:
-    labels, predictions, _ = answers([[45, 15], [10, 30]])
-    assert chance(labels, predictions) == pytest.approx(0.6 * 0.55 + 0.4 * 0.45, abs=1e-15)
+@pytest.mark.parametrize(("table", "expected"), CHANCE)
+def test_what_is_no_better_than_chance(table: list[list[int]], expected: bool) -> None:
+    assert is_chance(*answers(table)) == expected
+    assert np.isnan(skill(*answers(table))[0]) == (sum(map(any, table)) == 1)
 
 
 @pytest.mark.parametrize(("expected", "count"), [(0.5, 40), (0.1, 200), (0.02, 1000), (0.9, 30)])
@@ -94,13 +107,6 @@ def test_where_all_are_so_the_bound_is_exact() -> None:
     assert is_surely_above(0.1, 0.0, 1, RISK)
 
 
-def test_one_answer_to_every_image_is_chance_also_where_most_images_are_of_that_class() -> None:
-    assert is_chance(*answers([[90, 0, 0], [90, 0, 0], [90, 0, 0]]))
-    assert is_chance(*answers([[1700, 0], [300, 0]]))
-    # So few of the others leave it open.
-    assert not is_chance(*answers([[170, 0], [30, 0]]))
-
-
 def test_a_rare_network_that_is_just_above_chance_is_not_doubted() -> None:
     labels = np.repeat(np.arange(1000), 5)
     predictions = (labels + 1) % 1000
@@ -108,11 +114,6 @@ def test_a_rare_network_that_is_just_above_chance_is_not_doubted() -> None:
     predictions[::25] = labels[::25]
     assert (labels == predictions).mean() == 0.04
     assert not is_chance(labels, predictions, 1000)
-
-
-def test_two_classes_that_are_swapped_are_noticed_on_a_dozen_images() -> None:
-    assert is_chance(*answers([[0, 6], [6, 0]]))
-    assert not is_chance(*answers([[0, 2], [2, 0]]))
 
 
 SHARES = {
@@ -149,9 +150,7 @@ def test_no_class_is_outdone_by_another_that_is_named_as_often(classes: int, ima
 @pytest.mark.parametrize(
     ("shares", "images"), [(SHARES["two"], 250), (SHARES["ten"], 100)], ids=["two", "ten"]
 )
-def test_labels_that_have_nothing_to_do_with_the_images_are_noticed(
-    shares: list[float], images: int
-) -> None:
+def test_labels_of_other_images_are_noticed(shares: list[float], images: int) -> None:
     generator = np.random.default_rng(0)
     found = [is_chance(*drawn(generator, images, shares, 0)) for _ in range(300)]
     assert np.mean(found) > 0.7
@@ -169,11 +168,6 @@ def test_the_least_number_of_images_that_tells() -> None:
     assert swapped(10) == [1, 2]
 
 
-def test_a_class_that_is_hardly_ever_right_is_doubted_though_the_other_is_right() -> None:
-    (found,) = find_swapped_classes(*answers([[5, 60, 5], [2, 90, 0], [0, 0, 50]]))
-    assert found == (0, 70, 5, 1, 60)
-
-
 def test_a_class_that_is_often_taken_for_another_is_not_doubted() -> None:
     """Dogs that pass for wolves are right now and then, and wolves are wolves."""
     assert find_swapped_classes(*answers([[30, 70, 0], [5, 95, 0], [0, 0, 50]])) == []
@@ -182,7 +176,10 @@ def test_a_class_that_is_often_taken_for_another_is_not_doubted() -> None:
     assert [each.label for each in found] == [0, 1]
 
 
-def test_a_class_under_the_number_of_one_that_has_no_images() -> None:
+def test_a_class_that_is_hardly_ever_right_is_doubted_though_the_other_is_right() -> None:
+    (found,) = find_swapped_classes(*answers([[5, 60, 5], [2, 90, 0], [0, 0, 50]]))
+    assert found == (0, 70, 5, 1, 60)
+    # The other may have no images.
     table = np.zeros((20, 20), int)
     np.fill_diagonal(table[:5, :5], 30)
     table[2, 2], table[2, 11] = 1, 29
@@ -224,7 +221,7 @@ def doubted(resnet: nn.Module, split: Split) -> tuple[float, list[str]]:
     return (labels == found).mean(), doubts(labels, found, split.classes)
 
 
-def test_folders_in_the_order_of_the_outputs(
+def test_folders_in_the_order_of_outputs(
     resnet: nn.Module, original: Split, tmp_path: Path
 ) -> None:
     source = write_folder(original, tmp_path / "right")
@@ -251,9 +248,7 @@ def test_warnings_are_said_and_returned(original: Split) -> None:
     assert warn_about_labels("vit", original, right, said.append) == []
 
 
-def test_two_folders_whose_names_were_swapped(
-    resnet: nn.Module, original: Split, tmp_path: Path
-) -> None:
+def test_two_swapped_folders(resnet: nn.Module, original: Split, tmp_path: Path) -> None:
     source = write_folder(original, tmp_path / "swapped", SWAPPED)
     swapped = built(tmp_path / "split", source, class_names=original.classes)
     accuracy, found = doubted(resnet, swapped)

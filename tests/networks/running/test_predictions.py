@@ -44,9 +44,7 @@ class Echo(nn.Module):
 
 @settings(max_examples=50)
 @given(st.integers(1, 30), st.integers(2, 20), st.integers(0, 99), st.floats(0.01, 30))
-def test_what_torch_makes_of_the_same_logits(
-    images: int, classes: int, seed: int, scale: float
-) -> None:
+def test_scores_are_those_of_torch(images: int, classes: int, seed: int, scale: float) -> None:
     logits, labels = drawn(images, classes, seed, scale)
     ours = scores_of_images(logits, labels)
     probability = torch.softmax(logits.double(), 1)
@@ -64,19 +62,15 @@ def test_what_torch_makes_of_the_same_logits(
     assert ours["label"] is labels
 
 
-def test_of_large_logits_nothing_overflows() -> None:
+def test_extreme_and_equal_logits() -> None:
+    # Nothing overflows, and small errors are not lost.
     ours = scores_of_images(torch.tensor([[1e30, -1e30], [1e30, -1e30]]), torch.tensor([0, 1]))
     assert ours["confidence"].tolist() == [1, 1]
     assert ours["brier"].tolist() == [0, 2]
     assert ours["nll"].tolist() == pytest.approx([0, 2e30])
-
-
-def test_small_errors_are_not_lost() -> None:
     brier = scores_of_images(torch.tensor([[30.0, 0.0]]), torch.tensor([0]))["brier"]
     assert brier.item() == pytest.approx(2 * np.exp(-60), rel=1e-2)
-
-
-def test_of_equal_logits_the_first_class_is_predicted_and_all_are_on_top() -> None:
+    # Of equal logits the first class is predicted, and all are on top.
     ours = scores_of_images(torch.zeros(10, 10), torch.arange(10))
     assert ours["prediction"].tolist() == [0] * 10
     assert ours["top5"].all()
@@ -117,11 +111,8 @@ def test_logits_that_are_not_finite_are_refused_with_their_batch(value: float) -
     )
 
 
-def test_nothing_to_classify_is_refused() -> None:
+def test_no_images_and_another_number_of_images_are_refused() -> None:
     assert "no image to classify" in refusal(predict, Echo(), [], np.zeros(0, np.int64))
-
-
-def test_a_slip_in_the_number_of_images_is_refused() -> None:
     logits, labels = drawn(60, 10)
     with pytest.raises(ValueError, match="got 48 images, expected 60"):
         predict(Echo(), logits[:48].split(16), labels.numpy())

@@ -43,6 +43,8 @@ def find_attention(
     return on_shapes(model.eval(), network, found)
 
 
+# Image, row and column of queries or keys, or the last two alone.
+Places = npt.NDArray[np.float64]
 # Which softmax or fused attention of its module it is, and before which cut point.
 _Place = tuple[SoftmaxId, int]
 
@@ -91,10 +93,9 @@ class _AttentionFinder:
             if factors is None:
                 continue
             read.add(index)
-            place = self._softmaxes[operation.which]
             name = _unique(factors.module, [*(each.name for each in found), *refused])
             try:
-                found.append(self._attention(name, place, index, factors))
+                found.append(self._attention(name, index, factors))
             except _RefusedError as reason:
                 refused[name] = str(reason)
         for module in self._unread(read):
@@ -151,8 +152,9 @@ class _AttentionFinder:
                     waiting.append(value.operation)
         return None
 
-    def _attention(self, name: str, place: _Place, index: int, factors: "_Factors") -> Attention:
+    def _attention(self, name: str, index: int, factors: "_Factors") -> Attention:
         operation = self._flow.operations[index]
+        place = self._softmaxes[operation.which]
         query, key = factors.query, factors.key
         if factors.transposed:
             if operation.args[1] not in (-1, len(operation.shape) - 1):
@@ -166,11 +168,33 @@ class _AttentionFinder:
             queries, keys = self._places(query, -1), self._places(key, -1)
             # Several consecutive heads of queries may share one head of keys.
             keys = keys.repeat(len(queries) // len(keys), axis=0)
-        return _arrange(name, place, queries, keys, self._flow.images, self._is_mixed(index))
+        return self._arrange(name, place, queries, keys, self._is_mixed(index))
 
-    def _places(
-        self, value: Value, channel: int, varying: str = CHANNELS_ATTEND
-    ) -> npt.NDArray[np.float64]:
+    def _arrange(
+        self, name: str, place: _Place, queries: Places, keys: Places, mixed: bool
+    ) -> Attention:
+        """Return an attention; in its first dimension are images, windows and heads."""
+        images = self._flow.images
+        of_image, inner = _images(np.concatenate([queries[..., 0], keys[..., 0]], 1), images)
+        queries, keys = queries[..., 1:], keys[..., 1:]
+        groups: list[list[int]] | None = None
+        for image in range(images):
+            places = np.flatnonzero(of_image == image)
+            found = _windows(queries[places], keys[places])
+            if groups is not None and found != groups:
+                raise _RefusedError("windows of one image are others than those of another")
+            groups = found
+        assert groups is not None
+        if len({len(group) for group in groups}) != 1:
+            raise _RefusedError("its windows have different numbers of heads")
+        first = np.flatnonzero(of_image == 0)
+        firsts = first[[group[0] for group in groups]]
+        queries, keys = queries[firsts], keys[firsts]
+        heads, arrangement = len(groups[0]), np.array(groups).ravel()
+        operation, index = place
+        return Attention(name, index, operation, queries, keys, heads, inner, arrangement, mixed)
+
+    def _places(self, value: Value, channel: int, varying: str = CHANNELS_ATTEND) -> Places:
         """Return image, row and column of all queries or keys: (leading, queries or keys, 3).
 
         Refuse values whose places differ between channels, as `varying` tells.
@@ -183,7 +207,7 @@ class _AttentionFinder:
         one = list(shape)
         one[channel] = 1
         stacked = torch.stack([t.expand(one).squeeze(channel) for t in positions], -1)
-        places: npt.NDArray[np.float64] = stacked.double().numpy()
+        places: Places = stacked.double().numpy()
         return places.reshape(-1, *places.shape[-2:])
 
     def _is_mixed(self, index: int) -> bool:
@@ -207,43 +231,7 @@ def _unique(name: str, names: Sequence[str]) -> str:
     return name if count == 0 else f"{name}#{count + 1}"
 
 
-def _arrange(
-    name: str,
-    place: _Place,
-    queries: npt.NDArray[np.float64],
-    keys: npt.NDArray[np.float64],
-    images: int,
-    mixed: bool,
-) -> Attention:
-    """Return an attention; the dimensions before queries and keys are images, windows and heads."""
-    of_image, inner = _images(np.concatenate([queries[..., 0], keys[..., 0]], 1), images)
-    groups: list[list[int]] | None = None
-    for image in range(images):
-        places = np.flatnonzero(of_image == image)
-        found = _windows(queries[places, :, 1:], keys[places, :, 1:])
-        if groups is not None and found != groups:
-            raise _RefusedError("windows of one image are others than those of another")
-        groups = found
-    assert groups is not None
-    if len({len(group) for group in groups}) != 1:
-        raise _RefusedError("its windows have different numbers of heads")
-    first = np.flatnonzero(of_image == 0)
-    firsts = first[[group[0] for group in groups]]
-    operation, index = place
-    return Attention(
-        name,
-        index,
-        operation,
-        queries[firsts, :, 1:],
-        keys[firsts, :, 1:],
-        len(groups[0]),
-        inner,
-        np.array(groups).ravel(),
-        mixed,
-    )
-
-
-def _images(places: npt.NDArray[np.float64], images: int) -> tuple[npt.NDArray[np.int64], int]:
+def _images(places: Places, images: int) -> tuple[npt.NDArray[np.int64], int]:
     """Return the image of every place, and how many consecutive places share an image."""
     least = np.where(np.isnan(places), np.inf, places).min(axis=1)
     most = np.where(np.isnan(places), -np.inf, places).max(axis=1)
@@ -257,7 +245,7 @@ def _images(places: npt.NDArray[np.float64], images: int) -> tuple[npt.NDArray[n
     return of_image, inner
 
 
-def _windows(queries: npt.NDArray[np.float64], keys: npt.NDArray[np.float64]) -> list[list[int]]:
+def _windows(queries: Places, keys: Places) -> list[list[int]]:
     groups: dict[bytes, list[int]] = {}
     for place, (of_queries, of_keys) in enumerate(zip(queries, keys, strict=True)):
         where = np.concatenate([of_queries, of_keys]).round(DIGITS)

@@ -1,6 +1,6 @@
 """Weights that are found by what a network does with them: embeddings, biases and filters."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -43,8 +43,14 @@ class PositionBias:
 def position_biases(model: nn.Module, network: Mapping[str, Any]) -> list[PositionBias]:
     flow = record_with_values(model, network)
     found = []
-    for operation, constant, value in _find_additions(flow):
-        if _attends(flow, value):
+    for operation in flow.operations:
+        added, ends = _added(operation), operation.shape[-2:]
+        of_pairs = len(operation.shape) > 2 and ends[0] == ends[1] > 1
+        if added is None or not of_pairs:
+            continue
+        constant, value = added
+        # What is added covers all pairs of positions.
+        if constant.shape[-2:] == ends and _attends(flow, value):
             shape = flow.shape_of(value)
             table = _of_windows(constant.tensor, shape, flow)
             if table is not None:
@@ -57,15 +63,6 @@ def position_biases(model: nn.Module, network: Mapping[str, Any]) -> list[Positi
             "and keys that depends on the offset between two positions alone."
         )
     return found
-
-
-def _find_additions(flow: Dataflow) -> Iterator[tuple[Operation, Constant, Value]]:
-    """Yield the operations that add a constant to a value, where it covers all position pairs."""
-    for operation in flow.operations:
-        added, ends = _added(operation), operation.shape[-2:]
-        of_pairs = len(operation.shape) > 2 and ends[0] == ends[1] > 1
-        if added and of_pairs and added[0].shape[-2:] == ends:
-            yield operation, *added
 
 
 def _added(operation: Operation) -> tuple[Constant, Value] | None:
@@ -112,18 +109,15 @@ def by_offset(biases: Array, image: Sequence[int]) -> Array | None:
     tokens = biases.shape[-1]
     for prefix in range(min(MOST_PREFIX + 1, tokens - 1)):
         # Behind other tokens, the grid is square or has the proportion of the image.
-        for rows, columns in _grids(tokens - prefix):
+        count = tokens - prefix
+        grids = [(n, count // n) for n in range(1, count + 1) if count % n == 0]
+        for rows, columns in sorted(grids, key=lambda grid: abs(grid[0] - grid[1])):
             if prefix and rows != columns and rows * image[1] != columns * image[0]:
                 continue
             table = _table(biases[:, prefix:, prefix:], rows, columns)
             if table is not None:
                 return table
     return None
-
-
-def _grids(positions: int) -> list[tuple[int, int]]:
-    sides = [(n, positions // n) for n in range(1, positions + 1) if positions % n == 0]
-    return sorted(sides, key=lambda grid: abs(grid[0] - grid[1]))
 
 
 def _table(biases: Array, rows: int, columns: int) -> Array | None:

@@ -75,18 +75,18 @@ class Piece:
 class Weights:
     """Computes the attention of a batch at one place of a network, piece by piece."""
 
-    def __init__(self, attention: Attention, images: int, source: "_Softmax | _Fused") -> None:
+    def __init__(self, attention: Attention, images: int, source: "Tensor | _Fused") -> None:
         self.attention, self.images = attention, images
         self._source = source
 
     @property
     def computed(self) -> Tensor | None:
         """The attention tensor that the network computed; None if one operation does it all."""
-        return self._source.result if isinstance(self._source, _Softmax) else None
+        return self._source if isinstance(self._source, Tensor) else None
 
     def of(self, values: Tensor) -> "Weights":
         """Return other values for each query and key, laid out like the network's attention."""
-        return Weights(self.attention, self.images, _Softmax(values))
+        return Weights(self.attention, self.images, values)
 
     def pieces(self) -> Iterator[Piece]:
         """Yield the attention of a few images at a time, or of some heads where these are large."""
@@ -100,27 +100,20 @@ class Weights:
             for start in range(0, attention.heads, heads):
                 chosen = slice(start, min(start + heads, attention.heads))
                 places = attention.places(self.images, first, last, chosen)
-                weights = self._source.at(places.ravel())
+                weights = _at(self._source, places.ravel())
                 shaped = weights.reshape(*places.shape, *weights.shape[-2:])
                 yield Piece(slice(first, last), chosen, shaped)
 
 
-def _at(tensor: Tensor, places: npt.NDArray[np.int64]) -> Tensor:
+def _at(source: "Tensor | _Fused", places: npt.NDArray[np.int64]) -> Tensor:
     """Take places along the dimensions before the last two, as if they were one dimension."""
-    flat = tensor.reshape(-1, *tensor.shape[-2:])
+    if isinstance(source, _Fused):
+        return source.at(places)
+    flat = source.reshape(-1, *source.shape[-2:])
     first, last = int(places[0]), int(places[-1])
     if last - first + 1 == len(places) and (np.diff(places) == 1).all():
         return flat[first : last + 1]
     return flat[torch.from_numpy(places).to(flat.device)]
-
-
-class _Softmax:
-    def __init__(self, result: Tensor) -> None:
-        self.result = result
-        self.shape = tuple(result.shape)
-
-    def at(self, places: npt.NDArray[np.int64]) -> Tensor:
-        return _at(self.result, places)
 
 
 class _Fused:
@@ -168,20 +161,17 @@ class _Fused:
         return mask[tuple(each.to(mask.device) for each in chosen)]
 
 
-def _flex_weights(function: Any, args: Args, kwargs: Kwargs) -> Tensor:
-    """Return the weights of FlexAttention, applied to the identity in place of the values."""
-    query, key, value, *rest = args
-    identity = torch.eye(value.shape[-2], dtype=value.dtype, device=value.device)
-    values = identity.expand(*value.shape[:-1], -1)
-    weights: Tensor = function(query, key, values, *rest, **kwargs)[0]
-    return weights
-
-
-def _source(function: Any, args: Args, kwargs: Kwargs, result: Any) -> "_Softmax | _Fused":
+def _source(function: Any, args: Args, kwargs: Kwargs, result: Any) -> Tensor | _Fused:
     name = ops.plain_name(function)
+    weights: Tensor = result
     if name == ops.FLEX_ATTENTION:
-        return _Softmax(_flex_weights(function, args, kwargs))
-    return _Fused(function, args, kwargs) if ops.is_fused_attention(name) else _Softmax(result)
+        # Applied to the identity in place of the values, it returns its weights.
+        query, key, value, *rest = args
+        identity = torch.eye(value.shape[-2], dtype=value.dtype, device=value.device)
+        weights, *_ = function(query, key, identity.expand(*value.shape[:-1], -1), *rest, **kwargs)
+    elif ops.is_fused_attention(name):
+        return _Fused(function, args, kwargs)
+    return weights
 
 
 def in_heads_of(query: Tensor, key: Tensor) -> Tensor:
@@ -253,11 +243,7 @@ class _Reader(Counting):  # type: ignore[no-untyped-call]
 
     def end(self, *_: Any) -> None:
         if self._seen < len(self._attentions):
-            raise VitscopeError(
-                f"The network took another path than the one that was recorded: it computed "
-                f"{self._seen} of {len(self._attentions)} attentions. Networks that choose their "
-                f"path by the images cannot be read."
-            )
+            raise ops.another_path(f"computed {self._seen} of {len(self._attentions)} attentions")
 
 
 @dataclass(frozen=True)

@@ -19,6 +19,7 @@ COUNT: dict[str, Any] = {"type": "integer", "minimum": 1}
 COUNTS: dict[str, Any] = {"type": "array", "items": COUNT}
 VALUES: dict[str, dict[str, Any]] = {
     "text": {"type": "string"},
+    "path": {"type": "string", "minLength": 1},
     "flag": {"type": "boolean"},
     "count": COUNT,
     "counts": COUNTS,

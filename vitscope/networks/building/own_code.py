@@ -118,7 +118,11 @@ def prepare(arch: Mapping[str, Any], folder: Path, where: str) -> dict[str, Any]
     code = digest_of(own, where)
     check_call(own, arch["make"], keywords(arch), where, f"{where}.make")
     # Keep the path as the study gives it: what lies in a folder that moves stays the same.
-    said = join(folder, arch["file"]) if "file" in arch else _below(folder, own.file)
+    said, start = own.file, _absolute(folder)
+    if "file" in arch:
+        said = join(folder, arch["file"])
+    elif own.file.is_relative_to(start):
+        said = folder / own.file.relative_to(start)
     return {**arch, "file": str(said), "module": own.module, "code": code}
 
 
@@ -145,11 +149,6 @@ def check_call(
     if function is not None and not others:
         place = f"{where}: {file}, line {function.lineno}"
         _check_keywords(name, function, given, place, arguments)
-
-
-def _below(folder: Path, file: Path) -> Path:
-    start = _absolute(folder)
-    return folder / file.relative_to(start) if file.is_relative_to(start) else file
 
 
 def _name_in_packages(file: Path, where: str) -> str:

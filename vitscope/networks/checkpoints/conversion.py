@@ -106,10 +106,14 @@ def convert(
     foreign = read_foreign(source, label, sha256, key=key, ignore=ignore)
     model = empty_network(network)
     place, translated = _choose(foreign, network, model)
-    where = f"{label}: {source}"
-    _check_library(place, network, model, where)
-    _tell(place, foreign, translated, where)
+    where, family = f"{label}: {source}", network["family"]
     weights, wanted = translated.weights, model.state_dict()
+    if family != "hf" and is_of_hugging_face(place.weights) and not is_of_hugging_face(wanted):
+        raise VitscopeError(
+            f"{where} has the names of a network of Hugging Face, which no model of the family "
+            f"{quoted(family)} has: use `family: hf`, with a `repository` or a `folder` as `arch`."
+        )
+    _tell(place, foreign, translated, where)
     named = {id(tensor): place.before + name for name, tensor in place.weights.items()}
     about = _describe(place, foreign, network, model)
     check_names(weights, wanted, network, where, named=named, about=about)
@@ -155,15 +159,6 @@ def _choose(foreign: Foreign, network: Network, model: nn.Module) -> tuple[Place
         if found[-1][1].fits:
             return found[-1]
     return found[0]
-
-
-def _check_library(place: Place, network: Network, model: nn.Module, where: str) -> None:
-    family, own = network["family"], model.state_dict()
-    if family != "hf" and is_of_hugging_face(place.weights) and not is_of_hugging_face(own):
-        raise VitscopeError(
-            f"{where} has the names of a network of Hugging Face, which no model of the family "
-            f"{quoted(family)} has: use `family: hf`, with a `repository` or a `folder` as `arch`."
-        )
 
 
 def _tell(place: Place, foreign: Foreign, translated: Translated, where: str) -> None:

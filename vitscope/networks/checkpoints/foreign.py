@@ -243,23 +243,20 @@ def _damage_error(path: Path, label: str) -> VitscopeError:
     )
 
 
-def _check_expansion(path: Path, label: str) -> None:
-    try:
-        with zipfile.ZipFile(path) as archive:
-            size = sum(member.file_size for member in archive.infolist())
-    except Exception as error:
-        # Torch might read members that Python does not list.
-        raise _damage_error(path, label) from error
+def _load_torch(path: Path, label: str, zipped: bool) -> object:
+    size = 0
+    if zipped:
+        try:
+            with zipfile.ZipFile(path) as archive:
+                size = sum(member.file_size for member in archive.infolist())
+        except Exception as error:
+            # Torch might read members that Python does not list.
+            raise _damage_error(path, label) from error
     if size > LARGEST_EXPANSION * path.stat().st_size:
         raise VitscopeError(
             f"{label}: {path} would expand to {size} bytes, which no weights do: do not use it, "
             f"and get the checkpoint from where it was published."
         )
-
-
-def _load_torch(path: Path, label: str, zipped: bool) -> object:
-    if zipped:
-        _check_expansion(path, label)
     try:
         with torch.serialization.safe_globals(HARMLESS):
             return torch.load(path, map_location="cpu", weights_only=True)

@@ -198,12 +198,6 @@ def classes_of_timm(model: nn.Module) -> list[type]:
     return [kind for kind in type(model).__mro__ if kind.__module__.startswith("timm.models.")]
 
 
-def find_filter(model: nn.Module) -> Filter | None:
-    modules = [sys.modules[kind.__module__] for kind in classes_of_timm(model)]
-    found = (getattr(module, name, None) for module in modules for name in FILTERS)
-    return next(filter(None, found), None)
-
-
 def watch_translation(translation: Filter, weights: StateDict) -> tuple[StateDict, set[int]]:
     """Return a translation's result, and the identities of the tensors that it computed with."""
     with torch.no_grad(), Watched() as watch:
@@ -342,9 +336,12 @@ def _attempts(weights: StateDict, model: nn.Module) -> Iterator[Attempt]:
     """Yield weights unchanged and by every translation, with any prefix of their names."""
     if type(model).__module__.startswith("transformers."):
         yield _by_transformers(weights, model)
+    modules = [sys.modules[kind.__module__] for kind in classes_of_timm(model)]
+    filters = [getattr(module, name, None) for module in modules for name in FILTERS]
+    of_timm = next(filter(None, filters), None)
     for inner in _peel(weights):
         yield inner, "", set()
-        if (of_timm := find_filter(model)) is not None:
+        if of_timm is not None:
             # Given another network's file, it may do anything and raise errors of any type.
             with suppress(Exception):
                 found, used = watch_translation(lambda w: apply_filter(of_timm, w, model), inner)

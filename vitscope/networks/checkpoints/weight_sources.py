@@ -61,14 +61,12 @@ def _locate(checkpoint: Mapping[str, Any]) -> str | OnHub:
     place = _place(checkpoint)
     if place == "hf":
         return OnHub(checkpoint["hf"])
-    return str(checkpoint["url"]) if place == "url" else _of_tag(checkpoint["timm"])
-
-
-def _of_tag(tag: str) -> str | OnHub:
+    if place == "url":
+        return str(checkpoint["url"])
     # Import here, so that a study without timm's weights does not wait for it.
     from vitscope.networks.building.timm_import import import_timm
 
-    timm = import_timm()
+    timm, tag = import_timm(), checkpoint["timm"]
     if tag not in timm.list_pretrained():
         raise VitscopeError(
             f"timm has no pretrained weights '{tag}': give a model and a tag, such as "

@@ -61,7 +61,13 @@ def list_blocks(
         # Restore what modules keep of a pass, such as cached biases: the next pass would read it.
         with keeping_attributes(model):
             found = find_cut_points(model, images, run, points, norms)
-        _check_outputs(found.outputs, network.get("classes"))
+        classes = network.get("classes")
+        if classes is not None and found.outputs != (classes,):
+            shape = "x".join(map(str, found.outputs))
+            raise VitscopeError(
+                f"the network returns {shape} values for an image, where its data have {classes} "
+                f"classes: give it as many outputs, or its data as many classes."
+            )
         shapes, parts, unread = _measure(model, run, found.points, images[:1])
         table = _table(name, found.points, shapes, parts[:-1], found.lost)
         uncovered = [*found.uncovered]
@@ -78,15 +84,6 @@ def list_blocks(
         if reason := explain_failure(error):
             raise VitscopeError(f"models.{name}: {reason}") from error
         raise
-
-
-def _check_outputs(outputs: tuple[int, ...], classes: int | None) -> None:
-    if classes is not None and outputs != (classes,):
-        shape = "x".join(map(str, outputs))
-        raise VitscopeError(
-            f"the network returns {shape} values for an image, where its data have {classes} "
-            f"classes: give it as many outputs, or its data as many classes."
-        )
 
 
 def _table(
@@ -218,10 +215,8 @@ class ActivationCounter(ops.OperationMode):
         return sum(size for _, size in self._live)
 
 
-def _storages(values: Any) -> Iterator[UntypedStorage]:
-    for value in tree_leaves(values):
-        if isinstance(value, Tensor):
-            yield value.untyped_storage()
+def _storages(values: Any) -> list[UntypedStorage]:
+    return [leaf.untyped_storage() for leaf in tree_leaves(values) if isinstance(leaf, Tensor)]
 
 
 # `qkv` computes queries, keys and values, and `projection` takes the output of attention; `other`
@@ -269,16 +264,13 @@ def _blocks(model: nn.Module, cut_points: Sequence[CutPoint], images: Tensor) ->
         for name, each in model.named_modules():
             stack.callback(each.register_forward_pre_hook(partial(begin, name)).remove)
         model(images)
-    return {
-        name: next(began[each] for each in _outwards(name) if each in began)
-        for name, _ in model.named_parameters()
-    }
-
-
-def _outwards(name: str) -> Iterator[str]:
-    while name:
-        name = name.rpartition(".")[0]
-        yield name
+    blocks: dict[str, int] = {}
+    for name, _ in model.named_parameters():
+        owner = name.rpartition(".")[0]
+        while owner not in began:
+            owner = owner.rpartition(".")[0]
+        blocks[name] = began[owner]
+    return blocks
 
 
 class _Layers:

@@ -122,9 +122,7 @@ class Addends(NamedTuple):
     `computed` is also added, but as a product of several operands, named by one of them.
     """
 
-    # Whether each is added unchanged, rather than times a constant.
     added: dict[int, bool]
-    # What is added as a product of several operands, each named by one of them.
     computed: tuple[int, ...] = ()
 
 
@@ -147,7 +145,6 @@ class Way:
 
     start: int
     sums: tuple[Sum, ...]
-    # Whether the stream would arrive unchanged without the branches, and by additions alone.
     unchanged: bool
     direct: bool
 

@@ -2,7 +2,7 @@
 
 from abc import abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence, Set
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,8 +20,9 @@ from vitscope.networks.finding.operations import Args, Kwargs
 Sink = Callable[[int, Tensor], None]
 
 
-@contextmanager
-def capturing(model: nn.Module, cut_points: Sequence[CutPoint], sink: Sink) -> Iterator[None]:
+def capturing(
+    model: nn.Module, cut_points: Sequence[CutPoint], sink: Sink
+) -> AbstractContextManager[None]:
     """Call `sink(index, feature map)` at every cut point of each forward pass in the block.
 
     The feature map is (N, C, H, W) and mostly shares memory with the model: only read it.
@@ -30,8 +31,7 @@ def capturing(model: nn.Module, cut_points: Sequence[CutPoint], sink: Sink) -> I
     def read(index: int, tensor: Tensor) -> None:
         sink(index, cut_points[index].layout.to_nchw(tensor))
 
-    with reading(model, cut_points, read):
-        yield
+    return reading(model, cut_points, read)
 
 
 @contextmanager
@@ -45,10 +45,9 @@ def reading(model: nn.Module, cut_points: Sequence[CutPoint], sink: Sink) -> Ite
 
     def read(index: int, tensor: Tensor) -> None:
         if index != len(seen):
-            raise VitscopeError(
-                f"The network took another path than the one that was recorded: it came to the cut "
-                f"point {quoted(cut_points[index].name)} after {len(seen)} others, where it is "
-                f"number {index}. Networks that choose their path by the images cannot be read."
+            raise ops.another_path(
+                f"came to the cut point {quoted(cut_points[index].name)} after {len(seen)} others, "
+                f"where it is number {index}"
             )
         seen.append(index)
         sink(index, tensor)
@@ -58,11 +57,7 @@ def reading(model: nn.Module, cut_points: Sequence[CutPoint], sink: Sink) -> Ite
 
     def end(*_: Any) -> None:
         for point in cut_points[len(seen) :]:
-            raise VitscopeError(
-                f"The network took another path than the one that was recorded: it never came to "
-                f"the cut point {quoted(point.name)}. Networks that choose their path by the "
-                f"images cannot be read."
-            )
+            raise ops.another_path(f"never came to the cut point {quoted(point.name)}")
 
     by_operation = {each.operation: n for n, each in enumerate(cut_points) if each.operation}
     with ExitStack() as stack:
@@ -140,10 +135,9 @@ class _AtJoins(ops.ModuleMode):  # type: ignore[no-untyped-call]
 
     def check(self) -> None:
         for operation in self._missing:
-            raise VitscopeError(
-                f"The network took another path than the one that was recorded: it never came to "
-                f"an addition in {quoted(operation.module)}. Networks that choose their path by "
-                f"the images cannot be measured at their branches."
+            raise ops.another_path(
+                f"never came to an addition in {quoted(operation.module)}",
+                "measured at their branches",
             )
 
 
@@ -302,7 +296,6 @@ class Replay:
         known, flow = next(iter(self._flows.items()))
         shape = flow.shape_of(self._cuts(flow)[part])
         images = tensor.numel() * known // torch.Size(shape).numel()
-        # Recorded arguments hold the number of images: each number needs a pass of its own.
         if images not in self._flows and images:
             blank = self._image.expand(images, *self._image.shape[1:])
             self._flows[images] = record(self._model, blank)

@@ -67,7 +67,6 @@ class Layout:
         return moved
 
 
-# Operations inside it are not counted: linear layers and attention differ between devices in them.
 @dataclass(frozen=True)
 class OperationId:
     """Identifies an operation in every pass: the `nth` of a module's operations that are `alike`.
@@ -102,9 +101,7 @@ class Join:
     """
 
     additions: tuple[Addition, ...]
-    # Whether the stream is as at the cut point before, so that it would be left without the branch.
     identity: bool
-    # Of the last sum, if its two sides can be read.
     layout: Layout | None = None
 
     @property
@@ -128,10 +125,8 @@ class CutPoint:
     at: At
     layout: Layout
     operation: OperationId | None = None
-    # How a branch just joined the stream, if one did.
     join: Join | None = None
     how: How = "named"
-    # On which side of the norm of that sum it lies, if there is one.
     norm: Side | None = None
 
 

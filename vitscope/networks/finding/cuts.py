@@ -71,16 +71,14 @@ class RecordedPass:
 
     def _way_of_stream(self, index: int) -> Way | None:
         if index not in self._found_ways:
-            way = None if self._appends(index) else self.ways.way(self.before(index), index)
+            operation, appends = self.operations[index], False
+            if operation.name == "cat":
+                # It appends channels to those of the stream.
+                along = [*operation.args[1:2], operation.kwargs.get("dim", 0)][0]
+                appends = along % len(operation.shape) == self.maps.channel(index)
+            way = None if appends else self.ways.way(self.before(index), index)
             self._found_ways[index] = way
         return self._found_ways[index]
-
-    def _appends(self, index: int) -> bool:
-        operation, channel = self.operations[index], self.maps.channel(index)
-        if operation.name != "cat" or channel is None:
-            return False
-        along = [*operation.args[1:2], operation.kwargs.get("dim", 0)][0]
-        return bool(along % len(operation.shape) == channel)
 
     def way(self, index: int) -> Way | None:
         """Return the way of the stream to a join; None if its side of the sum is unclear."""
@@ -254,10 +252,8 @@ class Cut:
     index: int
     how: How
     kind: Kind
-    # The addition that joins a branch there, or the same operation, and the module that ends there.
     end: int
     block: str
-    # The operations whose values enter the module, and the branch.
     start: int
     begin: int
 

@@ -248,6 +248,13 @@ class ModuleMode(OperationMode):  # type: ignore[no-untyped-call]
         self._running.pop()
 
 
+def another_path(what: str, cannot: str = "read") -> VitscopeError:
+    return VitscopeError(
+        f"The network took another path than the one that was recorded: it {what}. Networks that "
+        f"choose their path by the images cannot be {cannot}."
+    )
+
+
 def alike(name: str, tensor: Tensor, images: int) -> Alike:
     return name, tensor.ndim, tensor.numel() // images
 

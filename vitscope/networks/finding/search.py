@@ -4,7 +4,7 @@ import re
 from bisect import bisect_right
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from math import prod
 from typing import Any
 
@@ -118,21 +118,18 @@ class _Namer:
         if cut.how == "named":
             return cut.block
         if cut.how == "subsampling":
-            return self._subsampling(cut)
+            # The largest module that subsamples and does not hold the block behind it.
+            ran = reversed(self._pass.between(0, cut.index))
+            name: str = next((op.module for op in ran if ops.multiplies(op.name)), cut.block)
+            while "." in name and not ops.inside(cut.block, name.rpartition(".")[0]):
+                name = name.rpartition(".")[0]
+            return name
         if cut.block and (cut.how == "layer" or ended[cut.block] == 1):
             return cut.block
         doing = find_main(self._pass.between(cut.begin, cut.end))
         if doing is None or doing.module == cut.block:
             return f"{cut.block}.join".lstrip(".")
         return self._pass.largest_module(doing.module, cut.begin, cut.end) or cut.how
-
-    def _subsampling(self, cut: Cut) -> str:
-        """Return the largest module that subsamples and does not hold the block behind it."""
-        ran = reversed(self._pass.between(0, cut.index))
-        name: str = next((op.module for op in ran if ops.multiplies(op.name)), cut.block)
-        while "." in name and not ops.inside(cut.block, name.rpartition(".")[0]):
-            name = name.rpartition(".")[0]
-        return name
 
     def _point(self, name: str, cut: Cut, stage: int, before: int) -> CutPoint:
         layout = self._pass.maps.layout(cut.index)
@@ -144,29 +141,15 @@ class _Namer:
         side: Side | None = "after" if cut.index in self._pass.norms.values() else None
         if cut.index in self._pass.norms:
             side = "before"
-        point = CutPoint(
-            name,
-            cut.kind,
-            stage,
-            None,
-            "output",
-            layout,
-            self._pass.operations[cut.index].which,
-            self._join(cut, before),
-            cut.how,
-            side,
-        )
-        return self._by_module(point, cut.index, cut.block)
-
-    def _by_module(self, point: CutPoint, index: int, block: str) -> CutPoint:
-        """Read a point at a module that takes or returns its value, perhaps in another form."""
-        for seen in self._seen_as(index):
-            passage, layout = self._passage(seen, block), self._pass.maps.layout(seen)
-            if passage is not None and layout is not None:
-                return replace(
-                    point, module=passage.module, at=passage.at, layout=layout, operation=None
-                )
-        return point
+        join = self._join(cut, before)
+        # Better read at a module that takes or returns the value, perhaps in another form.
+        for seen in self._seen_as(cut.index):
+            passage, moved = self._passage(seen, cut.block), self._pass.maps.layout(seen)
+            if passage is not None and moved is not None:
+                module, at = passage.module, passage.at
+                return CutPoint(name, cut.kind, stage, module, at, moved, None, join, cut.how, side)
+        which = self._pass.operations[cut.index].which
+        return CutPoint(name, cut.kind, stage, None, "output", layout, which, join, cut.how, side)
 
     def _passage(self, index: int, block: str) -> Passage | None:
         """Return a place where a module takes or returns a value; best is the output of `block`."""
@@ -268,17 +251,24 @@ def find_cut_points(
         )
     cuts = CutFinder(recorded, norms).find()
     found = _Namer(recorded).points(cuts)
-    _refuse_streams(recorded, cuts, found)
-    lost = _lost(recorded, cuts)
+    joined = {cut.end for cut in cuts}
+    beside = [d for d in recorded.dominators if recorded.joins(d) and d not in joined]
+    # The places of many tokens or pixels cannot be traced here.
+    lost = [d for d in beside if recorded.maps.layout(d) is None and recorded.holds_many(d)]
+    said = [*_say_lost(recorded, cuts, lost)]
+    _refuse_streams(recorded, cuts, found, said)
     behind = sum(index > cuts[-1].index for index in lost)
-    said = (*_say_lost(recorded, cuts, lost), *_say_unread(recorded, cuts, found))
-    return FoundPoints(found, _name_uncovered(recorded, cuts), outputs, behind, said)
+    every = recorded.additions(0, recorded.order[-1])
+    inner = [index for index in every if index not in {*joined, *beside}]
+    counts = {"within branches": len(inner), "of values that are no maps": len(beside)}
+    uncovered = [f"{count} additions {where}" for where, count in counts.items() if count]
+    warnings = (*said, *_say_unread(recorded, cuts, found))
+    return FoundPoints(found, uncovered, outputs, behind, warnings)
 
 
 def _refuse_streams(
-    recorded: RecordedPass, cuts: Sequence[Cut], points: Sequence[CutPoint]
+    recorded: RecordedPass, cuts: Sequence[Cut], points: Sequence[CutPoint], lost: Sequence[str]
 ) -> None:
-    lost = [*_say_lost(recorded, cuts, _lost(recorded, cuts))]
     if not cuts:
         nowhere = (
             "nowhere do all paths from the images meet in a map, as where it has several streams"
@@ -297,29 +287,6 @@ def _refuse_streams(
                 f"{share:.0%} of its layers, with {additions} additions to several streams at "
                 f"once; name the points to read, as `points`."
             )
-
-
-def _name_uncovered(recorded: RecordedPass, cuts: Sequence[Cut]) -> list[str]:
-    """Count the additions that no cut point shows: in branches, and of values that are no maps."""
-    joined = {cut.end for cut in cuts}
-    lost = [d for d in recorded.dominators if recorded.joins(d) and d not in joined]
-    every = recorded.additions(0, recorded.order[-1])
-    inner = [index for index in every if index not in {*joined, *lost}]
-    counts = {"within branches": len(inner), "of values that are no maps": len(lost)}
-    return [f"{count} additions {where}" for where, count in counts.items() if count]
-
-
-def _lost(recorded: RecordedPass, cuts: Sequence[Cut]) -> list[int]:
-    """Return the sums of many tokens or pixels whose positions cannot be traced."""
-    joined = {cut.end for cut in cuts}
-    return [
-        d
-        for d in recorded.dominators
-        if d not in joined
-        and recorded.joins(d)
-        and recorded.maps.layout(d) is None
-        and recorded.holds_many(d)
-    ]
 
 
 def _say_lost(recorded: RecordedPass, cuts: Sequence[Cut], lost: Sequence[int]) -> Iterator[str]:

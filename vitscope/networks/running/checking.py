@@ -32,13 +32,13 @@ class Checked:
 
     def rows(self) -> list[list[str]]:
         header = ["", "cut point", "kind", "stage", "map", "operations", "parameters", "found as"]
-        return [header, *map(self._row, range(len(self.blocks.points)))]
-
-    def _row(self, index: int) -> list[str]:
-        point, row = self.blocks.points[index], self.blocks.table.iloc[index]
-        size = f"{row['channels']}x{row['height']}x{row['width']}"
-        counts = [_short(row[name]) for name in ("operations", "parameters")]
-        return [str(index), point.name, point.kind, str(point.stage), size, *counts, point.how]
+        rows = [header]
+        for index, point in enumerate(self.blocks.points):
+            row = self.blocks.table.iloc[index]
+            size = f"{row['channels']}x{row['height']}x{row['width']}"
+            about = [str(index), point.name, point.kind, str(point.stage), size]
+            rows.append([*about, _short(row["operations"]), _short(row["parameters"]), point.how])
+        return rows
 
     def summary(self) -> str:
         kinds = Counter(self.blocks.table["kind"])

@@ -55,17 +55,14 @@ def own_stream(device: torch.device) -> Iterator[None]:
         here.wait_stream(own)
 
 
-# What replays recorded work, and the inputs and outputs that it reads and writes, in place.
-Recorded = tuple[Callable[[], None], Tensors, Tensors]
-
-
 class Recording:
     """Records work on a GPU, with tensors that stay in place, once for each shape of its inputs."""
 
     def __init__(self, say: Say = say_on_stderr) -> None:
         self._say = say
         self._calls: Counter[object] = Counter()
-        self._recorded: dict[object, Recorded] = {}
+        # What replays work, and the inputs and outputs that it reads and writes, in place.
+        self._recorded: dict[object, tuple[Callable[[], None], Tensors, Tensors]] = {}
         self._refused = False
 
     def run(self, work: Work, *inputs: Tensor) -> Tensors:

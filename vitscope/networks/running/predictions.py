@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 import torch
+from scipy.special import rel_entr
 from torch import Tensor, nn
 from torch.nn.functional import one_hot
 from torch.nn.modules.batchnorm import _BatchNorm
@@ -221,11 +222,7 @@ def is_surely_above(share: float, expected: float, count: int, risk: float) -> b
     """Tell whether a share of `count` images, above the expected, is less likely than the risk."""
     if share <= expected:
         return False
-    divergence = sum(
-        part * log(part / other) if other > 0 else inf
-        for part, other in ((share, expected), (1 - share, 1 - expected))
-        if part > 0
-    )
+    divergence = float(rel_entr(share, expected) + rel_entr(1 - share, 1 - expected))
     return count * divergence > log(1 / risk)
 
 

@@ -9,7 +9,6 @@ from torch import Tensor
 from torch.nn import functional
 
 from tests.helpers.networks import build_empty, described
-from vitscope.errors import VitscopeError
 from vitscope.networks.building.family import find_family
 from vitscope.networks.finding.blocks import list_blocks
 
@@ -118,19 +117,6 @@ def test_published_layout(golden: Any) -> None:
     with torch.inference_mode():
         expected = reference.logits(images, [3, 4, 6, 4])
         torch.testing.assert_close(model(images), expected, rtol=1e-4, atol=1e-4)
-
-
-@pytest.mark.parametrize(
-    ("change", "sentence"),
-    [
-        ({"attention": [0, 2, 2, 1]}, "at most half of the blocks of stage 2 can attend"),
-        ({"window": 3}, "the maps of stage 2 do not divide into windows"),
-        ({"stem": True}, "the maps of stage 4 do not divide into windows"),
-    ],
-)
-def test_impossible_arch(change: dict[str, Any], sentence: str) -> None:
-    with pytest.raises(VitscopeError, match=sentence):
-        find_family("alternet").build({**SMALL, **change}, num_classes=7, image_size=32)
 
 
 def cut_points(arch: dict[str, Any], size: int) -> pd.DataFrame:

@@ -11,7 +11,7 @@ import yaml
 from tests.helpers.networks import build_empty, described
 from tests.helpers.processes import python
 from tests.helpers.refusals import refusal
-from vitscope.errors import VitscopeError
+from vitscope.image_size import ImageSize
 from vitscope.networks.building import families
 from vitscope.networks.building.family import (
     arch_schema,
@@ -28,10 +28,6 @@ from vitscope.settings.section import check, find_faults
 CLOSED = {"alexnet", "alternet", "convnext", "hf", "mixer", "pit"}
 CLOSED |= {"preresnet", "resnet", "swin", "timm_resnet", "vgg", "vit"}
 FAMILIES = sorted(CLOSED | {"python", "timm"})
-
-
-def test_names() -> None:
-    assert family_names() == FAMILIES
 
 
 def test_the_registry_needs_no_torch() -> None:
@@ -75,15 +71,12 @@ ARCHS: dict[str, dict[str, Any]] = {
 
 
 @pytest.mark.parametrize("name", ARCHS)
-def test_networks_take_as_many_channels_as_images_have(name: str) -> None:
-    for channels in (1, 3):
-        model = find_family(name).build(ARCHS[name], 5, 32, channels).eval()
-        assert model(torch.zeros(2, channels, 32, 32)).shape == (2, 5)
-
-
-@pytest.mark.parametrize("name", ARCHS)
 @pytest.mark.parametrize("size", [[32, 64], [96, 32]])
-def test_networks_of_images_that_are_not_square(name: str, size: list[int]) -> None:
+def test_networks_of_grey_images_and_of_those_that_are_not_square(
+    name: str, size: list[int]
+) -> None:
+    model = find_family(name).build(ARCHS[name], 5, 32, channels=1).eval()
+    assert model(torch.zeros(2, 1, 32, 32)).shape == (2, 5)
     model = find_family(name).build(ARCHS[name], 5, size).eval()
     assert model(torch.zeros(2, 3, *size)).shape == (2, 5)
     network = {"image_size": size, "mean": [0] * 3, "classes": 5}
@@ -96,20 +89,6 @@ def test_networks_of_images_that_are_not_square(name: str, size: list[int]) -> N
     assert blocks["height"].max() > 1
 
 
-@pytest.mark.parametrize(
-    ("family", "arch", "sentence"),
-    [
-        ("timm", {"name": "nest_tiny"}, "64x96 images (some networks take squares alone): Model "),
-        ("alternet", ARCHS["alternet"] | {"window": 8}, "the maps of stage 4 do not divide into"),
-    ],
-)
-def test_networks_that_such_images_do_not_fit(
-    family: str, arch: dict[str, Any], sentence: str
-) -> None:
-    with pytest.raises(VitscopeError, match=re.escape(sentence)):
-        find_family(family).build(arch, 5, [64, 96])
-
-
 def test_an_unknown_family() -> None:
     for ask in (find_family, arch_schema):
         assert refusal(ask, "resnt") == (
@@ -119,6 +98,37 @@ def test_an_unknown_family() -> None:
 
 
 VIT = {"patch_size": 4, "embed_dim": 10, "depth": 1, "num_heads": 3}
+ALTERNET = {"block": "basic", "blocks": [1, 2, 4, 3], "attention": [0, 1, 2, 1], "window": 2}
+WIDE = [64, 96]
+NO_NETWORK = "No network can be built from arch {"
+OF_DATA = ("num_classes", "img_size")
+OF_WEIGHTS = ("pretrained", "checkpoint_path", "pretrained_cfg_overlay")
+NO_WINDOWS = "the maps of stage {} do not divide into windows"
+
+
+@pytest.mark.parametrize(
+    ("family", "arch", "size", "sentence"),
+    [
+        ("vit", {"name": "vit_tiny_patch16_22"}, 32, "timm has no model 'vit_tiny_patch16_22'. D"),
+        ("vit", {"name": "resnet18"}, 32, "model 'resnet18' of timm is a ResNet and not a Vision"),
+        ("vit", VIT, 32, f"{NO_NETWORK}'patch_size': 4, 'embed_dim': 10, "),
+        ("vit", {"name": "vit_tiny_patch16_224.nowhere"}, 32, NO_NETWORK),
+        ("swin", {"name": "swinv2_tiny_window8_256"}, 32, "TransformerV2 and not a SwinTransform"),
+        ("timm", {"name": "resnet18", "quux": 1}, 32, f"{NO_NETWORK}'name': "),
+        ("timm", {"name": "resnet18", "quux": 1}, 32, "an unexpected keyword argument 'quux'."),
+        ("timm", {"name": "test_vit", "embed_dim": 7}, 32, "for 10 classes and 32x32 images: "),
+        ("timm", {"name": "nest_tiny"}, WIDE, "64x96 images (some networks take squares alone): "),
+        ("alternet", ARCHS["alternet"] | {"window": 8}, WIDE, NO_WINDOWS.format(4)),
+        ("alternet", ALTERNET | {"window": 3}, 32, NO_WINDOWS.format(2)),
+        ("alternet", ALTERNET | {"stem": True}, 32, NO_WINDOWS.format(4)),
+        ("alternet", ALTERNET | {"attention": [0, 2, 2, 1]}, 32, "blocks of stage 2 can attend"),
+    ],
+)
+def test_an_arch_that_cannot_be(
+    family: str, arch: dict[str, Any], size: ImageSize, sentence: str
+) -> None:
+    with torch.device("meta"):
+        assert sentence in refusal(find_family(family).build, arch, 10, size)
 
 
 @pytest.mark.parametrize(
@@ -126,22 +136,36 @@ VIT = {"patch_size": 4, "embed_dim": 10, "depth": 1, "num_heads": 3}
     [
         (
             "vit",
-            {"name": "vit_tiny_patch16_22"},
-            "timm has no model 'vit_tiny_patch16_22'. Did you",
+            {"name": "vit_tiny_patch16_224", "attention_window": 3},
+            "found {'name': 'vit_tiny_patch16_224', 'attention_window': 3}, allowed: "
+            "`attention_window`, `mixing` and `class_token` beside the dimensions of a network, "
+            "and not beside its name.",
         ),
-        ("vit", {"name": "resnet18"}, "The model 'resnet18' of timm is a ResNet and not a Vision"),
-        ("vit", VIT, "No network can be built from arch {'patch_size': 4, 'embed_dim': 10, "),
-        ("vit", {"name": "vit_tiny_patch16_224.nowhere"}, "No network can be built from arch"),
+        ("vit", {"name": "vit_tiny", "class_token": False}, " and not beside its name."),
+        ("vit", {"attention_window": 0}, "found 0, allowed: a number from 1 on."),
+        ("vit", {"attention_window": 2.5}, "found 2.5, allowed: a whole number."),
+        ("hf", {}, "found none of these keys, allowed: exactly one of 'repository' or 'folder'."),
         (
-            "swin",
-            {"name": "swinv2_tiny_window8_256"},
-            "SwinTransformerV2 and not a SwinTransformer",
+            "hf",
+            {"repository": "owner/name", "folder": "a"},
+            "found 'repository' and 'folder', allowed: exactly one of 'repository' or 'folder'.",
+        ),
+        *(
+            (
+                "timm",
+                {"name": "resnet18", key: 1},
+                f"found '{key}', allowed: keywords of the model, which say neither data nor "
+                "weights.",
+            )
+            for key in OF_DATA + OF_WEIGHTS
         ),
     ],
 )
-def test_an_arch_that_cannot_be(family: str, arch: dict[str, Any], sentence: str) -> None:
-    with torch.device("meta"):
-        assert sentence in refusal(find_family(family).build, arch, num_classes=10, image_size=32)
+def test_an_arch_that_no_study_may_have(family: str, arch: dict[str, Any], sentence: str) -> None:
+    dimensions = ARCHS["vit"] if family == "vit" and "name" not in arch else {}
+    said = refusal(check, "own.yaml", dimensions | arch, arch_schema(family), within=("arch",))
+    assert said.startswith("own.yaml: arch")
+    assert said.endswith(sentence)
 
 
 @pytest.mark.parametrize(
@@ -247,4 +271,4 @@ def test_every_family_is_in_the_table() -> None:
     others = ["swin", "mixer", "convnext", "timm", "hf", "python"]
     listed = re.findall(r"^\| `(\w+)` \|", DOCS.read_text(), re.MULTILINE)
     assert listed == [*of_paper, *others]
-    assert sorted(listed) == family_names()
+    assert sorted(listed) == family_names() == FAMILIES

@@ -12,13 +12,12 @@ from tests.helpers.refusals import refusal
 from vitscope.errors import VitscopeError
 from vitscope.networks.attention.finding import find_attention
 from vitscope.networks.attention.reading import unlike
-from vitscope.networks.building.family import arch_schema, prepare
+from vitscope.networks.building.family import prepare
 from vitscope.networks.building.networks import drawn_network
 from vitscope.networks.building.timm_import import declare
 from vitscope.networks.checkpoints.conversion import convert, load_model
 from vitscope.networks.finding.blocks import list_blocks
 from vitscope.networks.finding.capture import prove
-from vitscope.settings.section import check
 
 declare()
 transformers = pytest.importorskip("transformers")
@@ -60,9 +59,12 @@ def published(kind: str, folder: Path) -> nn.Module:
     return network.eval()
 
 
-def upload(hub: Hub, folder: Path) -> None:
+def uploaded(kind: str, hub: Hub, folder: Path) -> tuple[nn.Module, Path]:
+    """Publish a classifier on the hub; return it, and the file of its weights."""
+    network = published(kind, folder)
     for file in folder.iterdir():
         hub.put(NAME, file.name, file.read_bytes())
+    return network, folder / "model.safetensors"
 
 
 WHERE = "my.yaml: models.m.arch"
@@ -83,14 +85,15 @@ def described(
 
 @pytest.mark.parametrize("kind", NETWORKS)
 def test_a_published_network_is_read_with_its_weights(kind: str, hub: Hub, tmp_path: Path) -> None:
-    theirs = published(kind, tmp_path / "theirs")
-    upload(hub, tmp_path / "theirs")
+    theirs, file = uploaded(kind, hub, tmp_path / "theirs")
     network, target = described(), tmp_path / "ours.safetensors"
-    file = tmp_path / "theirs" / "model.safetensors"
     convert(file, network, target, label="m", origin="hub")
     ours = load_model(target, network)
+    of_folder = described(study=tmp_path, folder="theirs")
+    convert(file, of_folder, tmp_path / "ours", label="m", origin="folder")
     with torch.inference_mode():
         assert torch.equal(ours(IMAGES), theirs(IMAGES).logits)
+        assert torch.equal(load_model(tmp_path / "ours", of_folder)(IMAGES), ours(IMAGES))
     blocks = list_blocks("m", ours, network)
     assert blocks.table["kind"].tolist() == NETWORKS[kind][1]
     proofs = prove(ours, blocks.points, IMAGES)
@@ -102,15 +105,6 @@ def test_a_published_network_is_read_with_its_weights(kind: str, hub: Hub, tmp_p
     assert unlike(ours, found.attentions, IMAGES) == []
 
 
-@pytest.mark.parametrize("kind", NETWORKS)
-def test_a_network_in_a_folder_gives_the_same_logits(kind: str, tmp_path: Path) -> None:
-    theirs = published(kind, tmp_path / "theirs")
-    network, target = described(study=tmp_path, folder="theirs"), tmp_path / "ours"
-    convert(tmp_path / "theirs/model.safetensors", network, target, label="m", origin="folder")
-    with torch.inference_mode():
-        assert torch.equal(load_model(target, network)(IMAGES), theirs(IMAGES).logits)
-
-
 def test_a_folder_is_relative_absolute_or_below_home(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -120,38 +114,6 @@ def test_a_folder_is_relative_absolute_or_below_home(
     for folder in ("theirs", str(tmp_path / "study/theirs"), "~/study/theirs"):
         found = described(study=tmp_path / "study", folder=folder)["arch"]
         assert found == {"folder": folder, "config": config}
-
-
-@pytest.mark.parametrize(
-    ("config", "reason"),
-    [
-        (None, r"\S+/theirs/config\.json cannot be read \(No such file or directory\): give a fol"),
-        (b"{", r"config\.json of 'theirs' is no JSON"),
-        (b"\xff", r"config\.json of 'theirs' is no JSON"),
-        (b"{}", r"names no model_type: choose the folder of a network of transformers"),
-    ],
-)
-def test_a_folder_of_no_network_is_refused(
-    config: bytes | None, reason: str, tmp_path: Path
-) -> None:
-    (tmp_path / "theirs").mkdir()
-    if config is not None:
-        (tmp_path / "theirs/config.json").write_bytes(config)
-    with pytest.raises(VitscopeError, match=rf"^my\.yaml: models\.m\.arch\.folder: .*{reason}"):
-        described(study=tmp_path, folder="theirs")
-
-
-@pytest.mark.parametrize(
-    ("arch", "found"),
-    [
-        ({}, "none of these keys"),
-        ({"repository": NAME, "folder": "a"}, "'repository' and 'folder'"),
-    ],
-)
-def test_a_network_has_a_repository_or_a_folder(arch: dict[str, str], found: str) -> None:
-    sentence = refusal(check, "my.yaml", arch, arch_schema("hf"), within=("arch",))
-    allowed = "allowed: exactly one of 'repository' or 'folder'"
-    assert sentence == f"my.yaml: arch: found {found}, {allowed}."
 
 
 OTHERS = {
@@ -191,17 +153,11 @@ def test_weights_of_another_network_of_transformers_do_not_fit(tmp_path: Path) -
 
 
 def test_features_take_no_classifier(hub: Hub, tmp_path: Path) -> None:
-    published("vit", tmp_path / "theirs")
-    upload(hub, tmp_path / "theirs")
+    _, file = uploaded("vit", hub, tmp_path / "theirs")
     network, target = described(None), tmp_path / "ours.safetensors"
-    convert(tmp_path / "theirs/model.safetensors", network, target, label="m", origin="hub")
+    convert(file, network, target, label="m", origin="hub")
     assert not any("classifier" in name for name in load_model(target, network).state_dict())
-
-
-def test_weights_that_do_not_fit_are_named(hub: Hub, tmp_path: Path) -> None:
-    published("vit", tmp_path / "theirs")
-    upload(hub, tmp_path / "theirs")
-    file = tmp_path / "theirs" / "model.safetensors"
+    # Weights that do not fit are named.
     weights = safetensors.torch.load_file(file)
     del weights["vit.layernorm.bias"]
     safetensors.torch.save_file(weights | {"more": torch.ones(1)}, file)
@@ -224,18 +180,31 @@ def test_a_revision_is_another_network(hub: Hub) -> None:
 
 
 @pytest.mark.parametrize(
-    ("config", "reason"),
+    ("key", "config", "reason"),
     [
-        (None, r"config\.json of 'owner/name' cannot be had from the hub \(\w+: .*HF_TOKEN"),
-        (b"{", r"config\.json of 'owner/name' is no JSON"),
-        (b"[]", r"names no model_type: choose the repository of a network of transformers"),
+        (
+            "folder",
+            None,
+            r"\S+/theirs/config\.json cannot be read \(No such file or directory\): gi",
+        ),
+        ("folder", b"{", r"config\.json of 'theirs' is no JSON"),
+        ("folder", b"\xff", r"config\.json of 'theirs' is no JSON"),
+        ("folder", b"{}", r"names no model_type: choose the folder of a network of transformers"),
+        ("repository", None, r"config\.json of 'owner/name' cannot be had from the hub .*HF_TOKEN"),
+        ("repository", b"{", r"config\.json of 'owner/name' is no JSON"),
+        ("repository", b"[]", r"names no model_type: choose the repository of a network of transf"),
     ],
 )
-def test_what_is_no_network_is_refused(config: bytes | None, reason: str, hub: Hub) -> None:
+def test_what_is_no_network_is_refused(
+    key: str, config: bytes | None, reason: str, hub: Hub, tmp_path: Path
+) -> None:
+    (tmp_path / "theirs").mkdir()
     if config is not None:
+        (tmp_path / "theirs/config.json").write_bytes(config)
         hub.put(NAME, "config.json", config)
-    with pytest.raises(VitscopeError, match=rf"^my\.yaml: models\.m\.arch\.repository: .*{reason}"):
-        described()
+    arch = {"folder": "theirs", "repository": NAME}
+    with pytest.raises(VitscopeError, match=rf"^my\.yaml: models\.m\.arch\.{key}: .*{reason}"):
+        described(study=tmp_path, **{key: arch[key]})
 
 
 @pytest.mark.parametrize("config", [{"model_type": "mine"}, {"model_type": "bert"}])

@@ -1,5 +1,4 @@
 from pathlib import Path
-from typing import Any
 
 import pytest
 import torch
@@ -8,10 +7,9 @@ from tests.helpers.networks import build_empty, build_undrawn
 from tests.helpers.processes import python
 from tests.helpers.refusals import refusal
 from vitscope.networks.building.families import timm
-from vitscope.networks.building.family import arch_schema, find_family, prepare
+from vitscope.networks.building.family import find_family, prepare
 from vitscope.networks.building.networks import fill
 from vitscope.networks.building.timm_import import import_timm
-from vitscope.settings.section import check
 
 WHERE = "own.yaml: models.m.arch"
 # Small ones of different kinds: convolutions, recurrence, windows, hybrids; with buffers that no
@@ -74,17 +72,6 @@ def test_a_former_name_is_one_too() -> None:
         build_empty("timm", arch, 10, 32)
 
 
-@pytest.mark.parametrize(
-    "key", ["num_classes", "img_size", "pretrained", "checkpoint_path", "pretrained_cfg_overlay"]
-)
-def test_data_and_weights_are_no_keywords(key: str) -> None:
-    arch = {"name": "resnet18", key: 1}
-    assert refusal(check, "own.yaml", arch, arch_schema("timm"), within=("arch",)) == (
-        f"own.yaml: arch: found '{key}', allowed: keywords of the model, which say neither data "
-        f"nor weights."
-    )
-
-
 def test_keywords_and_what_the_data_say() -> None:
     family = find_family("timm")
     arch = {"name": "resnet18", "stem_width": 16, "replace_stem_pool": True}
@@ -94,19 +81,6 @@ def test_keywords_and_what_the_data_say() -> None:
     # A network whose positions depend on the size is built for it.
     model = family.build({"name": "test_vit"}, num_classes=7, image_size=48, channels=1)
     assert model(torch.zeros(1, 1, 48, 48)).shape == (1, 7)
-
-
-@pytest.mark.parametrize(
-    ("arch", "message"),
-    [
-        ({"name": "resnet18", "quux": 1}, "got an unexpected keyword argument 'quux'."),
-        ({"name": "test_vit", "embed_dim": 7}, "for 10 classes and 32x32 images: "),
-    ],
-)
-def test_an_arch_that_cannot_be(arch: dict[str, Any], message: str) -> None:
-    sentence = refusal(find_family("timm").build, arch, num_classes=10, image_size=32)
-    assert message in sentence
-    assert sentence.startswith("No network can be built from arch {'name': ")
 
 
 @pytest.mark.parametrize(("name", "size"), SMALL.items())

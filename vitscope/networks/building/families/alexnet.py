@@ -1,8 +1,9 @@
 """AlexNet for small images, or with a stem for large ones."""
 
+from collections import OrderedDict
 from typing import Any
 
-from torch import Tensor, nn
+from torch import nn
 
 from vitscope.networks.building.families.vgg import Classifier
 from vitscope.networks.building.family import Wanted
@@ -15,10 +16,8 @@ ARCH = {
         ),
         "width": (
             "count",
-            (
-                "Channels of the first convolution; 64 if left out. The others have 3, 6, 4 and 4 "
-                "times it."
-            ),
+            "Channels of the first convolution; 64 if left out. The others have 3, 6, 4 and 4 "
+            "times it.",
         ),
         "hidden": ("count", "Width of the layers before the last; 4096 if left out."),
     },
@@ -26,15 +25,9 @@ ARCH = {
 }
 
 
-class Layer(nn.Module):
-    def __init__(self, in_channels: int, channels: int, kernel: int, **options: Any) -> None:
-        super().__init__()
-        self.conv = nn.Conv2d(in_channels, channels, kernel, bias=False, **options)
-        self.relu = nn.ReLU()
-
-    def forward(self, x: Tensor) -> Tensor:
-        out: Tensor = self.relu(self.conv(x))
-        return out
+def layer(in_channels: int, channels: int, kernel: int, **options: Any) -> nn.Module:
+    conv = nn.Conv2d(in_channels, channels, kernel, bias=False, **options)
+    return nn.Sequential(OrderedDict(conv=conv, relu=nn.ReLU()))
 
 
 class AlexNet(nn.Sequential):
@@ -47,14 +40,14 @@ class AlexNet(nn.Sequential):
         kernel, stride, padding = (11, 4, 2) if stem else (3, 2, 1)
         window, side = (3, 6) if stem else (2, 2)
         pools = [nn.MaxPool2d(window, stride=2) for _ in range(3)]
-        first = Layer(in_channels, width, kernel, stride=stride, padding=padding)
+        first = layer(in_channels, width, kernel, stride=stride, padding=padding)
         self.layer0 = nn.Sequential(first)
-        self.layer1 = nn.Sequential(pools[0], Layer(width, 3 * width, 5, padding=2))
+        self.layer1 = nn.Sequential(pools[0], layer(width, 3 * width, 5, padding=2))
         self.layer2 = nn.Sequential(
             pools[1],
-            Layer(3 * width, 6 * width, 3, padding=1),
-            Layer(6 * width, 4 * width, 3, padding=1),
-            Layer(4 * width, 4 * width, 3, padding=1),
+            layer(3 * width, 6 * width, 3, padding=1),
+            layer(6 * width, 4 * width, 3, padding=1),
+            layer(4 * width, 4 * width, 3, padding=1),
         )
         features = Classifier(side * side * 4 * width, hidden, num_classes)
         self.classifier = nn.Sequential(pools[2], nn.AdaptiveAvgPool2d(side), features)

@@ -23,14 +23,10 @@ ARCH = {
             "pattern": r"^[\w-][\w.-]*/[\w-][\w.-]*(@[\w-][\w./-]*)?$(?!\n)",
             "title": "owner/name or owner/name@revision",
         },
-        "folder": {
-            "description": (
-                "A folder that `save_pretrained` wrote, relative to the study, absolute, or below "
-                "`~`."
-            ),
-            "type": "string",
-            "minLength": 1,
-        },
+        "folder": (
+            "path",
+            "A folder that `save_pretrained` wrote, relative to the study, absolute, or below `~`.",
+        ),
     },
     "oneOf": [{"required": ["repository"]}, {"required": ["folder"]}],
 }

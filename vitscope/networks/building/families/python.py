@@ -11,11 +11,7 @@ from vitscope.networks.building.timm_import import declare
 ARCH = {
     "type": "object",
     "properties": {
-        "file": {
-            "description": "A file of Python, relative to the study, absolute, or below `~`.",
-            "type": "string",
-            "minLength": 1,
-        },
+        "file": ("path", "A file of Python, relative to the study, absolute, or below `~`."),
         "module": {
             "description": "A module that lies beside the study or is installed, with dots.",
             "type": "string",

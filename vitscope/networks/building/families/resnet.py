@@ -28,10 +28,8 @@ ARCH = {
         ),
         "group_width": (
             "count",
-            (
-                "Channels of a group for each 64 of `width` (ResNeXt-50: 4, WideResNet: 128 with "
-                "one group); 64 if left out."
-            ),
+            "Channels of a group for each 64 of `width` (ResNeXt-50: 4, WideResNet: 128 with "
+            "one group); 64 if left out.",
         ),
         "gate": {
             "description": "What weighs the result of a branch; nothing if left out.",

@@ -18,20 +18,16 @@ ARCH = {
         "drop_path_rate": "usual",
         "class_token": (
             "flag",
-            (
-                "Whether a class token is classified; if not, there is none, and the mean of "
-                "all tokens is (global average pooling). True if left out, as it must be where "
-                "`name` is given."
-            ),
+            "Whether a class token is classified; if not, there is none, and the mean of "
+            "all tokens is (global average pooling). True if left out, as it must be where "
+            "`name` is given.",
         ),
         "attention_window": (
             "count",
-            (
-                "Side of the window of tokens that a token attends to, with itself in the middle; "
-                "of an even side, one more lies below it and to its right. Windows end at the "
-                "edges of the grid. The class token attends to all, and all attend to it. "
-                "All tokens attend to all if left out, as they must where `name` is given."
-            ),
+            "Side of the window of tokens that a token attends to, with itself in the middle; "
+            "of an even side, one more lies below it and to its right. Windows end at the "
+            "edges of the grid. The class token attends to all, and all attend to it. "
+            "All tokens attend to all if left out, as they must where `name` is given.",
         ),
         "mixing": "usual",
     },
