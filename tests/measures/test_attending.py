@@ -7,7 +7,7 @@ import torch
 from tests.measures.attention.test_numbers import ALL, NOWHERE, attention, grid, windows_of
 from vitscope.measures.attending import over_heads, pooling, tokens_of, whole
 from vitscope.networks.attention import reading
-from vitscope.networks.attention.reading import Weights, _Softmax
+from vitscope.networks.attention.reading import Weights
 
 
 def test_tokens_are_numbered_row_by_row_behind_which_are_those_without_a_place() -> None:
@@ -106,6 +106,6 @@ def test_heads_are_put_together_whatever_is_read_at_once(
 ) -> None:
     monkeypatch.setattr(reading, "BYTES_AT_ONCE", bytes_)
     weights = torch.rand(2, 4, 3, 4, 4)
-    read = Weights(attention(windows_of(2, 4), heads=3), 2, _Softmax(weights.flatten(0, 2)))
+    read = Weights(attention(windows_of(2, 4), heads=3), 2, weights.flatten(0, 2))
     expected = {"mean": weights.mean(2), "max": weights.amax(2), "min": weights.amin(2)}[fusion]
     torch.testing.assert_close(over_heads(read, fusion), expected)

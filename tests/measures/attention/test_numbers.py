@@ -15,7 +15,7 @@ from tests.measures.attention.by_hand import seen
 from vitscope.measures.attention.compute import EPSILON, Numbers, numbers_of
 from vitscope.measures.attention.measure import VALUES
 from vitscope.networks.attention.finding import find_attention
-from vitscope.networks.attention.reading import Attention, SoftmaxId, Weights, _Softmax, attending
+from vitscope.networks.attention.reading import Attention, SoftmaxId, Weights, attending
 
 Array = npt.NDArray[np.float64]
 # Pixels of an image.
@@ -47,7 +47,7 @@ def numbers(
     """Return the numbers of weights (images, windows, heads, queries, keys): (images, heads)."""
     images, _, heads, _, _ = weights.shape
     placed = attention(queries, keys, heads)
-    found = Numbers(placed, size).of(Weights(placed, images, _Softmax(weights.flatten(0, 2))))
+    found = Numbers(placed, size).of(Weights(placed, images, weights.flatten(0, 2)))
     assert found.shape == (images, heads, len(VALUES))
     return dict(zip(VALUES, np.moveaxis(found, -1, 0), strict=True))
 
