@@ -26,7 +26,7 @@ _REACH = "divided by the distance of queries that attend to all keys equally"
 _PROBING = "Not in the paper: Gosthipaty and Paul 2022 (Probing ViTs) find"
 
 
-def _published(points: pd.DataFrame) -> pd.DataFrame:
+def _published_attention(points: pd.DataFrame) -> pd.DataFrame:
     names = {"block": "attention", "attention_distance_px": _DISTANCE, "attention_nmi": "nmi"}
     # A block is an MSA and an MLP, so its MSA lies half a block before its end.
     depth = (points["block"] + 0.5) / len(points)
@@ -34,28 +34,28 @@ def _published(points: pd.DataFrame) -> pd.DataFrame:
     unknown = dict.fromkeys(("distance_uniform", "distance_anywhere"), float("nan"))
     rest: dict[str, Any] = {"head": missing, "heads": 1, "windows": 1, **unknown}
     found = points.rename(columns=names).assign(depth=depth, **rest)
-    # A file may have only one of the two; the other stays null.
+    # A file may lack the distance or the NMI; the missing column stays null.
     return found.reindex(columns=[*found.columns.union([_DISTANCE, "distance", "nmi"])])
 
 
-def _heads(points: Points) -> Points:
+def _heads_with_distance(points: Points) -> Points:
     return points.where(points.frame["head"].notna() & points.frame[_DISTANCE].notna())
 
 
-def _means(points: Points, value: str) -> Points:
-    """Keep the means over heads of each attention that has a value."""
+def _means_over_heads(points: Points, value: str) -> Points:
+    """Keep the rows with the mean over heads in which `value` is known."""
     return points.where(points.frame["head"].isna() & points.frame[value].notna())
 
 
-def _reach(heads: Points) -> Array:
+def _relative_distance(heads: Points) -> Array:
     return np.divide(heads[_DISTANCE], heads["distance_uniform"])
 
 
-def _spreads_of_early_over_late(points: Points) -> Found | None:
-    heads = _heads(points)
+def _early_minus_late_spread(points: Points) -> Found | None:
+    heads = _heads_with_distance(points)
     several = heads.where(heads.frame["heads"] > 1)
     attention, depth = (several.frame[name].to_numpy() for name in ("attention", "depth"))
-    reach, spreads = _reach(several), []
+    reach, spreads = _relative_distance(several), []
     for third in (depth <= 1 / 3, depth >= 2 / 3):
         each = [np.ptp(reach[:, attention == one], axis=1) for one in np.unique(attention[third])]
         if not each:
@@ -64,29 +64,29 @@ def _spreads_of_early_over_late(points: Points) -> Found | None:
     return value_of(spreads[0] - spreads[1])
 
 
-def _over_mean(
+def _late_excess_over_mean(
     points: Points, values_of: Callable[[Points], Array], factor: float = 1
 ) -> Array | None:
-    """Return by how much each point of the last third exceeds `factor` times the mean of all."""
+    """Return each point of the last third of the network, minus `factor` times the mean of all."""
     values, last = values_of(points), points.frame["depth"].to_numpy() >= 2 / 3
     return values[:, last] - factor * values.mean(axis=1, keepdims=True) if last.any() else None
 
 
-def _below_anywhere(points: Points) -> Array:
-    heads = _heads(points)
+def _nearer_than_whole_image(points: Points) -> Array:
+    heads = _heads_with_distance(points)
     within = heads.where(heads.frame["windows"] > 1)
     return np.subtract(within["distance_anywhere"], within[_DISTANCE])
 
 
-def _farther(ours: Points, theirs: Points) -> Array:
-    means = [_means(each, "distance") for each in (ours, theirs)]
+def _extra_distance(ours: Points, theirs: Points) -> Array:
+    means = [_means_over_heads(each, "distance") for each in (ours, theirs)]
     both = {*means[0].frame["attention"]} & {*means[1].frame["attention"]}
     our, their = (each.where(each.frame["attention"].isin(both))["distance"] for each in means)
     one, other = paired(our, their)
     return one - other
 
 
-def _of_attentions(does: str, margins: Callable[[Points, Points], Array]) -> Statistic:
+def _compare_mean_distances(does: str, margins: Callable[[Points, Points], Array]) -> Statistic:
     rule = (
         "Each attention of the first model is compared with the one of the same number of the "
         f"second; it is in favour if the mean distance of its heads is {does}. The distance is the "
@@ -109,7 +109,7 @@ _ABOUT_DISTANCE = (
             "The spread of an attention is the largest minus the smallest distance of its heads, "
             f"{_REACH}. The value is the mean spread of the first third minus the mean spread of "
             f"the last third. {_THIRDS}",
-            _spreads_of_early_over_late,
+            _early_minus_late_spread,
         ),
         "Not in the paper: Dosovitskiy et al. 2021 find heads with small and heads with large "
         "distances side by side in the first blocks of a ViT, and only large distances in the "
@@ -124,7 +124,7 @@ _ABOUT_DISTANCE = (
             "share of late heads",
             f"The heads of the last third count: a head is in favour if its distance, {_REACH}, is "
             f"above the mean over all heads of the network. {_THIRDS}",
-            lambda points: _over_mean(_heads(points), _reach),
+            lambda points: _late_excess_over_mean(_heads_with_distance(points), _relative_distance),
         ),
         "Not in the paper: Raghu et al. 2021 find that heads in the last blocks of a ViT look far.",
     ),
@@ -137,7 +137,7 @@ _ABOUT_DISTANCE = (
             "rank correlation of distance and depth",
             "The value is the rank correlation (Spearman) of depth and the mean distance of the "
             "heads of an attention, in pixels.",
-            lambda points: _GROWS.find(_means(points, _DISTANCE)),
+            lambda points: _GROWS.find(_means_over_heads(points, _DISTANCE)),
         ),
         "Not in the paper: Dosovitskiy et al. 2021 find that the distance of attention grows with "
         "depth.",
@@ -151,7 +151,7 @@ _ABOUT_DISTANCE = (
             "share of heads in windows",
             "Heads of attention with several windows count: a head is in favour if its distance is "
             "below the distance of queries that attend equally to the whole image.",
-            _below_anywhere,
+            _nearer_than_whole_image,
         ),
         "Not in the paper: Liu et al. 2021 restrict attention to windows.",
     ),
@@ -160,7 +160,7 @@ _ABOUT_DISTANCE = (
         "Pretraining on more images makes attention look farther",
         "Gosthipaty and Paul 2022",
         pretrained_by("more_images"),
-        _of_attentions("larger", _farther),
+        _compare_mean_distances("larger", _extra_distance),
         f"{_PROBING} more global attention in a ViT that was pretrained on ImageNet-21k than in "
         "one that was trained on ImageNet-1k alone.",
     ),
@@ -169,7 +169,7 @@ _ABOUT_DISTANCE = (
         "Distillation from a CNN makes attention look less far",
         "Gosthipaty and Paul 2022",
         pretrained_by("distillation"),
-        _of_attentions("smaller", lambda ours, theirs: _farther(theirs, ours)),
+        _compare_mean_distances("smaller", lambda ours, theirs: _extra_distance(theirs, ours)),
         f"{_PROBING} less global attention in a DeiT that was distilled from a CNN than in one "
         "that was not.",
     ),
@@ -184,7 +184,9 @@ _ABOUT_INFORMATION = (
             "share of late attentions",
             "The attentions of the last third count: an attention is in favour if the mean over "
             f"its heads is above half of the mean over all attentions of the network. {_THIRDS}",
-            lambda points: _over_mean(_means(points, "nmi"), lambda means: means["nmi"], 0.5),
+            lambda points: _late_excess_over_mean(
+                _means_over_heads(points, "nmi"), lambda means: means["nmi"], 0.5
+            ),
         ),
         "Not in the paper: Park et al. 2023 find that attention does not collapse in late blocks "
         "of supervised networks, but does in contrastive ones.",
@@ -192,27 +194,29 @@ _ABOUT_INFORMATION = (
 )
 
 
-def _in_order(rows: pd.DataFrame, _: pd.DataFrame) -> pd.DataFrame:
+def _sort_heads(rows: pd.DataFrame, _: pd.DataFrame) -> pd.DataFrame:
     return rows.sort_values(["attention", "head"], ignore_index=True)
 
 
-CLAIMS_ATTENTION_DISTANCE = Evidence("attention", _ABOUT_DISTANCE, _in_order, _published)
-CLAIMS_ATTENTION_NMI = Evidence("attention", _ABOUT_INFORMATION, _in_order, _published)
+CLAIMS_ATTENTION_DISTANCE = Evidence(
+    "attention", _ABOUT_DISTANCE, _sort_heads, _published_attention
+)
+CLAIMS_ATTENTION_NMI = Evidence("attention", _ABOUT_INFORMATION, _sort_heads, _published_attention)
 
 _MASKED = "Images beside which a mask of their subject lies count"
 _SUBJECT = f"{_MASKED}, and the heads that the figure shows."
 
 
-def _of_subjects(rows: pd.DataFrame, _: pd.DataFrame) -> pd.DataFrame:
+def _head_maps_with_mask(rows: pd.DataFrame, _: pd.DataFrame) -> pd.DataFrame:
     heads = rows[(rows["shows"] == "heads") & rows["on_subject"].notna()]
     return heads.sort_values(["image", "head"], ignore_index=True)
 
 
-def _over_even(maps: Points) -> Array:
+def _excess_over_even_map(maps: Points) -> Array:
     return np.subtract(maps["on_subject"], maps["subject"])
 
 
-def _more_on_subject(*both: Points) -> Found | None:
+def _difference_on_subject(*both: Points) -> Found | None:
     one, other = (maps["on_subject"].mean(axis=1) if len(maps) else None for maps in both)
     return difference(one, other)
 
@@ -229,7 +233,7 @@ CLAIMS_ATTENTION_HEADS = Evidence(
                 "share of heads",
                 "A head is in favour if a larger share of its map is on the subject than of an "
                 f"even map, which is the share of the subject in the image. {_SUBJECT}",
-                _over_even,
+                _excess_over_even_map,
             ),
             "Not in the paper: Caron et al. 2021 find that the heads of the last block of a "
             "ViT that was trained by DINO show the objects of an image.",
@@ -244,13 +248,13 @@ CLAIMS_ATTENTION_HEADS = Evidence(
                 "The value is the mean share of a map that is on the subject, over heads and "
                 f"images, of the first model minus that of the second. {_SUBJECT} "
                 "`pretraining` of a model says which models are compared.",
-                _more_on_subject,
+                _difference_on_subject,
             ),
             "Not in the paper: Gosthipaty and Paul 2022 (Probing ViTs), as Caron et al. 2021, "
             "find that the heads of DINO show objects better than those of supervised ViTs.",
         ),
     ),
-    _of_subjects,
+    _head_maps_with_mask,
 )
 
 CLAIMS_ATTENTION_ROLLOUT = Evidence(
@@ -265,7 +269,7 @@ CLAIMS_ATTENTION_ROLLOUT = Evidence(
                 "share of images",
                 "An image is in favour if a larger share of its rollout is on the subject than of "
                 f"an even one, which is the share of the subject in the image. {_MASKED}.",
-                _over_even,
+                _excess_over_even_map,
             ),
             f"{_PROBING} the rollout of a ViT on the salient parts of an image.",
         ),
@@ -279,7 +283,7 @@ CLAIMS_ATTENTION_ROLLOUT = Evidence(
                 "The value is the mean share of a rollout that is on the subject, over images, of "
                 f"the first model minus that of the second. {_MASKED}. `pretraining` of a model "
                 "says which models are compared.",
-                _more_on_subject,
+                _difference_on_subject,
             ),
             f"{_PROBING} that DeiT has the best rollout, likely due to its augmentation.",
         ),

@@ -10,7 +10,7 @@ from vitscope.data.split import shard_rows
 from vitscope.files.arrays import Array
 from vitscope.image_size import height_and_width
 from vitscope.measures.attending import attention_of
-from vitscope.measures.attention.heads import EACH_HEAD, of_heads, place_of
+from vitscope.measures.attention.heads import EACH_HEAD, average_heads, place_of_attention
 from vitscope.measures.attention.measure import VALUES
 from vitscope.measures.given import OnModel
 from vitscope.measures.measure import Given
@@ -18,57 +18,58 @@ from vitscope.measures.shown import rows_shown
 from vitscope.networks.attention.reading import Attention, Use, Weights, attending, using
 from vitscope.networks.building.networks import own_type
 
-# Added to attention before it is renormalized (Park et al. 2023).
+# Added to the weights before rows are normalized again for the NMI (Park et al. 2023).
 EPSILON = 1e-8
 
 
-def numbers_of(
+def statistics_of_heads(
     attentions: Iterable[Attention], size: tuple[int, int], device: torch.device | None = None
-) -> "list[Numbers]":
-    """Return, for each attention, an object that computes its numbers; equal places share one."""
-    known: dict[tuple[object, ...], Numbers] = {}
+) -> "list[HeadStatistics]":
+    """Return the `HeadStatistics` of each attention; attentions with equal places share one."""
+    known: dict[tuple[object, ...], HeadStatistics] = {}
     found = []
     for each in attentions:
         where = (each.queries, each.keys)
         places = (*(of.shape for of in where), *(of.tobytes() for of in where))
         if places not in known:
-            known[places] = Numbers(each, size, device)
+            known[places] = HeadStatistics(each, size, device)
         found.append(known[places])
     return found
 
 
-class Numbers:
-    """Computes the numbers of heads whose queries and keys have places, on images of a `size`."""
+class HeadStatistics:
+    """Computes the distances, the entropy and the NMI of each head, for images of `size` pixels."""
 
     def __init__(
         self, attention: Attention, size: tuple[int, int], device: torch.device | None = None
     ) -> None:
-        self._placed = [*_placed(attention, size, device)]
-        self.uniform, self.anywhere = _uniform(attention, size)
+        self._placed = [*_windows_with_places(attention, size, device)]
+        self.uniform, self.anywhere = _uniform_distances(attention, size)
 
     def of(self, weights: Weights) -> Array:
-        """Return the numbers of each image and head, (images, heads, values), in float64."""
+        """Return what VALUES names for each image and head: (images, heads, values), in float64."""
         found = np.full((weights.images, weights.attention.heads, len(VALUES)), np.nan)
         for piece in weights.pieces():
-            values = self._piece(piece.weights)
+            values = self._values_of_piece(piece.weights)
             found[piece.images, piece.heads] = values.double().cpu().numpy()
         return found
 
-    def _piece(self, weights: Tensor) -> Tensor:
+    def _values_of_piece(self, weights: Tensor) -> Tensor:
         weights = weights if weights.dtype is torch.float64 else weights.float()
-        entropy = _minus_sum_of_logs(weights).mean((1, -1))
+        entropy = _entropy_of_rows(weights).mean((1, -1))
         undefined = torch.full_like(entropy, torch.nan)
         if not self._placed:
             return torch.stack([undefined, undefined, entropy, undefined], -1)
-        # Sums over windows and queries that have a place, and the number of terms in them.
+        # Sum over windows, and over the queries that have a place.
         near = renormalized = nmi = taking = torch.zeros_like(entropy)
+        # The terms in these sums: queries in `near`, windows in `nmi`.
         queries = windows = 0
         for *placed, distances in self._placed:
-            here = _chosen(weights, placed)
+            here = _select_placed(weights, placed)
             each = torch.linalg.vecdot(here, distances[:, None].to(here.dtype))
             near = near + each.sum((1, -1))
             queries += here.shape[1] * here.shape[3]
-            # A query may take nothing at all from keys with a place.
+            # If a query attends only to keys without a place, `taken` is 0.
             taken = here.sum(-1)
             anew = torch.where(taken == 0, 0, each / taken)
             renormalized = renormalized + anew.sum((1, -1))
@@ -80,10 +81,10 @@ class Numbers:
         return torch.stack([near / queries, renormalized / taking, entropy, mutual], -1)
 
 
-def _uniform(attention: Attention, size: tuple[int, int]) -> tuple[float, float]:
-    """Return the mean distance from a query to the keys of its window, and to those of all windows.
+def _uniform_distances(attention: Attention, size: tuple[int, int]) -> tuple[float, float]:
+    """Return a query's mean distance to the keys of its window, and to the keys of all windows.
 
-    Return NaN if no query has a place.
+    Both are NaN if no query has a place.
     """
     of_queries = attention.queries * size
     everywhere = (attention.keys * size).reshape(-1, 2)
@@ -99,10 +100,13 @@ def _uniform(attention: Attention, size: tuple[int, int]) -> tuple[float, float]
     return float(np.concatenate(within).mean()), float(np.concatenate(anywhere).mean())
 
 
-def _placed(
+def _windows_with_places(
     attention: Attention, size: tuple[int, int], device: torch.device | None
 ) -> Iterator[list[Tensor]]:
-    """Yield windows with places, their queries and keys, and distances in pixels, (W, Q, K)."""
+    """Yield groups of windows in which the same queries and the same keys have a place.
+
+    A group has indices of windows, queries and keys, and the distances in pixels, (W, Q, K).
+    """
     groups: dict[tuple[bytes, bytes], list[int]] = {}
     of_queries = ~np.isnan(attention.queries[..., 0])
     of_keys = ~np.isnan(attention.keys[..., 0])
@@ -121,8 +125,8 @@ def _placed(
         yield [torch.from_numpy(each).to(device) for each in tensors]
 
 
-def _chosen(weights: Tensor, placed: Sequence[Tensor]) -> Tensor:
-    """Return the attention of queries with a place to keys with one, uncopied if all have one."""
+def _select_placed(weights: Tensor, placed: Sequence[Tensor]) -> Tensor:
+    """Return the attention from queries to keys that have places; copied only if there are gaps."""
     for dimension, indices in zip((1, 3, 4), placed, strict=True):
         count, first = len(indices), int(indices[0])
         if int(indices[-1]) - first + 1 == count:
@@ -132,7 +136,7 @@ def _chosen(weights: Tensor, placed: Sequence[Tensor]) -> Tensor:
     return weights
 
 
-def _minus_sum_of_logs(weights: Tensor) -> Tensor:
+def _entropy_of_rows(weights: Tensor) -> Tensor:
     """Return the entropy of each row, in nats."""
     logs = weights.clamp_min(torch.finfo(weights.dtype).tiny).log_()
     summed: Tensor = torch.linalg.vecdot(weights, logs)
@@ -140,17 +144,17 @@ def _minus_sum_of_logs(weights: Tensor) -> Tensor:
 
 
 def _nmi(weights: Tensor) -> Tensor:
-    """Divide the mutual information of query and key by the root of their entropies.
+    """Return the mutual information of query and key, over the root of the product of entropies.
 
-    All queries are equally likely. The result is 0 if all of them attend alike. At least two
-    queries and two keys are needed.
+    All queries count as equally likely. The result is 0 if all of them attend alike. There must be
+    at least two queries and two keys.
     """
     raised = weights + EPSILON
     of_key = raised / raised.sum(-1, keepdim=True)
     key = of_key.mean(-2, keepdim=True)
     # Take logarithms of ratios: the difference of two entropies would lose small values.
     information: Tensor = torch.linalg.vecdot(of_key, (of_key / key).log_()).mean(-1)
-    entropies: Tensor = _minus_sum_of_logs(key.squeeze(-2)) * np.log(weights.shape[-2])
+    entropies: Tensor = _entropy_of_rows(key.squeeze(-2)) * np.log(weights.shape[-2])
     return information / entropies.sqrt()
 
 
@@ -158,23 +162,23 @@ def measure_attention(given: OnModel, shard: int, selection: Given) -> pd.DataFr
     network = given.network.eval().to(given.device)
     attentions = attention_of(given)
     size = height_and_width(given.settings["image_size"])
-    numbers = numbers_of(attentions, size, given.device)
+    numbers = statistics_of_heads(attentions, size, given.device)
     rows = shard_rows(len(given.images), shard, **selection)
-    # Made before the pass: later, small arrays would lie between large ones and hold their memory.
+    # Allocate before the pass: made during it, these arrays would fragment the freed memory.
     values = [np.empty((len(rows), each.heads, len(VALUES))) for each in attentions]
     first = 0
 
-    def read(position: int, weights: Weights) -> None:
+    def keep_statistics(position: int, weights: Weights) -> None:
         of_batch = slice(first, first + weights.images)
         values[position][of_batch] = numbers[position].of(weights)
 
-    with attending(network, attentions, read), torch.inference_mode():
+    with attending(network, attentions, keep_statistics), torch.inference_mode():
         for batch in given.batches(rows):
             network(batch.to(given.device))
             first += len(batch)
     tables = []
     for position, (attention, computing) in enumerate(zip(attentions, numbers, strict=True)):
-        table = _by_head(values[position], VALUES)
+        table = _rows_by_head(values[position], VALUES)
         tables.append(
             table.assign(
                 attention=position,
@@ -191,26 +195,26 @@ def measure_attention(given: OnModel, shard: int, selection: Given) -> pd.DataFr
     return pd.concat(tables, ignore_index=True)
 
 
-def _by_head(values: Array, names: Sequence[str]) -> pd.DataFrame:
-    """Return a row for each image and head of values (images, heads, names)."""
+def _rows_by_head(values: Array, names: Sequence[str]) -> pd.DataFrame:
+    """Return values (images, heads, names) as a table with a row for each image and head."""
     image, head = np.divmod(np.arange(values[..., 0].size), values.shape[1])
     columns = dict(zip(names, values.reshape(-1, len(names)).T, strict=True))
     return pd.DataFrame({"image": image, "head": head, **columns})
 
 
 LOW_PASS_VALUES = ("bound", "let_through", "room")
-# The error of float32 in what a head returns, as a share of the norm of its values.
+# The rounding error of float32 in the output of a head, as a share of the norm of its values.
 ROUNDING = 1e-5
 _TINY = 1e-30
 
 
 def high_frequencies(tokens: Tensor) -> Tensor:
-    """Subtract from tokens, (..., tokens, C), their mean."""
+    """Subtract the mean token from tokens (..., tokens, C)."""
     return tokens - tokens.mean(-2, keepdim=True)
 
 
-def pass_by_head(weights: Tensor, values: Tensor, output: Tensor) -> Tensor:
-    """Return the bound, the share let through and the room for each image and head.
+def low_pass_by_head(weights: Tensor, values: Tensor, output: Tensor) -> Tensor:
+    """Return `bound`, `let_through` and `room`, as the table has them, for each image and head.
 
     The result is (images, heads, 3); the arguments are (images, windows, heads, rows, columns).
     """
@@ -218,7 +222,7 @@ def pass_by_head(weights: Tensor, values: Tensor, output: Tensor) -> Tensor:
     bounds = torch.linalg.matrix_norm(high_frequencies(weights), ord=2)
     before, after = (torch.linalg.matrix_norm(high_frequencies(each)) for each in (values, output))
     rounding = ROUNDING * torch.linalg.matrix_norm(values)
-    # Rounding errors alone do not break a bound of zero.
+    # Leave out what rounding may add, which alone would exceed a bound of zero.
     room = 1 - (after - rounding).clamp_min(0) / (bounds * before).clamp_min(_TINY)
     before, after, rounding = (
         torch.linalg.vector_norm(each, dim=1) for each in (before, after, rounding)
@@ -234,12 +238,12 @@ def measure_attention_low_pass(given: OnModel, chosen: Given, bootstrap: Given) 
     rows = rows_shown(given, **chosen)
     found: dict[Attention, list[Array]] = {each: [] for each in attentions}
 
-    def see(use: Use) -> None:
+    def keep_low_pass(use: Use) -> None:
         if use.weights.shape[-2] > 1:
-            found[use.attention].append(pass_by_head(*use.by_head())[0].numpy())
+            found[use.attention].append(low_pass_by_head(*use.by_head())[0].numpy())
 
-    with using(network, attentions, see):
-        # One at a time, so that memory holds the matrices of a single image.
+    with using(network, attentions, keep_low_pass):
+        # Pass one image at a time, so that memory holds the matrices of only one.
         for image in given.batches(rows, 1):
             network(image.to(given.device))
     points = given.blocks.sort_values("index", ignore_index=True)
@@ -250,8 +254,12 @@ def measure_attention_low_pass(given: OnModel, chosen: Given, bootstrap: Given) 
         if own_type(network).itemsize < 4:
             values[..., -1] = np.nan
         least = values[..., -1].min(axis=0)
-        by_head = _by_head(values, LOW_PASS_VALUES)
-        table = of_heads(by_head, LOW_PASS_VALUES[:2], {"let_through": EACH_HEAD}, **bootstrap)
-        place = {"attention": position, "name": attention.name, **place_of(points, attention.index)}
+        by_head = _rows_by_head(values, LOW_PASS_VALUES)
+        table = average_heads(by_head, LOW_PASS_VALUES[:2], {"let_through": EACH_HEAD}, **bootstrap)
+        place = {
+            "attention": position,
+            "name": attention.name,
+            **place_of_attention(points, attention.index),
+        }
         tables.append(table.assign(room=[*least, least.min()], **place))
     return pd.concat(tables, ignore_index=True)

@@ -1,4 +1,4 @@
-"""Numbers of attention in a table: a row for each head, and one for the mean of all heads."""
+"""Rows of attention tables: one for each head, and one for the mean of all heads."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -11,25 +11,30 @@ from vitscope.measures.attention.measure import ATTENTION_PART, VALUES
 from vitscope.measures.given import Parts
 from vitscope.measures.per_image import spread
 
-# Which rows keep their resamples: those of each head, that of the mean of all, or both.
-EACH_HEAD, MEAN_OF_HEADS, BOTH = slice(0, -1), slice(-1, None), slice(None)
+# The rows of an attention that keep their resamples.
+EACH_HEAD = slice(0, -1)
+MEAN_OF_HEADS = slice(-1, None)
+BOTH = slice(None)
 
 
-def place_of(points: pd.DataFrame, index: int) -> dict[str, Any]:
-    """Return where the attention before a cut point lies; the cut points are in order."""
-    # Attention behind the last cut point is shown at that cut point.
+def place_of_attention(points: pd.DataFrame, index: int) -> dict[str, Any]:
+    """Return where the attention before the cut point `index` lies; `points` must be in order."""
+    # Attention after the last cut point is placed at that cut point.
     point = points.iloc[min(index, len(points) - 1)]
     return {name: point[name] for name in ("model", "index", "stage", "depth")}
 
 
-def of_heads(
+def average_heads(
     rows: pd.DataFrame,
     names: Sequence[str],
     claimed: Mapping[str, slice],
     resamples: int,
     seed: int,
 ) -> pd.DataFrame:
-    """Return means of columns over images: a row for each head, and one for the mean of all."""
+    """Average the columns `names` over images: a row for each head, and one for the mean of all.
+
+    `claimed` says which rows of a column keep their resamples.
+    """
     heads = sorted(rows["head"].unique())
     columns: dict[str, Any] = {
         "head": pd.array([*heads, None], dtype="Int32"),
@@ -50,7 +55,7 @@ def of_heads(
     return pd.DataFrame(columns)
 
 
-# Claims are about these columns, in these rows.
+# The columns that claims are about, and the rows that they read.
 _CLAIMED = {"distance": MEAN_OF_HEADS, "distance_renormalized": BOTH, "nmi": MEAN_OF_HEADS}
 # The columns that are equal for all images and heads of an attention.
 _OF_ATTENTION = [each for each in ATTENTION_PART.columns if each not in ("image", "head", *VALUES)]
@@ -62,7 +67,7 @@ def merge_attention(parts: Parts, resamples: int, seed: int) -> pd.DataFrame:
     tables = []
     for _, attention in rows.groupby("attention"):
         known = attention.iloc[0][_OF_ATTENTION]
-        place = place_of(points, known["index"])
-        table = of_heads(attention, VALUES, _CLAIMED, resamples, seed)
+        place = place_of_attention(points, known["index"])
+        table = average_heads(attention, VALUES, _CLAIMED, resamples, seed)
         tables.append(table.assign(**{**known, **place}))
     return pd.concat(tables, ignore_index=True)

@@ -19,8 +19,8 @@ from vitscope.measures.shown import images_shown, name_class, on_subject, whole_
 from vitscope.networks.attention.reading import Attention, Weights, attending
 
 
-def without_lowest(weights: Tensor, share: float) -> Tensor:
-    """Set the lowest share of the weights to zero."""
+def discard_lowest_weights(weights: Tensor, share: float) -> Tensor:
+    """Set the lowest weights, a `share` of all, to zero."""
     kept = weights.flatten().clone()
     order = kept.argsort(stable=True)
     kept[order[: int(share * len(order))]] = 0
@@ -28,10 +28,11 @@ def without_lowest(weights: Tensor, share: float) -> Tensor:
 
 
 class Rollout:
-    """Follows how much each token of the stream takes from the tokens of the first attention.
+    """Tracks how much each token of the stream takes from each token of the first attention.
 
-    A rollout `of_relevance`, and not of attention, does not normalize rows. In the end it leaves
-    out what a token takes from itself, which would be nearly everything if gradients are small.
+    With `of_relevance`, the matrices are of relevance, not of attention: their rows are not
+    normalized, and the result leaves out what a token takes from itself, which is nearly everything
+    if gradients are small.
     """
 
     def __init__(self, attentions: Sequence[Attention], of_relevance: bool = False) -> None:
@@ -39,9 +40,9 @@ class Rollout:
         self.of_relevance = of_relevance
         self._queries = [tokens_of(each.queries) for each in attentions]
         self._keys = [tokens_of(each.keys) for each in attentions]
-        # If keys are pooled, the tokens that they are pooled from.
+        # If the first attention pools its keys, begin with the tokens before pooling.
         self._first = max(self._keys[0], self._queries[0], key=lambda each: len(each.places))
-        # How one map is pooled from another does not depend on images.
+        # Cache the pooling of maps, which does not depend on the image.
         self._pooling = cache(pooling)
         self.begin()
 
@@ -54,52 +55,55 @@ class Rollout:
         self._stream = self._first
         kind = torch.float64 if self.of_relevance else torch.float32
         self._joint = torch.eye(len(self._stream), dtype=kind)
-        # What a token takes from itself without any attention.
+        # What each token would take from itself if no attention moved anything.
         self._own = self._joint.clone() if self.of_relevance else None
 
     def run(self, network: nn.Module, image: Tensor, heads: str, discard: float = 0.0) -> Any:
-        """Go through all attention for one image, as the network takes it; return the output.
+        """Roll out all attention for one image, an input of the network; return its output.
 
-        `heads` says how heads are combined. The lowest weights of each attention, a share of
-        `discard`, are then left out.
+        `heads` says how heads are combined: mean, max or min. The lowest weights of each attention,
+        a share of `discard`, are then left out.
         """
 
-        def read(position: int, weights: Weights) -> None:
-            self.add(position, without_lowest(over_heads(weights, heads)[0], discard))
+        def add_attention(position: int, weights: Weights) -> None:
+            self.add(position, discard_lowest_weights(over_heads(weights, heads)[0], discard))
 
         self.begin()
-        with attending(network, self._attentions, read), torch.inference_mode():
+        with attending(network, self._attentions, add_attention), torch.inference_mode():
             return network(image)
 
     def add(self, position: int, weights: Tensor) -> None:
-        """Continue through an attention, (windows, queries, keys) of one image."""
+        """Multiply one more attention, (windows, queries, keys) of one image, into the rollout."""
         queries, keys = self._queries[position], self._keys[position]
         matrix = whole(weights.cpu().to(self._joint.dtype), queries, keys)
         if not len(queries.places):
-            self._take(keys)
+            self._switch_stream(keys)
             rows = slice(len(keys.places), len(keys.places) + queries.prefix)
             own = torch.eye(len(keys))[rows]
-            self._joint[rows] = self._shares(matrix + own) @ self._joint
+            self._joint[rows] = self._normalize_rows(matrix + own) @ self._joint
         elif len(queries) > len(keys):
-            # Keys are pooled: the positions that a key covers share what is taken from it.
-            self._take(queries)
+            # Keys are pooled: divide the attention to a key among the positions that it covers.
+            self._switch_stream(queries)
             covered = self._pooling(queries, keys).to(matrix)
-            self._joint = self._shares(matrix @ covered + torch.eye(len(queries))) @ self._joint
+            self._joint = (
+                self._normalize_rows(matrix @ covered + torch.eye(len(queries))) @ self._joint
+            )
         else:
-            self._take(keys)
+            self._switch_stream(keys)
             if keys.same(queries):
                 matrix.diagonal().add_(1)
             else:
                 pooling = self._pooling(keys, queries).to(matrix)
                 matrix = matrix + pooling
                 self._own = None if self._own is None else pooling @ self._own
-            self._joint = self._shares(matrix) @ self._joint
+            self._joint = self._normalize_rows(matrix) @ self._joint
             self._stream = queries
 
-    def _shares(self, matrix: Tensor) -> Tensor:
+    def _normalize_rows(self, matrix: Tensor) -> Tensor:
+        """Normalize the rows of attention; leave those of relevance as they are."""
         return matrix if self.of_relevance else matrix / matrix.sum(-1, keepdim=True)
 
-    def _take(self, tokens: Tokens) -> None:
+    def _switch_stream(self, tokens: Tokens) -> None:
         """Switch the stream to other tokens, for example where its map is pooled."""
         if not tokens.same(self._stream):
             pooling = self._pooling(self._stream, tokens).to(self._joint)
@@ -108,7 +112,7 @@ class Rollout:
             self._stream = tokens
 
     def result(self) -> tuple[str, Tensor]:
-        """Return whose row is read, and what it takes from each position, over the largest."""
+        """Return which row is read, and its values at all positions, divided by the largest."""
         placed = len(self._stream.places)
         joint = self._joint if self._own is None else self._joint - self._own
         if self._stream.prefix:
@@ -116,7 +120,7 @@ class Rollout:
         else:
             name, row = "mean of queries", joint[:placed].mean(0)
         values = row[: len(self._first.places)]
-        # If everything comes from tokens without a place, no position contributes.
+        # If everything comes from tokens without a place, all values are zero.
         return name, values / values.max().clamp_min(torch.finfo(values.dtype).tiny)
 
 
@@ -174,7 +178,7 @@ def measure_attention_maps(given: OnModel, shows: Given, chosen: Given) -> pd.Da
 def attention_named(
     attentions: Sequence[Attention], block: str | int | None, model: str, where: str = SECTION
 ) -> int:
-    """Return which attention is shown; `where` is the section of settings that names it."""
+    """Return the index of the attention to show; errors call the section of settings `where`."""
     if block is None:
         placed = [n for n, each in enumerate(attentions) if not np.isnan(each.queries).all()]
         return placed[-1] if placed else len(attentions) - 1
@@ -197,7 +201,7 @@ def attention_named(
 
 
 class _Asked(NamedTuple):
-    """Names a query to show: a token by number, or None for the mean of all tokens with a place."""
+    """A query to show: the index of a token, or None for the mean of all tokens with a place."""
 
     shows: str
     of: str
@@ -222,10 +226,15 @@ class Maps:
     def show_heads(
         self, query: Sequence[float] | None, chosen: Sequence[int] | None = None
     ) -> None:
-        """Show some heads, or all, for a query at pixels, or the class token or mean of queries."""
-        heads = self._heads("heads", range(self.attention.heads) if chosen is None else chosen)
+        """Request maps of the chosen heads, or of all, for a query at [row, column] in pixels.
+
+        Without a query, the maps are of the class token or, if there is none, the mean of queries.
+        """
+        heads = self._check_heads(
+            "heads", range(self.attention.heads) if chosen is None else chosen
+        )
         if query is not None:
-            asked = self._query("heads", query, heads)
+            asked = self._request_query("heads", query, heads)
         elif self._queries.prefix:
             asked = _Asked("heads", "class token", len(self._queries.places), heads)
         else:
@@ -233,14 +242,16 @@ class Maps:
         self._asked.append(asked)
 
     def show_queries(self, head: int, queries: Sequence[Sequence[float]]) -> None:
-        """Show one head for several queries, in pixels; by default, the centres of the quarters."""
-        heads = self._heads("head", [head])
+        """Request maps of one head for queries in pixels, or for the centres of the four quarters."""
+        heads = self._check_heads("head", [head])
         if len(self._queries.places):
             quarters = np.outer((0.25, 0.75), self._size).T
             middles = [[row, column] for row in quarters[0] for column in quarters[1]]
-            self._asked += [self._query("queries", each, heads) for each in queries or middles]
+            self._asked += [
+                self._request_query("queries", each, heads) for each in queries or middles
+            ]
 
-    def _heads(self, key: str, chosen: Sequence[int]) -> Sequence[int]:
+    def _check_heads(self, key: str, chosen: Sequence[int]) -> Sequence[int]:
         there = range(self.attention.heads)
         for head in chosen:
             if head not in there:
@@ -250,7 +261,7 @@ class Maps:
                 )
         return chosen
 
-    def _query(self, shows: str, query: Sequence[float], heads: Sequence[int]) -> _Asked:
+    def _request_query(self, shows: str, query: Sequence[float], heads: Sequence[int]) -> _Asked:
         place = np.array(query)
         if (place < 0).any() or (place > self._size).any():
             raise VitscopeError(
@@ -267,7 +278,7 @@ class Maps:
         return _Asked(shows, "query", token, heads, float(row), float(column))
 
     def of(self, weights: Weights) -> Iterator[dict[str, Any]]:
-        """Yield the maps of an image."""
+        """Yield a row of the table for each requested map of one image."""
         found: dict[tuple[int, int], Array] = {}
         for piece in weights.pieces():
             for place, head in enumerate(range(piece.heads.start, piece.heads.stop)):
@@ -294,12 +305,12 @@ class Maps:
 
 
 def maps_of(network: nn.Module, maps: Maps, image: Tensor) -> tuple[list[dict[str, Any]], Any]:
-    """Return the maps of one image, as the network takes it, and the output of the network."""
+    """Return the maps of one image, an input of the network, and the network's output."""
     found: list[dict[str, Any]] = []
 
-    def read(_: int, weights: Weights) -> None:
+    def keep_maps(_: int, weights: Weights) -> None:
         found.extend(maps.of(weights))
 
-    with attending(network, [maps.attention], read), torch.inference_mode():
+    with attending(network, [maps.attention], keep_maps), torch.inference_mode():
         returned = network(image)
     return found, returned

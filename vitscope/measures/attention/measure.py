@@ -11,9 +11,10 @@ place, such as the class token, are left out as queries and keys in `distance` a
 All values are means over the queries of an image, over its windows, and then over images. The
 distance of a query is the mean distance of keys, weighted by attention; attention to tokens without
 a place adds nothing to `distance`, and `distance_renormalized` divides by the attention that is
-left (Park et al. 2023). For `nmi`, 1e-8 is added to attention without these tokens and rows are
-normalized again; it is the mutual information of query and key over the root of the product of
-their entropies, with all queries equally likely. It is 0 if all queries attend to the same keys.
+left (Park et al. 2023). `nmi` is the mutual information of query and key over the root of the
+product of their entropies, with all queries equally likely: attention to tokens without a place is
+left out, 1e-8 is added to the rest, and rows are normalized again. It is 0 if all queries attend
+to the same keys.
 Values are null if an attention has no query with a place, such as class attention. Queries without
 attention to keys with a place are left out of `distance_renormalized`, and windows with one query
 or one key out of `nmi`.
@@ -23,43 +24,44 @@ A part has one row per attention, image of a shard and head.
 The table `attention_low_pass`: one row per model, attention and head; and one for the mean of its
 heads.
 
-The high frequencies of tokens are what is left when their mean is taken from each. The rows of
-attention sum to one, so that the mean of the values adds nothing to them: of the output of a head,
-they are the centred matrix times those of the values, and their norm (Frobenius) is at most the
-spectral norm of that matrix, the `bound`, times the norm of those of the values. `let_through` is
-the quotient of both norms, of the values and the output of the network; it is 1 where nothing is
-lost. The centred matrix is the attention of all queries to all keys of a window, the class token
-included, less the mean of its rows. Of several windows, the bound is the largest, and norms are of
-all together. It is never above the rate that Wang et al. 2022 derive from logits alone, for n
-tokens and logits between -a and a: the square root of n exp(2a) / (exp(2a) + n - 1).
+The high frequencies of tokens are what is left of them after subtracting their mean. The rows of
+attention sum to one, so that the mean of the values adds nothing to the high frequencies of a
+head's output: these are the centred matrix of attention times the high frequencies of the values.
+Their Frobenius norm is at most the spectral norm of that matrix, the `bound`, times the norm of the
+high frequencies of the values. `let_through` is the quotient of the norms of output and values as
+the network has them; it is 1 where nothing is lost. The centred matrix is the attention of all
+queries to all keys of a window, the class token included, less the mean of its rows. With several
+windows, the largest of their bounds counts, and each norm is over all windows. The bound is never
+above the rate that Wang et al. 2022 derive from logits alone, for n tokens and logits between -a
+and a: the square root of n exp(2a) / (exp(2a) + n - 1).
 
-Values are means over images, but `room`, the least over images and windows: the share of the bound
-that is left when what passed is taken from it, less 0.00001 of the norm of the values, which
-rounding may add. `let_through` is null where the values of an image are alike up to this rounding.
-All are null for attention of one query, and where the network does not multiply values by what is
-read of its attention, as with talking heads. `room` is null for networks that compute in less than
-32 bits, which round more. It is above 0 wherever the attention that was read is what was used: it
-checks the measure, and no claim is about it.
+All values are means over images, except `room`, the least over images and windows: the share of the
+bound that high frequencies of the output leave unused. Their norm counts less 0.00001 of the norm
+of the values, which rounding may add. `let_through` is null where the values of an image are equal
+up to this rounding. All values are null for attention with one query, and where the network does
+not multiply its values by the attention that is read, as with talking heads. `room` is null for
+networks that compute in less than 32 bits, which round more. `room` is above 0 wherever the network
+used the attention that was read: it checks the measure, and no claim is about it.
 
 The table `attention_maps`: one row per model, image, query and head that is shown.
 
-A map is the attention of a query to each key, as the network computes it: the values of a query sum
-to one, including keys without a place in the image, such as the class token, which no map shows.
-There is no attention to keys outside the window of a query.
+A map is the attention of a query to each key, as the network computes it: the weights of a query
+sum to one over all keys, including those without a place in the image, such as the class token,
+which no map shows. A query does not attend to keys outside its window.
 
 The subject is where a [mask](data.md#masks) of the image is white.
 
 The table `attention_rollout`: one row per model and image that is shown.
 
 The rollout of an image is how much each position of the map at the first attention would contribute
-to the output if attention were all that moves information between positions (Abnar & Zuidema 2020):
-the `fusion` over the heads of each attention, less its lowest weights if a share of these is
-discarded, plus the identity for the shortcut, with rows normalized, multiplied through the network;
-of the product, the row of the class token or, where a network has none, the mean over the rows of
-all queries. It is divided by its largest value. Everything else in a network, such as convolutions
-and MLPs, is assumed to move nothing.
+to the output if attention were all that moves information between positions (Abnar & Zuidema 2020).
+For each attention, the `fusion` combines its heads, the lowest weights are left out if a share is
+discarded, the identity is added for the shortcut, and rows are normalized. These matrices are
+multiplied through the network. The rollout is the row of the product for the class token or, where
+a network has none, the mean over the rows of all queries, divided by its largest value. Everything
+else in a network, such as convolutions and MLPs, is assumed to move nothing.
 
-Where there are windows, a query takes nothing from outside its own. Where a map is pooled, a
+Where there are windows, a query takes nothing from outside its window. Where a map is pooled, a
 position takes equally from the positions that it covers; where keys are pooled, the attention to a
 key is shared equally by the positions that it covers.
 """
@@ -141,7 +143,7 @@ ATTENTION_PART = Table(
     },
 )
 
-# The cost of a pass that reads attention, relative to one that does not.
+# The cost of a pass that reads attention, relative to a pass that does not.
 READING = 1.5
 
 
@@ -197,7 +199,7 @@ ATTENTION_LOW_PASS_TABLE = Table(
 
 @dataclass(frozen=True)
 class AttentionLowPassSettings:
-    """How much of what is not the mean token heads let through."""
+    """The share of high frequencies, all but the mean token, that heads let through."""
 
     images: int = setting(
         50, "How many images are used, the first of those that are measured.", minimum=1
@@ -211,7 +213,7 @@ ATTENTION_LOW_PASS = Measure(
     figures={"attention_low_pass": FigureKind(options=Multiples)},
     settings=AttentionLowPassSettings,
     arguments=named(chosen=images_to_show, bootstrap=bootstrap),
-    # One pass for each image, and the singular values of its attention.
+    # The cost per image: one pass, and the singular values of its attention.
     takes=passes_of(10, batch=1),
     reads_attention=True,
 )
@@ -325,7 +327,7 @@ ATTENTION_ROLLOUT_TABLE = Table(
 
 @dataclass(frozen=True)
 class AttentionRolloutSettings:
-    """What the output looks at, as attention rollout has it."""
+    """What the output looks at, according to attention rollout."""
 
     images: int = setting(3, "How many images are shown, the first of those measured.", minimum=1)
     heads: Literal["mean", "max", "min"] = setting(
@@ -364,7 +366,7 @@ ATTENTION_ROLLOUT = Measure(
     figures={"attention_rollout": FigureKind(options=AttentionRolloutOptions)},
     settings=AttentionRolloutSettings,
     arguments=together(only("heads", "discard"), named(chosen=images_to_show)),
-    # One pass for each image, and the products of attention.
+    # The cost per image: one pass, and the products of its attention matrices.
     takes=passes_of(2, batch=1),
     reads_attention=True,
 )

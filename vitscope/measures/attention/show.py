@@ -29,7 +29,7 @@ _MEANS = {"head": pd.isna}
 
 
 def by_head(value: str, label: str, *more: Layer, mean: str = "mean of heads") -> Chart:
-    """Return a chart of the heads of each attention, their `mean` and its interval."""
+    """Return a chart of `value` for each head, and of its mean over heads with an interval."""
     heads = Curve(
         value,
         "head",
@@ -44,29 +44,36 @@ def by_head(value: str, label: str, *more: Layer, mean: str = "mean of heads") -
     return Chart(rows, across=Across(order=("attention", "head")), bands=False)
 
 
-def _beside(column: str, label: str = "attending to all alike") -> Curve:
+def _reference_curve(column: str, label: str = "attending to all alike") -> Curve:
     style = REFERENCE | {"zorder": 1, "clip_on": True}
     return Curve(column, label, _MEANS, style, interval="")
 
 
-def _at_attentions(theirs: pd.DataFrame, rows: pd.DataFrame) -> pd.Series:
-    """Return where published blocks are: at the measured attentions of the same numbers."""
+def _depths_of_published_blocks(theirs: pd.DataFrame, rows: pd.DataFrame) -> pd.Series:
+    """Return the depth of each published block: that of the measured attention of its index."""
     return theirs["block"].map(rows.drop_duplicates("attention").set_index("attention")["depth"])
 
 
 plot_attention_nmi = by_head(
     "nmi",
     "Normalized mutual\ninformation",
-    Theirs("attention_nmi", "normalized mutual\ninformation", "mean of heads", _at_attentions),
+    Theirs(
+        "attention_nmi",
+        "normalized mutual\ninformation",
+        "mean of heads",
+        _depths_of_published_blocks,
+    ),
 )
 plot_attention_low_pass = by_head(
-    "let_through", "High frequencies,\noutput over values", _beside("bound", "bound, mean of heads")
+    "let_through",
+    "High frequencies,\noutput over values",
+    _reference_curve("bound", "bound, mean of heads"),
 )
 
 
 def plot_attention_entropy(table: pd.DataFrame, members: Members) -> Figure:
-    """Draw the entropy of each head, and the largest there can be: attention to all keys alike."""
-    chart = by_head("entropy", "Entropy (nats)", _beside("largest"))
+    """Draw the entropy of each head, and the largest possible one: that of uniform attention."""
+    chart = by_head("entropy", "Entropy (nats)", _reference_curve("largest"))
     return chart(table.assign(largest=np.log(table["keys"])), members=members)
 
 
@@ -74,8 +81,10 @@ _DISTANCE = "Distance (pixels)"
 _RENORMALIZED = by_head(
     "distance_renormalized",
     _DISTANCE,
-    _beside("distance_uniform"),
-    Theirs("attention_distance_px", _DISTANCE.lower(), "mean of heads", _at_attentions),
+    _reference_curve("distance_uniform"),
+    Theirs(
+        "attention_distance_px", _DISTANCE.lower(), "mean of heads", _depths_of_published_blocks
+    ),
     mean="mean of heads, renormalized",
 )
 _AS_IT_IS = by_head("distance", _DISTANCE, mean="mean of heads, not renormalized")
@@ -88,7 +97,7 @@ def plot_attention_distance(
     *,
     renormalized: bool = True,
 ) -> Figure:
-    """Draw how far each head looks, the attention to keys with a place normalized again or not."""
+    """Draw how far each head looks, its attention renormalized over keys with a place or not."""
     if published and not renormalized:
         raise VitscopeError(
             "Published distances are renormalized: leave `published` out of the figure, or "
@@ -100,15 +109,15 @@ def plot_attention_distance(
 
 @dataclass(frozen=True)
 class Manner:
-    """Says how maps are drawn: over the image or alone, each on its own scale or all on one."""
+    """How maps are drawn: over the image or alone, each on a scale of its own or all on one."""
 
     scale: Normalize
     over: bool
     own_scales: bool
 
 
-def mask_of(weights: Array, mass: float) -> Array:
-    """Tell which positions, taking the brightest first, hold a share of the total of a map."""
+def mask_of_brightest(weights: Array, mass: float) -> Array:
+    """Return a mask of the brightest positions that together hold the share `mass` of a map."""
     order = np.argsort(-weights, kind="stable")
     held = np.cumsum(weights[order]) / weights.sum()
     mask = np.zeros(len(weights), bool)
@@ -116,57 +125,61 @@ def mask_of(weights: Array, mass: float) -> Array:
     return mask
 
 
-# Each position is cut into this many parts in height and width, so that a line follows its edges.
+# Each position becomes this many cells in height and width, so that a contour follows its edges.
 _FINE = 8
 
 
 def draw_weights(
     axes: Axes, row: pd.Series, manner: Manner, pixels: npt.NDArray[np.uint8], side: float
 ) -> None:
-    """Draw what a query takes of each key, and a line around a share; `side` is in inches."""
+    """Draw the attention of a query to each key, and a line around the share `mass` if it is set.
+
+    `side` is that of the panel, in inches.
+    """
     weights, size = np.asarray(row["weights"]), pixels.shape[:2]
     grid = (row["height"], row["width"])
     shown = weights / weights.max() if manner.own_scales else 100 * weights
     draw_map(axes, shown, grid, manner.scale, size, pixels if manner.over else None)
     if pd.notna(row["mass"]):
-        _draw_line(axes, mask_of(weights, row["mass"]).reshape(grid), size, side)
+        _outline_mask(axes, mask_of_brightest(weights, row["mass"]).reshape(grid), size, side)
 
 
-def _draw_line(axes: Axes, mask: Array, size: tuple[int, int], side: float) -> None:
+def _outline_mask(axes: Axes, mask: Array, size: tuple[int, int], side: float) -> None:
     large = np.pad(np.kron(mask, np.ones((_FINE, _FINE))), 1)
     down, across = (
         (np.arange(-1, cells * _FINE + 1) + 0.5) * pixels / (cells * _FINE) - 0.5
         for pixels, cells in zip(size, mask.shape, strict=True)
     )
-    # Thinner in a panel smaller than an inch.
+    # Draw a thinner line in a panel smaller than an inch.
     width = CURVE * min(1, side)
     axes.contour(across, down, large, [0.5], colors="white", linewidths=width)
 
 
-# Inches: the least of a map of a head, beside others.
-_LEAST = 0.6
+_LEAST_SIDE_OF_MAP = 0.6  # inches
 
 
 def plot_attention_heads(
     table: pd.DataFrame, members: Members, *, over: bool = False, own_scales: bool = False
 ) -> Figure:
-    """Draw for each model and image the image, and a map of every head, in lines of some heads."""
-    return _draw_maps(table[table["shows"] == "heads"], members, over, own_scales)
+    """Draw each image of each model and, in one or more lines, its maps of all heads."""
+    return _draw_attention_maps(table[table["shows"] == "heads"], members, over, own_scales)
 
 
 def plot_attention_query(
     table: pd.DataFrame, members: Members, *, over: bool = False, own_scales: bool = False
 ) -> Figure:
     """Draw for each model a row for each image: the image, and a map of each query."""
-    return _draw_maps(table[table["shows"] == "queries"], members, over, own_scales)
+    return _draw_attention_maps(table[table["shows"] == "queries"], members, over, own_scales)
 
 
-def _draw_maps(table: pd.DataFrame, members: Members, over: bool, own_scales: bool) -> Figure:
-    """Draw for each model its images, and beside each the maps of heads, or of queries."""
+def _draw_attention_maps(
+    table: pd.DataFrame, members: Members, over: bool, own_scales: bool
+) -> Figure:
+    """Draw the images of each model, and beside each image its maps, of heads or of queries."""
     of_heads = (table["shows"] == "heads").all()
     shown = [rows_of(table, each.model, ["image", "head"]) for each in members]
     counts = [int(rows.groupby("image").size().max()) for rows in shown]
-    most = int(page_width() / _LEAST) - 1 if of_heads else max(counts)
+    most = int(page_width() / _LEAST_SIDE_OF_MAP) - 1 if of_heads else max(counts)
     lines = [ceil(count / most) for count in counts]
     shapes = [
         (rows["image"].nunique() * down, 1 + ceil(count / down))
@@ -181,7 +194,9 @@ def _draw_maps(table: pd.DataFrame, members: Members, over: bool, own_scales: bo
     ):
         unused = {*grid.ravel()}
         for number, (_, image) in enumerate(rows.groupby("image")):
-            unused -= _draw_image(image, grid[number * down :][:down], manner, groups.side)
+            unused -= _draw_image_with_maps(
+                image, grid[number * down :][:down], manner, groups.side
+            )
         if of_heads:
             for axes in unused:
                 axes.remove()
@@ -194,12 +209,14 @@ def _draw_maps(table: pd.DataFrame, members: Members, over: bool, own_scales: bo
     return groups.figure
 
 
-def _draw_image(maps: pd.DataFrame, grid: Array, manner: Manner, side: float) -> set[Axes]:
+def _draw_image_with_maps(
+    maps: pd.DataFrame, grid: Array, manner: Manner, side: float
+) -> set[Axes]:
     """Draw an image and its maps, of heads or of queries; return the panels used."""
     of_heads, picture = maps["shows"].iloc[0] == "heads", grid[0, 0]
     pixels = read_picture(maps["picture"].iloc[0])
     draw_picture(picture, pixels)
-    # The title of the head beside it is short, and maps of queries have none.
+    # The name may reach over maps beside it: heads have short titles, and maps of queries none.
     name_picture(picture, maps.iloc[0], side * (1.15 if of_heads else grid.shape[1]))
     if of_heads and (maps["of"] == "query").all():
         _mark_query(picture, maps.iloc[0], "white")
@@ -224,8 +241,8 @@ _SCALE = Normalize(0, 1)
 _CLIP = 0.02
 
 
-def clipped(rollout: npt.ArrayLike, clip: float) -> Array:
-    """Divide a rollout by the value that a share of its positions exceed, and set those to 1."""
+def clip_rollout(rollout: npt.ArrayLike, clip: float) -> Array:
+    """Divide a rollout by the value that a share of its positions exceed; set these to 1."""
     values = np.asarray(rollout, np.float64)
     top = float(np.quantile(values, 1 - clip)) or values.max() or 1.0
     return np.minimum(values / top, 1)
@@ -235,8 +252,8 @@ _OVER = ("over the image", "image × rollout")
 _SHARES = {"on_subject": "on mask", "subject": "of area"}
 
 
-def _draw_whole(axes: Axes, pixels: npt.NDArray[np.uint8], size: tuple[int, int]) -> None:
-    """Draw an image before its middle, of `size` pixels, was cut out, and the rest pale."""
+def _draw_uncropped(axes: Axes, pixels: npt.NDArray[np.uint8], size: tuple[int, int]) -> None:
+    """Draw the image before cropping, pale except for the middle of `size` pixels that was kept."""
     top, left = (round((whole - cut) / 2) for whole, cut in zip(pixels.shape, size, strict=False))
     middle = np.s_[top : top + size[0], left : left + size[1]]
     shown = 170 + pixels // 3
@@ -259,10 +276,10 @@ def plot_attention_rollout(
             pixels = read_picture(image["picture"])
             place = (image["height"], image["width"])
             if cut and pd.notna(image["whole"]):
-                _draw_whole(panels[0], read_picture(image["whole"]), pixels.shape[:2])
+                _draw_uncropped(panels[0], read_picture(image["whole"]), pixels.shape[:2])
             draw_picture(left, pixels)
             name_picture(left, image, groups.side)
-            values = clipped(image["rollout"], clip)
+            values = clip_rollout(image["rollout"], clip)
             draw_map(middle, values, place, _SCALE, pixels.shape[:2])
             if product:
                 draw_product(right, values, place, pixels)
