@@ -19,7 +19,7 @@ from vitscope.measures.attending import attention_in
 from vitscope.measures.attention.maps import Maps, Rollout, attention_named, maps_of
 from vitscope.measures.tokens.measure import FRAMES_TOGETHER, TokenPcaSettings
 from vitscope.measures.tokens.pca import Components, choose_point, read_map
-from vitscope.measures.tokens.show_pca import BACKGROUND, OUTLIER, in_colours, reach
+from vitscope.measures.tokens.show_pca import BACKGROUND, OUTLIER, component_range, in_colours
 from vitscope.networks.attention.reading import Attention
 from vitscope.networks.finding.cut_points import CutPoint
 from vitscope.video.sheet import Scale, Sheet
@@ -152,7 +152,7 @@ class ComponentsView(View):
     def look_ahead(self, images: Sequence[Tensor]) -> None:
         maps = np.stack([self._read(image) for image in images])
         self._components = Components.of(maps, self._settings)
-        self._reach = reach(self._components.split(maps)["components"])
+        self._reach = component_range(self._components.split(maps)["components"])
 
     def see(self, image: Tensor) -> Seen:
         maps = self._read(image)[None]

@@ -12,12 +12,11 @@ All values are means over the queries of an image, over its windows, and then ov
 distance of a query is the mean distance of keys, weighted by attention; attention to tokens without
 a place adds nothing to `distance`, and `distance_renormalized` divides by the attention that is
 left (Park et al. 2023). `nmi` is the mutual information of query and key over the root of the
-product of their entropies, with all queries equally likely: attention to tokens without a place is
-left out, 1e-8 is added to the rest, and rows are normalized again. It is 0 if all queries attend
-to the same keys.
-Values are null if an attention has no query with a place, such as class attention. Queries without
-attention to keys with a place are left out of `distance_renormalized`, and windows with one query
-or one key out of `nmi`.
+product of their entropies, with all queries equally likely; before, attention to tokens without a
+place is left out, 1e-8 is added to the rest, and rows are normalized again. It is 0 if all queries
+attend to the same keys. Values are null if an attention has no query with a place, such as class
+attention. Queries without attention to keys with a place are left out of `distance_renormalized`,
+and windows with one query or one key out of `nmi`.
 
 A part has one row per attention, image of a shard and head.
 
@@ -28,20 +27,21 @@ The high frequencies of tokens are what is left of them after subtracting their 
 attention sum to one, so that the mean of the values adds nothing to the high frequencies of a
 head's output: these are the centred matrix of attention times the high frequencies of the values.
 Their Frobenius norm is at most the spectral norm of that matrix, the `bound`, times the norm of the
-high frequencies of the values. `let_through` is the quotient of the norms of output and values as
-the network has them; it is 1 where nothing is lost. The centred matrix is the attention of all
-queries to all keys of a window, the class token included, less the mean of its rows. With several
-windows, the largest of their bounds counts, and each norm is over all windows. The bound is never
-above the rate that Wang et al. 2022 derive from logits alone, for n tokens and logits between -a
-and a: the square root of n exp(2a) / (exp(2a) + n - 1).
+high frequencies of the values. `let_through` is the norm for the output over the norm for the
+values, as the network computes both; it is 1 where nothing is lost. The centred matrix is the
+attention of all queries to all keys of a window, the class token included, less the mean of its
+rows. With several windows, the largest of their bounds counts, and each norm is over all windows.
+The bound is never above the rate that Wang et al. 2022 derive from logits alone, for n tokens and
+logits between -a and a: the square root of n exp(2a) / (exp(2a) + n - 1).
 
 All values are means over images, except `room`, the least over images and windows: the share of the
-bound that high frequencies of the output leave unused. Their norm counts less 0.00001 of the norm
-of the values, which rounding may add. `let_through` is null where the values of an image are equal
-up to this rounding. All values are null for attention with one query, and where the network does
-not multiply its values by the attention that is read, as with talking heads. `room` is null for
-networks that compute in less than 32 bits, which round more. `room` is above 0 wherever the network
-used the attention that was read: it checks the measure, and no claim is about it.
+bound that high frequencies of the output leave unused, after 0.00001 of the norm of the values is
+subtracted from their norm, as much as rounding may add. `let_through` is null where the values of
+an image are equal up to this rounding. All values are null for attention with one query, and where
+the network does not multiply its values by the attention that is read, as with talking heads.
+`room` is null for networks that compute in less than 32 bits, which round more. It is above 0
+wherever the network used the attention that was read: it checks the measure, and no claim is about
+it.
 
 The table `attention_maps`: one row per model, image, query and head that is shown.
 

@@ -31,7 +31,7 @@ _LEAVE_OUT = "leave class_maps, deletion and insertion out."
 
 
 class Map(NamedTuple):
-    """Holds a map (H, W) of one method, divided by its largest value, and where it is read."""
+    """A map (H, W) of one method, divided by its largest value; `of` says where it is read."""
 
     method: str
     of: str
@@ -39,7 +39,7 @@ class Map(NamedTuple):
 
 
 class Explained(NamedTuple):
-    """Holds the output of a network for an image, the class that is explained, and its maps."""
+    """The output of a network for an image, the class that is explained, and its maps."""
 
     logits: Tensor
     number: int
@@ -47,9 +47,9 @@ class Explained(NamedTuple):
 
 
 class _Places(OperationMode):  # type: ignore[no-untyped-call]
-    """Finds where tensors are in the graph of a pass, before anything is written to them.
+    """Finds the edges of tensors in the autograd graph, before anything overwrites the tensors.
 
-    A tensor that an operation returns is in the graph only when the operation has ended.
+    A tensor that an operation returns enters the graph only when the operation has ended.
     """
 
     def __init__(self) -> None:
@@ -58,7 +58,7 @@ class _Places(OperationMode):  # type: ignore[no-untyped-call]
         self._waiting: list[tuple[Any, Tensor]] = []
 
     def keep(self, key: Any, tensor: Tensor) -> None:
-        """Look up the place of a tensor when the next operation begins."""
+        """Look up the edge of a tensor when the next operation begins."""
         self._waiting.append((key, tensor))
 
     def run(self, function: Any, args: Args, kwargs: Kwargs) -> Any:
@@ -73,10 +73,10 @@ class _Places(OperationMode):  # type: ignore[no-untyped-call]
 
 
 class Passed(NamedTuple):
-    """Holds a pass of one image: cut points, attention, and the gradients of a score by them.
+    """The values of one image at cut points and attentions, each with the gradient of a score.
 
-    A value computed without gradients has none. The gradient is zero if the score does not depend
-    on a value.
+    The gradient is None for a value computed without gradients, and zero if the score does not
+    depend on the value.
     """
 
     logits: Tensor
@@ -86,7 +86,7 @@ class Passed(NamedTuple):
 
 
 def grad_cam(point: CutPoint, stream: Tensor, gradient: Tensor | None) -> Tensor:
-    """Return the map (H, W) of Grad-CAM at a cut point, of one image."""
+    """Return the Grad-CAM map (H, W) of one image at a cut point."""
     maps = point.layout.to_nchw(stream)[0].double()
     if gradient is None:
         return maps.new_zeros(maps.shape[1:])
@@ -96,10 +96,10 @@ def grad_cam(point: CutPoint, stream: Tensor, gradient: Tensor | None) -> Tensor
 
 
 class Explainer:
-    """Explains what a model of classes makes of images, one at a time.
+    """Explains the predictions of a classifier, one image at a time.
 
-    `cut_point` is where Grad-CAM reads: a name, a number, or None. None takes the last cut point at
-    which the score of the first image depends on more than one position.
+    `cut_point` is where Grad-CAM reads: a name, an index, or None for the last cut point at which
+    the score of the first image depends on more than one position.
     """
 
     def __init__(
@@ -128,7 +128,7 @@ class Explainer:
     def _pass_back(
         self, image: Tensor, points: Sequence[CutPoint], attentions: Sequence[Attention]
     ) -> Passed:
-        """Pass one image forward, and the logit of the explained or predicted class back."""
+        """Pass one image forward, and the score of the class to explain back."""
         network = self._network
         streams: dict[int, Tensor] = {}
         weights: dict[int, Weights] = {}
@@ -145,7 +145,7 @@ class Explainer:
                 places.keep(("attention", index), found.computed)
 
         image = image.detach().requires_grad_()
-        # Compute attention step by step: a fused kernel gives it no gradient.
+        # Compute attention step by step: fused kernels have no gradient by its weights.
         with torch.enable_grad(), sdpa_kernel(SDPBackend.MATH):
             with (
                 reading(network, points, keep_stream),
@@ -173,7 +173,7 @@ class Explainer:
             {n: (each, gradients.get(("attention", n))) for n, each in weights.items()},
         )
 
-    def _chosen(self, image: Tensor) -> CutPoint:
+    def _find_point(self, image: Tensor) -> CutPoint:
         """Return the last cut point at which the score depends on more than one position."""
         points = self._given.cut_points
         streams = self._pass_back(image, points, []).streams
@@ -189,25 +189,25 @@ class Explainer:
         )
 
     def explain(self, image: Tensor) -> Explained:
-        """Return the maps of one image, as the network takes it."""
-        point = self._point = self._point or self._chosen(image)
+        """Return the maps of one image, an input of the network."""
+        point = self._point = self._point or self._find_point(image)
         passed = self._pass_back(image, [point], self._attentions)
         self._refuse_relevance(passed)
         maps = [Map("grad_cam", point.name, grad_cam(point, *passed.streams[0]))]
-        maps += [self._roll(rollout, passed) for rollout in self._rollouts]
+        maps += [self._roll_out(rollout, passed) for rollout in self._rollouts]
         return Explained(passed.logits, passed.number, maps)
 
     @torch.inference_mode()
     def probabilities(self, views: Tensor, number: int) -> Array:
-        """Return the probability of a class for each of some images."""
+        """Return the probability of class `number` for each view."""
         found = []
         for batch in torch.split(views, self._given.batch_size):
             logits = decide_among(self._network(batch), self._outputs)
             found.append(logits.double().softmax(1)[:, number].cpu().numpy())
         return np.concatenate(found)
 
-    def _roll(self, rollout: Rollout, passed: Passed) -> Map:
-        """Return the rollout of attention, or of its relevance if the rollout is one of relevance.
+    def _roll_out(self, rollout: Rollout, passed: Passed) -> Map:
+        """Return the map of a rollout, which is one of attention or of its relevance.
 
         Relevance is the positive part of attention times its gradient.
         """
@@ -223,7 +223,7 @@ class Explainer:
         return Map(method, of, values.double().reshape(rollout.grid))
 
     def _refuse_relevance(self, passed: Passed) -> None:
-        """Leave out the rollout of relevance if some attention has no gradient, and warn."""
+        """Drop the rollout of relevance, with a warning, if some attention has no gradient."""
         without = [n for n, (_, gradient) in passed.attention.items() if gradient is None]
         if without and self._rollouts[0].of_relevance:
             del self._rollouts[0]
@@ -253,13 +253,13 @@ Curves = dict[tuple[str, str], Array]
 
 
 def order_pixels(values: Tensor, image: Tensor, among_equals: Array) -> Array:
-    """Order the pixels of an image by a map, the largest first; equal ones as in `among_equals`."""
+    """Return pixel indices by descending map value; `among_equals` orders pixels of equal value."""
     resized = interpolate(values.double()[None, None], image.shape[-2:], mode="bilinear")
     return np.lexsort((among_equals, -resized.flatten().cpu().numpy()))
 
 
 def change_pixels(before: Tensor, after: Tensor, order: Array, steps: int) -> Tensor:
-    """Return views (steps + 1, C, H, W) from `before` to `after`, each with more pixels changed."""
+    """Return views (steps + 1, C, H, W) in which ever more pixels of `before` turn into `after`."""
     rank = torch.from_numpy(order).argsort()
     changed = rank < (len(order) * torch.arange(steps + 1) // steps)[:, None]
     mask = changed.view(steps + 1, 1, *before.shape[-2:]).to(before.device)
@@ -267,16 +267,16 @@ def change_pixels(before: Tensor, after: Tensor, order: Array, steps: int) -> Te
 
 
 def blur_image(image: Tensor, share: float) -> Tensor:
-    """Blur an image (1, C, H, W) by a share of its shorter side."""
+    """Blur an image (1, C, H, W) by a Gaussian; `share` is its sigma over the shorter side."""
     sigma = share * min(image.shape[-2:])
     blurred = gaussian_filter(image.cpu().numpy(), (0, 0, sigma, sigma), mode="nearest")
     return torch.from_numpy(blurred).to(image)
 
 
-def follow(
+def curves_of_image(
     explainer: Explainer, row: int, image: Tensor, steps: int, blur: float, seed: int
 ) -> Curves:
-    """Follow the class of an image, of a row in the split, through the changes of every method."""
+    """Return the curves of one image, in `row` of the split: every method with every change."""
     _, number, maps = explainer.explain(image)
     generator = np.random.default_rng([seed, row])
     among_equals = generator.random(image[0, 0].numel())
@@ -323,6 +323,6 @@ def measure_faithfulness(
     given: OnModel, explained: Given, chosen: Given, changed: Given, bootstrap: Given
 ) -> pd.DataFrame:
     explainer, shown = Explainer(given, **explained), images_shown(given, **chosen)
-    found = [follow(explainer, row, image, **changed) for row, _, image in shown]
+    found = [curves_of_image(explainer, row, image, **changed) for row, _, image in shown]
     curves = {key: np.stack([of_image[key] for of_image in found]) for key in found[-1]}
     return faithfulness_table(given.model, curves, bootstrap)

@@ -5,34 +5,34 @@ of the class that the network predicts, or of `class_maps.of_class`; of a catego
 outputs, it is the logarithm of their mean probability.
 
 - `grad_cam` (Selvaraju et al. 2017): the positive part of a weighted sum of the channels of the
-  feature map at a cut point; the weight of a channel is the mean over positions of the gradient of
-  the score by it. By default, the cut point is the last whose map has more than one position and on
-  whose positions the score of the first image depends: in a network with a class token that is
-  before the last attention, behind which only the class token counts.
-- `gradient_rollout` (Chefer et al. 2021): of each attention, the mean over heads of the positive
-  part of the attention times the gradient of the score by it, plus the identity for the shortcut;
-  rows are not normalized. These matrices are multiplied through the network; of the product less
-  the identity, the row of the class token or, where a network has none, the mean over the rows of
-  all queries. This is their rule for self-attention in "Generic Attention-Model Explainability",
-  not their propagation of relevance through all layers.
-- `rollout`: the same as in `attention_rollout`, the mean of heads; it is of no class.
+  feature map at a cut point; the weight of a channel is the gradient of the score by the channel,
+  averaged over positions. By default, the cut point is the last at which the score of the first
+  image depends on more than one position: in a network with a class token, it lies before the last
+  attention, after which only the class token counts.
+- `gradient_rollout` (Chefer et al. 2021): the matrix of an attention is the mean over heads of the
+  positive part of the attention times the gradient of the score by it, plus the identity for the
+  shortcut; rows are not normalized. These matrices are multiplied through the network, and the
+  identity is subtracted from the product. The map is the row of the class token or, where a network
+  has none, the mean over the rows of all queries. This is their rule for self-attention in "Generic
+  Attention-Model Explainability", not their propagation of relevance through all layers.
+- `rollout`: that of `attention_rollout`, with the mean of heads; it does not depend on a class.
 
 Each map is divided by its largest value. Networks without attention have a `grad_cam` alone.
 
 The table `faithfulness`: one row per model, method, change, and share of the pixels.
 
 Every image is explained as in `class_maps`, whose settings apply. A map is resized to the image
-(bilinear), and its pixels are taken in the order of their values, the largest first, equal ones in
-random order. `deleted` pixels become zero after normalization; `inserted` ones replace those of the
-image blurred (Petsiuk et al. 2018). After every step the network is asked for the probability of
-the class that was explained. The sooner it falls by deletion, and rises by insertion, the more
-faithful is a map.
+(bilinear), and the pixels are taken by descending value of the map, pixels of equal value in random
+order. `deleted` pixels become zero after normalization; `inserted` pixels replace those of the
+blurred image (Petsiuk et al. 2018). After every step, the network gives the probability of the
+class that was explained. A map is the more faithful, the sooner this probability falls by deletion
+and rises by insertion.
 
-The method `random` is a map of random values at as many positions as that of `grad_cam`: what says
-nothing of an image does as well as this.
+The method `random` is a map of random values with as many positions as that of `grad_cam`: a map
+that says nothing about an image does as well as this one.
 
-`area` is the area below the curve of an image, by the trapezoidal rule, where all pixels are a
-width of 1; its interval is of the mean over images.
+`area` is the area below the curve of an image, by the trapezoidal rule, where the width of all
+pixels together is 1; its interval is that of the mean over images.
 """
 
 from dataclasses import asdict, dataclass
@@ -67,7 +67,7 @@ CLASS_MAPS_TABLE = Table(
         "confidence": ("float64", "probability of that class"),
     },
 )
-# A forward pass for each image, and a backward pass, which costs two forward ones.
+# The cost per image: a forward pass, and a backward pass that costs two forward passes.
 PASSES = 3
 
 
@@ -89,7 +89,7 @@ class ClassMapsSettings:
 
 
 def explained(case: Case) -> Given:
-    """Return the settings of class maps, which all measures of them share, except `images`."""
+    """Return the settings of class maps, except `images`: all measures of class maps share them."""
     settings = asdict(case.study.section("class_maps", ClassMapsSettings))
     del settings["images"]
     return settings
@@ -121,8 +121,8 @@ FAITHFULNESS_TABLE = Table(
         **resampled_column("area"),
     },
 )
-# There are at most this many methods, counting a random map, and this many changes of pixels.
-_METHODS, _CHANGES = 4, 2
+_METHODS = 4  # at most, with the random map
+_CHANGES = 2  # deleted and inserted
 
 
 @dataclass(frozen=True)
@@ -143,7 +143,7 @@ class FaithfulnessSettings:
 
 
 def count_views(case: Case) -> int:
-    """Count the cost of an explanation, and a pass for each step of each curve."""
+    """Count the passes per image: those of an explanation, and one for each step of each curve."""
     settings: FaithfulnessSettings = case.settings
     return PASSES + _METHODS * _CHANGES * (settings.steps + 1)
 

@@ -34,7 +34,7 @@ def plot_class_maps(table: pd.DataFrame, members: Members) -> Figure:
     for of_model, grid in zip(shown, groups.grids, strict=True):
         unused = {*grid.ravel()}
         for (_, maps), line in zip(of_model.groupby("image"), grid, strict=False):
-            unused -= _draw_maps(maps, line, methods, groups.side)
+            unused -= _draw_class_maps(maps, line, methods, groups.side)
         for axes, method in zip(grid[0, 1:], methods, strict=True):
             axes.set_title(METHODS[method], fontsize="small", pad=2)
         for axes in unused:
@@ -47,7 +47,7 @@ def plot_class_maps(table: pd.DataFrame, members: Members) -> Figure:
     return groups.figure
 
 
-def _draw_maps(
+def _draw_class_maps(
     maps: pd.DataFrame, line: Sequence[Axes], methods: Sequence[str], side: float
 ) -> set[Axes]:
     """Draw an image and the map of each method over it; return the panels used."""
@@ -63,8 +63,8 @@ def _draw_maps(
     return drawn
 
 
-def _while_pixels_are(change: str) -> Chart:
-    """Return a chart of the probability by the share of the pixels that are changed."""
+def _chart_of_pixels(change: str) -> Chart:
+    """Return a chart of the class probability by the share of pixels that are changed."""
     names = {**METHODS, "random": "random map"}
     curves = (
         Curve("probability", names[method], {"method": method}, style, times=100)
@@ -75,8 +75,8 @@ def _while_pixels_are(change: str) -> Chart:
     return Chart(rows, across=across, bands=False)
 
 
-plot_deletion = _while_pixels_are("deleted")
-plot_insertion = _while_pixels_are("inserted")
+plot_deletion = _chart_of_pixels("deleted")
+plot_insertion = _chart_of_pixels("inserted")
 
 
 _NAMES = {**METHODS, "random": "a random map"}
@@ -90,21 +90,21 @@ _REMOVED = (
 )
 
 
-def _exceeds(change: str, more: str, less: str) -> Statistic:
-    """Subtract the area of the method `less` from that of `more`, on the same images."""
+def _area_difference(change: str, more: str, less: str) -> Statistic:
+    """Return the area of the method `more` minus that of `less`, on the same images."""
 
-    def find(points: Points) -> Found | None:
+    def subtract_areas(points: Points) -> Found | None:
         return difference(one_value(points, more), one_value(points, less))
 
     rule = (
         f"The value is the area below the curve of {change} of {_NAMES[more]}, minus that of "
         f"{_NAMES[less]}. With few images its interval is too narrow."
     )
-    return Statistic("difference of areas", rule, find)
+    return Statistic("difference of areas", rule, subtract_areas)
 
 
-def _evidence(changed: str, cam: Row, rollout: Row) -> Evidence:
-    def measured(rows: pd.DataFrame, _blocks: pd.DataFrame) -> pd.DataFrame:
+def _faithfulness_evidence(changed: str, cam: Row, rollout: Row) -> Evidence:
+    def areas_of_methods(rows: pd.DataFrame, _blocks: pd.DataFrame) -> pd.DataFrame:
         of_methods = rows[rows["change"] == changed].drop_duplicates("method")
         resampled = {f"value{RESAMPLED}": of_methods.get(f"area{RESAMPLED}")}
         return of_methods.assign(
@@ -113,32 +113,32 @@ def _evidence(changed: str, cam: Row, rollout: Row) -> Evidence:
 
     of_cam = claims_of("Selvaraju et al. 2017", every_model, _OCCLUDED, cam)
     of_rollout = claims_of("Chefer et al. 2021", attending, _REMOVED, rollout)
-    return Evidence("faithfulness", of_cam + of_rollout, measured)
+    return Evidence("faithfulness", of_cam + of_rollout, areas_of_methods)
 
 
-CLAIMS_DELETION = _evidence(
+CLAIMS_DELETION = _faithfulness_evidence(
     "deleted",
     (
         "grad_cam_finds_what_to_delete",
         "Deleting what Grad-CAM names lowers the class faster than deleting at random",
-        _exceeds("deletion", "random", "grad_cam"),
+        _area_difference("deletion", "random", "grad_cam"),
     ),
     (
         "gradients_find_what_to_delete",
         "Deleting what gradient rollout names lowers the class faster than what rollout names",
-        _exceeds("deletion", "rollout", "gradient_rollout"),
+        _area_difference("deletion", "rollout", "gradient_rollout"),
     ),
 )
-CLAIMS_INSERTION = _evidence(
+CLAIMS_INSERTION = _faithfulness_evidence(
     "inserted",
     (
         "grad_cam_finds_what_to_insert",
         "Inserting what Grad-CAM names raises the class faster than inserting at random",
-        _exceeds("insertion", "grad_cam", "random"),
+        _area_difference("insertion", "grad_cam", "random"),
     ),
     (
         "gradients_find_what_to_insert",
         "Inserting what gradient rollout names raises the class faster than what rollout names",
-        _exceeds("insertion", "gradient_rollout", "rollout"),
+        _area_difference("insertion", "gradient_rollout", "rollout"),
     ),
 )

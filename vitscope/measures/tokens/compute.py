@@ -10,15 +10,15 @@ from vitscope.measures.tokens.measure import QUANTILES
 
 
 def token_norms(maps: Array) -> Array:
-    """Return the norm of each position for each image of (N, C, H, W): (N, H * W)."""
+    """Return the norms of the tokens of maps (N, C, H, W): (N, H * W)."""
     images, channels, height, width = maps.shape
     tokens = maps.reshape(images, channels, height * width).astype(np.float64)
     result: Array = np.sqrt(np.einsum("ncp,ncp->np", tokens, tokens))
     return result
 
 
-def outliers(norms: Array, threshold: float) -> Array:
-    """Tell for each token whether its norm exceeds `threshold` times the median of its image."""
+def find_outliers(norms: Array, threshold: float) -> Array:
+    """Return for each token whether its norm exceeds `threshold` times the median of its image."""
     return norms > threshold * np.median(norms, axis=1, keepdims=True)
 
 
@@ -31,13 +31,13 @@ def measure_token_norms(given: OnLatents, threshold: float) -> pd.DataFrame:
         quantiles = np.quantile(found, list(QUANTILES.values()), axis=1)
         numbers = np.arange(given.first_image, given.first_image + len(found))
         columns = {"index": index, "image": numbers, **dict(zip(QUANTILES, quantiles, strict=True))}
-        positions = [np.flatnonzero(row) for row in outliers(found, threshold)]
+        positions = [np.flatnonzero(row) for row in find_outliers(found, threshold)]
         tables.append(pd.DataFrame(columns).assign(positions=pd.Series(positions)))
     return pd.concat(tables, ignore_index=True)
 
 
 def merge_token_norms(parts: Parts, threshold: float, resamples: int, seed: int) -> pd.DataFrame:
-    # The order, and so the rounding of sums, must not depend on the shards.
+    # Sort, so that the rounding of sums does not depend on the shards.
     per_image = pd.concat(parts.tables).sort_values(["index", "image"], ignore_index=True)
     points = parts.cut_points.sort_values("index", ignore_index=True)
     tokens = (points["height"] * points["width"]).set_axis(points["index"])
@@ -45,7 +45,9 @@ def merge_token_norms(parts: Parts, threshold: float, resamples: int, seed: int)
     of_images = per_image.groupby("index")[list(QUANTILES)].mean()
     shares = means([per_image], "outliers", resamples, seed)
     where = [
-        _shares_of(per_image.loc[per_image["index"] == index, "positions"], tokens[index])
+        _outlier_shares_by_position(
+            per_image.loc[per_image["index"] == index, "positions"], tokens[index]
+        )
         for index in points["index"]
     ]
     merged = points.merge(of_images, left_on="index", right_index=True, validate="one_to_one")
@@ -53,7 +55,7 @@ def merge_token_norms(parts: Parts, threshold: float, resamples: int, seed: int)
     return merged.assign(threshold=threshold, positions=pd.Series(where))
 
 
-def _shares_of(positions: pd.Series, tokens: int) -> list[float]:
+def _outlier_shares_by_position(positions: pd.Series, tokens: int) -> list[float]:
     """Return for each position the share of images whose token there is an outlier."""
     counts = np.zeros(tokens)
     for found in positions:
@@ -63,7 +65,7 @@ def _shares_of(positions: pd.Series, tokens: int) -> list[float]:
 
 
 def token_similarity(maps: Array) -> Array:
-    """Return the mean cosine of all pairs of positions for each image of (N, C, H, W)."""
+    """Return the mean cosine of all pairs of tokens for each image of maps (N, C, H, W)."""
     images, channels, height, width = maps.shape
     tokens = maps.reshape(images, channels, height * width).astype(np.float64)
     norms = np.sqrt(np.einsum("ncp,ncp->np", tokens, tokens))
@@ -81,9 +83,9 @@ def measure_token_similarity(given: OnLatents) -> pd.DataFrame:
 
 
 def mean_token_share(maps: Array) -> Array:
-    """Return the share of the mean token in the energy of each image, 0 if all tokens are zeros.
+    """Return the share of the mean token in the energy of each image of maps (N, C, H, W).
 
-    `maps` are (N, C, H, W).
+    It is 0 if all tokens are zero.
     """
     energy = np.einsum("nchw,nchw->n", maps, maps, dtype=np.float64)
     means = maps.mean(axis=(2, 3), dtype=np.float64)

@@ -1,4 +1,4 @@
-"""Tokens: their norms, how alike they are, their spectra, and what a network takes for alike.
+"""Tokens: their norms, how alike they are, their spectra, and their principal components.
 
 The table `token_norms`: one row per model and cut point.
 
@@ -24,9 +24,9 @@ A part has one row per cut point and image of a shard.
 The table `mean_token`: one row per model and cut point.
 
 A token is the vector of all channels at one position of a feature map; prefix tokens, such as the
-class token, do not count. The energy of tokens is the sum of their squares; the share is what is
-left of it when each token is replaced by their mean: 1 if all tokens are equal, 0 if they cancel.
-It is null for maps with one position.
+class token, do not count. The energy of tokens is the sum of their squares; the share is the part
+of the energy that remains if each token is replaced by the mean token: 1 if all tokens are equal, 0
+if they cancel. It is null for maps with one position.
 
 A part has one row per cut point and image of a shard.
 
@@ -35,17 +35,17 @@ The table `singular_values`: two rows per model and cut point, of its tokens and
 A token is the vector of all channels at one position of a feature map; prefix tokens, such as the
 class token, do not count. The vectors of `tokens` are the tokens of one image, and their values are
 averaged over images. The vectors of `images` are the means of the tokens of each image. The
-singular values are those of the matrix of vectors by channels, after subtracting the mean vector:
-at most as many as channels, or one less than vectors.
+singular values are those of the matrix of vectors by channels, after subtracting the mean vector.
+There are at most as many as channels, and at most one fewer than vectors.
 
-If both positions and channels are more than `analysis.singular_values.tokens`, as many positions
-are drawn at random, the same in every image: `vectors` has their number.
+If a map has more positions and more channels than `analysis.singular_values.tokens`, only that many
+positions are used, drawn at random, the same in every image; `vectors` is their number.
 
 The effective rank (Roy & Vetterli 2007) is exp(-Σ p log p), where p are the singular values over
-their sum: their number if all are equal, 1 if there is one, 0 if there is none. Vectors that differ
-by no more than the rounding of float32 have none: they add 0 to the mean of the effective rank, and
-nothing to the mean spectrum. Maps with one position have no spectrum of tokens, and a single image
-has no spectrum of images: null.
+their sum: the number of singular values if all are equal, 1 if only one is not zero, 0 if all are
+zero. They count as zero where vectors differ by no more than the rounding of float32: such vectors
+add 0 to the mean of the effective rank, and nothing to the mean spectrum. Maps with one position
+have no spectrum of tokens, and a single image has no spectrum of images: null.
 
 Singular values below a millionth of the first count as a millionth of it, which is the rounding of
 float32. The rounding of latents in bfloat16 is up to some hundredths.
@@ -59,8 +59,8 @@ class token and registers, do not count. Outliers are left out: tokens whose nor
 `outliers` times the median norm of their image, as in `token_norms`. Components are those of the
 tokens of all images together, centred and not scaled.
 
-The foreground is one side of zero on the first component (Oquab et al. 2023): the side a smaller
-share of whose tokens is at the border of images, and if both are alike, the side of fewer tokens.
+The foreground is one side of zero on the first component (Oquab et al. 2023): the side with the
+smaller share of its tokens at the border of images or, if both shares are equal, with fewer tokens.
 `components` are then those of the foreground alone. The largest loading of each component, in
 absolute value, is positive.
 """
@@ -175,7 +175,7 @@ MEAN_TOKEN = Measure(
 )
 
 TOKENS, IMAGES = "tokens", "images"
-# Relative to the first singular value: below this is the rounding of float32.
+# Lower singular values, as shares of the first, are rounding errors of float32.
 FLOOR = 1e-6
 
 SINGULAR_VALUES_TABLE = Table(
@@ -229,11 +229,11 @@ SINGULAR_VALUES = Measure(
     settings=SingularValuesSettings,
     arguments=own_settings,
     merge=Merge(bootstrap, at_cut_points=True),
-    # Measured for a ViT-Ti on images of CIFAR; computing eigenvalues takes the time.
+    # Measured for a ViT-Ti on images of CIFAR, where eigenvalues take most of the time.
     seconds_per_gb=9.0,
 )
 
-# The frames of a video have the components of at most this many of them.
+# The components of a video are computed from at most this many of its frames.
 FRAMES_TOGETHER = 32
 
 TOKEN_PCA_TABLE = Table(

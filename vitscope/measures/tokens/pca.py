@@ -11,7 +11,7 @@ from vitscope.files.arrays import Array
 from vitscope.measures.given import OnModel
 from vitscope.measures.measure import Given
 from vitscope.measures.shown import images_shown, on_subject
-from vitscope.measures.tokens.compute import outliers, token_norms
+from vitscope.measures.tokens.compute import find_outliers, token_norms
 from vitscope.measures.tokens.measure import TokenPcaSettings
 from vitscope.networks.finding.capture import capturing
 from vitscope.networks.finding.cut_points import CutPoint
@@ -28,12 +28,12 @@ class Basis(NamedTuple):
 
     @classmethod
     def of(cls, tokens: Array, count: int) -> Self:
-        """Find the first components of tokens (T, C)."""
+        """Find the first `count` components of tokens (T, C)."""
         mean = tokens.mean(axis=0)
         centred = tokens - mean
         _, values, loadings = np.linalg.svd(centred, full_matrices=False)
         variances = values[:count] ** 2
-        # What rounding leaves of a component is none.
+        # Leave out components whose singular values are rounding errors.
         there = values[:count] > values[0] * np.finfo(tokens.dtype).eps * max(tokens.shape)
         loadings = loadings[:count] * there[:, None]
         largest = np.take_along_axis(loadings, np.abs(loadings).argmax(axis=1)[:, None], axis=1)
@@ -48,8 +48,8 @@ class Basis(NamedTuple):
         return projected
 
 
-def border(height: int, width: int) -> Array:
-    """Tell of each position of a map, row by row, whether it is at the border."""
+def border_positions(height: int, width: int) -> Array:
+    """Return for each position of a map, row by row, whether it is at the border."""
     inside = np.zeros((height, width), bool)
     inside[1:-1, 1:-1] = True
     return ~inside.ravel()
@@ -58,16 +58,16 @@ def border(height: int, width: int) -> Array:
 def foreground_sign(first: Array, at_border: Array) -> int:
     """Return the sign of a component that makes the foreground positive."""
 
-    def judge(side: Array) -> tuple[float, int]:
+    def border_share_and_size(side: Array) -> tuple[float, int]:
         return float(at_border[side].sum() / max(side.sum(), 1)), int(side.sum())
 
-    return -1 if judge(first < 0) < judge(first > 0) else 1
+    return -1 if border_share_and_size(first < 0) < border_share_and_size(first > 0) else 1
 
 
 def choose_point(
     model: str, blocks: pd.DataFrame, points: Sequence[CutPoint], wanted: str | int | None
 ) -> CutPoint:
-    """Return the cut point that the settings name."""
+    """Return the cut point that the settings name, or else the last with several positions."""
     if wanted is None:
         several = blocks.loc[blocks["height"] * blocks["width"] > 1, "index"]
         if len(several):
@@ -81,7 +81,7 @@ def choose_point(
 def named_point(
     section: str, model: str, points: Sequence[CutPoint], wanted: str | int
 ) -> CutPoint:
-    """Return the cut point of a name or a number, from the end if below 0."""
+    """Return the cut point with a name, or with an index that counts from the end if below 0."""
     names = [point.name for point in points]
     if isinstance(wanted, int) and -len(points) <= wanted < len(points):
         return points[wanted]
@@ -99,10 +99,10 @@ def read_map(network: nn.Module, model: str, point: CutPoint, image: Tensor) -> 
     """Return the feature map (C, H, W) of an image at a cut point."""
     found: list[Array] = []
 
-    def keep(_: int, maps: Tensor) -> None:
+    def keep_map(_: int, maps: Tensor) -> None:
         found.append(maps[0].double().cpu().numpy().copy())
 
-    with capturing(network, [point], keep):
+    with capturing(network, [point], keep_map):
         network(image)
     if not np.isfinite(found[0]).all():
         raise VitscopeError(
@@ -113,7 +113,7 @@ def read_map(network: nn.Module, model: str, point: CutPoint, image: Tensor) -> 
 
 
 class Components(NamedTuple):
-    """The components of the tokens of some images: of all tokens, and of the foreground."""
+    """The first component of all tokens of some images, and components of their foreground."""
 
     settings: TokenPcaSettings
     first: Basis
@@ -122,8 +122,8 @@ class Components(NamedTuple):
     @classmethod
     def of(cls, maps: Array, settings: TokenPcaSettings) -> Self:
         """Find the components of maps (N, C, H, W) of all images together."""
-        tokens, left_out = tokens_of(maps), outliers(token_norms(maps), settings.outliers)
-        at_border = np.tile(border(*maps.shape[2:]), (len(maps), 1))
+        tokens, left_out = tokens_of(maps), find_outliers(token_norms(maps), settings.outliers)
+        at_border = np.tile(border_positions(*maps.shape[2:]), (len(maps), 1))
         kept = tokens[~left_out]
         first = Basis.of(kept, 1)
         sign = foreground_sign(first.project(kept)[:, 0], at_border[~left_out])
@@ -136,8 +136,8 @@ class Components(NamedTuple):
         return cls(settings, first, none)
 
     def split(self, maps: Array) -> dict[str, Array]:
-        """Return what the table has of maps (N, C, H, W), each (N, positions, ...)."""
-        tokens, left_out = tokens_of(maps), outliers(token_norms(maps), self.settings.outliers)
+        """Return columns of the table for maps (N, C, H, W), each (N, positions, ...)."""
+        tokens, left_out = tokens_of(maps), find_outliers(token_norms(maps), self.settings.outliers)
         first = np.where(left_out, np.nan, self.first.project(tokens)[..., 0])
         foreground = first > 0 if self.settings.foreground else ~left_out
         components = np.full((*first.shape, COMPONENTS), np.nan)

@@ -35,9 +35,9 @@ from vitscope.drawing.panels import columns_of, make_square_panels, stack_panels
 from vitscope.measures.tokens.measure import FLOOR, IMAGES, TOKENS
 
 
-def _scale_of_outliers(*panels: Axes) -> None:
+def _scale_outlier_shares(*panels: Axes) -> None:
     for axes in panels:
-        # A network without outliers has a scale all the same.
+        # Without outliers, the scale would be empty.
         axes.set_ylim(0, max(0.01, 1.05 * axes.dataLim.y1))
     in_percent(*panels)
 
@@ -57,30 +57,30 @@ def plot_token_norms(table: pd.DataFrame, members: Members) -> Figure:
         Rows(
             f"Tokens of norm > {threshold:g} × median",
             Curve("outliers"),
-            scale=_scale_of_outliers,
+            scale=_scale_outlier_shares,
             scales="shared",
         ),
     )
     return chart(table, members=members)
 
 
-# Inches: what the colour bar of a panel takes of the width, what titles take of the height, and the
-# least width of a panel with both.
-_BAR_WIDTH, _TEXT_HEIGHT, _LEAST = 0.6, 0.35, 2.25
+_BAR_WIDTH = 0.6  # inches: the colour bar of a panel
+_TEXT_HEIGHT = 0.35  # inches: the titles of a panel
+_LEAST_WIDTH = 2.25  # inches: a panel with its colour bar
 _THERE = "Images with an outlier there"
 
 
 def plot_token_outliers(table: pd.DataFrame, members: Members) -> Figure:
-    """Draw a map per model, at its cut point of the most outliers: how often a position has one."""
-    across = columns_of(len(members), _LEAST)
-    panels = make_square_panels(len(members), across * _BAR_WIDTH, _TEXT_HEIGHT, least=_LEAST)
+    """Draw a map per model: how often each position is an outlier, at the cut point with most."""
+    across = columns_of(len(members), _LEAST_WIDTH)
+    panels = make_square_panels(len(members), across * _BAR_WIDTH, _TEXT_HEIGHT, least=_LEAST_WIDTH)
     for panel, member in zip(panels.of_models(members, table), members, strict=True):
         row = panel.rows.iloc[int(panel.rows["outliers"].argmax())]
         panel.axes.set(xticks=[], yticks=[])
         said = "no outliers"
         if row["outliers"] > 0:
             said = f"{row['name']}: {percent(row['outliers'], '.2g')} of tokens"
-            _draw_positions(panel.axes, row)
+            _draw_outlier_map(panel.axes, row)
         else:
             panel.axes.text(0.5, 0.5, "none", transform=panel.axes.transAxes, ha="center")
             panel.axes.set(box_aspect=row["height"] / row["width"])
@@ -89,7 +89,7 @@ def plot_token_outliers(table: pd.DataFrame, members: Members) -> Figure:
     return panels.figure
 
 
-def _draw_positions(axes: Axes, row: pd.Series) -> None:
+def _draw_outlier_map(axes: Axes, row: pd.Series) -> None:
     positions = np.reshape(row["positions"], (row["height"], row["width"]))
     scale = Normalize(0, positions.max())
     cells = axes.imshow(positions, cmap=MAP_COLORS, norm=scale, interpolation="nearest")
@@ -208,13 +208,13 @@ _VALUE = "effective_rank"
 _FALL = grows_with_depth(_VALUE, "effective rank of tokens", sign=-1)
 
 
-def _fall(points: Points) -> Found | None:
-    """Find how the rank falls with depth; None if maps differ in size or channels."""
+def _fall_of_rank(points: Points) -> Found | None:
+    """Return how much the rank falls with depth; None if maps differ in size or channels."""
     sizes = points.known(_VALUE).frame[["height", "width", "channels"]].drop_duplicates()
     return _FALL.find(points) if len(sizes) < 2 else None
 
 
-def _excess_of_mlps(points: Points) -> Found | None:
+def _rank_change_of_mlps_over_msas(points: Points) -> Found | None:
     alike = (points.frame["channels"].diff() == 0) & ~points.frame["subsampling"]
     kept = alike.to_numpy()[1:]
     changed = np.diff(points[_VALUE], axis=1)[:, kept]
@@ -231,7 +231,7 @@ CLAIMS_EFFECTIVE_RANK = Evidence(
             attending,
             replace(
                 _FALL,
-                find=_fall,
+                find=_fall_of_rank,
                 rule=f"{_FALL.rule} Networks whose maps change their size or their channels "
                 "have no such claim: their ranks cannot be compared.",
             ),
@@ -248,7 +248,7 @@ CLAIMS_EFFECTIVE_RANK = Evidence(
                 "difference of changes",
                 "The value is the mean change of the effective rank of tokens over MLPs minus the "
                 "mean change over MSAs; blocks that subsample or change the channels are left out.",
-                _excess_of_mlps,
+                _rank_change_of_mlps_over_msas,
             ),
             "Not in the paper: Dong et al. 2021 show that attention alone lowers the rank of "
             "tokens, and that MLPs work against it.",

@@ -15,8 +15,8 @@ from vitscope.files.arrays import Array
 BACKGROUND, OUTLIER = "white", 0.6
 
 
-def reach(components: Array) -> tuple[Array, Array]:
-    """Return the smallest and the largest value of each of three components (..., 3)."""
+def component_range(components: Array) -> tuple[Array, Array]:
+    """Return the lowest and the highest value of each of three components (..., 3)."""
     there = components[~np.isnan(components[..., 0])]
     if not len(there):
         return np.zeros(3), np.zeros(3)
@@ -24,19 +24,19 @@ def reach(components: Array) -> tuple[Array, Array]:
 
 
 def in_colours(components: Array, low: Array, high: Array) -> Array:
-    """Return red, green, blue and opacity, (..., 4), of components; 0 where there are none."""
+    """Return components as red, green, blue and opacity, (..., 4); NaN becomes transparent."""
     opaque = np.isfinite(components[..., :1]).astype(float)
     scaled = np.nan_to_num(components - low) / np.where(high > low, high - low, 1)
     return np.concatenate([scaled.clip(0, 1), opaque], axis=-1)
 
 
 def colours_of(rows: pd.DataFrame) -> list[Array]:
-    """Return the colours (H, W, 4) of each image of a model, on the scale of all of them."""
+    """Return the colours (H, W, 4) of each image of a model, all images on one scale."""
     maps = [
         np.reshape(row["components"], (row["height"], row["width"], 3))
         for _, row in rows.iterrows()
     ]
-    scale = reach(np.concatenate([each.reshape(-1, 3) for each in maps]))
+    scale = component_range(np.concatenate([each.reshape(-1, 3) for each in maps]))
     return [in_colours(each, *scale) for each in maps]
 
 

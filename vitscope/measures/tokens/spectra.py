@@ -1,8 +1,8 @@
-"""Singular values of vectors about their mean, and what is told by them.
+"""Singular values of vectors about their mean, and the rank and spectrum that follow from them.
 
-They are roots of eigenvalues of the smaller matrix of inner products, in float64: that takes a
-fifth of the time of a decomposition, and half of the digits. What is left is as exact as values in
-float32 are themselves.
+The values are roots of the eigenvalues of the smaller matrix of inner products, in float64. They
+take a fifth of the time of a decomposition and lose half of the digits, which leaves the precision
+of float32.
 """
 
 from functools import partial
@@ -17,17 +17,20 @@ from vitscope.measures.per_image import means
 from vitscope.measures.slices import measure_slices
 from vitscope.measures.tokens.measure import FLOOR, IMAGES, TOKENS
 
-# Vectors are all alike if subtracting their mean leaves at most this share of their norm.
+# Vectors count as equal if subtracting their mean leaves at most this share of their norm.
 ALIKE = float(np.finfo(np.float32).eps)
 
 
-def most(vectors: int, channels: int) -> int:
-    """Return the number of singular values, one fewer for `vectors` since their mean is removed."""
+def largest_rank(vectors: int, channels: int) -> int:
+    """Return the largest possible number of singular values of `vectors` about their mean."""
     return max(min(vectors - 1, channels), 0)
 
 
 def singular_values(vectors: Array) -> Array:
-    """Return singular values about the mean: 0 where vectors are alike, NaN if not finite."""
+    """Return the singular values of vectors (..., count, C) about their mean.
+
+    They are 0 where all vectors are equal, and NaN where a product of vectors is not finite.
+    """
     centred = vectors - vectors.mean(axis=-2, keepdims=True)
     count, channels = vectors.shape[-2:]
     turned = np.swapaxes(centred, -1, -2)
@@ -35,14 +38,14 @@ def singular_values(vectors: Array) -> Array:
     left, whole = np.square(centred).sum((-2, -1)), np.square(vectors).sum((-2, -1))
     spoiled = ~np.isfinite(products).all((-2, -1))
     products[spoiled | (left <= ALIKE**2 * whole)] = 0
-    squares = np.linalg.eigvalsh(products)[..., ::-1][..., : most(count, channels)]
+    squares = np.linalg.eigvalsh(products)[..., ::-1][..., : largest_rank(count, channels)]
     values: Array = np.sqrt(squares.clip(min=0))
     values[spoiled] = np.nan
     return values
 
 
 def effective_rank(values: Array) -> Array:
-    """Return the exponential of the entropy of singular values (..., K); 0 where all are 0."""
+    """Return the exponential of the entropy of singular values (..., K), or 0 if all are 0."""
     total = values.sum(axis=-1, keepdims=True)
     share = values / np.where(total == 0, 1, total)
     entropy = -(share * np.log(np.where(share > 0, share, 1))).sum(axis=-1)
@@ -50,21 +53,21 @@ def effective_rank(values: Array) -> Array:
 
 
 def log_ratios(values: Array) -> Array:
-    """Return the logarithm of each singular value over the first, and 0 where all are 0."""
+    """Return the logarithm of each singular value over the first, or 0 if all are 0."""
     first = values[..., :1]
     ratios = values / np.where(first == 0, 1, first)
     return np.where(first == 0, 0, np.log(np.maximum(ratios, FLOOR)))
 
 
-def taken(positions: int, channels: int, tokens: int, seed: int) -> Array:
-    """Return which positions of a map to use: all, or `tokens` at random if it is large."""
+def choose_positions(positions: int, channels: int, tokens: int, seed: int) -> Array:
+    """Return the positions of a map to use: all, or `tokens` of them at random if it is large."""
     if min(positions, channels) <= tokens:
         return np.arange(positions)
     return np.sort(np.random.default_rng(seed).permutation(positions)[:tokens])
 
 
-def spectra_of(maps: Array, chosen: Array) -> Array:
-    """Return rank, log ratios and mean token of each image of (N, C, H, W): (N, 1 + K + C)."""
+def rank_spectrum_and_mean(maps: Array, chosen: Array) -> Array:
+    """Return rank, log ratios and mean token of each image of maps (N, C, H, W): (N, 1 + K + C)."""
     images, channels = maps.shape[:2]
     tokens = maps.reshape(images, channels, -1).astype(np.float64)
     values = singular_values(tokens[:, :, chosen].transpose(0, 2, 1))
@@ -76,15 +79,19 @@ def measure_singular_values(given: OnLatents, tokens: int, seed: int) -> pd.Data
     latents = given.latents
     shapes = {name: latents.shape(name)[1:] for name in latents.names}
     chosen = {
-        name: taken(height * width, channels, tokens, seed)
+        name: choose_positions(height * width, channels, tokens, seed)
         for name, (channels, height, width) in shapes.items()
     }
-    measures = {name: partial(spectra_of, chosen=which) for name, which in chosen.items()}
+    measures = {
+        name: partial(rank_spectrum_and_mean, chosen=which) for name, which in chosen.items()
+    }
     found = measure_slices(given, measures)
     tables = []
     for index, name in enumerate(latents.names):
         values, count = found[name], len(chosen[name])
-        ranks, ratios, pooled = np.split(values, [1, 1 + most(count, shapes[name][0])], axis=1)
+        ranks, ratios, pooled = np.split(
+            values, [1, 1 + largest_rank(count, shapes[name][0])], axis=1
+        )
         columns = {
             "index": index,
             "image": np.arange(given.first_image, given.first_image + len(values)),
@@ -99,7 +106,7 @@ def measure_singular_values(given: OnLatents, tokens: int, seed: int) -> pd.Data
 
 def merge_singular_values(parts: Parts, resamples: int, seed: int) -> pd.DataFrame:
     per_image = pd.concat(parts.tables, ignore_index=True)
-    # The order, and so the rounding of sums, must not depend on the shards.
+    # Sort, so that the rounding of sums does not depend on the shards.
     ordered = per_image.sort_values(["index", "image"], ignore_index=True)
     ranks = means([ordered], "effective_rank", resamples, seed)
     at = ordered.groupby("index")
@@ -118,7 +125,7 @@ def _row_of_tokens(index: Any, rows: pd.DataFrame) -> dict[str, Any]:
         "index": index,
         "of": TOKENS,
         "vectors": vectors,
-        "most": most(vectors, channels),
+        "most": largest_rank(vectors, channels),
         "log_ratios": [*ratios],
     }
 
@@ -132,7 +139,7 @@ def _row_of_images(index: Any, rows: pd.DataFrame) -> dict[str, Any]:
         "images": len(pooled),
         "of": IMAGES,
         "vectors": len(pooled),
-        "most": most(*pooled.shape),
+        "most": largest_rank(*pooled.shape),
         "effective_rank": np.nan if alone else float(effective_rank(values)),
         "log_ratios": [*log_ratios(values)] if values.any() else [],
     }
