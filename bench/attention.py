@@ -13,7 +13,7 @@ from torch import Tensor, nn
 
 from bench.extraction import IMAGES, TURNS, batches_of, network_of, plain_pass, seconds_of
 from bench.rows import Row
-from vitscope.measures.attention.compute import numbers_of
+from vitscope.measures.attention.compute import statistics_of_heads
 from vitscope.networks.attention.finding import find_attention
 from vitscope.networks.attention.reading import Attention, Weights, attending
 from vitscope.networks.building.timm_import import import_timm
@@ -30,7 +30,7 @@ def _found(network: nn.Module, size: int, points: Any = None) -> list[Attention]
 
 def _read(network: nn.Module, found: list[Attention], size: int, batches: Iterable[Tensor]) -> None:
     """Run a network and compute all numbers of its attention."""
-    numbers = numbers_of(found, (size, size))
+    numbers = statistics_of_heads(found, (size, size))
 
     def of(position: int, weights: Weights) -> None:
         numbers[position].of(weights)

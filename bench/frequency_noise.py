@@ -12,7 +12,12 @@ import torch
 from torch import nn
 
 from bench.rows import Row
-from vitscope.measures.disturbed.frequency_noise import half_plane, noises, ring, signs
+from vitscope.measures.disturbed.frequency_noise import (
+    filter_images,
+    half_plane,
+    noise_ring,
+    random_signs,
+)
 from vitscope.measures.disturbed.measure import FrequencyNoiseSettings as Settings
 from vitscope.networks.building.family import find_family
 from vitscope.studies.loading import BUNDLED_STUDIES, load_study
@@ -42,8 +47,8 @@ def _measure_model(name: str) -> Row:
             network(images)
         forward = perf_counter() - start
         start = perf_counter()
-        factors = [half_plane(ring(each, noise.width, size)) for each in frequencies]
-        for filtered in noises(signs(turn, range(BATCH), size), factors):
+        factors = [half_plane(noise_ring(each, noise.width, size)) for each in frequencies]
+        for filtered in filter_images(random_signs(turn, range(BATCH), size), factors):
             images + images.new_tensor(filtered)
         times.append((forward, (perf_counter() - start) / len(frequencies)))
     forward, drawn = (median(turn[which] for turn in times[1:]) for which in (0, 1))

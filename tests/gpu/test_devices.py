@@ -34,9 +34,8 @@ from vitscope.measures.attention.measure import VALUES
 from vitscope.measures.branches.lesion import correctness, joins_of
 from vitscope.measures.cka import compute as cka
 from vitscope.measures.classification.fit import training_losses
-from vitscope.measures.disturbed.frequency_noise import disturb_by as noise_of
-from vitscope.measures.disturbed.occlusion import disturb_by as patches_of
-from vitscope.measures.disturbed.occlusion import list_changes
+from vitscope.measures.disturbed.frequency_noise import noise_disturbance
+from vitscope.measures.disturbed.occlusion import list_changes, patch_disturbance
 from vitscope.measures.feature_variance import compute as feature_variance
 from vitscope.measures.fourier import compute as fourier
 from vitscope.measures.given import OnLatents, OnLoss, OnModel
@@ -207,8 +206,8 @@ def test_lesions(split: Split, other: Side, name: str) -> None:
 
 
 DISTURBANCES = {
-    "noise": noise_of({"frequencies": [0.2, 0.6], "width": 0.1, "eps": 2.0, "seeds": 1}),
-    "patches": patches_of(
+    "noise": noise_disturbance({"frequencies": [0.2, 0.6], "width": 0.1, "eps": 2.0, "seeds": 1}),
+    "patches": patch_disturbance(
         list_changes(8, [0.3], [4], 32), {"draws": 1, "seed": 0}, torch.full((3, 1, 1), -2.0)
     ),
 }

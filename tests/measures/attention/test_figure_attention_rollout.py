@@ -8,7 +8,7 @@ from torch.nn.functional import interpolate
 from tests.helpers.drawing import SWIN, VIT, laid_out
 from tests.helpers.overlays import as_png, bars_of, grey_of, groups_of, picture, pixels_of
 from tests.helpers.shown import flaws
-from vitscope.measures.attention.show import clipped
+from vitscope.measures.attention.show import clip_rollout
 
 
 @pytest.fixture
@@ -85,16 +85,16 @@ def test_the_image_times_the_rollout(table):
 def test_one_bright_token_leaves_the_others_visible(clip):
     """As of a large network, where one of 196 positions has 50 times what the others have."""
     rollout = np.r_[1.0, np.linspace(0.005, 0.02, 195)]
-    shown = clipped(rollout, clip)
+    shown = clip_rollout(rollout, clip)
     assert shown[0] == 1
     assert (shown == 1).mean() == pytest.approx(clip, abs=1 / 196)
     assert np.median(shown) > 0.5
-    np.testing.assert_array_equal(clipped(rollout, 0.0), rollout)
+    np.testing.assert_array_equal(clip_rollout(rollout, 0.0), rollout)
 
 
 def test_maps_that_are_nearly_all_zero_go_up_to_their_largest():
-    assert clipped([0.0] * 99 + [0.5], 0.02).tolist() == [0.0] * 99 + [1.0]
-    assert clipped([0.0] * 4, 0.02).tolist() == [0.0] * 4
+    assert clip_rollout([0.0] * 99 + [0.5], 0.02).tolist() == [0.0] * 99 + [1.0]
+    assert clip_rollout([0.0] * 4, 0.02).tolist() == [0.0] * 4
 
 
 @pytest.mark.parametrize(("clip", "said"), [(0.02, "2 % of its positions exceed"), (0, "largest")])

@@ -27,10 +27,10 @@ from vitscope.errors import VitscopeError
 from vitscope.measures.attention.maps import (
     Maps,
     Rollout,
+    discard_lowest_weights,
     maps_of,
     measure_attention_maps,
     measure_attention_rollout,
-    without_lowest,
 )
 from vitscope.measures.attention.measure import (
     ATTENTION_MAPS_TABLE,
@@ -105,11 +105,11 @@ def rolled_by_hand(attentions: Sequence[Seen], fuse: str) -> Array:
 def test_the_lowest_weights_are_discarded() -> None:
     """As vit-explain does before it adds the identity, of all queries and keys together."""
     weights = torch.tensor([[[0.1, 0.2, 0.7], [0.5, 0.4, 0.1], [0.3, 0.3, 0.4]]])
-    kept = without_lowest(weights, 0.5)
+    kept = discard_lowest_weights(weights, 0.5)
     # Of nine, the four lowest: two of 0.1, 0.2, and the first of 0.3.
     expected = [[[0.0, 0.0, 0.7], [0.5, 0.4, 0.0], [0.0, 0.3, 0.4]]]
     torch.testing.assert_close(kept, torch.tensor(expected))
-    torch.testing.assert_close(without_lowest(weights, 0.0), weights)
+    torch.testing.assert_close(discard_lowest_weights(weights, 0.0), weights)
     # The weights of the network are as they were.
     assert weights.min() > 0
 

@@ -7,7 +7,7 @@ from tests.helpers.claims import published
 from tests.helpers.drawing import RESNET, VIT, drawn_from
 from tests.helpers.shown import legend_labels
 from vitscope.drawing.looks import GRAY
-from vitscope.measures.disturbed.frequency_noise import ring
+from vitscope.measures.disturbed.frequency_noise import noise_ring
 from vitscope.package_data import PUBLISHED_POINTS
 
 SERIES = {"resnet": "ResNet", "vit": "ViT"}
@@ -76,7 +76,7 @@ def test_the_rings_are_the_masks_of_the_measurement():
     (axes,) = drawn().axes
     rings, noise = arrays(axes)
     for frequency, mask, corner in zip(FREQUENCIES, rings, noise, strict=True):
-        np.testing.assert_array_equal(mask, ring(frequency, 0.1, 32))
+        np.testing.assert_array_equal(mask, noise_ring(frequency, 0.1, 32))
         # All of the noise is shown here, so that its power lies in the ring and its mirror image.
         power = np.abs(np.fft.fftshift(np.fft.fft2(corner - corner.mean()))) ** 2
         mirrored = np.roll(mask[::-1, ::-1], 1, axis=(0, 1))

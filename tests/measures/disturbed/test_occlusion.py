@@ -22,14 +22,14 @@ from vitscope.jobs.tables import find_table
 from vitscope.measures.disturbed.measure import count_dropped, grid_of, grids_of
 from vitscope.measures.disturbed.occlusion import (
     Change,
-    disturb_by,
-    drop,
+    drop_patches,
     list_changes,
     mean_kept,
     measure_occlusion,
     occlusion_table,
-    orders,
-    shuffle,
+    patch_disturbance,
+    patch_orders,
+    shuffle_patches,
 )
 from vitscope.measures.scores import shares_found
 from vitscope.studies.loading import load_study
@@ -76,20 +76,21 @@ def test_changes_are_in_order() -> None:
 
 def test_draws_are_those_of_today_on_every_machine() -> None:
     """Results rest on them: a change of the stream is a change of results."""
-    assert orders(0, [0], 0, 9).tolist() == [[8, 2, 1, 7, 6, 5, 0, 3, 4]]
-    assert orders(7, [1999], 4, 9).tolist() == [[7, 1, 4, 2, 5, 0, 8, 3, 6]]
+    assert patch_orders(0, [0], 0, 9).tolist() == [[8, 2, 1, 7, 6, 5, 0, 3, 4]]
+    assert patch_orders(7, [1999], 4, 9).tolist() == [[7, 1, 4, 2, 5, 0, 8, 3, 6]]
 
 
 def test_orders_of_an_image_are_its_own_and_all_patches_are_as_likely() -> None:
     rows = [3, 10, 2**40]
-    together = orders(1, rows, 2, 16)
+    together = patch_orders(1, rows, 2, 16)
     np.testing.assert_array_equal(np.sort(together), np.tile(np.arange(16), (3, 1)))
     for row, order in zip(rows, together, strict=True):
-        np.testing.assert_array_equal(orders(1, [row], 2, 16)[0], order)
+        np.testing.assert_array_equal(patch_orders(1, [row], 2, 16)[0], order)
     assert (
-        len({tuple(orders(s, [r], d, 16)[0]) for s in (0, 1) for r in (0, 1) for d in (0, 1)}) == 8
+        len({tuple(patch_orders(s, [r], d, 16)[0]) for s in (0, 1) for r in (0, 1) for d in (0, 1)})
+        == 8
     )
-    many = orders(0, range(3000), 0, 16)
+    many = patch_orders(0, range(3000), 0, 16)
     counts = np.stack([np.bincount(column, minlength=16) for column in many.T])
     # The expected count is 187.5 with a deviation of 13.3.
     assert np.abs(counts - 3000 / 16).max() < 5 * 13.3
@@ -126,12 +127,12 @@ def some_images(count: int, height: int = 24, width: int = 24) -> Array:
     + [Change("shuffled", grid, 0) for grid in (2, 8, 12)],
 )
 def test_patches_are_changed_as_by_a_plain_loop(size: tuple[int, int], each: Change) -> None:
-    images, order = some_images(5, *size), orders(0, range(5), 1, each.grid**2)
+    images, order = some_images(5, *size), patch_orders(0, range(5), 1, each.grid**2)
     tensors = torch.from_numpy(images)
     if each.change == "dropped":
-        ours = drop(tensors, order, each.dropped, each.grid, BLACK)
+        ours = drop_patches(tensors, order, each.dropped, each.grid, BLACK)
     else:
-        ours = shuffle(tensors, order, each.grid)
+        ours = shuffle_patches(tensors, order, each.grid)
     np.testing.assert_array_equal(ours, changed_plainly(images, order, each, BLACK.numpy()))
     if each.change == "shuffled":
         # The same pixels, each with all of its channels.
@@ -149,11 +150,13 @@ def test_patches_are_changed_as_by_a_plain_loop(size: tuple[int, int], each: Cha
 def test_every_model_gets_the_same_whatever_the_batches(size: int) -> None:
     images, rows = some_images(7), [3, 4, 8, 9, 11, 100, 101]
     changes = list_changes(8, [0.5, 1], [2, 3], 24)
-    disturb = disturb_by(changes, DRAWN, BLACK)
+    disturb = patch_disturbance(changes, DRAWN, BLACK)
     clean, *disturbed = seen_of(images, rows, size, disturb, 2 * len(changes))
     np.testing.assert_array_equal(clean, images)
     for arrived, (draw, each) in zip(disturbed, product((0, 1), changes), strict=True):
-        plain = changed_plainly(images, orders(5, rows, draw, each.grid**2), each, BLACK.numpy())
+        plain = changed_plainly(
+            images, patch_orders(5, rows, draw, each.grid**2), each, BLACK.numpy()
+        )
         np.testing.assert_array_equal(arrived, plain)
 
 
@@ -179,7 +182,7 @@ def predicted(model: nn.Module, images: Array) -> Array:
 
 def shares_of(model: nn.Module, images: Array, changes: Sequence[Change]) -> Array:
     """Return for each image and change how often its prediction stays."""
-    disturb, labels = disturb_by(changes, DRAWN, BLACK), predicted(model, images)
+    disturb, labels = patch_disturbance(changes, DRAWN, BLACK), predicted(model, images)
     rows = range(len(images))
     found, shares = shares_found(model, batches(images, 16), rows, labels, disturb)
     assert found.all()
@@ -216,7 +219,7 @@ def test_a_probe_of_the_first_patch_finds_as_many_as_have_it() -> None:
 
     white, rows = np.ones((800, 3, 16, 16), np.float32), range(800)
     changes = list_changes(4, [0.25, 0.75], [2], 16)
-    disturb = disturb_by(changes, {"draws": 5, "seed": 0}, torch.zeros(3, 1, 1))
+    disturb = patch_disturbance(changes, {"draws": 5, "seed": 0}, torch.zeros(3, 1, 1))
     found, shares = shares_found(Probe(), batches(white, 100), rows, np.ones(800, int), disturb)
     assert found.all()
     deviation = np.sqrt(0.25 * 0.75 / 4000)
@@ -290,7 +293,7 @@ def test_a_job_measures_pixels_that_are_black(tmp_path: Path) -> None:
     for each in [Change("none", 1, 0), *list_changes(**CUT, size=32)]:
         found = []
         for draw in range(2):
-            order = orders(5, rows, draw, each.grid**2)
+            order = patch_orders(5, rows, draw, each.grid**2)
             zero = np.zeros((3, 1, 1), np.uint8)
             new = changed_plainly(pixels, order, each, zero) / np.float32(255)
             center, spread = (np.array(v, np.float32).reshape(3, 1, 1) for v in (CENTER, SPREAD))

@@ -12,10 +12,10 @@ from vitscope.errors import VitscopeError
 from vitscope.measures.given import OnNetwork
 from vitscope.measures.parameters.measure import PATCH_FILTERS_TABLE
 from vitscope.measures.parameters.patch_filters import (
-    frequencies,
+    filter_frequencies,
     measure_patch_filters,
     principal_components,
-    scaled,
+    scale_filters,
 )
 
 RNG = np.random.default_rng(0)
@@ -44,13 +44,13 @@ def test_the_first_filter_of_the_golden_network(golden: Golden) -> None:
 
 
 def test_scaling_is_over_all_pixels_and_channels() -> None:
-    values, low, high = scaled(FILTERS)
+    values, low, high = scale_filters(FILTERS)
     assert values.shape == (40, 4, 5, 3)
     assert values.min(axis=(1, 2, 3)).tolist() == [0] * 40
     assert values.max(axis=(1, 2, 3)).tolist() == [1] * 40
     back = values * (high - low)[:, None, None, None] + low[:, None, None, None]
     np.testing.assert_allclose(back.transpose(0, 3, 1, 2), FILTERS, atol=1e-14)
-    assert scaled(np.full((1, 1, 2, 2), 3.0))[0].tolist() == np.zeros((1, 2, 2, 1)).tolist()
+    assert scale_filters(np.full((1, 1, 2, 2), 3.0))[0].tolist() == np.zeros((1, 2, 2, 1)).tolist()
 
 
 def test_components_are_directions_of_the_covariance() -> None:
@@ -88,11 +88,11 @@ def test_frequencies_of_waves() -> None:
     # A wave of k periods over 8 pixels has the frequency k / 4, in units of pi.
     for vertical, horizontal in ((0, 0), (1, 0), (0, 3), (4, 4), (2, 1)):
         expected = np.hypot(vertical, horizontal) / 4
-        found = frequencies(waves((vertical, horizontal)))
+        found = filter_frequencies(waves((vertical, horizontal)))
         assert found == pytest.approx(expected, abs=1e-12)
     # Two of the same power, in channels of their own.
-    assert frequencies(waves((1, 0), (0, 3))) == pytest.approx(0.5)
-    assert np.isnan(frequencies(np.zeros((1, 1, 3, 3)))).all()
+    assert filter_frequencies(waves((1, 0), (0, 3))) == pytest.approx(0.5)
+    assert np.isnan(filter_frequencies(np.zeros((1, 1, 3, 3)))).all()
 
 
 def test_the_table_of_a_convolution(tmp_path) -> None:

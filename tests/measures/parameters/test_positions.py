@@ -13,8 +13,8 @@ from vitscope.measures.parameters.measure import POSITION_BIAS_TABLE, POSITION_S
 from vitscope.measures.parameters.positions import (
     measure_position_bias,
     measure_position_similarity,
-    neighbours,
-    similarities,
+    neighbouring_positions,
+    position_similarities,
 )
 
 EMBEDDING = np.random.default_rng(0).normal(size=(6, 4, 5))
@@ -33,7 +33,7 @@ def test_dot_products_of_the_golden_network(golden: Golden) -> None:
 
 
 def test_cosines_are_those_of_torch() -> None:
-    products, cosines = similarities(EMBEDDING)
+    products, cosines = position_similarities(EMBEDDING)
     vectors = torch.from_numpy(EMBEDDING).flatten(1).T
     expected = nn.functional.cosine_similarity(vectors[:, None], vectors[None], dim=-1)
     np.testing.assert_allclose(cosines, expected, rtol=1e-12)
@@ -44,14 +44,14 @@ def test_cosines_are_those_of_torch() -> None:
 def test_an_embedding_of_zeros_is_like_no_other() -> None:
     spoiled = EMBEDDING.copy()
     spoiled[:, 1, 2] = 0
-    _, cosines = similarities(spoiled)
+    _, cosines = position_similarities(spoiled)
     zero = 1 * 5 + 2
     assert np.isnan(cosines[zero]).all()
     assert np.isnan(cosines).sum() == 2 * 20 - 1
 
 
 def test_neighbours_of_a_grid() -> None:
-    found = neighbours(3, 4)
+    found = neighbouring_positions(3, 4)
     assert (found == found.T).all()
     # In the corners two, at the edges three, inside four.
     assert found.sum(1).tolist() == [2, 3, 3, 2, 3, 4, 4, 3, 2, 3, 3, 2]
@@ -78,7 +78,7 @@ def measured(embedding: np.ndarray, positions: int = 2048):
 
 def test_the_table(tmp_path) -> None:
     table = measured(EMBEDDING)
-    _, cosines = similarities(EMBEDDING.astype(np.float32).astype(np.float64))
+    _, cosines = position_similarities(EMBEDDING.astype(np.float32).astype(np.float64))
     np.testing.assert_allclose(np.stack(table["cosines"]), cosines, rtol=1e-6, atol=1e-7)
     assert table[["height", "width", "step"]].drop_duplicates().to_numpy().tolist() == [[4, 5, 1]]
     np.testing.assert_allclose(table["norm"], np.linalg.norm(EMBEDDING, axis=0).ravel(), rtol=1e-6)
@@ -92,7 +92,7 @@ def test_of_many_positions_some_rows_and_columns_are_compared() -> None:
     table = measured(EMBEDDING, positions=6)
     thin = EMBEDDING[:, ::2, ::2]
     assert table[["height", "width", "step"]].drop_duplicates().to_numpy().tolist() == [[2, 3, 2]]
-    _, cosines = similarities(thin)
+    _, cosines = position_similarities(thin)
     np.testing.assert_allclose(np.stack(table["cosines"]), cosines, rtol=1e-5)
 
 

@@ -13,7 +13,12 @@ from tests.helpers.networks import mini
 from tests.helpers.refusals import refusal
 from tests.scopes.networks import Convolutions, network, pixels
 from vitscope.errors import VitscopeError
-from vitscope.measures.receptive_field.compute import Field, Squares, chosen, contributions
+from vitscope.measures.receptive_field.compute import (
+    Field,
+    Squares,
+    choose_cut_points,
+    contributions,
+)
 from vitscope.measures.receptive_field.measure import SHARES
 from vitscope.networks.finding.capture import capturing
 from vitscope.networks.finding.cut_points import CutPoint, Layout, OperationId
@@ -216,23 +221,23 @@ def stages(*of: int) -> list[CutPoint]:
 
 
 def test_the_last_of_each_stage_is_chosen() -> None:
-    assert chosen("m", stages(0, 1, 1, 2, 2, 2, 3), []) == [0, 2, 5, 6]
+    assert choose_cut_points("m", stages(0, 1, 1, 2, 2, 2, 3), []) == [0, 2, 5, 6]
     # In a network of one stage, five from the first to the last.
-    assert chosen("m", stages(0, *[1] * 24), []) == [0, 6, 12, 18, 24]
-    assert chosen("m", stages(0, 1, 1), []) == [0, 1, 2]
-    assert chosen("m", stages(0), []) == [0]
+    assert choose_cut_points("m", stages(0, *[1] * 24), []) == [0, 6, 12, 18, 24]
+    assert choose_cut_points("m", stages(0, 1, 1), []) == [0, 1, 2]
+    assert choose_cut_points("m", stages(0), []) == [0]
 
 
 def test_names_and_patterns() -> None:
     points = stages(0, 1, 1, 2, 2, 2, 3)
-    assert chosen("m", points, ["block.5", "block.1"]) == [1, 5]
-    assert chosen("m", points, ["block.[34]", "block.0"]) == [0, 3, 4]
+    assert choose_cut_points("m", points, ["block.5", "block.1"]) == [1, 5]
+    assert choose_cut_points("m", points, ["block.[34]", "block.0"]) == [0, 3, 4]
     # Of a pattern that fits nothing, another is left.
-    assert chosen("m", points, ["other.*", "block.?"]) == list(range(7))
+    assert choose_cut_points("m", points, ["other.*", "block.?"]) == list(range(7))
     for wanted, said in ((["blok.2"], "has no cut point 'blok.2'. Did you mean 'block.2'?"),
                          (["block.2", "stem"], "has no cut point 'stem'."),
                          (["other.*"], "none of 'other.*' fits a cut point")):  # fmt: skip
-        sentence = refusal(chosen, "m", points, wanted)
+        sentence = refusal(choose_cut_points, "m", points, wanted)
         assert said in sentence
         assert sentence.startswith("models.m: analysis.receptive_field.cut_points: ")
 

@@ -14,10 +14,10 @@ from vitscope.measures import registry
 from vitscope.measures.given import OnLatents, Parts
 from vitscope.measures.per_image import merge_means
 from vitscope.measures.tokens.compute import (
+    find_outliers,
     mean_token_share,
     measure_token_norms,
     merge_token_norms,
-    outliers,
     token_norms,
     token_similarity,
 )
@@ -52,7 +52,7 @@ def test_it_is_the_norm_over_channels() -> None:
 
 def test_outliers_are_above_the_threshold_times_the_median_of_their_image() -> None:
     norms = np.array([[1.0, 2, 3, 9, 9.1], [10, 10, 10, 10, 30.1], [0, 0, 0, 0, 1]])
-    found = outliers(norms, 3.0)
+    found = find_outliers(norms, 3.0)
     # Of the first image the median is 3, of the second 10; in the third anything is above 0.
     assert found.tolist() == [[False] * 4 + [True]] * 3
 

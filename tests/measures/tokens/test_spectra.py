@@ -16,12 +16,12 @@ from vitscope.measures.tokens.measure import (
     SINGULAR_VALUES_TABLE,
 )
 from vitscope.measures.tokens.spectra import (
+    choose_positions,
     effective_rank,
     log_ratios,
     measure_singular_values,
     merge_singular_values,
     singular_values,
-    taken,
 )
 from vitscope.networks.finding.cut_points import CUT_POINT
 
@@ -155,17 +155,21 @@ def test_maps_and_images_without_a_spectrum(tmp_path: Path) -> None:
 
 
 def test_of_large_maps_some_tokens_are_drawn(tmp_path: Path) -> None:
-    assert taken(100, 10, 20, 0).tolist() == list(range(100))
-    assert taken(10, 100, 20, 0).tolist() == list(range(10))
-    chosen = taken(100, 30, 20, 0)
+    assert choose_positions(100, 10, 20, 0).tolist() == list(range(100))
+    assert choose_positions(10, 100, 20, 0).tolist() == list(range(10))
+    chosen = choose_positions(100, 30, 20, 0)
     assert len(set(chosen)) == 20
     assert chosen.tolist() == sorted(chosen)
-    assert chosen.tolist() == taken(100, 60, 20, 0).tolist() != taken(100, 30, 20, 1).tolist()
+    assert (
+        chosen.tolist()
+        == choose_positions(100, 60, 20, 0).tolist()
+        != choose_positions(100, 30, 20, 1).tolist()
+    )
     part = measure_singular_values(
         OnLatents(written(tmp_path / "file", [NARROW]), 0), tokens=4, seed=0
     )
     assert part["tokens"].tolist() == [4] * 6
-    which = taken(9, 14, 4, 0)
+    which = choose_positions(9, 14, 4, 0)
     for each, ratios in zip(tokens_of(NARROW), part["log_ratios"], strict=True):
         values = decomposed(each[which])
         np.testing.assert_allclose(ratios, np.log(values / values[0]), rtol=1e-9, atol=1e-12)

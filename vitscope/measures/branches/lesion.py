@@ -1,8 +1,8 @@
 """Lesions: the accuracy of a model without one of its residual branches.
 
-For each lesion, the model runs its own forward pass again, in which the addition that joins the
-branch to the stream returns the stream. Modules that ended before cannot differ from the clean
-pass, so they are not computed again: they return what they returned in the clean pass.
+For each lesion, the model's own forward pass runs again, but the addition that joins the branch to
+the stream returns the stream alone. Modules that finish before this addition give the same outputs
+as in the clean pass: these are kept and returned, and not computed again.
 """
 
 from collections import Counter
@@ -28,7 +28,7 @@ from vitscope.networks.finding.cut_points import CUT_POINT, Alike, CutPoint, Joi
 
 
 def joins_of(name: str, cut_points: Sequence[CutPoint]) -> dict[int, Join]:
-    """Return the joins whose branches can be silenced, by the positions of their cut points."""
+    """Return the joins whose branches can be silenced, by the index of the cut point."""
     joins = {i: point.join for i, point in enumerate(cut_points) if point.join is not None}
     if not joins:
         raise VitscopeError(
@@ -38,17 +38,17 @@ def joins_of(name: str, cut_points: Sequence[CutPoint]) -> dict[int, Join]:
     return joins
 
 
-def _versions(value: object) -> list[int]:
-    """Count how often each tensor was changed in place; torch does not count in inference mode."""
+def _tensor_versions(value: object) -> list[int]:
+    """Return how often each tensor was changed in place, which inference mode does not count."""
     if isinstance(value, Tensor):
         return [value._version]
     if isinstance(value, tuple | list):
-        return [version for item in value for version in _versions(item)]
+        return [version for item in value for version in _tensor_versions(item)]
     return []
 
 
 class _Kept(NamedTuple):
-    """What a module returned, how often that had been changed, and operations counted in it."""
+    """The output of a module, how often its tensors had changed, and counts of its operations."""
 
     output: Any
     versions: list[int]
@@ -66,71 +66,71 @@ class _CleanPass(Silencing):  # type: ignore[no-untyped-call]
         self._entered: dict[nn.Module, tuple[list[int], Counter[tuple[str, Alike]]]] = {}
         self._calls: Counter[nn.Module] = Counter()
         with ExitStack() as stack:
-            for module in _worth_keeping(model, joins):
+            for module in _modules_to_keep(model, joins):
                 stack.callback(module.register_forward_pre_hook(self._enter).remove)
                 stack.callback(module.register_forward_hook(self._leave).remove)
-            self.logits = _logits(model, images, self)
+            self.logits = _logits_in_mode(model, images, self)
         self._finished.clear()
 
     def count(self, name: str, tensor: Tensor) -> OperationId:
-        """Count an operation; note what finished before the first addition of a join."""
+        """Count an operation; at the first addition of a join, note which modules have finished."""
         operation = super().count(name, tensor)
         if operation in self._firsts:
             self._before[operation] = dict(self._finished)
         return operation
 
     def _enter(self, module: nn.Module, inputs: tuple[Any, ...]) -> None:
-        self._entered[module] = _versions(inputs), self.counts.copy()
+        self._entered[module] = _tensor_versions(inputs), self.counts.copy()
 
     def _leave(self, module: nn.Module, inputs: tuple[Any, ...], output: object) -> None:
         self._calls[module] += 1
         versions, counts = self._entered[module]
         # If a module changes its input in place, returning its output again is not enough.
-        if _versions(inputs) == versions and _of_tensors(output):
+        if _tensor_versions(inputs) == versions and _is_unchangeable(output):
             for inner in module.modules():
                 self._finished.pop(inner, None)
             counted = self.counts - counts
-            self._finished[module] = _Kept(output, _versions(output), counted)
+            self._finished[module] = _Kept(output, _tensor_versions(output), counted)
 
     def take(self, join: Join) -> tuple[Silencing, dict[nn.Module, Callable[..., Any]]]:
-        """Return what silences a join, and what modules then do instead of their forward pass.
+        """Return the mode that silences a join, and what modules do in place of their forward pass.
 
-        Forgets what was kept for the join.
+        This frees what was kept for the join.
         """
         silencing = Silencing(self.model, self.names, join)
         answers = {
-            module: _answer(kept, silencing)
+            module: _returning_kept_output(kept, silencing)
             for module, kept in self._before.pop(join.additions[0].operation, {}).items()
-            if self._calls[module] == 1 and _versions(kept.output) == kept.versions
+            if self._calls[module] == 1 and _tensor_versions(kept.output) == kept.versions
         }
         return silencing, answers
 
 
-def _answer(kept: _Kept, silencing: Silencing) -> Callable[..., Any]:
-    def answer(*_: Any, **__: Any) -> Any:
+def _returning_kept_output(kept: _Kept, silencing: Silencing) -> Callable[..., Any]:
+    def return_kept_output(*_: Any, **__: Any) -> Any:
         silencing.counts += kept.counted
         return kept.output
 
-    return answer
+    return return_kept_output
 
 
-def _logits(model: nn.Module, images: Tensor, mode: Silencing) -> Tensor:
+def _logits_in_mode(model: nn.Module, images: Tensor, mode: Silencing) -> Tensor:
     with mode:
         return logits_of(model(images))
 
 
-def _of_tensors(output: object) -> bool:
-    """Tell whether an output is a tensor, or a tuple of tensors: a list could be changed."""
+def _is_unchangeable(output: object) -> bool:
+    """Return whether an output is a tensor or a tuple of tensors; a list could be changed later."""
     return isinstance(output, Tensor) or (
         isinstance(output, tuple) and all(isinstance(item, Tensor) for item in output)
     )
 
 
-def _worth_keeping(model: nn.Module, joins: Sequence[Join]) -> list[nn.Module]:
-    """Return the modules whose outputs are kept: those with a matrix, next to the joins.
+def _modules_to_keep(model: nn.Module, joins: Sequence[Join]) -> list[nn.Module]:
+    """Return the modules whose outputs are kept.
 
-    These are the children of the modules that contain a join. The others, such as normalizations
-    and activations, save too little time for the memory that their outputs take.
+    These have a weight matrix, and are children of modules that contain a join. Outputs of others,
+    such as normalizations and activations, would save too little time for the memory they take.
     """
     modules = [each.operation.module for join in joins for each in join.additions]
     parts = [module.split(".") if module else [] for module in modules]
@@ -142,7 +142,7 @@ def _worth_keeping(model: nn.Module, joins: Sequence[Join]) -> list[nn.Module]:
 
 
 @contextmanager
-def _doing(answers: Mapping[nn.Module, Callable[..., Any]]) -> Iterator[None]:
+def _replacing_forward(answers: Mapping[nn.Module, Callable[..., Any]]) -> Iterator[None]:
     own = {module: vars(module).get("forward") for module in answers}
     try:
         for module, answer in answers.items():
@@ -159,25 +159,25 @@ def _doing(answers: Mapping[nn.Module, Callable[..., Any]]) -> Iterator[None]:
 def lesioned(
     model: nn.Module, joins: Sequence[Join], images: Tensor
 ) -> tuple[Tensor, list[Tensor]]:
-    """Return the logits of a model for a batch, and the logits without each of some branches.
+    """Return the logits of a model for a batch, and the logits without the branch of each join.
 
     The model must be in evaluation mode, and the batch on its device.
     """
     without = []
     with without_fast_path():
         clean = _CleanPass(model, joins, images)
-        # The last branch first: it uses the most outputs, and frees those of no earlier branch.
+        # Begin with the last branch: it reuses the most outputs, and some are freed after it.
         for join in reversed(joins):
             silencing, answers = clean.take(join)
             try:
-                with _doing(answers):
-                    without.append(_logits(model, images, silencing))
+                with _replacing_forward(answers):
+                    without.append(_logits_in_mode(model, images, silencing))
             except VitscopeError:
                 raise
             except Exception:
-                # A module may do more than return something, such as fill a list that others empty.
+                # Run every module: some do more than return, such as fill a list that others empty.
                 silencing = Silencing(model, clean.names, join)
-                without.append(_logits(model, images, silencing))
+                without.append(_logits_in_mode(model, images, silencing))
             silencing.check()
     return clean.logits, without[::-1]
 
@@ -189,16 +189,16 @@ def correctness(
     labels: npt.NDArray[np.int64],
     device: torch.device | None = None,
 ) -> tuple[Array, Array]:
-    """Tell of each image if its class is found, (N,), and so without each branch, (N, K)."""
+    """Return whether each image is classified correctly, (N,), and without each branch, (N, K)."""
     model = model.eval().to(device)
     clean, without = [], []
     first = 0
     for batch in batches:
         logits, others = lesioned(model, list(joins.values()), batch.to(device))
         truth = torch.from_numpy(labels[first : first + len(batch)])
-        clean.append(_found(logits, truth, "the whole model"))
+        clean.append(_correct_predictions(logits, truth, "the whole model"))
         found = [
-            _found(each, truth, f"the model without {branch}")
+            _correct_predictions(each, truth, f"the model without {branch}")
             for branch, each in zip(joins, others, strict=True)
         ]
         without.append(np.stack(found, axis=1))
@@ -208,7 +208,7 @@ def correctness(
     return np.concatenate(clean), np.concatenate(without)
 
 
-def _found(logits: Tensor, truth: Tensor, what: str) -> Array:
+def _correct_predictions(logits: Tensor, truth: Tensor, what: str) -> Array:
     lost = int((~logits.isfinite()).any(dim=1).sum())
     if lost:
         raise VitscopeError(

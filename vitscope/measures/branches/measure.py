@@ -1,4 +1,4 @@
-"""Residual branches: what networks lose without one, and how large it is beside the shortcut.
+"""Residual branches: what networks lose without one, and how large the shortcut is beside it.
 
 The table `lesion`: one row per model and unit that can be removed.
 
@@ -8,11 +8,11 @@ single image.
 
 The table `skip_ratio`: one row per model, cut point behind a residual branch, and kind of token.
 
-A sum adds a branch to the stream. Of an image, the ratio is the root of the sum of the squares of
-the stream over that of the branch, over all channels of the tokens of a kind: those of positions,
-or the first token that is no position (the class token), where a network has one. What a layer
-scale does to the branch counts. The mean over images is of logarithms: it is a geometric mean.
-Where a branch is zero for an image, there is no ratio, and the value is null.
+Before the cut point, a sum adds the branch to the stream. The ratio of an image is the norm of the
+stream over the norm of the branch. A norm is the root of the sum of squares, over all channels of
+the tokens of one kind: those of positions or, where a network has one, the first token that is no
+position (the class token). The branch is taken after its layer scale. `ratio` is the geometric mean
+over images. It is null if stream or branch is zero for an image.
 """
 
 from dataclasses import dataclass

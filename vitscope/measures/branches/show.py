@@ -26,14 +26,14 @@ from vitscope.files.arrays import Array
 _LABEL = "Δ accuracy (pp)"
 # Free space above the highest point, as a share of the range from zero to the lowest point.
 _ROOM = 0.06
-# Marks a point beyond the range of the published figure, read from the slope of its line.
+# The source of a published point beyond the range of its figure, extrapolated from its line.
 _OFF_SCALE = "extrapolated_offscale"
 _OFF_SCALE_MARKER = 7  # A caret that points down.
 
 
-def _draw_published(panel: Panel, theirs: Published, back: Axes) -> None:
+def _draw_published_lesions(panel: Panel, theirs: Published, back: Axes) -> None:
     units, look = theirs.points, panel.look
-    # Published units count from 0, and go from depth 0 to 1.
+    # The index of published units begins at 0, and their depth goes from 0 to 1.
     depth = (units["index"] + 0.5) / (round((units["index"] / units["depth"]).iloc[-1]) + 1)
     off = units.get("source", pd.Series("", units.index)) == _OFF_SCALE
     size = 1.6 * look.line["markersize"]
@@ -58,7 +58,7 @@ def plot_lesion(
         panel.draw_bands(points, back)
         back.axhline(0, **ZERO, zorder=0.5)
         if panel.theirs:
-            _draw_published(panel, panel.theirs, back)
+            _draw_published_lesions(panel, panel.theirs, back)
         # A unit is in the middle of its band.
         middles = points.set_index("index")["depth"].rolling(2).mean()
         units, look = panel.rows, panel.look
@@ -68,7 +68,7 @@ def plot_lesion(
         if low.notna().any():
             panel.legend.add_marker(INTERVAL, {**INTERVAL_BAR, "color": look.color}, look.color)
         drawn |= {panel.axes, back}
-    # All zeros at one height, so that panels of one scale keep theirs beside published points.
+    # Align the zeros of all axes: those of published points must not shift the shared scale.
     share_zero(drawn, lambda above: above + _ROOM)
     return panels.finish("Normalized depth", _LABEL, "shared")
 
@@ -81,7 +81,7 @@ _WHY = (
 
 
 def _last_minus_first(points: Points, kind: str) -> Array:
-    """Subtract the change without a stage's first block of a kind from that without its last."""
+    """Return by stage the change without the last block of a kind, minus that without the first."""
     frame = points.frame
     chosen = (frame["kind"] == kind) & ~frame["subsampling"] & (frame["stage"].nunique() > 1)
     of_stages = frame[chosen].groupby("stage").groups.values()
@@ -90,7 +90,7 @@ def _last_minus_first(points: Points, kind: str) -> Array:
     return points["change"][:, last] - points["change"][:, first]
 
 
-def _more_at(end: str, kind: str, blocks: str) -> Statistic:
+def _costs_more_at(end: str, kind: str, blocks: str) -> Statistic:
     sign = 1 if end == "first" else -1
     ends = ("first", "last")[::sign]
     rule = (
@@ -101,16 +101,16 @@ def _more_at(end: str, kind: str, blocks: str) -> Statistic:
     return share(measure, rule, lambda points: sign * _last_minus_first(points, kind))
 
 
-def _measured(rows: pd.DataFrame, blocks: pd.DataFrame) -> pd.DataFrame:
+def _units_of_lesions(rows: pd.DataFrame, blocks: pd.DataFrame) -> pd.DataFrame:
     points = rows.query("kind != 'stem'").sort_values("index", ignore_index=True)
-    # The block table tells: a block that merges tokens cannot be removed, and has no lesion.
+    # Read this from the block table: blocks that merge tokens cannot be removed, so have no lesion.
     subsampling = subsamples(blocks.sort_values("index").set_index("index"))
-    # The published figure counts from the first block, our table from the stem.
+    # The published figure counts units from the first block, our table from the stem.
     return points.assign(unit=points["index"] - 1, subsampling=points["index"].map(subsampling))
 
 
-def _published(points: pd.DataFrame) -> pd.DataFrame:
-    # The figure leaves out units that subsample, and each of these begins a stage.
+def _units_of_figure(points: pd.DataFrame) -> pd.DataFrame:
+    # The figure leaves out units that subsample, so that each gap in the index begins a stage.
     stage = 1 + (points["index"].diff() > 1).cumsum()
     return points.assign(unit=points["index"], stage=stage, subsampling=False)
 
@@ -124,28 +124,28 @@ CLAIMS_LESION = Evidence(
         (
             "first_conv_of_stage_matters",
             "Convs matter more at the beginning of a stage than at its end",
-            _more_at("first", "conv", "Convs"),
+            _costs_more_at("first", "conv", "Convs"),
         ),
         (
             "first_mlp_of_stage_matters",
             "MLPs matter more at the beginning of a stage than at its end",
-            _more_at("first", "mlp", "MLPs"),
+            _costs_more_at("first", "mlp", "MLPs"),
         ),
         (
             "last_msa_of_stage_matters",
             "MSAs matter more at the end of a stage than at its beginning",
-            _more_at("last", "msa", "MSAs"),
+            _costs_more_at("last", "msa", "MSAs"),
         ),
     ),
-    _measured,
-    _published,
+    _units_of_lesions,
+    _units_of_figure,
     ScoredCurve("unit", "change"),
 )
 
 _DASHED = {"linestyle": "--"}
 
 
-def _log_scale(*panels: Axes) -> None:
+def _log_scale_of_ratios(*panels: Axes) -> None:
     for axes in panels:
         axes.set_yscale("log")
         axes.set_ylim(axes.dataLim.y0 / 1.2, 1.2 * axes.dataLim.y1)
@@ -166,25 +166,25 @@ plot_skip_ratio = Chart(
             in_legend=HOLLOW_OF_ALL | _DASHED,
         ),
         Level(1, ZERO | {"zorder": 0.5}),
-        scale=_log_scale,
+        scale=_log_scale_of_ratios,
         scales="shared",
     ),
     bands_from=1,
 )
 
 
-def _of_kind(points: Points, tokens: str) -> Points:
+def _ratios_of_tokens(points: Points, tokens: str) -> Points:
     return points.where(points.frame["tokens"] == tokens).known("ratio")
 
 
-def _carry_more(*both: Points) -> Found | None:
-    known = (_of_kind(points, "positions") for points in both)
+def _difference_of_log_ratios(*both: Points) -> Found | None:
+    known = (_ratios_of_tokens(points, "positions") for points in both)
     one, other = (np.log(each["ratio"]).mean(axis=1) if len(each) else None for each in known)
     return difference(one, other)
 
 
-def _falls_with_depth(points: Points) -> Found | None:
-    token, others = (_of_kind(points, kind) for kind in ("class_token", "positions"))
+def _class_token_ratio_falls(points: Points) -> Found | None:
+    token, others = (_ratios_of_tokens(points, kind) for kind in ("class_token", "positions"))
     depths = token["depth"][0], others["depth"][0]
     depth, of_token, of_others = np.intersect1d(*depths, return_indices=True)
     ratios = token["ratio"][:, of_token] / others["ratio"][:, of_others]
@@ -204,7 +204,7 @@ CLAIMS_SKIP_RATIO = Evidence(
                 "The value is the mean over sums of the natural logarithm of the norm of the "
                 "shortcut over that of the branch, of the tokens of positions, of the first "
                 "model minus that of the convolutional one.",
-                _carry_more,
+                _difference_of_log_ratios,
             ),
             "Not in the paper: Raghu et al. 2021 find that shortcuts are more influential in "
             "ViTs than in ResNets.",
@@ -218,7 +218,7 @@ CLAIMS_SKIP_RATIO = Evidence(
                 "rank correlation of ratio and depth, negative",
                 "The value is the rank correlation (Spearman), times -1, of depth and the "
                 "ratio of norms of the class token divided by that of the tokens of positions.",
-                _falls_with_depth,
+                _class_token_ratio_falls,
             ),
             "Not in the paper: Raghu et al. 2021 find that in the lower half of a ViT the "
             "shortcut counts for more for the class token than for other tokens, and in the "

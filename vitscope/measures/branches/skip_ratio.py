@@ -28,8 +28,8 @@ def _tokens_by_kind(layout: Layout, operand: Tensor) -> dict[str, Tensor]:
     return found if first is None else found | {"class_token": first}
 
 
-def log_ratios(stream: Tensor, branch: Tensor, images: int) -> Array:
-    """Return for each image the log of stream norm over branch norm; NaN where one is zero."""
+def log_norm_ratios(stream: Tensor, branch: Tensor, images: int) -> Array:
+    """Return the log of stream norm over branch norm for each image; NaN where one is zero."""
     flat = [each.double().reshape(images, -1) for each in (stream, branch)]
     norms = [torch.linalg.vector_norm(each, dim=1).log() for each in flat]
     ratios = norms[0] - norms[1]
@@ -48,23 +48,25 @@ def read_ratios(
     network = network.eval().to(device)
     found: dict[tuple[int, str], list[Array]] = {}
 
-    def keep(index: int, stream: Tensor, branch: Tensor) -> None:
+    def keep_ratios(index: int, stream: Tensor, branch: Tensor) -> None:
         streams, branches = (_tokens_by_kind(layouts[index], each) for each in (stream, branch))
         for kind, maps in streams.items():
-            found.setdefault((index, kind), []).append(log_ratios(maps, branches[kind], images))
+            found.setdefault((index, kind), []).append(
+                log_norm_ratios(maps, branches[kind], images)
+            )
 
     joins = {point.join: at for at, point in enumerate(points) if point.join and point.join.layout}
     layouts = {at: join.layout for join, at in joins.items() if join.layout}
     for batch in batches:
         images = len(batch)
-        with without_fast_path(), JoinReader(network, joins, keep) as reader:
+        with without_fast_path(), JoinReader(network, joins, keep_ratios) as reader:
             network(batch.to(device))
         reader.check()
     return {key: np.concatenate(values) for key, values in found.items()}
 
 
 def ratio_table(logs: Logs, blocks: pd.DataFrame, bootstrap: Given) -> pd.DataFrame:
-    """Return the geometric mean over images and its interval, a row for each key of `logs`."""
+    """Return a row for each key of `logs`: the geometric mean over images, and its interval."""
     values = np.stack([*logs.values()], axis=1)
     ends = spread_of(np.exp, values, **bootstrap).columns("ratio")
     found = pd.DataFrame([*logs], columns=["index", "tokens"]).assign(

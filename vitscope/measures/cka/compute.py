@@ -1,8 +1,8 @@
 """Linear CKA of all pairs of cut points, from batches of images, so that shards merge exactly.
 
 The HSIC of a batch is the unbiased estimate of Song et al. (2012): the inner product of two
-U-centred Gram matrices. So every Gram matrix is centred once for all pairs. The CKA is computed
-from the means of the HSIC over batches, as in Nguyen et al. (2021).
+U-centred Gram matrices, each of which is centred once for all pairs. The CKA is computed from the
+means of the HSIC over batches, as in Nguyen et al. (2021).
 """
 
 from collections.abc import Iterable, Iterator
@@ -18,7 +18,7 @@ from vitscope.files.tensors import as_float
 from vitscope.measures.cka.measure import LEAST_BATCH
 from vitscope.measures.given import Latents, OnLatents, Parts
 
-# What centring leaves of a matrix is rounding error, and zero, up to this share of its norm.
+# A centred matrix counts as zero if its norm is at most this share of the norm before centring.
 ROUNDING = 1e-6
 
 # Features are copied out of the memory map in slices, each small enough for the cache.
@@ -64,12 +64,12 @@ def hsic(grams: Array) -> Array:
     flat = u_centred(grams).reshape(count, images * images)
     size = np.linalg.norm(grams.reshape(flat.shape), axis=1)
     flat[np.linalg.norm(flat, axis=1) <= ROUNDING * size] = 0
-    # Pair by pair: in a product of whole matrices, the last digits depend on the other cut points.
+    # Multiply pair by pair: in one product, the last digits would depend on the other cut points.
     result: Array = np.stack([np.vecdot(flat, each) for each in flat]) / (images * (images - 3))
     return result
 
 
-def _grams(latents: Latents, first: int, images: int) -> Array:
+def _gram_matrices(latents: Latents, first: int, images: int) -> Array:
     grams = []
     for name in latents.names:
         maps = latents.mapped(name)[first : first + images]
@@ -83,21 +83,23 @@ def _grams(latents: Latents, first: int, images: int) -> Array:
     return np.stack(grams)
 
 
-def batches_of(latents: Latents, first_image: int, batch_size: int) -> Iterator[tuple[int, Array]]:
-    """Yield the Gram matrices of all cut points over each whole batch of a shard.
+def gram_batches(
+    latents: Latents, first_image: int, batch_size: int
+) -> Iterator[tuple[int, Array]]:
+    """Yield the first image of each whole batch of a shard, and all cut points' Gram matrices.
 
-    Each comes with the position of its first image among those measured; `first_image` is the
-    position of the shard's first image. Images that fill no batch are left out.
+    Images are positions among those measured; `first_image` is the first of the shard. Images that
+    fill no batch are left out.
     """
-    # A pass of its own, since batches may leave out images; it is short beside the products.
+    # Verify all images first, since batches may leave out some; the products take much longer.
     latents.verify()
     images = latents.shape(latents.names[0])[0]
     for first in range(0, images - batch_size + 1, batch_size):
-        yield first_image + first, _grams(latents, first, batch_size)
+        yield first_image + first, _gram_matrices(latents, first, batch_size)
 
 
 def hsic_rows(count: int, batches: Iterable[tuple[int, Array]]) -> pd.DataFrame:
-    """Return the HSIC of all pairs of cut points over the batches that `batches_of` yields."""
+    """Return the HSIC of all pairs of cut points over the batches that `gram_batches` yields."""
     index, other = np.triu_indices(count)
     found = [(first, grams.shape[-1], hsic(grams)[index, other]) for first, grams in batches]
     first_images, images, values = zip(*found, strict=True) if found else ((), (), ())
@@ -113,7 +115,7 @@ def hsic_rows(count: int, batches: Iterable[tuple[int, Array]]) -> pd.DataFrame:
 
 
 def measure_cka(given: OnLatents, batch_size: int) -> pd.DataFrame:
-    batches = batches_of(given.latents, given.first_image, batch_size)
+    batches = gram_batches(given.latents, given.first_image, batch_size)
     return hsic_rows(len(given.latents.names), batches)
 
 
@@ -121,13 +123,13 @@ def measure_cka_between(given: OnLatents, batch_size: int) -> pd.DataFrame:
     upper = np.triu_indices(batch_size)
     rows = [
         (index, first_image, batch_size, gram[upper])
-        for first_image, grams in batches_of(given.latents, given.first_image, batch_size)
+        for first_image, grams in gram_batches(given.latents, given.first_image, batch_size)
         for index, gram in enumerate(grams)
     ]
     return pd.DataFrame(rows, columns=["index", "first_image", "images", "gram"])
 
 
-def _by_batch(rows: pd.DataFrame) -> Array:
+def _hsic_by_batch(rows: pd.DataFrame) -> Array:
     """Return the HSIC of each batch in order, (batches, K, K)."""
     pairs = rows.pivot(index="first_image", columns=["index", "other_index"], values="hsic")
     count = rows["index"].max() + 1
@@ -136,7 +138,7 @@ def _by_batch(rows: pd.DataFrame) -> Array:
     return np.where(np.tri(count, dtype=bool), np.swapaxes(upper, 1, 2), upper)
 
 
-def _cka(hsic: Array) -> Array:
+def _cka_from_hsic(hsic: Array) -> Array:
     own = np.diagonal(hsic, axis1=-2, axis2=-1)
     known = np.where(own > 0, own, np.nan)
     found: Array = hsic / np.sqrt(known[..., :, None] * known[..., None, :])
@@ -145,7 +147,7 @@ def _cka(hsic: Array) -> Array:
 
 def mean_cka(model: str, rows: pd.DataFrame) -> pd.DataFrame:
     """Return the CKA of all pairs of cut points, in both orders, from the rows of all shards."""
-    batches = _by_batch(rows)
+    batches = _hsic_by_batch(rows)
     means = batches.mean(axis=0)
     index, other = np.indices(means.shape).reshape(2, -1)
     return pd.DataFrame(
@@ -156,12 +158,12 @@ def mean_cka(model: str, rows: pd.DataFrame) -> pd.DataFrame:
             "images": rows.groupby("first_image")["images"].first().sum(),
             "batches": len(batches),
             "hsic": means.ravel(),
-            "cka": _cka(means).ravel(),
+            "cka": _cka_from_hsic(means).ravel(),
         }
     )
 
 
-def without_each_batch(batches: Array) -> list[Any]:
+def cka_without_each_batch(batches: Array) -> list[Any]:
     """Return the CKA of each pair without each batch in turn, a list for each pair in order.
 
     Only one of the two orders of a pair has a list, and neither has one if there is a single batch.
@@ -169,7 +171,7 @@ def without_each_batch(batches: Array) -> list[Any]:
     count, size, _ = batches.shape
     lists: list[Any] = [None] * size**2
     if count > 1:
-        left = _cka((batches.sum(axis=0) - batches) / (count - 1)).astype(np.float32)
+        left = _cka_from_hsic((batches.sum(axis=0) - batches) / (count - 1)).astype(np.float32)
         for index, other in zip(*np.triu_indices(size, k=1), strict=True):
             lists[index * size + other] = left[:, index, other]
     return lists
@@ -177,11 +179,11 @@ def without_each_batch(batches: Array) -> list[Any]:
 
 def merge_cka(parts: Parts) -> pd.DataFrame:
     rows = pd.concat(parts.tables)
-    lists = without_each_batch(_by_batch(rows))
+    lists = cka_without_each_batch(_hsic_by_batch(rows))
     return mean_cka(parts.model, rows).assign(cka_without=lists)
 
 
-def _batches(tables: Iterable[pd.DataFrame]) -> Iterator[tuple[int, Array]]:
+def _stored_gram_batches(tables: Iterable[pd.DataFrame]) -> Iterator[tuple[int, Array]]:
     """Yield the first image of each batch, and the Gram matrices of all cut points."""
     for table in tables:
         for first_image, rows in table.groupby("first_image"):
@@ -195,7 +197,9 @@ def _batches(tables: Iterable[pd.DataFrame]) -> Iterator[tuple[int, Array]]:
 
 def merge_cka_between(parts: Parts, others: Parts) -> pd.DataFrame:
     batches, own = [], 0
-    for one, other in zip_longest(_batches(parts.tables), _batches(others.tables)):
+    for one, other in zip_longest(
+        _stored_gram_batches(parts.tables), _stored_gram_batches(others.tables)
+    ):
         if not (one and other and one[0] == other[0] and one[1].shape[1:] == other[1].shape[1:]):
             raise VitscopeError(
                 f"The parts of '{parts.model}' and '{others.model}' are of different images: "

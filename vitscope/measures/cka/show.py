@@ -14,8 +14,8 @@ from vitscope.errors import VitscopeError
 from vitscope.files.arrays import Array
 
 
-def _matrix(table: str, pairs: pd.DataFrame, height: int, width: int, of: str) -> Array:
-    """Return the CKA of pairs of cut points, in order, as a matrix; `of` says whose they are."""
+def _cka_matrix(table: str, pairs: pd.DataFrame, height: int, width: int, of: str) -> Array:
+    """Return the CKA of sorted pairs of cut points as a matrix; errors call their models `of`."""
     if len(pairs) != height * width:
         raise VitscopeError(
             f"The {table} table has {len(pairs)} pairs of cut points of the {of}: delete the "
@@ -25,21 +25,21 @@ def _matrix(table: str, pairs: pd.DataFrame, height: int, width: int, of: str) -
 
 
 def plot_cka(table: pd.DataFrame, blocks: pd.DataFrame, members: Members) -> Figure:
-    """Draw one map per model: the CKA of all pairs of cut points, and what lies between them."""
+    """Draw one map per model: the CKA of all pairs of cut points, and the blocks between them."""
     panels = panels_of_maps(len(members))
     maps = []
     for panel, member in zip(panels.of_models(members, blocks), members, strict=True):
         pairs = table[table["model"] == member.model].sort_values(["index", "other_index"])
         count = len(panel.rows)
         of = f"model '{member.model}', which has {count} cut points"
-        values = _matrix("cka", pairs, count, count, of)
+        values = _cka_matrix("cka", pairs, count, count, of)
         maps.append(SimilarityMap(values, panel.rows))
     draw_maps(panels, maps, "CKA")
     panels.label("Normalized depth", "Normalized depth")
     return panels.figure
 
 
-def _depth_of(label: str) -> str:
+def _depth_label(label: str) -> str:
     words = f"Normalized depth of {label}"
     return fill(words, 30, break_long_words=False, break_on_hyphens=False)
 
@@ -55,16 +55,16 @@ def plot_cka_between(table: pd.DataFrame, blocks: pd.DataFrame, members: Members
         both = (table["model"] == first) & (table["other_model"] == second)
         rows = table[both].sort_values(["other_index", "index"])
         of = f"models '{first}' and '{second}', which have {len(across)} and {len(up)}"
-        values = _matrix("cka_between", rows, len(up), len(across), of)
+        values = _cka_matrix("cka_between", rows, len(up), len(across), of)
         maps.append(SimilarityMap(values, up, across))
-        axes.set_xlabel(_depth_of(label[first]))
-        axes.set_ylabel(_depth_of(label[second]))
+        axes.set_xlabel(_depth_label(label[first]))
+        axes.set_ylabel(_depth_label(label[second]))
     draw_maps(panels, maps, "CKA")
     return panels.figure
 
 
-def _within_stages(pairs: Points) -> Found | None:
-    """Find the excess of CKA within stages, and the jackknife pseudo-value of each batch."""
+def _excess_within_stages(pairs: Points) -> Found | None:
+    """Return the excess of CKA within stages, and its jackknife pseudo-value for each batch."""
     found = excess(pairs, "cka", "within")
     if found is None:
         return None
@@ -73,7 +73,7 @@ def _within_stages(pairs: Points) -> Found | None:
     return value_of(whole, batches=count * whole - (count - 1) * without)
 
 
-def _measured(rows: pd.DataFrame, blocks: pd.DataFrame) -> pd.DataFrame:
+def _pairs_in_stages(rows: pd.DataFrame, blocks: pd.DataFrame) -> pd.DataFrame:
     stage = blocks.set_index("index")["stage"]
     pairs = rows.assign(
         distance=rows["other_index"] - rows["index"],
@@ -81,7 +81,7 @@ def _measured(rows: pd.DataFrame, blocks: pd.DataFrame) -> pd.DataFrame:
         other_stage=rows["other_index"].map(stage),
     )
     pairs = pairs[(pairs["distance"] > 0) & (pairs["stage"] > 0) & pairs["cka"].notna()]
-    # The CKA without each batch in turn takes the place of resamples.
+    # Use the CKA without each batch in turn in place of resamples.
     pairs = pairs.rename(columns={"cka_without": f"cka{RESAMPLED}"})
     return pairs.assign(within=pairs["stage"] == pairs["other_stage"]).reset_index(drop=True)
 
@@ -101,10 +101,10 @@ CLAIMS_CKA = Evidence(
                 "distances. The stem is left out. A model with one stage has no such claim. "
                 "The interval is Student's over batches of images, of the pseudo-values of "
                 "the jackknife; fewer than 20 batches have none.",
-                _within_stages,
+                _excess_within_stages,
             ),
             "The paper's Fig. 10a.",
         ),
     ),
-    _measured,
+    _pairs_in_stages,
 )

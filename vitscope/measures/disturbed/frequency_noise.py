@@ -1,7 +1,7 @@
 """Noise of one frequency, and what it costs in accuracy: Fig. 2b of the paper.
 
-Noise is drawn and filtered by numpy, also where the model runs on another device: every model gets
-the same.
+Noise is drawn and filtered by numpy, even if the model runs on another device, so that every model
+gets the same noise.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -13,7 +13,7 @@ import pandas as pd
 
 from vitscope.files.arrays import Array
 from vitscope.image_size import ImageSize, height_and_width
-from vitscope.measures.disturbed.measure import sides
+from vitscope.measures.disturbed.measure import ring_sides
 from vitscope.measures.given import OnModel
 from vitscope.measures.measure import Given
 from vitscope.measures.per_image import accuracy_changes
@@ -23,18 +23,19 @@ if TYPE_CHECKING:
     from torch import Tensor
 
 
-def ring(frequency: float, width: float, size: ImageSize) -> Array:
+def noise_ring(frequency: float, width: float, size: ImageSize) -> Array:
     """Return which components lie in the ring, (height, width), with frequency 0 in the centre.
 
-    The squares have even sides, so they reach one component further to negative frequencies than
-    to positive ones. For images that are not square, they are rectangles of the same proportion.
+    The ring lies between two squares of even sides, which reach one component further to negative
+    frequencies than to positive ones. For images that are not square, both squares are rectangles
+    of the same proportion.
     """
     across = height_and_width(size)
-    outer, inner = zip(*(sides(frequency, width, each) for each in across), strict=True)
-    return _rectangle(outer, across) & ~_rectangle(inner, across)
+    outer, inner = zip(*(ring_sides(frequency, width, each) for each in across), strict=True)
+    return _central_rectangle(outer, across) & ~_central_rectangle(inner, across)
 
 
-def _rectangle(lengths: tuple[int, ...], size: tuple[int, int]) -> Array:
+def _central_rectangle(lengths: tuple[int, ...], size: tuple[int, int]) -> Array:
     inside = np.zeros(size, bool)
     rows, columns = (
         slice((whole - length) // 2, (whole + length) // 2)
@@ -45,19 +46,19 @@ def _rectangle(lengths: tuple[int, ...], size: tuple[int, int]) -> Array:
 
 
 def half_plane(mask: Array) -> Array:
-    """Return factors for the components of a real transform that have the effect of a mask.
+    """Return the factors for the components of a real transform that have the effect of a mask.
 
-    `mask` covers the whole plane, with frequency 0 in the centre. If it is not symmetric, a real
-    image becomes complex behind it. The real part of that is what the mean of the mask and its
-    mirror image lets pass.
+    `mask` covers the whole plane, with frequency 0 in the centre. If it is not symmetric, it makes
+    a real image complex; the real part is what the mean of the mask and of its mirror image lets
+    through.
     """
     kept = np.fft.ifftshift(mask).astype(np.float32)
     mirrored = np.roll(kept[::-1, ::-1], 1, axis=(0, 1))
     return ((kept + mirrored) / 2)[:, : mask.shape[1] // 2 + 1]
 
 
-def signs(seed: int, rows: Sequence[int], size: ImageSize, channels: int = 3) -> Array:
-    """Return 1 or -1 with equal probability, as float32 (N, channels, height, width)."""
+def random_signs(seed: int, rows: Sequence[int], size: ImageSize, channels: int = 3) -> Array:
+    """Draw 1 or -1 with equal probability, as float32 (N, channels, height, width)."""
     shape = (channels, *height_and_width(size))
     count = prod(shape)
     words = [
@@ -69,33 +70,33 @@ def signs(seed: int, rows: Sequence[int], size: ImageSize, channels: int = 3) ->
     return (2 * bits - 1).reshape(len(rows), *shape)
 
 
-def noises(images: Array, factors: Iterable[Array]) -> Iterator[Array]:
-    """Yield what each filter of `half_plane` leaves of real images, or of noise."""
+def filter_images(images: Array, factors: Iterable[Array]) -> Iterator[Array]:
+    """Yield real images, or noise, after each filter; `factors` are those of `half_plane`."""
     spectrum = np.fft.rfft2(images)
     for factor in factors:
         yield np.fft.irfft2(spectrum * factor, s=images.shape[-2:])
 
 
-def disturb_by(noise: Given) -> Disturb:
-    """Return a function that adds noise: its `frequencies`, `width`, `eps`, draws as `seeds`."""
+def noise_disturbance(noise: Given) -> Disturb:
+    """Return a function that adds noise; `seeds` is the number of draws."""
 
-    def disturb(images: "Tensor", rows: Sequence[int]) -> Iterator[Iterator["Tensor"]]:
+    def add_noise(images: "Tensor", rows: Sequence[int]) -> Iterator[Iterator["Tensor"]]:
         channels, size = images.shape[1], images.shape[2:]
         factors = [
-            noise["eps"] * half_plane(ring(frequency, noise["width"], size))
+            noise["eps"] * half_plane(noise_ring(frequency, noise["width"], size))
             for frequency in noise["frequencies"]
         ]
         for seed in range(noise["seeds"]):
-            drawn = noises(signs(seed, rows, size, channels), factors)
+            drawn = filter_images(random_signs(seed, rows, size, channels), factors)
             yield (images + images.new_tensor(filtered) for filtered in drawn)
 
-    return disturb
+    return add_noise
 
 
 def noise_table(
     model: str, clean: Array, shares: Array, noise: Given, size: ImageSize, bootstrap: Given
 ) -> pd.DataFrame:
-    """Return the table of one model from the results of `shares_found`; images have a `size`."""
+    """Return the table of one model from the results of `shares_found`, for images of a `size`."""
     frequencies, width = noise["frequencies"], noise["width"]
     table = pd.DataFrame(
         {
@@ -104,7 +105,7 @@ def noise_table(
             "width": float(width),
             "eps": float(noise["eps"]),
             "image_size": height_and_width(size)[0],
-            "components": [int(ring(each, width, size).sum()) for each in frequencies],
+            "components": [int(noise_ring(each, width, size).sum()) for each in frequencies],
             "images": len(clean),
             "seeds": noise["seeds"],
         }
@@ -116,5 +117,5 @@ def noise_table(
 def measure_frequency_noise(
     given: OnModel, chosen: Given, noise: Given, bootstrap: Given
 ) -> pd.DataFrame:
-    clean, shares = classify_disturbed(given, chosen, disturb_by(noise))
+    clean, shares = classify_disturbed(given, chosen, noise_disturbance(noise))
     return noise_table(given.model, clean, shares, noise, given.settings["image_size"], bootstrap)

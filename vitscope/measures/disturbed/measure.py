@@ -6,10 +6,10 @@ The noise is drawn for every image, channel and draw: random signs times `eps`, 
 Fourier components in the ring; the real part is added to the normalized image. The ring lies
 between two squares around frequency 0, with sides of `2 * int((frequency ± width) * image_size /
 2)` components, at least none and at most the whole plane. By definition they reach one component
-further to negative frequencies than to positive ones. Settings are taken as decimals, so that
+further to negative frequencies than to positive ones. Settings count as exact decimals, so that
 rounding moves no border. Images need an even size, and every ring a component; otherwise the study
-is refused when it is read. Of images that are not square both are rectangles, a frequency is in
-units of pi along each side, and `image_size` is the height.
+is refused when it is read. For images that are not square, both squares are rectangles, a frequency
+is in units of pi along each side, and `image_size` is the height.
 
 The signs depend only on the number of the draw and the row of the image in its split: all models
 and frequencies get the same. In `accuracy` and in the interval, an image counts with the share of
@@ -18,15 +18,16 @@ without noise, and null for a single image.
 
 The table `occlusion`: one row per model and disturbance, and one for images as they are.
 
-Each image is cut into a grid of equal patches. Some of them become black, which is zero before
-normalization; or all of them are put in a random order. What is drawn depends on a seed, on the
-number of the draw and on the row of the image in its split, and on nothing else: all models whose
-images are cut alike get the same. Of one draw, the patches of a larger share are those of a smaller
-one and others. Of a share, patches are counted rounded down.
+Each image is cut into a grid of equal patches. Some of the patches become black, which is zero
+before normalization; or all patches are put in a random order. The draws depend only on a seed, on
+the number of the draw and on the row of the image in its split: all models whose images are cut
+into the same grid get the same. In one draw, a larger share has all patches of a smaller share, and
+others. The number of patches in a share is rounded down.
 
 `mean_kept` tells how much of its accuracy a model keeps: the mean accuracy over all shares that are
 dropped, or over all grids that are shuffled, divided by the accuracy on the images as they are. It
-is null where that is 0, and its interval where that is 0 in a resample of the images.
+is null if this accuracy is 0; its interval is null if this accuracy is 0 in a resample of the
+images.
 """
 
 from collections.abc import Sequence
@@ -52,15 +53,15 @@ from vitscope.measures.measure import (
 from vitscope.settings.section import setting
 
 
-def sides(frequency: float, width: float, size: int) -> tuple[int, int]:
-    """Return the sides of the outer and inner square around a ring; numbers count as decimals."""
+def ring_sides(frequency: float, width: float, size: int) -> tuple[int, int]:
+    """Return the sides of a ring's outer and inner square; settings count as exact decimals."""
     if size % 2:
         raise VitscopeError(
             f"analysis.frequency_noise: a ring of frequencies needs images of an even size and "
             f"these have {size} pixels: set image_size to {size - 1}."
         )
     middle, half = Fraction(str(frequency)), Fraction(str(width))
-    outer, inner = _side(middle + half, size), _side(middle - half, size)
+    outer, inner = _square_side(middle + half, size), _square_side(middle - half, size)
     if outer == inner:
         # A width of one step of the plane is enough at every frequency, 0 included.
         enough = -(-20_000 // size) / 10_000
@@ -72,8 +73,8 @@ def sides(frequency: float, width: float, size: int) -> tuple[int, int]:
     return outer, inner
 
 
-def _side(border: Fraction, size: int) -> int:
-    """Return the side of the square within a border, which reaches from 0 to the whole plane."""
+def _square_side(border: Fraction, size: int) -> int:
+    """Return the side of the square within a border, at least 0 and at most the whole plane."""
     return min(max(2 * int(border * size / 2), 0), size)
 
 
@@ -118,7 +119,7 @@ class FrequencyNoiseSettings:
 
 
 def count_noises(case: Case) -> int:
-    """Count a pass without noise, and one for each draw at each frequency."""
+    """Count passes of the images: one without noise, and one for each draw at each frequency."""
     noise: FrequencyNoiseSettings = case.settings
     return 1 + len(noise.frequencies) * noise.seeds
 
@@ -127,7 +128,7 @@ def refuse_frequencies(case: Case) -> None:
     across = height_and_width(case.study.dataset_of(case.model).image_size)
     for frequency, size in product(case.settings.frequencies, across):
         with case.naming():
-            sides(frequency, case.settings.width, size)
+            ring_sides(frequency, case.settings.width, size)
 
 
 FREQUENCY_NOISE = Measure(
@@ -147,7 +148,7 @@ FREQUENCY_NOISE = Measure(
     refuse=refuse_frequencies,
 )
 
-# Most vision transformers cut 224 pixels into 14 patches of 16.
+# The finest grid by default: most vision transformers cut 224 pixels into 14 patches of 16.
 FINEST = 14
 
 
@@ -157,7 +158,7 @@ def grid_of(grid: int | None, size: ImageSize) -> int:
 
 
 def grids_of(grids: Sequence[int] | None, size: ImageSize) -> Sequence[int]:
-    """Check that equal patches fill the images; by default return all grids that fit, up to 14."""
+    """Return `grids` if equal patches fill the images; by default all that fit, up to 14."""
     height, width = height_and_width(size)
     side = gcd(height, width)
     fitting = [grid for grid in range(2, side + 1) if side % grid == 0]
@@ -173,7 +174,7 @@ def grids_of(grids: Sequence[int] | None, size: ImageSize) -> Sequence[int]:
 
 
 def count_dropped(share: float, grid: int) -> int:
-    """Return how many patches a share is, rounded down; take the share as the exact decimal."""
+    """Return the number of patches in a share, rounded down; the share is an exact decimal."""
     return int(Fraction(str(share)) * grid**2)
 
 

@@ -18,7 +18,7 @@ from vitscope.measures.per_image import ratio, spread, spread_of
 from vitscope.measures.scores import Disturb, classify_disturbed
 
 
-def orders(seed: int, rows: Sequence[int], draw: int, patches: int) -> Array:
+def patch_orders(seed: int, rows: Sequence[int], draw: int, patches: int) -> Array:
     """Return the patches of each image in random order, (N, patches).
 
     The order for an image depends only on the seed, the draw, the number of patches and the row of
@@ -33,7 +33,7 @@ def orders(seed: int, rows: Sequence[int], draw: int, patches: int) -> Array:
     return np.argsort(np.stack(words), axis=1, kind="stable")
 
 
-def drop(images: Tensor, order: Array, dropped: int, grid: int, black: Tensor) -> Tensor:
+def drop_patches(images: Tensor, order: Array, dropped: int, grid: int, black: Tensor) -> Tensor:
     """Return images whose patches `order[:, :dropped]` are black."""
     kept = np.ones(order.shape, bool)
     np.put_along_axis(kept, order[:, :dropped], False, axis=1)
@@ -43,7 +43,7 @@ def drop(images: Tensor, order: Array, dropped: int, grid: int, black: Tensor) -
     return torch.where(mask, images, black.to(images).view(-1, 1, 1))
 
 
-def shuffle(images: Tensor, order: Array, grid: int) -> Tensor:
+def shuffle_patches(images: Tensor, order: Array, grid: int) -> Tensor:
     """Return images whose patches are put in the given order, row by row."""
     whole, patches = "n c (down h) (across w)", "n (down across) c h w"
     cut = rearrange(images, f"{whole} -> {patches}", down=grid, across=grid)
@@ -53,7 +53,7 @@ def shuffle(images: Tensor, order: Array, grid: int) -> Tensor:
 
 
 class Change(NamedTuple):
-    """A change of patches: `none`, `dropped` (as many as `dropped` says) or `shuffled` (all)."""
+    """A change of patches: `none`, `dropped` (`dropped` patches) or `shuffled` (all patches)."""
 
     change: str
     grid: int
@@ -70,21 +70,21 @@ def list_changes(
     return [*dropped, *(Change("shuffled", each, 0) for each in shuffled)]
 
 
-def disturb_by(changes: Sequence[Change], drawn: Given, black: Tensor) -> Disturb:
+def patch_disturbance(changes: Sequence[Change], drawn: Given, black: Tensor) -> Disturb:
     """Return a function that yields, for each draw, the images after each change."""
     grids = {each.grid for each in changes}
 
-    def disturb(images: Tensor, rows: Sequence[int]) -> Iterator[Iterator[Tensor]]:
+    def change_images(images: Tensor, rows: Sequence[int]) -> Iterator[Iterator[Tensor]]:
         for draw in range(drawn["draws"]):
-            order = {grid: orders(drawn["seed"], rows, draw, grid**2) for grid in grids}
-            yield map(partial(changed, images, order), changes)
+            order = {grid: patch_orders(drawn["seed"], rows, draw, grid**2) for grid in grids}
+            yield map(partial(change_patches, images, order), changes)
 
-    def changed(images: Tensor, order: Mapping[int, Array], each: Change) -> Tensor:
+    def change_patches(images: Tensor, order: Mapping[int, Array], each: Change) -> Tensor:
         if each.change == "shuffled":
-            return shuffle(images, order[each.grid], each.grid)
-        return drop(images, order[each.grid], each.dropped, each.grid, black)
+            return shuffle_patches(images, order[each.grid], each.grid)
+        return drop_patches(images, order[each.grid], each.dropped, each.grid, black)
 
-    return disturb
+    return change_images
 
 
 def occlusion_table(
@@ -96,7 +96,7 @@ def occlusion_table(
     draws: int,
     bootstrap: Given,
 ) -> pd.DataFrame:
-    """Return the table of a model, of images found unchanged, (N,), and changed, (N, K)."""
+    """Return the table of a model from the results of `shares_found`, (N,) and (N, K)."""
     table = pd.DataFrame([Change("none", 1, 0), *changes])
     found = np.column_stack([clean, shares]).astype(np.float64)
     ends = spread(found, **bootstrap)
@@ -118,9 +118,9 @@ def occlusion_table(
 
 
 def mean_kept(clean: Array, disturbed: Array, resamples: int, seed: int) -> dict[str, Any]:
-    """Return the mean accuracy over changes divided by the accuracy without, and its interval.
+    """Return the mean accuracy over changes, divided by that without changes, and its interval.
 
-    The ratio is NaN if the accuracy without changes is 0; so is the interval, if one resample is.
+    The ratio is NaN if the accuracy without changes is 0, the interval if it is 0 in a resample.
     """
     both = np.column_stack([clean, disturbed.mean(axis=1)])
     ends = spread_of(_ratios_kept, both, resamples, seed).columns("mean_kept", "kept")
@@ -139,7 +139,7 @@ def measure_occlusion(
     changes = list_changes(**cut, size=settings["image_size"])
     channels = given.images.shape[0]
     black = normalize(np.zeros((channels, 1, 1), np.uint8), settings["mean"], settings["std"])
-    found = classify_disturbed(given, chosen, disturb_by(changes, drawn, black))
+    found = classify_disturbed(given, chosen, patch_disturbance(changes, drawn, black))
     return occlusion_table(
         given.model, *found, changes, settings["classes"], drawn["draws"], bootstrap
     )

@@ -26,32 +26,36 @@ from vitscope.drawing.legends import published_label
 from vitscope.drawing.looks import DOTTED, GRAY, REFERENCE, THREAD, ZERO, Look, looks_of, text_scale
 from vitscope.drawing.panels import Panels, make_panels, page_width
 from vitscope.files.arrays import Array
-from vitscope.measures.disturbed.frequency_noise import half_plane, noises, ring, signs
+from vitscope.measures.disturbed.frequency_noise import (
+    filter_images,
+    half_plane,
+    noise_ring,
+    random_signs,
+)
 
 _LABEL = "Δ accuracy (pp)"
 
-# In inches, with pictures above and without.
-_HEIGHT, _LOW = 2.75, 2.4
-# Longer labels, by the sum of their characters, give the legend the wider figure.
+_HEIGHT = 2.75  # inches: a figure with pictures above its axes
+_LOW = 2.4  # inches: a figure without pictures
+# If labels have this many characters in all, their legend needs a figure of the page's width.
 _MANY = 25
-# In points: the pictures, the space between them, and how much narrower a panel is than a figure.
-_PICTURE = 15.5
-_GAP = 2.5
-_STRIP = 4
-_CHARACTER = 4.2
-_BESIDE = 62
-_MARGIN = 1 / 16
-# High-frequency noise is visible only if single pixels are.
+_PICTURE = 15.5  # points: the side of a picture
+_GAP = 2.5  # points: between two pictures
+_STRIP = 4  # points: between the axes and the lower pictures
+_CHARACTER = 4.2  # points: the width of a character
+_BESIDE = 62  # points: how much narrower axes are than their figure
+_MARGIN = 1 / 16  # on either side of the frequencies, as a share of their range
+# Show few pixels: noise of high frequency is visible only if single pixels are.
 _NOISE_PIXELS = 32
 _MARKERS = "osD^v<>"
 _GRAY: dict[str, Any] = {"cmap": "gray_r", "norm": Normalize(0, 1), "interpolation": "nearest"}
 
 
-def _in_words(frequency: float) -> str:
+def _frequency_label(frequency: float) -> str:
     return f"{frequency:g}π"
 
 
-def _apart(frequencies: Sequence[float], gap: float) -> list[float]:
+def _frequencies_apart(frequencies: Sequence[float], gap: float) -> list[float]:
     """Keep frequencies that lie at least `gap` from the last one kept."""
     chosen: list[float] = []
     for frequency in frequencies:
@@ -60,15 +64,15 @@ def _apart(frequencies: Sequence[float], gap: float) -> list[float]:
     return chosen
 
 
-def _pictures(frequency: float, width: float, size: int) -> tuple[Array, Array]:
+def _ring_and_noise(frequency: float, width: float, size: int) -> tuple[Array, Array]:
     """Return the ring in the Fourier plane and a corner of the noise of one draw, from 0 to 1."""
-    mask = ring(frequency, width, size)
-    (noise,) = noises(signs(0, [0], size), [half_plane(mask)])
+    mask = noise_ring(frequency, width, size)
+    (noise,) = filter_images(random_signs(0, [0], size), [half_plane(mask)])
     corner = noise[0, 0, :_NOISE_PIXELS, :_NOISE_PIXELS]
     return mask.astype(float), 0.5 + 0.5 * corner / np.abs(corner).max()
 
 
-def _draw_strips(axes: Axes, points: pd.DataFrame, shown: Sequence[float]) -> None:
+def _draw_noise_pictures(axes: Axes, points: pd.DataFrame, shown: Sequence[float]) -> None:
     width, size = points["width"][0], int(points["image_size"][0])
     above = axes.get_xaxis_transform()
     offsets = {"ring": _STRIP + _PICTURE + _GAP, "noise": _STRIP}
@@ -83,7 +87,7 @@ def _draw_strips(axes: Axes, points: pd.DataFrame, shown: Sequence[float]) -> No
             va="center",
         )
     for frequency in shown:
-        pictures = _pictures(frequency, width, size)
+        pictures = _ring_and_noise(frequency, width, size)
         for picture, offset in zip(pictures, offsets.values(), strict=True):
             image = OffsetImage(picture, zoom=_PICTURE / len(picture), **_GRAY)
             axes.add_artist(
@@ -104,12 +108,12 @@ def _draw_frequencies(axes: Axes, points: pd.DataFrame, inches: float) -> None:
     frequencies = points["frequency"].tolist()
     span = frequencies[-1] - frequencies[0] or 1
     axes.set_xlim(frequencies[0] - _MARGIN * span, frequencies[-1] + _MARGIN * span)
-    longest = max(len(_in_words(frequency)) for frequency in frequencies)
+    longest = max(len(_frequency_label(frequency)) for frequency in frequencies)
     needed = max(_PICTURE + _GAP, _CHARACTER * text_scale() * longest)
     room = 72 * inches - _BESIDE * text_scale()
-    shown = _apart(frequencies, needed / room * (1 + 2 * _MARGIN) * span)
-    axes.set_xticks(shown, map(_in_words, shown))
-    _draw_strips(axes, points, shown)
+    shown = _frequencies_apart(frequencies, needed / room * (1 + 2 * _MARGIN) * span)
+    axes.set_xticks(shown, map(_frequency_label, shown))
+    _draw_noise_pictures(axes, points, shown)
 
 
 def plot_frequency_noise(table: pd.DataFrame, members: Members, published: AllPublished) -> Figure:
@@ -142,7 +146,7 @@ _WHY = (
 _MIDDLE = 0.5
 
 
-def _kept(ours: Points, theirs: Points, sign: int) -> Array:
+def _smaller_loss(ours: Points, theirs: Points, sign: int) -> Array:
     """Return how much less the first model loses above the middle, or how much more below it."""
     both, at_ours, at_theirs = np.intersect1d(
         ours["frequency"][0], theirs["frequency"][0], return_indices=True
@@ -151,14 +155,14 @@ def _kept(ours: Points, theirs: Points, sign: int) -> Array:
     return sign * (first - second)[:, sign * (both - _MIDDLE) > 0]
 
 
-def _loses(sign: int) -> Statistic:
+def _loss_at_frequencies(sign: int) -> Statistic:
     less, beyond = ("less", "above") if sign > 0 else ("more", "below")
     rule = (
         f"A frequency of the noise {beyond} {_MIDDLE} pi is in favour if the accuracy of the first "
         f"model falls by {less} than the accuracy of the convolutional model."
     )
     measure = f"share of frequencies {beyond} {_MIDDLE} pi"
-    return share(measure, rule, lambda ours, theirs: _kept(ours, theirs, sign))
+    return share(measure, rule, lambda ours, theirs: _smaller_loss(ours, theirs, sign))
 
 
 CLAIMS_FREQUENCY_NOISE = Evidence(
@@ -170,12 +174,12 @@ CLAIMS_FREQUENCY_NOISE = Evidence(
         (
             "msa_withstands_high_frequency_noise",
             "MSAs withstand noise of high frequency better than Convs do",
-            _loses(1),
+            _loss_at_frequencies(1),
         ),
         (
             "conv_withstands_low_frequency_noise",
             "Convs withstand noise of low frequency better than MSAs do",
-            _loses(-1),
+            _loss_at_frequencies(-1),
         ),
     ),
     lambda rows, _: rows.sort_values("frequency", ignore_index=True),
@@ -183,7 +187,9 @@ CLAIMS_FREQUENCY_NOISE = Evidence(
 )
 
 
-def _draw(table: pd.DataFrame, members: Members, change: str, across: str) -> tuple[Panels, Axes]:
+def _draw_accuracy(
+    table: pd.DataFrame, members: Members, change: str, across: str
+) -> tuple[Panels, Axes]:
     panels = make_panels(1)
     panels.resize(height=_LOW)
     (axes,) = panels.axes
@@ -203,7 +209,7 @@ def plot_occlusion(
 ) -> Figure:
     """Draw the accuracy by the share of the patches that are dropped."""
     table = table.assign(percent=100 * table["share"])
-    panels, axes = _draw(table, members, "dropped", "percent")
+    panels, axes = _draw_accuracy(table, members, "dropped", "percent")
     colors = {m.model: look.color for m, look in zip(members, looks_of(members), strict=True)}
     for (model, theirs), marker in zip((published or {}).items(), cycle(_MARKERS), strict=False):
         style = Look(colors.get(model, GRAY), marker).hollow | DOTTED
@@ -216,7 +222,7 @@ def plot_occlusion(
 
 def plot_shuffling(table: pd.DataFrame, members: Members) -> Figure:
     """Draw the accuracy by the grid whose patches are shuffled."""
-    panels, axes = _draw(table, members, "shuffled", "grid")
+    panels, axes = _draw_accuracy(table, members, "shuffled", "grid")
     axes.set_xscale("log")
     grids = sorted({*table.loc[table["change"] != "dropped", "grid"]})
     axes.set_xticks(grids, [f"{grid}×{grid}" for grid in grids])
@@ -225,7 +231,9 @@ def plot_shuffling(table: pd.DataFrame, members: Members) -> Figure:
     return panels.finish("Grid of patches that are shuffled", "Accuracy (%)")
 
 
-def _evidence(kind: str, change: str, what: str, found: str, views: str, **more: Any) -> Evidence:
+def _patch_evidence(
+    kind: str, change: str, what: str, found: str, views: str, **more: Any
+) -> Evidence:
     why = (
         f"Not in the paper: Naseer et al. 2021 find that vision transformers {found}. The accuracy "
         f"kept is the mean accuracy over all {views}, divided by the accuracy on the images as "
@@ -237,7 +245,7 @@ def _evidence(kind: str, change: str, what: str, found: str, views: str, **more:
     return Evidence("occlusion", claims, value_in_row("mean_kept", "change", change), **more)
 
 
-CLAIMS_OCCLUSION = _evidence(
+CLAIMS_OCCLUSION = _patch_evidence(
     "occlusion",
     "dropped",
     "occlusion",
@@ -246,7 +254,7 @@ CLAIMS_OCCLUSION = _evidence(
     # A curve published for a few shares does not give the mean over all.
     published=lambda _: pd.DataFrame(columns=["measure", "value"]),
 )
-CLAIMS_SHUFFLING = _evidence(
+CLAIMS_SHUFFLING = _patch_evidence(
     "shuffling",
     "shuffled",
     "shuffling of patches",

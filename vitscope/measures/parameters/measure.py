@@ -7,15 +7,15 @@ a ViT, the first convolution in other networks. Weights are taken as the layer u
 example standardized. The principal components are computed from all filters of the layer as
 vectors, about their mean; the sign of a component is chosen so that its largest value is positive.
 
-`values` are scaled over the whole filter, or component: 0 is its lowest value, 1 its highest. The
-frequency of a filter is the mean over its Fourier transform, with power as weights, of the length
-of the frequency vector, in units of pi: 1 at the end of an axis. The mean of each channel counts as
-frequency 0. It is null if all weights are 0.
+`values` are scaled over the whole filter or component: 0 is its lowest value, 1 its highest. The
+frequency of a filter is the mean length of the frequency vector over its Fourier transform,
+weighted by power, in units of pi: 1 at the end of an axis. The mean of each channel counts as
+frequency 0. The frequency is null if all weights are 0.
 
 The table `position_similarity`: one row per model and position.
 
-The position embedding is what the network adds to its tokens that differs between positions and is
-the same for all images, as the network uses it, for example after resizing. Tokens without a
+The position embedding is what the network adds to its tokens, different for each position and the
+same for all images. It is read as the network uses it, for example after resizing. Tokens without a
 position, such as the class token, are left out. If there are more positions than
 `analysis.position_similarity.positions`, only every `step`-th row and column are compared and have
 rows.
@@ -25,10 +25,9 @@ A cosine is null if one of the two embeddings is zero.
 The table `position_bias`: one row per model, layer that attends, and head.
 
 A relative position bias is what a layer adds to the product of a query and a key, before the
-softmax, depending on the offset between their positions. `values` has it by offset, row by row,
-from the key farthest above and to the left to the key farthest below and to the right: in the
-middle is the bias of a position to itself. Where attention is in windows, offsets are within a
-window.
+softmax, depending on the offset between their positions. `values` are ordered by offset, row by
+row, from the key farthest above and left to the key farthest below and right: the value in the
+middle is the bias of a position to itself. In attention with windows, offsets are within a window.
 
 Biases are distinguished from masks by their values, which are equal for all pairs of positions with
 the same offset. They may be computed from any parameters: a table, or a network of the offset.

@@ -7,9 +7,9 @@ from vitscope.measures.given import OnNetwork
 from vitscope.measures.per_image import ratio
 from vitscope.networks.attention.found_weights import first_projection
 
-# Filters can be shown if they are gray, or red, green and blue.
+# Filters can be shown if they have one channel, or three: red, green and blue.
 CHANNELS = (1, 3)
-# Relative to the first singular value; smaller ones count as zero.
+# Singular values below this share of the first count as zero.
 ROUND_OFF = 1e-6
 
 
@@ -24,7 +24,7 @@ def principal_components(filters: Array) -> tuple[Array, Array]:
     return components, values**2 / (values**2).sum()
 
 
-def frequencies(filters: Array) -> Array:
+def filter_frequencies(filters: Array) -> Array:
     """Return the mean frequency of each filter of (N, C, H, W), in units of pi; NaN for zeros."""
     power = (abs(np.fft.fft2(filters)) ** 2).sum(axis=1)
     rows, columns = (2 * np.fft.fftfreq(size) for size in filters.shape[2:])
@@ -32,8 +32,8 @@ def frequencies(filters: Array) -> Array:
     return ratio(weighted, power.sum((1, 2)))
 
 
-def scaled(filters: Array) -> tuple[Array, Array, Array]:
-    """Scale filters (N, C, H, W) to 0..1 as (N, H, W, C); return their lowest and highest too."""
+def scale_filters(filters: Array) -> tuple[Array, Array, Array]:
+    """Return filters (N, C, H, W) scaled to 0..1 as (N, H, W, C), and their lowest and highest."""
     low, high = (end(filters, axis=(1, 2, 3)) for end in (np.min, np.max))
     span = np.where(high > low, high - low, 1)[:, None, None, None]
     values = (filters - low[:, None, None, None]) / span
@@ -41,7 +41,7 @@ def scaled(filters: Array) -> tuple[Array, Array, Array]:
 
 
 def _rows_of_filters(of: str, filters: Array, count: int) -> pd.DataFrame:
-    values, low, high = scaled(filters)
+    values, low, high = scale_filters(filters)
     _, channels, height, width = filters.shape
     return pd.DataFrame(
         {
@@ -53,7 +53,7 @@ def _rows_of_filters(of: str, filters: Array, count: int) -> pd.DataFrame:
             "width": width,
             "lowest": low,
             "highest": high,
-            "frequency": frequencies(filters),
+            "frequency": filter_frequencies(filters),
             "share": np.nan,
             "values": [each.ravel() for each in values],
         }

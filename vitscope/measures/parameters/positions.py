@@ -11,8 +11,8 @@ from vitscope.measures.per_image import ratio
 from vitscope.networks.attention.found_weights import position_biases, position_embedding
 
 
-def similarities(embedding: Array) -> tuple[Array, Array]:
-    """Return dot products and cosines of all pairs of positions of (C, H, W): (P, P) each."""
+def position_similarities(embedding: Array) -> tuple[Array, Array]:
+    """Return dot products and cosines of all pairs of positions of (C, H, W), each as (P, P)."""
     vectors = embedding.reshape(len(embedding), -1).T
     products: Array = vectors @ vectors.T
     norms = np.sqrt(products.diagonal())
@@ -21,8 +21,8 @@ def similarities(embedding: Array) -> tuple[Array, Array]:
     return products, cosines
 
 
-def neighbours(height: int, width: int) -> Array:
-    """Tell which positions of a grid lie side by side, or one above the other: (P, P)."""
+def neighbouring_positions(height: int, width: int) -> Array:
+    """Return which positions of a grid are neighbours in a row or a column, as (P, P)."""
     row, column = np.divmod(np.arange(height * width), width)
     apart = abs(row[:, None] - row) + abs(column[:, None] - column)
     return np.equal(apart, 1)
@@ -39,7 +39,7 @@ def measure_position_similarity(given: OnNetwork, positions: int) -> pd.DataFram
     step = max(1, ceil((whole[0].size / positions) ** 0.5))
     embedding = whole[:, ::step, ::step]
     height, width = embedding.shape[1:]
-    products, cosines = similarities(embedding)
+    products, cosines = position_similarities(embedding)
     row, column = np.divmod(np.arange(height * width), width)
     others = ~np.eye(height * width, dtype=bool)
     return pd.DataFrame(
@@ -52,15 +52,15 @@ def measure_position_similarity(given: OnNetwork, positions: int) -> pd.DataFram
             "row": row,
             "column": column,
             "norm": np.sqrt(products.diagonal()),
-            "to_neighbours": _means_of_chosen(cosines, neighbours(height, width)),
-            "to_others": _means_of_chosen(cosines, others),
+            "to_neighbours": _mean_cosines(cosines, neighbouring_positions(height, width)),
+            "to_others": _mean_cosines(cosines, others),
             "products": list(products.astype(np.float32)),
             "cosines": list(cosines.astype(np.float32)),
         }
     )
 
 
-def _means_of_chosen(values: Array, chosen: Array) -> Array:
+def _mean_cosines(values: Array, chosen: Array) -> Array:
     there = chosen & np.isfinite(values)
     return ratio(np.where(there, values, 0).sum(axis=1), there.sum(axis=1))
 

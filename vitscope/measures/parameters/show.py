@@ -25,16 +25,16 @@ from vitscope.drawing.panels import (
 )
 from vitscope.files.arrays import Array
 
-# Pixels of a picture: of a tile at least, and of the gap between two.
-_TILE_PIXELS, _GAP_PIXELS = 48, 6
-# Inches: what a line of the title of a panel takes of the height, and what is around all.
-_LINE, _MARGIN = 0.13, 0.16
+_TILE_PIXELS = 48  # the least side of a tile
+_GAP_PIXELS = 6  # between two tiles
+_LINE = 0.13  # inches: a line of a panel's title
+_MARGIN = 0.16  # inches: above and below a row of panels
 # The space between two panels, as a share of their width.
 _SPACE = 0.05
 
 
-def pictures(rows: pd.DataFrame) -> Array:
-    """Return the filters in rows of the table as pictures of red, green and blue: (N, H, W, 3)."""
+def filter_pictures(rows: pd.DataFrame) -> Array:
+    """Return filters, rows of the table, as pictures in red, green and blue: (N, H, W, 3)."""
     if rows.empty:
         return np.ones((1, 1, 1, 3))
     first = rows.iloc[0]
@@ -43,8 +43,8 @@ def pictures(rows: pd.DataFrame) -> Array:
     return np.broadcast_to(values, (*shape[:3], 3))
 
 
-def tiled(tiles: Array, columns: int) -> Array:
-    """Return pictures (N, H, W, 3) side by side, in so many columns, each pixel a square."""
+def tile_pictures(tiles: Array, columns: int) -> Array:
+    """Arrange pictures (N, H, W, 3) on a page with `columns`; each pixel becomes a square."""
     larger = max(1, ceil(_TILE_PIXELS / max(tiles.shape[1:3])))
     tiles = tiles.repeat(larger, axis=1).repeat(larger, axis=2)
     height, width = tiles.shape[1] + _GAP_PIXELS, tiles.shape[2] + _GAP_PIXELS
@@ -60,14 +60,16 @@ def tiled(tiles: Array, columns: int) -> Array:
 def draw_tiles(
     table: pd.DataFrame, members: Members, of: str, title: Callable[[Member, pd.DataFrame], str]
 ) -> Figure:
-    """Draw one panel per model, with all its filters or components, and their title."""
+    """Draw one panel per model, with its filters or components and a title."""
     shown = table[table["of"] == of]
     filters = [rows_of(shown, member.model, ["number"]) for member in members]
     titles = [title(*each) for each in zip(members, filters, strict=True)]
     count = len(members)
     across, width = columns_of(count), width_of(count)
     down = ceil(count / across)
-    pages = [tiled(each, _columns(len(each))) for each in map(pictures, filters)]
+    pages = [
+        tile_pictures(each, _columns_of_tiles(len(each))) for each in map(filter_pictures, filters)
+    ]
     highest = [
         max(page.shape[0] / page.shape[1] for page in pages[first : first + across])
         for first in range(0, count, across)
@@ -86,8 +88,8 @@ def draw_tiles(
     return figure
 
 
-def _columns(count: int) -> int:
-    """Return in how many columns so many tiles fill rows, twice as wide as high if they can."""
+def _columns_of_tiles(count: int) -> int:
+    """Return the number of columns with the fewest gaps, as near as can be to twice the rows."""
     wanted = (2 * count) ** 0.5
     some = range(ceil(count**0.5), ceil((3 * count) ** 0.5) + 1)
     return min(some, key=lambda columns: (-count % columns, abs(columns - wanted)))
@@ -122,7 +124,7 @@ def plot_patch_components(table: pd.DataFrame, members: Members) -> Figure:
 _LEAST_SIDE, _LEAST_COMPONENTS = 3, 4
 
 
-def _follow_number(points: Points) -> Found | None:
+def _smoothness_of_components(points: Points) -> Found | None:
     known = points.known("frequency")
     side = known.frame[["height", "width"]].to_numpy().min(initial=_LEAST_SIDE)
     if len(known) < _LEAST_COMPONENTS or side < _LEAST_SIDE:
@@ -143,7 +145,7 @@ CLAIMS_PATCH_COMPONENTS = Evidence(
                 "The value is the rank correlation (Spearman) of the number of a component and "
                 "its mean frequency, over the components that are shown. Filters narrower than "
                 "three pixels have too few frequencies, and no such claim.",
-                _follow_number,
+                _smoothness_of_components,
             ),
             "Not in the paper: Dosovitskiy et al. 2021 (Fig. 7, left) say that the principal "
             "components of the filters of a ViT resemble plausible basis functions of patches, "
@@ -153,18 +155,17 @@ CLAIMS_PATCH_COMPONENTS = Evidence(
     lambda rows, _: rows[rows["of"] == "component"].sort_values("number", ignore_index=True),
 )
 
-# Tiles along a side at most; of more positions, some are left out evenly.
+# At most this many tiles along a side; if there are more positions, evenly spaced ones are drawn.
 _MOST = 14
-# The gap between two tiles, as a share of their side.
-_GAP = 0.12
-# Numbers along a side at most.
-_MOST_LABELS = 8
-# Inches: the colour bar of all panels, or that of each with its labels; titles and labels.
-_BAR_OF_ALL, _BAR_AND_LABELS, _TITLE_HEIGHT = 1.15, 0.95, 0.25
+_GAP = 0.12  # between two tiles, as a share of their side
+_MOST_LABELS = 8  # along a side
+_BAR_OF_ALL = 1.15  # inches: the width of a colour bar for all panels
+_BAR_AND_LABELS = 0.95  # inches: the width of a colour bar and the labels of one panel
+_TITLE_HEIGHT = 0.25  # inches: titles and labels
 
 
-def shown(size: int) -> Array:
-    """Return which of so many rows or columns have tiles."""
+def positions_with_tiles(size: int) -> Array:
+    """Return the indices of the rows or columns, out of `size`, that have tiles."""
     return np.linspace(0, size - 1, min(size, _MOST)).round().astype(int)
 
 
@@ -172,10 +173,10 @@ def _draw_similarity(axes: Axes, points: pd.DataFrame) -> None:
     height, width = (int(points[name].iloc[0]) for name in ("height", "width"))
     cosines = np.stack([np.asarray(each, np.float64) for each in points["cosines"]])
     tiles = cosines.reshape(height, width, height, width)
-    rows, columns = shown(height), shown(width)
+    rows, columns = positions_with_tiles(height), positions_with_tiles(width)
     for down, row in enumerate(rows):
         for right, column in enumerate(columns):
-            # A tile is one wide, with its gap.
+            # A tile with its gap is one unit wide.
             edges = (right, right + 1 - _GAP, down + 1 - _GAP, down)
             axes.imshow(tiles[row, column], cmap=POSITION_COLORS, vmin=-1, vmax=1, extent=edges)
     for axis, numbers in ((axes.xaxis, columns), (axes.yaxis, rows)):
@@ -198,7 +199,7 @@ def plot_position_similarity(table: pd.DataFrame, members: Members) -> Figure:
 
 
 def plot_position_products(table: pd.DataFrame, members: Members) -> Figure:
-    """Draw a panel per model: all positions across and down, row by row; each has its own scale."""
+    """Draw a panel per model: the dot products of all pairs of positions, on a scale of its own."""
     across = columns_of(len(members), LEAST_SQUARE)
     panels = make_square_panels(len(members), across * _BAR_AND_LABELS, _TITLE_HEIGHT)
     for panel in panels.of_models(members, table, ["row", "column"]):
@@ -213,22 +214,25 @@ def plot_position_products(table: pd.DataFrame, members: Members) -> Figure:
     return panels.finish("Position, row by row", "Position, row by row")
 
 
-# Inches: a tile at most, bars and labels across, title and labels, a bar, and its least height.
-_TILE, _BAR_WIDTH, _TEXT_HEIGHT, _BAR, _LEAST_BAR = 0.5, 1.3, 0.55, 0.1, 0.4
-# Between layers, as a share of a tile's side; and how much of a panel tiles fill at least.
-_BETWEEN, _FILLED = 0.25, 0.75
+_TILE = 0.5  # inches: the largest side of a tile
+_BAR_WIDTH = 1.3  # inches: a colour bar with its labels, and the labels of the panel
+_TEXT_HEIGHT = 0.55  # inches: title and labels of a panel
+_BAR = 0.1  # inches: the width of a colour bar
+_LEAST_BAR = 0.4  # inches: the least height of a colour bar
+_BETWEEN = 0.25  # the gap between two layers, as a share of a tile's side
+_FILLED = 0.75  # the least share of a panel that tiles fill
 
 
 class _Places:
-    """Where the tiles of a model are, in tiles: layers across, heads down, in columns if many."""
+    """Positions of a model's tiles, in tiles: layers across, heads down, in columns if many."""
 
     def __init__(self, rows: pd.DataFrame) -> None:
-        # Heads that share a bias are one, 0.
+        # Where all heads share a bias, count one head, 0.
         self.heads, self.layers = rows["head"].fillna(0).to_numpy(int), rows["layer"].to_numpy(int)
         of_layers = 1 + rows.assign(head=self.heads).groupby("layer")["head"].max().to_numpy()
         columns = {down: -(-of_layers // down) for down in {*of_layers.tolist()}}
         filled = {d: of_layers.sum() / (d * each.sum()) for d, each in columns.items()}
-        # The tallest panel that tiles fill: later stages may have many more heads.
+        # Take the tallest panel that tiles still fill: later stages may have many more heads.
         enough = min(_FILLED, max(filled.values()))
         self.down = max(down for down, share in filled.items() if share >= enough)
         self.columns = columns[self.down]
@@ -256,7 +260,7 @@ def _draw_biases(axes: Axes, rows: pd.DataFrame, places: _Places, scale: TwoSlop
 
 
 def plot_position_bias(table: pd.DataFrame, members: Members) -> Figure:
-    """Draw a panel per model, one below the other: layers across, heads down, on one scale each."""
+    """Draw one panel per model, below each other: layers across, heads down, on its own scale."""
     rows = [rows_of(table, member.model, ["layer", "head"]) for member in members]
     places = [_Places(each) for each in rows]
     width = max(each.width for each in places)
@@ -270,7 +274,7 @@ def plot_position_bias(table: pd.DataFrame, members: Members) -> Figure:
         largest = float(each[["lowest", "highest"]].abs().to_numpy().max()) or 1.0
         scale = TwoSlopeNorm(0, -largest, largest)
         _draw_biases(axes, each, at, scale)
-        # As wide as the widest panel, so that tiles are of one size.
+        # Make all panels as wide as the widest, so that all tiles have one size.
         axes.set(xlim=(0, width - _GAP), ylim=(high - _GAP, 0), aspect="equal", anchor="W")
         axes.set_title(member.label, loc="left", pad=10)
         axes.set_ylabel("Head")

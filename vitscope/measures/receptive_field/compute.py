@@ -19,12 +19,12 @@ from vitscope.measures.receptive_field.measure import CLAIMED, SHARES, Settings
 from vitscope.networks.finding.capture import reading
 from vitscope.networks.finding.cut_points import CUT_POINT, CutPoint
 
-# The number of points in a network of one or two stages, from the stem to the last.
+# How many cut points are chosen in a network of one stage, from the stem to the last.
 POINTS = 5
 
 
-def chosen(model: str, points: Sequence[CutPoint], wanted: Sequence[str]) -> list[int]:
-    """Return the numbers of the cut points that match names or patterns, in order."""
+def choose_cut_points(model: str, points: Sequence[CutPoint], wanted: Sequence[str]) -> list[int]:
+    """Return the indices, in order, of the cut points that match names or patterns."""
     if not wanted:
         last = {point.stage: index for index, point in enumerate(points)}
         if len(last) <= 2:
@@ -55,21 +55,21 @@ class _Reached(Exception):  # noqa: N818
     """Ends a pass of the network once the value at the last point is known."""
 
 
-def value_of(point: CutPoint, tensor: Tensor) -> Tensor:
-    """Sum the channels at the central position over all images."""
+def central_value(point: CutPoint, tensor: Tensor) -> Tensor:
+    """Return the sum of all channels at the central position, over all images."""
     maps = point.layout.to_nchw(tensor)
     return maps[:, :, maps.shape[2] // 2, maps.shape[3] // 2].sum()
 
 
 def contributions(network: nn.Module, points: Sequence[CutPoint], images: Tensor) -> list[Tensor]:
-    """Return what each pixel of each image contributes to the center at each point: (N, H, W).
+    """Return, for each cut point, what each pixel contributes to its central value: (N, H, W).
 
-    One image must not influence the network's values for another.
+    The network's values for an image must not depend on other images.
     """
     images = images.detach().requires_grad_()
     with torch.enable_grad():
         found = []
-        values = _values_at_points(network, points, images)
+        values = _central_values(network, points, images)
         for number, (point, value) in enumerate(zip(points, values, strict=True), start=1):
             if not value.requires_grad:
                 raise VitscopeError(
@@ -82,22 +82,20 @@ def contributions(network: nn.Module, points: Sequence[CutPoint], images: Tensor
     return found
 
 
-def _values_at_points(
-    network: nn.Module, points: Sequence[CutPoint], images: Tensor
-) -> list[Tensor]:
+def _central_values(network: nn.Module, points: Sequence[CutPoint], images: Tensor) -> list[Tensor]:
     found: dict[int, Tensor] = {}
     returned: dict[int, tuple[Tensor, int]] = {}
 
-    def read(index: int, tensor: Tensor) -> None:
+    def keep_value(index: int, tensor: Tensor) -> None:
         if points[index].operation is not None:
-            # The result has a gradient only after the operation; take its value after the pass.
+            # The result enters the autograd graph after the operation: read it after the pass.
             returned[index] = tensor, tensor._version
             return
-        found[index] = value_of(points[index], tensor)
+        found[index] = central_value(points[index], tensor)
         if index == len(points) - 1:
             raise _Reached
 
-    with reading(network, points, read), suppress(_Reached):
+    with reading(network, points, keep_value), suppress(_Reached):
         network(images)
     for index, (tensor, version) in returned.items():
         if tensor._version != version:
@@ -106,12 +104,15 @@ def _values_at_points(
                 f"place, so that no receptive field can be measured there: choose others in "
                 f"analysis.receptive_field.cut_points."
             )
-        found[index] = value_of(points[index], tensor)
+        found[index] = central_value(points[index], tensor)
     return [found[index] for index in range(len(points))]
 
 
 class Squares:
-    """The squares around the central pixel of an image, or the one after the middle."""
+    """The squares around the central pixel of an image.
+
+    If a side is even, the central pixel is the one after the middle.
+    """
 
     def __init__(self, height: int, width: int) -> None:
         rows, columns = (abs(np.arange(size) - size // 2) for size in (height, width))
@@ -122,12 +123,15 @@ class Squares:
         self._areas = np.bincount(self._ring).cumsum() / self._ring.size
 
     def rings(self, maps: Array) -> Array:
-        """Sum the pixels of each ring of maps (N, H, W): (N, R)."""
+        """Sum maps (N, H, W) over each ring of pixels, one square less the next smaller: (N, R)."""
         flat = maps.reshape(len(maps), -1)
         return np.stack([np.bincount(self._ring, weights=each) for each in flat])
 
     def holding(self, rings: Array, share: float) -> tuple[Array, Array]:
-        """Return side and area of the smallest square that holds a share of (..., R); or NaN."""
+        """Return side and area of the smallest square that holds a share of rings (..., R).
+
+        Both are NaN if all rings are zero.
+        """
         inside = rings.cumsum(axis=-1)
         first = (inside >= share * inside[..., -1:]).argmax(axis=-1)
         nothing = inside[..., -1] == 0
@@ -138,7 +142,7 @@ class Squares:
 
 
 class Field:
-    """The effective receptive field of the central position at a cut point, image by image."""
+    """Collects the effective receptive field at a cut point, image by image."""
 
     def __init__(self, point: CutPoint, block: Mapping[Any, Any], image: tuple[int, int]) -> None:
         self._point, self._block = point, block
@@ -165,14 +169,16 @@ class Field:
             "images": len(rings),
             "row": self._block["height"] // 2,
             "column": self._block["width"] // 2,
-            **self._shares(rings, mean, resamples, seed),
+            **self._sides_and_areas(rings, mean, resamples, seed),
             "image_width": mean.shape[1],
             "contributions": mean.ravel(),
         }
 
-    def _shares(self, rings: Array, mean: Array, resamples: int, seed: int) -> dict[str, Any]:
+    def _sides_and_areas(
+        self, rings: Array, mean: Array, resamples: int, seed: int
+    ) -> dict[str, Any]:
         logs = self._squares.rings(np.log10(mean + 1)[None])[0]
-        spread = spread_of(self._areas, rings, resamples, seed)
+        spread = spread_of(self._areas_of_shares, rings, resamples, seed)
         kept = spread.kept(SHARES.index(CLAIMED))
         found: dict[str, Any] = {f"area_{CLAIMED}{RESAMPLED}": kept}
         for percent, low, high in zip(SHARES, spread.low, spread.high, strict=True):
@@ -182,14 +188,14 @@ class Field:
             found |= {f"{name}_{percent}": float(value) for name, value in columns.items()}
         return found
 
-    def _areas(self, rings: Array) -> Array:
+    def _areas_of_shares(self, rings: Array) -> Array:
         return np.stack([self._squares.holding(rings, each / 100)[1] for each in SHARES], axis=1)
 
 
 def measure_receptive_field(
     given: OnModel, settings: Settings, seed: int | None, bootstrap: Given
 ) -> pd.DataFrame:
-    which = chosen(given.model, given.cut_points, settings.cut_points)
+    which = choose_cut_points(given.model, given.cut_points, settings.cut_points)
     points = [given.cut_points[index] for index in which]
     blocks = given.blocks.set_index("index", drop=False).loc[which, [*CUT_POINT]]
     height, width = given.images.shape[1:]

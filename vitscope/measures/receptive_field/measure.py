@@ -12,7 +12,7 @@ For a share of all contributions, such as 50 %, `side_50` is the side of the sma
 the central pixel of the image that holds this share, and `area_50` the share of the image that it
 covers; the part of a square beyond the image does not count. All are null if no pixel contributes.
 
-Ding et al. count `log_area_50`, the area for the same share of log10(contribution + 1): it depends
+Ding et al. use `log_area_50`, the area for the same share of log10(contribution + 1): it depends
 on the size of values, and says less about large networks than about small ones. They also take the
 positive part of values and gradients, in place of absolute values, and have no square as large as
 the image.
@@ -33,11 +33,11 @@ from vitscope.measures.measure import (
 )
 from vitscope.settings.section import setting
 
-# Percent of all contributions; claims are about CLAIMED.
-SHARES, CLAIMED = (20, 30, 50, 99), 50
+SHARES = (20, 30, 50, 99)  # percent of all contributions
+CLAIMED = 50  # the share that claims are about
 
 
-def _of_share(share: int) -> Columns:
+def _columns_of_share(share: int) -> Columns:
     return {
         f"side_{share}": ("int32", f"side of the square with {share} %, in pixels"),
         f"area_{share}": ("float64", "share of the image that it covers"),
@@ -53,14 +53,14 @@ TABLE = Table(
         **AT_CUT_POINT,
         "row": ("int32", "row of the central position in the feature map"),
         "column": ("int32", "column of the central position in the feature map"),
-        **{name: column for share in SHARES for name, column in _of_share(share).items()},
+        **{name: column for share in SHARES for name, column in _columns_of_share(share).items()},
         **resampled_column(f"area_{CLAIMED}"),
         "image_width": ("int32", "width of the image"),
         "contributions": ("list of float64", "that of each pixel of the image, row by row"),
     },
 )
 
-# The cost of an image in forward passes: one, and a pass back from each cut point.
+# The cost of an image, in forward passes: one forward, and one backward from each cut point.
 VIEWS = 6
 
 

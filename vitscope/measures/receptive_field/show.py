@@ -19,15 +19,17 @@ from vitscope.drawing.panels import page_width
 from vitscope.files.arrays import Array
 
 _LABEL = "log₁₀(1 + G), over its largest"
-# The squares that are drawn, by their share of all contributions.
+# The squares to draw, by their share of all contributions in percent.
 _HALF = 50
 _SQUARES = {_HALF: INNER_SQUARE, 99: OUTER_SQUARE}
-# Inches: what the colour bar and the names of models take of the width, what the titles of a map
-# take of the height, and the largest and the least side of a map.
-_AROUND, _TEXT_HEIGHT, _LEGEND_HEIGHT, _LARGEST, _LEAST = 1.35, 0.32, 0.25, 1.6, 0.64
+_AROUND = 1.35  # inches: the width of the colour bar and the names of models
+_TEXT_HEIGHT = 0.32  # inches: the titles of a map
+_LEGEND_HEIGHT = 0.25  # inches
+_LARGEST = 1.6  # inches: the largest side of a map
+_LEAST = 0.64  # inches: the least side of a map
 
 
-def _draw(axes: Axes, row: pd.Series) -> None:
+def _draw_contributions(axes: Axes, row: pd.Series) -> None:
     width = row["image_width"]
     shown = np.log10(1 + np.reshape(row["contributions"], (-1, width)))
     height = len(shown)
@@ -35,7 +37,7 @@ def _draw(axes: Axes, row: pd.Series) -> None:
     for share, look in _SQUARES.items():
         side = row[f"side_{share}"]
         if pd.notna(side):
-            # Pixels have their middle at whole numbers.
+            # The middle of a pixel is at a whole number.
             corner = width // 2 - side / 2, height // 2 - side / 2
             axes.add_patch(Rectangle(corner, side, side, fill=False, **look))
     axes.spines[:].set_visible(False)
@@ -61,7 +63,7 @@ def plot_receptive_field(table: pd.DataFrame, members: Members) -> Figure:
     parts = grid.reshape(len(members), -1)
     for axes_of, rows, member in zip(parts, points, members, strict=True):
         for axes, row in zip(axes_of, rows.to_dict("records"), strict=False):
-            _draw(axes, pd.Series(row))
+            _draw_contributions(axes, pd.Series(row))
         for unused in axes_of[len(rows) :]:
             unused.remove()
         axes_of[0].set_ylabel(member.label, fontsize="large")
@@ -69,12 +71,12 @@ def plot_receptive_field(table: pd.DataFrame, members: Members) -> Figure:
     colors = ScalarMappable(Normalize(0, 1), MAP_COLORS)
     high = min(3, len(grid))
     shape = {"shrink": high / len(grid), "aspect": 10 * high, "pad": 0.02}
-    # Maps of one network are too low for the label in one line.
+    # The maps of a single network are too low for the label in one line.
     label = _LABEL if len(members) > 1 else _LABEL.replace(", ", ",\n")
     color_bar(drawn, colors, label, **shape)
     legend = Legend()
     for share, look in _SQUARES.items():
-        # White on a map is gray on a page.
+        # A line that is white on a map is gray in the legend.
         color = SHADOW if look["color"] == "white" else look["color"]
         above = "; above a map, how much of the image it takes" if share == _HALF else ""
         legend.add_line(f"{share} % of all contributions{above}", {**look, "color": color})
