@@ -13,7 +13,7 @@ from tests.helpers.shown import legend_labels, legends_of
 from vitscope.drawing.charts import OPEN, Chart, Rows, Steps, Theirs
 from vitscope.drawing.figure import Member
 from vitscope.drawing.saving import save, style
-from vitscope.measures.attention.show import by_head
+from vitscope.measures.attention.show import chart_by_head
 from vitscope.measures.per_image import spread
 from vitscope.package_data import STYLE
 
@@ -118,7 +118,7 @@ def points() -> pd.DataFrame:
 @pytest.mark.parametrize(
     ("table", "chart"),
     [
-        (heads(), by_head("distance", "Distance")),
+        (heads(), chart_by_head("distance", "Distance")),
         (points(), Chart(Rows("Similarity", Steps("similarity")))),
     ],
 )

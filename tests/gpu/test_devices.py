@@ -31,7 +31,7 @@ from vitscope.data.split import Split, known_labels
 from vitscope.files.tensors import TensorFile
 from vitscope.measures.attention import compute as attention
 from vitscope.measures.attention.measure import VALUES
-from vitscope.measures.branches.lesion import correctness, joins_of
+from vitscope.measures.branches.lesion import correctness_of_lesions, joins_of
 from vitscope.measures.cka import compute as cka
 from vitscope.measures.classification.fit import training_losses
 from vitscope.measures.disturbed.frequency_noise import noise_disturbance
@@ -199,7 +199,9 @@ def test_lesions(split: Split, other: Side, name: str) -> None:
     points = mini_blocks(name).points
     joins = {points[index].name: join for index, join in joins_of(name, points).items()}
     for device, size in map(on, (ALONE, other)):
-        found.append(correctness(trained(name), joins, batches(split, size), labels, device))
+        found.append(
+            correctness_of_lesions(trained(name), joins, batches(split, size), labels, device)
+        )
     (clean, without), (other_clean, other_without) = found
     assert (clean != other_clean).mean() <= ACCURACY
     assert (without != other_without).mean() <= ACCURACY

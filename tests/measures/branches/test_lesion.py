@@ -22,7 +22,12 @@ from tests.helpers.written import built as build_written
 from vitscope.data.split import rows_to_classify
 from vitscope.errors import VitscopeError
 from vitscope.jobs.tables import find_table
-from vitscope.measures.branches.lesion import correctness, joins_of, lesioned, measure_lesion
+from vitscope.measures.branches.lesion import (
+    correctness_of_lesions,
+    joins_of,
+    lesioned,
+    measure_lesion,
+)
 from vitscope.measures.per_image import accuracy_changes
 from vitscope.networks.building.timm_import import import_timm
 from vitscope.networks.finding.blocks import list_blocks
@@ -396,7 +401,7 @@ def test_correctness_of_a_network_that_is_worked_out_by_hand() -> None:
     # Logits [3, 2, 0], [3, 4, 0], [3, 2, 4]; without the first voter [0, 2, 0], [0, 4, 0],
     # [0, 2, 4]; without the second [3, 0, 0], [3, 2, 0], [3, 0, 4].
     labels = np.array([0, 1, 1])
-    clean, without = correctness(model, voters(model), images.split(2), labels)
+    clean, without = correctness_of_lesions(model, voters(model), images.split(2), labels)
     assert clean.tolist() == [True, True, False]
     assert without.tolist() == [[False, True], [True, False], [False, False]]
     assert clean.dtype == without.dtype == bool
@@ -405,7 +410,7 @@ def test_correctness_of_a_network_that_is_worked_out_by_hand() -> None:
 def test_a_number_of_images_other_than_that_of_labels() -> None:
     model = Voters([[1.0, 0, 0]])
     with pytest.raises(ValueError, match="got 3 images, expected 4"):
-        correctness(model, voters(model), [torch.zeros(3, 3)], np.zeros(4, int))
+        correctness_of_lesions(model, voters(model), [torch.zeros(3, 3)], np.zeros(4, int))
 
 
 def test_a_job_measures_the_chosen_images(tmp_path: Path) -> None:
@@ -438,7 +443,7 @@ def test_a_job_measures_the_chosen_images(tmp_path: Path) -> None:
 def test_logits_that_are_no_numbers() -> None:
     sick = Voters([[0.0, 0.0], [float("nan"), 0.0]])
     images = torch.zeros(2, 2)
-    assert refusal(correctness, sick, voters(sick), [images], np.zeros(2, int)) == (
+    assert refusal(correctness_of_lesions, sick, voters(sick), [images], np.zeros(2, int)) == (
         "The logits of the whole model are not finite for 2 of 2 images, so that no class can be "
         "told: check the checkpoint, and the mean and std of the data set."
     )
@@ -453,7 +458,7 @@ def test_logits_that_are_no_numbers_without_a_branch() -> None:
     with pytest.raises(
         VitscopeError, match=r"of the model without voters\.0 are not finite for 1 "
     ):
-        correctness(model, voters(model), [torch.ones(1, 3)], np.zeros(1, int))
+        correctness_of_lesions(model, voters(model), [torch.ones(1, 3)], np.zeros(1, int))
 
 
 def test_a_model_without_a_branch() -> None:

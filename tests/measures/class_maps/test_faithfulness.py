@@ -16,7 +16,7 @@ from vitscope.measures.class_maps.compute import (
     Explainer,
     blur_image,
     change_pixels,
-    curves_of_image,
+    faithfulness_curves,
     faithfulness_table,
     measure_faithfulness,
     order_pixels,
@@ -85,7 +85,7 @@ def test_the_class_of_a_linear_network_falls_by_what_is_deleted(images) -> None:
     """Grad-CAM is the weighted sum at every pixel, so that its order is that of the pixels."""
     given = on_model(Sums(), images, cut_points=[at("weigh")])
     pixels = torch.randn(1, 3, 8, 8, generator=torch.Generator().manual_seed(0)).abs()
-    curves = curves_of_image(Explainer(given, of_class=0), 3, pixels, **CHANGED)
+    curves = faithfulness_curves(Explainer(given, of_class=0), 3, pixels, **CHANGED)
     assert {*curves} == {
         (method, change) for method in ("grad_cam", "random") for change in ("deleted", "inserted")
     }
@@ -101,7 +101,7 @@ def test_equal_maps_of_a_row_and_a_seed_have_equal_curves(images) -> None:
     given = on_model(Attends(), images, cut_points=[TOKENS])
     image = torch.randn(1, 3, 32, 32, generator=torch.Generator().manual_seed(0))
     first, again, other, seeded = (
-        curves_of_image(Explainer(given), row, image, **CHANGED | {"seed": seed})
+        faithfulness_curves(Explainer(given), row, image, **CHANGED | {"seed": seed})
         for row, seed in ((1, 0), (1, 0), (2, 0), (1, 1))
     )
     for key, curve in first.items():
@@ -160,6 +160,6 @@ def test_of_categories_it_is_their_probability_that_is_followed(tmp_path: Path) 
     shares = logits[0].double().softmax(0)
     means = torch.stack([shares[[0, 1, 2]].mean(), shares[[5, 7]].mean()])
     assert number == int(means.argmax())
-    curves = curves_of_image(Explainer(given), 0, image, **CHANGED)
+    curves = faithfulness_curves(Explainer(given), 0, image, **CHANGED)
     expected = float(means[number] / means.sum())
     assert curves["rollout", "deleted"][0] == pytest.approx(expected, rel=1e-5)

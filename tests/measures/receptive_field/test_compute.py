@@ -17,7 +17,7 @@ from vitscope.measures.receptive_field.compute import (
     Field,
     Squares,
     choose_cut_points,
-    contributions,
+    pixel_contributions,
 )
 from vitscope.measures.receptive_field.measure import SHARES
 from vitscope.networks.finding.capture import capturing
@@ -49,7 +49,7 @@ def drawn(*shape: int, seed: int = 0) -> Tensor:
 def test_of_one_convolution_it_is_the_kernel(size: int) -> None:
     kernel = drawn(4, 3, size, size)
     model, images = convolutions(kernel), drawn(2, 3, 16, 16, seed=1)
-    (found,) = contributions(model, [point("0")], images)
+    (found,) = pixel_contributions(model, [point("0")], images)
     # The center is row and column 8: the kernel lies around it, in every image.
     expected = torch.zeros(2, 16, 16)
     around = slice(8 - size // 2, 9 + size // 2)
@@ -62,7 +62,7 @@ def test_of_linear_layers_it_is_the_product_of_their_kernels() -> None:
     first, second, third = drawn(4, 3, 3, 3), drawn(5, 4, 5, 5, seed=1), drawn(2, 5, 3, 3, seed=2)
     model, images = convolutions(first, second, third), drawn(1, 3, 20, 20, seed=3)
     points = [point(name) for name in "012"]
-    found = contributions(model, points, images)
+    found = pixel_contributions(model, points, images)
     # A convolution of correlations is a correlation with the convolved kernels: in numbers, what a
     # network of the kernels themselves makes of them, from the last to the first.
     kernel = third.sum(0, keepdim=True)
@@ -78,7 +78,7 @@ def test_it_is_the_derivative_of_what_the_network_computes() -> None:
     """By differences in float64, through layers that are not linear."""
     model = nn.Sequential(nn.Conv2d(3, 4, 3, 2, 1), nn.GELU(), nn.Conv2d(4, 6, 3, 2, 1)).double()
     images, step = drawn(2, 3, 8, 8).double(), 1e-5
-    (found,) = contributions(model, [point("2")], images)
+    (found,) = pixel_contributions(model, [point("2")], images)
     with torch.no_grad():
         plain = torch.zeros(2, 3, 8, 8, dtype=torch.float64)
         for index in np.ndindex(3, 8, 8):
@@ -98,7 +98,7 @@ def test_of_every_family_one_pass_gives_what_passes_of_each_image_give(name: str
             parameter.copy_(1 + 0.5 * drawn(*parameter.shape))
     some = [points[i] for i in (0, len(points) // 2, len(points) - 1)]
     images = drawn(2, 3, 32, 32)
-    for at, found in zip(some, contributions(model, some, images), strict=True):
+    for at, found in zip(some, pixel_contributions(model, some, images), strict=True):
         for image, field in zip(images, found, strict=True):
             expected = plainly(model, at, image[None])
             torch.testing.assert_close(field, expected, rtol=1e-4, atol=1e-5 * expected.max())
@@ -138,7 +138,7 @@ def of_operation(size: int) -> CutPoint:
 def test_a_point_at_an_operation_has_a_gradient() -> None:
     torch.manual_seed(0)
     model, images = Sums(change=False), drawn(2, 3, 12, 12)
-    (found,) = contributions(model, [of_operation(12)], images)
+    (found,) = pixel_contributions(model, [of_operation(12)], images)
     kernel = model.other.weight.detach().clone()
     kernel[:, :, 1:4, 1:4] += model.one.weight.detach()
     expected = torch.zeros(12, 12)
@@ -148,7 +148,7 @@ def test_a_point_at_an_operation_has_a_gradient() -> None:
 
 def test_what_is_changed_in_place_behind_an_operation_is_refused() -> None:
     with pytest.raises(VitscopeError, match="changes its values at the cut point 'sum' in place"):
-        contributions(Sums(change=True), [of_operation(12)], drawn(2, 3, 12, 12))
+        pixel_contributions(Sums(change=True), [of_operation(12)], drawn(2, 3, 12, 12))
 
 
 def test_values_without_a_gradient_are_refused() -> None:
@@ -158,7 +158,7 @@ def test_values_without_a_gradient_are_refused() -> None:
 
     model = nn.Sequential(Detached(3, 4, 3))
     with pytest.raises(VitscopeError, match="the cut point '0' without gradients"):
-        contributions(model, [point("0")], drawn(1, 3, 8, 8))
+        pixel_contributions(model, [point("0")], drawn(1, 3, 8, 8))
 
 
 def test_nothing_is_left_behind_by_a_pass_that_ends_early() -> None:
@@ -166,7 +166,7 @@ def test_nothing_is_left_behind_by_a_pass_that_ends_early() -> None:
     ran: list[str] = []
     model[1].register_forward_hook(lambda *_: ran.append("behind"))
     before = [len(module._forward_hooks) for module in model.modules()]
-    contributions(model, [point("0")], drawn(1, 3, 8, 8))
+    pixel_contributions(model, [point("0")], drawn(1, 3, 8, 8))
     assert not ran
     assert [len(module._forward_hooks) for module in model.modules()] == before
     assert all(not module._forward_pre_hooks for module in model.modules())

@@ -43,7 +43,7 @@ def _heads_with_distance(points: Points) -> Points:
 
 
 def _means_over_heads(points: Points, value: str) -> Points:
-    """Keep the rows with the mean over heads in which `value` is known."""
+    """Keep the rows of means over heads in which `value` is known."""
     return points.where(points.frame["head"].isna() & points.frame[value].notna())
 
 

@@ -164,7 +164,7 @@ def measure_attention(given: OnModel, shard: int, selection: Given) -> pd.DataFr
     size = height_and_width(given.settings["image_size"])
     numbers = statistics_of_heads(attentions, size, given.device)
     rows = shard_rows(len(given.images), shard, **selection)
-    # Allocate before the pass: made during it, these arrays would fragment the freed memory.
+    # Allocate these arrays before the pass: made during it, they would fragment freed memory.
     values = [np.empty((len(rows), each.heads, len(VALUES))) for each in attentions]
     first = 0
 

@@ -11,7 +11,7 @@ from vitscope.measures.attention.measure import ATTENTION_PART, VALUES
 from vitscope.measures.given import Parts
 from vitscope.measures.per_image import spread
 
-# The rows of an attention that keep their resamples.
+# Which rows of an attention keep their resamples.
 EACH_HEAD = slice(0, -1)
 MEAN_OF_HEADS = slice(-1, None)
 BOTH = slice(None)

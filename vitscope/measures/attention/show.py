@@ -28,7 +28,7 @@ from vitscope.files.arrays import Array
 _MEANS = {"head": pd.isna}
 
 
-def by_head(value: str, label: str, *more: Layer, mean: str = "mean of heads") -> Chart:
+def chart_by_head(value: str, label: str, *more: Layer, mean: str = "mean of heads") -> Chart:
     """Return a chart of `value` for each head, and of its mean over heads with an interval."""
     heads = Curve(
         value,
@@ -54,7 +54,7 @@ def _depths_of_published_blocks(theirs: pd.DataFrame, rows: pd.DataFrame) -> pd.
     return theirs["block"].map(rows.drop_duplicates("attention").set_index("attention")["depth"])
 
 
-plot_attention_nmi = by_head(
+plot_attention_nmi = chart_by_head(
     "nmi",
     "Normalized mutual\ninformation",
     Theirs(
@@ -64,7 +64,7 @@ plot_attention_nmi = by_head(
         _depths_of_published_blocks,
     ),
 )
-plot_attention_low_pass = by_head(
+plot_attention_low_pass = chart_by_head(
     "let_through",
     "High frequencies,\noutput over values",
     _reference_curve("bound", "bound, mean of heads"),
@@ -73,12 +73,12 @@ plot_attention_low_pass = by_head(
 
 def plot_attention_entropy(table: pd.DataFrame, members: Members) -> Figure:
     """Draw the entropy of each head, and the largest possible one: that of uniform attention."""
-    chart = by_head("entropy", "Entropy (nats)", _reference_curve("largest"))
+    chart = chart_by_head("entropy", "Entropy (nats)", _reference_curve("largest"))
     return chart(table.assign(largest=np.log(table["keys"])), members=members)
 
 
 _DISTANCE = "Distance (pixels)"
-_RENORMALIZED = by_head(
+_RENORMALIZED = chart_by_head(
     "distance_renormalized",
     _DISTANCE,
     _reference_curve("distance_uniform"),
@@ -87,7 +87,7 @@ _RENORMALIZED = by_head(
     ),
     mean="mean of heads, renormalized",
 )
-_AS_IT_IS = by_head("distance", _DISTANCE, mean="mean of heads, not renormalized")
+_AS_IT_IS = chart_by_head("distance", _DISTANCE, mean="mean of heads, not renormalized")
 
 
 def plot_attention_distance(
@@ -97,7 +97,7 @@ def plot_attention_distance(
     *,
     renormalized: bool = True,
 ) -> Figure:
-    """Draw how far each head looks, its attention renormalized over keys with a place or not."""
+    """Draw how far each head looks, with or without renormalizing over keys with a place."""
     if published and not renormalized:
         raise VitscopeError(
             "Published distances are renormalized: leave `published` out of the figure, or "
@@ -125,7 +125,7 @@ def mask_of_brightest(weights: Array, mass: float) -> Array:
     return mask
 
 
-# Each position becomes this many cells in height and width, so that a contour follows its edges.
+# Draw each position as this many cells down and across, so that a contour follows its edges.
 _FINE = 8
 
 

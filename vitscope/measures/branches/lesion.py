@@ -67,8 +67,8 @@ class _CleanPass(Silencing):  # type: ignore[no-untyped-call]
         self._calls: Counter[nn.Module] = Counter()
         with ExitStack() as stack:
             for module in _modules_to_keep(model, joins):
-                stack.callback(module.register_forward_pre_hook(self._enter).remove)
-                stack.callback(module.register_forward_hook(self._leave).remove)
+                stack.callback(module.register_forward_pre_hook(self._enter_module).remove)
+                stack.callback(module.register_forward_hook(self._leave_module).remove)
             self.logits = _logits_in_mode(model, images, self)
         self._finished.clear()
 
@@ -79,10 +79,10 @@ class _CleanPass(Silencing):  # type: ignore[no-untyped-call]
             self._before[operation] = dict(self._finished)
         return operation
 
-    def _enter(self, module: nn.Module, inputs: tuple[Any, ...]) -> None:
+    def _enter_module(self, module: nn.Module, inputs: tuple[Any, ...]) -> None:
         self._entered[module] = _tensor_versions(inputs), self.counts.copy()
 
-    def _leave(self, module: nn.Module, inputs: tuple[Any, ...], output: object) -> None:
+    def _leave_module(self, module: nn.Module, inputs: tuple[Any, ...], output: object) -> None:
         self._calls[module] += 1
         versions, counts = self._entered[module]
         # If a module changes its input in place, returning its output again is not enough.
@@ -92,7 +92,9 @@ class _CleanPass(Silencing):  # type: ignore[no-untyped-call]
             counted = self.counts - counts
             self._finished[module] = _Kept(output, _tensor_versions(output), counted)
 
-    def take(self, join: Join) -> tuple[Silencing, dict[nn.Module, Callable[..., Any]]]:
+    def take_replacements(
+        self, join: Join
+    ) -> tuple[Silencing, dict[nn.Module, Callable[..., Any]]]:
         """Return the mode that silences a join, and what modules do in place of their forward pass.
 
         This frees what was kept for the join.
@@ -166,9 +168,9 @@ def lesioned(
     without = []
     with without_fast_path():
         clean = _CleanPass(model, joins, images)
-        # Begin with the last branch: it reuses the most outputs, and some are freed after it.
+        # Begin with the last branch: it reuses the most outputs, and so frees the most memory.
         for join in reversed(joins):
-            silencing, answers = clean.take(join)
+            silencing, answers = clean.take_replacements(join)
             try:
                 with _replacing_forward(answers):
                     without.append(_logits_in_mode(model, images, silencing))
@@ -182,7 +184,7 @@ def lesioned(
     return clean.logits, without[::-1]
 
 
-def correctness(
+def correctness_of_lesions(
     model: nn.Module,
     joins: Mapping[str, Join],
     batches: Iterable[Tensor],
@@ -225,7 +227,9 @@ def measure_lesion(given: OnModel, chosen: Given, bootstrap: Given) -> pd.DataFr
     network, (first, *_) = given.network.eval().to(given.device), given.batches(rows[:PROVED])
     refuse_unproven(f"models.{given.model}", network, given.cut_points, first.to(given.device))
     named = {given.cut_points[index].name: join for index, join in joins.items()}
-    clean, without = correctness(network, named, given.batches(rows), labels, given.device)
+    clean, without = correctness_of_lesions(
+        network, named, given.batches(rows), labels, given.device
+    )
     changes = accuracy_changes(clean, without, **bootstrap)
     changes = changes.assign(index=list(joins), images=len(clean))
     return given.blocks[[*CUT_POINT]].merge(changes, on="index", validate="one_to_one")

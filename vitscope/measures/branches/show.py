@@ -68,7 +68,7 @@ def plot_lesion(
         if low.notna().any():
             panel.legend.add_marker(INTERVAL, {**INTERVAL_BAR, "color": look.color}, look.color)
         drawn |= {panel.axes, back}
-    # Align the zeros of all axes: those of published points must not shift the shared scale.
+    # Align the zeros of all axes, so that panels with published points keep the shared scale.
     share_zero(drawn, lambda above: above + _ROOM)
     return panels.finish("Normalized depth", _LABEL, "shared")
 
@@ -109,7 +109,7 @@ def _units_of_lesions(rows: pd.DataFrame, blocks: pd.DataFrame) -> pd.DataFrame:
     return points.assign(unit=points["index"] - 1, subsampling=points["index"].map(subsampling))
 
 
-def _units_of_figure(points: pd.DataFrame) -> pd.DataFrame:
+def _published_units(points: pd.DataFrame) -> pd.DataFrame:
     # The figure leaves out units that subsample, so that each gap in the index begins a stage.
     stage = 1 + (points["index"].diff() > 1).cumsum()
     return points.assign(unit=points["index"], stage=stage, subsampling=False)
@@ -138,7 +138,7 @@ CLAIMS_LESION = Evidence(
         ),
     ),
     _units_of_lesions,
-    _units_of_figure,
+    _published_units,
     ScoredCurve("unit", "change"),
 )
 

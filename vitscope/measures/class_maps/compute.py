@@ -57,15 +57,15 @@ class _Places(OperationMode):  # type: ignore[no-untyped-call]
         self.edges: dict[Any, GradientEdge] = {}
         self._waiting: list[tuple[Any, Tensor]] = []
 
-    def keep(self, key: Any, tensor: Tensor) -> None:
+    def keep_edge(self, key: Any, tensor: Tensor) -> None:
         """Look up the edge of a tensor when the next operation begins."""
         self._waiting.append((key, tensor))
 
     def run(self, function: Any, args: Args, kwargs: Kwargs) -> Any:
-        self.settle()
+        self.find_edges()
         return function(*args, **kwargs)
 
-    def settle(self) -> None:
+    def find_edges(self) -> None:
         for key, tensor in self._waiting:
             if tensor.requires_grad:
                 self.edges[key] = get_gradient_edge(tensor)
@@ -73,7 +73,7 @@ class _Places(OperationMode):  # type: ignore[no-untyped-call]
 
 
 class Passed(NamedTuple):
-    """The values of one image at cut points and attentions, each with the gradient of a score.
+    """The values of one image at cut points and attentions, each with the gradient of the score.
 
     The gradient is None for a value computed without gradients, and zero if the score does not
     depend on the value.
@@ -136,13 +136,13 @@ class Explainer:
 
         def keep_stream(index: int, tensor: Tensor) -> None:
             streams[index] = tensor.detach().clone()
-            places.keep(("stream", index), tensor)
+            places.keep_edge(("stream", index), tensor)
 
         def keep_attention(index: int, found: Weights) -> None:
             weights[index] = found
             if found.computed is not None:
                 weights[index] = found.of(found.computed.detach())
-                places.keep(("attention", index), found.computed)
+                places.keep_edge(("attention", index), found.computed)
 
         image = image.detach().requires_grad_()
         # Compute attention step by step: fused kernels have no gradient by its weights.
@@ -153,7 +153,7 @@ class Explainer:
                 places,
             ):
                 logits = network(image)
-            places.settle()
+            places.find_edges()
             if not logits.requires_grad:
                 raise VitscopeError(
                     f"The {type(network).__name__} computes its logits without gradients, so that "
@@ -273,7 +273,7 @@ def blur_image(image: Tensor, share: float) -> Tensor:
     return torch.from_numpy(blurred).to(image)
 
 
-def curves_of_image(
+def faithfulness_curves(
     explainer: Explainer, row: int, image: Tensor, steps: int, blur: float, seed: int
 ) -> Curves:
     """Return the curves of one image, in `row` of the split: every method with every change."""
@@ -323,6 +323,6 @@ def measure_faithfulness(
     given: OnModel, explained: Given, chosen: Given, changed: Given, bootstrap: Given
 ) -> pd.DataFrame:
     explainer, shown = Explainer(given, **explained), images_shown(given, **chosen)
-    found = [curves_of_image(explainer, row, image, **changed) for row, _, image in shown]
+    found = [faithfulness_curves(explainer, row, image, **changed) for row, _, image in shown]
     curves = {key: np.stack([of_image[key] for of_image in found]) for key in found[-1]}
     return faithfulness_table(given.model, curves, bootstrap)

@@ -88,7 +88,7 @@ class ClassMapsSettings:
     )
 
 
-def explained(case: Case) -> Given:
+def class_map_settings(case: Case) -> Given:
     """Return the settings of class maps, except `images`: all measures of class maps share them."""
     settings = asdict(case.study.section("class_maps", ClassMapsSettings))
     del settings["images"]
@@ -101,7 +101,7 @@ CLASS_MAPS = Measure(
     question="Where networks look",
     figures={"class_maps": FigureKind()},
     settings=ClassMapsSettings,
-    arguments=named(explained=explained, chosen=images_to_show),
+    arguments=named(explained=class_map_settings, chosen=images_to_show),
     takes=passes_of(PASSES, batch=1, keeps="gradient"),
     by_label=False,
 )
@@ -155,7 +155,7 @@ FAITHFULNESS = Measure(
     figures={"deletion": FigureKind(), "insertion": FigureKind()},
     settings=FaithfulnessSettings,
     arguments=named(
-        explained=explained,
+        explained=class_map_settings,
         chosen=images_to_show,
         changed=only("steps", "blur", "seed"),
         bootstrap=bootstrap,

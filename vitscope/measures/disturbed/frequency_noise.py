@@ -78,7 +78,7 @@ def filter_images(images: Array, factors: Iterable[Array]) -> Iterator[Array]:
 
 
 def noise_disturbance(noise: Given) -> Disturb:
-    """Return a function that adds noise; `seeds` is the number of draws."""
+    """Return a function that yields, for each draw, the images with noise of each frequency."""
 
     def add_noise(images: "Tensor", rows: Sequence[int]) -> Iterator[Iterator["Tensor"]]:
         channels, size = images.shape[1], images.shape[2:]

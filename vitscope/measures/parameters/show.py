@@ -57,7 +57,7 @@ def tile_pictures(tiles: Array, columns: int) -> Array:
     return page
 
 
-def draw_tiles(
+def draw_filter_tiles(
     table: pd.DataFrame, members: Members, of: str, title: Callable[[Member, pd.DataFrame], str]
 ) -> Figure:
     """Draw one panel per model, with its filters or components and a title."""
@@ -89,7 +89,7 @@ def draw_tiles(
 
 
 def _columns_of_tiles(count: int) -> int:
-    """Return the number of columns with the fewest gaps, as near as can be to twice the rows."""
+    """Return the number of columns that leaves the fewest gaps and is nearest to twice the rows."""
     wanted = (2 * count) ** 0.5
     some = range(ceil(count**0.5), ceil((3 * count) ** 0.5) + 1)
     return min(some, key=lambda columns: (-count % columns, abs(columns - wanted)))
@@ -103,7 +103,7 @@ def _title_of_filters(member: Member, rows: pd.DataFrame) -> str:
 
 def plot_patch_filters(table: pd.DataFrame, members: Members) -> Figure:
     """Draw one panel per model: its filters, each from its lowest value to its highest."""
-    return draw_tiles(table, members, "filter", _title_of_filters)
+    return draw_filter_tiles(table, members, "filter", _title_of_filters)
 
 
 def _title_of_components(member: Member, rows: pd.DataFrame) -> str:
@@ -118,7 +118,7 @@ def _title_of_components(member: Member, rows: pd.DataFrame) -> str:
 
 def plot_patch_components(table: pd.DataFrame, members: Members) -> Figure:
     """Draw one panel per model: the principal components of its filters, the first ones first."""
-    return draw_tiles(table, members, "component", _title_of_components)
+    return draw_filter_tiles(table, members, "component", _title_of_components)
 
 
 _LEAST_SIDE, _LEAST_COMPONENTS = 3, 4
@@ -260,7 +260,7 @@ def _draw_biases(axes: Axes, rows: pd.DataFrame, places: _Places, scale: TwoSlop
 
 
 def plot_position_bias(table: pd.DataFrame, members: Members) -> Figure:
-    """Draw one panel per model, below each other: layers across, heads down, on its own scale."""
+    """Draw one panel per model, each with its own scale: layers across and heads down."""
     rows = [rows_of(table, member.model, ["layer", "head"]) for member in members]
     places = [_Places(each) for each in rows]
     width = max(each.width for each in places)

@@ -61,7 +61,9 @@ def central_value(point: CutPoint, tensor: Tensor) -> Tensor:
     return maps[:, :, maps.shape[2] // 2, maps.shape[3] // 2].sum()
 
 
-def contributions(network: nn.Module, points: Sequence[CutPoint], images: Tensor) -> list[Tensor]:
+def pixel_contributions(
+    network: nn.Module, points: Sequence[CutPoint], images: Tensor
+) -> list[Tensor]:
     """Return, for each cut point, what each pixel contributes to its central value: (N, H, W).
 
     The network's values for an image must not depend on other images.
@@ -207,7 +209,7 @@ def measure_receptive_field(
     count = min(settings.images, len(given.images))
     rows = select(len(given.images), count, seed).tolist()
     for batch in given.batches(rows, settings.batch_size):
-        found = contributions(network, points, batch.to(given.device))
+        found = pixel_contributions(network, points, batch.to(given.device))
         for field, contributed in zip(fields, found, strict=True):
             field.add(contributed)
     return pd.DataFrame([field.row(**bootstrap) for field in fields])

@@ -175,7 +175,7 @@ MEAN_TOKEN = Measure(
 )
 
 TOKENS, IMAGES = "tokens", "images"
-# Lower singular values, as shares of the first, are rounding errors of float32.
+# Singular values below this share of the first are rounding errors of float32.
 FLOOR = 1e-6
 
 SINGULAR_VALUES_TABLE = Table(

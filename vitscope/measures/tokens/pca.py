@@ -122,7 +122,7 @@ class Components(NamedTuple):
     @classmethod
     def of(cls, maps: Array, settings: TokenPcaSettings) -> Self:
         """Find the components of maps (N, C, H, W) of all images together."""
-        tokens, left_out = tokens_of(maps), find_outliers(token_norms(maps), settings.outliers)
+        tokens, left_out = tokens_of_maps(maps), find_outliers(token_norms(maps), settings.outliers)
         at_border = np.tile(border_positions(*maps.shape[2:]), (len(maps), 1))
         kept = tokens[~left_out]
         first = Basis.of(kept, 1)
@@ -137,7 +137,10 @@ class Components(NamedTuple):
 
     def split(self, maps: Array) -> dict[str, Array]:
         """Return columns of the table for maps (N, C, H, W), each (N, positions, ...)."""
-        tokens, left_out = tokens_of(maps), find_outliers(token_norms(maps), self.settings.outliers)
+        tokens, left_out = (
+            tokens_of_maps(maps),
+            find_outliers(token_norms(maps), self.settings.outliers),
+        )
         first = np.where(left_out, np.nan, self.first.project(tokens)[..., 0])
         foreground = first > 0 if self.settings.foreground else ~left_out
         components = np.full((*first.shape, COMPONENTS), np.nan)
@@ -150,7 +153,7 @@ class Components(NamedTuple):
         }
 
 
-def tokens_of(maps: Array) -> Array:
+def tokens_of_maps(maps: Array) -> Array:
     """Return the tokens (N, positions, C) of maps (N, C, H, W)."""
     return maps.reshape(*maps.shape[:2], -1).transpose(0, 2, 1)
 

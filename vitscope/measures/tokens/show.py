@@ -71,7 +71,7 @@ _THERE = "Images with an outlier there"
 
 
 def plot_token_outliers(table: pd.DataFrame, members: Members) -> Figure:
-    """Draw a map per model: how often each position is an outlier, at the cut point with most."""
+    """Draw a map per model: how often positions are outliers, at the cut point with the most."""
     across = columns_of(len(members), _LEAST_WIDTH)
     panels = make_square_panels(len(members), across * _BAR_WIDTH, _TEXT_HEIGHT, least=_LEAST_WIDTH)
     for panel, member in zip(panels.of_models(members, table), members, strict=True):

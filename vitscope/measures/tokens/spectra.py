@@ -22,7 +22,7 @@ ALIKE = float(np.finfo(np.float32).eps)
 
 
 def largest_rank(vectors: int, channels: int) -> int:
-    """Return the largest possible number of singular values of `vectors` about their mean."""
+    """Return how many singular values this number of vectors can have about their mean."""
     return max(min(vectors - 1, channels), 0)
 
 
@@ -60,7 +60,7 @@ def log_ratios(values: Array) -> Array:
 
 
 def choose_positions(positions: int, channels: int, tokens: int, seed: int) -> Array:
-    """Return the positions of a map to use: all, or `tokens` of them at random if it is large."""
+    """Return the positions to use: all or, if the map is large, `tokens` of them at random."""
     if min(positions, channels) <= tokens:
         return np.arange(positions)
     return np.sort(np.random.default_rng(seed).permutation(positions)[:tokens])
