@@ -67,8 +67,8 @@ class _CleanPass(Silencing):  # type: ignore[no-untyped-call]
         self._calls: Counter[nn.Module] = Counter()
         with ExitStack() as stack:
             for module in _modules_to_keep(model, joins):
-                stack.callback(module.register_forward_pre_hook(self._enter_module).remove)
-                stack.callback(module.register_forward_hook(self._leave_module).remove)
+                stack.callback(module.register_forward_pre_hook(self._note_inputs).remove)
+                stack.callback(module.register_forward_hook(self._keep_output).remove)
             self.logits = _logits_in_mode(model, images, self)
         self._finished.clear()
 
@@ -79,10 +79,10 @@ class _CleanPass(Silencing):  # type: ignore[no-untyped-call]
             self._before[operation] = dict(self._finished)
         return operation
 
-    def _enter_module(self, module: nn.Module, inputs: tuple[Any, ...]) -> None:
+    def _note_inputs(self, module: nn.Module, inputs: tuple[Any, ...]) -> None:
         self._entered[module] = _tensor_versions(inputs), self.counts.copy()
 
-    def _leave_module(self, module: nn.Module, inputs: tuple[Any, ...], output: object) -> None:
+    def _keep_output(self, module: nn.Module, inputs: tuple[Any, ...], output: object) -> None:
         self._calls[module] += 1
         versions, counts = self._entered[module]
         # If a module changes its input in place, returning its output again is not enough.
