@@ -31,7 +31,7 @@ Batch = tuple[Tensor, Tensor]
 Step = tuple[int, int]
 # The last part of the key of random numbers for the second half of augmentation on a device.
 SECOND_HALF = 1
-# A device may have this many unfinished steps before it gets another batch.
+# The most steps that are queued on a device, including that of the newest batch.
 UNDER_WAY = 2
 CLEAN_BATCH = 256
 
