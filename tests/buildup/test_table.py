@@ -59,7 +59,7 @@ def test_a_build_up_that_ends_with_the_first_stage() -> None:
 
 def test_what_a_step_tries_is_written_and_read(tmp_path: Path) -> None:
     path = tmp_path / "tried.json"
-    tried = rule.decide(BASELINE, PLAN, [0.5])
+    tried = rule.propose_step(BASELINE, PLAN, [0.5])
     rule.write_proposal(tried, path)
     assert rule.read_proposal(path) == tried
     assert tried.step == 1
@@ -74,7 +74,7 @@ def test_what_a_step_tries_is_written_and_read(tmp_path: Path) -> None:
 
 def test_a_step_behind_the_end_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "tried.json"
-    rule.write_proposal(rule.decide(BASELINE, PLAN, [0.5, 0.5, 0.5, 0.5]), path)
+    rule.write_proposal(rule.propose_step(BASELINE, PLAN, [0.5, 0.5, 0.5, 0.5]), path)
     assert rule.read_proposal(path) == rule.Proposal(4, None)
     with pytest.raises(VitscopeError, match=r"buildups\.grown: there is no step 4: the "):
         rule.network_to_try(path, "buildups.grown")
@@ -91,7 +91,7 @@ def test_a_file_that_is_damaged(tmp_path: Path, text: str) -> None:
 def test_the_best_network_is_a_model_of_a_study() -> None:
     found = results(100, 110, 105, 109)
     weights = [{"path": f"step_{n}/end.safetensors"} for n in range(4)]
-    text = rule.describe_model(
+    text = rule.describe_best_model(
         "grown", PLAN, scores_of(found), baseline=BASELINE, data="shapes32", weights=weights
     )
     assert yaml.safe_load(text) == {

@@ -29,5 +29,5 @@ def record_here(monkeypatch: pytest.MonkeyPatch) -> list[int]:
         return replay, outputs
 
     monkeypatch.setattr(device, "RECORDED_ON", ("cpu",))
-    monkeypatch.setattr(device, "record", record)
+    monkeypatch.setattr(device, "record_graph", record)
     return replays

@@ -12,7 +12,14 @@ from tests.helpers.splits import GENERATED, built
 from tests.training.recipes import MEAN, PLAIN, RECIPE, STD, flip
 from vitscope.data.split import Split
 from vitscope.errors import VitscopeError
-from vitscope.training.augmentation import augmentation, cropping, erasing, jitter, mixing, move
+from vitscope.training.augmentation import (
+    augmentation,
+    color_jittering,
+    cropping,
+    erasing,
+    mixing,
+    shift_and_flip,
+)
 from vitscope.training.batches import Batches, seeded, workers_for
 
 IMAGES = 200
@@ -137,7 +144,7 @@ def test_a_shift_beyond_the_image_is_reflected_again(shape: tuple[int, int, int]
     windows = {padded[y : y + height, x : x + width].tobytes() for y, x in starts}
     many = np.stack([pixels] * 500)
     with seeded(0):
-        found = {image.tobytes() for image in move(many, far, False, "reflection")}
+        found = {image.tobytes() for image in shift_and_flip(many, far, False, "reflection")}
     assert found <= windows
     assert len(found) > 50
 
@@ -177,13 +184,13 @@ def test_a_crop_has_its_share_of_the_area_and_its_proportions(shares: list[float
 
 def test_jitter_changes_a_plain_image_by_its_share_at_most() -> None:
     """Contrast and saturation leave one grey as it is; brightness multiplies it."""
-    grey, change = np.full((4, 4, 3), 100, np.uint8), jitter(0.4)
+    grey, change = np.full((4, 4, 3), 100, np.uint8), color_jittering(0.4)
     with seeded(0):
         found = np.stack([change(grey) for _ in range(300)])
     assert (found == found[:, :1, :1, :1]).all()
     assert 60 <= found.min() < 64
     assert 136 < found.max() <= 140
-    assert jitter(0) is None
+    assert color_jittering(0) is None
 
 
 def test_erased_rectangles_are_noise_or_zeros() -> None:

@@ -21,7 +21,13 @@ from vitscope.networks.building.family import find_family
 from vitscope.studies.loading import BUNDLED_STUDIES, load_study
 from vitscope.training import compiling
 from vitscope.training.batches import seeded
-from vitscope.training.compiling import CACHE, compiled, eagerly, is_long, is_wanted
+from vitscope.training.compiling import (
+    CACHE,
+    compiled,
+    pays_compiling,
+    running_eagerly,
+    wants_compiling,
+)
 from vitscope.training.loop import train
 
 SHORT = RECIPE | {"bfloat16": False, "epochs": 3, "batch_size": 45, "randaugment": None}
@@ -67,18 +73,18 @@ def meta_network(name: str) -> tuple[nn.Module, torch.Tensor]:
 def test_long_trainings_are_worth_it() -> None:
     """Of the paper's ViT-Ti, of 1.67e9 multiply-adds: nine minutes of 7,200 images a second."""
     model, image = meta_network("vit_ti")
-    assert compiling.operations_of(model, image) == pytest.approx(1.67e9, rel=1e-3)
+    assert compiling.multiply_adds_of(model, image) == pytest.approx(1.67e9, rel=1e-3)
     per_second = 250 / 0.0348
     minutes = [5, 9, 10, 60]
-    long = [is_long(model, RECIPE, image, round(60 * m * per_second)) for m in minutes]
+    long = [pays_compiling(model, RECIPE, image, round(60 * m * per_second)) for m in minutes]
     assert long == [False, False, True, True]
-    assert is_long(model, RECIPE | {"sam": 0.05}, image, round(60 * 5 * per_second))
+    assert pays_compiling(model, RECIPE | {"sam": 0.05}, image, round(60 * 5 * per_second))
 
 
 def test_on_the_processor_only_always_compiles() -> None:
     model, image = nn.Flatten(), torch.zeros(1, 3, 4, 4)
     for asked, wanted in {"auto": False, "always": True, "never": False}.items():
-        assert is_wanted(model, {"compile": asked}, image, 10**30) is wanted
+        assert wants_compiling(model, {"compile": asked}, image, 10**30) is wanted
 
 
 class Counting(nn.Module):
@@ -130,7 +136,7 @@ def test_where_compiling_fails(monkeypatch: pytest.MonkeyPatch) -> None:
     """Auto trains without, and always is refused; a lack of memory is another failure."""
     reason = "InvalidCxxCompiler: No working C++ compiler found\nSet an option"
     compile_as(monkeypatch, RuntimeError(reason))
-    monkeypatch.setattr(compiling, "is_wanted", lambda *_: True)
+    monkeypatch.setattr(compiling, "wants_compiling", lambda *_: True)
     model, said = Counting(), list[str]()
     with compiled_in(RECIPE, model, said):
         assert model._compiled_call_impl is None
@@ -231,7 +237,7 @@ def test_a_compiled_training_is_that_without_but_for_rounding(
 def test_evaluation_runs_the_network_as_it_is() -> None:
     model, calls = Counting().eval(), []
     model.compile(backend=lambda graph, _: calls.append(graph) or graph.forward)
-    with eagerly(model):
+    with running_eagerly(model):
         model(torch.zeros(1, 3, 4, 4))
     assert not calls
     model(torch.zeros(1, 3, 4, 4))

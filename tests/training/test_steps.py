@@ -9,7 +9,7 @@ from tests.helpers.recording import record_here
 from tests.training.recipes import RECIPE
 from vitscope.networks.building.timm_import import import_timm
 from vitscope.networks.running.device import WARM_UP
-from vitscope.training.steps import Steps, optimizer_of, take_step, uphill
+from vitscope.training.steps import Steps, moved_uphill, optimizer_of, take_step
 
 PLAIN = RECIPE | {"bfloat16": False}
 
@@ -100,7 +100,7 @@ def test_a_bowl_is_climbed_along_its_gradient() -> None:
         return torch.cat([each.grad for each in model])
 
     here = differentiate()
-    with uphill(model, RADIUS):
+    with moved_uphill(model, RADIUS):
         there = differentiate()
     length = (curvature * before).norm()
     torch.testing.assert_close(here, curvature * before, rtol=1e-6, atol=0)
@@ -164,7 +164,7 @@ def test_in_half_precision_weights_are_moved_in_full() -> None:
         take_step(model, optimizer_of(model, recipe), images, targets, recipe)
         found.append(torch.cat([each.grad.flatten() for each in model.parameters()]))
         assert found[-1].dtype == torch.float32
-    with uphill(model, 1e-4):
+    with moved_uphill(model, 1e-4):
         moved = torch.cat([each.detach().flatten() for each in model.parameters()])
     kept = torch.cat([each.detach().flatten() for each in model.parameters()])
     assert float((moved - kept).norm()) == pytest.approx(1e-4, rel=1e-2)

@@ -5,11 +5,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from vitscope.errors import VitscopeError
-from vitscope.training import trajectory as coordinates
+from vitscope.training import trajectory
 
 
 def polar(moments: list[np.ndarray]) -> pd.DataFrame:
-    return coordinates.polar(len(moments), [moments])
+    return trajectory.polar_coordinates(len(moments), [moments])
 
 
 @given(
@@ -30,7 +30,7 @@ def test_points_of_a_plane_come_back(points: list[tuple[float, float]], scale: f
 def test_pieces_do_not_matter(monkeypatch: pytest.MonkeyPatch) -> None:
     moments = list(np.random.default_rng(1).normal(size=(4, 1000)).astype(np.float32))
     whole = polar(moments)
-    monkeypatch.setattr(coordinates, "PIECE", 7)
+    monkeypatch.setattr(trajectory, "PIECE", 7)
     np.testing.assert_allclose(polar(moments), whole, rtol=1e-12, atol=1e-7)
 
 

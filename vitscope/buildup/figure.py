@@ -1,4 +1,4 @@
-"""Accuracy by step of a build-up, measured and published: Fig. 12a of the paper."""
+"""Plot the accuracy at each step of a build-up, measured and published (Fig. 12a of the paper)."""
 
 from collections.abc import Iterator
 from fractions import Fraction
@@ -28,13 +28,15 @@ from vitscope.video.frames import Frame
 
 # The paper's network and data set.
 SERIES = "AlterNet-50, CIFAR-100"
-# How many seconds a video shows each step, and the last one.
-_STEP, _END = Fraction(1), Fraction(3)
+# Seconds that a video shows each step but the last.
+_STEP = Fraction(1)
+# Seconds that a video shows the last step.
+_END = Fraction(3)
 _DPI = 160
 
 
 def read_steps(path: Path | str) -> pd.DataFrame:
-    """Return the published steps, with columns of the same names as a build-up's table."""
+    """Return the published steps, with the column names of a build-up's table."""
     try:
         points = pd.read_csv(path)
         rows = list(zip(points["branch"], points["msa_number"], points["accuracy"], strict=True))
@@ -45,7 +47,7 @@ def read_steps(path: Path | str) -> pd.DataFrame:
         ) from error
     steps: list[dict[str, object]] = []
     best, before = float("-inf"), ""
-    # Each stage begins with the best network so far, which is no step.
+    # Skip the first row of each later stage, which repeats the best network so far.
     for stage, number, percent in rows:
         share = percent / 100
         if not steps:
@@ -57,18 +59,18 @@ def read_steps(path: Path | str) -> pd.DataFrame:
     return pd.DataFrame(steps)
 
 
-# Their colours are those of depths, from the first stage to the last.
+# The number of stages, which have the colours of depths.
 _STAGES = 4
-# Inches of a panel at least: steps stand side by side.
+# Smallest width of a panel, in inches, at which the names of steps fit side by side.
 _LEAST = 2.5
 
 
-def _color(stage: str) -> str:
+def _stage_color(stage: str) -> str:
     return depth_color((int(stage[1:]) - 1) / (_STAGES - 1)) if stage else GRAY
 
 
-def _draw(axes: Axes, steps: pd.DataFrame, title: str, shown: int) -> None:
-    """Draw the first `shown` steps, joining those that were kept; leave room for all steps."""
+def _draw_steps(axes: Axes, steps: pd.DataFrame, title: str, shown: int) -> None:
+    """Draw the first `shown` steps, and a line through the kept ones; leave room for all steps."""
     percents, stages = 100 * steps["accuracy"], steps["stage"].fillna("")
     kept = steps["decision"] != REJECTED
     joined = percents[:shown][kept[:shown]]
@@ -79,7 +81,7 @@ def _draw(axes: Axes, steps: pd.DataFrame, title: str, shown: int) -> None:
         colors = [GRAY if step < shown else "none" for step in steps.index]
         axes.vlines(steps.index, low, high, color=colors, lw=THIN, zorder=2)
     for step, stage, percent, good in zip(steps.index, stages, percents, kept, strict=True):
-        color = _color(stage)
+        color = _stage_color(stage)
         face, look = color if good else "white", {**STEP, "color": color, "visible": step < shown}
         axes.plot(step, percent, **look, markerfacecolor=face, zorder=3)
     axes.set_title(title)
@@ -105,17 +107,17 @@ def plot(
     *,
     shown: int | None = None,
 ) -> Figure:
-    """Draw the first `shown` steps of a build-up, or all, and beside them the published steps."""
+    """Draw the first `shown` steps of a build-up (default: all), beside the published steps."""
     panels = make_panels(1 if published is None else 2, least=_LEAST)
     panels.resize(height=2.6 * len(panels.axes) / panels.columns)
     steps = table.sort_values("step", ignore_index=True)
-    _draw(panels.axes[0], steps, f"from {label}, measured", shown or len(steps))
+    _draw_steps(panels.axes[0], steps, f"from {label}, measured", shown or len(steps))
     if published is not None:
-        _draw(panels.axes[1], published, f"published: {SERIES}", shown or len(published))
+        _draw_steps(panels.axes[1], published, f"published: {SERIES}", shown or len(published))
     for axes in panels.axes:
         axes.set(xlabel="Stage that got an MSA (MSAs so far)", ylabel="Accuracy (%)")
     legend = panels.legend
-    for color in (_color(f"c{stage}") for stage in range(1, _STAGES + 1)):
+    for color in (_stage_color(f"c{stage}") for stage in range(1, _STAGES + 1)):
         legend.add_marker("kept", {**STEP, "color": color}, color)
         legend.add_marker("rejected", {**STEP, "color": color, "markerfacecolor": "white"}, color)
     legend.add_line("baseline", {"marker": "o", **REFERENCE})

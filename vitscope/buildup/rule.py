@@ -1,7 +1,7 @@
-"""How a network is built up: which of its blocks become MSAs next, given the accuracies so far.
+"""Choose which blocks of a network become MSAs next in a build-up, given the accuracies so far.
 
-The rule of the paper (Park & Kim 2022): blocks of the last stage become MSAs, every second one from
-its end; where one more does not improve the accuracy, it is the turn of the stage before.
+The rule of the paper (Park & Kim 2022): every second block of the last stage becomes an MSA, from
+its end on; when one more MSA does not improve the accuracy, go on with the previous stage.
 """
 
 import json
@@ -13,7 +13,7 @@ from typing import Any, Literal, NamedTuple
 from vitscope.errors import VitscopeError
 from vitscope.files.whole import write_text
 
-# MSA blocks of each stage, from the first stage to the last.
+# The number of MSA blocks in each stage, from the first stage to the last.
 Attention = tuple[int, ...]
 Decision = Literal["baseline", "kept", "rejected"]
 
@@ -44,7 +44,7 @@ class Plan:
 
 @dataclass(frozen=True)
 class Candidate:
-    """A network to try: its MSAs, and the stage, from 0, of the last; the baseline has neither."""
+    """A network to try: its MSAs by stage, and the stage (from 0) that got one, if any."""
 
     attention: Attention
     stage: int | None
@@ -55,7 +55,7 @@ class Candidate:
 
     @property
     def label(self) -> str:
-        """The stage and the number of MSAs, as `c4: 1`."""
+        """The stage that got an MSA, and the total number of MSAs, such as `c4: 1`."""
         return f"{stage_name(self.stage)}: {self.number}"
 
 
@@ -71,7 +71,7 @@ class Step:
 
 @dataclass(frozen=True)
 class Course:
-    """All steps, the best of them, and the next candidate: None at the end, with its reason."""
+    """All steps, the best step, and the next candidate, or None and why the build-up `ended`."""
 
     steps: tuple[Step, ...]
     best: Step | None
@@ -88,7 +88,7 @@ def follow(plan: Plan, scores: Sequence[float]) -> Course:
     steps = [best]
     at, failures = baseline, 0
     for score in scores[1:]:
-        candidate = _choose_next(plan, at, best.candidate, failures)
+        candidate = _choose_next_candidate(plan, at, best.candidate, failures)
         if candidate is None:
             raise ValueError(f"{len(scores)} scores, of {len(steps)} networks that are tried")
         better = score > best.score
@@ -96,25 +96,27 @@ def follow(plan: Plan, scores: Sequence[float]) -> Course:
         # Count failures within a stage.
         failures = 0 if better else 1 + failures * (candidate.stage == at.stage)
         at, best = candidate, steps[-1] if better else best
-    following = _choose_next(plan, at, best.candidate, failures)
+    following = _choose_next_candidate(plan, at, best.candidate, failures)
     if following is None:
         return Course(tuple(steps), best, None, "stages")
     enough = len(steps) > plan.steps
     return Course(tuple(steps), best, None if enough else following, "steps" if enough else "")
 
 
-def _choose_next(plan: Plan, at: Candidate, best: Candidate, failures: int) -> Candidate | None:
+def _choose_next_candidate(
+    plan: Plan, at: Candidate, best: Candidate, failures: int
+) -> Candidate | None:
     """Return the candidate after `at`; None if no stage that may come next has room."""
     last = len(plan.blocks) - 1
     stage = last if at.stage is None else at.stage
     if failures < plan.patience and at.attention[stage] < plan.room(stage):
-        return _add_one(at.attention, stage)
+        return _add_one_msa(at.attention, stage)
     # Go on from the best network, without the MSAs that failed in a later stage.
     earlier = (each for each in reversed(range(stage)) if plan.room(each))
-    return next((_add_one(best.attention, each) for each in earlier), None)
+    return next((_add_one_msa(best.attention, each) for each in earlier), None)
 
 
-def _add_one(attention: Attention, stage: int) -> Candidate:
+def _add_one_msa(attention: Attention, stage: int) -> Candidate:
     one_more = (*attention[:stage], attention[stage] + 1, *attention[stage + 1 :])
     return Candidate(one_more, stage)
 
@@ -125,7 +127,7 @@ def stage_name(stage: int | None) -> str:
 
 
 class Proposal(NamedTuple):
-    """What a step tries: its number, and the network; None at the end."""
+    """The index of a step and the network that it tries: None after the end of a build-up."""
 
     step: int
     network: Network | None
@@ -160,17 +162,17 @@ def plan_of(settings: Mapping[str, Any]) -> Plan:
 
 
 def network_of(baseline: Mapping[str, Any], attention: Sequence[int]) -> Network:
-    """Return the network of the baseline, as an AlterNet, with MSA blocks of each stage."""
+    """Return the baseline, an AlterNet, with `attention` MSA blocks in each stage."""
     return {**baseline, "arch": {**baseline["arch"], "attention": list(attention)}}
 
 
-def decide(baseline: Mapping[str, Any], plan: Plan, scores: Sequence[float]) -> Proposal:
+def propose_step(baseline: Mapping[str, Any], plan: Plan, scores: Sequence[float]) -> Proposal:
     following = follow(plan, scores).next
     network = network_of(baseline, following.attention) if following else None
     return Proposal(len(scores), network)
 
 
-def describe_model(
+def describe_best_model(
     name: str,
     plan: Plan,
     scores: Sequence[float],
@@ -179,7 +181,7 @@ def describe_model(
     data: str,
     weights: Sequence[Mapping[str, str]],
 ) -> str:
-    """Return a study's entry for the best network; `weights` say where each network's are."""
+    """Return a study's entry for the best network; `weights` has the checkpoint of each step."""
     course = follow(plan, scores)
     if course.best is None:
         raise ValueError("nothing was tried")
@@ -191,7 +193,7 @@ def describe_model(
         "data": data,
         "checkpoint": dict(weights[course.steps.index(course.best)]),
     }
-    # Imported here: figures of build-ups do not need it.
+    # Import here, because figures of build-ups do not need YAML.
     import yaml
 
     text: str = yaml.safe_dump({name: entry}, sort_keys=False, default_flow_style=None)

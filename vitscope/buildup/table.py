@@ -1,4 +1,4 @@
-"""The tables of a build-up: the result of each network, and one row per network that was tried."""
+"""The tables of a build-up: the result of one network, and a table with a row per network."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -16,8 +16,10 @@ from vitscope.files.tensors import TensorFile
 if TYPE_CHECKING:
     import torch
 
-# Metadata keys: the images of a result, and how those of the weights of its steps begin.
-DATA, STEP = "data_sha256", "step_"
+# The metadata key of the digest of the images.
+DATA = "data_sha256"
+# The prefix of the metadata keys of digests of weights, before the index of a step.
+STEP = "step_"
 
 RESULT = Table(
     "buildup_result",
@@ -96,7 +98,7 @@ def label_digests(metadata: Mapping[str, str]) -> dict[str, str]:
 
 
 def refuse_missing(network: Mapping[str, Any], where: str, weights: Path | None = None) -> NoReturn:
-    """Refuse to go on without a network's weights; the file `weights` holds another network's."""
+    """Refuse to go on without a network's weights; `weights` is a file of another network's."""
     found = "" if weights is None else f" ({weights} are of another)"
     raise VitscopeError(
         f"{where}: there are no weights of the network that is tried next, with "
@@ -105,7 +107,7 @@ def refuse_missing(network: Mapping[str, Any], where: str, weights: Path | None 
     )
 
 
-def measure(
+def measure_step(
     weights: Path,
     network: Mapping[str, Any],
     images: Split,
@@ -113,17 +115,17 @@ def measure(
     batch_size: int,
     device: "torch.device",
 ) -> pd.DataFrame:
-    """Return a step's row for all images; an error names `where` if the weights do not fit."""
+    """Return the result of a step on all images; name `where` if its weights do not fit."""
     import safetensors.torch
 
     from vitscope.networks.building.networks import fill, undrawn_network
-    from vitscope.networks.checkpoints.translation import misfits
+    from vitscope.networks.checkpoints.translation import find_misfits
     from vitscope.networks.running.predictions import predict
 
     model = undrawn_network(network)
     TensorFile(weights).verify()
     found = safetensors.torch.load_file(weights)
-    if any(misfits(found, model.state_dict())):
+    if any(find_misfits(found, model.state_dict())):
         refuse_missing(network, where, weights)
     rows = range(len(images))
     batches = images.batches(rows, batch_size, network["mean"], network["std"])

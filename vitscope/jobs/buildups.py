@@ -50,7 +50,7 @@ def decide_step(inputs: Files, outputs: Files, values: Values, resources: Resour
     settings = values["settings"]
     scores = scores_of(read_all(RESULT, inputs["results"])) if inputs["results"] else []
     rule.write_proposal(
-        rule.decide(settings["baseline"], rule.plan_of(settings), scores), outputs["tried"]
+        rule.propose_step(settings["baseline"], rule.plan_of(settings), scores), outputs["tried"]
     )
 
 
@@ -61,13 +61,13 @@ DECIDE_STEP = Job(
 
 
 def measure_step(inputs: Files, outputs: Files, values: Values, resources: Resources) -> None:
-    from vitscope.buildup.table import RESULT, digest_of_step, measure
+    from vitscope.buildup.table import RESULT, digest_of_step, measure_step
     from vitscope.jobs.opening import open_device, open_images
 
     step, network = rule.network_to_try(inputs["tried"], values["where"])
     images, device = open_images(inputs["images"]), open_device(values["device"])
     weights = Path(inputs["weights"])
-    result = measure(weights, network, images, values["where"], values["batch_size"], device)
+    result = measure_step(weights, network, images, values["where"], values["batch_size"], device)
     digests = {"data_sha256": images.digest, digest_of_step(step): sha256_of(weights)}
     RESULT.write(result, outputs["result"], digests)
 
@@ -76,18 +76,24 @@ def measure_bundled(inputs: Files, outputs: Files, values: Values, resources: Re
     """Measure one network after another, as far as the build-up goes, from bundled weights."""
     import pandas as pd
 
-    from vitscope.buildup.table import RESULT, digest_of_step, measure, refuse_missing, scores_of
+    from vitscope.buildup.table import (
+        RESULT,
+        digest_of_step,
+        measure_step,
+        refuse_missing,
+        scores_of,
+    )
     from vitscope.jobs.opening import open_device, open_images
 
     where, settings = values["where"], values["settings"]
     images, device = open_images(inputs["images"]), open_device(values["device"])
     results, digests = pd.DataFrame(columns=[*RESULT.columns]), {"data_sha256": images.digest}
     plan, files = rule.plan_of(settings), [*map(Path, inputs.get("weights", ()))]
-    while network := rule.decide(settings["baseline"], plan, scores_of(results)).network:
+    while network := rule.propose_step(settings["baseline"], plan, scores_of(results)).network:
         step = len(results)
         if step == len(files):
             refuse_missing(network, where)
-        result = measure(files[step], network, images, where, values["batch_size"], device)
+        result = measure_step(files[step], network, images, where, values["batch_size"], device)
         results = pd.concat([results, result], ignore_index=True)
         digests[digest_of_step(step)] = sha256_of(files[step])
     RESULT.write(results, outputs["result"], digests)
@@ -140,7 +146,7 @@ def tabulate_buildup(inputs: Files, outputs: Files, values: Values, resources: R
         digests |= read_metadata(path)
     BUILDUP.write(tabulate(name, plan, results), outputs["table"], digests)
     said = {"baseline": settings["baseline"], "data": values["data"], "weights": values["weights"]}
-    write_text(outputs["model"], rule.describe_model(name, plan, scores_of(results), **said))
+    write_text(outputs["model"], rule.describe_best_model(name, plan, scores_of(results), **said))
 
 
 TABULATE_BUILDUP = Job(

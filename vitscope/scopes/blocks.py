@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from vitscope.errors import VitscopeError
-from vitscope.networks.building.networks import ends_of, original, own_type
+from vitscope.networks.building.networks import ends_of, own_type, unwrap_compiled
 from vitscope.networks.finding.blocks import list_blocks
 from vitscope.networks.finding.capture import Replay, reading
 from vitscope.networks.finding.cut_points import Layout, Side
@@ -68,7 +68,7 @@ def blocks(
     return, to the bit, what the network itself has there, its `why_not` says so. The network is
     in evaluation mode during this call only. Blocks use its weights: they are not copied.
     """
-    model = original(model)
+    model = unwrap_compiled(model)
     find_place(model, None)
     images = _check_images(images).to(device_of(model), own_type(model))
     size = tuple(images.shape[-2:])

@@ -33,7 +33,7 @@ def lend(network: nn.Module, *, logits: bool = False, output: Output = None) -> 
         stack.enter_context(networks.without_fast_path())
         if networks.is_compiled(network):
             stack.enter_context(networks.uncompiled())
-        for hook in networks.adapt(network, logits=logits, output=output):
+        for hook in networks.adapt_input_and_output(network, logits=logits, output=output):
             stack.callback(hook.remove)
         yield network.eval()
 

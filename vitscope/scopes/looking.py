@@ -278,7 +278,7 @@ def look(
     """
     if not isinstance(model, nn.Module):
         raise VitscopeError(f"`model` is a {type(model).__name__}, allowed: a torch.nn.Module.")
-    model = networks.original(model)
+    model = networks.unwrap_compiled(model)
     place = find_place(model, device)
     folder = TemporaryDirectory(prefix="vitscope-")
     try:

@@ -1,7 +1,7 @@
-"""What training does to a batch of images: crop, shift, flip, RandAugment, jitter, erase, mix.
+"""Augment a batch of training images: crop, shift, flip, RandAugment, jitter, erase, mix.
 
-One half is done to pixels, by the processor, the other to normalized images, where they are. All
-of it draws from the global generators, as timm does: the caller seeds them.
+The first half changes pixels, on the CPU; the second half changes normalized images, on their
+device. Both halves draw from the global generators, as timm does, so the caller must seed these.
 """
 
 from collections.abc import Callable, Sequence
@@ -28,22 +28,22 @@ Mix = Callable[[Tensor, Tensor], tuple[Tensor, Tensor]]
 def augmentation(
     recipe: Recipe, mean: list[float], size: Sequence[int]
 ) -> Callable[[Images], Pixels]:
-    """Return the first half, which crops, moves and repaints images, (H, W, C), to one size."""
+    """Return the first half, which crops images (H, W, C) to one size, moves and recolours."""
     crop = cropping(recipe["crop"], size)
-    repaint = [randaugment(recipe["randaugment"], mean), jitter(recipe["color_jitter"])]
+    repaint = [randaugment(recipe["randaugment"], mean), color_jittering(recipe["color_jitter"])]
 
-    def augment(images: Images) -> Pixels:
+    def augment_pixels(images: Images) -> Pixels:
         pixels = np.stack([crop(image) for image in images]) if crop else np.asarray(images)
-        pixels = move(pixels, recipe["shift"], recipe["flip"], recipe["border"])
+        pixels = shift_and_flip(pixels, recipe["shift"], recipe["flip"], recipe["border"])
         for change in filter(None, repaint):
             pixels = np.stack([change(image) for image in pixels])
         return pixels
 
-    return augment
+    return augment_pixels
 
 
 def cropping(shares: Sequence[float] | None, size: Sequence[int]) -> Augment | None:
-    """Return a function that cuts out a share of an image's area, within bounds, and resizes it."""
+    """Return a function that crops a random share of an image's area, in bounds, and resizes it."""
     if shares is None:
         return None
     random_crop = import_timm("timm.data.transforms").RandomResizedCropAndInterpolation(
@@ -52,7 +52,7 @@ def cropping(shares: Sequence[float] | None, size: Sequence[int]) -> Augment | N
     return lambda pixels: as_pixels(random_crop(as_picture(pixels)))
 
 
-def jitter(share: float) -> Augment | None:
+def color_jittering(share: float) -> Augment | None:
     """Return a function that changes brightness, contrast and saturation by up to `share` each."""
     if not share:
         return None
@@ -77,8 +77,8 @@ def randaugment(notation: str | None, mean: list[float]) -> Augment | None:
     return lambda pixels: as_pixels(policy(as_picture(pixels)))
 
 
-def move(pixels: Pixels, shift: int, flip: bool, border: str) -> Pixels:
-    """Return images, (N, H, W, C), shifted by up to `shift` pixels, half of them flipped."""
+def shift_and_flip(pixels: Pixels, shift: int, flip: bool, border: str) -> Pixels:
+    """Shift images, (N, H, W, C), by up to `shift` pixels, and flip half of them if `flip`."""
     if not shift and not flip:
         return pixels
     _, height, width, _ = pixels.shape
@@ -87,8 +87,8 @@ def move(pixels: Pixels, shift: int, flip: bool, border: str) -> Pixels:
         pixels = np.pad(pixels, ((0, 0), (beyond, beyond), (beyond, beyond), (0, 0)))
     count, high, wide, channels = pixels.shape
     down, right = np.random.randint(-shift, shift + 1, (2, count, 1))  # noqa: NPY002
-    rows = _reflect(np.arange(height) + beyond + down, high)
-    columns = _reflect(np.arange(width) + beyond + right, wide)
+    rows = _reflect_positions(np.arange(height) + beyond + down, high)
+    columns = _reflect_positions(np.arange(width) + beyond + right, wide)
     if flip:
         flipped = np.random.random(count) < 0.5  # noqa: NPY002
         columns[flipped] = columns[flipped, ::-1]
@@ -99,7 +99,7 @@ def move(pixels: Pixels, shift: int, flip: bool, border: str) -> Pixels:
     return chosen.reshape(count, height, width, channels)
 
 
-def _reflect(places: npt.NDArray[np.int64], size: int) -> npt.NDArray[np.int64]:
+def _reflect_positions(places: npt.NDArray[np.int64], size: int) -> npt.NDArray[np.int64]:
     last = size - 1
     return last - np.abs(last - places % max(1, 2 * last))
 
@@ -107,27 +107,27 @@ def _reflect(places: npt.NDArray[np.int64], size: int) -> npt.NDArray[np.int64]:
 def finishing(
     recipe: Recipe, classes: int, mean: Sequence[float], std: Sequence[float], device: torch.device
 ) -> Mix:
-    """Return the second half: pixels, (N, H, W, C), and labels become images and soft targets."""
+    """Return the second half: from pixels (N, H, W, C) and labels to images and soft targets."""
     erase, mix = erasing(recipe, device), mixing(recipe, classes)
     center, spread = (torch.tensor(each, device=device).view(-1, 1, 1) for each in (mean, std))
 
-    def finish(pixels: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:
+    def finish_batch(pixels: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:
         images = standardize(pixels.permute(0, 3, 1, 2), center, spread)
         return mix(erase(images), labels)
 
-    return finish
+    return finish_batch
 
 
 def mixing(recipe: Recipe, classes: int) -> Mix:
     """Return a function that blends pairs of images in place and turns labels into targets."""
     smoothing = recipe["label_smoothing"]
 
-    def smoothed(labels: Tensor) -> Tensor:
+    def smoothed_targets(labels: Tensor) -> Tensor:
         hot: Tensor = functional.one_hot(labels, classes).float()
         return hot.mul_(1 - smoothing).add_(smoothing / classes)
 
     if not recipe["mixup"] and not recipe["cutmix"]:
-        return lambda images, labels: (images, smoothed(labels))
+        return lambda images, labels: (images, smoothed_targets(labels))
     mixup = import_timm("timm.data").Mixup(
         mixup_alpha=recipe["mixup"],
         cutmix_alpha=recipe["cutmix"],
@@ -136,13 +136,13 @@ def mixing(recipe: Recipe, classes: int) -> Mix:
         num_classes=classes,
     )
 
-    def mix(images: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:
-        # The last one of an odd number stays as it is.
+    def mix_pairs(images: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:
+        # Do not mix the last image of an odd number.
         even = len(images) // 2 * 2
         _, targets = mixup(images[:even], labels[:even])
-        return images, torch.cat([targets, smoothed(labels[even:])])
+        return images, torch.cat([targets, smoothed_targets(labels[even:])])
 
-    return mix
+    return mix_pairs
 
 
 def erasing(recipe: Recipe, device: torch.device = CPU) -> Callable[[Tensor], Tensor]:

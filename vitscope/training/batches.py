@@ -1,7 +1,7 @@
-"""The batches of a training: each is drawn by its own seed, here, in other processes, or once.
+"""Draw the batches of a training, each by its own seed, and augmented images for measures.
 
-Drawn once, augmented images are what the loss is measured on away from training: what differs
-between two points of a landscape is then the weights alone.
+Measures of the loss use augmented images that are drawn once, so that only the weights differ
+between two points of a landscape.
 """
 
 import os
@@ -27,22 +27,22 @@ from vitscope.training.augmentation import CPU, Images, augmentation, finishing
 from vitscope.training.recipe import Recipe, training_rows
 
 Batch = tuple[Tensor, Tensor]
-# The number of an epoch and of a step in it, both counted from 0.
+# Indices of an epoch and of a step in this epoch, from 0.
 Step = tuple[int, int]
-# Added to the key of random numbers, after the step, for the half of augmentation on a device.
+# The last part of the key of random numbers for the second half of augmentation on a device.
 SECOND_HALF = 1
-# A device may still have this many steps to do when it gets the next batch.
+# The most steps that are queued on a device, including that of the newest batch.
 UNDER_WAY = 2
 CLEAN_BATCH = 256
 
 
 @contextmanager
 def seeded(*key: int) -> Iterator[None]:
-    """Seed every generator of training by a key, as seed, epoch and step; restore them after."""
+    """Seed all generators by a key, such as (seed, epoch, step), and restore them afterwards."""
     python, legacy = random.getstate(), np.random.get_state()  # noqa: NPY002
-    # A process that augments was forked, and must not touch a GPU.
+    # A worker process is forked, and must not touch a GPU.
     with torch.random.fork_rng(devices=[] if get_worker_info() else None):
-        # The key's length goes in because NumPy pads a sequence with zeros.
+        # Include the key's length, because NumPy pads sequences with zeros.
         mixed = np.random.SeedSequence((len(key), *key)).generate_state(1)[0]
         seed = key[0] if len(key) == 1 else int(mixed)
         torch.manual_seed(seed)
@@ -56,10 +56,10 @@ def seeded(*key: int) -> Iterator[None]:
 
 
 class Batches:
-    """Normalized images and their soft targets, by epoch and step.
+    """Draws batches of normalized images and their soft targets, by epoch and step.
 
-    A batch depends on the seed, its epoch and its step, and not on earlier draws. An epoch leaves
-    out the images at its end that do not fill a batch.
+    A batch depends only on the seed, its epoch and its step. The last images of an epoch are left
+    out if they do not fill a batch.
     """
 
     def __init__(
@@ -75,11 +75,11 @@ class Batches:
         self._order = lru_cache(maxsize=1)(self._draw_order)
 
     def draw(self, epoch: int, step: int, finish: bool = True) -> Batch:
-        """Return a batch, or else pixels and labels, which a device finishes."""
+        """Return a batch; without `finish`, pixels and labels before the second half."""
         first = step * self._batch_size
         with seeded(self._seed, epoch, step):
             chosen = self._order(epoch)[first : first + self._batch_size]
-            # To crop, take whole images before they are resized.
+            # Crop from the original images, before they are resized.
             images: Images = (
                 self._split.pictures(chosen)
                 if self._crops
@@ -96,21 +96,21 @@ class Batches:
     def ahead(
         self, first: int, last: int, workers: int, device: torch.device | None = None
     ) -> Iterator[Batch]:
-        """Yield the batches of epochs from `first` to before `last`, drawn by other processes.
+        """Yield the batches of epochs from `first` to before `last`, drawn by worker processes.
 
-        A `device` does the second half itself, with random numbers of its own.
+        If there is a `device`, it does the second half of augmentation, with other random numbers.
         """
         steps = [(epoch, step) for epoch in range(first, last) for step in range(self.steps)]
         if device is None:
-            return _drawn_by(workers, self.draw, steps)
+            return _load_batches(workers, self.draw, steps)
         begin = partial(self.draw, finish=False)
-        begun = _drawn_by(workers, begin, steps, pinned=device.type == "cuda")
+        begun = _load_batches(workers, begin, steps, pinned=device.type == "cuda")
         return self._finished_on(device, steps, begun)
 
     def _finished_on(
         self, device: torch.device, steps: Sequence[Step], begun: Iterator[Batch]
     ) -> Iterator[Batch]:
-        """Yield batches that a device copies and finishes during the step before."""
+        """Yield batches; the device copies and finishes each of them during the previous step."""
         finish, streams = self._finishing(device), torch.get_device_module(device)
         aside, under_way = streams.Stream(), deque[tuple[Any, Batch]]()
         for step, (pixels, labels) in zip(steps, begun, strict=True):
@@ -120,8 +120,8 @@ class Batches:
                 )
             streams.current_stream().wait_stream(aside)
             yield batch
-            # Keep a batch until the step that reads it is done: its memory belongs to the side
-            # stream, which would write over it. Waiting also bounds how much is kept.
+            # Keep a batch until its step is done: its memory belongs to the side stream, which
+            # could overwrite it. Waiting also limits the number of batches that are kept.
             done = streams.Event()
             done.record(streams.current_stream())
             under_way.append((done, batch))
@@ -131,7 +131,7 @@ class Batches:
 
 
 class _Steps(Dataset[Batch | VitscopeError]):
-    """Gives the batch of a step, or an error as a value, which a worker would change."""
+    """Returns the batch of a step, or an error, because raising it in a worker would change it."""
 
     def __init__(self, draw: Callable[[int, int], Batch]) -> None:
         self._draw = draw
@@ -143,7 +143,7 @@ class _Steps(Dataset[Batch | VitscopeError]):
             return error
 
 
-def _drawn_by(
+def _load_batches(
     workers: int, draw: Callable[[int, int], Batch], steps: Sequence[Step], pinned: bool = False
 ) -> Iterator[Batch]:
     loader = DataLoader(
@@ -153,9 +153,9 @@ def _drawn_by(
         num_workers=workers,
         # A GPU can copy while it computes only from pinned memory.
         pin_memory=pinned,
-        # Spawned processes would import the job's script, which trains.
+        # Fork, because spawned processes would import the job's script, which starts the training.
         multiprocessing_context="fork" if workers else None,
-        # The loader draws a seed that nothing uses; keep it off the network's generator.
+        # The loader draws an unused seed: do not take it from the network's generator.
         generator=torch.Generator(),
     )
     for batch in loader:
@@ -165,21 +165,21 @@ def _drawn_by(
 
 
 def workers_for(device: torch.device) -> int:
-    """Return how many processes keep up with a network; the number does not change the batches."""
+    """Return the number of worker processes for a device; it has no effect on the batches."""
     if not hasattr(os, "sched_getaffinity"):
-        # Forking is not safe here.
+        # Forking is not safe on this system.
         return 0
     cores, threads = len(os.sched_getaffinity(0)), torch.get_num_threads()
     if device.type == "cpu":
-        # Without a core of its own, another process would hold up the threads that train.
+        # A worker without a core of its own would slow down the threads that train.
         return int(cores > threads)
-    # A job of several threads has as many cores, and jobs share the machine's.
+    # A job with several threads may use only that many cores, since other jobs use the rest.
     share = min(cores, threads) if threads > 1 else cores
     return min(share - 1, 8)
 
 
 class Augmented:
-    """Drawn images and their targets, mapped into memory."""
+    """Reads a file of augmented images and their targets, mapped into memory."""
 
     def __init__(self, path: Path | str) -> None:
         self._file = TensorFile(path)
@@ -211,7 +211,7 @@ def augment_images(
     std: list[float],
     clean: bool = False,
 ) -> None:
-    """Write augmented, normalized and mixed training images with targets; if `clean`, unchanged."""
+    """Write augmented training images and their targets; if `clean`, normalize images only."""
     rows = training_rows(split, recipe)
     known_labels(split, rows.tolist())
     if not clean and (size := recipe["batch_size"]) > len(rows):
@@ -246,7 +246,7 @@ def clean_batches(
     mean: list[float],
     std: list[float],
 ) -> Iterator[tuple[Tensor, Tensor]]:
-    """Yield the images of some rows that a seed chooses, unchanged, with one-hot targets."""
+    """Yield images that a seed chooses from `rows`, only normalized, with one-hot targets."""
     if images > len(rows):
         raise VitscopeError(
             f"The study asks for the loss of {images} images as they are, and there are "

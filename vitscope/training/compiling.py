@@ -1,4 +1,4 @@
-"""Training with a network that `torch.compile` has compiled, where that pays or a recipe asks."""
+"""Compile a network for training, by `torch.compile`, if that saves time or a recipe says so."""
 
 import os
 from collections.abc import Iterator
@@ -16,10 +16,10 @@ from vitscope.training.batches import seeded
 from vitscope.training.recipe import Recipe
 from vitscope.training.steps import differentiate
 
-# A training of this many multiply-adds is worth four minutes of compiling. On an H100, ViT-Ti
-# (1.67e9 multiply-adds an image) takes 34.8 ms for a step of 250 images, and 19.1 ms compiled.
-# This saves 15.7 ms per 3 * 250 * 1.67e9 = 1.25e12 multiply-adds, so four minutes per 1.9e16,
-# which take nine minutes. ResNet-50 gains less and saves four minutes per 4.4e16.
+# Compiling takes four minutes, and saves as much in a training of this many multiply-adds. On an
+# H100, ViT-Ti (1.67e9 multiply-adds an image) takes 34.8 ms for a step of 250 images, and 19.1 ms
+# if compiled. This saves 15.7 ms per 3 * 250 * 1.67e9 = 1.25e12 multiply-adds, so four minutes per
+# 1.9e16, which take nine minutes uncompiled. ResNet-50 gains less: four minutes per 4.4e16.
 WORTH_COMPILING = 2e16
 CACHE = "TORCHINDUCTOR_CACHE_DIR"
 
@@ -37,39 +37,39 @@ def compiled(
 ) -> Iterator[None]:
     """Compile a model in place for the block, if its recipe says so or its training is long.
 
-    It trains on `images` images in all, like `image`, (1, C, H, W), which is on its device. By the
-    folder `cache`, a second training in another process starts sooner.
+    The training takes `images` images in all; `image`, (1, C, H, W), has their shape and is on the
+    device of the model. The folder `cache` lets later trainings of the same model start sooner.
     """
     before = model._compiled_call_impl
     try:
-        if is_wanted(model, recipe, image, images):
+        if wants_compiling(model, recipe, image, images):
             if cache is not None:
                 os.environ[CACHE] = str(cache.absolute())
-            _compile(model, recipe, image, classes, say)
+            _compile_network(model, recipe, image, classes, say)
         yield
     finally:
         model._compiled_call_impl = before
 
 
-def eagerly(model: nn.Module) -> AbstractContextManager[None]:
-    """Run a model uncompiled in the block, without compiling anything for that."""
+def running_eagerly(model: nn.Module) -> AbstractContextManager[None]:
+    """Run a model uncompiled in the block; do nothing if it is not compiled."""
     return uncompiled() if model._compiled_call_impl is not None else nullcontext()
 
 
-def is_wanted(model: nn.Module, recipe: Recipe, image: Tensor, images: int) -> bool:
+def wants_compiling(model: nn.Module, recipe: Recipe, image: Tensor, images: int) -> bool:
     """Tell whether to compile: as the recipe says, or on a GPU if the training is long."""
     if recipe["compile"] == "auto":
-        return image.device.type == "cuda" and is_long(model, recipe, image, images)
+        return image.device.type == "cuda" and pays_compiling(model, recipe, image, images)
     return bool(recipe["compile"] == "always")
 
 
-def is_long(model: nn.Module, recipe: Recipe, image: Tensor, images: int) -> bool:
+def pays_compiling(model: nn.Module, recipe: Recipe, image: Tensor, images: int) -> bool:
     """Tell whether compiling saves more time in a training than it takes."""
     passes = 3 if recipe["sam"] is None else 6
-    return passes * images * operations_of(model, image) > WORTH_COMPILING
+    return passes * images * multiply_adds_of(model, image) > WORTH_COMPILING
 
 
-def operations_of(model: nn.Module, image: Tensor) -> int:
+def multiply_adds_of(model: nn.Module, image: Tensor) -> int:
     model.eval()
     with torch.no_grad(), uncompiled(), FlopCounterMode(display=False) as counter:
         model(image)
@@ -77,10 +77,12 @@ def operations_of(model: nn.Module, image: Tensor) -> int:
     return int(counter.get_total_flops()) // 2
 
 
-def _compile(model: nn.Module, recipe: Recipe, image: Tensor, classes: int, say: Say) -> None:
+def _compile_network(
+    model: nn.Module, recipe: Recipe, image: Tensor, classes: int, say: Say
+) -> None:
     say("compiling the network")
     model.compile(dynamic=False, options={"fallback_random": True})
-    # Pass a batch forward and back, and leave no trace of it.
+    # Compile by a forward and a backward pass of one batch, and undo its effects.
     images = image.repeat(recipe["batch_size"], 1, 1, 1).to(memory_format=torch.channels_last)
     targets = image.new_full((len(images), classes), 1 / classes)
     before = [buffer.clone() for buffer in model.buffers()]

@@ -1,4 +1,4 @@
-"""What a training leaves: its history, epoch by epoch, and a folder that is removed at the end."""
+"""Define the history of a training, and remove files that trainings needed only to resume."""
 
 import shutil
 from pathlib import Path
@@ -6,8 +6,8 @@ from pathlib import Path
 from vitscope.files.tables import Table
 from vitscope.settings.snapshots import HISTORY_FILE, UNFINISHED
 
-# Test images are evaluated in the precision of training. Histories from before these columns
-# existed have no `training_accuracy` and no `test_loss`.
+# Test images are evaluated in the precision of training. Old histories have neither
+# `training_accuracy` nor `test_loss`.
 HISTORY = Table(
     "training_history",
     {
@@ -26,14 +26,15 @@ HISTORY = Table(
 )
 
 
-# Where trainings of models and of build-ups' steps are, below the folder of results.
+# Patterns of the folders of trainings, of models and of build-up steps, below the results.
 PLACES = ("*/training/*", "*/buildups/*/trained/*")
 
 
 def remove_unfinished(results: Path) -> None:
     """Remove the resume files of trainings whose results are complete, at the end of a run.
 
-    No job does it: if it were killed before Snakemake notes it, the next run repeats it from these.
+    No job removes them: if a job is killed before Snakemake records its success, the next run
+    repeats the training from them.
     """
     for place in PLACES:
         for folder in results.glob(f"{place}/{UNFINISHED}"):

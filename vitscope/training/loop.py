@@ -1,4 +1,4 @@
-"""Train a small model: the recipe of the paper for CIFAR, at the size of a laptop."""
+"""Train a small model by the paper's recipe for CIFAR, at a size that a laptop can train."""
 
 import json
 import shutil
@@ -19,8 +19,8 @@ from vitscope.networks.checkpoints.conversion import sha256_of
 from vitscope.networks.running.device import own_stream
 from vitscope.progress import Say, say_on_stderr
 from vitscope.training.batches import Batch, Batches, seeded, workers_for
-from vitscope.training.compiling import compiled, eagerly
-from vitscope.training.recipe import Recipe, check
+from vitscope.training.compiling import compiled, running_eagerly
+from vitscope.training.recipe import Recipe, check_recipe
 from vitscope.training.steps import Steps, learning_rate, optimizer_of
 from vitscope.training.unfinished import Row, Unfinished, state_of
 
@@ -29,7 +29,7 @@ EVALUATION_BATCH = 250
 
 
 class Events(ExitStack):
-    """Writes an event for each number of an epoch; a resumed training writes none twice."""
+    """Writes the numbers of each epoch for TensorBoard; a resumed training repeats none of them."""
 
     def __init__(self, directory: Path, done: int) -> None:
         super().__init__()
@@ -60,7 +60,7 @@ def evaluate(
     labels = torch.tensor(split.labels)
     logits = []
     model.eval()
-    with eagerly(model):
+    with running_eagerly(model):
         for batch in split.batches(range(len(split)), EVALUATION_BATCH, mean, std):
             with torch.autocast(device.type, torch.bfloat16, enabled=bfloat16):
                 logits.append(model(batch.to(device)).float().cpu())
@@ -89,14 +89,14 @@ def train(
 ) -> list[Row]:
     """Train a model, write its snapshots and its history to `directory`, and return the history.
 
-    Images are augmented by `workers` other processes; the default is what the device needs. The
-    same seed and number of threads give the same bytes on a CPU, with any number of workers.
+    Images are augmented by `workers` worker processes; the default depends on the device. On a CPU,
+    the same seed and number of threads give the same bytes, with any number of workers.
 
-    A training that was interrupted resumes after its last whole epoch, if all that it depends on is
-    the same, and what `made_of` says. The folder for that is removed at the end, or left for those
-    who may lose the results.
+    An interrupted training resumes after its last complete epoch, if everything that it depends on
+    is the same, `made_of` included. The folder for resuming is removed at the end, unless
+    `keep_unfinished` is set by a caller who may still lose the results.
     """
-    check(recipe, train_split, test_split)
+    check_recipe(recipe, train_split, test_split)
     facts = {
         "recipe": json.dumps(dict(recipe), sort_keys=True),
         "seed": str(seed),
@@ -127,7 +127,7 @@ def train(
         batches = drawn.ahead(at_work.done, recipe["epochs"], workers, None if on_cpu else device)
         while at_work.done < recipe["epochs"]:
             at_work.keep_snapshots()
-            # Give the network's own draws a step number that no batch has.
+            # Seed the network's own random numbers by a step index that no batch has.
             with seeded(seed, at_work.done, drawn.steps):
                 row = _train_epoch(model, steps, recipe, batches, drawn.steps, at_work.done)
             row |= evaluate(model, test_split, mean, std, recipe["bfloat16"])

@@ -1,4 +1,4 @@
-"""The recipe of a training: the keys of `training` in a study, and what it can be used for."""
+"""The recipe of a training (`training` in a study): the rows it trains on, and its checks."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -10,7 +10,8 @@ from vitscope.data.split import UNKNOWN_LABEL, Split, select
 from vitscope.errors import VitscopeError
 
 Recipe = Mapping[str, Any]
-# Data sets have some images twice: 10 of the 10,000 test images of CIFAR-100 are in its training.
+# The share of test images that may be training images, at most. Data sets have a few duplicates:
+# 10 of the 10,000 test images of CIFAR-100 are among its training images.
 MOST_SEEN = 0.01
 
 
@@ -19,8 +20,8 @@ def training_rows(split: Split, recipe: Recipe) -> npt.NDArray[np.int64]:
     return select(len(split), recipe["images"], recipe["seed"])
 
 
-def check(recipe: Recipe, train_split: Split, test_split: Split) -> None:
-    """Refuse what cannot be trained, before spending time on it."""
+def check_recipe(recipe: Recipe, train_split: Split, test_split: Split) -> None:
+    """Refuse a recipe that does not suit the splits, before training starts."""
     for split in (train_split, test_split):
         if UNKNOWN_LABEL in split.labels:
             raise VitscopeError(
@@ -43,11 +44,11 @@ def check(recipe: Recipe, train_split: Split, test_split: Split) -> None:
             f"training.warmup_epochs is {recipe['warmup_epochs']} of {epochs} epochs: leave at "
             f"least one epoch after the warm-up."
         )
-    _refuse_seen(recipe, train_split, test_split)
+    _refuse_seen_images(recipe, train_split, test_split)
 
 
-def _refuse_seen(recipe: Recipe, train_split: Split, test_split: Split) -> None:
-    """Refuse test images of the training: accuracy on them says nothing of others."""
+def _refuse_seen_images(recipe: Recipe, train_split: Split, test_split: Split) -> None:
+    """Refuse test images that are trained on: they do not show the accuracy on new images."""
     if "sums" not in train_split.HOLDS & test_split.HOLDS:
         return
     trained_on = train_split.sums[training_rows(train_split, recipe)]

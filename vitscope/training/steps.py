@@ -1,4 +1,4 @@
-"""Steps of training by AdamW: one operation after the other, or on a GPU a recording of all."""
+"""Take steps of training by AdamW; on a GPU, record a step once and replay it."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -15,7 +15,7 @@ from vitscope.training.recipe import Recipe
 
 # The loss before a step, and the share of images whose class was found.
 Taken = tuple[Tensor, Tensor]
-# Keeps the division by the norm of a zero gradient finite.
+# Added to the norm of a gradient, so that dividing by a zero norm stays finite.
 TINY = 1e-12
 
 
@@ -41,7 +41,7 @@ def optimizer_of(model: nn.Module, recipe: Recipe) -> torch.optim.Optimizer:
     device = next(model.parameters()).device
     if device.type == "cpu":
         return torch.optim.AdamW(groups, lr=0.0, fused=True)
-    # A recorded step reads the rate from this tensor.
+    # A recorded step reads the learning rate from this tensor.
     rate = torch.zeros((), device=device)
     return torch.optim.AdamW(groups, lr=rate, fused=True, capturable=True)
 
@@ -65,7 +65,7 @@ def take_step(
     optimizer.zero_grad()
     loss, logits = differentiate(model, images, targets, recipe)
     if recipe["sam"] is not None:
-        with uphill(model, recipe["sam"]):
+        with moved_uphill(model, recipe["sam"]):
             optimizer.zero_grad()
             differentiate(model, images, targets, recipe)
     if recipe["clip_gradient"] is not None:
@@ -78,7 +78,7 @@ def take_step(
 def differentiate(
     model: nn.Module, images: Tensor, targets: Tensor, recipe: Recipe
 ) -> tuple[Tensor, Tensor]:
-    """Add the loss's gradient to that of the parameters; return the loss and the logits."""
+    """Add the gradient of the loss to the parameters' `grad`; return the loss and the logits."""
     with torch.autocast(images.device.type, torch.bfloat16, enabled=recipe["bfloat16"]):
         logits = model(images)
     loss = functional.cross_entropy(logits.float(), targets)
@@ -87,7 +87,7 @@ def differentiate(
 
 
 class Steps:
-    """Takes the steps of a training within `own_stream`; on a GPU it records one and replays it."""
+    """Takes the steps of a training, within `own_stream`; on a GPU, records one and replays it."""
 
     def __init__(
         self,
@@ -110,7 +110,7 @@ class Steps:
 
 
 def trained_parameters(model: nn.Module) -> dict[str, nn.Parameter]:
-    """Return the parameters of a model that are trained, by name, in their order."""
+    """Return the parameters that require gradients, by name, in the model's order."""
     return {name: each for name, each in model.named_parameters() if each.requires_grad}
 
 
@@ -120,8 +120,8 @@ def decays(name: str, parameter: nn.Parameter) -> bool:
 
 
 @contextmanager
-def uphill(model: nn.Module, radius: float) -> Iterator[None]:
-    """Move the weights by `radius` along their gradient for the block, and back to the bit."""
+def moved_uphill(model: nn.Module, radius: float) -> Iterator[None]:
+    """Move the weights by `radius` along their gradient in the block, then restore them exactly."""
     moved = [parameter for parameter in model.parameters() if parameter.grad is not None]
     kept = [parameter.detach().clone() for parameter in moved]
     counting: list[Any] = [m for m in model.modules() if getattr(m, "track_running_stats", False)]
@@ -130,7 +130,7 @@ def uphill(model: nn.Module, radius: float) -> Iterator[None]:
         scale = radius / (torch.linalg.vector_norm(lengths) + TINY)
         for parameter in moved:
             parameter.add_(parameter.grad * scale)
-    # A pass in the block normalizes by its batch, and leaves statistics as the one before set them.
+    # Passes in the block normalize by their batch, and do not update the running statistics.
     for each in counting:
         each.track_running_stats = False
     try:

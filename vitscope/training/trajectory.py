@@ -1,4 +1,4 @@
-"""The way of the weights in training: kept at every epoch, and in polar coordinates."""
+"""The trajectory of the weights in training: record it, and compute its polar coordinates."""
 
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -18,15 +18,15 @@ if TYPE_CHECKING:
 PIECE = 1 << 18
 
 
-def polar(count: int, tensors: Iterable[Sequence[Array]]) -> pd.DataFrame:
-    """Return radius and angle of each of `count` moments of the weights, from first to last.
+def polar_coordinates(count: int, tensors: Iterable[Sequence[Array]]) -> pd.DataFrame:
+    """Return the radius and the angle of the weights at each of `count` moments, in their order.
 
-    Weights are one flat tensor after the other, each with its values at all moments. With d_t =
-    w_t - w_end, the radius is |d_t| / |d_0| and the angle is between d_t and d_0, in radians. At
-    the end both are 0, since d_end has no direction.
+    For each tensor of the weights, `tensors` has its flattened values at every moment. With d_t =
+    w_t - w_end, the radius is |d_t| / |d_0| and the angle is between d_t and d_0, in radians. Both
+    are 0 at the end, where d_end has no direction.
     """
-    check_count(count)
-    # d_t . d_t and d_t . d_0 at every moment.
+    check_moment_count(count)
+    # Dot products of d_t with itself and with d_0, at every moment.
     squares, products = np.zeros(count), np.zeros(count)
     for moments in tensors:
         for first in range(0, moments[0].size, PIECE):
@@ -48,7 +48,7 @@ def polar(count: int, tensors: Iterable[Sequence[Array]]) -> pd.DataFrame:
     return pd.DataFrame({"radius": lengths / lengths[0], "angle": angles})
 
 
-def check_count(moments: int) -> None:
+def check_moment_count(moments: int) -> None:
     if moments < 3:
         raise VitscopeError(
             f"A trajectory needs 3 moments at least, the first, the last and one between them, "
@@ -57,10 +57,10 @@ def check_count(moments: int) -> None:
 
 
 class Moments:
-    """The parameters of a model at moments of its training, in float32, and checksums of each."""
+    """A file of a model's parameters at moments of its training, in float32, with checksums."""
 
     def __init__(self, path: Path, model: "nn.Module", sums: Sequence[int] = ()) -> None:
-        """Open a new file, or one that has these moments; cut off any further ones."""
+        """Open a new file or, given checksums, one with these moments; remove any later moments."""
         self._path, self.sums = path, list(sums)
         self._size = sum(parameter.numel() for parameter in model.parameters())
         if sums:
@@ -87,4 +87,4 @@ class Moments:
 
     def polar(self) -> pd.DataFrame:
         kept = np.memmap(self._path, np.float32, "r").reshape(-1, self._size)
-        return polar(len(kept), [list(kept)])
+        return polar_coordinates(len(kept), [list(kept)])

@@ -1,7 +1,7 @@
-"""What a training keeps while it runs: by it, one that was broken off goes on where it was.
+"""The folder that a training keeps while it runs, to resume from if it is interrupted.
 
-It is a folder: the snapshots so far, the way of the parameters if that is recorded, and the last
-two checkpoints, so that one is whole. Random numbers follow from the number of an epoch.
+It holds the snapshots so far, the trajectory of the parameters if that is recorded, and the last
+two checkpoints, so that one is always complete. Random numbers depend only on seed and epoch.
 """
 
 import json
@@ -32,7 +32,7 @@ KEPT = 2
 
 
 class Unfinished:
-    """A training in progress, of the `facts` that it depends on, and its files in `directory`."""
+    """A training in progress, the `facts` that it depends on, and its files in `directory`."""
 
     def __init__(
         self,
@@ -82,17 +82,17 @@ class Unfinished:
             write_weights(self._folder / place_of(name), weights, facts)
 
     def keep_epoch(self, row: Row) -> None:
-        """Keep all that the next epoch starts from; `row` is the record of the one just done."""
+        """Keep the state after an epoch, for the next epoch to start from; `row` is its record."""
         self.history.append(row)
         if self.moments is not None:
             self.moments.add(self._model)
         self._write_checkpoint()
 
     def finish(self) -> None:
-        """Write snapshots and history to their final places; the folder then takes little room."""
+        """Write snapshots and history to their final places, and delete the recorded trajectory."""
         self.keep_snapshots()
         if self.moments is not None:
-            # The first moment comes before all epochs.
+            # Skip the first moment, which is before the first epoch.
             points = self.moments.polar().iloc[1:]
             ways = zip(self.history, points["radius"], points["angle"], strict=True)
             for row, radius, angle in ways:
@@ -157,8 +157,8 @@ class Unfinished:
                 raise _UnfitError(f"of what was kept with it, {error}".rstrip(".")) from error
         self.history = state["history"]
         tensors = {name: torch.tensor(file.array(name)) for name in file.names}
-        self._model.load_state_dict(_below(MODEL, tensors))
-        self._load_optimizer(_below(OPTIMIZER, tensors))
+        self._model.load_state_dict(_tensors_below(MODEL, tensors))
+        self._load_optimizer(_tensors_below(OPTIMIZER, tensors))
 
     def _load_optimizer(self, tensors: Mapping[str, Tensor]) -> None:
         groups = self._optimizer.param_groups
@@ -168,7 +168,7 @@ class Unfinished:
             number, _, key = name.partition(".")
             parameter = parameters[int(number)]
             if tensor.shape == parameter.shape:
-                # Use the parameter's memory order, which the fused optimizer asks for.
+                # Use the parameter's memory order, which the fused optimizer requires.
                 tensor = torch.empty_like(parameter, device="cpu").copy_(tensor)
             state.setdefault(int(number), {})[key] = tensor
         groups_only = self._optimizer.state_dict()["param_groups"]
@@ -176,14 +176,14 @@ class Unfinished:
 
 
 class _UnfitError(Exception):
-    """Why a checkpoint is not used."""
+    """Raised with the reason why a checkpoint cannot be used."""
 
 
 def state_of(model: nn.Module) -> dict[str, Tensor]:
-    """Return a model's current weights on the processor."""
+    """Return a model's current weights on the CPU."""
     return {name: tensor.detach().cpu() for name, tensor in model.state_dict().items()}
 
 
-def _below(prefix: str, tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
+def _tensors_below(prefix: str, tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
     start = f"{prefix}."
     return {name[len(start) :]: t for name, t in tensors.items() if name.startswith(start)}

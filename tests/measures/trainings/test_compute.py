@@ -26,7 +26,7 @@ from vitscope.networks.building.networks import parameter_names
 from vitscope.networks.checkpoints.conversion import write_weights
 from vitscope.studies.loading import BUNDLED_STUDIES, load_study
 from vitscope.training.history import HISTORY
-from vitscope.training.trajectory import polar
+from vitscope.training.trajectory import polar_coordinates
 
 MINI = load_study(BUNDLED_STUDIES / "mini.yaml")
 FOLDER = Path(__file__).parents[3] / "resources" / "checkpoints" / "mini"
@@ -92,7 +92,9 @@ def test_snapshots_give_the_trajectory_of_their_parameters(tmp_path: Path) -> No
     trained = ["bias", "conv", "scale"]
     table = traced(snapshots, trained, "warm")
     flat = [torch.cat([each[k].ravel() for k in trained]).numpy() for each in moments.values()]
-    pd.testing.assert_frame_equal(table[["radius", "angle"]], polar(len(flat), [flat]), rtol=1e-12)
+    pd.testing.assert_frame_equal(
+        table[["radius", "angle"]], polar_coordinates(len(flat), [flat]), rtol=1e-12
+    )
     assert table["moment"].tolist() == list(snapshots)
     assert table["order"].tolist() == [0, 1, 2, 3]
     assert table["ends_warmup"].tolist() == [False, True, False, False]

@@ -72,7 +72,7 @@ def folder(tmp_path: Path) -> Path:
 def alone():
     """Every test imports anew, and leaves nothing behind."""
     yield
-    own_code._leave()
+    own_code._end_imports()
 
 
 def ready(folder: Path, **arch: Any) -> dict[str, Any]:
@@ -200,7 +200,7 @@ def test_an_installed_module() -> None:
     assert find_family("python").build(arch, 7, 32).eval()(torch.rand(1, 3, 32, 32)).shape == (1, 7)
     # It stays as it was imported by others: what is installed is never imported twice.
     module = sys.modules["torchvision.models.resnet"]
-    own_code._leave()
+    own_code._end_imports()
     assert sys.modules["torchvision.models.resnet"] is module
 
 

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from tests.helpers.attending import found_in, sharpened, weights_of
 from tests.helpers.networks import build_undrawn
 from vitscope.networks.attention.reading import differences
-from vitscope.networks.building.families._parts import sees
+from vitscope.networks.building.families._parts import keys_in_windows
 from vitscope.networks.building.family import find_family
 from vitscope.networks.building.networks import fill, plain_attention
 from vitscope.networks.finding.search import find_cut_points
@@ -162,7 +162,7 @@ def test_it_has_a_second_derivative() -> None:
 
 def test_an_even_window_reaches_one_farther_down_and_right() -> None:
     # Tokens 0 to 8 of 3 x 3: the middle one, 4, and that of the corner, 8.
-    seen = sees(3, 3, 2, 0)
+    seen = keys_in_windows(3, 3, 2, 0)
     assert seen[4].nonzero().flatten().tolist() == [4, 5, 7, 8]
     assert seen[8].nonzero().flatten().tolist() == [8]
     # Nothing wraps: the end of a row does not see the beginning of the next.

@@ -68,7 +68,7 @@ def test_work_that_cannot_be_recorded_is_done_as_it_is(monkeypatch: pytest.Monke
     def fail(work: object) -> None:
         raise RuntimeError("operation not permitted when stream is capturing\nSearch for it")
 
-    monkeypatch.setattr(device, "record", fail)
+    monkeypatch.setattr(device, "record_graph", fail)
     said: list[str] = []
     kept = Recording(said.append)
     found = [kept.run(lambda x: (2 * x,), torch.ones(1) * number) for number in range(CALLS)]

@@ -15,12 +15,12 @@ from vitscope.files.tensors import as_float, checksum
 from vitscope.measures.given import Latents, OnLatents, Parts
 from vitscope.measures.measure import Given
 from vitscope.measures.per_image import part_of
-from vitscope.networks.building.own_code import OwnCode, find_code, running, shown
+from vitscope.networks.building.own_code import OwnCode, find_code, running_user_code, shown
 
 
 def measure(given: Any, file: str, module: str, code: str, keywords: Given) -> pd.DataFrame:
     """Call `measure` of a file; `code` is its digest, so that the job depends on it."""
-    with running(find_code(file, module), "measure") as own:
+    with running_user_code(find_code(file, module), "measure") as own:
         if isinstance(given, OnLatents):
             return measure_maps(own.measure, given.latents, given.first_image, keywords)
         return _check_table(own.measure(given, **keywords), "measure", own.measure)
@@ -30,7 +30,7 @@ def merge(
     parts: Parts, file: str, module: str, code: str, resamples: int, seed: int
 ) -> pd.DataFrame:
     """Call `merge` of a file, with the parts and the settings of the bootstrap."""
-    with running(find_code(file, module), "merge") as own:
+    with running_user_code(find_code(file, module), "merge") as own:
         return _check_table(own.merge(parts, resamples=resamples, seed=seed), "merge", own.merge)
 
 
@@ -108,7 +108,7 @@ def place_of(function: Callable[..., Any]) -> str:
 def read_claims(runs: Mapping[str, str], table: str) -> Evidence:
     """Run a file; return its `CLAIMS`, to be counted on the table of its measure."""
     file = Path(runs["file"])
-    with running(OwnCode(file, runs["module"]), "CLAIMS") as own:
+    with running_user_code(OwnCode(file, runs["module"]), "CLAIMS") as own:
         claims = tuple(own.CLAIMS)
         if not all(isinstance(each, Claim) for each in claims):
             raise VitscopeError(

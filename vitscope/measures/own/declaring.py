@@ -24,7 +24,13 @@ from vitscope.measures.measure import (
     mean_over_images,
 )
 from vitscope.measures.registry import OwnMeasure
-from vitscope.networks.building.own_code import OwnCode, check_call, digest_of, locate, shown
+from vitscope.networks.building.own_code import (
+    OwnCode,
+    check_call,
+    digest_of,
+    locate_user_code,
+    shown,
+)
 
 FUNCTION = "measure"
 # The fields that `MEASURE` may set; others are for measures in vitscope itself.
@@ -40,7 +46,7 @@ def declare_own(name: str, entry: Mapping[str, Any], folder: Path, where: str) -
             f"{where}: vitscope has a measure, a kind of figure or a folder of the name "
             f"{quoted(name)}: choose another name."
         )
-    code = locate({"file": entry["file"]}, folder, where)
+    code = locate_user_code({"file": entry["file"]}, folder, where)
     digest = digest_of(code, where)
     keywords = entry.get("keywords", {})
     defined = _Defined(code, where)

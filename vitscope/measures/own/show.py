@@ -6,7 +6,7 @@ from matplotlib.figure import Figure
 from vitscope.drawing.charts import Chart, Rows, Steps
 from vitscope.drawing.figure import Members
 from vitscope.errors import VitscopeError
-from vitscope.networks.building.own_code import find_code, running
+from vitscope.networks.building.own_code import find_code, running_user_code
 
 
 def plot_by_depth(
@@ -17,7 +17,7 @@ def plot_by_depth(
 
 def plot(table: pd.DataFrame, members: Members, *, file: str, module: str, code: str) -> Figure:
     """Draw a figure by the function of the file; `code` is the digest of the code that it runs."""
-    with running(find_code(file, module), "plot") as own:
+    with running_user_code(find_code(file, module), "plot") as own:
         figure = own.plot(table, members)
         if not isinstance(figure, Figure):
             raise VitscopeError(

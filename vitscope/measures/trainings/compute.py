@@ -8,7 +8,7 @@ from vitscope.files.tensors import TensorFile
 from vitscope.measures.given import OnWeights
 from vitscope.measures.trainings.measure import LEARNING_CURVES_TABLE, RECORDED
 from vitscope.settings.snapshots import END
-from vitscope.training.trajectory import check_count, polar
+from vitscope.training.trajectory import check_moment_count, polar_coordinates
 
 
 def measure_learning_curves(given: OnWeights, snapshots: Mapping[str, int]) -> pd.DataFrame:
@@ -36,7 +36,7 @@ def traced(
     """
     files = list(snapshots.values())
     tensors = ([file.array(name).ravel() for file in files] for name in parameters)
-    points = polar(len(files), tensors)
+    points = polar_coordinates(len(files), tensors)
     return _as_table(points, list(snapshots), warmup).assign(source="snapshots")
 
 
@@ -50,7 +50,7 @@ def recorded(history: pd.DataFrame, warmup: str | None, where: str) -> pd.DataFr
             f"{where} records no trajectory: train with `trajectory: true`, or leave out the "
             f"`history` of the model and name its `snapshots`."
         )
-    check_count(len(history) + 1)
+    check_moment_count(len(history) + 1)
     start = pd.DataFrame({"epoch": [0], "radius": [1.0], "angle": [0.0]})
     points = pd.concat([start, history.sort_values("epoch")[list(start)]], ignore_index=True)
     return _as_table(points, [str(epoch) for epoch in points["epoch"]], warmup).assign(

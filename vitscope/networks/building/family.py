@@ -50,7 +50,7 @@ USUAL: dict[str, tuple[str, str] | dict[str, Any]] = {
 
 
 class Wanted(NamedTuple):
-    """Describes a network to be built: its `arch`, and what images and classes it is for."""
+    """Describes a network to build: its `arch`, its number of classes, and its input images."""
 
     arch: Mapping[str, Any]
     classes: int
@@ -59,7 +59,7 @@ class Wanted(NamedTuple):
 
 
 class Family(NamedTuple):
-    """Describes a kind of network: what builds one, and whether that works on the meta device."""
+    """Describes a kind of network: what builds one, and whether it works on the meta device."""
 
     network: Callable[[Wanted], "nn.Module"]
     without_values: bool
@@ -72,9 +72,9 @@ class Family(NamedTuple):
         channels: int = 3,
         output: int | str | None = None,
     ) -> "nn.Module":
-        """Build the network that `arch` describes; without classes, without a classifier."""
-        # Import here, so that a family is known without torch.
-        from vitscope.networks.building.networks import adapt, why_no_classifier
+        """Build the network that `arch` describes; without `num_classes`, it has no classifier."""
+        # Import here, so that families can be listed without torch.
+        from vitscope.networks.building.networks import adapt_input_and_output, why_no_classifier
 
         try:
             network = self.network(Wanted(arch, num_classes or 0, image_size, channels))
@@ -93,7 +93,7 @@ class Family(NamedTuple):
                 f"The network has no classifier ({why}), and the study says {num_classes} classes: "
                 f"give `classes: null` to the model."
             )
-        adapt(network, logits=bool(num_classes), output=output)
+        adapt_input_and_output(network, logits=bool(num_classes), output=output)
         return network
 
 
@@ -108,40 +108,42 @@ def module_of(name: str) -> str:
 
 def arch_schema(name: str) -> dict[str, Any]:
     """Return the JSON schema of a family's `arch`, read from its source without running it."""
-    schema: dict[str, Any] | None = _literal(name, "ARCH")
+    schema: dict[str, Any] | None = _read_constant(name, "ARCH")
     if schema is None:
         raise VitscopeError(f"The model family '{name}' has no literal ARCH: add one.")
     keys = schema["properties"].items()
-    expanded = {key: _expand(USUAL[key] if value == "usual" else value) for key, value in keys}
+    expanded = {
+        key: _expand_arch_key(USUAL[key] if value == "usual" else value) for key, value in keys
+    }
     return {"type": "object", "additionalProperties": False, **schema, "properties": expanded}
 
 
-def _expand(key: tuple[str, str] | dict[str, Any]) -> dict[str, Any]:
+def _expand_arch_key(key: tuple[str, str] | dict[str, Any]) -> dict[str, Any]:
     return key if isinstance(key, dict) else {"description": key[1]} | VALUES[key[0]]
 
 
 def prepare(name: str, arch: Mapping[str, Any], folder: Path, where: str) -> dict[str, Any]:
-    """Check what the schema of `arch` cannot, and return `arch` in the form that jobs take."""
-    module: str | None = _literal(name, "PREPARED_BY")
+    """Run the family's own checks of `arch`, and return it in the form that jobs take."""
+    module: str | None = _read_constant(name, "PREPARED_BY")
     if module is None:
         return {**arch}
     found: dict[str, Any] = importlib.import_module(module).prepare(arch, folder, where)
     return found
 
 
-def complete(name: str, arch: Mapping[str, Any]) -> dict[str, Any]:
-    """Return `arch` with the family's defaults, and with blocks in place of a published depth."""
-    depths = _literal(name, "DEPTHS") or {}
+def complete_arch(name: str, arch: Mapping[str, Any]) -> dict[str, Any]:
+    """Return `arch` with the family's defaults, and with its `depth` replaced by the blocks."""
+    depths = _read_constant(name, "DEPTHS") or {}
     published = depths[arch["depth"]] if depths and "depth" in arch else {}
     given = {key: value for key, value in arch.items() if key != "depth" or not depths}
-    full = {**(_literal(name, "DEFAULTS") or {}), **published, **given}
+    full = {**(_read_constant(name, "DEFAULTS") or {}), **published, **given}
     return {key: list(each) if isinstance(each, tuple) else each for key, each in full.items()}
 
 
 @cache
-def _literal(family: str, name: str) -> Any:
-    """Return the value of a name in a family's source, without running it; None if it has none."""
-    _check(family)
+def _read_constant(family: str, name: str) -> Any:
+    """Read a constant from a family's source, without running it; None if it is missing."""
+    _check_family(family)
     spec = importlib.util.find_spec(module_of(family))
     if spec is None or spec.origin is None:
         raise VitscopeError(f"The source of the model family '{family}' cannot be found.")
@@ -153,7 +155,7 @@ def _literal(family: str, name: str) -> Any:
 
 
 def find_family(name: str) -> Family:
-    _check(name)
+    _check_family(name)
     module = importlib.import_module(module_of(name))
     return Family(module.network, not getattr(module, "WITH_VALUES", False))
 
@@ -168,7 +170,7 @@ def build_network(network: Mapping[str, Any]) -> "nn.Module":
     )
 
 
-def _check(name: str) -> None:
+def _check_family(name: str) -> None:
     there = family_names()
     if name not in there:
         raise VitscopeError(

@@ -1,4 +1,4 @@
-"""Networks as a study describes them: built and filled; what they are given and return."""
+"""Build networks as a study describes them, load weights, and adapt inputs and outputs."""
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, nullcontext
@@ -15,15 +15,17 @@ from torch.utils.hooks import RemovableHandle
 from vitscope.errors import VitscopeError, nearest, quoted
 from vitscope.networks.building.family import build_network, find_family
 
-# Choose the logits among several tensors by name, or by number from 0.
+# The name, or the index, of the logits among a network's output tensors.
 Output = int | str | None
 # Networks give these names to the module that computes their logits.
 HEADS = frozenset({"head", "heads", "fc", "classifier", "last_linear"})
 
 
-def adapt(network: nn.Module, *, logits: bool, output: Output = None) -> list[RemovableHandle]:
-    """Let a network take images of any type and return its logits alone, if any, or `output`."""
-    hooks = [network.register_forward_pre_hook(_in_own_type)]
+def adapt_input_and_output(
+    network: nn.Module, *, logits: bool, output: Output = None
+) -> list[RemovableHandle]:
+    """Make a network cast images to its own dtype and, if asked, return its logits or `output`."""
+    hooks = [network.register_forward_pre_hook(_cast_to_own_type)]
     if logits or output is not None:
         hooks.append(network.register_forward_hook(partial(_give_logits, output=output)))
     return hooks
@@ -36,22 +38,22 @@ def own_type(network: nn.Module) -> torch.dtype:
 
 
 def why_no_classifier(network: nn.Module) -> str | None:
-    """Return the sign by which a network shows that it has no classifier, if any."""
+    """Return why a network seems to have no classifier, such as "num_classes is 0"; else None."""
     if getattr(network, "num_classes", None) == 0:
         return "num_classes is 0"
     name, last = [*network.named_modules()][-1]
-    # An entry of a list takes the name of the list.
+    # An index in an nn.ModuleList is no name: use the name of the list.
     called = [part for part in name.split(".") if not part.isdecimal()]
     empty = isinstance(last, nn.Identity) and not HEADS.isdisjoint(called[-1:])
     return f"{name} is nn.Identity" if empty else None
 
 
 def widened(tensor: Tensor) -> Tensor:
-    """Return a tensor of 32 bits or more, so that measures are not rounded further."""
+    """Return a tensor with at least 32 bits per value, so that measures are not rounded further."""
     return tensor.float() if tensor.itemsize < 4 else tensor
 
 
-def _in_own_type(network: nn.Module, args: tuple[Any, ...]) -> tuple[Any, ...]:
+def _cast_to_own_type(network: nn.Module, args: tuple[Any, ...]) -> tuple[Any, ...]:
     kind = own_type(network)
     return tuple(
         each.to(kind) if isinstance(each, Tensor) and each.is_floating_point() else each
@@ -64,8 +66,8 @@ def _give_logits(network: nn.Module, args: Any, returned: Any, *, output: Output
 
 
 def logits_of(returned: Any, output: Output = None) -> Tensor:
-    """Return `output` of a network's result, or else its `logits` or its only tensor."""
-    named = _entries(returned)
+    """Return the tensor `output` of a network's result; by default its `logits` or only tensor."""
+    named = _named_tensors(returned)
     if output is not None:
         name = str(output)
         if name not in named:
@@ -84,22 +86,22 @@ def logits_of(returned: Any, output: Output = None) -> Tensor:
         return tensors[0]
     raise VitscopeError(
         f"The network returned a {type(returned).__name__} of {len(tensors)} tensors, allowed: the "
-        f"logits alone, or an object or mapping that holds them as 'logits'.{_advise(named)}"
+        f"logits alone, or an object or mapping that holds them as 'logits'.{_advise_output(named)}"
     )
 
 
 def tensors_of(returned: Any) -> list[Tensor]:
-    held = returned if isinstance(returned, Tensor) else [*_values(returned).values()]
+    held = returned if isinstance(returned, Tensor) else [*_named_values(returned).values()]
     return [leaf for leaf in tree_leaves(held) if isinstance(leaf, Tensor)]
 
 
 def ends_of(returned: Any) -> list[Tensor]:
-    """Return the tensors that a network's computation ends in: its logits, if they are named."""
-    named = _entries(returned)
+    """Return a network's final tensors: the one named `logits`, or else all that it returns."""
+    named = _named_tensors(returned)
     return [named["logits"]] if "logits" in named else tensors_of(returned)
 
 
-def _values(returned: Any) -> Mapping[Any, Any]:
+def _named_values(returned: Any) -> Mapping[Any, Any]:
     if isinstance(returned, Mapping):
         return returned
     if isinstance(returned, tuple | list):
@@ -108,18 +110,18 @@ def _values(returned: Any) -> Mapping[Any, Any]:
     return getattr(returned, "__dict__", {})
 
 
-def _entries(returned: Any) -> dict[str, Tensor]:
+def _named_tensors(returned: Any) -> dict[str, Tensor]:
     if isinstance(returned, Tensor):
         return {}
-    named = _values(returned).items()
+    named = _named_values(returned).items()
     return {str(name): value for name, value in named if isinstance(value, Tensor)}
 
 
-def _advise(named: Mapping[str, Tensor]) -> str:
+def _advise_output(named: Mapping[str, Tensor]) -> str:
     if not named:
         return ""
     shapes = (f"{name} ({'x'.join(map(str, each.shape))})" for name, each in named.items())
-    # Logits have two dimensions.
+    # Prefer a tensor with two dimensions, as logits have.
     name = next((name for name, each in named.items() if each.ndim == 2), next(iter(named)))
     value = name if name.isdecimal() else f'"{name}"'
     return (
@@ -131,16 +133,16 @@ def _advise(named: Mapping[str, Tensor]) -> str:
 def count_images(network: nn.Module, counted: Callable[[int], object]) -> RemovableHandle:
     """Call `counted` with the number of images in each batch that a network is given."""
 
-    def count(module: nn.Module, args: Any, kwargs: Any) -> None:
+    def count_batch(module: nn.Module, args: Any, kwargs: Any) -> None:
         images = next((each for each in (*args, *kwargs.values()) if hasattr(each, "shape")), ())
         counted(len(images))
 
-    return network.register_forward_pre_hook(count, with_kwargs=True)
+    return network.register_forward_pre_hook(count_batch, with_kwargs=True)
 
 
 @contextmanager
 def plain_attention(model: nn.Module) -> Iterator[None]:
-    """Switch off fused attention: its backward pass is slow on a CPU, and itself has none."""
+    """Switch off fused attention: its backward pass is slow on a CPU, and not differentiable."""
     fused = [module for module in model.modules() if getattr(module, "fused_attn", False)]
     for module in fused:
         module.fused_attn = False  # type: ignore[assignment]
@@ -153,7 +155,7 @@ def plain_attention(model: nn.Module) -> Iterator[None]:
 
 @contextmanager
 def without_fast_path() -> Iterator[None]:
-    """Switch off `nn.TransformerEncoder`'s operation for a whole block, which hides the stream."""
+    """Switch off the fused blocks of `nn.TransformerEncoder`, which hide the residual stream."""
     enabled = torch.backends.mha.get_fastpath_enabled()
     torch.backends.mha.set_fastpath_enabled(False)
     try:
@@ -162,21 +164,21 @@ def without_fast_path() -> Iterator[None]:
         torch.backends.mha.set_fastpath_enabled(enabled)
 
 
-# A study describes a network by `family`, `arch`, `classes` and `image_size`, and by the length of
-# `mean`, the number of its channels.
+# A study's description of a network: `family`, `arch`, `classes`, `image_size`, and `mean`, whose
+# length is the number of channels.
 Network = Mapping[str, Any]
 
 
 def empty_network(network: Network) -> nn.Module:
-    """Build a network to be looked at: without values, if its family can."""
+    """Build a network to inspect, on the meta device (without values) if its family can."""
     without_values = find_family(network["family"]).without_values
     device = torch.device("meta" if without_values else "cpu")
     with torch.random.fork_rng(devices=()), device:
-        return _uncompiled(build_network(network))
+        return _run_eagerly_if_compiled(build_network(network))
 
 
 class _Undrawn(TorchFunctionMode):
-    """Leaves parameters undrawn, which saves seconds if they are many."""
+    """Skips the random initialization of parameters, which takes seconds in large networks."""
 
     DRAWING = (Tensor.normal_, Tensor.uniform_, Tensor.erfinv_)
 
@@ -192,49 +194,49 @@ class _Undrawn(TorchFunctionMode):
 
 
 def undrawn_network(network: Network) -> nn.Module:
-    """Build a network that weights are loaded into.
+    """Build a network to load weights into, without initializing its parameters.
 
-    It is not built without values on torch's meta device, which would import torch's compiler.
+    Do not use the meta device for that, because it would import the compiler of torch.
     """
     undrawn = find_family(network["family"]).without_values
     with torch.random.fork_rng(devices=()), _Undrawn() if undrawn else nullcontext():
-        return _uncompiled(build_network(network))
+        return _run_eagerly_if_compiled(build_network(network))
 
 
 def drawn_network(network: Network, seed: int = 0) -> nn.Module:
-    """Build the network of a study's model with its own values, drawn the same way every time."""
+    """Build a network with its initial values, drawn by `seed`."""
     with torch.random.fork_rng(devices=()):
         torch.manual_seed(seed)
-        return _uncompiled(build_network(network))
+        return _run_eagerly_if_compiled(build_network(network))
 
 
-def _uncompiled(model: nn.Module) -> nn.Module:
-    """Let a network that compiles parts of itself run step by step until the job ends."""
+def _run_eagerly_if_compiled(model: nn.Module) -> nn.Module:
+    """Switch torch.compile off until the job ends if parts of a network are compiled."""
     if is_compiled(model):
         torch.compiler.set_stance("force_eager")
     return model
 
 
 def parameter_names(network: Network) -> list[str]:
-    """Return the names of the weights that training changes, which excludes buffers."""
+    """Return the names of a network's parameters, without its buffers."""
     return [name for name, _ in empty_network(network).named_parameters()]
 
 
 def fill(model: nn.Module, state_dict: Mapping[str, Tensor]) -> nn.Module:
-    """Load the weights of a model, and return it ready for inference."""
+    """Load weights into a model, and return the model in evaluation mode."""
     model.load_state_dict(state_dict)
     return model.eval()
 
 
 @contextmanager
 def uncompiled() -> Iterator[None]:
-    """Run compiled code step by step in the block, so that every operation can be seen."""
+    """Run compiled code eagerly in the block, so that every operation can be observed."""
     # FlexAttention, which compiles itself, fails under a dispatch mode, as compiled networks do.
     with torch.compiler.set_stance("force_eager"):
         yield
 
 
-def original(network: nn.Module) -> nn.Module:
+def unwrap_compiled(network: nn.Module) -> nn.Module:
     return getattr(network, "_orig_mod", network)
 
 

@@ -1,4 +1,4 @@
-"""A user's own code: found and checked without running it, then run, and its failures explained."""
+"""Find and check a user's own code without running it, run it, and explain its errors."""
 
 import ast
 import hashlib
@@ -21,9 +21,9 @@ from typing import Any
 from vitscope.errors import VitscopeError, nearest, quoted
 from vitscope.files import python_code
 
-# These keys of `arch` are no keywords of the function; `code` is a digest, which no study gives.
+# Keys of `arch` that are not keywords of the function; `prepare` adds `code`, a digest.
 OWN_KEYS = ("file", "module", "make", "code")
-# Code that uses these creates names while it runs, which its source does not show.
+# Code that uses these may define names at run time that its source does not show.
 MAKING_NAMES = frozenset({"globals", "locals", "vars", "setattr", "exec"})
 PACKAGE = __name__.partition(".")[0]
 INSTALLED = ("site-packages", "dist-packages", Path(sysconfig.get_path("stdlib")).name)
@@ -31,7 +31,7 @@ INSTALLED = ("site-packages", "dist-packages", Path(sysconfig.get_path("stdlib")
 
 @dataclass(frozen=True)
 class OwnCode:
-    """Locates a module of the user's: its absolute file, and its full name for imports."""
+    """Locates a user's module by the absolute path of its file and its full name for imports."""
 
     file: Path
     module: str
@@ -46,16 +46,16 @@ class OwnCode:
         return self.root.name in INSTALLED
 
     def files(self) -> dict[str, Path]:
-        """Return the module's file and the neighbouring files that it imports, by their modules."""
+        """Return the files of the module and of its imports beside it, by module name."""
         if not self.is_installed:
             return python_code.reached([self.module], self._file_of)
-        # Following the imports of a library takes seconds in every run; treat a library as a whole.
+        # Take all files of an installed library: following its imports would take seconds.
         found = self.root.joinpath(self.module.partition(".")[0]).rglob("*.py")
         return {self._module_of(file): file for file in (self.file, *found)}
 
     def _file_of(self, module: str) -> Path | None:
         parts = module.split(".")
-        # In a clone vitscope lies beside the user's file.
+        # Skip vitscope itself, which is beside the user's file in a clone.
         if parts[0] == PACKAGE:
             return None
         return python_code.module_file(self.root.joinpath(*parts)) if all(parts) else None
@@ -65,22 +65,22 @@ class OwnCode:
         return ".".join(parts).removesuffix(".__init__")
 
 
-def keywords(arch: Mapping[str, Any]) -> dict[str, Any]:
+def function_keywords(arch: Mapping[str, Any]) -> dict[str, Any]:
     return {key: value for key, value in arch.items() if key not in OWN_KEYS}
 
 
 def shown(file: Path) -> str:
-    """Return a file's path for messages: relative to the working directory, if it is below that."""
+    """Return a file's path for messages: relative if below the working directory."""
     here = Path.cwd()
     return str(file.relative_to(here) if file.is_relative_to(here) else file)
 
 
-def locate(arch: Mapping[str, Any], folder: Path, where: str) -> OwnCode:
-    """Find the module that `arch` names; a file is relative to `folder`, the study's."""
+def locate_user_code(arch: Mapping[str, Any], folder: Path, where: str) -> OwnCode:
+    """Find the module that `arch` gives by file, relative to the study's `folder`, or by name."""
     if "file" not in arch:
-        return _module(arch["module"], folder, f"{where}.module")
-    file = _absolute(join(folder, arch["file"]))
-    there = _files_in(file.parent)
+        return _locate_module(arch["module"], folder, f"{where}.module")
+    file = _absolute_path(path_in_study(folder, arch["file"]))
+    there = _python_files_in(file.parent)
     if file.name not in there:
         raise VitscopeError(
             f"{where}.file: {shown(file)} is not a file of Python: give the path of a file NAME.py "
@@ -90,10 +90,10 @@ def locate(arch: Mapping[str, Any], folder: Path, where: str) -> OwnCode:
 
 
 def find_code(file: str, module: str) -> OwnCode:
-    return locate({"file": file, "module": module}, Path(), "own code")
+    return locate_user_code({"file": file, "module": module}, Path(), "own code")
 
 
-def _files_in(folder: Path) -> list[str]:
+def _python_files_in(folder: Path) -> list[str]:
     try:
         return [path.name for path in folder.glob("*.py") if path.is_file()]
     except OSError:
@@ -101,26 +101,26 @@ def _files_in(folder: Path) -> list[str]:
         return []
 
 
-def join(folder: Path, file: str) -> Path:
-    """Return a path that a study names, which may be relative to `folder` or begin with `~`."""
-    # Do not look up another user's home: such a file is refused as missing.
+def path_in_study(folder: Path, file: str) -> Path:
+    """Resolve a path in a study: absolute, relative to `folder`, or beginning with `~/`."""
+    # Expand only `~/`: a file in another user's home is refused as missing.
     return folder / (Path(file).expanduser() if file.startswith("~/") else file)
 
 
-def _absolute(path: Path) -> Path:
+def _absolute_path(path: Path) -> Path:
     # Remove every `..`: the folders above a file decide which package it is in.
     return Path(normpath(path.absolute()))
 
 
 def prepare(arch: Mapping[str, Any], folder: Path, where: str) -> dict[str, Any]:
-    """Check what can be known before the code runs; return `arch` with its file and digest."""
-    own = locate(arch, folder, where)
+    """Check the code without running it; return `arch` with its file, module and digest."""
+    own = locate_user_code(arch, folder, where)
     code = digest_of(own, where)
-    check_call(own, arch["make"], keywords(arch), where, f"{where}.make")
-    # Keep the path as the study gives it: what lies in a folder that moves stays the same.
-    said, start = own.file, _absolute(folder)
+    check_call(own, arch["make"], function_keywords(arch), where, f"{where}.make")
+    # Keep the path relative if `folder` is, so that moving the whole folder changes nothing.
+    said, start = own.file, _absolute_path(folder)
     if "file" in arch:
-        said = join(folder, arch["file"])
+        said = path_in_study(folder, arch["file"])
     elif own.file.is_relative_to(start):
         said = folder / own.file.relative_to(start)
     return {**arch, "file": str(said), "module": own.module, "code": code}
@@ -129,30 +129,33 @@ def prepare(arch: Mapping[str, Any], folder: Path, where: str) -> dict[str, Any]
 def check_call(
     own: OwnCode, name: str, given: Mapping[str, Any], where: str, key: str, arguments: int = 0
 ) -> None:
-    """Refuse a function that is missing, or that takes no such keywords and `arguments`."""
+    """Refuse a function that is missing or cannot be called as planned.
+
+    The call has `arguments` arguments by position, and the keywords `given`.
+    """
     file = shown(own.file)
     if (hiding := own.files().get(own.module)) != own.file:
         raise VitscopeError(f"{where}: {file} cannot be imported beside {hiding}: rename it.")
     tree = ast.parse(own.file.read_bytes())
-    defined = [*_definitions(tree.body)]
+    defined = [*_defined_names(tree.body)]
     found = [node for there, node in defined if there == name]
-    if not found and not _makes_names(tree):
+    if not found and not _makes_names_at_run_time(tree):
         made_here = ast.FunctionDef | ast.ClassDef
         functions = [there for there, node in defined if isinstance(node, made_here)]
         raise VitscopeError(
             f"{key}: {file} has no function {quoted(name)}; it has "
             f"{', '.join(functions) or 'none'}.{nearest(name, functions)}"
         )
-    # A function that is wrapped, or defined several times, may take other keywords.
+    # A function that is decorated or defined twice may take other keywords: do not check it.
     (made, *others) = found or [tree]
-    function = _find_called(made)
+    function = _find_checkable_function(made)
     if function is not None and not others:
         place = f"{where}: {file}, line {function.lineno}"
         _check_keywords(name, function, given, place, arguments)
 
 
 def _name_in_packages(file: Path, where: str) -> str:
-    """Return the name of a module within the packages that contain its folder."""
+    """Return the full name of a file's module, with the packages that contain it."""
     packages = takewhile(lambda folder: (folder / "__init__.py").is_file(), file.parents)
     parts = [folder.name for folder in packages][::-1]
     parts += [] if file.name == "__init__.py" else [file.stem]
@@ -163,10 +166,10 @@ def _name_in_packages(file: Path, where: str) -> str:
     return ".".join(parts)
 
 
-def _module(name: str, folder: Path, where: str) -> OwnCode:
-    """Find a module beside the study, or else in the environment, without importing any."""
+def _locate_module(name: str, folder: Path, where: str) -> OwnCode:
+    """Find a module beside the study or, failing that, installed, without importing it."""
     top, *inner = name.split(".")
-    spec = PathFinder.find_spec(top, [str(_absolute(folder))]) or _find_installed(top)
+    spec = PathFinder.find_spec(top, [str(_absolute_path(folder))]) or _find_installed_module(top)
     found = top
     for part in inner:
         folders = spec.submodule_search_locations if spec else None
@@ -179,14 +182,14 @@ def _module(name: str, folder: Path, where: str) -> OwnCode:
             f"{where}: the module {name} {problem}: give one that lies beside the study or is "
             f"installed, or the path of its file as `file`."
         )
-    return OwnCode(_absolute(Path(origin)), name)
+    return OwnCode(_absolute_path(Path(origin)), name)
 
 
-def _find_installed(name: str) -> ModuleSpec | None:
+def _find_installed_module(name: str) -> ModuleSpec | None:
     try:
         return find_spec(name)
     except ValueError:
-        # The module is loaded and does not say from where.
+        # The module is loaded already and has no `__spec__`.
         return None
 
 
@@ -207,7 +210,7 @@ def digest_of(own: OwnCode, where: str) -> str:
     return digest.hexdigest()[:16]
 
 
-def _definitions(body: list[ast.stmt]) -> Iterator[tuple[str, ast.AST]]:
+def _defined_names(body: list[ast.stmt]) -> Iterator[tuple[str, ast.AST]]:
     for node in body:
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
             yield node.name, node
@@ -217,27 +220,29 @@ def _definitions(body: list[ast.stmt]) -> Iterator[tuple[str, ast.AST]]:
                 yield alias.asname or alias.name.partition(".")[0], node
             continue
         for inner in ast.walk(node):
-            # Include names that are defined below an `if`, a `try` or a `with`.
+            # Include names that are assigned inside an `if`, a `try` or a `with`.
             if isinstance(inner, ast.Name) and isinstance(inner.ctx, ast.Store):
                 yield inner.id, node
         for block in ("body", "orelse", "finalbody"):
-            yield from _definitions(getattr(node, block, []))
+            yield from _defined_names(getattr(node, block, []))
         for handler in getattr(node, "handlers", []):
-            yield from _definitions(handler.body)
+            yield from _defined_names(handler.body)
 
 
-def _find_called(made: ast.AST) -> ast.FunctionDef | None:
-    """Return the function that takes the keywords, or a class's own `__init__`; None if unclear."""
+def _find_checkable_function(made: ast.AST) -> ast.FunctionDef | None:
+    """Return a function, or the `__init__` of a class; None if its keywords cannot be known."""
     if isinstance(made, ast.ClassDef):
-        # A decorator or a metaclass may take other keywords.
+        # A decorator or a metaclass may change the keywords.
         if made.decorator_list or made.keywords:
             return None
         functions = (node for node in made.body if isinstance(node, ast.FunctionDef))
-        return _find_called(next((f for f in functions if f.name == "__init__"), ast.Pass()))
+        return _find_checkable_function(
+            next((f for f in functions if f.name == "__init__"), ast.Pass())
+        )
     return made if isinstance(made, ast.FunctionDef) and not made.decorator_list else None
 
 
-def _makes_names(tree: ast.Module) -> bool:
+def _makes_names_at_run_time(tree: ast.Module) -> bool:
     return any(
         (isinstance(node, ast.Name) and node.id in MAKING_NAMES)
         or (isinstance(node, ast.ImportFrom) and node.names[0].name == "*")
@@ -254,7 +259,7 @@ def _check_keywords(
         raise VitscopeError(
             f"{place}: {make} takes too few arguments: it is called with {arguments}."
         )
-    # The first argument of a class's method is the object itself.
+    # Skip `self` of a class's `__init__`.
     of_class = function.name == "__init__" and make != "__init__"
     own = parameters.args[of_class + arguments :]
     named = [arg.arg for arg in [*own, *parameters.kwonlyargs]]
@@ -274,23 +279,23 @@ def _check_keywords(
         raise VitscopeError(f"{place}: {make} needs {what}: add it to the arch.")
 
 
-# Map the files of the running code from Python's names for them to those in messages.
+# Paths of the user's files in use, as Python has them, and as messages show them.
 _FILES: dict[Path, str] = {}
-# List the folder in which its imports begin, unless it is an installed one.
+# The folder that was put on sys.path for these files; empty for installed code.
 _FOLDERS: list[str] = []
 
 
-def call(arch: Mapping[str, Any], keywords: Mapping[str, Any]) -> object:
-    own = locate(arch, Path(), "arch")
-    with running(own, arch["make"]) as module:
+def call_user_function(arch: Mapping[str, Any], keywords: Mapping[str, Any]) -> object:
+    own = locate_user_code(arch, Path(), "arch")
+    with running_user_code(own, arch["make"]) as module:
         return getattr(module, arch["make"])(**keywords)
 
 
 @contextmanager
-def running(own: OwnCode, what: str) -> Iterator[ModuleType]:
-    """Import a user's code and lend its module; report an error in it with its file and line."""
-    _enter(own)
-    # Write nothing beside a user's files; bytecode hides an edit within a second of another.
+def running_user_code(own: OwnCode, what: str) -> Iterator[ModuleType]:
+    """Import a user's module for the block, and locate any error there by file and line."""
+    _begin_imports_in(own)
+    # Write no bytecode beside a user's files: it hides a second edit within one second.
     before, sys.dont_write_bytecode = sys.dont_write_bytecode, True
     try:
         yield importlib.import_module(own.module)
@@ -298,32 +303,34 @@ def running(own: OwnCode, what: str) -> Iterator[ModuleType]:
         raise
     except (Exception, SystemExit) as error:
         place = f"{shown(own.file)}: {what}"
-        raise VitscopeError(explain_user_error(error) or f"{place}: {_reason(error)}.") from error
+        raise VitscopeError(
+            explain_user_error(error) or f"{place}: {_error_in_words(error)}."
+        ) from error
     finally:
         sys.dont_write_bytecode = before
 
 
 def explain_user_error(error: BaseException) -> str | None:
-    """Return a sentence about an error whose traceback leads through a user's code, if it does."""
+    """Return a sentence that locates an error in a user's code; None if it is from elsewhere."""
     if isinstance(error, SyntaxError) and (file := _FILES.get(Path(error.filename or ""))):
-        return f"{file}, line {error.lineno}: {_reason(error)}."
+        return f"{file}, line {error.lineno}: {_error_in_words(error)}."
     for frame in reversed(traceback.extract_tb(error.__traceback__)):
         if file := _FILES.get(Path(frame.filename)):
-            return f"{file}, line {frame.lineno}, in {frame.name}: {_reason(error)}."
+            return f"{file}, line {frame.lineno}, in {frame.name}: {_error_in_words(error)}."
     return None
 
 
-def _reason(error: BaseException) -> str:
+def _error_in_words(error: BaseException) -> str:
     text = error.msg if isinstance(error, SyntaxError) else str(error)
     first = text.strip().partition("\n")[0].rstrip(".")
     return f"{type(error).__name__}: {first}" if first else type(error).__name__
 
 
-def _enter(own: OwnCode) -> None:
-    """Let imports begin in the folder of a user's code, and no longer in that of another."""
+def _begin_imports_in(own: OwnCode) -> None:
+    """Put the folder of a user's code on sys.path, in place of that of earlier code."""
     files = own.files()
     if not own.is_installed and [str(own.root)] != _FOLDERS:
-        _leave()
+        _end_imports()
         sys.path.insert(0, str(own.root))
         _FOLDERS.append(str(own.root))
     _FILES.update({file: shown(file) for file in files.values()})
@@ -338,7 +345,7 @@ def _enter(own: OwnCode) -> None:
             )
 
 
-def _leave() -> None:
+def _end_imports() -> None:
     while _FOLDERS:
         folder = _FOLDERS.pop()
         if folder in sys.path:
@@ -352,16 +359,16 @@ def _leave() -> None:
 
 HERE = Path(__file__).parents[2]
 FAMILIES = Path(__file__).with_name("families")
-# Python calls this function of a module for names that the module lacks.
+# Python calls this method of torch.nn.Module for attributes that a module lacks.
 GETS = "__getattr__"
 
 
 def explain_failure(error: Exception) -> str | None:
-    """Explain an error raised within a network; None if it came from elsewhere or from vitscope."""
+    """Return a sentence about an error that the code of a network raised; None for other errors."""
     torch = sys.modules.get("torch")
     if torch is None or torch.__file__ is None:
         return None
-    # Recording code runs between the network and torch, and does not belong to the network.
+    # Leave out code that records operations: it runs between the network and torch.
     recording = ("__torch_dispatch__", "__torch_function__")
     walked = walk_tb(error.__traceback__)
     frames = [*takewhile(lambda each: each[0].f_code.co_name not in recording, walked)]
@@ -375,7 +382,7 @@ def explain_failure(error: Exception) -> str | None:
     own = [n for n, file in enumerate(files) if not file.is_relative_to(library)]
     last = own[-1] if own else 0
     file, line = files[last], frames[last][1]
-    # A file may belong to a network if it is of others, or of a family.
+    # Files of vitscope do not belong to the network, except those of families.
     known = bool(own) and (not file.is_relative_to(HERE) or file.is_relative_to(FAMILIES))
     if isinstance(error, AttributeError) and not known and innermost.f_code.co_name == GETS:
         missing = innermost.f_locals.get("name")
@@ -383,7 +390,7 @@ def explain_failure(error: Exception) -> str | None:
             f"the network's module ({kind}) has no '{missing}', which models of its family have: "
             f"choose the family that fits it."
         )
-    # Before the first module, frames run the network: torch's own modules fail in torch alone.
+    # Do not blame the network for an error in code of vitscope that it called.
     if not known and own and own[-1] > inside[0]:
         return None
     modules = root.named_modules() if isinstance(root, torch.nn.Module) else ()

@@ -1,7 +1,7 @@
-"""Import timm and torchvision beside any torch, and without torch's compiler.
+"""Import timm and torchvision with any build of torch, and without torch's compiler.
 
-The compiler takes as long to import as torch, and both import it only to decorate functions of a
-few networks.
+Importing the compiler takes as long as importing torch, and timm and torchvision need it only to
+decorate functions of a few networks.
 """
 
 import importlib
@@ -17,13 +17,13 @@ from typing import Any
 
 import torch
 
-# A torchvision built for CUDA cannot load its compiled operators beside a CPU-only torch. It runs
-# well without them, but its import attaches shape functions to these two.
+# A torchvision built for CUDA cannot load its compiled operators with a CPU-only torch. It works
+# without them, but its import expects these two to be declared.
 UNDECLARED = {
     "nms": "(Tensor dets, Tensor scores, float iou_threshold) -> Tensor",
     "qnms": "(Tensor dets, Tensor scores, float iou_threshold) -> Tensor",
 }
-# A declaration lasts as long as the library object that made it.
+# Keep library objects here: a declaration ends with the object that made it.
 _LIBRARIES: list[torch.library.Library] = []
 
 
@@ -36,13 +36,13 @@ def import_timm(name: str = "timm") -> ModuleType:
             with _compiler_deferred():
                 return importlib.import_module(name)
         except ImportError:
-            # Another version may need more of the compiler at once.
+            # Another version of timm may need more of the compiler at once, so do not defer that.
             return importlib.import_module(name)
 
 
 @contextmanager
 def _compiler_deferred() -> Iterator[None]:
-    """Let what is imported in the block import torch's compiler when it is first needed."""
+    """Make modules imported in the block import torch's compiler only when they first need it."""
     compiler, decorators = "torch._dynamo", "torch._dynamo.utils"
     if compiler in sys.modules:
         yield
@@ -61,30 +61,30 @@ def _compiler_deferred() -> Iterator[None]:
 
 
 def _is_compile_supported(device: str) -> bool:
-    """Ask torch's compiler, in place of the function that torchvision imports."""
+    """Replace the function that torchvision imports; import the compiler when called."""
     from torch._dynamo.utils import is_compile_supported
 
     return bool(is_compile_supported(device))
 
 
 def _disabled_later(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Exclude a function from compiling once it is called, as `torch.compiler.disable` does."""
+    """Exclude a function from compiling, as `torch.compiler.disable` does, at its first call."""
 
     @cache
-    def disabled() -> Callable[..., Any]:
+    def excluded_function() -> Callable[..., Any]:
         exclude: Callable[..., Any] = vars(torch.compiler)["disable"]
         excluded: Callable[..., Any] = exclude(function)
         return excluded
 
     @wraps(function)
-    def call(*arguments: Any, **named: Any) -> Any:
-        return disabled()(*arguments, **named)
+    def call_excluded(*arguments: Any, **named: Any) -> Any:
+        return excluded_function()(*arguments, **named)
 
-    return call
+    return call_excluded
 
 
 def declare() -> None:
-    """Declare what `import torchvision` expects, if its own operators cannot be loaded."""
+    """Declare the operators that `import torchvision` expects, if it cannot load its own."""
     missing = [name for name in UNDECLARED if not hasattr(torch.ops.torchvision, name)]
     if not missing or _loads_its_operators():
         return

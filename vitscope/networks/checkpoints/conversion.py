@@ -1,4 +1,4 @@
-"""Convert a checkpoint into one safetensors file of a network's own names, and load that."""
+"""Convert a checkpoint to a safetensors file with a network's own names, and load such files."""
 
 import hashlib
 import json
@@ -29,7 +29,7 @@ from vitscope.networks.checkpoints.translation import (
     classifier_names,
     find_layout,
     is_of_hugging_face,
-    suits,
+    layout_suits,
     translate,
 )
 
@@ -47,24 +47,24 @@ _FILE_DTYPES = {
 
 def write_weights(path: Path, weights: Mapping[str, Tensor], metadata: Mapping[str, str]) -> None:
     """Write a state dict; the same weights and metadata always give the same bytes."""
-    # The safetensors library writes the metadata in a different order in each process.
+    # The safetensors library would write the metadata in a different order in each process.
     tensors = {
-        name: (_dtype(name, tensor), tuple(tensor.shape)) for name, tensor in weights.items()
+        name: (_file_dtype(name, tensor), tuple(tensor.shape)) for name, tensor in weights.items()
     }
     with TensorWriter(path, tensors, metadata) as writer:
         for name, tensor in weights.items():
-            writer.write(name, 0, _array(name, tensor))
+            writer.write(name, 0, _file_array(name, tensor))
 
 
 def sha256_of(weights: Mapping[str, Tensor]) -> str:
     digest = hashlib.sha256()
     for name, tensor in weights.items():
-        digest.update(f"{name} {_dtype(name, tensor)} {tuple(tensor.shape)}\n".encode())
-        digest.update(_array(name, tensor).tobytes())
+        digest.update(f"{name} {_file_dtype(name, tensor)} {tuple(tensor.shape)}\n".encode())
+        digest.update(_file_array(name, tensor).tobytes())
     return digest.hexdigest()
 
 
-def _dtype(name: str, tensor: Tensor) -> str:
+def _file_dtype(name: str, tensor: Tensor) -> str:
     if tensor.dtype not in _FILE_DTYPES:
         raise VitscopeError(
             f"The network holds {name} as {tensor.dtype}, which is not measured: build it in "
@@ -73,16 +73,16 @@ def _dtype(name: str, tensor: Tensor) -> str:
     return _FILE_DTYPES[tensor.dtype]
 
 
-def _array(name: str, tensor: Tensor) -> npt.NDArray[Any]:
+def _file_array(name: str, tensor: Tensor) -> npt.NDArray[Any]:
     tensor = tensor.contiguous()
     raw = tensor.view(torch.uint16) if tensor.dtype is torch.bfloat16 else tensor
     array: npt.NDArray[Any] = raw.numpy()
-    return array.astype(DTYPES[_dtype(name, tensor)], copy=False)
+    return array.astype(DTYPES[_file_dtype(name, tensor)], copy=False)
 
 
 def load_model(path: Path, network: Network) -> nn.Module:
-    """Build a network and load the weights of a converted checkpoint, ready for inference."""
-    # All jobs run without the fast path, as those that read a network must.
+    """Build a network in evaluation mode, with the weights of a converted checkpoint."""
+    # Switch off the fast path in all jobs, because reading a network requires that.
     torch.backends.mha.set_fastpath_enabled(False)
     TensorFile(path).verify()
     weights = safetensors.torch.load_file(path)
@@ -102,10 +102,10 @@ def convert(
     key: str | None = None,
     ignore: Sequence[str] = (),
 ) -> None:
-    """Write the weights of a foreign file that `key` and `ignore` select as a network's own."""
+    """Convert a foreign file: read its entry `key`, without the weights that match `ignore`."""
     foreign = read_foreign(source, label, sha256, key=key, ignore=ignore)
     model = empty_network(network)
-    place, translated = _choose(foreign, network, model)
+    place, translated = _choose_weights(foreign, network, model)
     where, family = f"{label}: {source}", network["family"]
     weights, wanted = translated.weights, model.state_dict()
     if family != "hf" and is_of_hugging_face(place.weights) and not is_of_hugging_face(wanted):
@@ -113,14 +113,14 @@ def convert(
             f"{where} has the names of a network of Hugging Face, which no model of the family "
             f"{quoted(family)} has: use `family: hf`, with a `repository` or a `folder` as `arch`."
         )
-    _tell(place, foreign, translated, where)
+    _print_choice(place, foreign, translated, where)
     named = {id(tensor): place.before + name for name, tensor in place.weights.items()}
-    about = _describe(place, foreign, network, model)
+    about = _describe_misfit(place, foreign, network, model)
     check_names(weights, wanted, network, where, named=named, about=about)
-    # In the order and the types of the network.
+    # Use the order and the dtypes of the network.
     fitted = {name: weights[name].to(tensor.dtype) for name, tensor in wanted.items()}
-    _check_finite(fitted, where)
-    metadata = _about(network, model, label, origin, foreign.sha256)
+    _check_finite_weights(fitted, where)
+    metadata = _conversion_metadata(network, model, label, origin, foreign.sha256)
     if place.key:
         metadata["weights"] = place.key
     if translated.by:
@@ -129,14 +129,16 @@ def convert(
 
 
 def convert_made(network: Network, target: Path, *, label: str, origin: str) -> None:
-    """Write the weights that a user's function gives its network, drawn the same every time."""
+    """Write the weights of a network as a user's function makes it, drawn by a fixed seed."""
     model = drawn_network(network)
     weights = {name: tensor.detach().cpu() for name, tensor in model.state_dict().items()}
-    _check_finite(weights, label)
-    write_weights(target, weights, _about(network, model, label, origin, sha256_of(weights)))
+    _check_finite_weights(weights, label)
+    write_weights(
+        target, weights, _conversion_metadata(network, model, label, origin, sha256_of(weights))
+    )
 
 
-def _about(
+def _conversion_metadata(
     network: Network, model: nn.Module, label: str, origin: str, sha256: str
 ) -> dict[str, str]:
     return {
@@ -151,7 +153,9 @@ def _about(
     }
 
 
-def _choose(foreign: Foreign, network: Network, model: nn.Module) -> tuple[Place, Translated]:
+def _choose_weights(
+    foreign: Foreign, network: Network, model: nn.Module
+) -> tuple[Place, Translated]:
     classifier = classifier_names(network) if network["classes"] is None else ()
     found = []
     for place in foreign.places:
@@ -161,7 +165,7 @@ def _choose(foreign: Foreign, network: Network, model: nn.Module) -> tuple[Place
     return found[0]
 
 
-def _tell(place: Place, foreign: Foreign, translated: Translated, where: str) -> None:
+def _print_choice(place: Place, foreign: Foreign, translated: Translated, where: str) -> None:
     others = [quoted(each.key) for each in foreign.places if each is not place]
     if others:
         print(
@@ -175,7 +179,7 @@ def _tell(place: Place, foreign: Foreign, translated: Translated, where: str) ->
         print(f"{where} holds what the network has no use for: {first_of(names, SHOWN)}.")
 
 
-def _check_finite(weights: StateDict, what: str) -> None:
+def _check_finite_weights(weights: StateDict, what: str) -> None:
     for name, tensor in weights.items():
         if not torch.isfinite(tensor).all():
             raise VitscopeError(
@@ -184,13 +188,13 @@ def _check_finite(weights: StateDict, what: str) -> None:
             )
 
 
-def _describe(place: Place, foreign: Foreign, network: Network, model: nn.Module) -> str:
-    """Describe weights that do not fit, and where else in the file weights are."""
+def _describe_misfit(place: Place, foreign: Foreign, network: Network, model: nn.Module) -> str:
+    """Describe the names of weights that do not fit, and the entries of their file."""
     about = ""
     layout = find_layout(place.weights)
     if layout is not None:
         about += f"; its names are those of {layout.name}"
-        if not suits(layout, model):
+        if not layout_suits(layout, model):
             about += f", which no model of the family {quoted(network['family'])} has"
     if len(foreign.entries) > 1:
         held = first_of(foreign.entries, SHOWN)

@@ -1,4 +1,4 @@
-"""Read the checkpoints of others: files of torch.save and safetensors, as tensors only."""
+"""Read foreign checkpoints, of torch.save or safetensors, and nothing in them but tensors."""
 
 import argparse
 import re
@@ -22,8 +22,9 @@ from vitscope.files.whole import sha256_of
 
 StateDict = dict[str, Tensor]
 
-# Try averaged weights first: training codes evaluate and publish them. Between a student and a
-# teacher, the teacher is the average; a teacher that is another network does not fit.
+# Keys that hold state dicts, in the order in which they are tried. Averaged weights come first,
+# because training codes evaluate and publish these. A teacher comes before its student, because it
+# usually is the average of the student; if it is another network, its weights do not fit.
 WRAPPERS = (
     "state_dict_ema",
     "model_ema",
@@ -39,8 +40,9 @@ WRAPPERS = (
     "student",
 )
 DEEPEST_NESTING = 4
-# Messages about a file count at most MOST_ENTRIES of its entries, and name at most SHOWN.
+# Entries of a file whose weights are counted for a message, at most.
 MOST_ENTRIES = 100
+# Entries that a message names, at most.
 SHOWN = 8
 
 
@@ -55,23 +57,25 @@ def dense_tensors(loaded: object) -> StateDict:
 
 
 def find_weights(loaded: object, key: str | None, where: str) -> dict[str, StateDict]:
-    """Return the weights of a file, or of its entry `key`, by entry, averaged ones first."""
-    entry = loaded if key is None else _entry(loaded, key, where)
-    found = _innermost(entry, key or "")
+    """Return the state dicts in a file, or in its entry `key`, by their keys, averages first."""
+    entry = loaded if key is None else _select_entry(loaded, key, where)
+    found = _find_state_dicts(entry, key or "")
     if not found:
         inside = "" if key is None else f" in its entry {quoted(key)}"
-        counts, what = _counts(loaded), "give the file of a state dict"
+        counts, what = _count_weights(loaded), "give the file of a state dict"
         if any(counts.values()):
             what = "say with `checkpoint.key` which entry is meant"
-        raise VitscopeError(f"{where} holds no weights{inside}: {_held(_in_words(counts))}{what}.")
+        raise VitscopeError(
+            f"{where} holds no weights{inside}: {_held_entries(_entries_in_words(counts))}{what}."
+        )
     return found
 
 
-def _counts(loaded: object) -> dict[str, int]:
+def _count_weights(loaded: object) -> dict[str, int]:
     found: dict[str, int] = {}
     seen: set[int] = set()
 
-    def look(value: object, place: str, depth: int) -> None:
+    def count_below(value: object, place: str, depth: int) -> None:
         if not isinstance(value, Mapping) or id(value) in seen:
             return
         seen.add(id(value))
@@ -82,38 +86,38 @@ def _counts(loaded: object) -> dict[str, int]:
             if count or depth == 0:
                 found[within] = count
             if depth < DEEPEST_NESTING:
-                look(inner, within, depth + 1)
+                count_below(inner, within, depth + 1)
 
-    look(loaded, "", 0)
+    count_below(loaded, "", 0)
     return found
 
 
-def _in_words(counts: Mapping[str, int]) -> list[str]:
+def _entries_in_words(counts: Mapping[str, int]) -> list[str]:
     ends = {0: "", 1: " (1 weight)"}
     return [quoted(name) + ends.get(count, f" ({count} weights)") for name, count in counts.items()]
 
 
-def _innermost(loaded: object, key: str) -> dict[str, StateDict]:
-    """Look through wrappers for state dicts; return each by the dotted keys that lead to it."""
+def _find_state_dicts(loaded: object, key: str) -> dict[str, StateDict]:
+    """Find the state dicts in nested `WRAPPERS`; return each by the dotted key that leads there."""
     found: dict[str, StateDict] = {}
     seen: set[int] = set()
 
-    def look(value: object, place: str, depth: int) -> None:
+    def find_below(value: object, place: str, depth: int) -> None:
         if not isinstance(value, Mapping) or id(value) in seen:
             return
         seen.add(id(value))
         before = len(found)
         for wrapper in WRAPPERS if depth < DEEPEST_NESTING else ():
-            look(value.get(wrapper), _join_names(place, wrapper), depth + 1)
+            find_below(value.get(wrapper), _join_names(place, wrapper), depth + 1)
         if len(found) == before and (tensors := dense_tensors(value)):
             found[place] = tensors
 
-    look(loaded, key, 0)
+    find_below(loaded, key, 0)
     return found
 
 
-def _entry(loaded: object, key: str, where: str) -> object:
-    """Return the entry of a file that a key names, or the weights whose names begin with it."""
+def _select_entry(loaded: object, key: str, where: str) -> object:
+    """Return the entry at a dotted key, or the weights whose names begin with this key."""
     inside, rest, names = loaded, key, list[str]()
     while isinstance(inside, Mapping):
         if rest in inside:
@@ -121,16 +125,16 @@ def _entry(loaded: object, key: str, where: str) -> object:
         names = [name for name in inside if isinstance(name, str)]
         if within := [name for name in names if name.startswith(f"{rest}.")]:
             return {name.removeprefix(f"{rest}."): inside[name] for name in within}
-        # Names may contain dots.
+        # Names may contain dots, so follow the longest name that fits.
         outer = max((name for name in names if rest.startswith(f"{name}.")), key=len, default=None)
         if outer is None:
             break
         inside, rest = inside[outer], rest.removeprefix(f"{outer}.")
-    held = _held(_in_words(_counts(loaded)) or list(map(quoted, names)))
+    held = _held_entries(_entries_in_words(_count_weights(loaded)) or list(map(quoted, names)))
     raise VitscopeError(f"{where} has no entry {quoted(key)}: {held}correct `checkpoint.key`.")
 
 
-def _held(names: Sequence[str]) -> str:
+def _held_entries(names: Sequence[str]) -> str:
     return f"it holds {first_of(names, SHOWN)}: " if names else ""
 
 
@@ -139,16 +143,16 @@ def _join_names(place: str, name: str) -> str:
 
 
 PREFIXES = ("module.", "_orig_mod.")
-# Weights do not compress, and torch.save does not try.
+# Size of all tensors over the size of the file, at most: weights hardly compress.
 LARGEST_EXPANSION = 4
-# This is a hundred times as many as large networks have.
+# A hundred times the number of tensors in a large network.
 MOST_TENSORS = 50_000
-LONGEST_HEADER = 200 * MOST_TENSORS
-# Accept these besides tensors and plain values: many codes save their options, a bare namespace,
-# with the model.
+LONGEST_HEADER = 200 * MOST_TENSORS  # bytes
+# Classes to accept besides tensors and plain values: many training codes save their options, a
+# namespace, with the model.
 HARMLESS: list[Any] = [argparse.Namespace]
 LONGEST_NAME = 500
-# Weights may have these types before they get the types of the model.
+# Dtypes that weights may have in a file, before they are cast to the dtypes of the model.
 PLAIN = frozenset(
     {torch.float16, torch.bfloat16, torch.float32, torch.float64}
     | {torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64, torch.bool}
@@ -156,7 +160,7 @@ PLAIN = frozenset(
 
 
 class Place(NamedTuple):
-    """Weights in a file, the entry that holds them, and the prefix that all names had `before`."""
+    """Weights in a file, the key of their entry, and the prefix that their names had `before`."""
 
     key: str
     weights: StateDict
@@ -164,7 +168,7 @@ class Place(NamedTuple):
 
 
 class Foreign(NamedTuple):
-    """The weights in a file, those to evaluate first, its SHA-256, and what messages show of it."""
+    """Weights in a file, in the order to try them, its SHA-256, and its entries for messages."""
 
     places: tuple[Place, ...]
     sha256: str
@@ -179,8 +183,8 @@ def read_foreign(
     key: str | None = None,
     ignore: Sequence[str] = (),
 ) -> Foreign:
-    """Read the weights of a file of torch.save or safetensors, without running anything in it."""
-    _check_readable(path, label)
+    """Read the weights in a file of torch.save or safetensors, without running code from it."""
+    _check_checkpoint_file(path, label)
     digest = sha256_of(path)
     if sha256 is not None and digest != sha256.lower():
         raise VitscopeError(
@@ -188,22 +192,22 @@ def read_foreign(
             f"another file or a damaged one, so get it again or correct the digest."
         )
     with bounded_memory(path):
-        loaded = _load(path, label)
+        loaded = _load_checkpoint(path, label)
     where = f"{label}: {path}"
     found = find_weights(loaded, key, where)
-    _check_patterns(ignore, found, where)
+    _check_ignore_patterns(ignore, found, where)
     places: list[Place] = []
     for place, tensors in found.items():
         kept = {n: t for n, t in tensors.items() if not any(fnmatchcase(n, p) for p in ignore)}
-        # Only the first place is sure to be used, so a fault in a later one refuses no file.
+        # Skip later places that have a fault, since only the first is sure to be used.
         with suppress(VitscopeError) if places else nullcontext():
-            _check_plain(kept, path, where)
+            _check_plain_tensors(kept, path, where)
             places.append(Place(place, *_without_prefixes(kept)))
-    held = {name: count for name, count in _counts(loaded).items() if count}
-    return Foreign(tuple(places), digest, tuple(_in_words(held)))
+    held = {name: count for name, count in _count_weights(loaded).items() if count}
+    return Foreign(tuple(places), digest, tuple(_entries_in_words(held)))
 
 
-def _check_readable(path: Path, label: str) -> None:
+def _check_checkpoint_file(path: Path, label: str) -> None:
     if not path.is_file():
         what = "is a folder" if path.is_dir() else "does not exist"
         raise VitscopeError(f"{label}: {path} {what}: give the path of a checkpoint file.")
@@ -219,11 +223,11 @@ def _check_readable(path: Path, label: str) -> None:
         raise VitscopeError(f"{label}: {path} is {disguise} and not a checkpoint: get it again.")
 
 
-def _load(path: Path, label: str) -> object:
+def _load_checkpoint(path: Path, label: str) -> object:
     with path.open("rb") as file:
         start = file.read(9)
     if start[8:] != b"{":
-        return _load_torch(path, label, zipped=start.startswith(b"PK\x03\x04"))
+        return _load_torch_file(path, label, zipped=start.startswith(b"PK\x03\x04"))
     try:
         if int.from_bytes(start[:8], "little") > LONGEST_HEADER:
             raise ValueError("the length of the header")
@@ -243,14 +247,14 @@ def _damage_error(path: Path, label: str) -> VitscopeError:
     )
 
 
-def _load_torch(path: Path, label: str, zipped: bool) -> object:
+def _load_torch_file(path: Path, label: str, zipped: bool) -> object:
     size = 0
     if zipped:
         try:
             with zipfile.ZipFile(path) as archive:
                 size = sum(member.file_size for member in archive.infolist())
         except Exception as error:
-            # Torch might read members that Python does not list.
+            # Refuse the file, because torch might read members that Python does not list.
             raise _damage_error(path, label) from error
     if size > LARGEST_EXPANSION * path.stat().st_size:
         raise VitscopeError(
@@ -271,7 +275,9 @@ def _load_torch(path: Path, label: str, zipped: bool) -> object:
         ) from None
 
 
-def _check_patterns(ignore: Sequence[str], places: Mapping[str, StateDict], where: str) -> None:
+def _check_ignore_patterns(
+    ignore: Sequence[str], places: Mapping[str, StateDict], where: str
+) -> None:
     names = [name for tensors in places.values() for name in tensors]
     for pattern in ignore:
         if not any(fnmatchcase(name, pattern) for name in names):
@@ -286,8 +292,8 @@ def _check_patterns(ignore: Sequence[str], places: Mapping[str, StateDict], wher
         )
 
 
-def _check_plain(weights: StateDict, path: Path, what: str) -> None:
-    """Refuse tensors without plain numbers as values, or with more than a file can hold."""
+def _check_plain_tensors(weights: StateDict, path: Path, what: str) -> None:
+    """Refuse tensors that do not hold plain numbers, or hold more than the file's size allows."""
     for name, tensor in weights.items():
         if len(name) > LONGEST_NAME:
             raise VitscopeError(
@@ -309,7 +315,7 @@ def _check_plain(weights: StateDict, path: Path, what: str) -> None:
 
 
 def _without_prefixes(weights: StateDict) -> tuple[StateDict, str]:
-    """Drop prefixes that wrappers of a model, for several devices or compiled, put on every key."""
+    """Drop prefixes of DataParallel and torch.compile from all names; return the prefixes, too."""
     before = ""
     for _ in range(DEEPEST_NESTING):
         shared = next((p for p in PREFIXES if all(name.startswith(p) for name in weights)), "")

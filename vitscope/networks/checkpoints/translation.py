@@ -1,4 +1,4 @@
-"""Translate the weights of a file to the names of a network, and compare the two."""
+"""Translate the names of weights in a file to those of a network, and compare the two."""
 
 import inspect
 import re
@@ -20,8 +20,8 @@ from vitscope.networks.checkpoints.foreign import DEEPEST_NESTING, StateDict
 New = str | Callable[[re.Match[str]], str]
 
 
-def rename(state_dict: StateDict, pattern: str, new: New) -> StateDict:
-    """Replace what matches `pattern` in the keys; no two keys may become the same."""
+def rename_weights(state_dict: StateDict, pattern: str, new: New) -> StateDict:
+    """Replace matches of `pattern` in all names; refuse two names that become the same."""
     renamed: dict[str, str] = {}
     for key in state_dict:
         other = renamed.setdefault(re.sub(pattern, new, key), key)
@@ -35,14 +35,14 @@ def rename(state_dict: StateDict, pattern: str, new: New) -> StateDict:
 
 @dataclass(frozen=True)
 class WeightLayout:
-    """Names that a library gives to a network's weights, and how timm's `network` calls them."""
+    """The names of weights in a library's network, and those that timm's `network` has instead."""
 
     name: str
     network: str
-    # Each is found in a name of the layout, at the start of a word of it.
+    # Patterns that must all occur in names, each at the start of a part between dots.
     marks: tuple[str, ...]
     renamed: tuple[tuple[str, New], ...] = ()
-    # Names of what is unused.
+    # The pattern of names that are left out.
     without: str = "(?!)"
 
     def fits(self, names: Iterable[str]) -> bool:
@@ -52,8 +52,8 @@ class WeightLayout:
     def translate(self, weights: StateDict) -> StateDict:
         kept = {n: tensor for n, tensor in weights.items() if not re.search(self.without, n)}
         for pattern, new in self.renamed:
-            kept = rename(kept, pattern, new)
-        # The scales of branches of torchvision's ConvNeXt have the shape of maps.
+            kept = rename_weights(kept, pattern, new)
+        # Torchvision's ConvNeXt scales its branches by tensors of shape (C, 1, 1), timm's by (C,).
         return {n: t.flatten() if n.endswith(".gamma") else t for n, t in kept.items()}
 
 
@@ -66,8 +66,8 @@ def find_layout(names: Iterable[str]) -> WeightLayout | None:
     return next((layout for layout in LAYOUTS if layout.fits(names)), None)
 
 
-def _stage(match: re.Match[str]) -> str:
-    """Name the stage or downsampling for one of `features`, every second of which is a stage."""
+def _rename_stage(match: re.Match[str]) -> str:
+    """Rename a part of `features`: an odd index is a stage, an even one a downsampling."""
     number = int(match[1])
     stage = (number - 1) // 2
     if number % 2 == 0:
@@ -75,8 +75,8 @@ def _stage(match: re.Match[str]) -> str:
     return f"stages.{stage}.blocks.{match[2]}" if match[2] else match[0]
 
 
-def _next_stage(match: re.Match[str]) -> str:
-    """Move what stood at the end of a stage to the start of the next."""
+def _rename_to_next_stage(match: re.Match[str]) -> str:
+    """Rename a layer at the end of a stage as one at the start of the next stage."""
     return f"{match[1]}{int(match[2]) + 1}{match[3]}"
 
 
@@ -98,7 +98,7 @@ LAYOUTS = (
             (r"\.self_attention\.in_proj_(weight|bias)$", r".attn.qkv.\1"),
             (r"\.self_attention\.out_proj\.", ".attn.proj."),
             (r"\.ln_([12])\.", r".norm\1."),
-            # The oldest files number the layers of an MLP; the modules that read them give names.
+            # The oldest files number the layers of an MLP; later ones name them.
             (r"\.mlp\.(?:0|linear_1)\.", ".mlp.fc1."),
             (r"\.mlp\.(?:3|linear_2)\.", ".mlp.fc2."),
             (r"^encoder\.ln\.", "norm."),
@@ -113,7 +113,7 @@ LAYOUTS = (
         renamed=(
             (r"^features\.0\.0\.", "patch_embed.proj."),
             (r"^features\.0\.2\.", "patch_embed.norm."),
-            (r"^features\.([1-9]\d*)\.(\d+(?=\.(?:norm|attn|mlp)))?", _stage),
+            (r"^features\.([1-9]\d*)\.(\d+(?=\.(?:norm|attn|mlp)))?", _rename_stage),
             (r"^stages\.", "layers."),
             (r"\.mlp\.0\.", ".mlp.fc1."),
             (r"\.mlp\.3\.", ".mlp.fc2."),
@@ -126,7 +126,7 @@ LAYOUTS = (
         marks=(r"features\.0\.0\.weight$", r"features\.1\.0\.layer_scale$"),
         renamed=(
             (r"^features\.0\.", "stem."),
-            (r"^features\.([1-9]\d*)\.(\d+(?=\.(?:block|layer_scale)))?", _stage),
+            (r"^features\.([1-9]\d*)\.(\d+(?=\.(?:block|layer_scale)))?", _rename_stage),
             (r"\.layer_scale$", ".gamma"),
             (r"\.block\.0\.", ".conv_dw."),
             (r"\.block\.2\.", ".norm."),
@@ -147,7 +147,7 @@ LAYOUTS = (
         marks=(r"layers\.0\.downsample\.reduction\.weight$",),
         without=_SWIN_BUFFERS,
         renamed=(
-            (r"^(layers\.)(\d+)(\.downsample\.)", _next_stage),
+            (r"^(layers\.)(\d+)(\.downsample\.)", _rename_to_next_stage),
             (r"^head\.(weight|bias)$", r"head.fc.\1"),
         ),
     ),
@@ -157,7 +157,7 @@ LAYOUTS = (
         marks=(r"(?:pools\.0|transformers\.0\.pool)\.",),
         renamed=(
             (r"^pools\.(\d+)\.", r"transformers.\1.pool."),
-            (r"^(transformers\.)(\d+)(\.pool\.)", _next_stage),
+            (r"^(transformers\.)(\d+)(\.pool\.)", _rename_to_next_stage),
         ),
     ),
 )
@@ -167,17 +167,17 @@ Filter = Callable[..., StateDict]
 
 FILTERS = ("checkpoint_filter_fn", "_filter_fn", "_filter_torchvision_pretrained")
 RESIZING = ("upsample", "grid_sampler")
-# timm may resize these tables without an operation of torch made for resizing.
+# The end of the names of tables that timm may resize without torch's operations for resizing.
 TABLE = "position_bias_table"
 MOST_UNKNOWN = 8
 
 
 class ResizedError(Exception):
-    """Raised before weights would be changed to fit images of another size."""
+    """Raised in place of resizing weights for images of another size."""
 
 
 class Watched(TorchDispatchMode):  # type: ignore[no-untyped-call]
-    """Records which tensors a translation computes from, and refuses to resize any."""
+    """Records which tensors a translation computes with, and refuses to resize any."""
 
     def __init__(self) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
@@ -199,15 +199,15 @@ def classes_of_timm(model: nn.Module) -> list[type]:
 
 
 def watch_translation(translation: Filter, weights: StateDict) -> tuple[StateDict, set[int]]:
-    """Return a translation's result, and the identities of the tensors that it computed with."""
+    """Translate weights; return them and the ids of the tensors that took part in operations."""
     with torch.no_grad(), Watched() as watch:
         return translation(weights), watch.used
 
 
-def apply_filter(translation: Filter, weights: StateDict, model: nn.Module) -> StateDict:
-    """Return weights as a translation of timm gives them; names that it does not know stay."""
+def apply_timm_filter(translation: Filter, weights: StateDict, model: nn.Module) -> StateDict:
+    """Translate weights by a filter of timm; keep weights whose names the filter does not know."""
     takes = inspect.signature(translation).parameters
-    # DeiT III needs this option; no other network has its names.
+    # DeiT III needs this option, which changes no names of other networks.
     options = {"adapt_layer_scale": True} if "adapt_layer_scale" in takes else {}
     given, unknown = dict(weights), StateDict()
     while True:
@@ -230,10 +230,10 @@ SHOWN = 4
 SOME_CLASSES = 2
 
 
-def misfits(
+def find_misfits(
     weights: Mapping[str, Tensor], wanted: Mapping[str, Tensor]
 ) -> tuple[list[str], list[str], list[str]]:
-    """Return the names that are missing, those left over, and those of another shape."""
+    """Return three lists of names: missing, left over, and of another shape."""
     return (
         [name for name in wanted if name not in weights],
         [name for name in weights if name not in wanted],
@@ -250,11 +250,12 @@ def check_names(
     named: Mapping[int, str] | None = None,
     about: str = "",
 ) -> None:
-    """Refuse weights other than `wanted`; `named` has their names in the file, by identity."""
-    missing, left_over, misshapen = misfits(weights, wanted)
+    """Refuse weights other than `wanted`; `named` has their names in the file, by tensor id."""
+    missing, left_over, misshapen = find_misfits(weights, wanted)
     extra = [(named or {}).get(id(weights[name]), name) for name in left_over]
     other = [
-        f"{name} (has {_shape(weights[name])}, needs {_shape(wanted[name])})" for name in misshapen
+        f"{name} (has {_shape_in_words(weights[name])}, needs {_shape_in_words(wanted[name])})"
+        for name in misshapen
     ]
     problems = {"missing": missing, "left over": extra, "of another shape": other}
     found = "; ".join(
@@ -284,13 +285,13 @@ def classifier_names(network: Network) -> set[str]:
     return some.state_dict().keys() - empty_network({**network, "classes": None}).state_dict()
 
 
-def _shape(tensor: Tensor) -> str:
+def _shape_in_words(tensor: Tensor) -> str:
     return "x".join(map(str, tensor.shape)) or "scalar"
 
 
 @dataclass(frozen=True)
 class Translated:
-    """Weights under the names of a network, `by` whose translation, if any, and how they misfit."""
+    """Weights with a network's names, whose names were translated (`by`), and counts of misfits."""
 
     weights: StateDict
     by: str
@@ -302,27 +303,27 @@ class Translated:
         return self.misfit == (0, 0)
 
 
-# timm's filters do not say whose names they translate.
+# The value of `by` for filters of timm, which do not say whose names they translate.
 OF_AUTHORS = "the network's authors"
-# An attempt holds renamed weights, the source of the old names, and the tensors it used.
+# Renamed weights, the source of their old names, and the ids of the tensors that were used.
 Attempt = tuple[StateDict, str, set[int]]
 
 
 def translate(weights: StateDict, model: nn.Module, classifier: Collection[str] = ()) -> Translated:
-    """Return weights under the network's own names, without those of a `classifier` it lacks."""
+    """Translate weights to a model's names as well as possible, without those of a `classifier`."""
     wanted = model.state_dict()
-    # Old checkpoints lack counters of batches, and inference ignores them.
+    # Add counters of batches, which old checkpoints lack and inference ignores.
     counters = {
         name: torch.zeros_like(tensor, device="cpu")
         for name, tensor in wanted.items()
         if name.endswith(".num_batches_tracked")
     }
     best = None
-    for found, by, used in _attempts(weights, model):
+    for found, by, used in _attempt_translations(weights, model):
         kept = {n: tensor for n, tensor in found.items() if n in wanted or n not in classifier}
         there = used.union(map(id, kept.values()))
         left_out = tuple(name for name, tensor in weights.items() if id(tensor) not in there)
-        missing, left_over, misshapen = misfits(counters | kept, wanted)
+        missing, left_over, misshapen = find_misfits(counters | kept, wanted)
         misfit = len(missing) + len(misshapen), len(left_over)
         if best is None or misfit < best.misfit:
             best = Translated(counters | kept, by, left_out, misfit)
@@ -332,28 +333,30 @@ def translate(weights: StateDict, model: nn.Module, classifier: Collection[str] 
     return best
 
 
-def _attempts(weights: StateDict, model: nn.Module) -> Iterator[Attempt]:
-    """Yield weights unchanged and by every translation, with any prefix of their names."""
+def _attempt_translations(weights: StateDict, model: nn.Module) -> Iterator[Attempt]:
+    """Yield weights unchanged and by each translation, with and without prefixes of their names."""
     if type(model).__module__.startswith("transformers."):
-        yield _by_transformers(weights, model)
+        yield _translate_by_transformers(weights, model)
     modules = [sys.modules[kind.__module__] for kind in classes_of_timm(model)]
     filters = [getattr(module, name, None) for module in modules for name in FILTERS]
     of_timm = next(filter(None, filters), None)
-    for inner in _peel(weights):
+    for inner in _peel_prefixes(weights):
         yield inner, "", set()
         if of_timm is not None:
-            # Given another network's file, it may do anything and raise errors of any type.
+            # Given another network's file, a filter may raise errors of any type.
             with suppress(Exception):
-                found, used = watch_translation(lambda w: apply_filter(of_timm, w, model), inner)
+                found, used = watch_translation(
+                    lambda w: apply_timm_filter(of_timm, w, model), inner
+                )
                 yield found, OF_AUTHORS, used
         layout = find_layout(inner)
-        if layout is not None and suits(layout, model):
+        if layout is not None and layout_suits(layout, model):
             found, used = watch_translation(layout.translate, inner)
             yield found, layout.name, used
 
 
-def _by_transformers(weights: StateDict, model: Any) -> Attempt:
-    """Return weights as transformers itself reads them, and those that it does not use."""
+def _translate_by_transformers(weights: StateDict, model: Any) -> Attempt:
+    """Translate weights as transformers itself loads them; keep weights that it does not use."""
     loaded, about = type(model).from_pretrained(
         None,
         config=model.config,
@@ -369,12 +372,12 @@ def _by_transformers(weights: StateDict, model: Any) -> Attempt:
     return found | unused, "", used
 
 
-def suits(layout: WeightLayout, model: nn.Module) -> bool:
+def layout_suits(layout: WeightLayout, model: nn.Module) -> bool:
     return layout.network in (kind.__name__ for kind in classes_of_timm(model))
 
 
-def _peel(weights: StateDict) -> Iterator[StateDict]:
-    """Yield the weights, and again without the first word that most of their names begin with."""
+def _peel_prefixes(weights: StateDict) -> Iterator[StateDict]:
+    """Yield the weights, then repeatedly without the first part that most names begin with."""
     yield weights
     for _ in range(DEEPEST_NESTING):
         ((outer, _),) = Counter(name.partition(".")[0] for name in weights).most_common(1)

@@ -13,11 +13,11 @@ PLACES = ("bundled", "path", "url", "timm", "hf", "made")
 
 
 def file_values(checkpoint: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the values of an entry that identify its file, not those that say how to read it."""
+    """Return the items of an entry that identify its file, not those that say how to read it."""
     return {key: checkpoint[key] for key in (*PLACES, "sha256") if key in checkpoint}
 
 
-def _place(checkpoint: Mapping[str, Any]) -> str:
+def _source_key(checkpoint: Mapping[str, Any]) -> str:
     named = [place for place in PLACES if place in checkpoint]
     if len(named) != 1:
         raise VitscopeError(
@@ -28,8 +28,8 @@ def _place(checkpoint: Mapping[str, Any]) -> str:
 
 
 def local_file(where: str, checkpoint: Mapping[str, Any], root: Path, study: Path) -> Path | None:
-    """Return the file of a checkpoint on this machine; `root` is where bundled ones start."""
-    place = _place(checkpoint)
+    """Return the path of a local checkpoint, or None; bundled paths are relative to `root`."""
+    place = _source_key(checkpoint)
     if place not in ("bundled", "path"):
         return None
     named = Path(checkpoint[place])
@@ -41,7 +41,7 @@ def local_file(where: str, checkpoint: Mapping[str, Any], root: Path, study: Pat
 
 def describe_source(checkpoint: Mapping[str, Any]) -> str:
     """Say where a checkpoint comes from, without local folders and without secrets."""
-    place = _place(checkpoint)
+    place = _source_key(checkpoint)
     if place == "made":
         return "made by the function of its network"
     named = str(checkpoint[place])
@@ -53,17 +53,17 @@ def describe_source(checkpoint: Mapping[str, Any]) -> str:
 
 
 def address(checkpoint: Mapping[str, Any]) -> str:
-    place = _locate(checkpoint)
+    place = _locate_download(checkpoint)
     return place if isinstance(place, str) else place.address
 
 
-def _locate(checkpoint: Mapping[str, Any]) -> str | OnHub:
-    place = _place(checkpoint)
+def _locate_download(checkpoint: Mapping[str, Any]) -> str | OnHub:
+    place = _source_key(checkpoint)
     if place == "hf":
         return OnHub(checkpoint["hf"])
     if place == "url":
         return str(checkpoint["url"])
-    # Import here, so that a study without timm's weights does not wait for it.
+    # Import here, so that studies without weights of timm do not wait for the import.
     from vitscope.networks.building.timm_import import import_timm
 
     timm, tag = import_timm(), checkpoint["timm"]
@@ -79,8 +79,8 @@ def _locate(checkpoint: Mapping[str, Any]) -> str | OnHub:
 
 
 def confirm(checkpoint: Mapping[str, Any], path: Path, lock: Path, *, label: str) -> str | None:
-    """Return the SHA-256 that a checkpoint must have, if the study or the lock file has it."""
-    if "sha256" in checkpoint or _place(checkpoint) in ("bundled", "path"):
+    """Return the SHA-256 that the study or the lock file asks for, if any."""
+    if "sha256" in checkpoint or _source_key(checkpoint) in ("bundled", "path"):
         return checkpoint.get("sha256")
     return lockfile.confirm({"url": address(checkpoint)}, path, lock, label=label)
 
@@ -89,7 +89,7 @@ def download(
     checkpoint: Mapping[str, Any], path: Path, lock: Path, *, label: str, **options: Any
 ) -> None:
     """Download a checkpoint to `path`, and record its SHA-256 in the lock file."""
-    place = _locate(checkpoint)
+    place = _locate_download(checkpoint)
     if isinstance(place, str):
         lockfile.download({**checkpoint, "url": place}, path, lock, label=label, **options)
         return

@@ -1,4 +1,4 @@
-"""Check a model of a study: where its network is read, whether that is right, and its weights."""
+"""Check a model of a study: find its cut points, prove them, and load its weights."""
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
@@ -37,7 +37,14 @@ class Checked:
             row = self.blocks.table.iloc[index]
             size = f"{row['channels']}x{row['height']}x{row['width']}"
             about = [str(index), point.name, point.kind, str(point.stage), size]
-            rows.append([*about, _short(row["operations"]), _short(row["parameters"]), point.how])
+            rows.append(
+                [
+                    *about,
+                    _short_count(row["operations"]),
+                    _short_count(row["parameters"]),
+                    point.how,
+                ]
+            )
         return rows
 
     def summary(self) -> str:
@@ -69,7 +76,7 @@ class Checked:
             yield f"attention not read: {reason}"
 
 
-def _short(count: int) -> str:
+def _short_count(count: int) -> str:
     for size, letter in ((1e9, "G"), (1e6, "M"), (1e3, "k")):
         if count >= size:
             return f"{count / size:.3g} {letter}"
@@ -85,9 +92,9 @@ def check_model(
     root: Path,
     seed: int | None = None,
 ) -> Checked:
-    """Build a network, find or take its cut points, and prove them with its weights."""
+    """Build a network, find its cut points as `read_at` says, and prove them with its weights."""
     blocks = list_blocks(name, empty_network(network), network, **read_at)
-    model, weights = _with_weights(name, network, checkpoint, study, root, seed)
+    model, weights = _build_with_weights(name, network, checkpoint, study, root, seed)
     shape = (IMAGES, len(network["mean"]), *height_and_width(network["image_size"]))
     images = torch.randn(shape, generator=torch.Generator().manual_seed(0))
     proofs = prove(model, blocks.points, images)
@@ -99,7 +106,7 @@ def check_model(
     return Checked(blocks, weights, proofs, attention)
 
 
-def _with_weights(
+def _build_with_weights(
     name: str,
     network: Network,
     checkpoint: Mapping[str, Any],
@@ -107,7 +114,7 @@ def _with_weights(
     root: Path,
     seed: int | None,
 ) -> tuple[nn.Module, str]:
-    """Return a network, with its checkpoint if that is on this machine, and what weights it has."""
+    """Return a network, with its checkpoint if that is local, and a description of its weights."""
     if seed is not None:
         first = "with its first weights, since it is to be trained here"
         return drawn_network(network, seed).eval(), first

@@ -1,4 +1,4 @@
-"""The device that networks run on, and work on a GPU that is recorded once as a CUDA graph."""
+"""Choose the device that networks run on, and record work on a GPU as CUDA graphs."""
 
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -13,14 +13,14 @@ from vitscope.progress import Say, say_on_stderr
 
 
 def pick_device(wanted: str) -> torch.device:
-    """Return the device to run on, set to full float32 and to give the same bytes each time."""
+    """Return the device to run on; set a GPU to full float32 and to reproducible results."""
     if wanted == "cuda" and not torch.cuda.is_available():
         raise VitscopeError(
             "device: the study asks for cuda and this machine has none; set device to auto or cpu."
         )
     if wanted == "cpu" or not torch.cuda.is_available():
         return torch.device("cpu")
-    # TF32, the default for convolutions, keeps three decimal digits.
+    # Switch off TF32, the default for convolutions, which keeps only three decimal digits.
     cudnn: Any = torch.backends.cudnn
     matmul: Any = torch.backends.cuda.matmul
     for operation in (matmul, cudnn.conv, cudnn.rnn):
@@ -30,7 +30,7 @@ def pick_device(wanted: str) -> torch.device:
 
 
 RECORDED_ON = ("cuda",)
-# A library that tunes itself does so in its first calls, which must not be recorded.
+# Calls before a recording: libraries tune themselves in first calls, which cannot be recorded.
 WARM_UP = 3
 
 Tensors = tuple[Tensor, ...]
@@ -43,8 +43,8 @@ def is_recorded(device: torch.device) -> bool:
 
 @contextmanager
 def own_stream(device: torch.device) -> Iterator[None]:
-    """Run the block, with recorded work and its backward pass, on a stream of its own."""
-    # The default stream cannot be recorded; of this one no other work shares the workspace.
+    """Run the block on a separate stream, as recorded work and its backward pass require."""
+    # The default stream cannot be recorded, and no other work shares the workspace of a new one.
     streams = torch.get_device_module(device)
     here, own = streams.current_stream(), streams.Stream()
     own.wait_stream(here)
@@ -56,18 +56,18 @@ def own_stream(device: torch.device) -> Iterator[None]:
 
 
 class Recording:
-    """Records work on a GPU, with tensors that stay in place, once for each shape of its inputs."""
+    """Records work on a GPU once for each shape of its inputs, and replays it on fixed buffers."""
 
     def __init__(self, say: Say = say_on_stderr) -> None:
         self._say = say
         self._calls: Counter[object] = Counter()
-        # What replays work, and the inputs and outputs that it reads and writes, in place.
+        # By shapes: the function that replays the work, its input buffers and its output buffers.
         self._recorded: dict[object, tuple[Callable[[], None], Tensors, Tensors]] = {}
         self._refused = False
 
     def run(self, work: Work, *inputs: Tensor) -> Tensors:
-        """Do the work in a block of `own_stream`; all that it takes and returns are tensors."""
-        # Work is not stored: a part that stores its owner would keep it alive after its use.
+        """Do the work, in a block of `own_stream`; it must take and return tensors only."""
+        # Do not store `work`: it may refer to the owner of this object, which would stay alive.
         if not is_recorded(inputs[0].device) or self._refused:
             return work(*inputs)
         shapes = tuple(each.shape for each in inputs)
@@ -77,7 +77,7 @@ class Recording:
         if shapes not in self._recorded:
             kept = tuple(each.clone() for each in inputs)
             try:
-                replay, outputs = record(lambda: work(*kept))
+                replay, outputs = record_graph(lambda: work(*kept))
             except torch.OutOfMemoryError:
                 raise
             except RuntimeError as error:
@@ -92,22 +92,22 @@ class Recording:
         for place, given in zip(places, inputs, strict=True):
             place.copy_(given)
         replay()
-        # The next replay overwrites the results.
+        # Copy the results, because the next replay overwrites them.
         return tuple(each.clone() for each in results)
 
 
-def record(work: Callable[[], Tensors]) -> tuple[Callable[[], None], Tensors]:
-    """Record work on the current stream; return a function that replays it, and its results."""
+def record_graph(work: Callable[[], Tensors]) -> tuple[Callable[[], None], Tensors]:
+    """Record work on the current stream; return a function that replays it, and its outputs."""
     graph = torch.cuda.CUDAGraph()
     here = torch.cuda.current_stream()
     generator: Any = torch.cuda.default_generators[here.device.index]
     before = generator.clone_state()
     try:
-        # Other threads, such as those that load batches, may allocate during the recording.
+        # Let other threads, such as those that load batches, allocate memory during the recording.
         with torch.cuda.graph(graph, stream=here, capture_error_mode="thread_local"):
             outputs = work()
     except RuntimeError:
-        # Torch leaves the state of a recording that breaks off as one that is being recorded.
+        # Restore the generator, which torch leaves in its recording state if a recording fails.
         generator.graphsafe_set_state(before)
         raise
     return graph.replay, outputs

@@ -25,17 +25,17 @@ def shapes_of(blocks: Path | str) -> dict[str, Shape]:
 
 
 def as_stored(maps: Tensor) -> Array:
-    """Return maps as an array of the type that stores their bytes in a file."""
+    """Return maps as an array for a file: bfloat16 as 16-bit integers with the same bytes."""
     return (maps.view(torch.uint16) if maps.dtype is torch.bfloat16 else maps).numpy()
 
 
 class _WriterThread(ThreadPoolExecutor):
-    """Writes latents from two buffers, pinned for a GPU, while the model computes the next."""
+    """Writes latents while the model computes the next, from two buffers (pinned for a GPU)."""
 
     def __init__(self, writer: TensorWriter, dtype: torch.dtype, from_gpu: bool) -> None:
         super().__init__(1)
         self._writer, self._from_gpu = writer, from_gpu
-        # Touching memory for the first time costs more than the copy.
+        # Reuse the buffers, because touching new memory costs more than the copy.
         self._staged = [torch.empty(0, dtype=dtype) for _ in range(2)]
         self._written: list[Future[None]] = []
 
@@ -45,7 +45,7 @@ class _WriterThread(ThreadPoolExecutor):
             written.result()
 
     def write(self, name: str, first_row: int, latent: Tensor) -> None:
-        """Take the values of a map, to be written soon; raise an earlier failure here."""
+        """Copy latents and queue them for writing; raise the error of an earlier write, if any."""
         if len(self._written) == len(self._staged):
             self._written.pop(0).result()
         buffer = self._staged.pop(0)
@@ -81,7 +81,7 @@ def extract(
     device: torch.device | None = None,
     metadata: Mapping[str, str] | None = None,
 ) -> None:
-    """Write the (N, C, H, W) latents of `batches`, `images` in all, each as soon as it exists."""
+    """Write the latents of `batches`, (images, C, H, W), each as soon as it is computed."""
     torch_dtype, file_dtype = DTYPES[dtype]
     tensors = {
         point.name: (file_dtype, (images, *shape))
@@ -92,10 +92,10 @@ def extract(
     with TensorWriter(path, tensors, metadata or {}) as writer:
         with _WriterThread(writer, torch_dtype, from_gpu) as thread:
 
-            def store(index: int, latent: Tensor) -> None:
+            def write_latent(index: int, latent: Tensor) -> None:
                 thread.write(cut_points[index].name, first_row, latent)
 
-            with capturing(model, cut_points, store), torch.inference_mode():
+            with capturing(model, cut_points, write_latent), torch.inference_mode():
                 for batch in batches:
                     model(batch.to(device))
                     first_row += len(batch)
@@ -136,7 +136,7 @@ class HeldMaps:
         return as_stored(self._held(name).cpu())
 
     def read(self, name: str, first_row: int, rows: Array) -> Array:
-        """Return as many maps as `rows`, from `first_row` on; the caller only reads them."""
+        """Return `len(rows)` maps, from `first_row` on, as a read-only array."""
         maps = as_stored(self._held(name)[first_row : first_row + len(rows)].cpu())
         maps.flags.writeable = False
         return maps
@@ -162,7 +162,10 @@ def hold_shard(
     dtype: str,
     device: torch.device,
 ) -> None:
-    """Run a shard's images once; call `measure` with the position and the maps of `together`."""
+    """Run a shard's images once, and call `measure` on each group of `together` images.
+
+    Its arguments are the position of the group in the shard, and the maps of the group.
+    """
     rows = shard_rows(len(images), shard, **selection)
     held = HeldMaps(label, shapes_of(blocks), min(together, len(rows)), dtype, device)
     model, done = model.eval().to(device), 0

@@ -1,4 +1,4 @@
-"""Predictions: what a model says of each image, and whether they can be relied upon."""
+"""Predict the class of each image, and check whether predictions can be relied upon."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, nullcontext
@@ -32,7 +32,7 @@ def scores_of_images(logits: Tensor, labels: Tensor) -> dict[str, Tensor]:
     probability = log_probability.exp()
     of_label = labels[:, None]
     error = probability - one_hot(labels, logits.shape[1])
-    # A tie keeps no class out of the top.
+    # Do not count ties, so that a tie keeps no class out of the top.
     more_probable = (logits > logits.gather(1, of_label)).sum(1)
     return {
         "label": labels,
@@ -45,11 +45,11 @@ def scores_of_images(logits: Tensor, labels: Tensor) -> dict[str, Tensor]:
 
 
 def decide_among(logits: Tensor, outputs: Sequence[Sequence[int]] | None) -> Tensor:
-    """Return the logits of classes of several `outputs`, by the means of their probabilities."""
+    """Return logits of classes, each the log of the mean probability of its `outputs`."""
     if outputs is None:
         return logits
     log_probability = logits.double().log_softmax(1)
-    # As in Geirhos et al. (2019), so that having many outputs makes no class likelier.
+    # Take means, as Geirhos et al. (2019), so that many outputs make no class more probable.
     means = [log_probability[:, [*each]].logsumexp(1) - log(len(each)) for each in outputs]
     return torch.stack(means, dim=1)
 
@@ -68,7 +68,7 @@ def predict(
     with torch.inference_mode():
         for batch in batches:
             logits = model(batch.to(device)).cpu()
-            _check_finite(model, logits, first)
+            _check_finite_logits(model, logits, first)
             truth = torch.from_numpy(labels[first : first + len(batch)])
             columns = scores_of_images(decide_among(logits, outputs), truth.clamp_min(0))
             found = pd.DataFrame({key: value.numpy() for key, value in columns.items()})
@@ -85,7 +85,7 @@ def predict(
     return pd.concat(scores, ignore_index=True)
 
 
-def _check_finite(model: nn.Module, logits: Tensor, first: int) -> None:
+def _check_finite_logits(model: nn.Module, logits: Tensor, first: int) -> None:
     spoiled = int((~logits.isfinite()).any(1).sum())
     if spoiled:
         raise VitscopeError(
@@ -96,7 +96,7 @@ def _check_finite(model: nn.Module, logits: Tensor, first: int) -> None:
 
 
 SHOWN_NORMS = 3
-# Passes may differ by this many roundings of the largest value: a GPU may add in another order.
+# Tolerate differences of this many roundings of the largest value: a GPU may add in any order.
 ROUNDINGS = 64
 
 
@@ -116,9 +116,9 @@ def why_unrepeatable(network: nn.Module, image: Tensor) -> str | None:
     gpus = [image.device] if kind == "cuda" else []
     with torch.random.fork_rng(gpus) if kind in ("cpu", "cuda") else nullcontext():
         one, other = network(batch), network(torch.cat([image, -image]))
-        if all(map(_is_alike, tensors_of(one), tensors_of(other))):
+        if all(map(_first_images_agree, tensors_of(one), tensors_of(other))):
             return None
-        first, second = _trace(network, batch), _trace(network, batch)
+        first, second = _trace_modules(network, batch), _trace_modules(network, batch)
     changed = next((one for one, two in zip(first, second, strict=False) if one != two), None)
     if changed:
         return (
@@ -138,8 +138,8 @@ def why_unrepeatable(network: nn.Module, image: Tensor) -> str | None:
     )
 
 
-def _is_alike(one: Tensor, other: Tensor) -> bool:
-    """Tell whether the first image has the same values in both, up to rounding."""
+def _first_images_agree(one: Tensor, other: Tensor) -> bool:
+    """Tell whether two outputs agree on the first image of their batches, up to rounding."""
     if one.shape != other.shape or one.shape[:1] != (2,):
         return True
     if not one.is_floating_point() or one.numel() == 0:
@@ -150,28 +150,28 @@ def _is_alike(one: Tensor, other: Tensor) -> bool:
     return bool(((ours - theirs).abs() <= tolerance * ours.abs().amax()).all())
 
 
-def _trace(network: nn.Module, batch: Tensor) -> list[tuple[str, float]]:
-    """Return the innermost modules in the order of their calls, each with a sum of its output."""
+def _trace_modules(network: nn.Module, batch: Tensor) -> list[tuple[str, float]]:
+    """Return the names of leaf modules in the order of their calls, each with its output's sum."""
     called: list[tuple[str, float]] = []
 
-    def note(name: str, module: nn.Module, args: Any, output: Any) -> None:
+    def note_output(name: str, module: nn.Module, args: Any, output: Any) -> None:
         called.extend((name, float(each.double().sum())) for each in tensors_of(output))
 
     with ExitStack() as stack:
         for name, module in network.named_modules():
             if not [*module.children()]:
-                stack.callback(module.register_forward_hook(partial(note, name)).remove)
+                stack.callback(module.register_forward_hook(partial(note_output, name)).remove)
         network(batch)
     return called
 
 
 Integers = npt.NDArray[np.int64]
 
-# Doubt each of the two without a reason no more often than this.
+# The probability of a false alarm, at most, of each check: by accuracy, and by swapped classes.
 RISK = 0.01
-# A useful network has more than this skill, out of 1.
+# A useful network has more than this skill; 1 is perfect.
 SMALL_SKILL = 0.25
-# A class is hardly ever right if another is named this many times as often.
+# A class is hardly ever right if another class is predicted this many times as often.
 HARDLY = 10
 SHOWN_CLASSES = 5
 
@@ -186,12 +186,12 @@ def doubts(labels: Integers, predictions: Integers, names: Sequence[str]) -> lis
             f"is no better than chance, {100 * chance(labels, predictions):.1f} %"
         )
     if taken := find_swapped_classes(labels, predictions, len(names)):
-        found.append("; ".join(_sentences(taken, names)))
+        found.append("; ".join(_swaps_in_words(taken, names)))
     return found
 
 
 def skill(labels: Integers, predictions: Integers, classes: int) -> tuple[float, float]:
-    """Return the skill and its upper confidence bound; NaN if only one class occurs."""
+    """Return the skill (0 chance, 1 perfect) and an upper bound; NaN if only one class occurs."""
     shares = np.bincount(labels, minlength=classes) / len(labels)
     there = shares[shares > 0]
     if len(there) < 2:
@@ -212,14 +212,14 @@ def is_chance(labels: Integers, predictions: Integers, classes: int) -> bool:
 
 
 def chance(labels: Integers, predictions: Integers) -> float:
-    """Return the accuracy of predictions with the same shares that ignore the images."""
+    """Return the accuracy to expect of predictions with the same shares that ignore the images."""
     classes = 1 + max(labels.max(), predictions.max())
     shares = (np.bincount(each, minlength=classes) / len(each) for each in (labels, predictions))
     return float(np.dot(*shares))
 
 
 def is_surely_above(share: float, expected: float, count: int, risk: float) -> bool:
-    """Tell whether a share of `count` images, above the expected, is less likely than the risk."""
+    """Tell whether a share of `count` images exceeds the expected one, with this risk of error."""
     if share <= expected:
         return False
     divergence = float(rel_entr(share, expected) + rel_entr(1 - share, 1 - expected))
@@ -227,7 +227,7 @@ def is_surely_above(share: float, expected: float, count: int, risk: float) -> b
 
 
 class Confusion(NamedTuple):
-    """Counts some images of a class: how many are named right, and how many as another class."""
+    """Counts the images of a class: all, those predicted right, and those predicted as `other`."""
 
     label: int
     images: int
@@ -237,7 +237,7 @@ class Confusion(NamedTuple):
 
 
 def find_swapped_classes(labels: Integers, predictions: Integers, classes: int) -> list[Confusion]:
-    outdone = {each.label: each for each in _find_rivals(labels, predictions, classes)}
+    outdone = {each.label: each for each in _find_rival_classes(labels, predictions, classes)}
     return [
         each
         for each in outdone.values()
@@ -245,8 +245,10 @@ def find_swapped_classes(labels: Integers, predictions: Integers, classes: int) 
     ]
 
 
-def _find_rivals(labels: Integers, predictions: Integers, classes: int) -> Iterator[Confusion]:
-    """Yield the classes whose images are more often named as another class, with confidence."""
+def _find_rival_classes(
+    labels: Integers, predictions: Integers, classes: int
+) -> Iterator[Confusion]:
+    """Yield the classes that are significantly more often predicted as another class than right."""
     present = np.unique(labels)
     risk = RISK / (len(present) * (classes - 1))
     for label in present.tolist():
@@ -259,7 +261,7 @@ def _find_rivals(labels: Integers, predictions: Integers, classes: int) -> Itera
             yield Confusion(label, images, right, other, int(named[other]))
 
 
-def _sentences(taken: Sequence[Confusion], names: Sequence[str]) -> Iterator[str]:
+def _swaps_in_words(taken: Sequence[Confusion], names: Sequence[str]) -> Iterator[str]:
     ordered = sorted(taken, key=lambda each: each.right - each.named)
     for each in ordered[:SHOWN_CLASSES]:
         yield visible(

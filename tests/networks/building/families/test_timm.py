@@ -31,7 +31,7 @@ SMALL = {
 def test_the_sources_declare_the_names_that_timm_lists() -> None:
     names = import_timm().list_models()
     assert len(names) > 1000
-    assert timm.declared_names() == set(names)
+    assert timm.registered_models() == set(names)
 
 
 def test_a_name_that_is_right_costs_no_import() -> None:

@@ -13,7 +13,7 @@ from vitscope.networks.building.timm_import import import_timm
 
 
 def build_timm(network: type[nn.Module], wanted: Wanted, **options: Any) -> nn.Module:
-    """Build timm's model that `arch` names, or else a `network` of the given dimensions."""
+    """Build the timm model that `arch` names, or a `network` of the dimensions in `arch`."""
     given = {"num_classes": wanted.classes, "in_chans": wanted.channels}
     options = {**wanted.arch, **given, **options}
     name = options.pop("name", None)
@@ -22,7 +22,7 @@ def build_timm(network: type[nn.Module], wanted: Wanted, **options: Any) -> nn.M
     timm = import_timm()
     if not timm.is_model(name):
         raise VitscopeError(f"timm has no model '{name}'.{nearest(name, timm.list_models())}")
-    # Look at the class before building, because other kinds of networks refuse our options.
+    # Check the class before building, because networks of other classes refuse our options.
     with torch.device("meta"):
         kind = type(timm.create_model(name))
     if not issubclass(kind, network):
@@ -34,8 +34,8 @@ def build_timm(network: type[nn.Module], wanted: Wanted, **options: Any) -> nn.M
     return model
 
 
-def of_timm(module: str, network: str, *, sized: bool = True) -> Callable[[Wanted], nn.Module]:
-    """Return what builds a class of timm, `sized` if it is for images of one size."""
+def timm_builder(module: str, network: str, *, sized: bool = True) -> Callable[[Wanted], nn.Module]:
+    """Return a function that builds a class of timm; a `sized` class takes the image size."""
 
     def build(wanted: Wanted) -> nn.Module:
         kind = getattr(import_timm(f"timm.models.{module}"), network)
@@ -44,16 +44,16 @@ def of_timm(module: str, network: str, *, sized: bool = True) -> Callable[[Wante
     return build
 
 
-# How many times as many channels the output of a residual block has as its convolutions.
+# Output channels of a residual block, as a multiple of its width.
 EXPANSION = {"basic": 1, "bottleneck": 4}
-# A gate has this many input channels for each channel in between.
+# Input channels of a gate per hidden channel.
 REDUCTION = 16
 
 
 def conv_bn(
     in_channels: int, channels: int, kernel: int, stride: int = 1, groups: int = 1
 ) -> list[nn.Module]:
-    """Return a convolution that keeps the resolution up to its stride, and its normalization."""
+    """Return a convolution, padded so that only its stride reduces the size, and its batch norm."""
     conv = nn.Conv2d(in_channels, channels, kernel, stride, kernel // 2, groups=groups, bias=False)
     return [conv, nn.BatchNorm2d(channels)]
 
@@ -63,7 +63,7 @@ def stem_pooling() -> nn.Module:
 
 
 def drop_rates(last: float, blocks: Sequence[int]) -> Iterator[float]:
-    """Yield how often each block loses its branch in training, from 0 up to `last`."""
+    """Return each block's probability of dropping its branch in training, from 0 up to `last`."""
     count = sum(blocks)
     return (last * number / max(1, count - 1) for number in range(count))
 
@@ -73,7 +73,7 @@ def drop_path(rate: float) -> nn.Module:
 
 
 class ChannelGate(nn.Module):
-    """Weighs channels by their means (squeeze and excitation), or by means and maxima."""
+    """Weighs channels by their means (squeeze and excitation), or by means and maxima (CBAM)."""
 
     def __init__(self, channels: int, maxima: bool) -> None:
         super().__init__()
@@ -106,17 +106,17 @@ class SpatialGate(nn.Module):
         return out
 
 
-def gate_of(kind: str | None, channels: int) -> nn.Module:
-    """Return the gate at the end of a branch, by its name; without a name it changes nothing."""
+def branch_gate(kind: str | None, channels: int) -> nn.Module:
+    """Return the gate of this kind for the end of a branch; None gives the identity."""
     if kind is None:
         return nn.Identity()
     gate = ChannelGate(channels, maxima=kind == "cbam")
     return nn.Sequential(gate, SpatialGate()) if kind == "cbam" else gate
 
 
-def sees(rows: int, columns: int, window: int, prefix: int) -> Tensor:
-    """Return which keys each query in a grid sees, (queries, keys); `prefix` tokens see all."""
-    # A window of an even side reaches one position farther down and to the right.
+def keys_in_windows(rows: int, columns: int, window: int, prefix: int) -> Tensor:
+    """Return a mask (queries, keys): keys in a query's window, and pairs with a prefix token."""
+    # A window with an even side reaches one position farther down and to the right.
     before = (window - 1) // 2
     row, column = torch.cartesian_prod(torch.arange(rows), torch.arange(columns)).T
     near = torch.ones(rows * columns, rows * columns, dtype=torch.bool)
@@ -127,19 +127,19 @@ def sees(rows: int, columns: int, window: int, prefix: int) -> Tensor:
 
 
 class Windowed(nn.Module):
-    """Has the mask to add to scores: zero where a token sees another, and -inf elsewhere."""
+    """Holds the mask to add to attention scores: 0 where a query sees a key, -inf elsewhere."""
 
     mask: Tensor
 
     def __init__(self, grid: tuple[int, int], window: int, prefix: int) -> None:
         super().__init__()
-        seen = sees(*grid, window, prefix)
+        seen = keys_in_windows(*grid, window, prefix)
         mask = torch.zeros(seen.shape).masked_fill(~seen, -torch.inf)
         self.register_buffer("mask", mask, persistent=False)
 
 
 class LocalAttention(Windowed):
-    """Masks the attention of a timm ViT, with the layers of the attention that it replaces."""
+    """Attends within a window, using the layers of the timm attention that it replaces."""
 
     def __init__(self, replaced: Any, grid: tuple[int, int], window: int, prefix: int) -> None:
         super().__init__(grid, window, prefix)
@@ -161,7 +161,7 @@ class LocalAttention(Windowed):
 
 
 class PositionMixing(Windowed):
-    """Averages the values in a window, with or without learned weights for pairs of places."""
+    """Averages values over a window, equally or with learned weights for pairs of positions."""
 
     def __init__(
         self, replaced: Any, grid: tuple[int, int], window: int, prefix: int, learned: bool
@@ -186,9 +186,9 @@ class PositionMixing(Windowed):
 
 
 def replace_attention(model: Any, window: int | None, mixing: str) -> None:
-    """Give the blocks of a timm ViT attention to a window, or a layer that mixes tokens instead."""
+    """Replace the attention in a timm ViT's blocks by `LocalAttention` or `PositionMixing`."""
     grid, prefix = model.patch_embed.grid_size, model.num_prefix_tokens
-    # Choose a window that covers all positions from any of them.
+    # By default, choose a window that covers the whole grid from any position.
     window = window or 2 * max(grid)
     for block in model.blocks:
         if mixing == "attention":

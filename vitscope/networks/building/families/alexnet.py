@@ -25,7 +25,7 @@ ARCH = {
 }
 
 
-def layer(in_channels: int, channels: int, kernel: int, **options: Any) -> nn.Module:
+def conv_relu(in_channels: int, channels: int, kernel: int, **options: Any) -> nn.Module:
     conv = nn.Conv2d(in_channels, channels, kernel, bias=False, **options)
     return nn.Sequential(OrderedDict(conv=conv, relu=nn.ReLU()))
 
@@ -40,14 +40,14 @@ class AlexNet(nn.Sequential):
         kernel, stride, padding = (11, 4, 2) if stem else (3, 2, 1)
         window, side = (3, 6) if stem else (2, 2)
         pools = [nn.MaxPool2d(window, stride=2) for _ in range(3)]
-        first = layer(in_channels, width, kernel, stride=stride, padding=padding)
+        first = conv_relu(in_channels, width, kernel, stride=stride, padding=padding)
         self.layer0 = nn.Sequential(first)
-        self.layer1 = nn.Sequential(pools[0], layer(width, 3 * width, 5, padding=2))
+        self.layer1 = nn.Sequential(pools[0], conv_relu(width, 3 * width, 5, padding=2))
         self.layer2 = nn.Sequential(
             pools[1],
-            layer(3 * width, 6 * width, 3, padding=1),
-            layer(6 * width, 4 * width, 3, padding=1),
-            layer(4 * width, 4 * width, 3, padding=1),
+            conv_relu(3 * width, 6 * width, 3, padding=1),
+            conv_relu(6 * width, 4 * width, 3, padding=1),
+            conv_relu(4 * width, 4 * width, 3, padding=1),
         )
         features = Classifier(side * side * 4 * width, hidden, num_classes)
         self.classifier = nn.Sequential(pools[2], nn.AdaptiveAvgPool2d(side), features)

@@ -66,7 +66,7 @@ DEFAULTS: dict[str, Any] = {
     "stem": False,
     "drop_path_rate": 0.0,
 }
-# This window side divides the sides of the maps of 224-pixel images behind a stem.
+# Behind a stem, the maps of 224-pixel images have sides that are multiples of this.
 WINDOW_BEHIND_STEM = 7
 
 
@@ -96,7 +96,7 @@ class Attention(nn.Module):
 
 
 class PositionMixing(nn.Module):
-    """Mixes positions like attention without queries and keys: by the bias for every pair."""
+    """Mixes positions by the bias for every pair alone, without queries and keys."""
 
     def __init__(self, in_channels: int, channels: int, heads: int, head_dim: int) -> None:
         super().__init__()
@@ -110,7 +110,7 @@ class PositionMixing(nn.Module):
 
 
 class WindowAttention(nn.Module):
-    """Applies attention, or mixing by position, inside windows, with one bias for every offset."""
+    """Applies `Attention` or `PositionMixing` inside windows, with one bias for every offset."""
 
     rel_index: Tensor
 
@@ -142,7 +142,7 @@ class WindowAttention(nn.Module):
 
 
 class Block(nn.Module):
-    """A pre-activation block; a shortcut that projects starts behind the first activation."""
+    """A pre-activation block; a projecting shortcut starts after the first activation."""
 
     def __init__(self, in_channels: int, channels: int, stride: int, dropped: float) -> None:
         super().__init__()
@@ -198,7 +198,7 @@ class AttentionBlock(Block):
 
 
 class Classifier(nn.Module):
-    """The last normalization and activation, global average pooling and a linear layer, if any."""
+    """Normalization, activation, global average pooling and, given classes, a linear layer."""
 
     def __init__(self, channels: int, num_classes: int) -> None:
         super().__init__()
@@ -224,7 +224,7 @@ class AlterNet(nn.Sequential):
         rates = drop_rates(arch["drop_path_rate"], arch["blocks"])
         for stage in range(len(arch["blocks"])):
             layers: list[nn.Module] = []
-            for index, attends in enumerate(alternation(arch, stage)):
+            for index, attends in enumerate(attending_blocks(arch, stage)):
                 if attends:
                     narrow = channels // EXPANSION[arch["block"]]
                     heads = arch["heads"][stage]
@@ -238,7 +238,7 @@ class AlterNet(nn.Sequential):
         self.classifier = nn.Sequential(Classifier(channels, num_classes))
 
 
-def alternation(arch: Mapping[str, Any], stage: int) -> list[bool]:
+def attending_blocks(arch: Mapping[str, Any], stage: int) -> list[bool]:
     attending = arch["attention"][stage]
     plain = arch["blocks"][stage] - 2 * attending
     return [False] * plain + [False, True] * attending

@@ -1,6 +1,6 @@
 """ConvNeXts of timm, by name or by their dimensions."""
 
-from vitscope.networks.building.families._parts import of_timm
+from vitscope.networks.building.families._parts import timm_builder
 
 ARCH = {
     "properties": {
@@ -13,4 +13,4 @@ ARCH = {
     "oneOf": [{"required": ["name"]}, {"required": ["patch_size", "depths", "dims"]}],
 }
 
-network = of_timm("convnext", "ConvNeXt", sized=False)
+network = timm_builder("convnext", "ConvNeXt", sized=False)

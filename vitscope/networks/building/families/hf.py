@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from vitscope.errors import VitscopeError, quoted
 from vitscope.networks.building.family import Wanted
-from vitscope.networks.building.own_code import join, shown
+from vitscope.networks.building.own_code import path_in_study, shown
 from vitscope.web.hub import OnHub
 
 if TYPE_CHECKING:
@@ -30,18 +30,18 @@ ARCH = {
     },
     "oneOf": [{"required": ["repository"]}, {"required": ["folder"]}],
 }
-# Ignore the type of the weights in the file, which are measured in float32, and code beside it.
+# Keys to ignore: dtypes, since weights are measured in float32, and custom code (`auto_map`).
 UNUSED = ("dtype", "torch_dtype", "auto_map")
 PREPARED_BY = "vitscope.networks.building.families.hf"
 WITH_VALUES = True
 
 
 def prepare(arch: Mapping[str, Any], folder: Path, where: str) -> dict[str, Any]:
-    """Return `arch` with its network's configuration, so that jobs need no other file."""
+    """Return `arch` with the network's configuration added, so that jobs read no other file."""
     key = "folder" if "folder" in arch else "repository"
     name, where = f"config.json of {quoted(arch[key])}", f"{where}.{key}"
     if key == "folder":
-        file = join(folder, arch["folder"]) / "config.json"
+        file = path_in_study(folder, arch["folder"]) / "config.json"
     else:
         file = OnHub(arch["repository"], "config.json").fetch(where)
     try:
@@ -63,7 +63,7 @@ def prepare(arch: Mapping[str, Any], folder: Path, where: str) -> dict[str, Any]
 
 
 def network(wanted: Wanted) -> "nn.Module":
-    """Build the classifier that the configuration describes, with its own image size."""
+    """Build the classifier that the configuration describes, which also sets the image size."""
     from vitscope.networks.building.timm_import import declare
 
     declare()

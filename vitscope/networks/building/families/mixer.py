@@ -1,6 +1,6 @@
 """MLP-Mixers of timm, by name or by their dimensions."""
 
-from vitscope.networks.building.families._parts import of_timm
+from vitscope.networks.building.families._parts import timm_builder
 
 ARCH = {
     "properties": {
@@ -20,4 +20,4 @@ ARCH = {
     "oneOf": [{"required": ["name"]}, {"required": ["patch_size", "num_blocks", "embed_dim"]}],
 }
 
-network = of_timm("mlp_mixer", "MlpMixer")
+network = timm_builder("mlp_mixer", "MlpMixer")

@@ -1,6 +1,6 @@
 """PiT, the pooling-based vision transformer of timm, by name or by its dimensions."""
 
-from vitscope.networks.building.families._parts import of_timm
+from vitscope.networks.building.families._parts import timm_builder
 
 ARCH = {
     "properties": {
@@ -19,4 +19,4 @@ ARCH = {
     ],
 }
 
-network = of_timm("pit", "PoolingVisionTransformer")
+network = timm_builder("pit", "PoolingVisionTransformer")

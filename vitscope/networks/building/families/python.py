@@ -4,8 +4,8 @@ from torch import nn
 
 from vitscope.errors import VitscopeError
 from vitscope.networks.building.family import Wanted
-from vitscope.networks.building.networks import original
-from vitscope.networks.building.own_code import call, keywords
+from vitscope.networks.building.networks import unwrap_compiled
+from vitscope.networks.building.own_code import call_user_function, function_keywords
 from vitscope.networks.building.timm_import import declare
 
 ARCH = {
@@ -35,13 +35,13 @@ WITH_VALUES = True
 
 
 def network(wanted: Wanted) -> nn.Module:
-    """Call the user's function, which knows only what its keywords say about the data."""
+    """Call the user's function with its keywords; it is not told the classes or the image size."""
     declare()
     arch = wanted.arch
-    made = call(arch, keywords(arch))
+    made = call_user_function(arch, function_keywords(arch))
     if not isinstance(made, nn.Module):
         raise VitscopeError(
             f"{arch.get('file', arch.get('module'))}: {arch['make']} returned an object of the "
             f"type {type(made).__name__}, which is no torch.nn.Module: return the network."
         )
-    return original(made)
+    return unwrap_compiled(made)

@@ -7,10 +7,10 @@ from torch import Tensor, nn
 
 from vitscope.networks.building.families._parts import (
     EXPANSION,
+    branch_gate,
     conv_bn,
     drop_path,
     drop_rates,
-    gate_of,
     stem_pooling,
 )
 from vitscope.networks.building.family import Wanted
@@ -69,7 +69,7 @@ class Block(nn.Module):
             *conv_bn(in_channels, channels, 1, stride) if projects else []
         )
         self.relu = nn.ReLU()
-        self.gate, self.sd = gate_of(arch["gate"], channels), drop_path(dropped)
+        self.gate, self.sd = branch_gate(arch["gate"], channels), drop_path(dropped)
         self.narrows = arch["block"] == "bottleneck"
         if self.narrows:
             inner = max(1, width * arch["group_width"] // 64) * groups

@@ -1,6 +1,6 @@
 """Swin transformers of timm, by name or by their dimensions."""
 
-from vitscope.networks.building.families._parts import of_timm
+from vitscope.networks.building.families._parts import timm_builder
 
 ARCH = {
     "properties": {
@@ -23,4 +23,4 @@ ARCH = {
     ],
 }
 
-network = of_timm("swin_transformer", "SwinTransformer")
+network = timm_builder("swin_transformer", "SwinTransformer")

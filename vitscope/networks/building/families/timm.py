@@ -18,7 +18,7 @@ ARCH = {
     "type": "object",
     "properties": {"name": ("text", "One of timm's models, such as `efficientnet_b0`.")},
     "required": ["name"],
-    # The data and the checkpoint set these; some of them would lead to other files and addresses.
+    # The data and the checkpoint determine these; some would make timm read other files or URLs.
     "propertyNames": {
         "title": "keywords of the model, which say neither data nor weights",
         "not": {
@@ -32,7 +32,7 @@ PREPARED_BY = "vitscope.networks.building.families.timm"
 
 
 def network(wanted: Wanted) -> "nn.Module":
-    """Build a model of timm, for images of this size if it depends on the size."""
+    """Build a model of timm; pass the image size to models that take one."""
     from vitscope.networks.building.timm_import import import_timm
 
     timm = import_timm()
@@ -51,10 +51,10 @@ def network(wanted: Wanted) -> "nn.Module":
 def prepare(arch: Mapping[str, Any], folder: Path, where: str) -> dict[str, Any]:
     name = arch["name"]
     model, dot, _ = name.partition(".")
-    tagged = not dot or any(f"'{name}'" in source for source in _sources())
-    if model in declared_names() and tagged:
+    tagged = not dot or any(f"'{name}'" in source for source in _model_sources())
+    if model in registered_models() and tagged:
         return {**arch}
-    # Ask timm itself, which knows former names too, and similar ones.
+    # Ask timm itself, which also knows former names.
     from vitscope.networks.building.timm_import import import_timm
 
     timm = import_timm()
@@ -72,7 +72,7 @@ def prepare(arch: Mapping[str, Any], folder: Path, where: str) -> dict[str, Any]
 
 
 @cache
-def _sources() -> tuple[str, ...]:
+def _model_sources() -> tuple[str, ...]:
     spec = find_spec("timm")
     folders = spec.submodule_search_locations if spec else None
     files = [file for folder in folders or () for file in Path(folder, "models").glob("*.py")]
@@ -80,6 +80,6 @@ def _sources() -> tuple[str, ...]:
 
 
 @cache
-def declared_names() -> frozenset[str]:
+def registered_models() -> frozenset[str]:
     declaration = re.compile(r"^@register_model\s+def (\w+)\(", re.MULTILINE)
-    return frozenset(name for source in _sources() for name in declaration.findall(source))
+    return frozenset(name for source in _model_sources() for name in declaration.findall(source))

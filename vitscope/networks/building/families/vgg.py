@@ -22,8 +22,9 @@ ARCH = {
     },
     "required": ["depth"],
 }
-# Give the number of convolutions in each stage, and the channels of those in the first.
+# Number of convolutions in each stage, by depth.
 LAYERS = {11: (1, 1, 2, 2, 2), 13: (2,) * 5, 16: (2, 2, 3, 3, 3), 19: (2, 2, 4, 4, 4)}
+# Channels of each stage, as multiples of `width`.
 WIDTHS = (1, 2, 4, 8, 8)
 
 

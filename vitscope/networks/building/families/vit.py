@@ -51,7 +51,7 @@ ARCH = {
 
 
 def network(wanted: Wanted) -> nn.Module:
-    """Build one of timm's models, or one of the given dimensions, perhaps with local attention."""
+    """Build a ViT by name or by dimensions; replace its attention if `arch` asks for that."""
     transformer = import_timm("timm.models.vision_transformer").VisionTransformer
     arch, own = wanted.arch, ("attention_window", "mixing")
     of_timm = {key: value for key, value in arch.items() if key not in own}
