@@ -1,6 +1,6 @@
-"""How figures of the paper are sketched in the overview: the points of one model, small.
+"""Sketch figures of the paper for the overview: the points of one model in a small panel.
 
-`sketch_{kind}` draws them, measured or published: both have the columns that it needs.
+`sketch_{kind}` draws points of a kind of figure, either measured or published.
 """
 
 from typing import Any
@@ -38,7 +38,7 @@ def sketch_fourier_depth(axes: Axes, points: pd.DataFrame, look: Look) -> None:
 
 
 def sketch_fourier_curves(axes: Axes, points: pd.DataFrame, look: Look) -> None:
-    """Draw the amplitudes at each cut point, the later the more opaque."""
+    """Draw the amplitudes at each cut point, with later cut points more opaque."""
     if "measure" in points:
         points = curves_of(points)[0]
     last = points["index"].max()
@@ -67,7 +67,7 @@ sketch_fit_by_window = sketch_fit
 
 
 def sketch_hessian(axes: Axes, points: pd.DataFrame, look: Look) -> None:
-    """Draw the density of eigenvalues per decade, from the most negative one to the largest."""
+    """Draw the density of eigenvalues per decade, from the most negative to the largest."""
     if "density" in points:
         at, density = published_per_decade(points)
     else:

@@ -105,15 +105,18 @@ CLAIMS_SPATIAL_SHARE = CLAIMS_VARIANCE_AND_SHARE = Evidence(
 )
 
 
-# Label what is counted at each epoch, by the kind of blocks.
+# The legend labels of the counted blocks, by kind.
 _LABELS = {"msa": "MSAs that lower it", "mlp": "MLPs that raise it", "conv": "Convs that raise it"}
 
-# Name the claim about each kind of blocks.
+# The beginnings of the names of claims, by kind of blocks.
 _VERBS = {"msa": "msa_reduces", "mlp": "mlp_increases", "conv": "conv_increases"}
 
 
 class _Shares(NamedTuple):
-    """Describes a row of panels: evidence for the claims on one value, one per kind of blocks."""
+    """Describes a row of panels: the shares of blocks that change one value as claims say.
+
+    The claims in `evidence` have names like `msa_reduces_{value}`, one for each kind of blocks.
+    """
 
     label: str
     evidence: Evidence
@@ -123,7 +126,7 @@ class _Shares(NamedTuple):
 _OF_VARIANCE = _Shares("Blocks that do so:\nvariance", CLAIMS_FEATURE_VARIANCE, "variance")
 _OF_FREQUENCY = _Shares("Blocks that do so:\nhigh frequencies", CLAIMS_FOURIER, "high_frequency")
 _OF_SHARE = _Shares("Blocks that do so:\nshare within images", CLAIMS_SPATIAL_SHARE, "share")
-# Epochs lie far apart at the end of a training and close together at its start, with an epoch 0.
+# The scale of epochs: logarithmic, since they are closer together at the start, but with epoch 0.
 _SCALE: dict[str, Any] = {"value": "symlog", "linthresh": 1, "linscale": 0.5}
 
 _VARIANCE, _SHARE = "Feature map variance", "Share within images"
@@ -139,14 +142,14 @@ plot_variance_and_share = Chart(
 def plot_variance_by_epoch(
     variance: pd.DataFrame, fourier: pd.DataFrame, members: Members
 ) -> Figure:
-    """Draw a column per model: its variance by depth at each epoch, and shares of its blocks."""
+    """Draw a column per model: its variance by depth at each epoch, above shares of blocks."""
     counted = ((_OF_VARIANCE, variance), (_OF_FREQUENCY, fourier))
     # The variance grows by orders of magnitude while a network learns.
     return _draw_epochs(variance, "variance", _VARIANCE, "log", counted, members)
 
 
 def plot_share_by_epoch(share: pd.DataFrame, members: Members) -> Figure:
-    """Draw a column per model: its share within images at each epoch, and shares of its blocks."""
+    """Draw a column per model: its share within images by depth, above shares of blocks."""
     return _draw_epochs(share, "share", _SHARE, "linear", ((_OF_SHARE, share),), members)
 
 
@@ -179,7 +182,7 @@ def _draw_epochs(
 
 
 def _label_decades(axes: Axes) -> None:
-    """Label a logarithmic axis with plain numbers: within two decades, 2 and 5 of each as well."""
+    """Label a logarithmic axis with plain numbers; within two decades, also 2 and 5 of each."""
     low, high = axes.get_ylim()
     axes.yaxis.set_major_formatter("{x:g}")
     axes.yaxis.set_minor_formatter("{x:g}" if high < 100 * low else NullFormatter())

@@ -32,19 +32,19 @@ from vitscope.files.arrays import Array
 
 AMPLITUDE = "Δ log amplitude"
 COMPONENT = "Δ log amplitude at 1.0π"
-# Inches: a panel beside others on the same scale.
+# The least width in inches of a panel beside others on the same scale.
 _LEAST = 1.05
 _ENDS = Curve("delta_log_amplitude")
 _BY_DEPTH = Chart(Rows(COMPONENT, Theirs("delta_log_amplitude", AMPLITUDE), _ENDS))
 
 
 def curves_of(table: pd.DataFrame) -> tuple[pd.DataFrame, list[str]]:
-    """Return the curves along the half-diagonal, and the columns that order them."""
+    """Return the rows of the curves along the half-diagonal, and the columns to sort them by."""
     return table[table["measure"] == "diagonal"], ["index", "frequency"]
 
 
 def ends_of(curves: pd.DataFrame) -> pd.DataFrame:
-    """Return the point at 1.0 pi of each cut point, with null values if it has none."""
+    """Return the point at 1.0 pi of each cut point, null if its curve has only frequency 0."""
     ends = curves.groupby("index").tail(1).reset_index(drop=True)
     values = ["delta_log_amplitude", "ci_low", "ci_high"]
     return ends.assign(**ends[values].where(ends["frequency"] > 0))
@@ -65,7 +65,7 @@ def draw_curves(axes: Axes, curves: pd.DataFrame) -> None:
 
 
 def plot_fourier(table: pd.DataFrame, members: Members) -> Figure:
-    """Draw two panels per model: its curves, and below them their values at 1.0 pi by depth."""
+    """Draw two panels per model: its curves, and below, their values at 1.0 pi by depth."""
     upper, lower = stack_panels(len(members), 2, _LEAST)
     for panel in upper.of_models(members, *curves_of(table)):
         draw_curves(panel.axes, panel.rows)
@@ -79,7 +79,7 @@ def plot_fourier(table: pd.DataFrame, members: Members) -> Figure:
 
 
 def plot_fourier_curves(table: pd.DataFrame, members: Members, published: AllPublished) -> Figure:
-    """Draw one panel per model, and below it, if there are any, one of the published curves."""
+    """Draw the curves of each model in a panel, and published curves in a panel below."""
     rows = stack_panels(len(members), 2 if published else 1)
     for panel in rows[0].of_models(members, *curves_of(table)):
         draw_curves(panel.axes, panel.rows)
@@ -111,7 +111,7 @@ def plot_fourier_depth(table: pd.DataFrame, members: Members, published: AllPubl
 def plot_averaging(
     fourier: pd.DataFrame, variance: pd.DataFrame, reliability: pd.DataFrame, members: Members
 ) -> Figure:
-    """Draw all models in each of three panels: variance and component by depth, and reliability."""
+    """Draw three panels, each with all models: variance and component by depth, and reliability."""
     panels = make_panels(3)
     legend = panels.legend
     legend.add_models(members)
@@ -134,7 +134,7 @@ def plot_averaging(
     return panels.figure
 
 
-# A bin of confidence with fewer images says nothing and gets no point.
+# The least number of images in a bin of confidence that is drawn.
 _FEWEST = 10
 
 
@@ -146,13 +146,13 @@ def _with_intervals(bins: pd.DataFrame) -> pd.DataFrame:
 
 
 def ends_of_each(table: pd.DataFrame, members: Members) -> pd.DataFrame:
-    """Return the points at 1.0 pi of all cut points of models."""
+    """Return the points at 1.0 pi of all cut points, for all models."""
     curves, order = curves_of(table)
     return pd.concat(ends_of(rows_of(curves, member.model, order)) for member in members)
 
 
 def plot_spectrum(table: pd.DataFrame, members: Members) -> Figure:
-    """Draw one panel per model: what share of the variance each band has, by normalized depth."""
+    """Draw one panel per model: the share of the variance in each band, by normalized depth."""
     limits = table.drop_duplicates("band").set_index("band")
     begin, end = (f"{edge:g}π" for edge in limits.loc["middle", ["above", "up_to"]])
     ends = {"low": f"up to {begin}", "middle": f"{begin} to {end}", "high": f"above {end}"}
@@ -177,13 +177,13 @@ _WHY = (
 
 
 def _curves(rows: pd.DataFrame, _blocks: pd.DataFrame) -> pd.DataFrame:
-    """Return the log amplitudes along the diagonal, in the order of cut points and frequencies."""
+    """Return the log amplitudes along the diagonal, sorted by cut point and frequency."""
     diagonal = rows[rows["measure"] == "diagonal"]
     return diagonal.sort_values(["index", "frequency"], ignore_index=True)
 
 
 def _components(curves: pd.DataFrame) -> pd.DataFrame:
-    """Return the highest frequency of each cut point, null for a map of one position."""
+    """Return the amplitude at the highest frequency of each cut point; null if it has only 0."""
     last = curves.groupby("index").tail(1).reset_index(drop=True)
     component = last[_COMPONENT].where(last["frequency"] > 0)
     return last.assign(**{_COMPONENT: component})

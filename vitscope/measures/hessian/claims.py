@@ -1,7 +1,7 @@
-"""Claims about the eigenvalues of the Hessian: how many are negative, how large the others.
+"""Claims about the eigenvalues of the Hessian: how many are negative, how large the others are.
 
-Their points are eigenvalues, each with a weight: one if it was measured; of a published density,
-the part of its area. Fig. 1c, 4, 6, 7 and 12c.
+The points are eigenvalues with a weight. A measured eigenvalue has the weight 1. An eigenvalue of a
+published density has the area under the curve near it. Fig. 1c, 4, 6, 7 and 12c.
 """
 
 from collections.abc import Callable
@@ -51,9 +51,9 @@ def _published(points: pd.DataFrame) -> pd.DataFrame:
 
 
 def pseudo_values(of: Callable[[Array], Array], batches: Array) -> Array:
-    """Return the jackknife pseudo-values of batches, (batches, columns).
+    """Return the jackknife pseudo-value of each batch; `batches` is (batches, columns).
 
-    `of` takes sets of means over batches, (sets, columns), and returns a value for each, (sets).
+    `of` takes means over batches, (sets, columns), and returns one value for each set, (sets).
     """
     count = len(batches)
     if count == 1:
@@ -64,7 +64,7 @@ def pseudo_values(of: Callable[[Array], Array], batches: Array) -> Array:
 
 
 def compare_means(of: Callable[[Array], Array], ours: Array, theirs: Array) -> Found | None:
-    """Find by how much a value of means over batches is larger in the first model."""
+    """Compare the value that `of` computes from means over batches: ours minus theirs."""
     one, other = (of(each.mean(axis=0, keepdims=True)) for each in (ours, theirs))
     found = difference(one, other)
     both = min(len(ours), len(theirs))
@@ -73,13 +73,13 @@ def compare_means(of: Callable[[Array], Array], ours: Array, theirs: Array) -> F
 
 
 def _negative_share(points: pd.DataFrame) -> pd.DataFrame:
-    """Return what each eigenvalue adds to the two sums whose ratio is the negative share."""
+    """Return the terms of each eigenvalue in two sums whose ratio is the share of negative ones."""
     weight = points["weight"]
     return pd.DataFrame({"upper": weight.where(points["eigenvalue"] < 0, 0.0), "lower": weight})
 
 
 def _positive_decades(points: pd.DataFrame) -> pd.DataFrame:
-    """Return what each adds to both sums of the mean base-10 logarithm of the positive ones."""
+    """Return the terms of each eigenvalue in two sums whose ratio is the mean log10 if positive."""
     positive = points["eigenvalue"].where(points["eigenvalue"] > 0)
     weight = points["weight"].where(positive.notna(), 0.0)
     return pd.DataFrame({"upper": (weight * np.log10(positive)).fillna(0.0), "lower": weight})
@@ -90,7 +90,7 @@ def _ratios(means: Array) -> Array:
 
 
 def _by_batch(terms: pd.DataFrame, points: Points) -> Array:
-    """Return both sums over each batch; over everything for a published density without batches."""
+    """Sum the terms over each batch, or over all rows of a published density without batches."""
     batch = points.frame["batch"] if "batch" in points else np.zeros(len(terms))
     return terms.groupby(batch).sum().to_numpy()
 
@@ -105,11 +105,11 @@ def _compare(
 
 
 def _proved_negative(points: Points) -> Found | None:
-    """Find the share of certainly negative eigenvalues; for a density, its negative share."""
+    """Find the share of eigenvalues proved to be negative; for a density, of its negative area."""
     frame = points.frame
     if "batch" not in points:
         return value_of(_ratios(_by_batch(_negative_share(frame), points)))
-    # An eigenvalue of H lies within the residual times the largest magnitude of the batch.
+    # The error of an eigenvalue is at most its residual times the largest magnitude of the batch.
     largest = frame["eigenvalue"].abs().groupby(frame["batch"]).transform("max")
     proved = frame["eigenvalue"] + frame["residual"] * largest < 0
     count, total = int(proved.sum()), len(proved)
@@ -213,7 +213,7 @@ CLAIMS_HESSIAN = Evidence(
 
 def _decades(points: Points) -> Array:
     wide = points.frame.set_index(["batch", "index"])["eigenvalue"].abs().unstack()
-    # Blocks without curvature are not compared.
+    # Leave out blocks without curvature: the logarithm of 0 is not finite.
     with np.errstate(divide="ignore"):
         decades: Array = np.log10(wide.to_numpy(np.float64))
     return decades[:, np.isfinite(decades).all(axis=0)]

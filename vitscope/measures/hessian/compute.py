@@ -68,13 +68,13 @@ def measure_hessian_density(
     return Loss(given, batch_size, weight_decay).over_batches(batches, measure)
 
 
-# A pass that finds the layers takes this many images.
+# The number of images in the pass that finds the layers.
 IMAGES = 2
 
 
 @dataclass(frozen=True)
 class Part:
-    """Names a part of a network, and the positions of the trained parameters in it."""
+    """Describes a part of a network; `parameters` holds the indices of its trained parameters."""
 
     of: str
     index: int
@@ -83,7 +83,7 @@ class Part:
 
 
 def parts_of(given: OnLoss) -> list[Part]:
-    """Return the network, its blocks and its kinds of layers, if they have trained parameters."""
+    """Return the parts with trained parameters: the network, its blocks, its kinds of layers."""
     model, points = given.network.to(given.device).eval(), given.cut_points
     pixels, _ = given.images.rows(0, IMAGES)
     with plain_attention(model):
@@ -103,7 +103,7 @@ def parts_of(given: OnLoss) -> list[Part]:
 
 
 def traces(operator: Curvature, batch: int, probes: int) -> Array:
-    """Return Hutchinson's estimate of what each parameter tensor adds to the trace."""
+    """Estimate the part of the trace that belongs to each parameter tensor, as Hutchinson does."""
     estimates = []
     for probe in range(probes):
         start = operator.start(batch, probe)

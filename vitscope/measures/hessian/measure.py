@@ -104,7 +104,7 @@ HESSIAN_TABLE = Table(
     },
 )
 
-# The fewest vectors that Lanczos keeps: LARGEST_BASIS in lanczos.py, which imports torch.
+# A copy of LARGEST_BASIS in lanczos.py, which imports torch and so cannot be imported here.
 LEAST_VECTORS = 64
 # The cost of a product with the Hessian, in forward passes.
 PASSES_OF_A_PRODUCT = 6
@@ -146,7 +146,7 @@ SHARES = ("batches", "batches_per_job")
 
 
 def choose_batches(case: Case) -> Given:
-    """Return which batches of augmented images to measure, and the weight decay."""
+    """Return the batches of augmented images to measure, their size, and the weight decay."""
     settings = case.settings
     return {
         "batches": list(case.steps),
@@ -156,20 +156,20 @@ def choose_batches(case: Case) -> Given:
 
 
 def work_of_products(case: Case, products: float, vectors: int, *, most: bool) -> Work:
-    """Count the passes for a number of products on each batch, with some vectors kept."""
+    """Count the passes for `products` products on each batch; `vectors` vectors stay in memory."""
     settings = case.settings
     count = len(case.steps) * settings.batch_size * products * PASSES_OF_A_PRODUCT
     return Work(count, settings.batch_size, "product", vectors, most)
 
 
 def fit_batches(images: int, usual: Any = HessianSettings()) -> Given:
-    """Return no more batches than the images can fill."""
+    """Return the usual number of batches and their size, reduced to what `images` images fill."""
     size = min(usual.batch_size, images)
     return {"batch_size": size, "batches": min(usual.batches, images // size)}
 
 
 def refuse_batches(case: Case) -> None:
-    """Refuse more batches than the augmented images fill."""
+    """Refuse settings that need more batches than the augmented images fill."""
     settings, images = case.settings, case.study.analysis.augmented.images
     section, _ = case.measure.settings_of or (case.measure.name, HessianSettings)
     if settings.batches * settings.batch_size > images:
@@ -218,7 +218,7 @@ CURVATURE_TABLE = Table(
 # The cost of a part's eigenvalue, in products with all parameters: 1.5 to 4.2 were measured with a
 # tolerance of 0.05; at 0.01, Lanczos takes a third more steps.
 PRODUCTS_OF_PART = 6
-# Kinds of layers, the network itself, and the head.
+# The number of parts that are no blocks: kinds of layers, the network itself, and the head.
 PARTS_BESIDE_BLOCKS = 8
 
 
@@ -243,7 +243,7 @@ class CurvatureSettings:
 
 
 def count_passes_of_curvature(case: Case) -> Work:
-    """Count two products for each random vector, and the products for eigenvalues of all parts."""
+    """Count two products for each random vector, and the products for each part's eigenvalue."""
     parts = case.cut_points + PARTS_BESIDE_BLOCKS
     products = 2 * case.settings.probes + parts * PRODUCTS_OF_PART
     work = work_of_products(case, products, LEAST_VECTORS, most=True)

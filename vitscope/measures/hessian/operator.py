@@ -1,10 +1,10 @@
 """The Hessian of the loss on batches, which is never formed: it is multiplied with vectors.
 
 The graph of the gradient is built once for each batch, and each product is one backward pass
-through it. That was measured to be faster than forward-mode derivatives of the gradient, which
-compute the loss again for every vector, and than multiplying with several vectors at once. On a GPU
-this pass is recorded, in a block of `own_stream` in which the graph was built as well. It cannot be
-compiled: what `torch.compile` makes has no second derivative.
+through this graph. By measurement, this is faster than forward-mode derivatives of the gradient,
+which compute the loss again for every vector, and than multiplying with several vectors at once. On
+a GPU the backward pass is recorded, in the block of `own_stream` in which the graph was built. The
+network cannot be compiled: code that `torch.compile` generates has no second derivative.
 """
 
 from abc import ABC, abstractmethod
@@ -28,15 +28,15 @@ from vitscope.networks.running.device import Recording, own_stream
 from vitscope.progress import Progress, say_on_stderr
 from vitscope.training.steps import decays, trained_parameters
 
-# Two evaluations of the same product may differ by this multiple of the rounding error.
+# Two evaluations of the same product may differ by at most this multiple of the rounding error.
 DRIFT = 100
 
 
 class Curvature(ABC):
     """Multiplies by a symmetric operator on some parameters, plus a `decay` on the diagonal.
 
-    Each parameter tensor has its own `decay`. `gradient` is a function of the parameters, with a
-    part for each tensor; its derivative makes the products.
+    Each parameter tensor has its own `decay`. `gradient` has a part for each parameter tensor, with
+    a graph back to the parameters; products are derivatives of it.
     """
 
     def __init__(
@@ -57,9 +57,9 @@ class Curvature(ABC):
         return sum(self.sizes)
 
     def within(self, chosen: Sequence[int]) -> Self:
-        """Return the diagonal block of some parameter tensors, without all others.
+        """Return the diagonal block of the parameter tensors with the indices `chosen`.
 
-        The block shares the graph; its products go back only as far as these tensors need.
+        The block shares the graph. Its backward passes go only as far as these tensors need.
         """
         block = copy(self)
         Curvature.__init__(
@@ -72,14 +72,20 @@ class Curvature(ABC):
 
     @abstractmethod
     def multiply(self, parts: Sequence[Tensor]) -> Sequence[Tensor]:
-        """Return the product with a vector, without decay; both are split by parameter tensor."""
+        """Return the product with a vector, without decay.
+
+        Vector and product are split by parameter tensor.
+        """
 
     def start(self, *seed: int) -> Start:
-        """Return the first vector of a Lanczos process with this Hessian."""
+        """Return what draws the first vector of a Lanczos process with this operator."""
         return Start(self.size, seed, self._decay)
 
     def __call__(self, vector: Tensor) -> Tensor:
-        """Return the product with a vector; a GPU records it, as the work never changes."""
+        """Return the product with a vector.
+
+        On a GPU the work is recorded and replayed, since it is the same for every vector.
+        """
         (product,) = self._recording.run(self._product, vector)
         if not torch.linalg.vector_norm(product).isfinite():
             raise VitscopeError(
@@ -101,7 +107,10 @@ class Curvature(ABC):
 
 
 class Hessian(Curvature):
-    """Multiplies by the Hessian of a loss plus `decay` / 2 times the squares of some parameters."""
+    """Multiplies by the Hessian of a loss with weight decay.
+
+    The weight decay term is `decay` / 2 times the sum of squares of each parameter tensor.
+    """
 
     def __init__(self, loss: Tensor, parameters: Sequence[Tensor], decay: Sequence[float]) -> None:
         gradient = torch.autograd.grad(
@@ -118,8 +127,8 @@ class Hessian(Curvature):
 class GaussNewton(Curvature):
     """Multiplies by the Gauss-Newton part of the Hessian, as if logits were linear in parameters.
 
-    It is J' C J, where J is the derivative of the logits by the parameters and C the second
-    derivative of the mean cross-entropy by the logits; `decay` is on the diagonal as in the
+    This part is J' C J, where J is the derivative of the logits by the parameters and C the second
+    derivative of the mean cross-entropy by the logits; `decay` is added to the diagonal as in the
     Hessian. It has no negative eigenvalues, since C has none.
     """
 
@@ -203,14 +212,14 @@ def gauss_newton_of_model(
 
 
 def _off(one: Tensor, other: Tensor, scale: Tensor) -> float:
-    """Return how far two values differ, as a multiple of the rounding error at a scale."""
+    """Return the difference of two values, as a multiple of the rounding error at `scale`."""
     difference = torch.linalg.vector_norm(one - other)
     return float(difference / (scale * torch.finfo(one.dtype).eps)) if difference else 0.0
 
 
 def require_deterministic(build: Callable[[], Hessian]) -> None:
     """Refuse a Hessian that changes when it is built again, or that is not symmetric."""
-    # Delete the first before building the second: a large graph may fill most of the memory.
+    # Delete the first Hessian before building the second: its graph may fill most of the memory.
     hessian = build()
     start = hessian.start(0)
     chance = start.chance()
@@ -232,13 +241,13 @@ def require_deterministic(build: Callable[[], Hessian]) -> None:
         )
 
 
-# Images that the Hessian is checked on: few are enough to find properties of the model.
+# The number of images that the Hessian is checked on: few show how the model behaves.
 CHECKED = 8
 
 
 @dataclass(frozen=True)
 class Loss:
-    """Gives the Hessian of the loss of a model on batches of images, with weight decay."""
+    """Gives the Hessian of a model's loss, with weight decay, on batches of images."""
 
     given: OnLoss
     batch_size: int
@@ -260,7 +269,7 @@ class Loss:
     def over_batches(
         self, batches: Sequence[int], measure: Callable[[int, Hessian], pd.DataFrame]
     ) -> pd.DataFrame:
-        """Check the Hessian, then return what `measure` makes of it on each batch."""
+        """Check the Hessian, then return the stacked tables of `measure` for each batch."""
         checked = min(CHECKED, self.batch_size)
         progress, tables = Progress(len(batches), "batches", self.given.say), []
         with own_stream(self.given.device):

@@ -42,28 +42,34 @@ from vitscope.measures.per_image import spread
 
 Range = tuple[float, float]
 
-# In decades: the kernel that smooths a density, and how far an axis reaches beyond eigenvalues.
+# The standard deviation of the kernel that smooths a density, in decades.
 KERNEL = 0.1
+# How far an axis reaches beyond the eigenvalues, in decades.
 _REACH = 3 * KERNEL
 _POINTS = 400
 
 _SIGNS = {"negative": -1, "positive": 1}
 _WIDTHS = (1.0, 1.35)
-# Inches: the height of a moment's title and labels, of each model in it, and of the legend.
-_PART_HEIGHT, _MODEL_HEIGHT, _LEGEND_HEIGHT = 0.5, 0.68, 0.2
-# Letters of a label in an inch of the page, with two panels side by side.
+# The height of the title and the labels of a snapshot, in inches.
+_PART_HEIGHT = 0.5
+_MODEL_HEIGHT = 0.68  # inches
+_LEGEND_HEIGHT = 0.2  # inches
+# Letters of a label per inch of the page, with two panels side by side.
 _LETTERS = 7
-# Magnitudes between these are written out, not as powers of ten.
+# Magnitudes in this range are written out, others as powers of ten.
 _PLAIN = (0.01, 10_000)
 
 # An axis may leave out the parts of a published curve below this share of its peak.
 _NEGLIGIBLE_SHARE = 0.02
-# The height of the marks, as a share of the panel.
+# The height of the marks of eigenvalues above the foot of a panel, as a share of its height.
 _FOOT = 0.06
 
 
 def density_per_decade(eigenvalues: Array, at: Array) -> Array:
-    """Return the density of eigenvalues per decade at values of one sign; both add up to 1."""
+    """Return the density per decade of the eigenvalues that have the sign of `at`.
+
+    The densities of both signs together add up to 1.
+    """
     same = eigenvalues[np.sign(eigenvalues) == np.sign(at[0])]
     off = (np.log10(np.abs(at))[:, None] - np.log10(np.abs(same))) / KERNEL
     kernels = np.exp(-np.square(off) / 2) / (np.sqrt(2 * np.pi) * KERNEL)
@@ -72,20 +78,20 @@ def density_per_decade(eigenvalues: Array, at: Array) -> Array:
 
 
 def published_per_decade(points: pd.DataFrame) -> tuple[Array, Array]:
-    """Return published eigenvalues and their density per decade, like ours."""
+    """Return published eigenvalues and their density per decade, as `density_per_decade` does."""
     at = points["eigenvalue"].to_numpy()
     return at, points["density"].to_numpy() * np.abs(at) * np.log(10)
 
 
 def _curve_of(published: Published, panel: str) -> tuple[Array, Array]:
-    """Return the published density of one sign per decade."""
+    """Return the published eigenvalues of one sign and their density per decade."""
     points = published.points
     points = points[points["panel"] == panel]
     return published_per_decade(points[np.sign(points["eigenvalue"]) == _SIGNS[panel]])
 
 
 def _range(table: pd.DataFrame, published: AllPublished, panel: str) -> Range | None:
-    """Return the magnitudes at both ends of an axis, or None if it has nothing to show."""
+    """Return the magnitudes at both ends of the axis of a panel, or None if it shows nothing."""
     values = table["eigenvalue"].to_numpy()
     reached = [values[np.sign(values) == _SIGNS[panel]]]
     for curve in published.values():
@@ -99,7 +105,7 @@ def _range(table: pd.DataFrame, published: AllPublished, panel: str) -> Range | 
 
 
 def _labelled(low: float, high: float) -> list[float]:
-    """Return the powers of ten in a range and, if these are few, also three times them."""
+    """Return the powers of ten in a range; if there are at most two, also three times each."""
     powers = [10.0**decade for decade in range(floor(log10(low)), floor(log10(high)) + 1)]
     between = [times * power for power in powers for times in (1, 3)]
     inside = [[each for each in values if low <= each <= high] for values in (powers, between)]
@@ -121,7 +127,7 @@ def _prepare(axes: Axes, panel: str, reach: Range | None) -> None:
         axes.set_xscale("log")
         axes.set_xlim(low, high)
     else:
-        # Logarithmic, except nearer to zero than any eigenvalue, where nothing is drawn.
+        # The linear part of the axis is nearer to zero than any eigenvalue: nothing is drawn there.
         axes.set_xscale("symlog", linthresh=low / 10, subs=range(2, 10))
         axes.set_xlim(-high, -low)
     shown = _labelled(low, high)
@@ -163,7 +169,7 @@ def _draw_model(
 
 
 def plot_hessian(table: pd.DataFrame, members: Members, published: AllPublished) -> Figure:
-    """Draw a row per snapshot and model: the densities of negative and positive eigenvalues."""
+    """Draw a row per snapshot and model: the densities of negative and of positive eigenvalues."""
     snapshots = table["snapshot"].unique()
     shown = table[table["model"].isin([member.model for member in members])]
     ranges = {panel: _range(shown, published, panel) for panel in _SIGNS}
@@ -197,14 +203,19 @@ def plot_hessian(table: pd.DataFrame, members: Members, published: AllPublished)
     return figure
 
 
-# The width of a bar of the density: in decades, on the logarithmic part of the axis.
+# The width of a bar on the logarithmic part of the axis, in decades.
 _BAR = 0.1
-# How far the axis of the density reaches below the smallest share and above the largest.
-_BELOW, _ABOVE = 0.5, 3
+# The lower end of the share axis, as a multiple of the smallest share.
+_BELOW = 0.5
+# The upper end of the share axis, as a multiple of the largest share.
+_ABOVE = 3
 
 
 def shares_of_bars(nodes: Array, weights: Array) -> tuple[Array, Array, float]:
-    """Return the share of all eigenvalues in each bar, where bars end, where the axis is linear."""
+    """Return the share of all eigenvalues in each bar, and the edges of the bars.
+
+    The last value is the magnitude below which the axis is linear.
+    """
     linear = _linear_below(pd.Series(nodes))
     scale = SymmetricalLogTransform(10, linear, 1)
     lowest, highest = nodes.min(), nodes.max()
@@ -236,7 +247,7 @@ def _powers(linear: float) -> SymmetricalLogLocator:
 
 
 def plot_hessian_density(table: pd.DataFrame, members: Members) -> Figure:
-    """Draw a row per snapshot and a panel per model, each with axes of its own."""
+    """Draw a row per snapshot with a panel per model; each panel has its own scales."""
     snapshots = table["snapshot"].unique()
     rows = stack_panels(len(members), len(snapshots))
     for panels, snapshot in zip(rows, snapshots, strict=True):
@@ -253,29 +264,35 @@ def plot_hessian_density(table: pd.DataFrame, members: Members) -> Figure:
     return rows[0].figure
 
 
-# The number of resamples and the seed of the bootstrap over batches.
-_RESAMPLES, _SEED = 2000, 0
-# How far the points of models lie apart, as a share of a row's height, and that height in inches.
-_APART, _ROW = 0.5, 0.32
-# Leaves every other one of eight powers of ten, of both signs, below a panel.
+# Resamples of the bootstrap over batches.
+_RESAMPLES = 2000
+# Seed of the bootstrap over batches.
+_SEED = 0
+# The distance between the first and the last model of a row, as a share of the row's height.
+_APART = 0.5
+_ROW = 0.32  # height of a row in inches
+# The number of ticks on each side of a symlog axis: every other one of eight powers of ten.
 _TICKS = 5
 
 
 def over_batches(rows: pd.DataFrame, values: pd.Series) -> pd.DataFrame:
-    """Return a value of each part: its mean over batches, the interval of that, and all values."""
+    """Return a row per part: the mean over batches, its interval, and the value in each batch."""
     wide = values.groupby([rows["batch"], rows["index"]]).first().unstack()
     low, high, _ = spread(wide.to_numpy(), _RESAMPLES, _SEED)
     means = {"mean": wide.mean(), "low": low, "high": high}
     return pd.DataFrame(means | {"batches": [*wide.to_numpy().T]})
 
 
-# An interval of fewer batches than this says little: they are drawn themselves.
+# With fewer batches than this, an interval says little, so that each batch is drawn instead.
 _FEWEST = 10
 _BATCH: dict[str, Any] = {**HEAD, "alpha": HEAD_ALPHA, "zorder": 2}
 
 
 def _few_batches(points: pd.DataFrame, legend: Legend) -> Array | None:
-    """Return the values of parts in each batch if these are few, which the legend says then."""
+    """Return the values in each batch, (parts, batches), or None if there are many batches.
+
+    If values are returned, the legend gets an entry for them.
+    """
     values = np.stack([*points["batches"]])
     if values.shape[1] >= _FEWEST:
         return None
@@ -284,7 +301,11 @@ def _few_batches(points: pd.DataFrame, legend: Legend) -> Array | None:
 
 
 def _means_of(rows: pd.DataFrame) -> dict[str, pd.DataFrame]:
-    """Return what to draw for parts: magnitudes of eigenvalues, and mean eigenvalues of H and G."""
+    """Return three tables of means over batches, with a row for each part.
+
+    `magnitude` is that of the largest eigenvalue. `mean` is the mean eigenvalue of the Hessian,
+    `gauss_newton` that of its Gauss-Newton part.
+    """
     size = rows["parameters"]
     return {
         "magnitude": over_batches(rows, rows["eigenvalue"].abs()),
@@ -298,7 +319,10 @@ _LABELS = {"mean": "Hessian", "gauss_newton": "Gauss-Newton part"}
 
 
 def _linear_below(means: pd.Series) -> float:
-    """Return the magnitude below which an axis is linear, since a few means are much smaller."""
+    """Return the magnitude below which an axis is linear: about the tenth percentile of the means.
+
+    Without a linear part, a few much smaller means would stretch the axis.
+    """
     smallest = float(means.abs().quantile(0.1))
     return 10.0 ** ceil(log10(smallest)) if smallest > 0 else 1.0
 
@@ -313,7 +337,7 @@ def _draw_blocks(panel: Panel, depth: pd.Series, points: pd.DataFrame) -> None:
 
 
 def plot_curvature(table: pd.DataFrame, blocks: pd.DataFrame, members: Members) -> Figure:
-    """Draw two panels per model and snapshot: largest eigenvalues of blocks, below their means."""
+    """Draw two panels per model and snapshot: largest eigenvalues of blocks, mean ones below."""
     snapshots = table["snapshot"].unique()
     panels = stack_panels(len(members), 2 * len(snapshots))
     for label in _LABELS.values():
@@ -326,9 +350,9 @@ def plot_curvature(table: pd.DataFrame, blocks: pd.DataFrame, members: Members) 
         for (above, below), member in zip(pairs, members, strict=True):
             points = rows_of(blocks, member.model, ["index"])
             depth = points.set_index("index")["depth"].rolling(2, min_periods=1).mean()
-            # The head lies behind the last state.
+            # Leave out the head, which comes after the last cut point and has no depth.
             drawn = _means_of(above.rows[above.rows["index"] < len(points)])
-            # Set before anything is drawn, since margins depend on the scale at that time.
+            # Set scales before drawing: matplotlib computes margins from the scale at that time.
             above.axes.set_yscale("log")
             linear = drawn["gauss_newton"]["mean"]
             below.axes.set_yscale("symlog", linthresh=_linear_below(linear))
@@ -350,7 +374,7 @@ def plot_curvature(table: pd.DataFrame, blocks: pd.DataFrame, members: Members) 
 def _draw_in_rows(
     axes: Axes, heights: Array, points: pd.DataFrame, style: Mapping[str, Any], legend: Legend
 ) -> None:
-    """Draw means in rows with their intervals, or with the values in each of few batches."""
+    """Draw the mean of each part in its row, with its interval, or with each batch if few."""
     each = _few_batches(points, legend)
     low, high = (points[end] if each is None else np.nan for end in ("low", "high"))
     draw_interval_of(axes, heights, (low, points["mean"], high), style)
@@ -363,10 +387,10 @@ def _draw_in_rows(
 
 
 def plot_curvature_by_layer(table: pd.DataFrame, members: Members) -> Figure:
-    """Draw a row per kind of layer: the largest eigenvalue of each model, and the mean."""
+    """Draw a row per kind of layer: left the largest eigenvalue of each model, right the mean."""
     rows = table[table["of"] != "block"]
     snapshots = list(dict.fromkeys(rows["snapshot"]))
-    # The network first, then kinds of layers by number.
+    # The network comes first, then kinds of layers by index.
     order = rows.sort_values("index").sort_values("of", ascending=False, kind="stable")
     parts = list(dict.fromkeys(order["part"]))
     several = len(snapshots) > 1

@@ -56,44 +56,51 @@ from vitscope.measures.landscape.measure import about_radius
 
 LABEL = "Loss above its minimum"
 
-# The paper shows losses below 42, which is 4.4 times the median of the published ViT.
+# The highest loss that is shown, over the median of the flattest landscape. The paper shows losses
+# below 42, which is 4.4 times the median of its ViT.
 _CUT_OVER_MEDIAN = 4.4
 
 
 @dataclass(frozen=True)
 class AboveMinimum:
-    """Holds the loss of a model above its minimum: a row for each y, NaN if it is not finite."""
+    """Holds a model's loss minus its minimum: a row for each y, a column for each x.
+
+    Losses that are not finite are NaN.
+    """
 
     x: Array
     y: Array
     loss: Array
 
     def share_above(self, cut: float) -> float:
-        """Return the share of points above the cut or not finite."""
+        """Return the share of points whose loss is above the cut or not finite."""
         return 1 - float((self.loss <= cut).mean())
 
 
 @dataclass(frozen=True)
 class Landscapes:
-    """Holds the landscapes of a figure, one for each model, and the loss at which all are cut."""
+    """Holds the landscapes of a figure, one per model, and the loss above which they are cut."""
 
     surfaces: list[AboveMinimum]
     cut: float
 
     @property
     def cut_label(self) -> str:
-        """Where landscapes are cut, if any is."""
+        """The label that says where landscapes are cut; empty if none is."""
         above = any(each.share_above(self.cut) for each in self.surfaces)
         return f"cut at {self.cut:.3g}" if above else ""
 
     def title(self, member: Member, surface: AboveMinimum) -> str:
-        """Return the title of a landscape, with the share of it that is not shown, if any."""
+        """Return the title of a landscape: the model, and the share of points cut, if any."""
         share = surface.share_above(self.cut)
         return f"{member.label}\n{percent(share)} of points cut" if share else member.label
 
 
 def points_of(table: pd.DataFrame, member: Member) -> pd.DataFrame:
-    """Return the points of a model, with x varying fastest; the grid is whole and partly finite."""
+    """Return the points of a model in its first pair of directions, with x varying fastest.
+
+    Refuse an incomplete grid, and one without a finite loss.
+    """
     drawn = (table["model"] == member.model) & (table["direction"] == 0)
     points = table[drawn].sort_values(["y", "x"], ignore_index=True)
     if points.empty or len(points) != points["x"].nunique() * points["y"].nunique():
@@ -119,7 +126,7 @@ def above_minimum(table: pd.DataFrame, member: Member) -> AboveMinimum:
 
 
 def read_landscapes(table: pd.DataFrame, members: Members) -> Landscapes:
-    """Return the landscapes of models, and where they are cut: the flattest is shown whole."""
+    """Return the landscapes of models, cut at a multiple of the median loss of the flattest."""
     landscapes = [above_minimum(table, member) for member in members]
     flattest = min(float(np.nanmedian(each.loss)) for each in landscapes)
     highest = max(float(np.nanmax(each.loss)) for each in landscapes)
@@ -127,7 +134,7 @@ def read_landscapes(table: pd.DataFrame, members: Members) -> Landscapes:
 
 
 def caveats(table: pd.DataFrame, members: Members) -> str:
-    """Say which terms of the training loss these landscapes leave out."""
+    """Say how the loss of these landscapes differs from that of training; empty if it does not."""
     shown = table[table["model"].isin([member.model for member in members])]
     missing = []
     if (shown["weight_decay"] == 0).any():
@@ -137,20 +144,24 @@ def caveats(table: pd.DataFrame, members: Members) -> str:
     return f"Not the loss of training: {' and '.join(missing)}" if missing else ""
 
 
-# As in the paper: the point of view, and the sides of the box that holds the plane and the cut.
+# The point of view of the paper, in degrees.
 _ELEVATION, _AZIMUTH = 15, 15
+# The relative lengths of the box along x, y and the loss, as in the paper.
 _BOX = (4 / 0.8, 4 / 0.8, 3 / 22 * 42)
 _ZOOM = 1.25
 
-# In inches. The drawing fills its space, since no axes need any.
-_WIDTH, _SHAPE, _TITLE = 2.4, 2.1 / 2.4, 0.4
-_BAR_SPACE, _BAR_WIDTH, _BAR_HEIGHT = 0.75, 0.09, 1.3
-# What the names of directions need below a surface.
+_WIDTH = 2.4  # the largest width of a surface, in inches
+_SHAPE = 2.1 / 2.4  # the height of a surface over its width
+_TITLE = 0.4  # the height of a title or a note, in inches
+_BAR_SPACE = 0.75  # the width of the colour bar with its labels, in inches
+_BAR_WIDTH = 0.09  # inches
+_BAR_HEIGHT = 1.3  # inches
+# The height of the names of directions below a surface, in inches.
 _NAMES = 0.16
 
 
 def _panels(count: int, note: bool) -> Panels:
-    """Return a figure with space for each surface, for the bar, and for a note on top."""
+    """Return a figure with space for `count` surfaces, a colour bar and, on top, a note if any."""
     columns = columns_of(count, LEAST_SQUARE)
     rows = ceil(count / columns)
     wide = min(_WIDTH, (page_width() - _BAR_SPACE * text_scale()) / columns)
@@ -178,7 +189,10 @@ def _draw_bar(figure: Figure, colors: ScalarMappable, title: str) -> None:
 
 
 def faces(surface: AboveMinimum, cut: float) -> list[Array]:
-    """Return the corners of what lies below the cut of each face whose points are all finite."""
+    """Return the polygons of a surface below the cut: (corners, 3) for each face of the grid.
+
+    Faces with a corner that is not finite, and faces wholly above the cut, are left out.
+    """
     x, y = np.meshgrid(surface.x, surface.y)
     points = np.stack([x, y, surface.loss], axis=-1)
     corners = np.stack([points[:-1, :-1], points[:-1, 1:], points[1:, 1:], points[1:, :-1]], axis=2)
@@ -187,7 +201,10 @@ def faces(surface: AboveMinimum, cut: float) -> list[Array]:
 
 
 def _kept(corners: Array, room: Array) -> Array:
-    """Return the corners of the part of a face that has room; room is linear along edges."""
+    """Cut off the part of a polygon where `room`, one value per corner, is negative.
+
+    `room` is linear along edges.
+    """
     found = []
     for place, (one, here) in enumerate(zip(corners, room, strict=True), 1 - len(room)):
         other, there = corners[place], room[place]
@@ -199,7 +216,7 @@ def _kept(corners: Array, room: Array) -> Array:
 
 
 def bands(face: Array, levels: Array) -> Iterator[Array]:
-    """Cut a face into the parts between successive levels, so that colours follow the loss."""
+    """Cut a face at each level of the loss, and yield the parts, each drawn in one colour."""
     for low, high in pairwise(levels):
         below = _kept(face, high - face[:, 2])
         band = _kept(below, below[:, 2] - low) if len(below) else below
@@ -217,7 +234,7 @@ def _draw_surface(axes: Axes3D, surface: AboveMinimum, cut: float, colors: Scala
     axes.set_box_aspect(_BOX, zoom=_ZOOM)
     axes.view_init(elev=_ELEVATION, azim=_AZIMUTH)
     axes.set_axis_off()
-    # The plane below the surface, whose edges are named.
+    # Draw the edges of the plane below the surface, and name the directions.
     (left, right), (front, back) = surface.x[[0, -1]], surface.y[[0, -1]]
     edges = np.array([[left, front], [right, front], [right, back], [left, back], [left, front]])
     axes.plot(*edges.T, zs=0, **GRID, zorder=0)
@@ -230,7 +247,7 @@ def _draw_surface(axes: Axes3D, surface: AboveMinimum, cut: float, colors: Scala
 
 
 def plot_landscape(table: pd.DataFrame, members: Members) -> Figure:
-    """Draw one surface per model: all from one side, to one scale, and cut at one height."""
+    """Draw one surface per model, all with the same point of view, scale and cut."""
     note = caveats(table, members)
     panels = _panels(len(members), bool(note))
     landscapes = read_landscapes(table, members)
@@ -244,13 +261,13 @@ def plot_landscape(table: pd.DataFrame, members: Members) -> Figure:
 
 
 def _levels(cut: float) -> Array:
-    """Return round values of the loss from 0 to the cut, which comes last."""
+    """Return round values of the loss from 0, with the cut itself as the last."""
     even = np.asarray(MaxNLocator(20, steps=[1, 2, 2.5, 5, 10]).tick_values(0, cut))
     return np.append(even[even < cut], cut)
 
 
 def plot_landscape_contour(table: pd.DataFrame, members: Members) -> Figure:
-    """Draw one map per model: all to one scale, and cut at one height."""
+    """Draw one contour map per model, all with the same scale and cut."""
     note = caveats(table, members)
     panels = make_square_panels(len(members), _BAR_SPACE, 0.3, above=bool(note) * _TITLE)
     landscapes = read_landscapes(table, members)
@@ -277,7 +294,7 @@ def plot_landscape_contour(table: pd.DataFrame, members: Members) -> Figure:
 
 
 def plot_landscape_slices(table: pd.DataFrame, members: Members) -> Figure:
-    """Draw one panel per direction: how loss and NLL change along it, all models together."""
+    """Draw one panel per direction: the change of loss and NLL of all models along it."""
     note = caveats(table, members)
     panels = make_panels(2)
     panels.figure.set_figheight(panels.figure.get_figheight() + bool(note) * _TITLE)
@@ -291,7 +308,7 @@ def plot_landscape_slices(table: pd.DataFrame, members: Members) -> Figure:
             axes.plot(changes.index, changes["loss"], **look.curve, zorder=3)
         axes.set_title(f"{name} direction")
         axes.xaxis.set_major_locator(MaxNLocator(4, steps=[1, 2, 5, 10]))
-    # One scale, from the lowest value to the highest value or to the cut.
+    # Give all panels one scale, from the lowest value to the highest, or to the cut if lower.
     low = min(float(axes.dataLim.y0) for axes in panels.axes)
     cut = low + read_landscapes(table, members).cut
     high = min(max(float(axes.dataLim.y1) for axes in panels.axes), cut)
@@ -327,12 +344,12 @@ def curvature(grid: pd.DataFrame) -> float:
     distance, step = _distances(grid)
     middle = grid.loc[distance == 0, "loss"].iloc[0]
     around = grid.loc[np.isclose(distance, step), "loss"]
-    # Each of the two directions has two of these neighbours.
+    # There are two neighbours along each of the two directions, hence the factor 2.
     return float((around - middle).sum(skipna=False) / (2 * step**2))
 
 
 def spread(grid: pd.DataFrame) -> float:
-    """Return the range of the NLL about the distance `RADIUS`; NaN if a value is not finite."""
+    """Return the highest minus the lowest NLL on the ring at `RADIUS`; NaN if any is not finite."""
     distance, step = _distances(grid)
     ring = grid.loc[[about_radius(each, step) for each in distance], "nll"]
     return float(ring.max(skipna=False) - ring.min(skipna=False)) if len(ring) else np.nan

@@ -17,7 +17,7 @@ from vitscope.training.batches import clean_batches
 from vitscope.training.recipe import training_rows
 from vitscope.training.steps import decays, trained_parameters
 
-# Whether the loss has the L2 term, what is measured, and a point of it.
+# Whether the loss has the L2 term, "slice" or "spectrum", and the columns `x` and `value`.
 Row = tuple[bool, str, float, float]
 
 
@@ -29,7 +29,7 @@ def slices(
     seed: int,
     at: Sequence[float],
 ) -> Iterator[Row]:
-    """Yield the loss at steps along the first direction of a seed."""
+    """Yield the loss, without and with L2, at the steps `at` along a seed's first direction."""
     trained = trained_parameters(network).items()
     decaying = [each.detach() for name, each in trained if decays(name, each)]
     with plane(network, seed) as move:
@@ -45,7 +45,7 @@ def slices(
 def spectra(
     network: nn.Module, images: Tensor, targets: Tensor, decay: float, batch: int, steps: int
 ) -> Iterator[Row]:
-    """Yield the nodes and weights of the spectra of the Hessian."""
+    """Yield nodes and weights of the spectrum of the Hessian, without L2 and with it."""
     for l2 in (False, True):
         hessian = of_model(network, images, targets, l2 * decay)
         for node, weight in zip(*quadrature(hessian, hessian.start(batch), steps), strict=True):
@@ -63,7 +63,7 @@ def measure_loss_terms(
     steps: int,
     drawing: Mapping[str, Any],
 ) -> pd.DataFrame:
-    """Return the slice and the spectrum for each batch, on augmented images and on clean ones."""
+    """Return the slice and the spectrum of each batch, on augmented and on clean images."""
     split, network, how = given.drawn_from, given.network.eval().to(given.device), dict(drawing)
     assert split, "clean images are those that were augmented"
     rows, most = training_rows(split, how.pop("recipe")), (batches[-1] + 1) * batch_size

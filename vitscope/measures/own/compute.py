@@ -19,7 +19,10 @@ from vitscope.networks.building.own_code import OwnCode, find_code, running, sho
 
 
 def measure(given: Any, file: str, module: str, code: str, keywords: Given) -> pd.DataFrame:
-    """Call `measure` of a file; `code` is its digest, so that the job depends on it."""
+    """Call `measure` of a file.
+
+    `code`, the digest of the file, is an argument only so that the job depends on it.
+    """
     with running(find_code(file, module), "measure") as own:
         if isinstance(given, OnLatents):
             return measure_maps(own.measure, given.latents, given.first_image, keywords)
@@ -29,7 +32,7 @@ def measure(given: Any, file: str, module: str, code: str, keywords: Given) -> p
 def merge(
     parts: Parts, file: str, module: str, code: str, resamples: int, seed: int
 ) -> pd.DataFrame:
-    """Call `merge` of a file, with the parts and the settings of the bootstrap."""
+    """Call `merge` of a file with the parts and the settings of the bootstrap."""
     with running(find_code(file, module), "merge") as own:
         return _check_table(own.merge(parts, resamples=resamples, seed=seed), "merge", own.merge)
 
@@ -46,7 +49,7 @@ def _check_table(table: Any, name: str, function: Callable[..., Any]) -> pd.Data
 def measure_maps(
     function: Callable[..., Any], latents: Latents, first_image: int, keywords: Given
 ) -> pd.DataFrame:
-    """Call a user's function with the maps of each cut point; return a value for every image."""
+    """Call a user's function with the maps of each cut point; return its value for every image."""
     values = [
         values_of(function, read_maps(latents, name), name, first_image, keywords)
         for name in latents.names
@@ -64,7 +67,7 @@ def read_maps(latents: Latents, name: str) -> Array:
 def values_of(
     function: Callable[..., Any], maps: Array, name: str, first_image: int, keywords: Given
 ) -> Array:
-    """Call a user's function with maps of a cut point; check for a number for each image."""
+    """Call a user's function with the maps of a cut point; require one number for each image."""
     shape = maps.shape
     where = f"{place_of(function)}: {function.__name__}"
     try:
@@ -106,7 +109,7 @@ def place_of(function: Callable[..., Any]) -> str:
 
 
 def read_claims(runs: Mapping[str, str], table: str) -> Evidence:
-    """Run a file; return its `CLAIMS`, to be counted on the table of its measure."""
+    """Run a file, and return its `CLAIMS` as evidence from the table of its measure."""
     file = Path(runs["file"])
     with running(OwnCode(file, runs["module"]), "CLAIMS") as own:
         claims = tuple(own.CLAIMS)

@@ -1,8 +1,8 @@
-"""A measure of a user's own, in one file: what the file declares, read without running it.
+"""Read what the file of a user's own measure declares, without running the file.
 
-The least that such a file holds is a function `measure(maps)`, which returns one number for each
-image; everything else has a default. It may say more by the names that measures of vitscope use:
-`MEASURE` and `TABLE` as plain values, `merge` and `plot`.
+The file must define a function `measure(maps)`, which returns one number for each image; everything
+else has a default. It may also define `MEASURE` and `TABLE` as plain values, `merge`, `plot` and
+`CLAIMS`, with the meaning that these names have in measures of vitscope.
 """
 
 import ast
@@ -29,12 +29,12 @@ from vitscope.networks.building.own_code import OwnCode, check_call, digest_of, 
 FUNCTION = "measure"
 # The fields that `MEASURE` may set; others are for measures in vitscope itself.
 FIELDS = ("needs", "reads_attention", "about_features", "seconds_per_gb")
-# An estimate for plans, in case `MEASURE` has none.
+# The estimate for plans if `MEASURE` has none.
 SECONDS_PER_GB = 2.0
 
 
 def declare_own(name: str, entry: Mapping[str, Any], folder: Path, where: str) -> OwnMeasure:
-    """Read the file of a user's measure without running it; messages call its entry `where`."""
+    """Read the file of a user's measure without running it; `where` names its entry in errors."""
     if name in {*registry.names(), *registry.kinds(), *registry.TAKEN}:
         raise VitscopeError(
             f"{where}: vitscope has a measure, a kind of figure or a folder of the name "
@@ -74,7 +74,7 @@ def _label(name: str) -> str:
 
 
 class _Defined:
-    """The functions and constants that a file defines at its top level, read from its source."""
+    """Holds the functions and constants that a file defines at its top level, from its source."""
 
     def __init__(self, code: OwnCode, where: str) -> None:
         self._file, self._where = shown(code.file), where
@@ -96,7 +96,7 @@ class _Defined:
         return "\n\n".join(filter(None, (first, rest)))
 
     def measure(self, name: str) -> Measure:
-        """Build the measure that `MEASURE` describes, by default one of latents."""
+        """Build the measure that `MEASURE` describes; without it, a measure of latents."""
         said = self._said_of_measure()
         needs = said.pop("needs", "latents")
         if needs not in ("latents", "model", "predictions", "network"):
@@ -165,5 +165,5 @@ class _Defined:
         return VitscopeError(f"{self._where}: {self._file}, line {line}: {constant}: {why}.")
 
 
-# If a field is renamed in `Measure`, this fails.
+# Fail if a field is renamed in `Measure` but not here.
 assert {each.name for each in fields(Measure)} >= {*FIELDS}

@@ -1,6 +1,6 @@
-"""The vectors of images that are probed: read while the network runs, and nothing else of it kept.
+"""Read the vectors that are probed while the network runs, without keeping its feature maps.
 
-The latents on disk have no prefix tokens, no labels and no pixels: a pass reads all at once.
+The latents on disk lack prefix tokens, labels and pixels, so that one pass reads everything anew.
 """
 
 from typing import Any
@@ -19,18 +19,24 @@ from vitscope.measures.measure import Given
 from vitscope.measures.probe.measure import MEAN, PREFIX, TOKEN
 from vitscope.networks.finding.capture import reading
 
-# A cell is described by up to 4 x 4 means of its pixels.
+# The pixels of a cell are averaged to at most 4 x 4 means.
 DETAIL = 4
 _NO_PIXELS = np.empty(0, np.float32)
 
 
 def places_of(first: int, images: int, tokens: int) -> Array:
-    """Draw places of tokens, 0 to 1, by the numbers of images: (images, tokens, 2)."""
+    """Draw places of tokens, 0 to 1, for images from the index `first`: (images, tokens, 2).
+
+    The places of an image depend only on its index.
+    """
     return np.random.default_rng(0).random((first + images, tokens, 2))[first:]
 
 
 def cells_of(images: Tensor, grid: tuple[int, int], rows: Tensor, columns: Tensor) -> Tensor:
-    """Return means of pixels, (N, T, colours * means), in cells (N, T) of a grid over images."""
+    """Return means of pixels, (N, T, colours * means), in cells of a grid over images.
+
+    `rows` and `columns`, (N, T), are the indices of the cells.
+    """
     (height, width), size = grid, images.shape[2:]
     down, across = (max(1, min(DETAIL, n // m)) for n, m in zip(size, grid, strict=True))
     small = adaptive_avg_pool2d(images, (height * down, width * across))
@@ -47,11 +53,14 @@ class _Vectors:
         self.tables: list[pd.DataFrame] = []
 
     def begin(self, batch: Tensor) -> None:
-        """Start a batch: `read` is called with feature maps of these images from now on."""
+        """Start a batch: from now on, `read` gets feature maps of these images."""
         self._first, self._batch = self._first + len(self._batch), batch
 
     def read(self, index: int, tensor: Tensor) -> None:
-        """Add the mean, prefix token and drawn tokens at a cut point; refuse values not finite."""
+        """Add the mean, prefix token and drawn tokens at a cut point.
+
+        Refuse a feature map that is not finite.
+        """
         point, known = self._points[index], self._known[self._first :][: len(self._batch)]
         maps = point.layout.to_nchw(tensor).float()
         if not bool(maps.isfinite().all()):

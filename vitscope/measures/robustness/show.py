@@ -26,17 +26,22 @@ from vitscope.drawing.legends import INTERVAL, another_model, published_label
 from vitscope.drawing.looks import BAR_ALPHA, EVERY_SECOND, GRAY, INTERVAL_WIDTH, Look, looks_of
 from vitscope.drawing.panels import Panels, columns_of, make_panels, page_width
 
-# What is drawn by severity: the column, its label and its scale.
+# The scores that are drawn by severity: column, label, and factor of the values.
 SCORES = (("accuracy", "Accuracy (%)", 100), ("nll", "NLL", 1), ("ece", "ECE (%)", 100))
-# Inches.
-_ROW_HEIGHT, _REST_HEIGHT, _LEAST_HEIGHT, _LEAST_WIDTH = 0.2, 0.75, 3.0, 2.5
+# Sizes in inches.
+_ROW_HEIGHT = 0.2
+_REST_HEIGHT = 0.75  # labels and ticks of the panel of errors
+_LEAST_HEIGHT = 3.0
+_LEAST_WIDTH = 2.5
+# The height of a panel of robustness by accuracy, over that of a panel of curves.
 _TALLER = 1.25
-# An error and its interval; and how much of a row's height its models take, one below the other.
-_ENDS, _APART = ["ci_low", "error", "ci_high"], 0.7
+_ENDS = ["ci_low", "error", "ci_high"]
+# The share of a row's height that the points of all models take.
+_APART = 0.7
 
 
 def _errors(rows: pd.DataFrame) -> pd.DataFrame:
-    """Return errors in percent with their ends: without corruption, of the mean, then of each."""
+    """Return errors and intervals in percent: a row for clean images, the mean, each corruption."""
     errors = rows.set_index("corruption")
     clean = rows["clean_error"].iloc[0]
     low, high = known_share_interval(clean, int(rows["images"].iloc[0]))
@@ -86,7 +91,10 @@ def _mark_groups(axes: Axes, shown: Sequence[str]) -> None:
 
 
 def _panels(rows: int) -> Panels:
-    """Return a panel for each score, one above the other, and one for errors beside or below."""
+    """Return a panel for each score, stacked, and one with `rows` rows for errors.
+
+    The panel of errors is beside the others, or below them on a narrow page.
+    """
     columns = columns_of(2, _LEAST_WIDTH)
     high = max(_LEAST_HEIGHT, rows * _ROW_HEIGHT + _REST_HEIGHT)
     if columns > 1:
@@ -102,7 +110,7 @@ def _panels(rows: int) -> Panels:
 def plot_robustness(
     table: pd.DataFrame, corruption_error: pd.DataFrame, members: Members
 ) -> Figure:
-    """Draw left the scores of all models by severity, right their errors by corruption."""
+    """Draw the scores of all models by severity on the left, their errors by corruption right."""
     looks = looks_of(members)
     of_models = [rows_of(corruption_error, m.model) for m in members]
     errors = [*map(_errors, of_models)]
@@ -132,10 +140,10 @@ def plot_robustness(
 def plot_robustness_by_accuracy(
     table: pd.DataFrame, members: Members, published: AllPublished
 ) -> Figure:
-    """Draw a point for each model: across its accuracy, upwards its robustness."""
+    """Draw the robustness of models by their accuracy, a point for each model."""
     apart = another_model(published.values())
     panels = make_panels(2 if apart else 1)
-    # Intervals of both axes need more height than curves.
+    # Points have intervals along both axes, which need more height than curves do.
     panels.resize(height=_TALLER * panels.figure.get_figheight())
     panels.legend.add_models(members)
     panels.legend.add_line(INTERVAL, {"color": GRAY, "alpha": BAR_ALPHA})

@@ -12,11 +12,14 @@ from vitscope.training.trajectory import check_count, polar
 
 
 def measure_learning_curves(given: OnWeights, snapshots: Mapping[str, int]) -> pd.DataFrame:
-    """Return what was recorded after each epoch, and the names of the `snapshots` taken then."""
+    """Return the record of each epoch, and the names of the snapshots taken after that epoch.
+
+    `snapshots` has the epoch of each snapshot by name.
+    """
     assert given.history is not None, "learning curves need the history of a training"
     last = int(given.history["epoch"].max())
     recorded = given.history.set_index("epoch")[[*RECORDED]].astype(float)
-    # Epoch 0 gets a row of nulls: nothing was recorded before training.
+    # Add a row of nulls for epoch 0: nothing was recorded before training.
     rows = recorded.reindex(range(last + 1)).rename_axis("epoch").reset_index()
     taken = {**snapshots, END: last}
     names = [
@@ -30,9 +33,9 @@ def measure_learning_curves(given: OnWeights, snapshots: Mapping[str, int]) -> p
 def traced(
     snapshots: Mapping[str, TensorFile], parameters: Iterable[str], warmup: str | None
 ) -> pd.DataFrame:
-    """Compute the trajectory through snapshots, in their order.
+    """Compute the trajectory through snapshots, in the order of the mapping.
 
-    Only the `parameters` of the model count: buffers are not trained.
+    Only the tensors named in `parameters` count: buffers are not trained.
     """
     files = list(snapshots.values())
     tensors = ([file.array(name).ravel() for file in files] for name in parameters)
@@ -41,9 +44,9 @@ def traced(
 
 
 def recorded(history: pd.DataFrame, warmup: str | None, where: str) -> pd.DataFrame:
-    """Return the trajectory that training recorded after each epoch, with its start before it.
+    """Return the trajectory that training recorded after each epoch, starting with epoch 0.
 
-    Errors call the record `where`.
+    `where` names the record in errors.
     """
     if history[["radius", "angle"]].isna().to_numpy().any():
         raise VitscopeError(
@@ -60,7 +63,7 @@ def recorded(history: pd.DataFrame, warmup: str | None, where: str) -> pd.DataFr
 
 def _as_table(points: pd.DataFrame, names: Sequence[str], warmup: str | None) -> pd.DataFrame:
     moments = points[["radius", "angle"]].assign(moment=names, order=range(len(points)))
-    # The first moment ends no warm-up, even if the recipe has 0 epochs of it.
+    # The first moment does not end the warm-up, even if the recipe has 0 epochs of warm-up.
     return moments.assign(ends_warmup=(moments["moment"] == warmup) & (moments["order"] > 0))
 
 
@@ -70,12 +73,15 @@ def measure_trajectory(
     names: Sequence[str] = (),
     network: Mapping[str, Any] | None = None,
 ) -> pd.DataFrame:
-    """Return the trajectory of a model: as recorded, else through its snapshots called `names`."""
+    """Return the trajectory that was recorded, or else the one through the snapshots.
+
+    `names` are the names of the snapshots, in order.
+    """
     if given.history is not None:
         where = f"The history of {given.model}"
         return recorded(given.history, warmup, where).assign(model=given.model)
     assert network is not None, "a trajectory through snapshots needs the network"
-    # Imported here, so that a recorded trajectory needs no torch.
+    # Import torch only for snapshots: a recorded trajectory needs none.
     from vitscope.networks.building.networks import parameter_names
 
     snapshots = dict(zip(names, given.snapshots, strict=True))
