@@ -70,7 +70,7 @@ def tokens_of(places: Array) -> Tokens:
     return Tokens(unique, prefix, numbers.reshape(windows, positions))
 
 
-def pooling(old: Tokens, new: Tokens) -> Tensor:
+def pooling_matrix(old: Tokens, new: Tokens) -> Tensor:
     """Return the matrix (new, old) that averages old tokens into new ones.
 
     A new token is the mean of the old tokens that are nearest to it, so its weights sum to one. An
@@ -80,17 +80,17 @@ def pooling(old: Tokens, new: Tokens) -> Tensor:
     matrix = torch.zeros(len(new), len(old))
     if len(old.places) and len(new.places):
         if len(new.places) < len(old.places):
-            nearest, olds = _nearest_of(old.places, new.places)
+            nearest, olds = _nearest_places(old.places, new.places)
             matrix[nearest, olds] = 1
         empty = np.flatnonzero(matrix[: len(new.places)].sum(1) == 0)
-        nearest, news = _nearest_of(new.places[empty], old.places)
+        nearest, news = _nearest_places(new.places[empty], old.places)
         matrix[empty[news], nearest] = 1
     for number in range(min(old.prefix, new.prefix)):
         matrix[len(new.places) + number, len(old.places) + number] = 1
     return matrix / matrix.sum(1, keepdim=True).clamp_min(1)
 
 
-def _nearest_of(places: Array, others: Array) -> tuple[Array, Array]:
+def _nearest_places(places: Array, others: Array) -> tuple[Array, Array]:
     """Find the nearest of `others` for each of `places`, with ties.
 
     Return the indices into `others`, and for each of these the index into `places`.
@@ -101,7 +101,7 @@ def _nearest_of(places: Array, others: Array) -> tuple[Array, Array]:
     return numbers[whose, which], whose
 
 
-def whole(weights: Tensor, queries: Tokens, keys: Tokens) -> Tensor:
+def join_windows(weights: Tensor, queries: Tokens, keys: Tokens) -> Tensor:
     """Join attention of windows, (..., windows, queries, keys), into one matrix of all tokens."""
     shape = weights.shape[:-3]
     matrix = weights.new_zeros(*shape, len(queries) + 1, len(keys) + 1)
@@ -120,7 +120,7 @@ _FUSED: dict[str, tuple[Callable[..., Tensor], Callable[..., Tensor]]] = {
 }
 
 
-def over_heads(weights: Weights, fusion: str) -> Tensor:
+def fuse_heads(weights: Weights, fusion: str) -> Tensor:
     """Return the mean, maximum or minimum over heads: (images, windows, queries, keys)."""
     found: list[Tensor] = []
     fuse, join = _FUSED[fusion]
@@ -150,13 +150,13 @@ def attention_in(
     `where` names the network in errors and warnings.
     """
     found = find_attention(network, settings, cut_points)
-    refusal = explain_none(found)
+    refusal = explain_no_attention(found)
     if refusal is not None:
         raise VitscopeError(f"{where}: {refusal}")
     return found.attentions, [f"{where}: {doubt}" for doubt in list_doubts(found)]
 
 
-def explain_none(found: FoundAttention) -> str | None:
+def explain_no_attention(found: FoundAttention) -> str | None:
     """Say why no attention can be read, and which figures need none; None if some can be read."""
     if found.attentions:
         return None

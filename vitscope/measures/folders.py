@@ -64,7 +64,7 @@ def read_installed(find_taken: Callable[[], Set[str]]) -> Installed:
     taken = find_taken() if entries else frozenset[str]()
     for entry in sorted(entries, key=lambda each: (each.name, each.value)):
         try:
-            place, measures = _read(entry.value)
+            place, measures = _read_package(entry.value)
         except Exception as error:
             why = error if isinstance(error, VitscopeError) else f"{type(error).__name__}: {error}"
             left_out += f" The measures of the package '{entry.value}' are left out: {why}."
@@ -84,7 +84,7 @@ def read_installed(find_taken: Callable[[], Set[str]]) -> Installed:
     return Installed(packages, places, versions, left_out)
 
 
-def _read(package: str) -> tuple[Path, dict[str, Measure]]:
+def _read_package(package: str) -> tuple[Path, dict[str, Measure]]:
     """Return the folder of the top-level package, and its measures; raise if one is not valid."""
     file = Path(str(import_module(f"{package}.measure").__file__))
     inner = package.split(".")[1:]

@@ -130,7 +130,7 @@ class Work:
     holds: int = 0
 
 
-def passes(
+def work_for_images(
     views: float, wanted: int | None, there: int | None, batch: int, keeps: Keeps = "pass"
 ) -> Work | None:
     """Return the work for several views of each image; None if no number of images is known yet.
@@ -189,7 +189,7 @@ def own_settings(case: Case) -> Given:
 
 
 def whole_settings(case: Case) -> Given:
-    """Return the settings as one argument, with defaults for those that change no result."""
+    """Return the settings that change results as one argument; others keep their defaults."""
     return {"settings": result_settings(case.settings)}
 
 
@@ -236,15 +236,15 @@ def passes_of(
     The measured images are those of a shard, or as many as the setting `images` says.
     """
 
-    def count(case: Case) -> Work | None:
+    def work_of_views(case: Case) -> Work | None:
         if case.measure.shares == "shards":
             wanted = min(case.study.analysis.shard_size, case.study.images(case.model))
         else:
             wanted = case.settings.images
         each = views(case) if callable(views) else views
-        return passes(each, wanted, case.images, batch or case.batch_size, keeps)
+        return work_for_images(each, wanted, case.images, batch or case.batch_size, keeps)
 
-    return count
+    return work_of_views
 
 
 @dataclass(frozen=True)

@@ -116,7 +116,9 @@ def part_of_tokens(
     return part_of(found, given.first_image, column)
 
 
-def means(shards: Iterable[pd.DataFrame], column: str, resamples: int, seed: int) -> pd.DataFrame:
+def means_by_cut_point(
+    shards: Iterable[pd.DataFrame], column: str, resamples: int, seed: int
+) -> pd.DataFrame:
     """Return the mean of a column over the images of all shards, and its interval, by cut point."""
     per_image = pd.concat(
         shard.pivot(index="image", columns="index", values=column) for shard in shards
@@ -134,5 +136,5 @@ def means(shards: Iterable[pd.DataFrame], column: str, resamples: int, seed: int
 
 
 def merge_means(parts: Parts, column: str, resamples: int, seed: int) -> pd.DataFrame:
-    merged = means(parts.tables, column, resamples, seed)
+    merged = means_by_cut_point(parts.tables, column, resamples, seed)
     return parts.cut_points.merge(merged, on="index", validate="one_to_one")

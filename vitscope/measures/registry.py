@@ -39,36 +39,38 @@ _DEFINED = re.compile(r"^(?:def (\w+)\(|((?:\w+ = )+))", re.MULTILINE)
 
 
 @cache
-def _built_in() -> dict[str, str]:
+def _built_in_packages() -> dict[str, str]:
     """Return the folder of each measure of vitscope, as a module name."""
     files = HERE.glob("*/measure.py")
     found = {name: f"{GROUP}.{file.parent.name}" for file in files for name in measures_in(file)}
     return dict(sorted(found.items()))
 
 
-def _taken() -> set[str]:
+def _taken_names() -> set[str]:
     """Return the names that measures and kinds of figures of packages must not have."""
-    measures = [declare(package, name) for name, package in _built_in().items()]
+    measures = [declare(package, name) for name, package in _built_in_packages().items()]
     kinds = {kind for measure in measures for kind in measure.figures}
     # Import by name, so that not every job depends on the module of the keys of a study.
     analysis = resolve_name("vitscope.settings.keys:Analysis")
-    return {*_built_in(), *kinds, *TAKEN, *schema_of(analysis)["properties"]}
+    return {*_built_in_packages(), *kinds, *TAKEN, *schema_of(analysis)["properties"]}
 
 
 @cache
 def installed() -> Installed:
-    return read_installed(_taken)
+    return read_installed(_taken_names)
 
 
 @cache
-def _found() -> dict[str, str]:
-    return _built_in() | {**installed().packages}
+def _packages_by_measure() -> dict[str, str]:
+    return _built_in_packages() | {**installed().packages}
 
 
 def package(measure: str) -> str:
-    if measure not in _found():
-        raise VitscopeError(f"There is no measure '{measure}'.{nearest(measure, _found())}")
-    return _found()[measure]
+    if measure not in _packages_by_measure():
+        raise VitscopeError(
+            f"There is no measure '{measure}'.{nearest(measure, _packages_by_measure())}"
+        )
+    return _packages_by_measure()[measure]
 
 
 def module(measure: str) -> str:
@@ -84,7 +86,7 @@ def folder(measure: str) -> Path:
 
 
 @cache
-def _defined(package: str, folder: Path) -> dict[str, str]:
+def _definitions_in(package: str, folder: Path) -> dict[str, str]:
     """Return the names that the modules of a folder define, each with its `module:name`."""
     return {
         name: f"{package}.{file.stem}:{name}"
@@ -94,18 +96,22 @@ def _defined(package: str, folder: Path) -> dict[str, str]:
     }
 
 
-def _find(measure: str, name: str) -> str | None:
-    return _defined(package(measure), folder(measure)).get(name)
+def _find_definition(measure: str, name: str) -> str | None:
+    return _definitions_in(package(measure), folder(measure)).get(name)
 
 
 @cache
-def _declared(measure: str) -> Measure:
+def _declared_measure(measure: str) -> Measure:
     return declare(package(measure), measure)
 
 
 @cache
-def _kinds() -> dict[str, FigureKind]:
-    return {kind: figure for name in _found() for kind, figure in _declared(name).figures.items()}
+def _shared_kinds() -> dict[str, FigureKind]:
+    return {
+        kind: figure
+        for name in _packages_by_measure()
+        for kind, figure in _declared_measure(name).figures.items()
+    }
 
 
 @dataclass(frozen=True)
@@ -130,14 +136,14 @@ class Registry:
 
     def names(self) -> tuple[str, ...]:
         """Return the names of all measures, which are also the names of their tables."""
-        return (*_found(), *self.own)
+        return (*_packages_by_measure(), *self.own)
 
     def declared(self, measure: str) -> Measure:
-        return self.own[measure].measure if measure in self.own else _declared(measure)
+        return self.own[measure].measure if measure in self.own else _declared_measure(measure)
 
     def kinds(self) -> dict[str, FigureKind]:
         """Return the kinds of figures, by their names in studies."""
-        return _kinds() | {
+        return _shared_kinds() | {
             kind: figure
             for own in self.own.values()
             for kind, figure in own.measure.figures.items()
@@ -147,19 +153,19 @@ class Registry:
         """Return the name of the function that measures, or measures a part."""
         if measure in self.own:
             return f"{OWN}.compute:measure"
-        return _required(measure, f"measure_{measure}")
+        return _require_definition(measure, f"measure_{measure}")
 
     def merging(self, measure: str) -> str | None:
         """Return the name of the function that merges parts; None if they are only stacked."""
         shared = self.declared(measure).merge.function
-        own = None if measure in self.own else _find(measure, f"merge_{measure}")
+        own = None if measure in self.own else _find_definition(measure, f"merge_{measure}")
         return shared or own
 
     def drawing(self, kind: FigureKind) -> str:
         """Return the name of the function or chart that draws a kind of figure."""
         if kind.measure in self.own:
             return f"{OWN}.show:{'plot_by_depth' if 'label' in kind.values else 'plot'}"
-        return _required(kind.measure, f"plot_{kind.name}")
+        return _require_definition(kind.measure, f"plot_{kind.name}")
 
     def claiming(self, kind: FigureKind) -> str | None:
         """Return the name of the claims about a kind of figure, or of the function that reads them.
@@ -168,7 +174,7 @@ class Registry:
         """
         if kind.measure in self.own:
             return f"{OWN}.compute:read_claims" if self.own[kind.measure].claims else None
-        return _find(kind.measure, f"CLAIMS_{kind.name.upper()}")
+        return _find_definition(kind.measure, f"CLAIMS_{kind.name.upper()}")
 
     def claims_of(self, measure: str) -> "Mapping[str, Evidence]":
         """Return the claims about a measure and their evidence, by kind of figure."""
@@ -189,8 +195,8 @@ class Registry:
         return asdict(self.declared(measure).part_table)
 
 
-def _required(measure: str, name: str) -> str:
-    if found := _find(measure, name):
+def _require_definition(measure: str, name: str) -> str:
+    if found := _find_definition(measure, name):
         return found
     raise VitscopeError(f"The measure '{measure}' has no {name} in {folder(measure)}: write it.")
 

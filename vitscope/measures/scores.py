@@ -46,14 +46,14 @@ def scores_of(predictions: pd.DataFrame, classes: int) -> dict[str, float]:
     share = bins["images"] / len(predictions)
     overconfidence = (bins["confidence"] - bins["accuracy"]) * share
     return {
-        "accuracy": _share_of(right),
-        "accuracy_90": _share_of(right[confident]),
+        "accuracy": _share_of_true(right),
+        "accuracy_90": _share_of_true(right[confident]),
         "nll": float(predictions["nll"].mean()),
-        "unconfidence_90": _share_of(~confident[~right]),
+        "unconfidence_90": _share_of_true(~confident[~right]),
         "iou": _mean_iou(label, prediction, classes),
         "iou_90": _mean_iou(label[confident], prediction[confident], classes),
-        "frequency_90": _share_of(confident),
-        "top5": _share_of(predictions["top5"].to_numpy()),
+        "frequency_90": _share_of_true(confident),
+        "top5": _share_of_true(predictions["top5"].to_numpy()),
         "brier": float(predictions["brier"].mean()),
         "ece": float(overconfidence.abs().sum()),
         "signed_ece": float(overconfidence.sum()),
@@ -62,7 +62,7 @@ def scores_of(predictions: pd.DataFrame, classes: int) -> dict[str, float]:
 
 def reliability(predictions: pd.DataFrame) -> pd.DataFrame:
     """Return the number, accuracy and mean confidence of the images in each bin of confidence."""
-    confidence, right, bin_of = _by_bin(predictions)
+    confidence, right, bin_of = _confidence_bins(predictions)
     images = np.bincount(bin_of, minlength=BINS)
     counted = np.where(images > 0, images, np.nan)
     return pd.DataFrame(
@@ -83,7 +83,7 @@ def calibration(predictions: pd.DataFrame, resamples: int, seed: int) -> dict[st
     The calibrated network is simulated: each prediction is right with the probability that is its
     confidence, so that the mean ECE is due to chance alone.
     """
-    confidence, right, bin_of = _by_bin(predictions)
+    confidence, right, bin_of = _confidence_bins(predictions)
     gaps = (confidence - right)[:, None] * (bin_of[:, None] == np.arange(BINS))
     ends = spread_of(lambda means: np.abs(means).sum(axis=1, keepdims=True), gaps, resamples, seed)
     drawn, generator = [], np.random.default_rng(seed)
@@ -94,14 +94,14 @@ def calibration(predictions: pd.DataFrame, resamples: int, seed: int) -> dict[st
     return {"ece_low": low, "ece_high": high, "ece_calibrated": float(np.mean(drawn))}
 
 
-def _by_bin(predictions: pd.DataFrame) -> tuple[Array, Array, Array]:
+def _confidence_bins(predictions: pd.DataFrame) -> tuple[Array, Array, Array]:
     """Return the confidence of each prediction, whether it is right, and its bin."""
     right = predictions["label"].to_numpy() == predictions["prediction"].to_numpy()
     confidence = predictions["confidence"].to_numpy()
     return confidence, right, np.searchsorted(_EDGES, confidence) - 1
 
 
-def _share_of(true: Array) -> float:
+def _share_of_true(true: Array) -> float:
     return float(true.mean()) if len(true) else np.nan
 
 
@@ -151,9 +151,9 @@ def shares_found(
         for batch in batches:
             here = slice(first, first + len(batch))
             images, truth = batch.to(device), labels[here]
-            clean.append(_is_found(model, images, truth))
+            clean.append(_is_class_found(model, images, truth))
             draws = disturb(images, rows[here])
-            found = [[_is_found(model, each, truth) for each in draw] for draw in draws]
+            found = [[_is_class_found(model, each, truth) for each in draw] for draw in draws]
             shares.append(np.mean(found, axis=0).T)
             first += len(batch)
     if first != len(rows):
@@ -161,7 +161,7 @@ def shares_found(
     return np.concatenate(clean), np.concatenate(shares)
 
 
-def _is_found(model: "nn.Module", images: "Tensor", labels: Array) -> Array:
+def _is_class_found(model: "nn.Module", images: "Tensor", labels: Array) -> Array:
     logits = model(images).cpu().numpy()
     if not np.isfinite(logits).all():
         raise VitscopeError(

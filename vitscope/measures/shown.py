@@ -38,13 +38,13 @@ def images_shown(given: OnModel, shown: int, images: int, seed: int | None) -> I
         if image.dtype != np.uint8:
             low, high = float(image.min()), float(image.max())
             image = np.round(255 * (image - low) / max(high - low, 1e-12)).astype(np.uint8)
-        yield Shown(row, _png(image.transpose(1, 2, 0)), taken)
+        yield Shown(row, _encode_png(image.transpose(1, 2, 0)), taken)
 
 
 def whole_picture(given: OnModel, row: int) -> bytes | None:
     """Return the picture of an image before it was cropped; None if the split does not keep it."""
     pixels = given.images.whole(row)
-    return None if pixels is None else _png(pixels)
+    return None if pixels is None else _encode_png(pixels)
 
 
 def name_class(given: OnModel, returned: Any, of_class: int | None = None) -> dict[str, Any]:
@@ -80,7 +80,7 @@ def on_subject(
     }
 
 
-def _png(pixels: npt.NDArray[np.uint8]) -> bytes:
+def _encode_png(pixels: npt.NDArray[np.uint8]) -> bytes:
     written = io.BytesIO()
     as_picture(pixels).save(written, "PNG")
     return written.getvalue()

@@ -20,13 +20,13 @@ SLICE_BYTES = 1 << 20
 _Slice = tuple[str, int, int]
 
 
-def _slices(latents: Latents, name: str) -> list[_Slice]:
+def _cut_into_slices(latents: Latents, name: str) -> list[_Slice]:
     images, *shape = latents.shape(name)
     step = max(1, SLICE_BYTES // (prod(shape) * DTYPES[latents.dtype(name)].itemsize))
     return [(name, first, min(step, images - first)) for first in range(0, images, step)]
 
 
-def _read(latents: Latents, wanted: _Slice, of_thread: threading.local) -> tuple[Array, int]:
+def _read_slice(latents: Latents, wanted: _Slice, of_thread: threading.local) -> tuple[Array, int]:
     """Return the maps of a slice, valid until the thread's next read, and their checksum.
 
     Each read from a file overwrites the buffer of the thread. Maps that are already in memory are
@@ -65,17 +65,17 @@ def measure_slices(
         return measured
     of_thread = threading.local()
 
-    def run(wanted: _Slice) -> tuple[Array, int]:
+    def measure_slice(wanted: _Slice) -> tuple[Array, int]:
         name, first, _ = wanted
-        maps, total = _read(latents, wanted, of_thread)
+        maps, total = _read_slice(latents, wanted, of_thread)
         with np.errstate(invalid="ignore", over="ignore"):
             values = measures[name](maps)
         _check_finite(given, name, first, values)
         return values, total
 
-    slices = {name: _slices(latents, name) for name in measures}
+    slices = {name: _cut_into_slices(latents, name) for name in measures}
     with ThreadPoolExecutor(given.threads) as pool:
-        done = pool.map(run, [each for group in slices.values() for each in group])
+        done = pool.map(measure_slice, [each for group in slices.values() for each in group])
         measured = {}
         for name, group in slices.items():
             values, sums = zip(*(next(done) for _ in group), strict=True)

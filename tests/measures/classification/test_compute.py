@@ -21,7 +21,7 @@ from vitscope.measures.classification.compute import (
     PEOPLE,
     consistencies,
     count_decisions,
-    cues,
+    cue_classes,
     letters_of,
     measure_shape_texture,
     read_people,
@@ -261,7 +261,7 @@ def test_images_that_do_not_say_their_cues_are_refused(tmp_path: Path) -> None:
     np.savez(tmp_path / "images.npz", images=pixels, labels=np.arange(4))
     source = {"kind": "npz", "path": str(tmp_path / "images.npz")}
     images = built(tmp_path / "split", source, classes=4)
-    assert refusal(cues, images, [0, 1]) == (
+    assert refusal(cue_classes, images, [0, 1]) == (
         "data.mine: the images of the split 'test' do not say their 'shape', so that no shape "
         "bias can be measured: name a split that does in analysis.shape_texture.split."
     )

@@ -24,7 +24,7 @@ from vitscope.measures.probe.reading import (
     merge_probe,
     moments_of,
     read_linearly,
-    unit,
+    scale_to_unit_length,
     votes_of_neighbours,
 )
 from vitscope.measures.probe.reading import merge_probe_tokens as merge_tokens
@@ -130,7 +130,9 @@ def test_folds_are_of_one_size_and_in_no_order() -> None:
 
 
 def test_unit_vectors() -> None:
-    np.testing.assert_allclose(unit(np.array([[3.0, 4], [0, 0]])), [[0.6, 0.8], [0, 0]])
+    np.testing.assert_allclose(
+        scale_to_unit_length(np.array([[3.0, 4], [0, 0]])), [[0.6, 0.8], [0, 0]]
+    )
 
 
 def test_parts_come_cut_point_by_cut_point() -> None:
@@ -245,7 +247,7 @@ def test_images_without_labels_are_refused() -> None:
 
 def by_least_squares(rows: pd.DataFrame, targets: np.ndarray) -> np.ndarray:
     """Squared errors and deviations of each token, (N, 2), of regression without a penalty."""
-    vectors = unit(np.stack(rows["vector"].to_list()))
+    vectors = scale_to_unit_length(np.stack(rows["vector"].to_list()))
     ones = np.ones((len(vectors), 1))
     folds, found = folds_of(MERGED_IMAGES)[rows["image"]], np.empty((len(rows), 2))
     for fold in range(5):

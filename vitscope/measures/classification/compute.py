@@ -69,7 +69,7 @@ ALL = "all"
 CONSISTENCY = ("consistency", "consistency_low", "consistency_high")
 
 
-def cues(images: Split, rows: Sequence[int]) -> tuple[Array, Array]:
+def cue_classes(images: Split, rows: Sequence[int]) -> tuple[Array, Array]:
     """Return the class of the shape and the class of the texture of each image in some rows."""
     try:
         columns = [images.column(name) for name in ("shape", "texture")]
@@ -102,9 +102,10 @@ def shape_biases(
             "measured: name a split where they are not in analysis.shape_texture.split."
         )
     found = np.column_stack([prediction == shape, prediction == texture])[conflict]
-    groups = _groups(shape[conflict], classes)
+    groups = _images_by_shape(shape[conflict], classes)
     table = pd.DataFrame(
-        {"class_name": name, "images": len(chosen)} | _bias(found[chosen], resamples, seed)
+        {"class_name": name, "images": len(chosen)}
+        | _bias_with_interval(found[chosen], resamples, seed)
         for name, chosen in groups
     )
     # Keep only the resamples of the row of all images, which claims are about.
@@ -112,14 +113,14 @@ def shape_biases(
     return table.assign(**{f"shape_bias{RESAMPLED}": resampled})
 
 
-def _groups(shape: Array, classes: Sequence[str]) -> Iterator[tuple[str, Array]]:
+def _images_by_shape(shape: Array, classes: Sequence[str]) -> Iterator[tuple[str, Array]]:
     """Yield a name and the indices of images: first of all images, then of those of each shape."""
     yield ALL, np.arange(len(shape))
     for number in np.unique(shape):
         yield classes[number], np.flatnonzero(shape == number)
 
 
-def _bias(found: Array, resamples: int, seed: int) -> dict[str, Any]:
+def _bias_with_interval(found: Array, resamples: int, seed: int) -> dict[str, Any]:
     """Return the shares of decisions by shape and by texture, the shape bias and its interval.
 
     `found` tells for each image whether the model named its shape, and whether its texture: (N, 2).
@@ -158,16 +159,16 @@ def consistencies(
     """
     values = np.column_stack([says_shape, people.T, (people & says_shape).T]).astype(np.float64)
     rows = []
-    for name, chosen in _groups(shape, classes):
-        resampled = _kappa(bootstrap_means(values[chosen], resamples, seed))
+    for name, chosen in _images_by_shape(shape, classes):
+        resampled = _mean_kappa(bootstrap_means(values[chosen], resamples, seed))
         known = len(chosen) > 1 and np.isfinite(resampled).any()
         ends = np.nanpercentile(resampled, TAILS) if known else (np.nan, np.nan)
-        kappa = _kappa(values[chosen].mean(axis=0, keepdims=True))[0]
+        kappa = _mean_kappa(values[chosen].mean(axis=0, keepdims=True))[0]
         rows.append((name, kappa, *ends))
     return pd.DataFrame(rows, columns=["class_name", *CONSISTENCY])
 
 
-def _kappa(means: Array) -> Array:
+def _mean_kappa(means: Array) -> Array:
     """Return the mean over people of Cohen's kappa, NaN if chance explains all agreement with one.
 
     The columns of `means` are the shares of images that the model names by shape, that each person
@@ -183,7 +184,7 @@ def measure_shape_texture(given: OnPredictions, resamples: int, seed: int) -> pd
     """Measure how often a model decides by shape and by texture, and if it errs as people do."""
     predictions, images = given.predictions, given.images
     rows = predictions["image"].to_list()
-    shape, texture = cues(images, rows)
+    shape, texture = cue_classes(images, rows)
     prediction = predictions["prediction"].to_numpy()
     table = shape_biases(prediction, shape, texture, images.classes, resamples, seed)
     table = table.assign(model=given.model)

@@ -64,12 +64,12 @@ LABELS = {"error_percent": "Test error (%)", "nll_train": "Training NLL"}
 _LEAST = 1.2
 
 
-def _within(label: str) -> str:
+def _within_sentence(label: str) -> str:
     """Return a label with a small first letter, as within a sentence."""
     return f"{label[0].lower()}{label[1:]}"
 
 
-def add_entries(legend: Legend, published: AllPublished, axis: str) -> None:
+def explain_marks(legend: Legend, published: AllPublished, axis: str) -> None:
     """Explain the marks in the legend; `axis` says where published points of other models are."""
     look = Look(GRAY, "o")
     legend.add_marker("measured", look.line)
@@ -100,13 +100,15 @@ def plot_fit(table: pd.DataFrame, members: Members, published: AllPublished) -> 
                 heights = [position + _BELOW * (not apart)] * len(values)
                 theirs.plot(values, heights, linestyle="", **look.hollow, zorder=2.5)
         if apart:
-            theirs.set_xlabel(panels.in_lines(f"Published {_within(LABELS[metric])}"), color=GRAY)
+            theirs.set_xlabel(
+                panels.in_lines(f"Published {_within_sentence(LABELS[metric])}"), color=GRAY
+            )
         axes.set_xlabel(panels.in_lines(LABELS[metric]))
     for axes in panels.axes:
         for position in range(len(ordered)):
             axes.axhline(position, **ROW, zorder=0)
         axes.margins(x=0.08)
-    add_entries(panels.legend, published, "panels of their own")
+    explain_marks(panels.legend, published, "panels of their own")
     panels.legend.draw(panels.figure)
     return panels.figure
 
@@ -117,7 +119,7 @@ _CHARACTERS = 10
 _INCHES_PER_CHARACTER = 0.055
 
 
-def _draw_points(axes: Axes, rows: pd.DataFrame, groups: Collection[Members]) -> None:
+def _draw_points_by_recipe(axes: Axes, rows: pd.DataFrame, groups: Collection[Members]) -> None:
     models = [[member.model for member in group] for group in groups]
     axes.plot([rows.loc[each, "value"].mean() for each in models], **JOINED, zorder=2)
     for place, group in enumerate(groups):
@@ -170,16 +172,16 @@ def plot_fit_by_window(table: pd.DataFrame, members: Members, published: AllPubl
     places = [group[0] for group in groups]
     panels = make_panels(len(LABELS), least=2.2)
     for axes, (metric, label) in zip(panels.axes, LABELS.items(), strict=True):
-        _draw_points(axes, table[table["metric"] == metric].set_index("model"), groups)
+        _draw_points_by_recipe(axes, table[table["metric"] == metric].set_index("model"), groups)
         axes.set_ylabel(label)
         axes.margins(y=0.12)
         if published:
-            back = axes_of_published(axes, _within(label), *published.values())
+            back = axes_of_published(axes, _within_sentence(label), *published.values())
             beside = _BESIDE + _APART * (max(map(len, groups)) - 1) / 2
             _draw_published_points(back, published, metric, places, beside)
             back.margins(y=0.12)
     _name_models(panels, places)
-    add_entries(panels.legend, published, "right axis")
+    explain_marks(panels.legend, published, "right axis")
     panels.legend.draw(panels.figure)
     return panels.figure
 
@@ -189,7 +191,7 @@ _TITLE_PAD = 32.5
 _SCORES_PAD = 5  # points
 
 
-def _draw_diagram(panel: Panel) -> None:
+def _draw_reliability(panel: Panel) -> None:
     axes, bins, color, legend = panel.axes, panel.rows, panel.look.color, panel.legend
     filled = bins[bins["images"] > 0]
     across: dict[str, Any] = {"x": filled["low"], "width": filled["high"] - filled["low"]}
@@ -205,7 +207,7 @@ def _draw_diagram(panel: Panel) -> None:
     axes.set(xlim=(0, 1), ylim=(0, 1))
 
 
-def _in_words(scores: pd.Series) -> str:
+def _scores_in_words(scores: pd.Series) -> str:
     names = ("accuracy", "ece", "ece_calibrated")
     accuracy, ece, calibrated = (percent(scores[name], ".1f") for name in names)
     signed = scores["signed_ece"]
@@ -222,10 +224,10 @@ def plot_reliability(table: pd.DataFrame, classification: pd.DataFrame, members:
     shown = zip(diagrams.of_models(members, table, ()), histograms.axes, members, strict=True)
     for panel, below, member in shown:
         scores = rows_of(classification, member.model).iloc[0]
-        _draw_diagram(panel)
+        _draw_reliability(panel)
         panel.axes.set_title(member.label, pad=_TITLE_PAD * text_scale())
         panel.axes.annotate(
-            _in_words(scores),
+            _scores_in_words(scores),
             (0.5, 1),
             (0, _SCORES_PAD),
             xycoords="axes fraction",
@@ -248,7 +250,7 @@ _BIAS = ["ci_low", "shape_bias", "ci_high"]
 _CONSISTENCY = ["consistency_low", "consistency", "consistency_high"]
 
 
-def _draw_row(
+def _draw_observer(
     panels: Panels, height: int, whole: pd.Series, biases: pd.Series, style: Mapping[str, Any]
 ) -> None:
     """Draw the row of an observer: decisions by cue, shape biases, and consistency if known.
@@ -280,7 +282,7 @@ def plot_shape_texture(table: pd.DataFrame, members: Members, published: AllPubl
     for height, member in enumerate(members):
         rows, style = rows_of(table, member.model), look_of(member).line
         of_all = rows["class_name"] == "all"
-        _draw_row(panels, height, rows[of_all].iloc[0], rows.loc[~of_all, "shape_bias"], style)
+        _draw_observer(panels, height, rows[of_all].iloc[0], rows.loc[~of_all, "shape_bias"], style)
     for name, color in CUE_COLORS.items():
         panels.legend.add_shade(name, color, 1)
     all_images = {"color": GRAY, "marker": "o", "linewidth": INTERVAL_WIDTH}
@@ -291,7 +293,7 @@ def plot_shape_texture(table: pd.DataFrame, members: Members, published: AllPubl
         found = count_decisions(letters_of(theirs.points["decisions"])).reindex(columns=columns)
         found["consistency"] = theirs.points["consistency"].mean()
         style = Look(GRAY, "o").hollow
-        _draw_row(panels, height, found.iloc[0], found["shape_bias"].iloc[1:], style)
+        _draw_observer(panels, height, found.iloc[0], found["shape_bias"].iloc[1:], style)
         panels.legend.add_marker("published", style)
     decisions.set(xlim=(0, 1), xlabel="Share of images decided by")
     bias.set(xlim=(0, 1), xlabel="Shape bias")
@@ -323,11 +325,11 @@ def _without_against_convolution(models: Models) -> list[Subject]:
     return [(model, *other) for model in without for other in convolutional(models)]
 
 
-def _measured(rows: pd.DataFrame, _blocks: pd.DataFrame | None = None) -> pd.DataFrame:
+def _rename_metric(rows: pd.DataFrame, _blocks: pd.DataFrame | None = None) -> pd.DataFrame:
     return rows.rename(columns={"metric": "measure"})
 
 
-def _published(points: pd.DataFrame) -> pd.DataFrame:
+def _published_fit(points: pd.DataFrame) -> pd.DataFrame:
     """Return published points, with resamples of each error if its number of images is known."""
     resampled: list[Any] = []
     for share, images in zip(points["value"] / 100, points["images"], strict=True):
@@ -337,7 +339,7 @@ def _published(points: pd.DataFrame) -> pd.DataFrame:
             generator = np.random.default_rng(round(share * images))
             errors = 100 * generator.binomial(int(images), share, RESAMPLES) / images
         resampled.append(errors)
-    return _measured(points).assign(**{f"value{RESAMPLED}": resampled})
+    return _rename_metric(points).assign(**{f"value{RESAMPLED}": resampled})
 
 
 CLAIMS_FIT = Evidence(
@@ -367,8 +369,8 @@ CLAIMS_FIT = Evidence(
             smaller(*_ERROR),
         ),
     ),
-    _measured,
-    _published,
+    _rename_metric,
+    _published_fit,
 )
 
 CLAIMS_FIT_BY_WINDOW = Evidence(
@@ -388,8 +390,8 @@ CLAIMS_FIT_BY_WINDOW = Evidence(
             smaller(*_ERROR),
         ),
     ),
-    _measured,
-    _published,
+    _rename_metric,
+    _published_fit,
 )
 
 

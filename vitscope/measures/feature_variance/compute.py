@@ -29,7 +29,7 @@ def measure_feature_variance(given: OnLatents) -> pd.DataFrame:
     return part_of_tokens(given, spatial_variance, "variance", on_gpu=True)
 
 
-def moments(maps: Array) -> Array:
+def variance_and_means(maps: Array) -> Array:
     """Return the variance over space and the channel means of each image of (N, C, H, W).
 
     The variance is the biased one over all positions, averaged over channels. It is the first
@@ -47,12 +47,12 @@ def moments(maps: Array) -> Array:
 
 def measure_spatial_share(given: OnLatents) -> pd.DataFrame:
     names = given.latents.names
-    found = measure_slices(given, dict.fromkeys(names, moments))
+    found = measure_slices(given, dict.fromkeys(names, variance_and_means))
     part = part_of([found[name][:, 0] for name in names], given.first_image, "within")
     return part.assign(means=[row for name in names for row in found[name][:, 1:]])
 
 
-def _shares(means: Array) -> tuple[Array, Array]:
+def _variance_within_and_total(means: Array) -> tuple[Array, Array]:
     """Return the variance within images and the total variance, from means over images.
 
     The columns of `means` are the variance within an image, the mean square of the channel means,
@@ -62,7 +62,7 @@ def _shares(means: Array) -> tuple[Array, Array]:
     return within, within + square - (channels**2).mean(axis=1)
 
 
-def share(within: Array, means: Array, resamples: int, seed: int) -> dict[str, float]:
+def spatial_share_of(within: Array, means: Array, resamples: int, seed: int) -> dict[str, float]:
     """Return the table values of a cut point.
 
     `within` has the variance within each image, (N,), and `means` its channel means, (N, C).
@@ -70,11 +70,13 @@ def share(within: Array, means: Array, resamples: int, seed: int) -> dict[str, f
     # Subtract the means over images, so that squares are not much larger than the variance.
     about = means - means.mean(axis=0)
     moments = np.column_stack([within, (about**2).mean(axis=1), about])
-    (inside,), (total,) = _shares(moments.mean(axis=0, keepdims=True))
+    (inside,), (total,) = _variance_within_and_total(moments.mean(axis=0, keepdims=True))
     found = {"images": len(within), "within": inside, "total": total}
     if not total:
         return found
-    spread = spread_of(lambda each: np.divide(*_shares(each))[:, None], moments, resamples, seed)
+    spread = spread_of(
+        lambda each: np.divide(*_variance_within_and_total(each))[:, None], moments, resamples, seed
+    )
     lists = {name: each[0] for name, each in spread.columns("share").items()}
     return found | {"share": inside / total} | lists
 
@@ -86,7 +88,9 @@ def merge_spatial_share(parts: Parts, resamples: int, seed: int) -> pd.DataFrame
     found = [
         {"index": index}
         | (
-            share(each["within"].to_numpy(), np.stack(each["means"].to_list()), resamples, seed)
+            spatial_share_of(
+                each["within"].to_numpy(), np.stack(each["means"].to_list()), resamples, seed
+            )
             if index in several
             else {"images": len(each)}
         )

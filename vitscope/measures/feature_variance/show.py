@@ -145,15 +145,15 @@ def plot_variance_by_epoch(
     """Draw a column per model: its variance by depth at each epoch, above shares of blocks."""
     counted = ((_OF_VARIANCE, variance), (_OF_FREQUENCY, fourier))
     # The variance grows by orders of magnitude while a network learns.
-    return _draw_epochs(variance, "variance", _VARIANCE, "log", counted, members)
+    return _draw_by_epoch(variance, "variance", _VARIANCE, "log", counted, members)
 
 
 def plot_share_by_epoch(share: pd.DataFrame, members: Members) -> Figure:
     """Draw a column per model: its share within images by depth, above shares of blocks."""
-    return _draw_epochs(share, "share", _SHARE, "linear", ((_OF_SHARE, share),), members)
+    return _draw_by_epoch(share, "share", _SHARE, "linear", ((_OF_SHARE, share),), members)
 
 
-def _draw_epochs(
+def _draw_by_epoch(
     curves: pd.DataFrame,
     value: str,
     label: str,
@@ -161,22 +161,24 @@ def _draw_epochs(
     counted: Sequence[tuple[_Shares, pd.DataFrame]],
     members: Members,
 ) -> Figure:
-    models = [[*moments] for _, moments in groupby(members, _model_of)]
+    models = [[*moments] for _, moments in groupby(members, _label_without_epoch)]
     upper, *lower = stack_panels(len(models), 1 + len(counted))
     legend = upper.legend
     for axes, moments in zip(upper.axes, models, strict=True):
-        axes.set_title(_model_of(moments[0]))
-        _draw_curves(axes, curves, value, moments, legend)
+        axes.set_title(_label_without_epoch(moments[0]))
+        _draw_curve_per_epoch(axes, curves, value, moments, legend)
         axes.set_yscale(scale)
         if scale == "log":
             _label_decades(axes)
-        _epoch_bar(axes, moments)
+        _draw_epoch_bar(axes, moments)
     upper.label("Normalized depth", label, "own" if scale == "log" else "shared")
     for panels, (shares, table) in zip(lower, counted, strict=True):
         for axes, moments in zip(panels.axes, models, strict=True):
             rows = [rows_of(table, member.model) for member in moments]
             panel = Panel(axes, look_of(moments[0]), legend, pd.concat(rows))
-            _draw_shares(panel, shares, rows, [float(member.epoch or 0) for member in moments])
+            _draw_block_shares(
+                panel, shares, rows, [float(member.epoch or 0) for member in moments]
+            )
         panels.label("", shares.label)
     return lower[-1].finish("Epoch", shares.label)
 
@@ -189,11 +191,11 @@ def _label_decades(axes: Axes) -> None:
     axes.yaxis.set_minor_locator(LogLocator(subs=(2, 5)))
 
 
-def _model_of(member: Member) -> str:
+def _label_without_epoch(member: Member) -> str:
     return member.label.removesuffix(f", epoch {member.epoch}")
 
 
-def _draw_curves(
+def _draw_curve_per_epoch(
     axes: Axes, table: pd.DataFrame, value: str, moments: Members, legend: Legend
 ) -> None:
     colors = depth_colors().resampled(len(moments))
@@ -203,7 +205,7 @@ def _draw_curves(
     Panel(axes, look_of(member), legend, points).draw_bands(points)
 
 
-def _epoch_bar(axes: Axes, moments: Members) -> None:
+def _draw_epoch_bar(axes: Axes, moments: Members) -> None:
     count = len(moments)
     colors = depth_colors().resampled(count)
     scale = ScalarMappable(BoundaryNorm(np.arange(count + 1), count), colors)
@@ -212,7 +214,7 @@ def _epoch_bar(axes: Axes, moments: Members) -> None:
     bar.ax.tick_params(which="both", length=0)
 
 
-def _draw_shares(
+def _draw_block_shares(
     panel: Panel, shares: _Shares, rows: Sequence[pd.DataFrame], epochs: Sequence[float]
 ) -> None:
     evidence, axes = shares.evidence, panel.axes
@@ -222,7 +224,7 @@ def _draw_shares(
         found = [claims[f"{verb}_{shares.value}"].find(each) for each in measured]
         findings = [finding for finding in found if finding]
         if len(findings) == len(epochs):
-            _draw_share(panel, pd.Series(epochs), findings, kind)
+            _draw_share_of_kind(panel, pd.Series(epochs), findings, kind)
     axes.axhline(HALF, **ZERO, zorder=0)
     axes.set_xscale(**_SCALE)
     axes.set_xlim(-0.15, max(epochs) * 1.15)
@@ -233,7 +235,9 @@ def _draw_shares(
     in_percent(axes)
 
 
-def _draw_share(panel: Panel, epochs: pd.Series, shares: Sequence[Found], kind: str) -> None:
+def _draw_share_of_kind(
+    panel: Panel, epochs: pd.Series, shares: Sequence[Found], kind: str
+) -> None:
     style = SHARE_STYLES[kind]
     panel.legend.add_line(_LABELS[kind], style)
     if all(each.interval for each in shares):

@@ -51,7 +51,7 @@ class Transforms:
             yield "radial", values[:, after:].astype(np.float32)
 
 
-def _rows(index: int, quantity: str, values: Array, first_image: int) -> pd.DataFrame:
+def _rows_of_quantity(index: int, quantity: str, values: Array, first_image: int) -> pd.DataFrame:
     images, steps = values.shape
     return pd.DataFrame(
         {
@@ -71,7 +71,7 @@ def measure_fourier(given: OnLatents, radial: bool, edges: Sequence[float] | Non
     }
     measured = measure_slices(given, transforms, on_gpu=True)
     rows = [
-        _rows(index, quantity, values, given.first_image)
+        _rows_of_quantity(index, quantity, values, given.first_image)
         for index, name in enumerate(latents.names)
         for quantity, values in transforms[name].named(measured[name])
     ]
@@ -83,7 +83,7 @@ AMPLITUDES = ("diagonal", "radial")
 _RESAMPLED = f"delta_log_amplitude{RESAMPLED}"
 
 
-def _means(per_image: pd.DataFrame, resamples: int, seed: int) -> pd.DataFrame:
+def _mean_amplitudes(per_image: pd.DataFrame, resamples: int, seed: int) -> pd.DataFrame:
     """Average each log amplitude, and its difference from the one at frequency 0, over images.
 
     `per_image` has a row for each image, and a column for each index and step.
@@ -116,7 +116,7 @@ def merge_fourier(parts: Parts, resamples: int, seed: int) -> pd.DataFrame:
     merged = []
     for quantity in AMPLITUDES:
         if quantity in per_image:
-            means = _means(pd.DataFrame(per_image[quantity]), resamples, seed)
+            means = _mean_amplitudes(pd.DataFrame(per_image[quantity]), resamples, seed)
             points = parts.cut_points.merge(means, on="index", validate="one_to_many")
             if quantity == "radial":
                 largest = points[["height", "width"]].max(axis=1) / 2
@@ -131,7 +131,7 @@ def merge_fourier(parts: Parts, resamples: int, seed: int) -> pd.DataFrame:
     return table.assign(**{_RESAMPLED: table[_RESAMPLED].where(claimed, None)})
 
 
-def _shares(variance: Array) -> Array:
+def _shares_of_bands(variance: Array) -> Array:
     """Return the share of each band in the sum over the last axis; NaN if that sum is 0."""
     return ratio(variance, variance.sum(axis=-1, keepdims=True))
 
@@ -152,8 +152,10 @@ def merge_spectrum(parts: Parts, edges: Sequence[float], resamples: int, seed: i
     components = np.stack([Plane(height, width, edges).components for height, width in sizes])
     mean = variances.reshape(shape).mean(axis=0)
     # In each resample, divide means over images, as for the share itself.
-    ends = spread_of(lambda m: _shares(m.reshape(-1, *shape[1:])), variances, resamples, seed)
-    shares = np.stack([_shares(mean), ends.low, ends.high])
+    ends = spread_of(
+        lambda m: _shares_of_bands(m.reshape(-1, *shape[1:])), variances, resamples, seed
+    )
+    shares = np.stack([_shares_of_bands(mean), ends.low, ends.high])
     # Leave out the share of a single band with components: it is 1 for any map.
     defined = (components > 0) & ((components > 0).sum(axis=1, keepdims=True) > 1)
     shares[:, ~defined] = np.nan

@@ -33,13 +33,13 @@ def diagonal_steps(size: int) -> int:
     return size - size // 2
 
 
-def _divisor(number: int, most: int) -> int:
+def _divisor_up_to(number: int, most: int) -> int:
     """Return the largest divisor of `number` up to `most`, or its smallest above 1 if that is 1."""
     divisors = [divisor for divisor in range(1, number + 1) if number % divisor == 0]
     return max((d for d in divisors[1:] if d <= most), default=divisors[:2][-1])
 
 
-def _wrapped_sums(size: int, rows: int, shift: int) -> Array:
+def _wrapped_sum_matrix(size: int, rows: int, shift: int) -> Array:
     """Return the matrix (size, rows * size) that sums rows, each shifted further and wrapped."""
     row, column = np.divmod(np.arange(rows * size), size)
     return np.asarray((column + shift * row) % size == np.arange(size)[:, None], np.float32)
@@ -59,11 +59,11 @@ class HalfDiagonal:
         self._steps: list[tuple[Array, int]] = []
         left = size
         while not self._steps or left > 1:
-            rows = _divisor(left, _PRODUCT // (_MAPS_IN_A_PRODUCT * size**2))
-            wrapped = _wrapped_sums(size, rows, shift=size // left)
+            rows = _divisor_up_to(left, _PRODUCT // (_MAPS_IN_A_PRODUCT * size**2))
+            wrapped = _wrapped_sum_matrix(size, rows, shift=size // left)
             left //= rows
             # The number of sums of each image that one product computes.
-            together = _divisor(channels * left, _PRODUCT // wrapped.size)
+            together = _divisor_up_to(channels * left, _PRODUCT // wrapped.size)
             self._steps.append((wrapped, together))
 
     def _sums(self, maps: Array) -> Array:
@@ -154,7 +154,7 @@ class Plane:
         """Return the same for a tensor on any device, with the sums as one matrix product."""
         import torch
 
-        power = _power_of_tensor(maps)
+        power = _power_spectrum_of_tensor(maps)
         bands = (self._bands[:, None] == np.arange(len(BANDS))) * self._counts[:, None]
         of_bands = torch.from_numpy(bands / self._variance_of)
         found = [power.mean(1) @ of_bands.to(power.device)]
@@ -166,7 +166,7 @@ class Plane:
         return torch.cat(found, dim=1)
 
     def _of_image(self, maps: Array) -> Array:
-        power = _power(maps)
+        power = _power_spectrum(maps)
         counted = self._counts * power.mean(axis=0, dtype=np.float64)
         of_bands = np.bincount(self._bands, counted, len(BANDS) + 1)[: len(BANDS)]
         bands = of_bands / self._variance_of
@@ -204,12 +204,12 @@ class LongDiagonal:
         """Return the same for a tensor on any device."""
         import torch
 
-        logs = (_power_of_tensor(maps).sqrt() + float(FLOOR)).log().mean(1)
+        logs = (_power_spectrum_of_tensor(maps).sqrt() + float(FLOOR)).log().mean(1)
         share = torch.from_numpy(self._share).to(maps.device)
         return logs[:, self._before].lerp(logs[:, self._behind], share)
 
     def _of_image(self, maps: Array) -> Array:
-        power = _power(maps)
+        power = _power_spectrum(maps)
         before, behind = (
             np.log(np.sqrt(power[:, chosen]) + FLOOR).mean(axis=0, dtype=np.float64)
             for chosen in (self._before, self._behind)
@@ -218,7 +218,7 @@ class LongDiagonal:
         return result
 
 
-def _power(maps: Array) -> Array:
+def _power_spectrum(maps: Array) -> Array:
     """Return the squared amplitudes of the real transform of each map, (C, components)."""
     channels, height, width = maps.shape
     first = maps[:, :1, :1]
@@ -232,7 +232,7 @@ def _power(maps: Array) -> Array:
     return power
 
 
-def _power_of_tensor(maps: "Tensor") -> "Tensor":
+def _power_spectrum_of_tensor(maps: "Tensor") -> "Tensor":
     """Return the squared amplitudes of a tensor, (N, C, components), in double precision."""
     import torch
 

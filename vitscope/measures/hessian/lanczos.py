@@ -138,7 +138,9 @@ class Spectrum:
     steps: int
 
 
-def largest(apply: Apply, start: Start, count: int, tolerance: float, most_steps: int) -> Spectrum:
+def largest_eigenvalues(
+    apply: Apply, start: Start, count: int, tolerance: float, most_steps: int
+) -> Spectrum:
     """Return the `count` eigenvalues of largest magnitude, by thick-restart Lanczos.
 
     Lanczos ends when all residuals are within the tolerance, and at the latest after `most_steps`

@@ -154,7 +154,7 @@ class GaussNewton(Curvature):
         return self._derivative([self._logits], self._parameters, [pull])
 
 
-def _nodes(root: Node | None) -> Iterator[Node]:
+def _graph_nodes(root: Node | None) -> Iterator[Node]:
     pending, seen = [root], set[Node]()
     while pending:
         node = pending.pop()
@@ -165,7 +165,7 @@ def _nodes(root: Node | None) -> Iterator[Node]:
 
 
 def _require_second_derivatives(loss: Tensor) -> None:
-    fused = sorted({n.name() for n in _nodes(loss.grad_fn) if "ScaledDotProduct" in n.name()})
+    fused = sorted({n.name() for n in _graph_nodes(loss.grad_fn) if "ScaledDotProduct" in n.name()})
     if fused:
         raise VitscopeError(
             f"The model computes attention by {fused[0]}, which has no second derivative: give its "
@@ -173,12 +173,12 @@ def _require_second_derivatives(loss: Tensor) -> None:
         )
 
 
-def _decay_of(model: nn.Module, weight_decay: float) -> list[float]:
+def _decay_by_tensor(model: nn.Module, weight_decay: float) -> list[float]:
     trained = trained_parameters(model).items()
     return [weight_decay if decays(name, each) else 0.0 for name, each in trained]
 
 
-def _logits_of(model: nn.Module, images: Tensor, targets: Tensor) -> tuple[Tensor, Tensor]:
+def _logits_and_loss(model: nn.Module, images: Tensor, targets: Tensor) -> tuple[Tensor, Tensor]:
     model.eval()
     with plain_attention(model):
         logits = model(images)
@@ -198,20 +198,20 @@ def of_model(model: nn.Module, images: Tensor, targets: Tensor, weight_decay: fl
     The loss is the mean cross-entropy with the targets, which are probabilities, plus
     `weight_decay` / 2 times the sum of squares of the parameters that decay in training.
     """
-    _, loss = _logits_of(model, images, targets)
+    _, loss = _logits_and_loss(model, images, targets)
     parameters = [*trained_parameters(model).values()]
-    return Hessian(loss, parameters, _decay_of(model, weight_decay))
+    return Hessian(loss, parameters, _decay_by_tensor(model, weight_decay))
 
 
 def gauss_newton_of_model(
     model: nn.Module, images: Tensor, targets: Tensor, weight_decay: float
 ) -> GaussNewton:
-    logits, _ = _logits_of(model, images, targets)
+    logits, _ = _logits_and_loss(model, images, targets)
     parameters = [*trained_parameters(model).values()]
-    return GaussNewton(logits, targets, parameters, _decay_of(model, weight_decay))
+    return GaussNewton(logits, targets, parameters, _decay_by_tensor(model, weight_decay))
 
 
-def _off(one: Tensor, other: Tensor, scale: Tensor) -> float:
+def _rounding_errors_apart(one: Tensor, other: Tensor, scale: Tensor) -> float:
     """Return the difference of two values, as a multiple of the rounding error at `scale`."""
     difference = torch.linalg.vector_norm(one - other)
     return float(difference / (scale * torch.finfo(one.dtype).eps)) if difference else 0.0
@@ -229,12 +229,12 @@ def require_deterministic(build: Callable[[], Hessian]) -> None:
     hessian = build()
     again, image = hessian(vector), hessian(other)
     size = torch.linalg.vector_norm(first)
-    if _off(first, again, size) > DRIFT:
+    if _rounding_errors_apart(first, again, size) > DRIFT:
         raise VitscopeError(
             "The Hessian is another one each time that it is evaluated: the model draws at random "
             "in evaluation mode (a dropout that stays on?), so that no spectrum can be measured."
         )
-    if _off(first @ other, vector @ image, size * np.sqrt(len(vector))) > DRIFT:
+    if _rounding_errors_apart(first @ other, vector @ image, size * np.sqrt(len(vector))) > DRIFT:
         raise VitscopeError(
             "The Hessian is not symmetric: an operation of the model has a derivative that is not "
             "its own (a rounding, a custom backward pass?), so that no spectrum can be measured."
@@ -255,12 +255,14 @@ class Loss:
 
     def hessian(self, batch: int, images: int | None = None) -> Hessian:
         """Return the Hessian on a batch, or on its first `images` images."""
-        return of_model(*self._on(batch, images))
+        return of_model(*self._model_and_batch(batch, images))
 
     def gauss_newton(self, batch: int) -> GaussNewton:
-        return gauss_newton_of_model(*self._on(batch))
+        return gauss_newton_of_model(*self._model_and_batch(batch))
 
-    def _on(self, batch: int, images: int | None = None) -> tuple[nn.Module, Tensor, Tensor, float]:
+    def _model_and_batch(
+        self, batch: int, images: int | None = None
+    ) -> tuple[nn.Module, Tensor, Tensor, float]:
         first, device = batch * self.batch_size, self.given.device
         pixels, targets = self.given.images.rows(first, first + (images or self.batch_size))
         network = self.given.network.to(device)

@@ -83,19 +83,19 @@ def published_per_decade(points: pd.DataFrame) -> tuple[Array, Array]:
     return at, points["density"].to_numpy() * np.abs(at) * np.log(10)
 
 
-def _curve_of(published: Published, panel: str) -> tuple[Array, Array]:
+def _published_density(published: Published, panel: str) -> tuple[Array, Array]:
     """Return the published eigenvalues of one sign and their density per decade."""
     points = published.points
     points = points[points["panel"] == panel]
     return published_per_decade(points[np.sign(points["eigenvalue"]) == _SIGNS[panel]])
 
 
-def _range(table: pd.DataFrame, published: AllPublished, panel: str) -> Range | None:
+def _axis_range(table: pd.DataFrame, published: AllPublished, panel: str) -> Range | None:
     """Return the magnitudes at both ends of the axis of a panel, or None if it shows nothing."""
     values = table["eigenvalue"].to_numpy()
     reached = [values[np.sign(values) == _SIGNS[panel]]]
     for curve in published.values():
-        at, density = _curve_of(curve, panel)
+        at, density = _published_density(curve, panel)
         reached.append(at[density > _NEGLIGIBLE_SHARE * density.max(initial=0)])
     shown = np.abs(np.concatenate(reached))
     if not shown.size:
@@ -104,7 +104,7 @@ def _range(table: pd.DataFrame, published: AllPublished, panel: str) -> Range | 
     return float(shown.min() / margin), float(shown.max() * margin)
 
 
-def _labelled(low: float, high: float) -> list[float]:
+def _powers_to_label(low: float, high: float) -> list[float]:
     """Return the powers of ten in a range; if there are at most two, also three times each."""
     powers = [10.0**decade for decade in range(floor(log10(low)), floor(log10(high)) + 1)]
     between = [times * power for power in powers for times in (1, 3)]
@@ -112,15 +112,15 @@ def _labelled(low: float, high: float) -> list[float]:
     return inside[0] if len(inside[0]) > 2 else inside[1]
 
 
-def _say_none(axes: Axes) -> None:
+def _write_none(axes: Axes) -> None:
     axes.text(0.5, 0.5, "none", transform=axes.transAxes, ha="center", va="center")
 
 
-def _prepare(axes: Axes, panel: str, reach: Range | None) -> None:
+def _prepare_density_axes(axes: Axes, panel: str, reach: Range | None) -> None:
     axes.yaxis.set_major_locator(MaxNLocator(nbins=2, steps=[1, 2, 5, 10]))
     if reach is None:
         axes.set(xticks=[])
-        _say_none(axes)
+        _write_none(axes)
         return
     (low, high), sign = reach, _SIGNS[panel]
     if sign > 0:
@@ -130,7 +130,7 @@ def _prepare(axes: Axes, panel: str, reach: Range | None) -> None:
         # The linear part of the axis is nearer to zero than any eigenvalue: nothing is drawn there.
         axes.set_xscale("symlog", linthresh=low / 10, subs=range(2, 10))
         axes.set_xlim(-high, -low)
-    shown = _labelled(low, high)
+    shown = _powers_to_label(low, high)
     axes.xaxis.set_major_locator(FixedLocator(sorted(sign * each for each in shown)))
     axes.xaxis.set_minor_formatter(NullFormatter())
     if _PLAIN[0] <= min(shown) and max(shown) <= _PLAIN[1]:
@@ -139,7 +139,7 @@ def _prepare(axes: Axes, panel: str, reach: Range | None) -> None:
         axes.xaxis.set_major_formatter(LogFormatterMathtext())
 
 
-def _draw_model(
+def _draw_two_densities(
     pair: Sequence[Axes],
     member: Member,
     rows: pd.DataFrame,
@@ -152,7 +152,7 @@ def _draw_model(
     title = f"{member.label}: {percent((values < 0).mean())} negative{doubt}"
     pair[0].set_title(title, loc="left", fontsize="medium", pad=2)
     for axes, (panel, reach) in zip(pair, ranges.items(), strict=True):
-        _prepare(axes, panel, reach)
+        _prepare_density_axes(axes, panel, reach)
         if reach is None:
             continue
         at = _SIGNS[panel] * np.geomspace(*reach, _POINTS)
@@ -163,16 +163,16 @@ def _draw_model(
         foot = {**FOOT_MARK, "color": color, "transform": axes.get_xaxis_transform()}
         axes.plot(same, np.full(len(same), _FOOT), **foot, zorder=4)
         if not len(same):
-            _say_none(axes)
+            _write_none(axes)
         if theirs:
-            axes.plot(*_curve_of(theirs, panel), color=color, **DOTTED, zorder=2.5)
+            axes.plot(*_published_density(theirs, panel), color=color, **DOTTED, zorder=2.5)
 
 
 def plot_hessian(table: pd.DataFrame, members: Members, published: AllPublished) -> Figure:
     """Draw a row per snapshot and model: the densities of negative and of positive eigenvalues."""
     snapshots = table["snapshot"].unique()
     shown = table[table["model"].isin([member.model for member in members])]
-    ranges = {panel: _range(shown, published, panel) for panel in _SIGNS}
+    ranges = {panel: _axis_range(shown, published, panel) for panel in _SIGNS}
     height = (_PART_HEIGHT + _MODEL_HEIGHT * len(members)) * text_scale()
     below = _LEGEND_HEIGHT * bool(published)
     figure = Figure(figsize=(page_width(), height * len(snapshots) + below))
@@ -186,7 +186,7 @@ def plot_hessian(table: pd.DataFrame, members: Members, published: AllPublished)
         )
         for pair, member in zip(grid, members, strict=True):
             rows = rows_of(table, member.model, snapshot=snapshot)
-            _draw_model(pair, member, rows, published.get(member.model), ranges)
+            _draw_two_densities(pair, member, rows, published.get(member.model), ranges)
         drawn += grid.ravel().tolist()
     for axes, panel in zip(drawn[-2:], ranges, strict=True):
         label = f"Hessian max eigenvalue ({panel})"
@@ -216,7 +216,7 @@ def shares_of_bars(nodes: Array, weights: Array) -> tuple[Array, Array, float]:
 
     The last value is the magnitude below which the axis is linear.
     """
-    linear = _linear_below(pd.Series(nodes))
+    linear = _linear_threshold(pd.Series(nodes))
     scale = SymmetricalLogTransform(10, linear, 1)
     lowest, highest = nodes.min(), nodes.max()
     low, high = scale.transform(np.array([lowest, highest]))
@@ -231,7 +231,7 @@ def _draw_whole_density(axes: Axes, rows: pd.DataFrame, color: str) -> None:
     weights = rows["weight"].to_numpy() / quadratures
     shares, ends, linear = shares_of_bars(rows["node"].to_numpy(), weights)
     axes.set_xscale("symlog", linthresh=linear)
-    axes.xaxis.set_major_locator(_powers(linear))
+    axes.xaxis.set_major_locator(_symlog_ticks(linear))
     axes.set_yscale("log")
     lowest = _BELOW * shares[shares > 0].min()
     axes.stairs(shares, ends, baseline=lowest, fill=True, color=color, ec=color, lw=HAIR)
@@ -240,7 +240,7 @@ def _draw_whole_density(axes: Axes, rows: pd.DataFrame, color: str) -> None:
     axes.axvline(0, **ZERO, zorder=1)
 
 
-def _powers(linear: float) -> SymmetricalLogLocator:
+def _symlog_ticks(linear: float) -> SymmetricalLogLocator:
     powers = SymmetricalLogLocator(base=10, linthresh=linear)
     powers.set_params(numticks=_TICKS)
     return powers
@@ -275,7 +275,7 @@ _ROW = 0.32  # height of a row in inches
 _TICKS = 5
 
 
-def over_batches(rows: pd.DataFrame, values: pd.Series) -> pd.DataFrame:
+def means_by_part(rows: pd.DataFrame, values: pd.Series) -> pd.DataFrame:
     """Return a row per part: the mean over batches, its interval, and the value in each batch."""
     wide = values.groupby([rows["batch"], rows["index"]]).first().unstack()
     low, high, _ = spread(wide.to_numpy(), _RESAMPLES, _SEED)
@@ -288,7 +288,7 @@ _FEWEST = 10
 _BATCH: dict[str, Any] = {**HEAD, "alpha": HEAD_ALPHA, "zorder": 2}
 
 
-def _few_batches(points: pd.DataFrame, legend: Legend) -> Array | None:
+def _values_of_few_batches(points: pd.DataFrame, legend: Legend) -> Array | None:
     """Return the values in each batch, (parts, batches), or None if there are many batches.
 
     If values are returned, the legend gets an entry for them.
@@ -300,7 +300,7 @@ def _few_batches(points: pd.DataFrame, legend: Legend) -> Array | None:
     return values
 
 
-def _means_of(rows: pd.DataFrame) -> dict[str, pd.DataFrame]:
+def _means_over_batches(rows: pd.DataFrame) -> dict[str, pd.DataFrame]:
     """Return three tables of means over batches, with a row for each part.
 
     `magnitude` is that of the largest eigenvalue. `mean` is the mean eigenvalue of the Hessian,
@@ -308,9 +308,9 @@ def _means_of(rows: pd.DataFrame) -> dict[str, pd.DataFrame]:
     """
     size = rows["parameters"]
     return {
-        "magnitude": over_batches(rows, rows["eigenvalue"].abs()),
-        "mean": over_batches(rows, rows["trace"] / size),
-        "gauss_newton": over_batches(rows, rows["gauss_newton_trace"] / size),
+        "magnitude": means_by_part(rows, rows["eigenvalue"].abs()),
+        "mean": means_by_part(rows, rows["trace"] / size),
+        "gauss_newton": means_by_part(rows, rows["gauss_newton_trace"] / size),
     }
 
 
@@ -318,7 +318,7 @@ _LARGEST, _MEAN = "Largest |eigenvalue|", "Mean eigenvalue"
 _LABELS = {"mean": "Hessian", "gauss_newton": "Gauss-Newton part"}
 
 
-def _linear_below(means: pd.Series) -> float:
+def _linear_threshold(means: pd.Series) -> float:
     """Return the magnitude below which an axis is linear: about the tenth percentile of the means.
 
     Without a linear part, a few much smaller means would stretch the axis.
@@ -327,8 +327,8 @@ def _linear_below(means: pd.Series) -> float:
     return 10.0 ** ceil(log10(smallest)) if smallest > 0 else 1.0
 
 
-def _draw_blocks(panel: Panel, depth: pd.Series, points: pd.DataFrame) -> None:
-    at, each = depth[points.index], _few_batches(points, panel.legend)
+def _draw_curvature_by_depth(panel: Panel, depth: pd.Series, points: pd.DataFrame) -> None:
+    at, each = depth[points.index], _values_of_few_batches(points, panel.legend)
     if each is None:
         panel.draw_interval(at, points["low"], points["high"])
     else:
@@ -351,16 +351,16 @@ def plot_curvature(table: pd.DataFrame, blocks: pd.DataFrame, members: Members) 
             points = rows_of(blocks, member.model, ["index"])
             depth = points.set_index("index")["depth"].rolling(2, min_periods=1).mean()
             # Leave out the head, which comes after the last cut point and has no depth.
-            drawn = _means_of(above.rows[above.rows["index"] < len(points)])
+            drawn = _means_over_batches(above.rows[above.rows["index"] < len(points)])
             # Set scales before drawing: matplotlib computes margins from the scale at that time.
             above.axes.set_yscale("log")
             linear = drawn["gauss_newton"]["mean"]
-            below.axes.set_yscale("symlog", linthresh=_linear_below(linear))
+            below.axes.set_yscale("symlog", linthresh=_linear_threshold(linear))
             above.draw_bands(points)
             below.draw_bands(points)
             below.draw_curve(depth[linear.index], linear, **dashed)
-            _draw_blocks(above, depth, drawn["magnitude"])
-            _draw_blocks(below, depth, drawn["mean"])
+            _draw_curvature_by_depth(above, depth, drawn["magnitude"])
+            _draw_curvature_by_depth(below, depth, drawn["mean"])
             below.legend.add_line(_LABELS["gauss_newton"], dashed)
             below.legend.add_marker(_LABELS["mean"], below.look.line, below.look)
             below.axes.axhline(0, **ZERO, zorder=0.5)
@@ -371,11 +371,11 @@ def plot_curvature(table: pd.DataFrame, blocks: pd.DataFrame, members: Members) 
     return panels[-1].finish("Normalized depth", _MEAN)
 
 
-def _draw_in_rows(
+def _draw_means_in_rows(
     axes: Axes, heights: Array, points: pd.DataFrame, style: Mapping[str, Any], legend: Legend
 ) -> None:
     """Draw the mean of each part in its row, with its interval, or with each batch if few."""
-    each = _few_batches(points, legend)
+    each = _values_of_few_batches(points, legend)
     low, high = (points[end] if each is None else np.nan for end in ("low", "high"))
     draw_interval_of(axes, heights, (low, points["mean"], high), style)
     if each is None:
@@ -409,17 +409,17 @@ def plot_curvature_by_layer(table: pd.DataFrame, members: Members) -> Figure:
         for nth, snapshot in enumerate(snapshots):
             own = rows_of(rows, member.model, snapshot=snapshot)
             numbers = own["part"].map(parts.index)
-            drawn = _means_of(own.assign(index=numbers))
+            drawn = _means_over_batches(own.assign(index=numbers))
             at = drawn["mean"].index.to_numpy() + nth * len(parts) + offset
-            _draw_in_rows(left, at, drawn["magnitude"], look.line, panels.legend)
-            _draw_in_rows(right, at, drawn["gauss_newton"], look.hollow, panels.legend)
-            _draw_in_rows(right, at, drawn["mean"], look.line, panels.legend)
+            _draw_means_in_rows(left, at, drawn["magnitude"], look.line, panels.legend)
+            _draw_means_in_rows(right, at, drawn["gauss_newton"], look.hollow, panels.legend)
+            _draw_means_in_rows(right, at, drawn["mean"], look.line, panels.legend)
     panels.legend.add_marker(f"open: {_LABELS['gauss_newton']}", looks_of(members)[0].hollow, GRAY)
     left.set_xscale("log")
     means = rows["gauss_newton_trace"] / rows["parameters"]
-    linear = _linear_below(means)
+    linear = _linear_threshold(means)
     right.set_xscale("symlog", linthresh=linear)
-    right.xaxis.set_major_locator(_powers(linear))
+    right.xaxis.set_major_locator(_symlog_ticks(linear))
     right.axvline(0, **ZERO, zorder=0.5)
     panels.label("", "")
     left.set_xlabel(_LARGEST)

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 
 from vitscope.errors import VitscopeError
 from vitscope.measures.given import OnLoss
-from vitscope.measures.landscape.measure import TABLE, Point, Settings, claimed, grid
+from vitscope.measures.landscape.measure import TABLE, Point, Settings, grid, points_of_claims
 from vitscope.measures.scores import scores_of
 from vitscope.networks.running.device import Recording, is_recorded, own_stream
 from vitscope.networks.running.predictions import scores_of_images
@@ -30,7 +30,7 @@ LAYOUTS = {"float32": torch.contiguous_format, "bfloat16": torch.channels_last}
 KEPT_BYTES = 2**30
 
 
-def direction(name: str, weights: Tensor, seed: int, axis: int) -> Tensor:
+def random_direction(name: str, weights: Tensor, seed: int, axis: int) -> Tensor:
     """Return the random, normalized direction in which a parameter moves along an axis.
 
     The direction depends only on the seed, the axis, and the parameter's name and values. Vectors
@@ -48,7 +48,9 @@ def direction(name: str, weights: Tensor, seed: int, axis: int) -> Tensor:
 
 
 @contextmanager
-def plane(model: nn.Module, seed: int, pair: int = 0) -> Iterator[Callable[[float, float], None]]:
+def moving_weights(
+    model: nn.Module, seed: int, pair: int = 0
+) -> Iterator[Callable[[float, float], None]]:
     """Give a function that moves the weights of a model to a point; restore them at the end.
 
     Each `pair` of directions has its own two axes.
@@ -58,7 +60,7 @@ def plane(model: nn.Module, seed: int, pair: int = 0) -> Iterator[Callable[[floa
     """
     named = {name: parameter.detach() for name, parameter in model.named_parameters()}
     directions = [
-        [direction(*each, seed, axis) for each in named.items()]
+        [random_direction(*each, seed, axis) for each in named.items()]
         for axis in (2 * pair, 2 * pair + 1)
     ]
     moving = [index for index, along in enumerate(directions[0]) if along.any()]
@@ -102,17 +104,17 @@ def batches_at_points(
 ) -> Callable[[], Iterable[tuple[Tensor, Tensor]]]:
     """Return a function that gives the batches of all images, to call once at each point."""
 
-    def copied() -> Iterator[tuple[Tensor, Tensor]]:
+    def copy_batches() -> Iterator[tuple[Tensor, Tensor]]:
         for pixels, targets in images.batches(batch_size):
             yield pixels.to(device, memory_format=layout), targets
 
     size = sum(part.numel() for part in images.rows(0, 1)) * len(images) * torch.float32.itemsize
     # Without a GPU there is nothing to keep: images are already mapped into memory.
-    kept = [*copied()] if is_recorded(device) and size <= KEPT_BYTES else None
-    return copied if kept is None else lambda: kept
+    kept = [*copy_batches()] if is_recorded(device) and size <= KEPT_BYTES else None
+    return copy_batches if kept is None else lambda: kept
 
 
-def scores(
+def scores_at_point(
     forward: Callable[[Tensor], Tensor], images: Iterable[tuple[Tensor, Tensor]]
 ) -> dict[str, float]:
     """Return `nll`, the loss for the soft targets, and scores with the likeliest target as label.
@@ -157,15 +159,17 @@ def losses_at(
         cache_enabled=not is_recorded(device),
     )
 
-    def work(batch: Tensor) -> tuple[Tensor]:
+    def compute_logits(batch: Tensor) -> tuple[Tensor]:
         return (model(batch).float(),)
 
-    with plane(model, settings.seed, pair) as move, own_stream(device):
+    with moving_weights(model, settings.seed, pair) as move, own_stream(device):
         batches = batches_at_points(images, settings.batch_size, device, layout)
         for x, y in points:
             move(x, y)
             with torch.inference_mode(), autocast():
-                row = scores(lambda batch: recording.run(work, batch)[0], batches())
+                row = scores_at_point(
+                    lambda batch: recording.run(compute_logits, batch)[0], batches()
+                )
             if x == y == 0 and not isfinite(row["nll"]):
                 raise VitscopeError(
                     f"The loss of the {type(model).__name__} on augmented images is not finite at "
@@ -190,7 +194,7 @@ def measure_landscape(
 ) -> pd.DataFrame:
     """Return the loss at the points in the rows of the grid from `rows[0]` to before `rows[1]`."""
     where = settings.points, settings.radius, range(*rows)
-    wanted = [grid(*where)] + [claimed(*where)] * (settings.directions - 1)
+    wanted = [grid(*where)] + [points_of_claims(*where)] * (settings.directions - 1)
     tables = [
         losses_at(given, chosen, settings, weight_decay, pair)
         for pair, chosen in enumerate(wanted)

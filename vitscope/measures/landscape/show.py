@@ -96,7 +96,7 @@ class Landscapes:
         return f"{member.label}\n{percent(share)} of points cut" if share else member.label
 
 
-def points_of(table: pd.DataFrame, member: Member) -> pd.DataFrame:
+def grid_points_of(table: pd.DataFrame, member: Member) -> pd.DataFrame:
     """Return the points of a model in its first pair of directions, with x varying fastest.
 
     Refuse an incomplete grid, and one without a finite loss.
@@ -118,7 +118,7 @@ def points_of(table: pd.DataFrame, member: Member) -> pd.DataFrame:
 
 def above_minimum(table: pd.DataFrame, member: Member) -> AboveMinimum:
     """Return the loss of a model on its grid, minus its lowest value."""
-    points = points_of(table, member)
+    points = grid_points_of(table, member)
     x, y = points["x"].unique(), points["y"].unique()
     loss = points["loss"].to_numpy(np.float64).reshape(len(y), len(x))
     finite = np.where(np.isfinite(loss), loss, np.nan)
@@ -160,7 +160,7 @@ _BAR_HEIGHT = 1.3  # inches
 _NAMES = 0.16
 
 
-def _panels(count: int, note: bool) -> Panels:
+def _surface_panels(count: int, note: bool) -> Panels:
     """Return a figure with space for `count` surfaces, a colour bar and, on top, a note if any."""
     columns = columns_of(count, LEAST_SQUARE)
     rows = ceil(count / columns)
@@ -179,7 +179,7 @@ def _panels(count: int, note: bool) -> Panels:
     return Panels(figure, spaces, columns)
 
 
-def _draw_bar(figure: Figure, colors: ScalarMappable, title: str) -> None:
+def _draw_color_bar(figure: Figure, colors: ScalarMappable, title: str) -> None:
     width, height = figure.get_size_inches()
     high = _BAR_HEIGHT * text_scale()
     left, bottom = width - _BAR_SPACE * text_scale() + 0.1, (height - high) / 2
@@ -188,7 +188,7 @@ def _draw_bar(figure: Figure, colors: ScalarMappable, title: str) -> None:
     axes.set_title(title, fontsize=matplotlib.rcParams["ytick.labelsize"], loc="left")
 
 
-def faces(surface: AboveMinimum, cut: float) -> list[Array]:
+def faces_below_cut(surface: AboveMinimum, cut: float) -> list[Array]:
     """Return the polygons of a surface below the cut: (corners, 3) for each face of the grid.
 
     Faces with a corner that is not finite, and faces wholly above the cut, are left out.
@@ -197,10 +197,10 @@ def faces(surface: AboveMinimum, cut: float) -> list[Array]:
     points = np.stack([x, y, surface.loss], axis=-1)
     corners = np.stack([points[:-1, :-1], points[:-1, 1:], points[1:, 1:], points[1:, :-1]], axis=2)
     finite = corners[np.isfinite(corners).all(axis=(2, 3))]
-    return [below for each in finite if len(below := _kept(each, cut - each[:, 2])) > 2]
+    return [below for each in finite if len(below := _clip_face(each, cut - each[:, 2])) > 2]
 
 
-def _kept(corners: Array, room: Array) -> Array:
+def _clip_face(corners: Array, room: Array) -> Array:
     """Cut off the part of a polygon where `room`, one value per corner, is negative.
 
     `room` is linear along edges.
@@ -215,17 +215,21 @@ def _kept(corners: Array, room: Array) -> Array:
     return np.array(found)
 
 
-def bands(face: Array, levels: Array) -> Iterator[Array]:
+def split_face(face: Array, levels: Array) -> Iterator[Array]:
     """Cut a face at each level of the loss, and yield the parts, each drawn in one colour."""
     for low, high in pairwise(levels):
-        below = _kept(face, high - face[:, 2])
-        band = _kept(below, below[:, 2] - low) if len(below) else below
+        below = _clip_face(face, high - face[:, 2])
+        band = _clip_face(below, below[:, 2] - low) if len(below) else below
         if len(band) > 2:
             yield band
 
 
 def _draw_surface(axes: Axes3D, surface: AboveMinimum, cut: float, colors: ScalarMappable) -> None:
-    drawn = [band for face in faces(surface, cut) for band in bands(face, _levels(cut))]
+    drawn = [
+        band
+        for face in faces_below_cut(surface, cut)
+        for band in split_face(face, _contour_levels(cut))
+    ]
     shade = colors.to_rgba(np.array([each[:, 2].mean() for each in drawn]))
     axes.add_collection3d(
         Poly3DCollection(drawn, facecolors=shade, edgecolors="white", linewidths=THREAD)
@@ -249,18 +253,18 @@ def _draw_surface(axes: Axes3D, surface: AboveMinimum, cut: float, colors: Scala
 def plot_landscape(table: pd.DataFrame, members: Members) -> Figure:
     """Draw one surface per model, all with the same point of view, scale and cut."""
     note = caveats(table, members)
-    panels = _panels(len(members), bool(note))
+    panels = _surface_panels(len(members), bool(note))
     landscapes = read_landscapes(table, members)
     colors = ScalarMappable(Normalize(0, landscapes.cut), LOSS_COLORS)
     for axes, member, surface in zip(panels.axes, members, landscapes.surfaces, strict=True):
         _draw_surface(axes, surface, landscapes.cut, colors)
         axes.set_title(landscapes.title(member, surface), y=1, pad=14)
-    _draw_bar(panels.figure, colors, landscapes.cut_label)
+    _draw_color_bar(panels.figure, colors, landscapes.cut_label)
     panels.add_note(note)
     return panels.figure
 
 
-def _levels(cut: float) -> Array:
+def _contour_levels(cut: float) -> Array:
     """Return round values of the loss from 0, with the cut itself as the last."""
     even = np.asarray(MaxNLocator(20, steps=[1, 2, 2.5, 5, 10]).tick_values(0, cut))
     return np.append(even[even < cut], cut)
@@ -271,7 +275,7 @@ def plot_landscape_contour(table: pd.DataFrame, members: Members) -> Figure:
     note = caveats(table, members)
     panels = make_square_panels(len(members), _BAR_SPACE, 0.3, above=bool(note) * _TITLE)
     landscapes = read_landscapes(table, members)
-    levels = _levels(landscapes.cut)
+    levels = _contour_levels(landscapes.cut)
     for axes, member, surface in zip(panels.axes, members, landscapes.surfaces, strict=True):
         if surface.share_above(levels[-1]):
             axes.patch.set(**UNDEFINED)
@@ -301,7 +305,7 @@ def plot_landscape_slices(table: pd.DataFrame, members: Members) -> Figure:
     looks, directions = looks_of(members), (("First", "x", "y"), ("Second", "y", "x"))
     for axes, (name, along, across) in zip(panels.axes, directions, strict=True):
         for member, look in zip(members, looks, strict=True):
-            points = points_of(table, member)
+            points = grid_points_of(table, member)
             on_axis = points[points[across] == 0].set_index(along)[["loss", "nll"]].sort_index()
             changes = on_axis.where(np.isfinite(on_axis)) - on_axis.loc[0]
             axes.plot(changes.index, changes["nll"], **look.hollow, **DOTTED, zorder=2.5)
@@ -334,40 +338,40 @@ _SMALLER = (
 )
 
 
-def _distances(grid: pd.DataFrame) -> tuple[pd.Series, float]:
+def _distances_to_middle(grid: pd.DataFrame) -> tuple[pd.Series, float]:
     distance = np.sqrt(np.square(grid["x"]) + np.square(grid["y"]))
     return distance, float(distance[distance > 0].min())
 
 
-def curvature(grid: pd.DataFrame) -> float:
+def curvature_at_middle(grid: pd.DataFrame) -> float:
     """Return the mean second difference of the loss at the middle of a grid; NaN if undefined."""
-    distance, step = _distances(grid)
+    distance, step = _distances_to_middle(grid)
     middle = grid.loc[distance == 0, "loss"].iloc[0]
     around = grid.loc[np.isclose(distance, step), "loss"]
     # There are two neighbours along each of the two directions, hence the factor 2.
     return float((around - middle).sum(skipna=False) / (2 * step**2))
 
 
-def spread(grid: pd.DataFrame) -> float:
+def nll_spread(grid: pd.DataFrame) -> float:
     """Return the highest minus the lowest NLL on the ring at `RADIUS`; NaN if any is not finite."""
-    distance, step = _distances(grid)
+    distance, step = _distances_to_middle(grid)
     ring = grid.loc[[about_radius(each, step) for each in distance], "nll"]
     return float(ring.max(skipna=False) - ring.min(skipna=False)) if len(ring) else np.nan
 
 
-def _measured(rows: pd.DataFrame, _blocks: pd.DataFrame) -> pd.DataFrame:
+def _claimed_values(rows: pd.DataFrame, _blocks: pd.DataFrame) -> pd.DataFrame:
     grids = [grid for _, grid in rows.groupby("direction")]
     middle = (rows["direction"] == 0) & (rows["x"] == 0) & (rows["y"] == 0)
     values = {
-        "curvature": [curvature(grid) for grid in grids],
-        "nll_spread": [spread(grid) for grid in grids],
+        "curvature": [curvature_at_middle(grid) for grid in grids],
+        "nll_spread": [nll_spread(grid) for grid in grids],
         "accuracy": [rows.loc[middle, "accuracy"].item()],
     }
     pairs = [(measure, value) for measure, each in values.items() for value in each]
     return pd.DataFrame(pairs, columns=["measure", "value"])
 
 
-def _smaller(measure: str, ours: Points, theirs: Points) -> Found | None:
+def _difference_of_means(measure: str, ours: Points, theirs: Points) -> Found | None:
     one, other = (
         points.where(points.frame["measure"] == measure)["value"][0] for points in (ours, theirs)
     )
@@ -377,7 +381,7 @@ def _smaller(measure: str, ours: Points, theirs: Points) -> Found | None:
 
 
 def _flatter_is_more_accurate(ours: Points, theirs: Points) -> Found | None:
-    flatter = _smaller("nll_spread", ours, theirs)
+    flatter = _difference_of_means("nll_spread", ours, theirs)
     if flatter is None or not flatter.value:
         return None
     first, second = (one_value(points, "accuracy") for points in (ours, theirs))
@@ -388,7 +392,7 @@ _LESS_SPREAD = Statistic(
     "difference of the spread of the NLL",
     "The spread is the highest minus the lowest NLL at a distance of 0.5, within "
     f"half a step. {_SMALLER}",
-    partial(_smaller, "nll_spread"),
+    partial(_difference_of_means, "nll_spread"),
 )
 
 CLAIMS_LANDSCAPE = Evidence(
@@ -404,7 +408,7 @@ CLAIMS_LANDSCAPE = Evidence(
                 "The curvature is the second difference of the loss (NLL and L2 term) at the "
                 "trained weights, over the nearest steps and averaged over both directions. "
                 f"{_SMALLER}",
-                partial(_smaller, "curvature"),
+                partial(_difference_of_means, "curvature"),
             ),
             _WHY,
         ),
@@ -441,5 +445,5 @@ CLAIMS_LANDSCAPE = Evidence(
             "Fig. 1). Of its own two models the flatter one, ViT, is the less accurate.",
         ),
     ),
-    _measured,
+    _claimed_values,
 )

@@ -10,7 +10,7 @@ from torch.nn.functional import cross_entropy
 from vitscope.measures.given import OnLoss
 from vitscope.measures.hessian.lanczos import quadrature
 from vitscope.measures.hessian.operator import CHECKED, of_model, require_deterministic
-from vitscope.measures.landscape.compute import plane
+from vitscope.measures.landscape.compute import moving_weights
 from vitscope.networks.running.device import own_stream
 from vitscope.progress import Progress
 from vitscope.training.batches import clean_batches
@@ -21,7 +21,7 @@ from vitscope.training.steps import decays, trained_parameters
 Row = tuple[bool, str, float, float]
 
 
-def slices(
+def losses_along_direction(
     network: nn.Module,
     images: Tensor,
     targets: Tensor,
@@ -32,7 +32,7 @@ def slices(
     """Yield the loss, without and with L2, at the steps `at` along a seed's first direction."""
     trained = trained_parameters(network).items()
     decaying = [each.detach() for name, each in trained if decays(name, each)]
-    with plane(network, seed) as move:
+    with moving_weights(network, seed) as move:
         for x in at:
             move(x, 0)
             with torch.inference_mode():
@@ -42,7 +42,7 @@ def slices(
             yield True, "slice", x, nll + decay / 2 * squares
 
 
-def spectra(
+def hessian_spectra(
     network: nn.Module, images: Tensor, targets: Tensor, decay: float, batch: int, steps: int
 ) -> Iterator[Row]:
     """Yield nodes and weights of the spectrum of the Hessian, without L2 and with it."""
@@ -80,7 +80,10 @@ def measure_loss_terms(
             for is_clean, pair in drawn.items():
                 images, targets = (each[chosen].to(given.device) for each in pair)
                 on = network, images, targets, weight_decay
-                found = [*slices(*on, seed, at), *spectra(*on, batch, steps)]
+                found = [
+                    *losses_along_direction(*on, seed, at),
+                    *hessian_spectra(*on, batch, steps),
+                ]
                 table = pd.DataFrame(found, columns=["l2", "of", "x", "value"])
                 tables.append(table.assign(batch=batch, clean=is_clean))
                 progress.advance()

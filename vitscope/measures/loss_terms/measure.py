@@ -59,7 +59,7 @@ class Settings:
     steps: int = setting(40, "Steps of Lanczos for each spectrum.", minimum=5)
 
 
-def choose(case: Case) -> Given:
+def choose_batches_and_images(case: Case) -> Given:
     """Return the batches and how to measure them, and how to draw the model's training images."""
     study, settings = case.study, asdict(case.settings)
     del settings["batches_per_job"]
@@ -85,7 +85,7 @@ def count_passes(case: Case) -> Work:
     return Work(count, settings.batch_size, "product", settings.steps)
 
 
-def refuse(case: Case) -> None:
+def refuse_loss_without_terms(case: Case) -> None:
     """Refuse a loss without augmentation or without weight decay, which the figure leaves out."""
     refuse_batches(case)
     if case.study.clean or not case.study.weight_decay(case.model):
@@ -102,9 +102,9 @@ LOSS_TERMS = Measure(
     question="How networks train",
     figures={"loss_terms": FigureKind()},
     settings=Settings,
-    arguments=choose,
+    arguments=choose_batches_and_images,
     takes=count_passes,
     shares=SHARES,
-    refuse=refuse,
+    refuse=refuse_loss_without_terms,
     fit=partial(fit_batches, usual=Settings()),
 )

@@ -40,7 +40,7 @@ def merge(
 def _check_table(table: Any, name: str, function: Callable[..., Any]) -> pd.DataFrame:
     if not isinstance(table, pd.DataFrame):
         raise VitscopeError(
-            f"{place_of(function)}: {name} returned a {type(table).__name__}, allowed: a "
+            f"{file_and_line_of(function)}: {name} returned a {type(table).__name__}, allowed: a "
             f"pandas.DataFrame with the columns of `TABLE`."
         )
     return table
@@ -51,7 +51,7 @@ def measure_maps(
 ) -> pd.DataFrame:
     """Call a user's function with the maps of each cut point; return its value for every image."""
     values = [
-        values_of(function, read_maps(latents, name), name, first_image, keywords)
+        values_of_maps(function, read_maps(latents, name), name, first_image, keywords)
         for name in latents.names
     ]
     return part_of(values, first_image, "value")
@@ -64,12 +64,12 @@ def read_maps(latents: Latents, name: str) -> Array:
     return np.array(as_float(maps, latents.dtype(name)))
 
 
-def values_of(
+def values_of_maps(
     function: Callable[..., Any], maps: Array, name: str, first_image: int, keywords: Given
 ) -> Array:
     """Call a user's function with the maps of a cut point; require one number for each image."""
     shape = maps.shape
-    where = f"{place_of(function)}: {function.__name__}"
+    where = f"{file_and_line_of(function)}: {function.__name__}"
     try:
         signature(function).bind(maps, **keywords)
     except TypeError as error:
@@ -102,7 +102,7 @@ def values_of(
     return values
 
 
-def place_of(function: Callable[..., Any]) -> str:
+def file_and_line_of(function: Callable[..., Any]) -> str:
     """Return the file and the line of a function, for messages."""
     code = getattr(function, "__code__", None)
     return f"{shown(Path(code.co_filename))}, line {code.co_firstlineno}" if code else "measure"

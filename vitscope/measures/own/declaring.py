@@ -53,7 +53,7 @@ def declare_own(name: str, entry: Mapping[str, Any], folder: Path, where: str) -
         merge = Merge(lambda case: runs | bootstrap(case), True, function)
     kind = FigureKind(measure=name, text=defined.caption(name), values=runs)
     if "plot" not in defined.names:
-        kind = replace(kind, values={"label": _label(name)}, options=ByDepth)
+        kind = replace(kind, values={"label": _label_from_name(name)}, options=ByDepth)
     if "TABLE" in defined.names and "plot" not in defined.names:
         raise VitscopeError(
             f"{where}: {shown(code.file)} has a `TABLE` and no function `plot` that draws it: add "
@@ -69,7 +69,7 @@ def declare_own(name: str, entry: Mapping[str, Any], folder: Path, where: str) -
     return OwnMeasure(own, runs if "CLAIMS" in defined.names else None)
 
 
-def _label(name: str) -> str:
+def _label_from_name(name: str) -> str:
     return name.replace("_", " ").capitalize()
 
 
@@ -89,7 +89,7 @@ class _Defined:
 
     def caption(self, name: str) -> str:
         """Turn the docstring into a caption; its first sentence becomes the title."""
-        text = self._docstring or f"{_label(name)} by depth."
+        text = self._docstring or f"{_label_from_name(name)} by depth."
         summary, _, rest = text.partition("\n\n")
         title, _, more = " ".join(summary.split()).partition(". ")
         first = f"**{title.rstrip('.')}.** {more}".rstrip()

@@ -24,7 +24,7 @@ DETAIL = 4
 _NO_PIXELS = np.empty(0, np.float32)
 
 
-def places_of(first: int, images: int, tokens: int) -> Array:
+def draw_places(first: int, images: int, tokens: int) -> Array:
     """Draw places of tokens, 0 to 1, for images from the index `first`: (images, tokens, 2).
 
     The places of an image depend only on its index.
@@ -32,7 +32,7 @@ def places_of(first: int, images: int, tokens: int) -> Array:
     return np.random.default_rng(0).random((first + images, tokens, 2))[first:]
 
 
-def cells_of(images: Tensor, grid: tuple[int, int], rows: Tensor, columns: Tensor) -> Tensor:
+def pixels_of_cells(images: Tensor, grid: tuple[int, int], rows: Tensor, columns: Tensor) -> Tensor:
     """Return means of pixels, (N, T, colours * means), in cells of a grid over images.
 
     `rows` and `columns`, (N, T), are the indices of the cells.
@@ -84,7 +84,7 @@ class _Vectors:
         norms = maps.norm(dim=1)
         medians = norms.flatten(1).quantile(0.5, dim=1).clamp_min(torch.finfo(norms.dtype).tiny)
         norms = norms[each, rows, columns] / medians[:, None]
-        pixels = cells_of(self._batch, (grid[0], grid[1]), rows, columns)
+        pixels = pixels_of_cells(self._batch, (grid[0], grid[1]), rows, columns)
         vectors = maps[each, :, rows, columns]
         for token in range(places.shape[1]):
             found: dict[str, Any] = {
@@ -117,7 +117,7 @@ def measure_probe(given: OnModel, shard: int, selection: Given, tokens: int) -> 
         "label": labels_of(given.images, rows),
         "predicted": np.full(len(rows), -1),
     }
-    vectors = _Vectors(given, pd.DataFrame(known), places_of(first, len(rows), tokens))
+    vectors = _Vectors(given, pd.DataFrame(known), draw_places(first, len(rows), tokens))
     predicted = []
     with reading(network, given.cut_points, vectors.read), torch.inference_mode():
         for batch in given.batches(rows):

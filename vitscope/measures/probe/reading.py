@@ -160,7 +160,7 @@ def read_linearly(
     return Read(read, unseen, penalties)
 
 
-def unit(vectors: Array) -> Array:
+def scale_to_unit_length(vectors: Array) -> Array:
     """Scale vectors to length 1; zeros stay zeros."""
     norms = np.linalg.norm(vectors, axis=1, keepdims=True)
     return vectors / np.where(norms == 0, 1, norms)
@@ -168,7 +168,7 @@ def unit(vectors: Array) -> Array:
 
 def votes_of_neighbours(vectors: Array, targets: Array, folds: Numbers, neighbours: int) -> Array:
     """Return the votes of the nearest vectors of other folds, by cosine: (N, K)."""
-    scaled = unit(vectors)
+    scaled = scale_to_unit_length(vectors)
     votes = np.empty(targets.shape)
     for fold in range(FOLDS):
         others = np.flatnonzero(folds != fold)
@@ -275,7 +275,7 @@ def _probe_target(
     numbers, image = np.unique(rows["image"], return_inverse=True)
     images = len(numbers)
     # Scale tokens to one length, as layers do: otherwise errors would grow with their length.
-    vectors = unit(np.stack(rows["vector"].to_list()))
+    vectors = scale_to_unit_length(np.stack(rows["vector"].to_list()))
     found = read_linearly(
         vectors,
         targets,

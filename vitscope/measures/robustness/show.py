@@ -40,7 +40,7 @@ _ENDS = ["ci_low", "error", "ci_high"]
 _APART = 0.7
 
 
-def _errors(rows: pd.DataFrame) -> pd.DataFrame:
+def _errors_in_percent(rows: pd.DataFrame) -> pd.DataFrame:
     """Return errors and intervals in percent: a row for clean images, the mean, each corruption."""
     errors = rows.set_index("corruption")
     clean = rows["clean_error"].iloc[0]
@@ -59,20 +59,20 @@ def _draw_errors(axes: Axes, errors: Sequence[pd.DataFrame], looks: Sequence[Loo
         style: dict[str, Any] = {"color": look.color, "alpha": BAR_ALPHA, "zorder": 2}
         axes.hlines(at, low, high, linewidth=INTERVAL_WIDTH, **style)
         axes.plot(values, at, **look.line, linestyle="", clip_on=False, zorder=3)
-    axes.set_yticks(rows, [_in_words(name) for name in names])
+    axes.set_yticks(rows, [_corruption_in_words(name) for name in names])
     axes.get_yticklabels()[names.tolist().index(MEAN)].set_fontweight("bold")
     axes.set(xlabel="Error (%)", ylim=(len(names) - 0.5, -0.5))
     axes.set_xlim(left=0)
     axes.tick_params(axis="y", length=0)
 
 
-def _in_words(name: str) -> str:
+def _corruption_in_words(name: str) -> str:
     others = {CLEAN: "no corruption", MEAN: "mean of corruptions"}
     words = others.get(name, name.replace("_", " "))
     return words.replace("gaussian", "Gaussian").replace("jpeg", "JPEG")
 
 
-def _mark_groups(axes: Axes, shown: Sequence[str]) -> None:
+def _mark_corruption_groups(axes: Axes, shown: Sequence[str]) -> None:
     for number, (group, names) in enumerate(GROUPS.items()):
         rows = [row for row, name in enumerate(shown) if name in names]
         if not rows:
@@ -90,7 +90,7 @@ def _mark_groups(axes: Axes, shown: Sequence[str]) -> None:
         )
 
 
-def _panels(rows: int) -> Panels:
+def _robustness_panels(rows: int) -> Panels:
     """Return a panel for each score, stacked, and one with `rows` rows for errors.
 
     The panel of errors is beside the others, or below them on a narrow page.
@@ -113,8 +113,8 @@ def plot_robustness(
     """Draw the scores of all models by severity on the left, their errors by corruption right."""
     looks = looks_of(members)
     of_models = [rows_of(corruption_error, m.model) for m in members]
-    errors = [*map(_errors, of_models)]
-    panels = _panels(len(errors[0]))
+    errors = [*map(_errors_in_percent, of_models)]
+    panels = _robustness_panels(len(errors[0]))
     *scores, by_corruption = panels.axes
     for member, look in zip(members, looks, strict=True):
         by_severity = rows_of(table, member.model).groupby("severity")
@@ -129,7 +129,7 @@ def plot_robustness(
     scores[-1].set_xlabel("Severity (0: no corruption)")
     panels.figure.align_ylabels(scores)
     _draw_errors(by_corruption, errors, looks)
-    _mark_groups(by_corruption, errors[0].index.tolist())
+    _mark_corruption_groups(by_corruption, errors[0].index.tolist())
     panels.legend.add_models(members)
     interval: dict[str, Any] = {"alpha": BAR_ALPHA, "linewidth": INTERVAL_WIDTH}
     panels.legend.add_line(INTERVAL, {"color": GRAY, **interval})

@@ -30,7 +30,7 @@ def measure_learning_curves(given: OnWeights, snapshots: Mapping[str, int]) -> p
     return rows.assign(model=given.model, snapshots=named)[list(LEARNING_CURVES_TABLE.columns)]
 
 
-def traced(
+def trajectory_of_snapshots(
     snapshots: Mapping[str, TensorFile], parameters: Iterable[str], warmup: str | None
 ) -> pd.DataFrame:
     """Compute the trajectory through snapshots, in the order of the mapping.
@@ -40,10 +40,10 @@ def traced(
     files = list(snapshots.values())
     tensors = ([file.array(name).ravel() for file in files] for name in parameters)
     points = polar(len(files), tensors)
-    return _as_table(points, list(snapshots), warmup).assign(source="snapshots")
+    return _trajectory_table(points, list(snapshots), warmup).assign(source="snapshots")
 
 
-def recorded(history: pd.DataFrame, warmup: str | None, where: str) -> pd.DataFrame:
+def recorded_trajectory(history: pd.DataFrame, warmup: str | None, where: str) -> pd.DataFrame:
     """Return the trajectory that training recorded after each epoch, starting with epoch 0.
 
     `where` names the record in errors.
@@ -56,12 +56,14 @@ def recorded(history: pd.DataFrame, warmup: str | None, where: str) -> pd.DataFr
     check_count(len(history) + 1)
     start = pd.DataFrame({"epoch": [0], "radius": [1.0], "angle": [0.0]})
     points = pd.concat([start, history.sort_values("epoch")[list(start)]], ignore_index=True)
-    return _as_table(points, [str(epoch) for epoch in points["epoch"]], warmup).assign(
+    return _trajectory_table(points, [str(epoch) for epoch in points["epoch"]], warmup).assign(
         source="history"
     )
 
 
-def _as_table(points: pd.DataFrame, names: Sequence[str], warmup: str | None) -> pd.DataFrame:
+def _trajectory_table(
+    points: pd.DataFrame, names: Sequence[str], warmup: str | None
+) -> pd.DataFrame:
     moments = points[["radius", "angle"]].assign(moment=names, order=range(len(points)))
     # The first moment does not end the warm-up, even if the recipe has 0 epochs of warm-up.
     return moments.assign(ends_warmup=(moments["moment"] == warmup) & (moments["order"] > 0))
@@ -79,10 +81,12 @@ def measure_trajectory(
     """
     if given.history is not None:
         where = f"The history of {given.model}"
-        return recorded(given.history, warmup, where).assign(model=given.model)
+        return recorded_trajectory(given.history, warmup, where).assign(model=given.model)
     assert network is not None, "a trajectory through snapshots needs the network"
     # Import torch only for snapshots: a recorded trajectory needs none.
     from vitscope.networks.building.networks import parameter_names
 
     snapshots = dict(zip(names, given.snapshots, strict=True))
-    return traced(snapshots, parameter_names(network), warmup).assign(model=given.model)
+    return trajectory_of_snapshots(snapshots, parameter_names(network), warmup).assign(
+        model=given.model
+    )
