@@ -4,7 +4,7 @@ from vitscope.claims.intervals import KEPT, RESAMPLED
 from vitscope.files.tables import Columns
 from vitscope.networks.finding.cut_points import CUT_POINT
 
-# Columns of tables with a row for each cut point, of means over images.
+# Columns of tables of means over images, with a row for each cut point.
 AT_CUT_POINT: Columns = {**CUT_POINT, "images": ("int64", "number of images")}
 # Columns of parts with a row for each cut point and image.
 OF_IMAGE: Columns = {

@@ -14,9 +14,9 @@ from vitscope.drawing.figure import Member
 from vitscope.errors import VitscopeError
 from vitscope.measures.landscape.show import (
     above_minimum,
-    caveats,
     faces_below_cut,
     grid_points_of,
+    loss_caveats,
     read_landscapes,
 )
 
@@ -242,7 +242,10 @@ def test_the_figure_says_if_its_loss_is_not_that_of_training(drawn, table, kind)
     assert drawn(kind).get_suptitle() == ""
     figure = drawn(kind, table=table.assign(weight_decay=0.0, clean=True))
     assert figure.get_suptitle() == BOTH
-    one = caveats(table.assign(weight_decay=0.0), [VIT]), caveats(table.assign(clean=True), [VIT])
+    one = (
+        loss_caveats(table.assign(weight_decay=0.0), [VIT]),
+        loss_caveats(table.assign(clean=True), [VIT]),
+    )
     assert f"{one[0]} and {one[1].removeprefix('Not the loss of training: ')}" == BOTH
 
 

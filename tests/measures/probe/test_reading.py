@@ -19,12 +19,12 @@ from vitscope.measures.probe.reading import (
     PENALTIES,
     TEMPERATURE,
     Ridge,
-    by_cut_point,
     folds_of,
     merge_probe,
     moments_of,
     read_linearly,
     scale_to_unit_length,
+    vectors_by_cut_point,
     votes_of_neighbours,
 )
 from vitscope.measures.probe.reading import merge_probe_tokens as merge_tokens
@@ -140,7 +140,7 @@ def test_parts_come_cut_point_by_cut_point() -> None:
         grid = [(i, of, n) for i in (0, 10, 2) for of in "ba" for n in (first + 1, first)]
         return pd.DataFrame(grid, columns=["index", "of", "image"]).assign(token=0)
 
-    found = [*by_cut_point(map(rows, (2, 0)), "a")]
+    found = [*vectors_by_cut_point(map(rows, (2, 0)), "a")]
     assert [table["index"].unique().tolist() for table in found] == [[0], [2], [10]]
     assert all(table["image"].tolist() == [0, 1, 2, 3] for table in found)
 

@@ -143,7 +143,7 @@ def _bias_with_interval(found: Array, resamples: int, seed: int) -> dict[str, An
     return bias | {"ci_low": low, "ci_high": high, f"shape_bias{RESAMPLED}": kept}
 
 
-def consistencies(
+def error_consistencies(
     says_shape: Array,
     people: Array,
     shape: Array,
@@ -192,5 +192,5 @@ def measure_shape_texture(given: OnPredictions, resamples: int, seed: int) -> pd
     if decisions is None:
         return table.assign(**dict.fromkeys(CONSISTENCY, np.nan))
     people = read_people(decisions)[:, images.column("index")[rows]]
-    alike = consistencies(prediction == shape, people, shape, images.classes, resamples, seed)
+    alike = error_consistencies(prediction == shape, people, shape, images.classes, resamples, seed)
     return table.merge(alike, on="class_name", how="left", validate="1:1")

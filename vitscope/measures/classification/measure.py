@@ -195,7 +195,7 @@ def refuse_unknown_split(case: Case) -> None:
         raise unknown(study.path, at, split, splits)
 
 
-def refuse_split(case: Case) -> None:
+def refuse_other_selection(case: Case) -> None:
     """Refuse a number of images that differs from that of `classification` for the same split."""
     study, ours = case.study, case.settings
     theirs = study.section("classification", ClassificationSettings)
@@ -219,5 +219,5 @@ SHAPE_TEXTURE = Measure(
     by_label=False,
     own_split=True,
     refuse=refuse_unknown_split,
-    refuse_settings=refuse_split,
+    refuse_settings=refuse_other_selection,
 )

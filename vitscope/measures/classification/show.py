@@ -320,7 +320,7 @@ _OF_WINDOWS = (
 )
 
 
-def _without_against_convolution(models: Models) -> list[Subject]:
+def _no_convs_against_convolution(models: Models) -> list[Subject]:
     without = [model for model, traits in models.items() if "conv" not in traits.kinds]
     return [(model, *other) for model in without for other in convolutional(models)]
 
@@ -346,7 +346,7 @@ CLAIMS_FIT = Evidence(
     "fit",
     claims_of(
         "Fig. 5",
-        _without_against_convolution,
+        _no_convs_against_convolution,
         _OF_BIAS,
         (
             "weak_bias_fits_worse",

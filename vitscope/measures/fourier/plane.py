@@ -15,7 +15,7 @@ from vitscope.files.arrays import Array
 if TYPE_CHECKING:
     from torch import Tensor
 
-# Added to an amplitude before its logarithm is taken, as by the authors.
+# The authors add this to an amplitude before taking its logarithm.
 FLOOR = np.float32(1e-6)
 
 # Up to this number of multiplications, OpenBLAS computes a product in a single thread, and so
@@ -66,8 +66,8 @@ class HalfDiagonal:
             together = _divisor_up_to(channels * left, _PRODUCT // wrapped.size)
             self._steps.append((wrapped, together))
 
-    def _sums(self, maps: Array) -> Array:
-        """Return the sums along anti-diagonals, (N, groups, size, channels of a group)."""
+    def _anti_diagonal_sums(self, maps: Array) -> Array:
+        """Return sums along anti-diagonals, (N, groups of channels, size, channels of a group)."""
         sums = maps
         for wrapped, together in self._steps[:-1]:
             sums = np.matmul(sums.reshape(len(maps), -1, together, wrapped.shape[1]), wrapped.T)
@@ -79,7 +79,7 @@ class HalfDiagonal:
     def __call__(self, maps: Array) -> Array:
         """Return the log amplitudes of each image of (N, C, H, W), mean over channels."""
         size = maps.shape[-1]
-        sums = self._sums(maps)
+        sums = self._anti_diagonal_sums(maps)
         first = sums[:, :, 0].copy()
         sums -= first[:, :, None]
         # Set rounding errors to 0, so that a constant map has no frequency but 0.

@@ -38,12 +38,12 @@ _ENDS = Curve("delta_log_amplitude")
 _BY_DEPTH = Chart(Rows(COMPONENT, Theirs("delta_log_amplitude", AMPLITUDE), _ENDS))
 
 
-def curves_of(table: pd.DataFrame) -> tuple[pd.DataFrame, list[str]]:
+def diagonal_curves_of(table: pd.DataFrame) -> tuple[pd.DataFrame, list[str]]:
     """Return the rows of the curves along the half-diagonal, and the columns to sort them by."""
     return table[table["measure"] == "diagonal"], ["index", "frequency"]
 
 
-def ends_of(curves: pd.DataFrame) -> pd.DataFrame:
+def ends_of_curves(curves: pd.DataFrame) -> pd.DataFrame:
     """Return the point at 1.0 pi of each cut point, null if its curve has only frequency 0."""
     ends = curves.groupby("index").tail(1).reset_index(drop=True)
     values = ["delta_log_amplitude", "ci_low", "ci_high"]
@@ -67,7 +67,7 @@ def draw_curves(axes: Axes, curves: pd.DataFrame) -> None:
 def plot_fourier(table: pd.DataFrame, members: Members) -> Figure:
     """Draw two panels per model: its curves, and below, their values at 1.0 pi by depth."""
     upper, lower = stack_panels(len(members), 2, _LEAST)
-    for panel in upper.of_models(members, *curves_of(table)):
+    for panel in upper.of_models(members, *diagonal_curves_of(table)):
         draw_curves(panel.axes, panel.rows)
     ends = ends_of_models(table, members)
     for panel in lower.of_models(members, ends, ["index"]):
@@ -81,7 +81,7 @@ def plot_fourier(table: pd.DataFrame, members: Members) -> Figure:
 def plot_fourier_curves(table: pd.DataFrame, members: Members, published: AllPublished) -> Figure:
     """Draw the curves of each model in a panel, and published curves in a panel below."""
     rows = stack_panels(len(members), 2 if published else 1)
-    for panel in rows[0].of_models(members, *curves_of(table)):
+    for panel in rows[0].of_models(members, *diagonal_curves_of(table)):
         draw_curves(panel.axes, panel.rows)
     drawn = list(rows[0].axes)
     below = rows[1].axes if published else ()
@@ -147,8 +147,8 @@ def _with_accuracy_intervals(bins: pd.DataFrame) -> pd.DataFrame:
 
 def ends_of_models(table: pd.DataFrame, members: Members) -> pd.DataFrame:
     """Return the points at 1.0 pi of all cut points, for all models."""
-    curves, order = curves_of(table)
-    return pd.concat(ends_of(rows_of(curves, member.model, order)) for member in members)
+    curves, order = diagonal_curves_of(table)
+    return pd.concat(ends_of_curves(rows_of(curves, member.model, order)) for member in members)
 
 
 def plot_spectrum(table: pd.DataFrame, members: Members) -> Figure:

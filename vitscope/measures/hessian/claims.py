@@ -79,7 +79,10 @@ def _terms_of_negative_share(points: pd.DataFrame) -> pd.DataFrame:
 
 
 def _terms_of_positive_decades(points: pd.DataFrame) -> pd.DataFrame:
-    """Return the terms of each eigenvalue in two sums whose ratio is the mean log10 if positive."""
+    """Return the terms of each eigenvalue in two sums: its logarithm if positive, and its weight.
+
+    The ratio of the sums is the mean base-10 logarithm of the positive eigenvalues.
+    """
     positive = points["eigenvalue"].where(points["eigenvalue"] > 0)
     weight = points["weight"].where(positive.notna(), 0.0)
     return pd.DataFrame({"upper": (weight * np.log10(positive)).fillna(0.0), "lower": weight})

@@ -17,7 +17,8 @@ from vitscope.files.arrays import Array
 
 Apply = Callable[[Tensor], Tensor]
 
-# The number of vectors at which Lanczos restarts from the better half of its approximations.
+# Lanczos restarts from the better half of its approximations when it has this number of vectors, or
+# three for each wanted eigenvalue if that is more.
 LARGEST_BASIS = 64
 
 # The part of a product outside the basis counts as zero up to this multiple of its rounding error.
@@ -106,7 +107,7 @@ class _Krylov:
             return
         following = product
         if self.closed:
-            # Nothing is left of the product: continue from a random vector outside the basis.
+            # The basis is closed: continue from a random vector outside it.
             following = self._start.noise(self._chance)
             _, left = self._orthogonalize(following)
         self._basis[self.length] = following / left

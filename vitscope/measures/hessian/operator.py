@@ -125,7 +125,7 @@ class Hessian(Curvature):
 
 
 class GaussNewton(Curvature):
-    """Multiplies by the Gauss-Newton part of the Hessian, as if logits were linear in parameters.
+    """Multiplies by the Gauss-Newton part of the Hessian: that of the loss with linearized logits.
 
     This part is J' C J, where J is the derivative of the logits by the parameters and C the second
     derivative of the mean cross-entropy by the logits; `decay` is added to the diagonal as in the
@@ -241,7 +241,7 @@ def require_deterministic(build: Callable[[], Hessian]) -> None:
         )
 
 
-# The number of images that the Hessian is checked on: few show how the model behaves.
+# The number of images on which the Hessian is checked; with more, the check would find the same.
 CHECKED = 8
 
 

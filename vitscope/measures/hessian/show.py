@@ -226,7 +226,7 @@ def shares_of_bars(nodes: Array, weights: Array) -> tuple[Array, Array, float]:
     return np.histogram(nodes, ends, weights=weights)[0], ends, linear
 
 
-def _draw_whole_density(axes: Axes, rows: pd.DataFrame, color: str) -> None:
+def _draw_spectral_density(axes: Axes, rows: pd.DataFrame, color: str) -> None:
     quadratures = len(rows[["batch", "probe"]].drop_duplicates())
     weights = rows["weight"].to_numpy() / quadratures
     shares, ends, linear = shares_of_bars(rows["node"].to_numpy(), weights)
@@ -253,7 +253,7 @@ def plot_hessian_density(table: pd.DataFrame, members: Members) -> Figure:
     for panels, snapshot in zip(rows, snapshots, strict=True):
         for axes, member in zip(panels.axes, members, strict=True):
             own = rows_of(table, member.model, snapshot=snapshot)
-            _draw_whole_density(axes, own, look_of(member).color)
+            _draw_spectral_density(axes, own, look_of(member).color)
             low, high = (minus(f"{own['node'].agg(end):.4g}") for end in ("min", "max"))
             title = panels.in_lines(f"{member.label}, {moment(snapshot)}")
             axes.set_title(f"{title}\nfrom {low} to {high}")

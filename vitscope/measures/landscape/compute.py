@@ -68,14 +68,14 @@ def moving_weights(
     first, second = ([along[index] for index in moving] for along in directions)
     start = [each.clone() for each in weights]
 
-    def move(x: float, y: float) -> None:
+    def move_weights(x: float, y: float) -> None:
         if weights:
             torch._foreach_copy_(weights, start)
             torch._foreach_add_(weights, first, alpha=x)
             torch._foreach_add_(weights, second, alpha=y)
 
     try:
-        yield move
+        yield move_weights
     finally:
         if weights:
             torch._foreach_copy_(weights, start)

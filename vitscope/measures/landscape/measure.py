@@ -22,7 +22,7 @@ Point = tuple[float, float]
 
 # Claims compare landscapes at this distance from the trained weights.
 RADIUS = 0.5
-# A factor on largest distances, so that points on a border count despite rounding.
+# Limits of distances are multiplied by this, so that points at a limit count despite rounding.
 ROUNDING = 1 + 1e-6
 
 
@@ -137,7 +137,7 @@ def choose_rows(case: Case) -> Given:
     return {**whole_settings(case), "rows": rows, "weight_decay": decay}
 
 
-def count_passes(case: Case) -> Work:
+def count_passes_of_landscape(case: Case) -> Work:
     """Count a pass for each augmented image at each point in the rows of the part."""
     settings: Settings = case.settings
     of_claims = len(points_of_claims(settings.points, settings.radius, case.steps))
@@ -158,6 +158,6 @@ LANDSCAPE = Measure(
     },
     settings=Settings,
     arguments=choose_rows,
-    takes=count_passes,
+    takes=count_passes_of_landscape,
     shares=("points", "rows_per_job"),
 )

@@ -133,7 +133,7 @@ def read_landscapes(table: pd.DataFrame, members: Members) -> Landscapes:
     return Landscapes(landscapes, min(_CUT_OVER_MEDIAN * flattest, highest) or 1.0)
 
 
-def caveats(table: pd.DataFrame, members: Members) -> str:
+def loss_caveats(table: pd.DataFrame, members: Members) -> str:
     """Say how the loss of these landscapes differs from that of training; empty if it does not."""
     shown = table[table["model"].isin([member.model for member in members])]
     missing = []
@@ -252,7 +252,7 @@ def _draw_surface(axes: Axes3D, surface: AboveMinimum, cut: float, colors: Scala
 
 def plot_landscape(table: pd.DataFrame, members: Members) -> Figure:
     """Draw one surface per model, all with the same point of view, scale and cut."""
-    note = caveats(table, members)
+    note = loss_caveats(table, members)
     panels = _surface_panels(len(members), bool(note))
     landscapes = read_landscapes(table, members)
     colors = ScalarMappable(Normalize(0, landscapes.cut), LOSS_COLORS)
@@ -272,7 +272,7 @@ def _contour_levels(cut: float) -> Array:
 
 def plot_landscape_contour(table: pd.DataFrame, members: Members) -> Figure:
     """Draw one contour map per model, all with the same scale and cut."""
-    note = caveats(table, members)
+    note = loss_caveats(table, members)
     panels = make_square_panels(len(members), _BAR_SPACE, 0.3, above=bool(note) * _TITLE)
     landscapes = read_landscapes(table, members)
     levels = _contour_levels(landscapes.cut)
@@ -299,7 +299,7 @@ def plot_landscape_contour(table: pd.DataFrame, members: Members) -> Figure:
 
 def plot_landscape_slices(table: pd.DataFrame, members: Members) -> Figure:
     """Draw one panel per direction: the change of loss and NLL of all models along it."""
-    note = caveats(table, members)
+    note = loss_caveats(table, members)
     panels = make_panels(2)
     panels.figure.set_figheight(panels.figure.get_figheight() + bool(note) * _TITLE)
     looks, directions = looks_of(members), (("First", "x", "y"), ("Second", "y", "x"))

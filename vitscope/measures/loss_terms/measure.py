@@ -77,7 +77,7 @@ def choose_batches_and_images(case: Case) -> Given:
     }
 
 
-def count_passes(case: Case) -> Work:
+def count_passes_of_loss_terms(case: Case) -> Work:
     """Count the passes of two slices and the products of four spectra."""
     settings: Settings = case.settings
     each = 2 * settings.points + 4 * settings.steps * PASSES_OF_A_PRODUCT
@@ -103,7 +103,7 @@ LOSS_TERMS = Measure(
     figures={"loss_terms": FigureKind()},
     settings=Settings,
     arguments=choose_batches_and_images,
-    takes=count_passes,
+    takes=count_passes_of_loss_terms,
     shares=SHARES,
     refuse=refuse_loss_without_terms,
     fit=partial(fit_batches, usual=Settings()),

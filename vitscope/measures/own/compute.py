@@ -21,7 +21,7 @@ from vitscope.networks.building.own_code import OwnCode, find_code, running, sho
 def measure(given: Any, file: str, module: str, code: str, keywords: Given) -> pd.DataFrame:
     """Call `measure` of a file.
 
-    `code`, the digest of the file, is an argument only so that the job depends on it.
+    `code` is the digest of the code that runs: an argument only so that the job depends on it.
     """
     with running(find_code(file, module), "measure") as own:
         if isinstance(given, OnLatents):

@@ -97,36 +97,36 @@ class _Defined:
 
     def measure(self, name: str) -> Measure:
         """Build the measure that `MEASURE` describes; without it, a measure of latents."""
-        said = self._said_of_measure()
+        said = self._fields_of_measure()
         needs = said.pop("needs", "latents")
         if needs not in ("latents", "model", "predictions", "network"):
             raise self._refusal(
                 "MEASURE", f"found needs={needs!r}, allowed: latents, model, predictions or network"
             )
-        table, part = self._tables(name, needs)
+        table, part = self._table_and_part(name, needs)
         measure = Measure(needs, table, part, **said)
         if measure.needs == "latents" and not measure.seconds_per_gb:
             return replace(measure, seconds_per_gb=SECONDS_PER_GB)
         return measure
 
-    def _tables(self, name: str, needs: str) -> tuple[Table, Table]:
+    def _table_and_part(self, name: str, needs: str) -> tuple[Table, Table]:
         said = "TABLE" in self._values
         if needs != "latents":
             if not said:
                 raise self._refusal("MEASURE", "without latents it needs a `TABLE` of its columns")
-            table = Table(name, self._columns())
+            table = Table(name, self._read_columns())
             return table, table
         if said and "merge" not in self.names:
             raise self._refusal("TABLE", "add `merge(parts)`, which makes this table of the parts")
         meaning = " ".join(self._docstring.partition("\n\n")[0].split()).rstrip(".") or name
         part = Table(f"{name}_per_image", per_image_columns("value", meaning))
         if said:
-            return Table(name, self._columns()), part
+            return Table(name, self._read_columns()), part
         return Table(name, mean_columns("value", f"{meaning}; mean over images")), part
 
-    def _columns(self) -> Columns:
+    def _read_columns(self) -> Columns:
         """Read `TABLE`; a column that has a type but no sentence is described by its name."""
-        columns = self._literal("TABLE", self._values["TABLE"])
+        columns = self._literal_value("TABLE", self._values["TABLE"])
         try:
             return {
                 str(column): (said, column) if isinstance(said, str) else (said[0], said[1])
@@ -137,22 +137,24 @@ class _Defined:
                 "TABLE", "allowed: {'column': 'float64'} or {'column': ('float64', 'what it is')}"
             ) from error
 
-    def _said_of_measure(self) -> dict[str, Any]:
+    def _fields_of_measure(self) -> dict[str, Any]:
         """Read the fields set by `MEASURE = Measure(...)` or a dictionary; refuse unknown ones."""
         value = self._values.get("MEASURE")
         if value is None:
             return {}
         if isinstance(value, ast.Call):
-            said = {str(each.arg): self._literal("MEASURE", each.value) for each in value.keywords}
+            said = {
+                str(each.arg): self._literal_value("MEASURE", each.value) for each in value.keywords
+            }
         else:
-            said = self._literal("MEASURE", value)
+            said = self._literal_value("MEASURE", value)
         for key in said:
             if key not in FIELDS:
                 allowed = ", ".join(FIELDS)
                 raise self._refusal("MEASURE", f"found {quoted(key)}, allowed: {allowed}")
         return said
 
-    def _literal(self, constant: str, value: ast.expr) -> Any:
+    def _literal_value(self, constant: str, value: ast.expr) -> Any:
         try:
             return ast.literal_eval(value)
         except ValueError as error:

@@ -18,7 +18,7 @@ def plot_by_depth(
 def plot(table: pd.DataFrame, members: Members, *, file: str, module: str, code: str) -> Figure:
     """Draw a figure with the function `plot` of a file.
 
-    `code`, the digest of the file, is an argument only so that the job depends on it.
+    `code` is the digest of the code that runs: an argument only so that the job depends on it.
     """
     with running(find_code(file, module), "plot") as own:
         figure = own.plot(table, members)

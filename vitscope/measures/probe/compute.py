@@ -69,10 +69,10 @@ class _Vectors:
                 f"The feature map at {point.name} is not finite for image {image}: check the "
                 "checkpoint and the model's mean and std."
             )
-        self._add(known.assign(of=MEAN, token=0), index, maps.mean((2, 3)))
+        self._add_rows(known.assign(of=MEAN, token=0), index, maps.mean((2, 3)))
         prefix = point.layout.first_prefix(tensor)
         if prefix is not None:
-            self._add(known.assign(of=PREFIX, token=0), index, prefix.float())
+            self._add_rows(known.assign(of=PREFIX, token=0), index, prefix.float())
         self._add_tokens(known, index, maps)
 
     def _add_tokens(self, known: pd.DataFrame, index: int, maps: Tensor) -> None:
@@ -93,9 +93,9 @@ class _Vectors:
                 "norm": _to_array(norms[:, token]),
                 "pixels": list(_to_array(pixels[:, token])),
             }
-            self._add(known.assign(of=TOKEN, token=token, **found), index, vectors[:, token])
+            self._add_rows(known.assign(of=TOKEN, token=token, **found), index, vectors[:, token])
 
-    def _add(self, rows: pd.DataFrame, index: int, vectors: Tensor) -> None:
+    def _add_rows(self, rows: pd.DataFrame, index: int, vectors: Tensor) -> None:
         found: dict[str, Any] = {"index": index, "vector": list(_to_array(vectors))}
         if "pixels" not in rows:
             found |= dict.fromkeys(("row", "column", "norm"), np.nan)

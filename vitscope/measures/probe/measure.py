@@ -93,7 +93,7 @@ PROBE_PART = Table(
     },
 )
 
-# A probe reads one fold of the images after it was fitted on the others.
+# The number of folds of images: each fold is read by a probe that was fitted on the others.
 FOLDS = 5
 
 

@@ -51,7 +51,9 @@ def folds_of(images: int) -> Numbers:
     return np.random.default_rng(0).permutation(images) % FOLDS
 
 
-def by_cut_point(tables: Iterable[pd.DataFrame], of: Iterable[str]) -> Iterator[pd.DataFrame]:
+def vectors_by_cut_point(
+    tables: Iterable[pd.DataFrame], of: Iterable[str]
+) -> Iterator[pd.DataFrame]:
     """Yield for each cut point the rows of all parts with vectors in `of`, in order of images."""
     wanted = [*of]
     with TemporaryDirectory(prefix="vitscope-") as folder:
@@ -194,7 +196,7 @@ def accuracy(found: Array, targets: Array) -> float:
 
 def merge_probe(parts: Parts, neighbours: int, resamples: int, seed: int) -> pd.DataFrame:
     found, right = [], []
-    for rows in by_cut_point(parts.tables, (MEAN, PREFIX, TOKEN)):
+    for rows in vectors_by_cut_point(parts.tables, (MEAN, PREFIX, TOKEN)):
         # Keep only the first drawn token, so that each kind of vector has one for each image.
         for of, vectors in rows[rows["token"] == 0].groupby("of"):
             for known, each in _probe_classes(vectors, neighbours):
@@ -243,7 +245,7 @@ GROUPS = ALL, OTHERS, OUTLIERS = range(3)
 
 def merge_probe_tokens(parts: Parts, threshold: float, resamples: int, seed: int) -> pd.DataFrame:
     found, squares = [], []
-    for rows in by_cut_point(parts.tables, [TOKEN]):
+    for rows in vectors_by_cut_point(parts.tables, [TOKEN]):
         targets = {
             POSITION: rows[["row", "column"]].to_numpy(np.float64),
             PIXELS: np.stack(rows["pixels"].to_list()).astype(np.float64),

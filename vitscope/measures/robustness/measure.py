@@ -103,7 +103,7 @@ def choose_corruptions(case: Case) -> Given:
 
 
 def count_views(case: Case) -> int:
-    """Count the views of each image in a part: one per corruption and severity, one if clean."""
+    """Count the views of each image in a part: one per corruption and severity; the clean one."""
     return len(case.steps) * len(case.settings.severities) + (case.part == 0)
 
 

@@ -110,7 +110,7 @@ def _robustness_panels(rows: int) -> Panels:
 def plot_robustness(
     table: pd.DataFrame, corruption_error: pd.DataFrame, members: Members
 ) -> Figure:
-    """Draw the scores of all models by severity on the left, their errors by corruption right."""
+    """Draw the scores of all models by severity (left) and their errors by corruption (right)."""
     looks = looks_of(members)
     of_models = [rows_of(corruption_error, m.model) for m in members]
     errors = [*map(_errors_in_percent, of_models)]
