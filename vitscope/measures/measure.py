@@ -233,7 +233,7 @@ def passes_of(
 ) -> Callable[[Case], Work | None]:
     """Make a function that returns the work for several views of each measured image.
 
-    The measured images are those of a shard, or as many as the setting `images` says.
+    The measured images are those of a shard, or the number that the setting `images` says.
     """
 
     def work_of_views(case: Case) -> Work | None:
