@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from bench.rows import Row
-from vitscope.measures.hessian.lanczos import Spectrum, largest
+from vitscope.measures.hessian.lanczos import Spectrum, largest_eigenvalues
 from vitscope.measures.hessian.operator import Hessian, of_model
 from vitscope.networks.building.family import find_family
 from vitscope.package_data import ROOT
@@ -91,7 +91,9 @@ def _compare(what: str, network: nn.Module, images: Tensor, targets: Tensor) -> 
     turns = [(_seconds(forward_backward), _seconds(lambda: hessian(vector))) for _ in range(TURNS)]
     product = median(turn[1] for turn in turns)
     spectra: list[Spectrum] = []
-    lanczos = _seconds(lambda: spectra.append(largest(hessian, start, TOP, TOLERANCE, MOST_STEPS)))
+    lanczos = _seconds(
+        lambda: spectra.append(largest_eigenvalues(hessian, start, TOP, TOLERANCE, MOST_STEPS))
+    )
     steps = spectra[0].steps
     powers: list[tuple[list[float], float, int]] = []
     power = _seconds(lambda: powers.append(power_iteration(hessian, int(MOST_TIMES * steps))))

@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from tests.measures.attention.test_numbers import ALL, NOWHERE, attention, grid, windows_of
-from vitscope.measures.attending import over_heads, pooling, tokens_of, whole
+from vitscope.measures.attending import fuse_heads, join_windows, pooling_matrix, tokens_of
 from vitscope.networks.attention import reading
 from vitscope.networks.attention.reading import Weights
 
@@ -40,7 +40,7 @@ def test_the_nearest_token() -> None:
 def test_of_windows_one_matrix() -> None:
     tokens = tokens_of(windows_of(2, 4))
     weights = torch.rand(3, 4, 4, 4)
-    matrix = whole(weights, tokens, tokens)
+    matrix = join_windows(weights, tokens, tokens)
     assert matrix.shape == (3, 16, 16)
     seen = torch.zeros(16, 16, dtype=torch.bool)
     for window, numbers in enumerate(tokens.numbers):
@@ -55,7 +55,7 @@ def test_of_windows_one_matrix() -> None:
 
 def test_what_fills_a_window_is_left_out_of_the_matrix() -> None:
     tokens = tokens_of(windows_of(3, 6))
-    matrix = whole(torch.ones(4, 9, 9), tokens, tokens)
+    matrix = join_windows(torch.ones(4, 9, 9), tokens, tokens)
     assert matrix.sum(1).tolist() == [
         {0: 9, 1: 3, 2: 3, 3: 1}[2 * (row == 3) + (column == 3)]
         for row in range(4)
@@ -65,20 +65,20 @@ def test_what_fills_a_window_is_left_out_of_the_matrix() -> None:
 
 def test_pooled_tokens_are_means_of_what_they_cover() -> None:
     old, new = tokens_of(ALL[None]), tokens_of(grid(2, 2)[None])
-    matrix = pooling(old, new)
+    matrix = pooling_matrix(old, new)
     expected = torch.zeros(4, 16)
     for cell, (row, column) in enumerate([(0, 0), (0, 2), (2, 0), (2, 2)]):
         for number in (4 * row + column, 4 * row + column + 1):
             expected[cell, [number, number + 4]] = 0.25
     assert torch.equal(matrix, expected)
     # The other way, each is of the one that covers it.
-    assert torch.equal(pooling(new, old), (expected.T > 0).float())
+    assert torch.equal(pooling_matrix(new, old), (expected.T > 0).float())
 
 
 def test_what_is_as_near_to_two_is_of_both() -> None:
     """Of a row of five, three: each second one, and halves of those between."""
     row = np.stack([np.full(5, 0.5), np.linspace(0.1, 0.9, 5)], -1)
-    matrix = pooling(tokens_of(row[None]), tokens_of(row[None, ::2]))
+    matrix = pooling_matrix(tokens_of(row[None]), tokens_of(row[None, ::2]))
     third = 1 / 3
     expected = [[0.5, 0.5, 0, 0, 0], [0, third, third, third, 0], [0, 0, 0, 0.5, 0.5]]
     torch.testing.assert_close(matrix, torch.tensor(expected))
@@ -87,15 +87,15 @@ def test_what_is_as_near_to_two_is_of_both() -> None:
 def test_tokens_without_a_place_stay() -> None:
     old = tokens_of(np.concatenate([NOWHERE, NOWHERE, ALL])[None])
     new = tokens_of(np.concatenate([NOWHERE, grid(2, 2)])[None])
-    matrix = pooling(old, new)
+    matrix = pooling_matrix(old, new)
     assert matrix.shape == (5, 18)
     assert matrix[4].nonzero().tolist() == [[16]]
     assert not matrix[:4, 16:].any()
     # There was none before: it is of nothing.
-    without = pooling(tokens_of(ALL[None]), new)
+    without = pooling_matrix(tokens_of(ALL[None]), new)
     assert not without[4].any()
     assert torch.equal(without[:4], matrix[:4, :16])
-    same = pooling(old, old)
+    same = pooling_matrix(old, old)
     assert torch.equal(same, torch.eye(18))
 
 
@@ -108,4 +108,4 @@ def test_heads_are_put_together_whatever_is_read_at_once(
     weights = torch.rand(2, 4, 3, 4, 4)
     read = Weights(attention(windows_of(2, 4), heads=3), 2, weights.flatten(0, 2))
     expected = {"mean": weights.mean(2), "max": weights.amax(2), "min": weights.amin(2)}[fusion]
-    torch.testing.assert_close(over_heads(read, fusion), expected)
+    torch.testing.assert_close(fuse_heads(read, fusion), expected)

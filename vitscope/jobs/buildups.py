@@ -10,7 +10,7 @@ from vitscope.files.whole import atomic_path, sha256_of, write_text
 from vitscope.jobs import describing
 from vitscope.jobs.job import Files, Job, Names, Request, Resources, Study, Takes, Values
 from vitscope.jobs.tables import read_all
-from vitscope.measures.measure import Work, passes
+from vitscope.measures.measure import Work, work_for_images
 from vitscope.networks.building.family import module_of
 from vitscope.package_data import ROOT
 
@@ -110,7 +110,7 @@ def _values_of_measuring(study: Study, names: Names) -> Values:
 
 def _passes_of_bundled(request: Request) -> Work | None:
     steps = len(bundled_steps(request.study, request.names["buildup"]))
-    return passes(steps, None, request.images, request.study.analysis.batch_size)
+    return work_for_images(steps, None, request.images, request.study.analysis.batch_size)
 
 
 def _takes(work: Callable[[Request], Work | None]) -> Takes:
@@ -121,7 +121,7 @@ MEASURE_STEP = Job(
     run=measure_step,
     values=_values_of_measuring,
     takes=_takes(
-        lambda request: passes(1, None, request.images, request.study.analysis.batch_size)
+        lambda request: work_for_images(1, None, request.images, request.study.analysis.batch_size)
     ),
     batches="analysis.batch_size",
 )

@@ -5,7 +5,7 @@ from vitscope.files.tables import warning_metadata
 from vitscope.jobs.job import Files, Job, Names, Request, Resources, Study, Takes, Values
 from vitscope.jobs.networks import with_network
 from vitscope.measures import registry
-from vitscope.measures.measure import Work, passes
+from vitscope.measures.measure import Work, work_for_images
 from vitscope.networks.running.prediction_table import PREDICTIONS
 
 
@@ -35,7 +35,7 @@ def _values_of_predictions(study: Study, names: Names) -> Values:
 
 def _passes_of_split(asked: Request) -> Work | None:
     wanted = _selection(asked.study, asked.names["split"])["wanted"]
-    return passes(1, wanted, asked.images, asked.study.analysis.batch_size)
+    return work_for_images(1, wanted, asked.images, asked.study.analysis.batch_size)
 
 
 def classify_images(inputs: Files, outputs: Files, values: Values, resources: Resources) -> None:

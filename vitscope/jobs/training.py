@@ -13,7 +13,7 @@ from vitscope.files.whole import copy_file, sha256_of, write_text
 from vitscope.jobs.job import Files, Job, Names, Request, Resources, Study, Takes, Values
 from vitscope.jobs.networks import with_network
 from vitscope.measures import registry
-from vitscope.measures.measure import Work, passes
+from vitscope.measures.measure import Work, work_for_images
 from vitscope.networks.building.family import module_of
 from vitscope.settings.snapshots import END, INIT, WARMUP, after_epoch, epochs_of
 
@@ -47,7 +47,7 @@ def _passes_of_training(request: Request) -> Work | None:
     recipe = _recipe_of(request.study, request.names)
     uphill = recipe.sam is not None
     views = recipe.epochs * (PASSES_UPHILL if uphill else PASSES)
-    work = passes(views, recipe.images, request.images, recipe.batch_size, "gradient")
+    work = work_for_images(views, recipe.images, request.images, recipe.batch_size, "gradient")
     # Sharpness-aware minimization keeps a copy of the weights while it goes uphill.
     return work and replace(work, vectors=int(uphill))
 

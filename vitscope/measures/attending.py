@@ -1,4 +1,4 @@
-"""The attention of a model that is measured, and its tokens: their places and their grid."""
+"""Read the attention of a model, and find the places of its tokens in the image."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -19,16 +19,17 @@ from vitscope.networks.attention.reading import Attention, Weights
 from vitscope.networks.finding.cut_points import CutPoint
 from vitscope.networks.finding.positions import DIGITS
 
-# Distances that differ by no more than this count as equal.
+# Distances that differ by at most this count as equal.
 TIE = 3 * 10.0**-DIGITS
 
 
 @dataclass(frozen=True, eq=False)
 class Tokens:
-    """The queries or the keys of an attention, each once.
+    """Holds the queries or the keys of an attention, each token once.
 
-    Tokens with a place come first, row by row, as in `places`; `prefix` others follow, such as the
-    class token. `numbers` has the token at each position of each window, -1 for padding.
+    Tokens with a place come first, row by row, as in `places`. They are followed by `prefix` tokens
+    without a place, such as the class token. `numbers` has the index of the token at each position
+    of each window, -1 for padding.
     """
 
     places: Array
@@ -40,65 +41,68 @@ class Tokens:
 
     @property
     def grid(self) -> tuple[int, int]:
-        """The number of rows and of columns of the grid of places."""
+        """The number of rows and the number of columns of the grid of places."""
         rows, columns = (len(np.unique(self.places[:, axis])) for axis in (0, 1))
         return rows, columns
 
     def same(self, other: "Tokens") -> bool:
-        """Tell whether both have the same places and as many tokens without one."""
+        """Tell whether both have the same places and the same number of tokens without a place."""
         return self.prefix == other.prefix and np.array_equal(self.places, other.places)
 
     def nearest(self, row: float, column: float) -> int:
-        """Return the number of the token nearest to a place; the first, row by row, of a tie."""
+        """Return the index of the token nearest to a place; the first, row by row, wins a tie."""
         distances = np.linalg.norm(self.places - (row, column), axis=1)
         return int(np.argmax(distances <= distances.min() + TIE))
 
 
 def tokens_of(places: Array) -> Tokens:
-    """Return the tokens of windows from their places, (windows, positions, 2), NaN for none."""
+    """Return the tokens of windows; `places` is (windows, positions, 2), NaN without a place."""
     windows, positions, _ = places.shape
     flat = places.reshape(-1, 2).round(DIGITS)
     placed = ~np.isnan(flat[:, 0])
     unique, inverse = np.unique(flat[placed], axis=0, return_inverse=True)
     numbers = np.full(len(flat), -1)
     numbers[placed] = inverse
-    # In a single window, positions without a place are tokens; in several windows, padding.
+    # Positions without a place are tokens if there is a single window, and padding otherwise.
     prefix = int((~placed).sum()) if windows == 1 else 0
     if prefix:
         numbers[~placed] = len(unique) + np.arange(prefix)
     return Tokens(unique, prefix, numbers.reshape(windows, positions))
 
 
-def pooling(old: Tokens, new: Tokens) -> Tensor:
+def pooling_matrix(old: Tokens, new: Tokens) -> Tensor:
     """Return the matrix (new, old) that averages old tokens into new ones.
 
-    A new token is the mean of its nearest old tokens, so its weights sum to one. An old token that
-    is equally near to several new ones counts for all of them. A token without a place takes the
-    old token of the same number; if no old token has that number, its weights are zero.
+    A new token is the mean of the old tokens that are nearest to it, so its weights sum to one. An
+    old token that is equally near to several new tokens counts for all of them. The n-th new token
+    without a place takes the n-th such old token; if there is none, its weights are zero.
     """
     matrix = torch.zeros(len(new), len(old))
     if len(old.places) and len(new.places):
         if len(new.places) < len(old.places):
-            nearest, olds = _nearest_of(old.places, new.places)
+            nearest, olds = _nearest_places(old.places, new.places)
             matrix[nearest, olds] = 1
         empty = np.flatnonzero(matrix[: len(new.places)].sum(1) == 0)
-        nearest, news = _nearest_of(new.places[empty], old.places)
+        nearest, news = _nearest_places(new.places[empty], old.places)
         matrix[empty[news], nearest] = 1
     for number in range(min(old.prefix, new.prefix)):
         matrix[len(new.places) + number, len(old.places) + number] = 1
     return matrix / matrix.sum(1, keepdim=True).clamp_min(1)
 
 
-def _nearest_of(places: Array, others: Array) -> tuple[Array, Array]:
-    """Return the numbers of the nearest other places, and which place each is nearest to."""
+def _nearest_places(places: Array, others: Array) -> tuple[Array, Array]:
+    """Find the nearest of `others` for each of `places`, with ties.
+
+    Return the indices into `others`, and for each of these the index into `places`.
+    """
     distances, numbers = cKDTree(others).query(places, k=[*range(1, min(4, len(others)) + 1)])
-    # On a grid, at most four places are equally near.
+    # On a grid, at most four others are equally near.
     whose, which = np.nonzero(distances <= distances[:, :1] + TIE)
     return numbers[whose, which], whose
 
 
-def whole(weights: Tensor, queries: Tokens, keys: Tokens) -> Tensor:
-    """Return attention of windows, (..., windows, queries, keys), as one matrix of all tokens."""
+def join_windows(weights: Tensor, queries: Tokens, keys: Tokens) -> Tensor:
+    """Join attention of windows, (..., windows, queries, keys), into one matrix of all tokens."""
     shape = weights.shape[:-3]
     matrix = weights.new_zeros(*shape, len(queries) + 1, len(keys) + 1)
     rows = torch.from_numpy(queries.numbers)[:, :, None].to(weights.device)
@@ -108,7 +112,7 @@ def whole(weights: Tensor, queries: Tokens, keys: Tokens) -> Tensor:
     return matrix[..., :-1, :-1]
 
 
-# How heads of a piece are fused, and pieces.
+# For each fusion, how to fuse the heads of a piece, and then two pieces.
 _FUSED: dict[str, tuple[Callable[..., Tensor], Callable[..., Tensor]]] = {
     "mean": (torch.sum, torch.add),
     "max": (torch.amax, torch.maximum),
@@ -116,7 +120,7 @@ _FUSED: dict[str, tuple[Callable[..., Tensor], Callable[..., Tensor]]] = {
 }
 
 
-def over_heads(weights: Weights, fusion: str) -> Tensor:
+def fuse_heads(weights: Weights, fusion: str) -> Tensor:
     """Return the mean, maximum or minimum over heads: (images, windows, queries, keys)."""
     found: list[Tensor] = []
     fuse, join = _FUSED[fusion]
@@ -131,7 +135,7 @@ def over_heads(weights: Weights, fusion: str) -> Tensor:
 
 
 def attention_of(given: OnModel) -> list[Attention]:
-    """Return the attention of a model, and warn of attention that cannot be read."""
+    """Return the attention of a model, and add warnings about attention that cannot be read."""
     where = f"models.{given.model}"
     attentions, warnings = attention_in(given.network, given.settings, given.cut_points, where)
     given.warnings.extend(warnings)
@@ -141,16 +145,19 @@ def attention_of(given: OnModel) -> list[Attention]:
 def attention_in(
     network: nn.Module, settings: Mapping[str, Any], cut_points: Sequence[CutPoint], where: str
 ) -> tuple[list[Attention], list[str]]:
-    """Return the attention of a network and doubts about it; refuse one without, called `where`."""
+    """Return the attention of a network, and warnings about it; refuse a network without any.
+
+    `where` names the network in errors and warnings.
+    """
     found = find_attention(network, settings, cut_points)
-    refusal = explain_none(found)
+    refusal = explain_no_attention(found)
     if refusal is not None:
         raise VitscopeError(f"{where}: {refusal}")
     return found.attentions, [f"{where}: {doubt}" for doubt in list_doubts(found)]
 
 
-def explain_none(found: FoundAttention) -> str | None:
-    """Say why no attention can be read, and what can be drawn without it; None if some can."""
+def explain_no_attention(found: FoundAttention) -> str | None:
+    """Say why no attention can be read, and which figures need none; None if some can be read."""
     if found.attentions:
         return None
     others = [
@@ -167,7 +174,7 @@ def explain_none(found: FoundAttention) -> str | None:
 
 
 def list_doubts(found: FoundAttention) -> list[str]:
-    """Say which attention is not read, or is not read as the network uses it."""
+    """Return sentences about attention that is not read, or not as the network uses it."""
     said = []
     if found.refused:
         total = len(found.refused) + len(found.attentions)

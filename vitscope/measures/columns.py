@@ -4,8 +4,9 @@ from vitscope.claims.intervals import KEPT, RESAMPLED
 from vitscope.files.tables import Columns
 from vitscope.networks.finding.cut_points import CUT_POINT
 
-# Tables of means have a row for each cut point; their parts have one for each cut point and image.
+# Columns of tables of means over images, with a row for each cut point.
 AT_CUT_POINT: Columns = {**CUT_POINT, "images": ("int64", "number of images")}
+# Columns of parts with a row for each cut point and image.
 OF_IMAGE: Columns = {
     "index": ("int32", "position of the cut point, 0 for the stem"),
     "image": ("int64", "row of the image in its split"),
@@ -21,7 +22,7 @@ def interval_columns(of: str = "over images", name: str = "ci") -> Columns:
 
 
 def resampled_column(column: str) -> Columns:
-    """Return the column that holds the values of another column in each resample of the images."""
+    """Return the column that holds the value of `column` in each resample of the images."""
     return {f"{column}{RESAMPLED}": ("list of float32", f"{column} in each of {KEPT} resamples")}
 
 
@@ -49,7 +50,7 @@ SCORES: Columns = {
 
 
 def mean_columns(column: str, meaning: str) -> Columns:
-    """Return the columns of a mean over images with its interval, a row for each cut point."""
+    """Return the columns of a table of means over images with intervals, one for each cut point."""
     return {
         **AT_CUT_POINT,
         column: ("float64", meaning),

@@ -1,4 +1,4 @@
-"""Folders of measures: those of vitscope, and those that installed packages bring.
+"""Read the folders of measures: those in vitscope, and those in installed packages.
 
 A package names its folder by an entry point of the group `vitscope.measures`.
 """
@@ -17,18 +17,18 @@ from vitscope.measures.needs import NEEDS, READABLE
 from vitscope.settings.section import schema_of
 
 GROUP = "vitscope.measures"
-# Leaves all packages out where it is set, as tests and pages of vitscope do.
+# If this environment variable is set, no package is read; tests and pages of vitscope set it.
 NO_PACKAGES = "VITSCOPE_NO_PACKAGES"
 _MEASURE = re.compile(r"^(\w+) = Measure\(", re.MULTILINE)
 
 
 def measures_in(file: Path) -> list[str]:
-    """Return the names of the measures that a `measure.py` declares, by its text."""
+    """Return the names of the measures that a `measure.py` declares, found in its text."""
     return [constant.lower() for constant in _MEASURE.findall(file.read_text(encoding="utf-8"))]
 
 
 def declare(package: str, measure: str) -> Measure:
-    """Return the declaration of a measure, by the package that its folder is."""
+    """Return the declaration of a measure; `package` is its folder, as a module name."""
     found: Measure = getattr(import_module(f"{package}.measure"), measure.upper())
     figures = {
         kind: replace(figure, measure=measure, name=kind) for kind, figure in found.figures.items()
@@ -38,10 +38,11 @@ def declare(package: str, measure: str) -> Measure:
 
 @dataclass(frozen=True)
 class Installed:
-    """The folder of each measure that packages bring, as a package.
+    """Describes the measures in installed packages.
 
-    `places` are where the code of these packages lies, by their top names; `versions` are those of
-    what was installed. `left_out` says in sentences which packages were, and why.
+    `packages` has the folder of each measure, as a module name. `places` has the folders that hold
+    the code, by top-level package, and `versions` the version of each distribution. `left_out` has
+    a sentence about each package that was left out.
     """
 
     packages: Mapping[str, str]
@@ -51,19 +52,19 @@ class Installed:
 
 
 def read_installed(find_taken: Callable[[], Set[str]]) -> Installed:
-    """Read what installed packages declare; their names must not be among those that are taken.
+    """Read what installed packages declare; refuse a name that is already taken.
 
-    A package that cannot be read is left out: studies that do without it need not know.
+    A package that cannot be read is left out, since most studies do not need it.
     """
     packages: dict[str, str] = {}
     places: dict[str, list[Path]] = {}
     versions, left_out = {}, ""
     entries = () if os.environ.get(NO_PACKAGES) else entry_points(group=GROUP)
-    # Not without need: it reads all declarations.
+    # Find taken names only if there are packages, since this reads all declarations.
     taken = find_taken() if entries else frozenset[str]()
     for entry in sorted(entries, key=lambda each: (each.name, each.value)):
         try:
-            place, measures = _read(entry.value)
+            place, measures = _read_package(entry.value)
         except Exception as error:
             why = error if isinstance(error, VitscopeError) else f"{type(error).__name__}: {error}"
             left_out += f" The measures of the package '{entry.value}' are left out: {why}."
@@ -83,8 +84,8 @@ def read_installed(find_taken: Callable[[], Set[str]]) -> Installed:
     return Installed(packages, places, versions, left_out)
 
 
-def _read(package: str) -> tuple[Path, dict[str, Measure]]:
-    """Return where the top package lies, and the measures; fail where any study would fail."""
+def _read_package(package: str) -> tuple[Path, dict[str, Measure]]:
+    """Return the folder of the top-level package, and its measures; raise if one is not valid."""
     file = Path(str(import_module(f"{package}.measure").__file__))
     inner = package.split(".")[1:]
     place = file.parents[len(inner)]

@@ -1,4 +1,4 @@
-"""What jobs give to a measure: objects, not paths, so that any caller can make them."""
+"""The inputs that jobs give to a measure: objects, not paths, so that any caller can make them."""
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -26,7 +26,7 @@ Latents: TypeAlias = "TensorFile | HeldMaps"
 
 @dataclass(frozen=True)
 class OnLatents:
-    """Gives latents of some images; `first_image` is the position of the first among all."""
+    """Gives latents of some images; `first_image` is the index of the first among all images."""
 
     latents: Latents
     first_image: int
@@ -57,11 +57,14 @@ class OnModel:
     predictions: "pd.DataFrame | None" = None
     corrupted: "Sequence[CorruptedImages]" = ()
     alike: "Augmented | None" = None
-    # A measure adds a sentence for each thing that makes its values doubtful.
+    # A measure adds a sentence here for each reason to doubt its values.
     warnings: list[str] = field(default_factory=list)
 
     def batches(self, rows: Sequence[int], size: int | None = None) -> "Iterator[Tensor]":
-        """Yield some images in batches of a `size`, or the usual one, as the model expects them."""
+        """Yield the images of some rows in batches, normalized for the model.
+
+        `size` is the number of images per batch; None for `batch_size`.
+        """
         mean, std = self.settings["mean"], self.settings["std"]
         return self.images.batches(rows, size or self.batch_size, mean, std)
 
@@ -81,7 +84,7 @@ class OnLoss:
 
 @dataclass(frozen=True)
 class OnNetwork:
-    """Gives a model with its weights but no images; `settings` say which images it would take."""
+    """Gives a model with its weights but no images; `settings` describe its input."""
 
     model: str
     network: "nn.Module"
@@ -97,7 +100,7 @@ class OnNetwork:
 
 @dataclass(frozen=True)
 class OnWeights:
-    """Gives the weights of a model in training, from its history or its snapshots in order."""
+    """Gives the history of a model's training, or its snapshots in order."""
 
     model: str
     history: "pd.DataFrame | None" = None
@@ -106,7 +109,7 @@ class OnWeights:
 
 @dataclass(frozen=True)
 class Parts:
-    """Gives the tables that parts of a model measured, in order, and its cut points, a row each."""
+    """Gives the tables of the parts of a model, in order, and the table of its cut points."""
 
     model: str
     tables: "Iterator[pd.DataFrame]"

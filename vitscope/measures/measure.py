@@ -1,7 +1,7 @@
-"""What a measure is: it declares what it needs, how it is cut into parts, and what these cost.
+"""How a measure declares itself: its inputs, its figures, how jobs divide it, and their cost.
 
-Each measure declares itself in a `measure.py` of its folder: plain values, and a function where a
-value cannot say it. That module imports nothing heavy: it is read wherever a study is.
+Each measure is declared in the `measure.py` of its folder, by plain values and, where these do not
+suffice, functions. That module imports nothing heavy, since it is imported with every study.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -30,13 +30,13 @@ Question = Literal[
     "Where networks look",
     "Questions of your own",
 ]
-# What stays in memory for each image of a batch.
+# What memory keeps for each image of a batch; `Work` says what these mean.
 Keeps = Literal["pass", "units", "gradient", "product"]
-# Plain values passed to a job, which runs again when they change.
+# Plain values that a job is given; when they change, it runs again.
 Given = dict[str, Any]
-# The settings of a measure: their section of `analysis`, and their type.
+# The settings of a measure: the name of their section in `analysis`, and their dataclass.
 Section = tuple[str, type]
-# A file of published points needs these columns to be drawn by depth.
+# The columns that a file of published points needs to be drawn by depth.
 BY_DEPTH = frozenset({"index", "normalized_depth", "kind", "subsampling"})
 
 
@@ -66,15 +66,15 @@ class ByDepth(Multiples):
 class FigureKind:
     """Describes a kind of figure, drawn by `plot_{kind}` in the folder of its measure.
 
-    `values` are keywords of that function or chart, and so are `options`: a dataclass of further
-    keys that a figure of this kind may have. `beside` are the tables it needs besides the measure's
-    own. `published` are the columns of published points that it can show; if empty, it shows none.
-    With `for_claims`, only claims are compared with these points; with `others`, the points may
-    belong to none of its models. With `overview`, the page that shows all of the paper has a sketch
-    of it, by `sketch_{kind}` in sketches.py. `snapshots` tells whether a figure of this kind says
-    which moments of training it shows. A figure `by_epoch` shows each model at several moments, as
-    separate models. The registry fills in `measure` and `name`. `text` is the caption if no file
-    has it.
+    `values` are keywords of that function or chart. `options` is a dataclass of further keys that a
+    figure of this kind may have in a study; they are passed as keywords too. `beside` are the
+    tables that the figure needs besides that of its measure. `published` are the columns of
+    published points that it can show; if empty, it shows none. With `for_claims`, the points are
+    only compared with claims and not drawn; with `others`, they may belong to none of the figure's
+    models. With `overview`, the overview of the paper has a sketch of the figure, drawn by
+    `sketch_{kind}` in sketches.py. With `snapshots`, a figure of this kind says which moments of
+    training it shows. With `by_epoch`, it shows each model at several moments, as separate models.
+    The registry fills in `measure` and `name`. `text` is the caption if there is no caption file.
     """
 
     beside: tuple[str, ...] = ()
@@ -92,7 +92,7 @@ class FigureKind:
 
     @property
     def tables(self) -> tuple[str, ...]:
-        """The tables that the figure is drawn from, its measure's own first."""
+        """The tables that the figure is drawn from; that of its measure is first."""
         return (self.measure, *self.beside)
 
     @property
@@ -102,23 +102,24 @@ class FigureKind:
 
     @property
     def option_keys(self) -> Given:
-        """The further keys that a figure of this kind may have, each with its JSON schema."""
+        """The JSON schemas of the further keys that a figure of this kind may have, by key."""
         return schema_of(self.options)["properties"] if self.options else {}
 
     @property
     def caption(self) -> str:
-        """The file of the caption, in the folder of the measure."""
+        """The name of the caption file, which is in the folder of the measure."""
         return f"caption_{self.name}.rst"
 
 
 @dataclass(frozen=True)
 class Work:
-    """Says what a part costs: forward passes of one image each, and the memory they take.
+    """Says what a part costs: forward passes, counted per image, and the memory they take.
 
-    `batch` images are in memory at once. For each of them, memory `keeps` what one layer needs,
-    what lesions use again, or all that one backward pass needs, or two. `vectors` counts copies of
-    the weights. `most` tells that fewer passes may do: they end when a result has converged.
-    `holds` counts images whose maps at all cut points are in memory.
+    `batch` images are in memory at once. For each of them, memory `keeps` what one layer needs
+    ("pass"), what lesions use again ("units"), or what one backward pass ("gradient") or two
+    ("product") need. `vectors` is the number of copies of the weights. With `most`, fewer passes
+    may suffice: they end when a result has converged. `holds` is the number of images whose maps at
+    all cut points are in memory.
     """
 
     passes: float
@@ -129,19 +130,22 @@ class Work:
     holds: int = 0
 
 
-def passes(
+def work_for_images(
     views: float, wanted: int | None, there: int | None, batch: int, keeps: Keeps = "pass"
 ) -> Work | None:
-    """Count passes of the wanted images, if there, in several views; None if none is known yet."""
+    """Return the work for several views of each image; None if no number of images is known yet.
+
+    `wanted` is the number of images to measure, `there` the number that exist; the smaller counts.
+    """
     known = [count for count in (wanted, there) if count is not None]
     return Work(min(known) * views, batch, keeps) if known else None
 
 
 @dataclass(frozen=True)
 class Case:
-    """Names a part of a model of a study that a measure is asked about.
+    """Names what a measure is asked about: a study, a model and a part.
 
-    `images` is the number of images, if known, and `cut_points` the number that the model has.
+    `images` is the number of images, if known, and `cut_points` that of the model's cut points.
     """
 
     measure: "Measure"
@@ -158,7 +162,7 @@ class Case:
 
     @property
     def steps(self) -> range:
-        """The steps that this part measures, out of all the steps that jobs share."""
+        """The steps that this part measures, of all the steps that jobs divide among themselves."""
         steps, each = self.measure.steps(self.study)
         return range(steps)[self.part * each : (self.part + 1) * each]
 
@@ -185,7 +189,7 @@ def own_settings(case: Case) -> Given:
 
 
 def whole_settings(case: Case) -> Given:
-    """Return the settings that change a result as one argument; others have defaults in it."""
+    """Return the settings that change results as one argument; others keep their defaults."""
     return {"settings": result_settings(case.settings)}
 
 
@@ -194,7 +198,7 @@ def bootstrap(case: Case) -> Given:
 
 
 def images_to_show(case: Case) -> Given:
-    """Return which images to show, out of those that are measured."""
+    """Return how many images to show, how many are measured, and the seed that draws these."""
     shown, images = case.settings.images, case.study.images(case.model)
     return {"shown": shown, "images": images, "seed": case.study.analysis.seed}
 
@@ -215,37 +219,41 @@ def only(*keys: str) -> Arguments:
 
 
 def together(*arguments: Arguments) -> Arguments:
-    """Make a function that returns the arguments of all these together."""
+    """Make a function that returns the arguments of several functions together."""
     return lambda case: {key: value for each in arguments for key, value in each(case).items()}
 
 
 def named(**arguments: Arguments) -> Arguments:
-    """Make a function that passes the result of each of these as one argument, by its name."""
+    """Make a function that returns the result of each function as the argument with its keyword."""
     return lambda case: {name: each(case) for name, each in arguments.items()}
 
 
 def passes_of(
     views: float | Callable[[Case], float] = 1, batch: int | None = None, keeps: Keeps = "pass"
 ) -> Callable[[Case], Work | None]:
-    """Count passes of the images of a shard, or of the setting `images`, each in several views."""
+    """Make a function that returns the work for several views of each measured image.
 
-    def count(case: Case) -> Work | None:
+    The measured images are those of a shard, or the number that the setting `images` says.
+    """
+
+    def work_of_views(case: Case) -> Work | None:
         if case.measure.shares == "shards":
             wanted = min(case.study.analysis.shard_size, case.study.images(case.model))
         else:
             wanted = case.settings.images
         each = views(case) if callable(views) else views
-        return passes(each, wanted, case.images, batch or case.batch_size, keeps)
+        return work_for_images(each, wanted, case.images, batch or case.batch_size, keeps)
 
-    return count
+    return work_of_views
 
 
 @dataclass(frozen=True)
 class Merge:
-    """Says how parts are merged: by `merge_{measure}`, or stacked below each other without it.
+    """Says how parts are merged: by `merge_{measure}`, or stacked if there is no such function.
 
-    `function`, given as `module:name`, is a shared function that merges instead, and `arguments`
-    are its arguments. Parts merged `at_cut_points` get the cut points from the block table.
+    `function`, as `module:name`, is a shared function that merges instead. `arguments` returns the
+    arguments of the function that merges. With `at_cut_points`, it also gets the cut points, from
+    the block table.
     """
 
     arguments: Arguments = lambda case: {}
@@ -254,7 +262,7 @@ class Merge:
 
 
 def mean_over_images(column: str) -> Merge:
-    """Merge values for each cut point and image into means with bootstrap intervals."""
+    """Merge a column with a value for each cut point and image into means with intervals."""
     merges = "vitscope.measures.per_image:merge_means"
     return Merge(lambda case: {"column": column} | bootstrap(case), True, merges)
 
@@ -263,50 +271,52 @@ def mean_over_images(column: str) -> Merge:
 class Measure:
     """Declares a measure; the registry fills in its name."""
 
-    # A name in vitscope.measures.needs.
+    # Its main input: a key of `NEEDS` in vitscope.measures.needs.
     needs: str
-    # The columns of the measure, and those of its parts if they differ.
+    # The table of the measure, and that of its parts if it differs.
     table: Table
     part: Table | None = None
     # The kinds of figures that show the measure.
     figures: Mapping[str, FigureKind] = field(default_factory=dict)
-    # The dataclass of its own settings, if any: the section of its name in `analysis`.
+    # The dataclass of its own settings, if any; their section in `analysis` has its name.
     settings: type | None = None
-    # The settings of another measure, if it follows those.
+    # The settings of another measure, if it uses those instead of its own.
     settings_of: Section | None = None
     # The settings that say how many images are classified, if they are not its own.
     predictions_of: Section | None = None
-    # What a part depends on: the arguments of `measure_{name}`, besides what it measures.
+    # Returns the arguments of `measure_{name}` besides its inputs; a part depends on them.
     arguments: Arguments = lambda case: {}
-    # What a part costs, for a measure that runs a network.
+    # Returns what a part costs, for a measure that runs a network.
     takes: Callable[[Case], Work | None] | None = None
     # What jobs divide among themselves, for a measure of the model or of its loss: shards of
-    # images, or steps. Of two settings, the first counts the steps and the second those of a job.
+    # images, or steps. For steps, these are two settings: the steps, and the number of steps per
+    # job.
     shares: Literal["shards"] | tuple[str, str] | None = None
     merge: Merge = Merge()
-    # Whether its table is about pairs of models: each pair merges the parts of both models.
+    # Whether its table is about pairs of models; for each pair, the parts of both are merged.
     of_pairs: bool = False
     # The measure whose parts are merged, if not its own.
     parts_of: str | None = None
-    # What else it reads, by the names in vitscope.measures.needs.
+    # Its further inputs: keys of `READABLE` in vitscope.measures.needs.
     reads: tuple[str, ...] = ()
     # Whether it reads attention, and is refused for a network without any.
     reads_attention: bool = False
-    # Whether it is about features although it runs a model, and so needs no classes.
+    # Whether it needs no classes although it runs a model, because it is about features.
     about_features: bool = False
     # Whether it compares predictions with labels, and is refused for images without.
     by_label: bool = True
-    # Whether it is about features and needs the labels of images, but no predictions.
+    # Whether it needs the labels of images although it is about features, not predictions.
     needs_labels: bool = False
-    # Whether its settings say the split of its images.
+    # Whether its settings name the split of its images.
     own_split: bool = False
     # Seconds for each GB of latents, if it measures latents; docs/scale.md lists them.
     seconds_per_gb: float = 0.0
-    # Refuses a model of its figures that it cannot measure, in one sentence.
+    # Raises an error of one sentence for a model that it cannot measure.
     refuse: Callable[[Case], None] | None = None
-    # Refuses settings that it can measure on no model; the case names no model.
+    # Raises an error for settings that it cannot measure on any model; the case names no model.
     refuse_settings: Callable[[Case], None] | None = None
-    # Makes settings for a number of images, if a caller gives none and the defaults do not fit.
+    # Returns settings that fit a number of images, if a caller gives no settings and the defaults
+    # do not fit.
     fit: Callable[[int], Given] | None = None
     # The heading of its figures in the report.
     question: Question = "Questions of your own"
@@ -327,7 +337,7 @@ class Measure:
 
     @property
     def in_parts(self) -> bool:
-        """Whether jobs measure it in parts, which are then merged into its table."""
+        """Whether jobs measure parts, which are then merged into its table."""
         return self.need.in_parts or self.shares is not None
 
     @property
@@ -347,7 +357,7 @@ class Measure:
 
     @property
     def batch_setting(self) -> str | None:
-        """The setting for the number of images in memory at once, if the measure has its own."""
+        """The key of its own setting for the number of images in memory at once; None without."""
         section, kind = self._section or ("", object)
         own = "batch_size" in getattr(kind, "__annotations__", ())
         return f"analysis.{section}.batch_size" if own else None
@@ -362,60 +372,60 @@ class Measure:
         return self.read_settings(study).split if self.own_split else study.analysis.split
 
     def splits(self, study: "Study") -> list[str]:
-        """Return all splits whose images it uses; none for a network or weights alone."""
+        """Return all splits whose images are used; empty for a measure of a network or weights."""
         if not self.need.of_images:
             return []
         alike = [study.analysis.augmented.split] if "alike" in self.reads else []
         return [self.split(study), *alike]
 
     def predicted(self, study: "Study") -> int | None:
-        """Return how many images a measure of predictions classifies; None for all."""
+        """Return how many images are classified for a measure of predictions; None for all."""
         images: int | None = _read_section(study, self.predictions_of or self._section).images
         return images
 
     def corrupted(self, study: "Study", part: int) -> Given:
-        """Return which corrupted images exist for a part, for a measure of them."""
+        """Return which corrupted images a part needs, for a measure of corrupted images."""
         settings = self.read_settings(study)
         corruptions = self.arguments(Case(self, study, "", part))["corruptions"]
         wanted = {"images": settings.images, "severities": settings.severities}
         return wanted | {"corruptions": corruptions}
 
     def steps(self, study: "Study") -> tuple[int, int]:
-        """Return how many steps jobs share, and how many of them each job measures."""
+        """Return how many steps all jobs measure together, and how many each job measures."""
         assert isinstance(self.shares, tuple), f"jobs of {self.name} share no steps"
         settings = self.read_settings(study)
         steps, each = (getattr(settings, key) for key in self.shares)
         return steps if isinstance(steps, int) else len(steps), each
 
     def parts(self, study: "Study", model: str) -> int:
-        """Return how many parts jobs measure: steps over steps for each job, or shards."""
+        """Return the number of parts: groups of steps, or shards."""
         if isinstance(self.shares, tuple):
             steps, each = self.steps(study)
             return ceil(steps / each)
         return study.shards(model)
 
     def snapshots(self, study: "Study", model: str) -> list[str]:
-        """Return the moments of training whose loss is measured."""
+        """Return the moments of training that are measured: the end, unless figures show others."""
         shown = any(kind.snapshots for kind in self.figures.values())
         return study.snapshots_of(self.name, model) if shown else [END]
 
     def measuring(self, study: "Study", model: str, part: int) -> Given:
-        """Return what a part or the whole depends on: the arguments of `measure_{name}`."""
+        """Return the arguments of `measure_{name}` for a part, which the result depends on."""
         return self.arguments(Case(self, study, model, part))
 
     def merging(self, study: "Study", model: str) -> Given:
-        """Return what merging the parts of a model, or of a pair, depends on."""
+        """Return the arguments of the merge for a model or a pair, which the result depends on."""
         return self.merge.arguments(Case(self, study, model))
 
     def work(
         self, study: "Study", model: str, part: int, images: int | None, cut_points: int
     ) -> Work | None:
-        """Return what a part costs; None if it runs no network, or if the cost is not known yet."""
+        """Return what a part costs; None if it runs no network or the cost is not known yet."""
         case = Case(self, study, model, part, images, cut_points)
         return self.takes(case) if self.takes else None
 
     def check(self, study: "Study") -> None:
-        """Refuse settings that cannot be measured, in one sentence."""
+        """Refuse settings and models that cannot be measured, with an error of one sentence."""
         if self.need.of_training:
             _check_augmented(study, self.name)
         if "alike" in self.reads:
@@ -443,7 +453,10 @@ def _read_section(study: "Study", section: Section | None) -> Any:
 
 
 def _check_augmented(study: "Study", table: str, images: int | None = None) -> None:
-    """Refuse a study that does not say what the loss is, or has too few images for it."""
+    """Refuse a study that does not define the loss, or has too few images for it.
+
+    `images` is the number of augmented images, if it is not that of `analysis.augmented`.
+    """
     augmented, figures = study.analysis.augmented, study.figures_of(table)
     named = (f"figures.{name}" for name, each in study.figures.items() if each in figures)
     asking = next(named, "")

@@ -1,7 +1,7 @@
-"""What measures need: what jobs make for them, and which function opens it.
+"""The inputs of measures: which jobs make them, and which function opens them.
 
-Each need is said once, here. Snakemake takes the files that jobs write, a notebook what it has in
-memory; one job opens either by the function that the need names, and measures.
+Each need is declared only here. Inputs are files that jobs wrote, or objects in the memory of a
+notebook; in both cases, the job that measures opens them by the function that the need names.
 """
 
 from collections.abc import Callable, Mapping
@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from vitscope.measures.measure import Case
 
-# The wildcards of a job: their names in rules, and their values.
+# The values of the wildcards of a job, by their names in rules.
 About = dict[str, str]
-# What inputs and results can depend on; with a history of the training, no snapshots are read.
+# Functions that return what inputs and results can depend on, by name. A model with a history has
+# no `snapshots` here, since they are not read.
 OF_CASE: "dict[str, Callable[[Case], Any]]" = {
     "model": lambda case: case.model,
     "part": lambda case: case.part,
@@ -36,9 +37,9 @@ OF_CASE: "dict[str, Callable[[Case], Any]]" = {
 class Made:
     """Describes an input of a measure that a job makes.
 
-    `about` are the wildcards of the job, taken from the case. With `each`, the input is a list: one
-    for each of several things, such as the snapshots of a training. It is the first output of the
-    job, unless `output` names another.
+    `about` names the wildcards of the job, whose values come from the case. With `each`, the input
+    is a list with one element for each value of a further wildcard, such as the snapshots of a
+    training. The input is the first output of the job, unless `output` names another.
     """
 
     job: str
@@ -54,14 +55,14 @@ class Made:
         return [{**names, self.each: each} for each in OF_CASE[f"{self.each}s"](case)]
 
 
-# Made by a job, or the key under which a study may name a file for a model.
+# What a job makes, or the key of a model in a study that may name a file.
 Input = Made | str
 
 CHECKPOINT = Made("convert_checkpoint")
 BLOCKS = Made("convert_checkpoint", output="blocks")
 IMAGES = Made("build_split", ("dataset", "split"))
 PREDICTIONS = Made("predict", ("model", "split"), output="predictions")
-# What else a measure may read, by the names in its `reads`.
+# Further inputs of a measure, by their names in its `reads`.
 READABLE = {
     "blocks": BLOCKS,
     "predictions": PREDICTIONS,
@@ -73,12 +74,12 @@ READABLE = {
 
 @dataclass(frozen=True)
 class Need:
-    """Describes what some measures are given.
+    """Describes the inputs of a group of measures.
 
-    `opens` names a function of vitscope/jobs/opening.py that opens the `inputs`. `values` name the
-    parts of the case that a result depends on, besides the settings of its measure. `torch` tells
-    whether a job needs torch, `runs` whether it runs the network. Inputs that it `loads` are in
-    memory as a whole.
+    `opens` names a function of vitscope/jobs/opening.py that opens the `inputs`. `values` names the
+    keys of `OF_CASE` that a result depends on, besides the settings of its measure. `torch` tells
+    whether a job needs torch, `runs` whether it runs the network. `loads` names the inputs that are
+    in memory as a whole.
     """
 
     opens: str = ""
@@ -87,10 +88,11 @@ class Need:
     torch: bool = True
     runs: bool = False
     loads: tuple[str, ...] = ()
-    # Whether its measures are always taken in parts.
+    # Whether jobs always measure parts.
     in_parts: bool = False
-    # Whether images are measured at all, and whether they are training images at its moments.
+    # Whether images are measured at all.
     of_images: bool = True
+    # Whether these are training images, measured at moments of the training.
     of_training: bool = False
     # Whether its measures are about classes, unless they say otherwise.
     of_classes: bool = False

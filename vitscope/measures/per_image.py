@@ -1,4 +1,4 @@
-"""Values of images: their means with bootstrap intervals, and parts of them that are merged."""
+"""Average values of images, with bootstrap intervals; make and merge parts with a row per image."""
 
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
@@ -15,10 +15,10 @@ RESAMPLES_AT_ONCE = 64
 
 
 class Spread(NamedTuple):
-    """Holds 95 % intervals of several columns of a table, by resampling images.
+    """Holds 95 % bootstrap intervals over images, for several columns of values.
 
-    `low` and `high` have a value for each column. `resampled`, (kept, columns), are the values in
-    the resamples that a table keeps.
+    `low` and `high` have a value for each column. `resampled` has the values in the resamples that
+    a table keeps, (kept, columns).
     """
 
     low: Array
@@ -26,12 +26,12 @@ class Spread(NamedTuple):
     resampled: Array | None
 
     def columns(self, column: str, name: str = "ci") -> dict[str, Any]:
-        """Return the table columns: the interval, and the value in each resample."""
+        """Return the columns of a table: both ends of the interval, and the values in resamples."""
         lists = [self.kept(number) for number in range(len(self.low))]
         return {f"{name}_low": self.low, f"{name}_high": self.high, f"{column}{RESAMPLED}": lists}
 
     def kept(self, number: int) -> Array | None:
-        """Return what a table keeps for one column: its value in each resample."""
+        """Return the values of column `number` in the resamples that a table keeps."""
         return None if self.resampled is None else self.resampled[:, number].astype(np.float32)
 
 
@@ -41,7 +41,10 @@ def ratio(upper: Array, lower: Array, otherwise: float = np.nan) -> Array:
 
 
 def bootstrap_means(values: Array, resamples: int, seed: int) -> Array:
-    """Resample the rows `resamples` times, alike for all columns, and return the column means."""
+    """Return the column means in each resample of the rows, (resamples, columns).
+
+    All columns are resampled alike.
+    """
     generator = np.random.default_rng(seed)
     rows = len(values)
     means = []
@@ -53,15 +56,18 @@ def bootstrap_means(values: Array, resamples: int, seed: int) -> Array:
 
 
 def spread(values: Array, resamples: int, seed: int) -> Spread:
-    """Return the 95 % interval of each column's mean, by bootstrap over the rows, and resamples.
+    """Return the 95 % bootstrap interval over rows of each column's mean, and its resamples.
 
-    A single row tells nothing about the spread: its interval is NaN, and it has no resamples.
+    For a single row, the interval is NaN and there are no resamples.
     """
     return spread_of(np.asarray, values, resamples, seed)
 
 
 def spread_of(of: Callable[[Array], Array], values: Array, resamples: int, seed: int) -> Spread:
-    """Return the spread of what `of` makes from means (resamples, columns), a row for each."""
+    """Return the spread of values that `of` computes from column means.
+
+    `of` takes means, (resamples, columns), and returns a row of values for each resample.
+    """
     if len(values) == 1:
         none = np.full(of(values).shape[1:], np.nan)
         return Spread(none, none, None)
@@ -71,11 +77,11 @@ def spread_of(of: Callable[[Array], Array], values: Array, resamples: int, seed:
 
 
 def accuracy_changes(clean: Array, disturbed: Array, resamples: int, seed: int) -> pd.DataFrame:
-    """Return what disturbances cost in accuracy, a row for each.
+    """Return a row for each disturbance: the accuracy without it, with it, and the change.
 
-    `clean` tells for each image whether its class is found, (N,). `disturbed` tells it for each
-    disturbance, (N, K), or gives the share of draws in which it is found. The interval is that of
-    the difference of both on the same images.
+    `clean` tells for each image whether its class is found, (N,). `disturbed` tells the same for
+    each disturbance, (N, K), or has the share of draws in which the class is found. The interval is
+    that of the difference on the same images.
     """
     changes = 100 * (disturbed.astype(np.float64) - clean.astype(np.float64)[:, None])
     return pd.DataFrame(
@@ -89,7 +95,7 @@ def accuracy_changes(clean: Array, disturbed: Array, resamples: int, seed: int) 
 
 
 def part_of(values: Sequence[Array], first_image: int, column: str) -> pd.DataFrame:
-    """Return the rows of a part; `values` holds, for each cut point, the values of all images."""
+    """Return a table for a part; `values` holds an array for each cut point, (images,)."""
     tables = [
         pd.DataFrame({"index": index, "image": first_image + np.arange(len(value)), column: value})
         for index, value in enumerate(values)
@@ -100,7 +106,7 @@ def part_of(values: Sequence[Array], first_image: int, column: str) -> pd.DataFr
 def part_of_tokens(
     given: OnLatents, measure: Callable[[Any], Any], column: str, on_gpu: bool = False
 ) -> pd.DataFrame:
-    """Measure the tokens of each image of a shard at each cut point; null for a single token."""
+    """Return a part with the value of each image at each cut point; NaN for a single token."""
     latents = given.latents
     several = [name for name in latents.names if np.prod(latents.shape(name)[2:]) > 1]
     measures = dict.fromkeys(several, lambda maps: measure(maps)[:, None])
@@ -110,12 +116,14 @@ def part_of_tokens(
     return part_of(found, given.first_image, column)
 
 
-def means(shards: Iterable[pd.DataFrame], column: str, resamples: int, seed: int) -> pd.DataFrame:
-    """Return the mean over the images of all shards, with its 95 % interval, for each cut point."""
+def means_by_cut_point(
+    shards: Iterable[pd.DataFrame], column: str, resamples: int, seed: int
+) -> pd.DataFrame:
+    """Return the mean of a column over the images of all shards, and its interval, by cut point."""
     per_image = pd.concat(
         shard.pivot(index="image", columns="index", values=column) for shard in shards
     )
-    # Releases of pandas lay out values differently in memory, which would change sums.
+    # Fix the memory layout, which differs between releases of pandas and changes sums.
     values = np.ascontiguousarray(per_image.sort_index(), np.float64)
     return pd.DataFrame(
         {
@@ -128,5 +136,5 @@ def means(shards: Iterable[pd.DataFrame], column: str, resamples: int, seed: int
 
 
 def merge_means(parts: Parts, column: str, resamples: int, seed: int) -> pd.DataFrame:
-    merged = means(parts.tables, column, resamples, seed)
+    merged = means_by_cut_point(parts.tables, column, resamples, seed)
     return parts.cut_points.merge(merged, on="index", validate="one_to_one")

@@ -1,12 +1,12 @@
-"""The measures of vitscope, of installed packages and of a study, found by name.
+"""Find the measures of vitscope, of installed packages and of a study by name.
 
-A measure is a constant of `measure.py` in a folder beside this file, as `CKA = Measure(...)`. The
-modules of the folder have what it does, by names: `measure_cka` measures, `merge_cka` merges parts,
-`plot_{kind}`, a function or a chart, draws a kind of figure, and `CLAIMS_{KIND}` are its claims.
-Names are searched in the text, so that a job imports what it works with and nothing else.
+A measure is a constant in the `measure.py` of a folder beside this file, as `CKA = Measure(...)`.
+The modules of the folder define its functions: `measure_cka` measures, `merge_cka` merges parts,
+`plot_{kind}`, a function or a chart, draws a kind of figure, and `CLAIMS_{KIND}` holds its claims.
+These names are searched in the text of the modules, so that a job imports only what it uses.
 
-Packages may bring such folders. A study may have measures of its own besides, each in a file:
-`of(study)` knows them all.
+Installed packages may have such folders too. A study may have measures of its own, each in a file.
+`of(study)` returns a registry of all of them.
 """
 
 import re
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 HERE = Path(__file__).parent
 OWN = f"{GROUP}.own"
-# Folders and files of the results of a study.
+# The names of other folders and files in the results of a study, which no measure may have.
 TAKEN = frozenset(
     {"augmented", "blocks", "buildups", "checkpoints", "claims", "agreement", "corrupted", "data"}
     | {"downloads", "latents", "predictions", "run", "snapshots", "tables", "training"}
@@ -39,36 +39,38 @@ _DEFINED = re.compile(r"^(?:def (\w+)\(|((?:\w+ = )+))", re.MULTILINE)
 
 
 @cache
-def _built_in() -> dict[str, str]:
-    """Return the folder of each measure of vitscope, as a package."""
+def _built_in_packages() -> dict[str, str]:
+    """Return the folder of each measure of vitscope, as a module name."""
     files = HERE.glob("*/measure.py")
     found = {name: f"{GROUP}.{file.parent.name}" for file in files for name in measures_in(file)}
     return dict(sorted(found.items()))
 
 
-def _taken() -> set[str]:
-    """Return the names that a measure of a package and its kinds of figures cannot have."""
-    measures = [declare(package, name) for name, package in _built_in().items()]
+def _taken_names() -> set[str]:
+    """Return the names that measures and kinds of figures of packages must not have."""
+    measures = [declare(package, name) for name, package in _built_in_packages().items()]
     kinds = {kind for measure in measures for kind in measure.figures}
-    # By name, not to make every job depend on the keys of a study.
+    # Import by name, so that not every job depends on the module of the keys of a study.
     analysis = resolve_name("vitscope.settings.keys:Analysis")
-    return {*_built_in(), *kinds, *TAKEN, *schema_of(analysis)["properties"]}
+    return {*_built_in_packages(), *kinds, *TAKEN, *schema_of(analysis)["properties"]}
 
 
 @cache
 def installed() -> Installed:
-    return read_installed(_taken)
+    return read_installed(_taken_names)
 
 
 @cache
-def _found() -> dict[str, str]:
-    return _built_in() | {**installed().packages}
+def _packages_by_measure() -> dict[str, str]:
+    return _built_in_packages() | {**installed().packages}
 
 
 def package(measure: str) -> str:
-    if measure not in _found():
-        raise VitscopeError(f"There is no measure '{measure}'.{nearest(measure, _found())}")
-    return _found()[measure]
+    if measure not in _packages_by_measure():
+        raise VitscopeError(
+            f"There is no measure '{measure}'.{nearest(measure, _packages_by_measure())}"
+        )
+    return _packages_by_measure()[measure]
 
 
 def module(measure: str) -> str:
@@ -84,8 +86,8 @@ def folder(measure: str) -> Path:
 
 
 @cache
-def _defined(package: str, folder: Path) -> dict[str, str]:
-    """Return what the modules of a folder define, each name as `module:name`."""
+def _definitions_in(package: str, folder: Path) -> dict[str, str]:
+    """Return the names that the modules of a folder define, each with its `module:name`."""
     return {
         name: f"{package}.{file.stem}:{name}"
         for file in folder.glob("*.py")
@@ -94,23 +96,30 @@ def _defined(package: str, folder: Path) -> dict[str, str]:
     }
 
 
-def _find(measure: str, name: str) -> str | None:
-    return _defined(package(measure), folder(measure)).get(name)
+def _find_definition(measure: str, name: str) -> str | None:
+    return _definitions_in(package(measure), folder(measure)).get(name)
 
 
 @cache
-def _declared(measure: str) -> Measure:
+def _declared_measure(measure: str) -> Measure:
     return declare(package(measure), measure)
 
 
 @cache
-def _kinds() -> dict[str, FigureKind]:
-    return {kind: figure for name in _found() for kind, figure in _declared(name).figures.items()}
+def _shared_kinds() -> dict[str, FigureKind]:
+    return {
+        kind: figure
+        for name in _packages_by_measure()
+        for kind, figure in _declared_measure(name).figures.items()
+    }
 
 
 @dataclass(frozen=True)
 class OwnMeasure:
-    """Describes a user's own measure; `claims` says where to read its claims, if it has any."""
+    """Describes a user's own measure.
+
+    `claims` has the arguments that `read_claims` needs, or None if the file has no claims.
+    """
 
     measure: Measure
     claims: Mapping[str, str] | None = None
@@ -118,54 +127,57 @@ class OwnMeasure:
 
 @dataclass(frozen=True)
 class Registry:
-    """Lists all measures: vitscope's, those of installed packages, and a user's own.
+    """Lists all measures: those of vitscope, of installed packages, and a user's own.
 
-    Functions are named as `module:name`, so that `pkgutil.resolve_name` can import them.
+    Methods name functions as `module:name`, for `pkgutil.resolve_name`.
     """
 
     own: Mapping[str, OwnMeasure] = field(default_factory=dict)
 
     def names(self) -> tuple[str, ...]:
         """Return the names of all measures, which are also the names of their tables."""
-        return (*_found(), *self.own)
+        return (*_packages_by_measure(), *self.own)
 
     def declared(self, measure: str) -> Measure:
-        return self.own[measure].measure if measure in self.own else _declared(measure)
+        return self.own[measure].measure if measure in self.own else _declared_measure(measure)
 
     def kinds(self) -> dict[str, FigureKind]:
-        """Return the kinds of figures, by the names that studies give them."""
-        return _kinds() | {
+        """Return the kinds of figures, by their names in studies."""
+        return _shared_kinds() | {
             kind: figure
             for own in self.own.values()
             for kind, figure in own.measure.figures.items()
         }
 
     def measuring(self, measure: str) -> str:
-        """Return the function that takes a measure, or a part of it."""
+        """Return the name of the function that measures, or measures a part."""
         if measure in self.own:
             return f"{OWN}.compute:measure"
-        return _required(measure, f"measure_{measure}")
+        return _require_definition(measure, f"measure_{measure}")
 
     def merging(self, measure: str) -> str | None:
-        """Return the function that merges parts, shared or its own; None if they are stacked."""
+        """Return the name of the function that merges parts; None if they are only stacked."""
         shared = self.declared(measure).merge.function
-        own = None if measure in self.own else _find(measure, f"merge_{measure}")
+        own = None if measure in self.own else _find_definition(measure, f"merge_{measure}")
         return shared or own
 
     def drawing(self, kind: FigureKind) -> str:
-        """Return the function or the chart that draws a kind of figure."""
+        """Return the name of the function or chart that draws a kind of figure."""
         if kind.measure in self.own:
             return f"{OWN}.show:{'plot_by_depth' if 'label' in kind.values else 'plot'}"
-        return _required(kind.measure, f"plot_{kind.name}")
+        return _require_definition(kind.measure, f"plot_{kind.name}")
 
     def claiming(self, kind: FigureKind) -> str | None:
-        """Return where the claims about a kind of figure are, or what reads them; None if none."""
+        """Return the name of the claims about a kind of figure, or of the function that reads them.
+
+        Return None if there are no claims.
+        """
         if kind.measure in self.own:
             return f"{OWN}.compute:read_claims" if self.own[kind.measure].claims else None
-        return _find(kind.measure, f"CLAIMS_{kind.name.upper()}")
+        return _find_definition(kind.measure, f"CLAIMS_{kind.name.upper()}")
 
     def claims_of(self, measure: str) -> "Mapping[str, Evidence]":
-        """Return the claims about a measure's kinds of figures, and how they are counted."""
+        """Return the claims about a measure and their evidence, by kind of figure."""
         found = {}
         for name, kind in self.declared(measure).figures.items():
             if claims := self.claiming(kind):
@@ -183,8 +195,8 @@ class Registry:
         return asdict(self.declared(measure).part_table)
 
 
-def _required(measure: str, name: str) -> str:
-    if found := _find(measure, name):
+def _require_definition(measure: str, name: str) -> str:
+    if found := _find_definition(measure, name):
         return found
     raise VitscopeError(f"The measure '{measure}' has no {name} in {folder(measure)}: write it.")
 
@@ -197,12 +209,12 @@ columns_of, part_columns_of = SHARED.columns_of, SHARED.part_columns_of
 
 
 def of(study: "Study") -> Registry:
-    """Return the measures that all studies share, and the study's own."""
+    """Return a registry of the measures that all studies share and the study's own."""
     return Registry(study.own_measures) if study.own_measures else SHARED
 
 
 _TITLE = re.compile(r"\*\*(.+?)\.\*\*", re.DOTALL)
-# Not where an abbreviation stands, as in Fig. 9 and Fig. D.1.
+# A sentence does not end at an abbreviation, as in Fig. 9 and Fig. D.1.
 _SENTENCE_ENDS = re.compile(r"(?<=\.) (?=[A-Z][\w-]*[ :,])")
 _LITERAL = re.compile(r"``(.+?)``", re.DOTALL)
 _LEGEND = re.compile(r"\{(\w+)\}")
@@ -210,7 +222,7 @@ _LINK = re.compile(r"`([^`<]+?)\s+<([^`>]+)>`_")
 
 
 def caption_of(kind: FigureKind) -> str:
-    """Return what a figure of this kind shows, and how to read it, in reStructuredText."""
+    """Return the caption of a kind of figure in reStructuredText, with shared legends put in."""
     if kind.text:
         return kind.text
     file = folder(kind.measure) / kind.caption
@@ -220,7 +232,7 @@ def caption_of(kind: FigureKind) -> str:
 
 
 def title_of(kind: FigureKind) -> str:
-    """Return what a figure of this kind shows, in a few words: the beginning of its caption."""
+    """Return the title of a kind of figure: the words in bold at the beginning of its caption."""
     caption = caption_of(kind)
     title = _TITLE.match(caption)
     if title is None:
@@ -232,12 +244,12 @@ def title_of(kind: FigureKind) -> str:
 
 
 def sentence_of(kind: FigureKind) -> str:
-    """Return the sentence of a caption that follows its title, without marks; "" if none does."""
+    """Return the first sentence after the title of a caption, without markup; "" if none."""
     paragraph = _TITLE.sub("", caption_of(kind), count=1).strip().partition("\n\n")[0]
     text = " ".join(paragraph.replace("``", "").replace("*", "").split())
     return _SENTENCE_ENDS.split(text)[0]
 
 
 def in_markdown(text: str) -> str:
-    """Return a caption in Markdown, which writes only literals and links differently."""
+    """Convert a caption to Markdown; only literals and links are written differently."""
     return _LINK.sub(r"[\1](\2)", _LITERAL.sub(r"`\1`", text))

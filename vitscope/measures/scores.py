@@ -1,7 +1,7 @@
-"""How a model classifies: its scores, and its accuracy on images that are disturbed.
+"""Score the predictions of a model, and classify images that are disturbed.
 
 Scores are as the authors define them. A prediction is confident if its confidence is above
-`CUTOFF`. A bin of confidence holds what is above its lower and not above its higher end.
+`CUTOFF`. A bin holds the predictions with a confidence above its lower end, up to its higher end.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -24,12 +24,13 @@ if TYPE_CHECKING:
 CUTOFF = 0.9
 BINS = 10
 _EDGES = np.arange(BINS + 1) / BINS
-# Draws of labels for a calibrated network: its mean ECE is then exact to a few thousandths.
+# The number of draws of labels for a calibrated network: enough for its mean ECE to be exact to a
+# few thousandths.
 DRAWS = 200
 
 
 def scores_of(predictions: pd.DataFrame, classes: int) -> dict[str, float]:
-    """Return the scores of some predictions, with the names of the table `classification`."""
+    """Return the scores of some predictions, by their names in the table `classification`."""
     if predictions.empty:
         raise VitscopeError("There are no predictions to score: measure at least one image.")
     outside = int((~predictions["label"].between(0, classes - 1)).sum())
@@ -45,14 +46,14 @@ def scores_of(predictions: pd.DataFrame, classes: int) -> dict[str, float]:
     share = bins["images"] / len(predictions)
     overconfidence = (bins["confidence"] - bins["accuracy"]) * share
     return {
-        "accuracy": _share_of(right),
-        "accuracy_90": _share_of(right[confident]),
+        "accuracy": _share_of_true(right),
+        "accuracy_90": _share_of_true(right[confident]),
         "nll": float(predictions["nll"].mean()),
-        "unconfidence_90": _share_of(~confident[~right]),
+        "unconfidence_90": _share_of_true(~confident[~right]),
         "iou": _mean_iou(label, prediction, classes),
         "iou_90": _mean_iou(label[confident], prediction[confident], classes),
-        "frequency_90": _share_of(confident),
-        "top5": _share_of(predictions["top5"].to_numpy()),
+        "frequency_90": _share_of_true(confident),
+        "top5": _share_of_true(predictions["top5"].to_numpy()),
         "brier": float(predictions["brier"].mean()),
         "ece": float(overconfidence.abs().sum()),
         "signed_ece": float(overconfidence.sum()),
@@ -61,7 +62,7 @@ def scores_of(predictions: pd.DataFrame, classes: int) -> dict[str, float]:
 
 def reliability(predictions: pd.DataFrame) -> pd.DataFrame:
     """Return the number, accuracy and mean confidence of the images in each bin of confidence."""
-    confidence, right, bin_of = _by_bin(predictions)
+    confidence, right, bin_of = _confidence_bins(predictions)
     images = np.bincount(bin_of, minlength=BINS)
     counted = np.where(images > 0, images, np.nan)
     return pd.DataFrame(
@@ -79,10 +80,10 @@ def reliability(predictions: pd.DataFrame) -> pd.DataFrame:
 def calibration(predictions: pd.DataFrame, resamples: int, seed: int) -> dict[str, float]:
     """Return the interval of the ECE over images, and the ECE that a calibrated network would have.
 
-    Labels of the calibrated network are drawn with the given confidences, so that its mean ECE is
-    due to chance alone.
+    The calibrated network is simulated: each prediction is right with the probability that is its
+    confidence, so that the mean ECE is due to chance alone.
     """
-    confidence, right, bin_of = _by_bin(predictions)
+    confidence, right, bin_of = _confidence_bins(predictions)
     gaps = (confidence - right)[:, None] * (bin_of[:, None] == np.arange(BINS))
     ends = spread_of(lambda means: np.abs(means).sum(axis=1, keepdims=True), gaps, resamples, seed)
     drawn, generator = [], np.random.default_rng(seed)
@@ -93,14 +94,14 @@ def calibration(predictions: pd.DataFrame, resamples: int, seed: int) -> dict[st
     return {"ece_low": low, "ece_high": high, "ece_calibrated": float(np.mean(drawn))}
 
 
-def _by_bin(predictions: pd.DataFrame) -> tuple[Array, Array, Array]:
+def _confidence_bins(predictions: pd.DataFrame) -> tuple[Array, Array, Array]:
     """Return the confidence of each prediction, whether it is right, and its bin."""
     right = predictions["label"].to_numpy() == predictions["prediction"].to_numpy()
     confidence = predictions["confidence"].to_numpy()
     return confidence, right, np.searchsorted(_EDGES, confidence) - 1
 
 
-def _share_of(true: Array) -> float:
+def _share_of_true(true: Array) -> float:
     return float(true.mean()) if len(true) else np.nan
 
 
@@ -114,12 +115,16 @@ def _mean_iou(label: Array, prediction: Array, classes: int) -> float:
     return float(ratios.mean()) if len(ratios) else np.nan
 
 
-# Takes images and their rows of the split; yields for each draw the images of each disturbance.
+# A function of images and their rows in the split, which yields for each draw the images under
+# each disturbance.
 Disturb = Callable[["Tensor", Sequence[int]], Iterable[Iterable["Tensor"]]]
 
 
 def classify_disturbed(given: OnModel, chosen: Given, disturb: Disturb) -> tuple[Array, Array]:
-    """Classify the `chosen` images of a split clean and disturbed, as `shares_found` does."""
+    """Classify images of a split clean and disturbed; return what `shares_found` does.
+
+    `chosen` has the number of images and the seed that draws them.
+    """
     rows = rows_to_classify(given.images, chosen["images"], chosen["seed"])
     labels = known_labels(given.images, rows)
     return shares_found(given.network, given.batches(rows), rows, labels, disturb, given.device)
@@ -133,10 +138,10 @@ def shares_found(
     disturb: Disturb,
     device: "torch.device | None" = None,
 ) -> tuple[Array, Array]:
-    """Tell for each image whether its class is found, (N,), and how often when disturbed, (N, K).
+    """Return whether the class of each clean image is found, (N,), and how often when disturbed.
 
-    The second array holds shares of draws, for each of K disturbances. `batches` are the normalized
-    images of `rows` of the split.
+    The second array, (N, K), has the share of draws in which the class is found under each of K
+    disturbances. `batches` are the normalized images of `rows` of the split.
     """
     import torch
 
@@ -146,9 +151,9 @@ def shares_found(
         for batch in batches:
             here = slice(first, first + len(batch))
             images, truth = batch.to(device), labels[here]
-            clean.append(_is_found(model, images, truth))
+            clean.append(_is_class_found(model, images, truth))
             draws = disturb(images, rows[here])
-            found = [[_is_found(model, each, truth) for each in draw] for draw in draws]
+            found = [[_is_class_found(model, each, truth) for each in draw] for draw in draws]
             shares.append(np.mean(found, axis=0).T)
             first += len(batch)
     if first != len(rows):
@@ -156,7 +161,7 @@ def shares_found(
     return np.concatenate(clean), np.concatenate(shares)
 
 
-def _is_found(model: "nn.Module", images: "Tensor", labels: Array) -> Array:
+def _is_class_found(model: "nn.Module", images: "Tensor", labels: Array) -> Array:
     logits = model(images).cpu().numpy()
     if not np.isfinite(logits).all():
         raise VitscopeError(

@@ -1,4 +1,4 @@
-"""The images that figures of attention show, as pictures that a table holds."""
+"""Get the images that figures of attention show, as pictures for tables."""
 
 import io
 from collections.abc import Iterator
@@ -25,12 +25,12 @@ class Shown(NamedTuple):
 
 
 def rows_shown(given: OnModel, shown: int, images: int, seed: int | None) -> list[int]:
-    """Return the rows of the first `shown` of the measured images of a split."""
+    """Return the rows in the split of the first `shown` measured images."""
     return shard_rows(len(given.images), 0, images, seed, shard_size=images)[:shown]
 
 
 def images_shown(given: OnModel, shown: int, images: int, seed: int | None) -> Iterator[Shown]:
-    """Yield the first `shown` of the measured images of a split."""
+    """Yield the first `shown` measured images."""
     rows = rows_shown(given, shown, images, seed)
     mean, std = given.settings["mean"], given.settings["std"]
     for row, image in zip(rows, given.images.images(rows), strict=True):
@@ -38,24 +38,24 @@ def images_shown(given: OnModel, shown: int, images: int, seed: int | None) -> I
         if image.dtype != np.uint8:
             low, high = float(image.min()), float(image.max())
             image = np.round(255 * (image - low) / max(high - low, 1e-12)).astype(np.uint8)
-        yield Shown(row, _png(image.transpose(1, 2, 0)), taken)
+        yield Shown(row, _encode_png(image.transpose(1, 2, 0)), taken)
 
 
 def whole_picture(given: OnModel, row: int) -> bytes | None:
-    """Return the picture of an image as it was before it was cut; None if that is not kept."""
+    """Return the picture of an image before it was cropped; None if the split does not keep it."""
     pixels = given.images.whole(row)
-    return None if pixels is None else _png(pixels)
+    return None if pixels is None else _encode_png(pixels)
 
 
 def name_class(given: OnModel, returned: Any, of_class: int | None = None) -> dict[str, Any]:
-    """Return the name and the probability of the class that is predicted, or of `of_class`."""
+    """Return the name and the probability of the predicted class, or of the class `of_class`."""
     if given.settings["classes"] is None:
         return {"class_name": None, "confidence": None}
     logits = decide_among(returned[:1], given.images.outputs)
     probability = logits[0].double().softmax(0)
     number = int(probability.argmax()) if of_class is None else of_class
     names = given.images.classes
-    # A data set without classes, or with other classes, gives no names.
+    # Use the number if the data set has no names for the classes of the network.
     name = names[number] if len(names) == len(probability) else str(number)
     return {"class_name": name, "confidence": float(probability[number])}
 
@@ -63,7 +63,10 @@ def name_class(given: OnModel, returned: Any, of_class: int | None = None) -> di
 def on_subject(
     weights: Array, grid: tuple[int, int], mask: Array | None
 ) -> dict[str, float | None]:
-    """Return the share of the subject in a map and in the image; null if no mask shows it."""
+    """Return the share of a map that is on the subject, and the subject's share of the image.
+
+    Both are null without a mask of the subject.
+    """
     if mask is None:
         return {"on_subject": None, "subject": None}
     plane = Image.fromarray(mask.astype(np.float32))
@@ -71,13 +74,13 @@ def on_subject(
     covered = np.asarray(plane.resize(grid[::-1], Image.Resampling.BOX))
     total = weights.sum()
     return {
-        # A map of nothing is nowhere.
+        # A map of zeros has no share.
         "on_subject": float(weights @ covered.ravel() / total) if total else None,
         "subject": float(covered.mean()),
     }
 
 
-def _png(pixels: npt.NDArray[np.uint8]) -> bytes:
+def _encode_png(pixels: npt.NDArray[np.uint8]) -> bytes:
     written = io.BytesIO()
     as_picture(pixels).save(written, "PNG")
     return written.getvalue()

@@ -1,6 +1,6 @@
-"""How figures of the paper are sketched in the overview: the points of one model, small.
+"""Sketch figures of the paper for the overview: the points of one model in a small panel.
 
-`sketch_{kind}` draws them, measured or published: both have the columns that it needs.
+`sketch_{kind}` draws points of a kind of figure, either measured or published.
 """
 
 from typing import Any
@@ -11,54 +11,54 @@ from matplotlib.axes import Axes
 
 from vitscope.corruptions import MEAN
 from vitscope.drawing.looks import BANDS, RANGE_ALPHA, SKETCHED, THIN, ZERO, Look
-from vitscope.measures.fourier.show import AMPLITUDE, curves_of, ends_of
+from vitscope.measures.fourier.show import AMPLITUDE, diagonal_curves_of, ends_of_curves
 from vitscope.measures.hessian.show import density_per_decade, published_per_decade
 
 
-def _draw(axes: Axes, x: Any, y: Any, look: Look, **style: Any) -> None:
+def _plot_small(axes: Axes, x: Any, y: Any, look: Look, **style: Any) -> None:
     axes.plot(x, y, **look.curve | SKETCHED | style)
 
 
-def _draw_by_depth(axes: Axes, points: pd.DataFrame, value: str, label: str, look: Look) -> None:
+def _sketch_by_depth(axes: Axes, points: pd.DataFrame, value: str, label: str, look: Look) -> None:
     depth = points["depth"].to_numpy()
     for place in np.flatnonzero(points["kind"] == "msa"):
         axes.axvspan(*depth[[place - 1, place]], **BANDS["msa"])
-    _draw(axes, depth, points[value], look)
+    _plot_small(axes, depth, points[value], look)
     axes.set(xlabel="Normalized depth", ylabel=label, xlim=(-0.02, 1.02))
 
 
 def sketch_feature_variance(axes: Axes, points: pd.DataFrame, look: Look) -> None:
-    _draw_by_depth(axes, points, "variance", "Feature map variance", look)
+    _sketch_by_depth(axes, points, "variance", "Feature map variance", look)
 
 
 def sketch_fourier_depth(axes: Axes, points: pd.DataFrame, look: Look) -> None:
     if "measure" in points:
-        points = ends_of(curves_of(points)[0].sort_values(["index", "frequency"]))
-    _draw_by_depth(axes, points, "delta_log_amplitude", f"{AMPLITUDE} at 1.0π", look)
+        points = ends_of_curves(diagonal_curves_of(points)[0].sort_values(["index", "frequency"]))
+    _sketch_by_depth(axes, points, "delta_log_amplitude", f"{AMPLITUDE} at 1.0π", look)
 
 
 def sketch_fourier_curves(axes: Axes, points: pd.DataFrame, look: Look) -> None:
-    """Draw the amplitudes at each cut point, the later the more opaque."""
+    """Draw the amplitudes at each cut point, with later cut points more opaque."""
     if "measure" in points:
-        points = curves_of(points)[0]
+        points = diagonal_curves_of(points)[0]
     last = points["index"].max()
     for index, curve in points.sort_values(["index", "frequency"]).groupby("index"):
         amplitude = curve["delta_log_amplitude"]
         alpha = 0.15 + 0.85 * float(str(index)) / last
-        _draw(axes, curve["frequency"], amplitude, look, marker="", alpha=alpha)
+        _plot_small(axes, curve["frequency"], amplitude, look, marker="", alpha=alpha)
     axes.set(xlabel="Frequency (π)", ylabel=AMPLITUDE)
 
 
 def sketch_frequency_noise(axes: Axes, points: pd.DataFrame, look: Look) -> None:
     points = points.sort_values("frequency")
     axes.axhline(0, **ZERO, zorder=0)
-    _draw(axes, points["frequency"], points["change"], look)
+    _plot_small(axes, points["frequency"], points["change"], look)
     axes.set(xlabel="Frequency of the noise (π)", ylabel="Δ accuracy (pp)")
 
 
 def sketch_fit(axes: Axes, points: pd.DataFrame, look: Look) -> None:
     value = points.set_index("metric")["value"]
-    _draw(axes, [value["error_percent"]], [value["nll_train"]], look)
+    _plot_small(axes, [value["error_percent"]], [value["nll_train"]], look)
     axes.set(xlabel="Test error (%)", ylabel="Training NLL")
     axes.margins(0.15)
 
@@ -67,7 +67,7 @@ sketch_fit_by_window = sketch_fit
 
 
 def sketch_hessian(axes: Axes, points: pd.DataFrame, look: Look) -> None:
-    """Draw the density of eigenvalues per decade, from the most negative one to the largest."""
+    """Draw the density of eigenvalues per decade, from the most negative to the largest."""
     if "density" in points:
         at, density = published_per_decade(points)
     else:
@@ -92,7 +92,7 @@ def sketch_lesion(axes: Axes, points: pd.DataFrame, look: Look) -> None:
         ends = place / len(units), (place + 1) / len(units)
         axes.axvspan(*ends, **BANDS["msa"])
     axes.axhline(0, **ZERO, zorder=0)
-    _draw(axes, depth, units["change"], look, linestyle="")
+    _plot_small(axes, depth, units["change"], look, linestyle="")
     axes.set(xlabel="Units in order", ylabel="Δ accuracy (pp)")
 
 
@@ -101,6 +101,6 @@ def sketch_robustness_by_accuracy(axes: Axes, points: pd.DataFrame, look: Look) 
         mean = points[points["corruption"] == MEAN]
         accuracy, robustness = (100 * (1 - mean[each]) for each in ("clean_error", "error"))
         points = pd.DataFrame({"accuracy": accuracy, "robustness": robustness})
-    _draw(axes, points["accuracy"], points["robustness"], look, linestyle="")
+    _plot_small(axes, points["accuracy"], points["robustness"], look, linestyle="")
     axes.set(xlabel="Accuracy (%)", ylabel="Robustness (%)")
     axes.margins(0.15)

@@ -13,24 +13,24 @@ from vitscope.files.arrays import Array
 from vitscope.files.tensors import DTYPES, as_float, checksum
 from vitscope.measures.given import Latents, OnLatents
 
-# Slices are small enough for the L2 cache of a core.
+# The size of a slice, small enough for the L2 cache of a core.
 SLICE_BYTES = 1 << 20
 
-# The name of a cut point, and the first image and the number of those in a slice.
+# A slice: the name of a cut point, the index of the first image, and the number of images.
 _Slice = tuple[str, int, int]
 
 
-def _slices(latents: Latents, name: str) -> list[_Slice]:
+def _cut_into_slices(latents: Latents, name: str) -> list[_Slice]:
     images, *shape = latents.shape(name)
     step = max(1, SLICE_BYTES // (prod(shape) * DTYPES[latents.dtype(name)].itemsize))
     return [(name, first, min(step, images - first)) for first in range(0, images, step)]
 
 
-def _read(latents: Latents, wanted: _Slice, of_thread: threading.local) -> tuple[Array, int]:
+def _read_slice(latents: Latents, wanted: _Slice, of_thread: threading.local) -> tuple[Array, int]:
     """Return the maps of a slice, valid until the thread's next read, and their checksum.
 
-    Every read of a file overwrites the buffer of the thread. Maps in memory stay where they are,
-    and have no checksum.
+    Each read from a file overwrites the buffer of the thread. Maps that are already in memory are
+    not copied, and their checksum is 0.
     """
     name, first, images = wanted
     shape, dtype = (images, *latents.shape(name)[1:]), latents.dtype(name)
@@ -50,14 +50,14 @@ def measure_slices(
     """Return the values of every image at the cut points that `measures` names.
 
     A measure turns maps (N, C, H, W) into the values of each image (N, K). Several threads measure
-    slices. The values depend neither on the number of threads nor on the slices, provided that a
-    measure takes each image by itself. A value that is not finite raises an error that names its
+    slices. If a measure treats each image by itself, as it should, the values depend neither on the
+    number of threads nor on the slices. A value that is not finite raises an error that names its
     image. With `on_gpu`, measures take tensors too, and maps on a GPU are measured there.
     """
     latents = given.latents
     there = {name: latents.on_gpu(name) for name in measures} if on_gpu else {}
     if any(maps is not None for maps in there.values()):
-        # Start all measures before waiting for the first.
+        # Start the work for all cut points before waiting for the first result.
         found = {name: measures[name](maps) for name, maps in there.items()}
         measured = {name: values.cpu().numpy() for name, values in found.items()}
         for name, values in measured.items():
@@ -65,17 +65,17 @@ def measure_slices(
         return measured
     of_thread = threading.local()
 
-    def run(wanted: _Slice) -> tuple[Array, int]:
+    def measure_slice(wanted: _Slice) -> tuple[Array, int]:
         name, first, _ = wanted
-        maps, total = _read(latents, wanted, of_thread)
+        maps, total = _read_slice(latents, wanted, of_thread)
         with np.errstate(invalid="ignore", over="ignore"):
             values = measures[name](maps)
         _check_finite(given, name, first, values)
         return values, total
 
-    slices = {name: _slices(latents, name) for name in measures}
+    slices = {name: _cut_into_slices(latents, name) for name in measures}
     with ThreadPoolExecutor(given.threads) as pool:
-        done = pool.map(run, [each for group in slices.values() for each in group])
+        done = pool.map(measure_slice, [each for group in slices.values() for each in group])
         measured = {}
         for name, group in slices.items():
             values, sums = zip(*(next(done) for _ in group), strict=True)

@@ -24,7 +24,7 @@ from vitscope.files.tensors import TensorFile
 from vitscope.jobs.tables import find_table
 from vitscope.measures import registry
 from vitscope.measures.given import Parts
-from vitscope.measures.own.compute import measure_maps, place_of, read_maps
+from vitscope.measures.own.compute import file_and_line_of, measure_maps, read_maps
 from vitscope.measures.per_image import merge_means
 from vitscope.networks.building import networks, own_code
 from vitscope.networks.building.networks import Output
@@ -197,7 +197,7 @@ def _call_of(function: Callable[..., Any], keywords: Mapping[str, Any]) -> tuple
     code = getattr(function, "__code__", None)
     plain = [each for each in code.co_consts if not isinstance(each, CodeType)] if code else []
     said = (code.co_code, code.co_names, repr(plain)) if code else ()
-    return place_of(function), said, pickle.dumps(keywords)
+    return file_and_line_of(function), said, pickle.dumps(keywords)
 
 
 def _unpickle(state: Mapping[str, Any], own: dict[str, Any], files: Mapping[str, bytes]) -> Scope:

@@ -22,7 +22,7 @@ from vitscope.jobs.job import Files, Names, Resources, find_job
 from vitscope.jobs.latents import FORMATS
 from vitscope.jobs.measures import case_of, measure_of_parts, measured_in_pass
 from vitscope.measures import registry
-from vitscope.measures.attending import explain_none
+from vitscope.measures.attending import explain_no_attention
 from vitscope.measures.measure import Measure
 from vitscope.measures.needs import READABLE, Made
 from vitscope.networks.attention.finding import find_attention
@@ -148,7 +148,7 @@ class Maker:
     def _without_attention(self) -> str | None:
         with self._lent() as network:
             points = read_cut_points(self.make("blocks"))
-            return explain_none(find_attention(network, self._settings, points))
+            return explain_no_attention(find_attention(network, self._settings, points))
 
     def parts(self, measure: Measure) -> list[Path]:
         """Return the files of the parts of a measure; make those that do not exist."""

@@ -19,9 +19,9 @@ from vitscope.measures.classification import compute, measure
 from vitscope.measures.classification.compute import (
     CONSISTENCY,
     PEOPLE,
-    consistencies,
     count_decisions,
-    cues,
+    cue_classes,
+    error_consistencies,
     letters_of,
     measure_shape_texture,
     read_people,
@@ -114,7 +114,7 @@ def test_the_consistency_of_a_model_is_that_image_by_image() -> None:
     people, (row,) = read_people(FILE), letters("ResNet-50")
     shape = np.arange(1280) // 80
     names = [f"category {number}" for number in range(16)]
-    table = consistencies(np.isin(row, ["s", "+"]), people, shape, names, 200, 0)
+    table = error_consistencies(np.isin(row, ["s", "+"]), people, shape, names, 200, 0)
     said = TABLE.loc[TABLE["model"] == PEOPLE, "decisions"].tolist()
     assert table["class_name"].tolist() == ["all", *names]
     for number, found in enumerate(table["consistency"]):
@@ -124,13 +124,13 @@ def test_the_consistency_of_a_model_is_that_image_by_image() -> None:
     low, value, high = table.loc[0, ["consistency_low", "consistency", "consistency_high"]]
     assert low < value < high < low + 0.06
     # A person agrees with people, and with themselves in full.
-    alike = consistencies(people[0], people, shape, names, 200, 0)["consistency"][0]
+    alike = error_consistencies(people[0], people, shape, names, 200, 0)["consistency"][0]
     assert alike == pytest.approx(0.1 + 0.9 * TABLE["consistency"][0], abs=1e-6)
 
 
 def test_one_who_is_always_right_beside_another_such_has_no_consistency() -> None:
     right = np.ones(6, bool)
-    table = consistencies(right, right[None], np.zeros(6, int), ["disk"], 50, 0)
+    table = error_consistencies(right, right[None], np.zeros(6, int), ["disk"], 50, 0)
     assert table[["consistency", "consistency_low", "consistency_high"]].isna().all(axis=None)
 
 
@@ -261,7 +261,7 @@ def test_images_that_do_not_say_their_cues_are_refused(tmp_path: Path) -> None:
     np.savez(tmp_path / "images.npz", images=pixels, labels=np.arange(4))
     source = {"kind": "npz", "path": str(tmp_path / "images.npz")}
     images = built(tmp_path / "split", source, classes=4)
-    assert refusal(cues, images, [0, 1]) == (
+    assert refusal(cue_classes, images, [0, 1]) == (
         "data.mine: the images of the split 'test' do not say their 'shape', so that no shape "
         "bias can be measured: name a split that does in analysis.shape_texture.split."
     )

@@ -28,13 +28,13 @@ from tests.measures.hessian.test_operator import matrix_of
 from vitscope.errors import VitscopeError
 from vitscope.measures.given import OnLoss, Parts
 from vitscope.measures.hessian.compute import (
+    estimate_traces,
     measure_curvature,
     measure_hessian,
     measure_hessian_density,
-    parts_of,
-    traces,
+    parts_of_network,
 )
-from vitscope.measures.hessian.lanczos import largest
+from vitscope.measures.hessian.lanczos import largest_eigenvalues
 from vitscope.measures.hessian.measure import CURVATURE_TABLE, HESSIAN_DENSITY_TABLE, HESSIAN_TABLE
 from vitscope.measures.hessian.merge import merge_hessian
 from vitscope.measures.hessian.operator import gauss_newton_of_model, of_model
@@ -190,7 +190,7 @@ def test_the_curvature_within_parameters_is_the_diagonal_block(name: str, of: An
     scale = np.abs(matrix).max()
     np.testing.assert_allclose(found, matrix[np.ix_(rows, rows)], atol=1e-13 * scale)
     best = by_magnitude(np.linalg.eigvalsh(found))[0]
-    (value,) = largest(block, block.start(0), 1, 1e-9, 200).eigenvalues
+    (value,) = largest_eigenvalues(block, block.start(0), 1, 1e-9, 200).eigenvalues
     assert value == pytest.approx(best, rel=1e-12)
 
 
@@ -205,10 +205,10 @@ def test_random_vectors_have_the_trace_as_their_mean(name: str) -> None:
     terms = np.split(signs * (matrix @ signs), np.cumsum(operator.sizes)[:-1])
     scale = np.abs(matrix).sum()
     np.testing.assert_allclose(
-        traces(operator, 7, 1), [each.sum() for each in terms], atol=1e-13 * scale
+        estimate_traces(operator, 7, 1), [each.sum() for each in terms], atol=1e-13 * scale
     )
     expected = [each.sum() for each in np.split(np.diag(matrix), np.cumsum(operator.sizes)[:-1])]
-    estimates = np.stack([traces(operator, seed, 1) for seed in range(400)])
+    estimates = np.stack([estimate_traces(operator, seed, 1) for seed in range(400)])
     error = estimates.std(axis=0, ddof=1) / 20
     assert (np.abs(estimates.mean(axis=0) - expected) <= 4.5 * error + 1e-9 * scale).all()
 
@@ -246,11 +246,11 @@ def test_eigenvalues_of_parts_are_those_of_the_exact_hessian(name: str, tmp_path
     sizes = [each.numel() for each in trained_parameters(model).values()]
     ends = np.cumsum([0, *sizes])
     assert table["converged"].all()
-    for part, eigenvalue in zip(parts_of(given), table["eigenvalue"], strict=True):
+    for part, eigenvalue in zip(parts_of_network(given), table["eigenvalue"], strict=True):
         rows = np.concatenate([np.arange(ends[i], ends[i + 1]) for i in part.parameters])
         values = by_magnitude(np.linalg.eigvalsh(matrix[np.ix_(rows, rows)]))
         assert abs(eigenvalue) == pytest.approx(abs(values[0]), rel=1e-4, abs=1e-6), part
-    layers = [part.part for part in parts_of(given) if part.of == "layer"]
+    layers = [part.part for part in parts_of_network(given) if part.of == "layer"]
     assert layers == [layer for layer in LAYERS if layer in layers]
 
 

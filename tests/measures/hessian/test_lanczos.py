@@ -21,7 +21,7 @@ from tests.measures.hessian.networks import (
     tiny,
 )
 from vitscope.measures.hessian import lanczos
-from vitscope.measures.hessian.lanczos import largest, quadrature
+from vitscope.measures.hessian.lanczos import largest_eigenvalues, quadrature
 from vitscope.measures.hessian.operator import of_model
 
 
@@ -31,7 +31,7 @@ def test_matrices_have_the_eigenvalues_that_numpy_gives(size: int, count: int, s
     random = np.random.default_rng(seed)
     matrix = random.normal(size=(size, size))
     matrix += matrix.T
-    found = largest(applied(matrix), start(size), count, 0.0, 1000)
+    found = largest_eigenvalues(applied(matrix), start(size), count, 0.0, 1000)
     expected = by_magnitude(np.linalg.eigvalsh(matrix))[:count]
     np.testing.assert_allclose(found.eigenvalues, expected, atol=1e-11 * abs(expected[0]))
     assert found.steps == size
@@ -39,9 +39,9 @@ def test_matrices_have_the_eigenvalues_that_numpy_gives(size: int, count: int, s
 
 def test_equal_eigenvalues_are_all_found_where_the_space_ends() -> None:
     matrix = np.diag([3.0] * 4 + [-2.0] * 3 + [0.0] * 5)
-    found = largest(applied(matrix), start(12), 12, 1e-9, 1000)
+    found = largest_eigenvalues(applied(matrix), start(12), 12, 1e-9, 1000)
     np.testing.assert_allclose(found.eigenvalues, [3] * 4 + [-2] * 3 + [0] * 5, atol=1e-13)
-    nothing = largest(applied(np.zeros((8, 8))), start(8), 3, 1e-9, 1000)
+    nothing = largest_eigenvalues(applied(np.zeros((8, 8))), start(8), 3, 1e-9, 1000)
     np.testing.assert_array_equal(nothing.eigenvalues, 0)
     np.testing.assert_array_equal(nothing.residuals, 0)
 
@@ -52,11 +52,11 @@ SLOW = np.r_[np.linspace(0.5, 1, 150), -0.9995, 1.001, 1.002, 1.0025]
 def test_restarts_lead_to_the_same_eigenvalues(monkeypatch: pytest.MonkeyPatch) -> None:
     expected = by_magnitude(SLOW)[:4]
     apply = applied(np.diag(SLOW))
-    free = largest(apply, start(154), 4, 1e-8, 2000)
+    free = largest_eigenvalues(apply, start(154), 4, 1e-8, 2000)
     assert free.steps > lanczos.LARGEST_BASIS
     np.testing.assert_allclose(free.eigenvalues, expected, atol=1e-12)
     monkeypatch.setattr(lanczos, "LARGEST_BASIS", 20)
-    tight = largest(apply, start(154), 4, 1e-8, 2000)
+    tight = largest_eigenvalues(apply, start(154), 4, 1e-8, 2000)
     assert tight.steps > free.steps
     np.testing.assert_allclose(tight.eigenvalues, expected, atol=1e-12)
     assert (tight.residuals <= 1e-8).all()
@@ -78,7 +78,7 @@ def test_the_residual_is_the_true_one_also_after_restarts() -> None:
 
 
 def test_what_does_not_converge_says_so() -> None:
-    found = largest(applied(np.diag(SLOW)), start(154), 4, 1e-8, 12)
+    found = largest_eigenvalues(applied(np.diag(SLOW)), start(154), 4, 1e-8, 12)
     assert found.steps == 12
     assert found.residuals.max() > 1e-8
     # There is an eigenvalue within the residual of each.
@@ -92,10 +92,10 @@ def test_networks_have_all_their_exact_eigenvalues(name: str) -> None:
     values = by_magnitude(np.linalg.eigvalsh(exact(model, images, targets, DECAY)))
     assert values.min() < 0 < values.max()
     operator = of_model(model, images, targets, DECAY)
-    found = largest(operator, operator.start(0), operator.size, 0.0, 10**6)
+    found = largest_eigenvalues(operator, operator.start(0), operator.size, 0.0, 10**6)
     scale = np.abs(values[0])
     np.testing.assert_allclose(np.sort(found.eigenvalues), np.sort(values), atol=1e-12 * scale)
-    few = largest(operator, operator.start(0), 5, 1e-6, 200)
+    few = largest_eigenvalues(operator, operator.start(0), 5, 1e-6, 200)
     assert few.steps < operator.size / 2
     np.testing.assert_allclose(few.eigenvalues, values[:5], atol=1e-9 * scale)
 
@@ -137,7 +137,7 @@ def test_curvlinops_and_arpack_find_the_same() -> None:
     vector = begin.noise(begin.chance())
     reference = torch.from_numpy(theirs @ vector.numpy())
     assert torch.linalg.vector_norm(operator(vector) - reference) < 1e-5 * reference.norm()
-    found = largest(operator, operator.start(0), 3, 1e-4, 100)
+    found = largest_eigenvalues(operator, operator.start(0), 3, 1e-4, 100)
     # ARPACK with a start of its own, so that nothing is ours.
     values = eigsh(theirs, k=3, which="LM", tol=1e-5, v0=vector.numpy(), return_eigenvectors=False)
     expected = by_magnitude(values)

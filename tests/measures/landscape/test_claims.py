@@ -4,7 +4,7 @@ import pytest
 from scipy.stats import ttest_ind
 
 from tests.helpers.claims import blocks, count_alone, favoured, published
-from vitscope.measures.landscape.show import curvature, spread
+from vitscope.measures.landscape.show import curvature_at_middle, nll_spread
 from vitscope.package_data import PUBLISHED_POINTS
 
 
@@ -33,21 +33,21 @@ EXAMPLES = {"landscape": {"landscape": BOTH, "blocks": blocks("vit", "resnet")}}
 @pytest.mark.parametrize("points", [5, 21])
 def test_the_curvature_of_a_paraboloid_is_known(points):
     grid = surface("vit", 3, 5, points)
-    assert curvature(grid) == pytest.approx((2 * 3 + 2 * 5) / 2, rel=1e-9)
+    assert curvature_at_middle(grid) == pytest.approx((2 * 3 + 2 * 5) / 2, rel=1e-9)
 
 
 def test_the_curvature_is_that_of_the_loss_and_not_of_the_nll_alone():
     grid = surface("vit", 3, 5)
     grid["loss"] += grid["x"] ** 2 + grid["y"] ** 2
-    assert curvature(grid) == pytest.approx(8 + 2, rel=1e-9)
+    assert curvature_at_middle(grid) == pytest.approx(8 + 2, rel=1e-9)
 
 
 def test_the_spread_is_taken_on_a_ring():
     # By hand, with steps of 0.5: four points lie at 0.5 from the middle and four at 0.707, within
     # the quarter that half a step is.
-    assert spread(surface("vit", 3, 5, 5)) == pytest.approx((3 + 5) * 0.25 - 3 * 0.25)
+    assert nll_spread(surface("vit", 3, 5, 5)) == pytest.approx((3 + 5) * 0.25 - 3 * 0.25)
     # A paraboloid that is round is as high all along a ring, but for the width of the ring.
-    assert spread(surface("vit", 4, 4)) < 4 * (0.55**2 - 0.45**2)
+    assert nll_spread(surface("vit", 4, 4)) < 4 * (0.55**2 - 0.45**2)
 
 
 def test_a_loss_that_overflows_near_the_middle_has_no_claims():
@@ -66,7 +66,7 @@ def test_the_flatter_landscape_wins():
     found = claims["measured_value"].xs("vit", level="model")
     assert found["msa_flattens_loss_at_minimum"] == pytest.approx(80 - 8)
     assert found["msa_flattens_loss"] == pytest.approx(
-        spread(surface("resnet", 30, 50)) - spread(surface("vit", 3, 5))
+        nll_spread(surface("resnet", 30, 50)) - nll_spread(surface("vit", 3, 5))
     )
     assert all(favoured(claims))
     # One pair of directions has no interval.
@@ -84,7 +84,10 @@ def test_pairs_of_directions_are_compared_by_welchs_test(resnet, holds):
     vit = (5, 6, 8, 7, 6)
     claims = count_alone("landscape", pd.concat([drawn("vit", *vit), drawn("resnet", *resnet)]))
     of_one = surface("vit", 1, 0.5, 5)
-    units = {"msa_flattens_loss_at_minimum": curvature(of_one), "msa_flattens_loss": spread(of_one)}
+    units = {
+        "msa_flattens_loss_at_minimum": curvature_at_middle(of_one),
+        "msa_flattens_loss": nll_spread(of_one),
+    }
     for name, unit in units.items():
         row = claims.loc[(name, "vit")]
         theirs, ours = (unit * np.array(each, float) for each in (resnet, vit))
@@ -115,12 +118,12 @@ def test_published_values_are_those_of_the_authors_grids(grids, name, alone):
     grid = grids[grids["model"] == name.lower()]
     expected = pd.read_csv(PUBLISHED_POINTS / "fig1a.csv").query(f"model == '{name}'")
     expected = expected.set_index("measure")["value"]
-    assert expected["curvature"] == pytest.approx(curvature(grid), rel=2e-6)
-    assert expected["nll_spread"] == pytest.approx(spread(grid), rel=2e-6)
+    assert expected["curvature"] == pytest.approx(curvature_at_middle(grid), rel=2e-6)
+    assert expected["nll_spread"] == pytest.approx(nll_spread(grid), rel=2e-6)
     middle = grid[(grid["x"] == 0) & (grid["y"] == 0)]
     assert expected["accuracy"] == pytest.approx(middle["accuracy"].item(), abs=1e-6)
     # What the page of claims says of the NLL alone.
-    assert curvature(grid.assign(loss=grid["nll"])) == pytest.approx(alone, abs=0.05)
+    assert curvature_at_middle(grid.assign(loss=grid["nll"])) == pytest.approx(alone, abs=0.05)
 
 
 def test_published_landscapes_by_hand():

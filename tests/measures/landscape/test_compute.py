@@ -26,13 +26,13 @@ from vitscope.measures.given import OnLoss
 from vitscope.measures.landscape import compute
 from vitscope.measures.landscape.compute import (
     FAST_BFLOAT16,
-    direction,
     losses_at,
     measure_landscape,
+    moving_weights,
     pick_precision,
-    plane,
+    random_direction,
 )
-from vitscope.measures.landscape.measure import Point, Settings, claimed, coordinates, grid
+from vitscope.measures.landscape.measure import Point, Settings, coordinates, grid, points_of_claims
 from vitscope.measures.scores import scores_of
 from vitscope.networks.running.device import WARM_UP
 from vitscope.networks.running.predictions import predict
@@ -94,14 +94,14 @@ def test_the_grid_is_in_the_order_of_the_authors(grids: pd.DataFrame) -> None:
 
 @pytest.mark.parametrize(("points", "step", "count"), [(11, 0.2, 5 + 20), (21, 0.1, 5 + 28)])
 def test_claims_are_about_the_middle_and_a_ring(points: int, step: float, count: int) -> None:
-    found = claimed(points, 1.0)
+    found = points_of_claims(points, 1.0)
     assert len(found) == len(set(found)) == count
     steps = np.arange(-(points // 2), points // 2 + 1) * step
     x, y = (each.ravel() for each in np.meshgrid(steps, steps))
     distance = np.hypot(x, y)
     chosen = (distance < 1.01 * step) | (abs(distance - 0.5) < 0.501 * step)
     np.testing.assert_allclose(found, np.column_stack([x, y])[chosen], atol=1e-12)
-    parts = [claimed(points, 1.0, rows) for rows in (range(4), range(4, points))]
+    parts = [points_of_claims(points, 1.0, rows) for rows in (range(4), range(4, points))]
     assert [*parts[0], *parts[1]] == found
 
 
@@ -117,7 +117,7 @@ def test_directions_have_the_norms_of_the_weights_by_filter(name: str) -> None:
     model, _ = networks.mini(name)
     moving = 0
     for key, weights in model.named_parameters():
-        found = direction(key, weights, SEED, 0)
+        found = random_direction(key, weights, SEED, 0)
         assert found.shape == weights.shape
         if weights.ndim < 2 or "pos_embed" in key or "relative_position" in key:
             assert not found.any()
@@ -135,7 +135,7 @@ def test_directions_have_the_norms_of_the_weights_by_filter(name: str) -> None:
 def test_the_scale_is_that_of_the_authors(shape: tuple[int, ...]) -> None:
     torch.manual_seed(0)
     weights, other = torch.randn(shape), torch.randn(shape)
-    one, two = (direction("w", each, SEED, 0) for each in (weights, other))
+    one, two = (random_direction("w", each, SEED, 0) for each in (weights, other))
     # One draw, scaled to two sets of weights: from either follows the other.
     torch.testing.assert_close(normalized_as_the_authors(one, other), two, rtol=1e-5, atol=1e-6)
     assert (one * two >= 0).all()
@@ -143,23 +143,23 @@ def test_the_scale_is_that_of_the_authors(shape: tuple[int, ...]) -> None:
 
 def test_directions_are_gaussian() -> None:
     # Columns of ones have the norm that a Gaussian column has in the mean: no scale is left.
-    found = direction("w", torch.ones(2000, 50), SEED, 0).flatten()
+    found = random_direction("w", torch.ones(2000, 50), SEED, 0).flatten()
     assert kstest(found[::7].numpy(), "norm").pvalue > 0.01
 
 
 def test_directions_hang_on_seed_name_axis_and_nothing_else() -> None:
     weights = torch.ones(5, 4)
-    first = direction("w", weights, SEED, 0)
+    first = random_direction("w", weights, SEED, 0)
     torch.rand(11)
-    assert torch.equal(first, direction("w", weights, SEED, 0))
+    assert torch.equal(first, random_direction("w", weights, SEED, 0))
     for name, seed, axis in (("v", SEED, 0), ("w", SEED + 1, 0), ("w", SEED, 1)):
-        assert not torch.equal(first, direction(name, weights, seed, axis))
+        assert not torch.equal(first, random_direction(name, weights, seed, axis))
     one = nn.Sequential(OrderedDict(a=nn.Linear(4, 4), b=nn.Linear(4, 4)))
     other = nn.Sequential(OrderedDict(b=one.b, a=one.a))
-    with plane(one, SEED) as move:
+    with moving_weights(one, SEED) as move:
         move(1, 1)
         moved = {key: value.clone() for key, value in one.state_dict().items()}
-    with plane(other, SEED) as move:
+    with moving_weights(other, SEED) as move:
         move(1, 1)
         for key, value in other.state_dict().items():
             assert torch.equal(value, moved[key])
@@ -170,10 +170,10 @@ def test_weights_are_where_the_plane_says_and_return_to_the_bit(name: str) -> No
     model, _ = networks.mini(name)
     before = {key: value.clone() for key, value in model.state_dict().items()}
     along = [
-        {key: direction(key, value, SEED, axis) for key, value in model.named_parameters()}
+        {key: random_direction(key, value, SEED, axis) for key, value in model.named_parameters()}
         for axis in (0, 1)
     ]
-    with plane(model, SEED) as move:
+    with moving_weights(model, SEED) as move:
         for x, y in [(0.3, -0.7), (-1.0, 0.2), (0.0, 0.0)]:
             move(x, y)
             for key, value in model.state_dict().items():
@@ -190,7 +190,7 @@ def test_weights_return_after_a_failure_too() -> None:
     before = model[1].weight.detach().clone()
 
     def fail() -> None:
-        with plane(model, SEED) as move:
+        with moving_weights(model, SEED) as move:
             move(1, 1)
             raise RuntimeError("on the way")
 
@@ -202,11 +202,11 @@ def test_weights_return_after_a_failure_too() -> None:
 def test_each_pair_of_directions_has_axes_of_its_own() -> None:
     model = linear()
     weight = model[1].weight.detach().clone()
-    first, second = (direction("1.weight", weight, SEED, axis) for axis in (4, 5))
-    with plane(model, SEED, 2) as move:
+    first, second = (random_direction("1.weight", weight, SEED, axis) for axis in (4, 5))
+    with moving_weights(model, SEED, 2) as move:
         move(0.3, -0.7)
         torch.testing.assert_close(model[1].weight, weight + 0.3 * first - 0.7 * second)
-    drawn = torch.stack([direction("1.weight", weight, SEED, axis) for axis in range(10)])
+    drawn = torch.stack([random_direction("1.weight", weight, SEED, axis) for axis in range(10)])
     assert len(torch.unique(drawn, dim=0)) == 10
 
 
@@ -216,7 +216,9 @@ def by_hand(
     """The loss of a linear model, all of it in float64 from the weights at the origin."""
     weight = model[1].weight.detach()
     axes = (2 * pair, 2 * pair + 1)
-    first, second = (direction("1.weight", weight, SEED, axis).double().numpy() for axis in axes)
+    first, second = (
+        random_direction("1.weight", weight, SEED, axis).double().numpy() for axis in axes
+    )
     moved = weight.double().numpy() + x * first + y * second
     bias = model[1].bias.detach().double().numpy()
     pixels, targets = (each.double().numpy() for each in images.rows(0, len(images)))
@@ -396,8 +398,10 @@ def test_other_pairs_of_directions_have_the_points_that_claims_are_about(small: 
     assert set(parts[0].query("y == -1")["direction"]) == {0}
     for pair in (1, 2):
         rows = table[table["direction"] == pair]
-        assert [*zip(rows["x"], rows["y"], strict=True)] == claimed(9, 1.0)
-        expected = [by_hand(linear(), small, x, y, pair)["loss"] for x, y in claimed(9, 1.0)]
+        assert [*zip(rows["x"], rows["y"], strict=True)] == points_of_claims(9, 1.0)
+        expected = [
+            by_hand(linear(), small, x, y, pair)["loss"] for x, y in points_of_claims(9, 1.0)
+        ]
         np.testing.assert_allclose(rows["loss"], expected, rtol=2e-6)
 
 

@@ -17,7 +17,7 @@ from tests.measures.hessian.networks import exact
 from vitscope.data.split import select
 from vitscope.errors import VitscopeError
 from vitscope.measures.given import OnLoss
-from vitscope.measures.landscape.compute import direction
+from vitscope.measures.landscape.compute import random_direction
 from vitscope.measures.loss_terms.compute import measure_loss_terms
 from vitscope.measures.loss_terms.measure import TABLE
 from vitscope.studies.loading import load_study
@@ -81,7 +81,7 @@ def test_l2_adds_a_parabola_to_the_slice(given: OnLoss, measured: Measured) -> N
     without, with_l2 = (rows.set_index("x")["value"] for rows in slices)
     assert [*without.index] == [-0.5, -0.25, 0, 0.25, 0.5]
     weights = given.network[2].weight.detach()
-    along = direction("2.weight", weights, SEED, 0)
+    along = random_direction("2.weight", weights, SEED, 0)
     for x in without.index:
         moved = (weights + x * along).double()
         logits = given.network[:2](images).double() @ moved.T

@@ -19,12 +19,12 @@ from vitscope.measures.probe.reading import (
     PENALTIES,
     TEMPERATURE,
     Ridge,
-    by_cut_point,
     folds_of,
     merge_probe,
     moments_of,
     read_linearly,
-    unit,
+    scale_to_unit_length,
+    vectors_by_cut_point,
     votes_of_neighbours,
 )
 from vitscope.measures.probe.reading import merge_probe_tokens as merge_tokens
@@ -130,7 +130,9 @@ def test_folds_are_of_one_size_and_in_no_order() -> None:
 
 
 def test_unit_vectors() -> None:
-    np.testing.assert_allclose(unit(np.array([[3.0, 4], [0, 0]])), [[0.6, 0.8], [0, 0]])
+    np.testing.assert_allclose(
+        scale_to_unit_length(np.array([[3.0, 4], [0, 0]])), [[0.6, 0.8], [0, 0]]
+    )
 
 
 def test_parts_come_cut_point_by_cut_point() -> None:
@@ -138,7 +140,7 @@ def test_parts_come_cut_point_by_cut_point() -> None:
         grid = [(i, of, n) for i in (0, 10, 2) for of in "ba" for n in (first + 1, first)]
         return pd.DataFrame(grid, columns=["index", "of", "image"]).assign(token=0)
 
-    found = [*by_cut_point(map(rows, (2, 0)), "a")]
+    found = [*vectors_by_cut_point(map(rows, (2, 0)), "a")]
     assert [table["index"].unique().tolist() for table in found] == [[0], [2], [10]]
     assert all(table["image"].tolist() == [0, 1, 2, 3] for table in found)
 
@@ -245,7 +247,7 @@ def test_images_without_labels_are_refused() -> None:
 
 def by_least_squares(rows: pd.DataFrame, targets: np.ndarray) -> np.ndarray:
     """Squared errors and deviations of each token, (N, 2), of regression without a penalty."""
-    vectors = unit(np.stack(rows["vector"].to_list()))
+    vectors = scale_to_unit_length(np.stack(rows["vector"].to_list()))
     ones = np.ones((len(vectors), 1))
     folds, found = folds_of(MERGED_IMAGES)[rows["image"]], np.empty((len(rows), 2))
     for fold in range(5):

@@ -18,8 +18,8 @@ from vitscope.measures.given import OnWeights
 from vitscope.measures.trainings.compute import (
     measure_learning_curves,
     measure_trajectory,
-    recorded,
-    traced,
+    recorded_trajectory,
+    trajectory_of_snapshots,
 )
 from vitscope.measures.trainings.measure import LEARNING_CURVES_TABLE, RECORDED
 from vitscope.networks.building.networks import parameter_names
@@ -90,7 +90,7 @@ def test_snapshots_give_the_trajectory_of_their_parameters(tmp_path: Path) -> No
     }
     snapshots = written(tmp_path, moments)
     trained = ["bias", "conv", "scale"]
-    table = traced(snapshots, trained, "warm")
+    table = trajectory_of_snapshots(snapshots, trained, "warm")
     flat = [torch.cat([each[k].ravel() for k in trained]).numpy() for each in moments.values()]
     pd.testing.assert_frame_equal(
         table[["radius", "angle"]], polar_coordinates(len(flat), [flat]), rtol=1e-12
@@ -101,14 +101,14 @@ def test_snapshots_give_the_trajectory_of_their_parameters(tmp_path: Path) -> No
     assert set(table["source"]) == {"snapshots"}
     # What training does not move by gradients makes no difference.
     moments["warm"]["norm.mean"] += 100
-    again = traced(written(tmp_path, moments), trained, "warm")
+    again = trajectory_of_snapshots(written(tmp_path, moments), trained, "warm")
     pd.testing.assert_frame_equal(again, table)
 
 
 def test_two_snapshots_are_no_trajectory(tmp_path: Path) -> None:
     snapshots = written(tmp_path, {"init": {"w": torch.ones(2)}, "end": {"w": torch.zeros(2)}})
     with pytest.raises(VitscopeError, match=r"needs 3 moments at least.*there are 2"):
-        traced(snapshots, ["w"], None)
+        trajectory_of_snapshots(snapshots, ["w"], None)
 
 
 def history(radius: list[float | None], angle: list[float | None]) -> pd.DataFrame:
@@ -119,7 +119,7 @@ def history(radius: list[float | None], angle: list[float | None]) -> pd.DataFra
 
 def test_a_record_begins_at_the_first_weights_and_is_in_order() -> None:
     shuffled = history([0.9, 0.4, 0.0], [0.2, 0.7, 0.0]).iloc[[2, 0, 1]]
-    table = recorded(shuffled, "2", "history.parquet")
+    table = recorded_trajectory(shuffled, "2", "history.parquet")
     assert table["moment"].tolist() == ["0", "1", "2", "3"]
     assert table["order"].tolist() == [0, 1, 2, 3]
     assert table["radius"].tolist() == [1, 0.9, 0.4, 0]
@@ -130,7 +130,7 @@ def test_a_record_begins_at_the_first_weights_and_is_in_order() -> None:
 
 @pytest.mark.parametrize("warmup", [None, "0", "9"])
 def test_no_moment_ends_a_warmup_that_is_unknown_or_was_not(warmup: str | None) -> None:
-    table = recorded(history([0.5, 0.0], [0.5, 0.0]), warmup, "history.parquet")
+    table = recorded_trajectory(history([0.5, 0.0], [0.5, 0.0]), warmup, "history.parquet")
     assert not table["ends_warmup"].any()
 
 
@@ -142,30 +142,32 @@ def bundled(folder: Path, model: str) -> dict[str, TensorFile]:
 def test_a_job_takes_what_was_recorded_or_the_snapshots(tmp_path: Path) -> None:
     record = history([1.2, 0.5, 0.0], [0.3, 0.2, 0.0])
     table = measure_trajectory(OnWeights("vit", history=record), "1")
-    expected = recorded(record, "1", "vit").assign(model="vit")
+    expected = recorded_trajectory(record, "1", "vit").assign(model="vit")
     pd.testing.assert_frame_equal(table, expected, check_exact=True)
 
     files = bundled(tmp_path, "vit")
     network = MINI.network("vit")
     given = OnWeights("vit", snapshots=[*files.values()])
     table = measure_trajectory(given, "warmup", SNAPSHOTS, network)
-    expected = traced(files, parameter_names(network), "warmup").assign(model="vit")
+    expected = trajectory_of_snapshots(files, parameter_names(network), "warmup").assign(
+        model="vit"
+    )
     pd.testing.assert_frame_equal(table, expected, check_exact=True)
     find_table("trajectory").write(table, tmp_path / "table.parquet")
 
 
 def test_a_history_without_a_trajectory_is_refused() -> None:
     with pytest.raises(VitscopeError, match=r"^h\.parquet records no trajectory: train with"):
-        recorded(history([None, None], [None, None]), "1", "h.parquet")
+        recorded_trajectory(history([None, None], [None, None]), "1", "h.parquet")
 
 
 @pytest.mark.parametrize("model", ["resnet", "vit"])
 def test_bundled_histories_agree_with_bundled_snapshots(tmp_path: Path, model: str) -> None:
     parameters = parameter_names(MINI.network(model))
-    found = traced(bundled(tmp_path, model), parameters, "warmup")
+    found = trajectory_of_snapshots(bundled(tmp_path, model), parameters, "warmup")
     warmup = str(MINI.recipe(model).warmup_epochs)
     read = find_table("training_history").read(FOLDER / model / "history.parquet")
-    expected = recorded(read, warmup, model)
+    expected = recorded_trajectory(read, warmup, model)
     expected = expected[expected["moment"].isin(["0", warmup, str(len(read))])]
     assert expected["ends_warmup"].tolist() == found["ends_warmup"].tolist() == [False, True, False]
     # The snapshots have half precision, with 11 bits; the errors of many weights cancel.

@@ -12,7 +12,14 @@ from torch import Tensor, nn
 from vitscope.errors import VitscopeError, nearest, quoted
 from vitscope.files.arrays import Array
 from vitscope.image_size import ImageSize, height_and_width
-from vitscope.measures.attending import Tokens, attention_of, over_heads, pooling, tokens_of, whole
+from vitscope.measures.attending import (
+    Tokens,
+    attention_of,
+    fuse_heads,
+    join_windows,
+    pooling_matrix,
+    tokens_of,
+)
 from vitscope.measures.given import OnModel
 from vitscope.measures.measure import Given
 from vitscope.measures.shown import images_shown, name_class, on_subject, whole_picture
@@ -43,7 +50,7 @@ class Rollout:
         # If the first attention pools its keys, begin with the tokens before pooling.
         self._first = max(self._keys[0], self._queries[0], key=lambda each: len(each.places))
         # Cache the pooling of maps, which does not depend on the image.
-        self._pooling = cache(pooling)
+        self._pooling = cache(pooling_matrix)
         self.begin()
 
     @property
@@ -66,7 +73,7 @@ class Rollout:
         """
 
         def add_attention(position: int, weights: Weights) -> None:
-            self.add(position, discard_lowest_weights(over_heads(weights, heads)[0], discard))
+            self.add(position, discard_lowest_weights(fuse_heads(weights, heads)[0], discard))
 
         self.begin()
         with attending(network, self._attentions, add_attention), torch.inference_mode():
@@ -75,7 +82,7 @@ class Rollout:
     def add(self, position: int, weights: Tensor) -> None:
         """Multiply one more attention, (windows, queries, keys) of one image, into the rollout."""
         queries, keys = self._queries[position], self._keys[position]
-        matrix = whole(weights.cpu().to(self._joint.dtype), queries, keys)
+        matrix = join_windows(weights.cpu().to(self._joint.dtype), queries, keys)
         if not len(queries.places):
             self._switch_stream(keys)
             rows = slice(len(keys.places), len(keys.places) + queries.prefix)
@@ -282,7 +289,9 @@ class Maps:
         found: dict[tuple[int, int], Array] = {}
         for piece in weights.pieces():
             for place, head in enumerate(range(piece.heads.start, piece.heads.stop)):
-                matrix = whole(piece.weights[0, :, place].float().cpu(), self._queries, self._keys)
+                matrix = join_windows(
+                    piece.weights[0, :, place].float().cpu(), self._queries, self._keys
+                )
                 for number, asked in enumerate(self._asked):
                     if head in asked.heads:
                         token, places = asked.token, len(self._queries.places)

@@ -13,7 +13,7 @@ from torch.nn.functional import interpolate
 from vitscope.claims.intervals import RESAMPLED
 from vitscope.errors import VitscopeError, quoted
 from vitscope.files.arrays import Array
-from vitscope.measures.attending import list_doubts, over_heads
+from vitscope.measures.attending import fuse_heads, list_doubts
 from vitscope.measures.attention.maps import Rollout
 from vitscope.measures.given import OnModel
 from vitscope.measures.measure import Given
@@ -217,7 +217,7 @@ class Explainer:
                 assert weights.computed is not None
                 assert gradient is not None
                 weights = weights.of((weights.computed * gradient).relu())
-            rollout.add(number, over_heads(weights, "mean")[0])
+            rollout.add(number, fuse_heads(weights, "mean")[0])
         of, values = rollout.result()
         method = "gradient_rollout" if rollout.of_relevance else "rollout"
         return Map(method, of, values.double().reshape(rollout.grid))

@@ -15,24 +15,28 @@ from vitscope.measures.scores import calibration, reliability, scores_of
 from vitscope.package_data import PUBLISHED_POINTS
 
 PEOPLE = "people"
-# This many successive images show shapes of one category.
+# The number of successive images that show shapes of the same category.
 IMAGES_OF_SHAPE = 80
 
 
 def letters_of(decisions: "pd.Series[str]") -> Array:
-    """Split the decisions of each observer, a letter for each image: (observers, images)."""
+    """Split the decisions of each observer into letters, one per image: (observers, images)."""
     return np.array([list(each) for each in decisions])
 
 
 def read_people(file: str) -> Array:
-    """Read whether each person named the shape of each image, (people, images)."""
+    """Read for each person and image whether the person named the shape: (people, images)."""
     table = pd.read_csv(PUBLISHED_POINTS / file)
     people = letters_of(table.loc[table["model"] == PEOPLE, "decisions"])
     return np.isin(people, ["s", "+"])
 
 
 def count_decisions(letters: Array) -> pd.DataFrame:
-    """Count decisions by cue over all observers: a row for all images, and one for each shape."""
+    """Return the shares of decisions by shape and by texture of all observers, and the shape bias.
+
+    `letters` has the decisions, (observers, images). The first row is about all images, the others
+    are about the images of one shape each.
+    """
     shapes = letters.reshape(len(letters), -1, IMAGES_OF_SHAPE)
     counts = pd.DataFrame(
         {cue: (shapes == cue[0]).sum(axis=(0, 2)) for cue in ("shape", "texture", "other")}
@@ -43,7 +47,7 @@ def count_decisions(letters: Array) -> pd.DataFrame:
 
 
 def shape_share(shares: Array) -> Array:
-    """Return the share of shape among decisions by either cue, (..., 2); NaN if there is none."""
+    """Return the share of shape in decisions by shape or texture, (..., 2); NaN without any."""
     either = shares.sum(axis=-1)
     result: Array = shares[..., 0] / np.where(either > 0, either, np.nan)
     return result
@@ -65,8 +69,8 @@ ALL = "all"
 CONSISTENCY = ("consistency", "consistency_low", "consistency_high")
 
 
-def cues(images: Split, rows: Sequence[int]) -> tuple[Array, Array]:
-    """Return the class of the shape and the class of the texture, for rows of a split."""
+def cue_classes(images: Split, rows: Sequence[int]) -> tuple[Array, Array]:
+    """Return the class of the shape and the class of the texture of each image in some rows."""
     try:
         columns = [images.column(name) for name in ("shape", "texture")]
     except KeyError as error:
@@ -87,7 +91,7 @@ def shape_biases(
     resamples: int,
     seed: int,
 ) -> pd.DataFrame:
-    """Count how often a model decides by shape and by texture, over all images and for each shape.
+    """Return how often a model decides by shape and by texture: for all images and for each shape.
 
     Images whose shape and texture show the same class are left out.
     """
@@ -98,29 +102,30 @@ def shape_biases(
             "measured: name a split where they are not in analysis.shape_texture.split."
         )
     found = np.column_stack([prediction == shape, prediction == texture])[conflict]
-    groups = _groups(shape[conflict], classes)
+    groups = _images_by_shape(shape[conflict], classes)
     table = pd.DataFrame(
-        {"class_name": name, "images": len(chosen)} | _bias(found[chosen], resamples, seed)
+        {"class_name": name, "images": len(chosen)}
+        | _bias_with_interval(found[chosen], resamples, seed)
         for name, chosen in groups
     )
-    # Claims are about all images.
+    # Keep only the resamples of the row of all images, which claims are about.
     resampled = table[f"shape_bias{RESAMPLED}"].where(table["class_name"] == ALL, None)
     return table.assign(**{f"shape_bias{RESAMPLED}": resampled})
 
 
-def _groups(shape: Array, classes: Sequence[str]) -> Iterator[tuple[str, Array]]:
-    """Yield the positions of all images, then those of the images of each shape that occurs."""
+def _images_by_shape(shape: Array, classes: Sequence[str]) -> Iterator[tuple[str, Array]]:
+    """Yield a name and the indices of images: first of all images, then of those of each shape."""
     yield ALL, np.arange(len(shape))
     for number in np.unique(shape):
         yield classes[number], np.flatnonzero(shape == number)
 
 
-def _bias(found: Array, resamples: int, seed: int) -> dict[str, Any]:
+def _bias_with_interval(found: Array, resamples: int, seed: int) -> dict[str, Any]:
     """Return the shares of decisions by shape and by texture, the shape bias and its interval.
 
     `found` tells for each image whether the model named its shape, and whether its texture: (N, 2).
-    Resamples without a decision by either cue have no shape bias, and the interval leaves them out.
-    If all other resamples are equal, Wilson's interval of the decisions takes its place.
+    Resamples without a decision by shape or texture have no shape bias, and the interval leaves
+    them out. If all other resamples are equal, the interval is Wilson's for the decisions.
     """
     shares = found.mean(axis=0)
     bias = {
@@ -138,7 +143,7 @@ def _bias(found: Array, resamples: int, seed: int) -> dict[str, Any]:
     return bias | {"ci_low": low, "ci_high": high, f"shape_bias{RESAMPLED}": kept}
 
 
-def consistencies(
+def error_consistencies(
     says_shape: Array,
     people: Array,
     shape: Array,
@@ -148,24 +153,26 @@ def consistencies(
 ) -> pd.DataFrame:
     """Return the error consistency with people, over all images and for each shape.
 
-    It is the mean over people of Cohen's kappa of whether the model, (N,), and the person,
-    (people, N), name the shape of an image. Images whose cues agree count too.
+    The error consistency is the mean over people of Cohen's kappa of two variables: whether the
+    model names the shape of an image, (N,), and whether the person does, (people, N). Images whose
+    shape and texture show the same class count too.
     """
     values = np.column_stack([says_shape, people.T, (people & says_shape).T]).astype(np.float64)
     rows = []
-    for name, chosen in _groups(shape, classes):
-        resampled = _kappa(bootstrap_means(values[chosen], resamples, seed))
+    for name, chosen in _images_by_shape(shape, classes):
+        resampled = _mean_kappa(bootstrap_means(values[chosen], resamples, seed))
         known = len(chosen) > 1 and np.isfinite(resampled).any()
         ends = np.nanpercentile(resampled, TAILS) if known else (np.nan, np.nan)
-        kappa = _kappa(values[chosen].mean(axis=0, keepdims=True))[0]
+        kappa = _mean_kappa(values[chosen].mean(axis=0, keepdims=True))[0]
         rows.append((name, kappa, *ends))
     return pd.DataFrame(rows, columns=["class_name", *CONSISTENCY])
 
 
-def _kappa(means: Array) -> Array:
-    """Return the mean of Cohen's kappa, from the shares of the model, of people, and of both.
+def _mean_kappa(means: Array) -> Array:
+    """Return the mean over people of Cohen's kappa, NaN if chance explains all agreement with one.
 
-    It is unknown if chance explains all agreement with a person, as when both are always right.
+    The columns of `means` are the shares of images that the model names by shape, that each person
+    does, and that both do.
     """
     ours, (people, both) = means[:, :1], np.split(means[:, 1:], 2, axis=1)
     by_chance = ours + people - 2 * ours * people
@@ -174,10 +181,10 @@ def _kappa(means: Array) -> Array:
 
 
 def measure_shape_texture(given: OnPredictions, resamples: int, seed: int) -> pd.DataFrame:
-    """Count how often a model decides by shape and by texture, and if it errs as people do."""
+    """Measure how often a model decides by shape and by texture, and if it errs as people do."""
     predictions, images = given.predictions, given.images
     rows = predictions["image"].to_list()
-    shape, texture = cues(images, rows)
+    shape, texture = cue_classes(images, rows)
     prediction = predictions["prediction"].to_numpy()
     table = shape_biases(prediction, shape, texture, images.classes, resamples, seed)
     table = table.assign(model=given.model)
@@ -185,5 +192,5 @@ def measure_shape_texture(given: OnPredictions, resamples: int, seed: int) -> pd
     if decisions is None:
         return table.assign(**dict.fromkeys(CONSISTENCY, np.nan))
     people = read_people(decisions)[:, images.column("index")[rows]]
-    alike = consistencies(prediction == shape, people, shape, images.classes, resamples, seed)
+    alike = error_consistencies(prediction == shape, people, shape, images.classes, resamples, seed)
     return table.merge(alike, on="class_name", how="left", validate="1:1")

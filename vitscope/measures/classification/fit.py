@@ -16,7 +16,7 @@ from vitscope.measures.per_image import spread
 def training_losses(
     model: nn.Module, batches: Iterable[tuple[Tensor, Tensor]], device: torch.device | None = None
 ) -> npt.NDArray[np.float64]:
-    """Return the negative log-likelihood of the soft targets of each image, in evaluation mode."""
+    """Return the cross-entropy with the soft targets of each image, in evaluation mode."""
     model = model.eval().to(device)
     losses = []
     with torch.inference_mode():
@@ -40,9 +40,9 @@ def fit_table(
 ) -> pd.DataFrame:
     """Return a row for the error on test images and one for the loss on training images.
 
-    The loss has no interval of its own: whole batches are mixed more or less, which moves it by
-    more than its images do. All models see batches mixed alike, so this cancels in the difference
-    of two models; its resamples are kept for such differences.
+    The loss has no interval. Whole batches are mixed by different amounts, which changes the loss
+    more than the choice of images does. Since all models see the same mixed batches, this cancels
+    in the difference of two models; the resamples are kept for such differences.
     """
     wrong = 100.0 * (predictions["prediction"] != predictions["label"]).to_numpy()
     found = [spread(each[:, None], resamples, seed).columns("value") for each in (wrong, losses)]

@@ -2,13 +2,14 @@
 
 The table `classification`: one row per model.
 
-As the authors define them. A prediction is *confident* if its confidence is above 0.9.
+The scores are as the authors define them. A prediction is *confident* if its confidence is above
+0.9.
 
 - `accuracy_90`: accuracy among confident predictions; null if none is confident
 - `unconfidence_90`: among wrong predictions, the share that is not confident; null if none is
   wrong
 - `iou`: TP / (TP + FP + FN) of each class, mean over the classes that occur as labels
-- `iou_90`: the same of confident predictions alone, over the classes that occur among their
+- `iou_90`: `iou` of the confident predictions alone, over the classes that occur among their
   labels; null if none is confident
 - `frequency_90`: the share of predictions that are confident
 - `brier`: squared error of the probabilities against 1 for the label and 0 else, summed over
@@ -17,10 +18,10 @@ As the authors define them. A prediction is *confident* if its confidence is abo
   of `reliability`
 - `signed_ece`: the same with mean confidence minus accuracy: positive where a model is
   overconfident
-- `ece_calibrated`: the mean ECE of a calibrated network of as many images and the same confidences,
-  whose predictions are right as often as they say. Chance alone makes so much of the ECE, and more
-  in resamples: where the ECE is near it, its interval lies too high. `nll`, `brier` and
-  `signed_ece` have no such bias.
+- `ece_calibrated`: the mean ECE of a calibrated network with the same confidences on the same
+  number of images, whose predictions are right as often as their confidence says. This part of the
+  ECE is due to chance alone, and resamples add to it: where the ECE is near `ece_calibrated`, the
+  interval of the ECE lies too high. `nll`, `brier` and `signed_ece` have no such bias.
 
 Two details of the authors' code are left out: small numbers (1e-7) in denominators, which give 0
 where the table has null, and bins that sum the confidence over [low, high) but count images over
@@ -41,14 +42,16 @@ Ten bins of equal width; a bin holds the images whose confidence is above `low` 
 
 The table `shape_texture`: one row per model and class, and one for all classes.
 
-Images whose shape and texture belong to one class are left out. An image is decided by its shape if
-the class of the shape is predicted. The interval resamples images, and so both shares together;
-resamples without a decision for either cue are left out. It is null for a single image. A class has
-a row if it is the shape of an image; the row of all images keeps the resamples.
+Images whose shape and texture belong to the same class are left out. An image is decided by its
+shape if the predicted class is that of the shape. The interval resamples images, and so both shares
+together; it leaves out resamples without a decision by shape or texture, and is null for a single
+image. A class has a row if it is the shape of an image. Only the row of all images keeps the
+resamples.
 
-Of images that people were asked about, `cue_conflict`, the error consistency of Geirhos et al.
-(2020) is the mean over people of Cohen's kappa of whether the model and the person name the shape
-of an image, over all images, also those whose cues agree: 0 is chance, 1 the same errors.
+For the images that people were asked about, `cue_conflict`, the table has the error consistency of
+Geirhos et al. (2020): the mean over people of Cohen's kappa of whether the model and the person
+name the shape of an image. It counts all images, also those whose shape and texture show the same
+class. 0 is chance, 1 is the same errors.
 """
 
 from dataclasses import dataclass
@@ -192,8 +195,8 @@ def refuse_unknown_split(case: Case) -> None:
         raise unknown(study.path, at, split, splits)
 
 
-def refuse_split(case: Case) -> None:
-    """Refuse to classify a split in two ways."""
+def refuse_other_selection(case: Case) -> None:
+    """Refuse a number of images that differs from that of `classification` for the same split."""
     study, ours = case.study, case.settings
     theirs = study.section("classification", ClassificationSettings)
     if ours.split == study.analysis.split and ours.images != theirs.images:
@@ -216,5 +219,5 @@ SHAPE_TEXTURE = Measure(
     by_label=False,
     own_split=True,
     refuse=refuse_unknown_split,
-    refuse_settings=refuse_split,
+    refuse_settings=refuse_other_selection,
 )

@@ -55,21 +55,22 @@ from vitscope.drawing.panels import (
 from vitscope.measures.classification.compute import count_decisions, letters_of, shape_share
 from vitscope.measures.per_image import bootstrap_means
 
-# In units of models: how far published points stand below the measured ones, or right of them, and
-# trainings of one recipe from each other.
-_BELOW, _BESIDE, _APART = 0.3, 0.2, 0.14
+# Distances in units of the distance between two models.
+_BELOW = 0.3  # from measured points down to published ones
+_BESIDE = 0.2  # from measured points to published ones on their right
+_APART = 0.14  # between trainings of the same recipe
 LABELS = {"error_percent": "Test error (%)", "nll_train": "Training NLL"}
-# Inches: a panel beside others with the same rows.
+# The least width in inches of a panel beside others with the same rows.
 _LEAST = 1.2
 
 
-def _within(label: str) -> str:
-    """Return a label as it stands within a sentence."""
+def _within_sentence(label: str) -> str:
+    """Return a label with a small first letter, as within a sentence."""
     return f"{label[0].lower()}{label[1:]}"
 
 
-def add_entries(legend: Legend, published: AllPublished, axis: str) -> None:
-    """Explain the marks in the legend; `axis` is where published points of other models stand."""
+def explain_marks(legend: Legend, published: AllPublished, axis: str) -> None:
+    """Explain the marks in the legend; `axis` says where published points of other models are."""
     look = Look(GRAY, "o")
     legend.add_marker("measured", look.line)
     legend.add_line(INTERVAL, {"color": GRAY, "linewidth": INTERVAL_WIDTH})
@@ -79,7 +80,7 @@ def add_entries(legend: Legend, published: AllPublished, axis: str) -> None:
 
 
 def plot_fit(table: pd.DataFrame, members: Members, published: AllPublished) -> Figure:
-    """Draw a row per model, the smallest error on top: left its error, right its training loss."""
+    """Draw a row per model, by increasing error: left its error, right its training loss."""
     rows = {member.model: rows_of(table, member.model).set_index("metric") for member in members}
     errors = {model: float(found["value"]["error_percent"]) for model, found in rows.items()}
     ordered = sorted(members, key=lambda member: errors[member.model])
@@ -99,22 +100,26 @@ def plot_fit(table: pd.DataFrame, members: Members, published: AllPublished) -> 
                 heights = [position + _BELOW * (not apart)] * len(values)
                 theirs.plot(values, heights, linestyle="", **look.hollow, zorder=2.5)
         if apart:
-            theirs.set_xlabel(panels.in_lines(f"Published {_within(LABELS[metric])}"), color=GRAY)
+            theirs.set_xlabel(
+                panels.in_lines(f"Published {_within_sentence(LABELS[metric])}"), color=GRAY
+            )
         axes.set_xlabel(panels.in_lines(LABELS[metric]))
     for axes in panels.axes:
         for position in range(len(ordered)):
             axes.axhline(position, **ROW, zorder=0)
         axes.margins(x=0.08)
-    add_entries(panels.legend, published, "panels of their own")
+    explain_marks(panels.legend, published, "panels of their own")
     panels.legend.draw(panels.figure)
     return panels.figure
 
 
-# The characters that fit side by side below an inch. Longer names are turned and add height.
-_CHARACTERS, _INCHES_PER_CHARACTER = 10, 0.055
+# The number of characters that fit side by side below an inch; longer names are turned.
+_CHARACTERS = 10
+# The height that each character of a turned name adds to the figure.
+_INCHES_PER_CHARACTER = 0.055
 
 
-def _draw_points(axes: Axes, rows: pd.DataFrame, groups: Collection[Members]) -> None:
+def _draw_points_by_recipe(axes: Axes, rows: pd.DataFrame, groups: Collection[Members]) -> None:
     models = [[member.model for member in group] for group in groups]
     axes.plot([rows.loc[each, "value"].mean() for each in models], **JOINED, zorder=2)
     for place, group in enumerate(groups):
@@ -145,7 +150,7 @@ def _name_models(panels: Panels, members: Members) -> None:
     words = [word for member in members for word in member.label.split()]
     longest = max(map(len, words), default=1)
     turned = longest > room
-    # If one name is broken into lines, all are.
+    # If one name does not fit, break all names into lines as long as the longest word.
     width = room if all(len(member.label) <= room for member in members) else longest
     names = [m.label if turned else "\n".join(wrap(m.label, width)) for m in members]
     for axes in panels.axes:
@@ -158,35 +163,35 @@ def _name_models(panels: Panels, members: Members) -> None:
 
 
 def plot_fit_by_window(table: pd.DataFrame, members: Members, published: AllPublished) -> Figure:
-    """Draw two panels, recipes from left to right: their errors, and their training losses."""
+    """Draw two panels, errors and training losses, with recipes from left to right."""
     by_recipe: dict[str, list[Member]] = {}
     for member in members:
         by_recipe.setdefault(member.recipe or member.model, []).append(member)
     groups = by_recipe.values()
-    # Each place has the name of the first training.
+    # Label the place of each recipe with the name of its first training.
     places = [group[0] for group in groups]
     panels = make_panels(len(LABELS), least=2.2)
     for axes, (metric, label) in zip(panels.axes, LABELS.items(), strict=True):
-        _draw_points(axes, table[table["metric"] == metric].set_index("model"), groups)
+        _draw_points_by_recipe(axes, table[table["metric"] == metric].set_index("model"), groups)
         axes.set_ylabel(label)
         axes.margins(y=0.12)
         if published:
-            back = axes_of_published(axes, _within(label), *published.values())
+            back = axes_of_published(axes, _within_sentence(label), *published.values())
             beside = _BESIDE + _APART * (max(map(len, groups)) - 1) / 2
             _draw_published_points(back, published, metric, places, beside)
             back.margins(y=0.12)
     _name_models(panels, places)
-    add_entries(panels.legend, published, "right axis")
+    explain_marks(panels.legend, published, "right axis")
     panels.legend.draw(panels.figure)
     return panels.figure
 
 
-# In points: leaves room for the scores between the title and the diagram.
+# The distance of the title from the diagram in points, with room for the scores between them.
 _TITLE_PAD = 32.5
-_SCORES_PAD = 5
+_SCORES_PAD = 5  # points
 
 
-def _draw_diagram(panel: Panel) -> None:
+def _draw_reliability(panel: Panel) -> None:
     axes, bins, color, legend = panel.axes, panel.rows, panel.look.color, panel.legend
     filled = bins[bins["images"] > 0]
     across: dict[str, Any] = {"x": filled["low"], "width": filled["high"] - filled["low"]}
@@ -202,7 +207,7 @@ def _draw_diagram(panel: Panel) -> None:
     axes.set(xlim=(0, 1), ylim=(0, 1))
 
 
-def _in_words(scores: pd.Series) -> str:
+def _scores_in_words(scores: pd.Series) -> str:
     names = ("accuracy", "ece", "ece_calibrated")
     accuracy, ece, calibrated = (percent(scores[name], ".1f") for name in names)
     signed = scores["signed_ece"]
@@ -219,10 +224,10 @@ def plot_reliability(table: pd.DataFrame, classification: pd.DataFrame, members:
     shown = zip(diagrams.of_models(members, table, ()), histograms.axes, members, strict=True)
     for panel, below, member in shown:
         scores = rows_of(classification, member.model).iloc[0]
-        _draw_diagram(panel)
+        _draw_reliability(panel)
         panel.axes.set_title(member.label, pad=_TITLE_PAD * text_scale())
         panel.axes.annotate(
-            _in_words(scores),
+            _scores_in_words(scores),
             (0.5, 1),
             (0, _SCORES_PAD),
             xycoords="axes fraction",
@@ -245,10 +250,13 @@ _BIAS = ["ci_low", "shape_bias", "ci_high"]
 _CONSISTENCY = ["consistency_low", "consistency", "consistency_high"]
 
 
-def _draw_row(
+def _draw_observer(
     panels: Panels, height: int, whole: pd.Series, biases: pd.Series, style: Mapping[str, Any]
 ) -> None:
-    """Draw what all images are decided by, and the shape bias in those of each shape."""
+    """Draw the row of an observer: decisions by cue, shape biases, and consistency if known.
+
+    `whole` is about all images, `biases` holds the shape bias for the images of each shape.
+    """
     decisions, bias, *beside = panels.axes
     shape, texture = whole["shape_accuracy"], whole["texture_accuracy"]
     shares, start = (shape, texture, 1 - shape - texture), 0.0
@@ -262,7 +270,10 @@ def _draw_row(
 
 
 def plot_shape_texture(table: pd.DataFrame, members: Members, published: AllPublished) -> Figure:
-    """Draw a row per model: left what it goes by, then the share of shape in those decisions."""
+    """Draw a row per model: left the shares of its decisions by cue, then its shape bias.
+
+    A third panel has the error consistency with people, if it is known.
+    """
     known = bool(published) or table["consistency"].notna().any()
     labels = [*(member.label for member in members), *(each.series for each in published.values())]
     panels = make_row_panels(labels, 0.2, count=3 if known else 2)
@@ -271,7 +282,7 @@ def plot_shape_texture(table: pd.DataFrame, members: Members, published: AllPubl
     for height, member in enumerate(members):
         rows, style = rows_of(table, member.model), look_of(member).line
         of_all = rows["class_name"] == "all"
-        _draw_row(panels, height, rows[of_all].iloc[0], rows.loc[~of_all, "shape_bias"], style)
+        _draw_observer(panels, height, rows[of_all].iloc[0], rows.loc[~of_all, "shape_bias"], style)
     for name, color in CUE_COLORS.items():
         panels.legend.add_shade(name, color, 1)
     all_images = {"color": GRAY, "marker": "o", "linewidth": INTERVAL_WIDTH}
@@ -282,7 +293,7 @@ def plot_shape_texture(table: pd.DataFrame, members: Members, published: AllPubl
         found = count_decisions(letters_of(theirs.points["decisions"])).reindex(columns=columns)
         found["consistency"] = theirs.points["consistency"].mean()
         style = Look(GRAY, "o").hollow
-        _draw_row(panels, height, found.iloc[0], found["shape_bias"].iloc[1:], style)
+        _draw_observer(panels, height, found.iloc[0], found["shape_bias"].iloc[1:], style)
         panels.legend.add_marker("published", style)
     decisions.set(xlim=(0, 1), xlabel="Share of images decided by")
     bias.set(xlim=(0, 1), xlabel="Shape bias")
@@ -293,7 +304,7 @@ def plot_shape_texture(table: pd.DataFrame, members: Members, published: AllPubl
     return panels.figure
 
 
-# Resamples of published errors, of which only the number of images is known, and of decisions.
+# The number of resamples of published errors and of published decisions.
 RESAMPLES = 2000
 
 _NLL = "nll_train", "training NLL"
@@ -309,17 +320,17 @@ _OF_WINDOWS = (
 )
 
 
-def _without_against_convolution(models: Models) -> list[Subject]:
+def _no_convs_against_convolution(models: Models) -> list[Subject]:
     without = [model for model, traits in models.items() if "conv" not in traits.kinds]
     return [(model, *other) for model in without for other in convolutional(models)]
 
 
-def _measured(rows: pd.DataFrame, _blocks: pd.DataFrame | None = None) -> pd.DataFrame:
+def _rename_metric(rows: pd.DataFrame, _blocks: pd.DataFrame | None = None) -> pd.DataFrame:
     return rows.rename(columns={"metric": "measure"})
 
 
-def _published(points: pd.DataFrame) -> pd.DataFrame:
-    """Return published points, with resamples of each error whose number of images is known."""
+def _published_fit(points: pd.DataFrame) -> pd.DataFrame:
+    """Return published points, with resamples of each error if its number of images is known."""
     resampled: list[Any] = []
     for share, images in zip(points["value"] / 100, points["images"], strict=True):
         errors = None
@@ -328,14 +339,14 @@ def _published(points: pd.DataFrame) -> pd.DataFrame:
             generator = np.random.default_rng(round(share * images))
             errors = 100 * generator.binomial(int(images), share, RESAMPLES) / images
         resampled.append(errors)
-    return _measured(points).assign(**{f"value{RESAMPLED}": resampled})
+    return _rename_metric(points).assign(**{f"value{RESAMPLED}": resampled})
 
 
 CLAIMS_FIT = Evidence(
     "fit",
     claims_of(
         "Fig. 5",
-        _without_against_convolution,
+        _no_convs_against_convolution,
         _OF_BIAS,
         (
             "weak_bias_fits_worse",
@@ -358,8 +369,8 @@ CLAIMS_FIT = Evidence(
             smaller(*_ERROR),
         ),
     ),
-    _measured,
-    _published,
+    _rename_metric,
+    _published_fit,
 )
 
 CLAIMS_FIT_BY_WINDOW = Evidence(
@@ -379,14 +390,15 @@ CLAIMS_FIT_BY_WINDOW = Evidence(
             smaller(*_ERROR),
         ),
     ),
-    _measured,
-    _published,
+    _rename_metric,
+    _published_fit,
 )
 
 
 def _published_decisions(points: pd.DataFrame) -> pd.DataFrame:
     letters = letters_of(points["decisions"])
-    # All observers see the same images and are resampled alike.
+    # Average over observers first: all see the same images, so each resample has the same images
+    # for all of them.
     by_image = np.stack([(letters == cue).mean(axis=0) for cue in "st"], axis=1)
     resampled = shape_share(bootstrap_means(by_image, RESAMPLES, 0))
     value = count_decisions(letters)["shape_bias"].iloc[0]

@@ -11,14 +11,14 @@ from vitscope.measures.slices import measure_slices
 
 
 def spatial_variance(maps: Any) -> Any:
-    """Return the unbiased variance over space of (N, C, H, W), mean over channels: (N,)."""
+    """Return the unbiased variance over space of (N, C, H, W), averaged over channels: (N,)."""
     if not isinstance(maps, np.ndarray):
         return maps.float().var((2, 3)).double().mean(1)
     images, channels, height, width = maps.shape
     pixels = height * width
     flat = maps.reshape(images * channels, pixels)
     means = np.vecdot(flat, np.ones(pixels, np.float32)) / pixels
-    # Faster than a subtraction that broadcasts.
+    # Repeat the means, since a subtraction that broadcasts is slower.
     centred = np.repeat(means, pixels).reshape(flat.shape)
     np.subtract(flat, centred, out=centred)
     squares = np.vecdot(centred, centred).reshape(images, channels)
@@ -29,16 +29,17 @@ def measure_feature_variance(given: OnLatents) -> pd.DataFrame:
     return part_of_tokens(given, spatial_variance, "variance", on_gpu=True)
 
 
-def moments(maps: Array) -> Array:
-    """Return the variance over space and the mean of each channel, for each image of (N, C, H, W).
+def variance_and_means(maps: Array) -> Array:
+    """Return the variance over space and the channel means of each image of (N, C, H, W).
 
-    The variance is the biased one over all positions, averaged over channels: (N, 1 + C).
+    The variance is the biased one over all positions, averaged over channels. It is the first
+    column of the result, (N, 1 + C).
     """
     images, channels, height, width = maps.shape
     flat = maps.reshape(images, channels, height * width)
     means = flat.mean(axis=2, dtype=np.float64)
     centred = flat - means[:, :, None].astype(np.float32)
-    # The means that were subtracted had been rounded, so the mean of what is left is not quite 0.
+    # The subtracted means were rounded, so that the mean of the difference is not exactly 0.
     rest = centred.mean(axis=2, dtype=np.float64)
     squares = np.vecdot(centred, centred, dtype=np.float64) / (height * width)
     return np.column_stack([(squares - rest**2).mean(axis=1), means])
@@ -46,31 +47,36 @@ def moments(maps: Array) -> Array:
 
 def measure_spatial_share(given: OnLatents) -> pd.DataFrame:
     names = given.latents.names
-    found = measure_slices(given, dict.fromkeys(names, moments))
+    found = measure_slices(given, dict.fromkeys(names, variance_and_means))
     part = part_of([found[name][:, 0] for name in names], given.first_image, "within")
     return part.assign(means=[row for name in names for row in found[name][:, 1:]])
 
 
-def _shares(means: Array) -> tuple[Array, Array]:
-    """Return the variance within images and the whole variance, from means over images.
+def _variance_within_and_total(means: Array) -> tuple[Array, Array]:
+    """Return the variance within images and the total variance, from means over images.
 
-    The columns hold the mean variance within images, the mean square of channels, and the mean of
-    each channel.
+    The columns of `means` are the variance within an image, the mean square of the channel means,
+    and the mean of each channel.
     """
     within, square, channels = means[:, 0], means[:, 1], means[:, 2:]
     return within, within + square - (channels**2).mean(axis=1)
 
 
-def share(within: Array, means: Array, resamples: int, seed: int) -> dict[str, float]:
-    """Return the table values of a cut point from the moments of N images: (N,) and (N, C)."""
-    # Subtract the means of channels, so that squares are of the order of the variance.
+def spatial_share_of(within: Array, means: Array, resamples: int, seed: int) -> dict[str, float]:
+    """Return the table values of a cut point.
+
+    `within` has the variance within each image, (N,), and `means` its channel means, (N, C).
+    """
+    # Subtract the means over images, so that squares are not much larger than the variance.
     about = means - means.mean(axis=0)
     moments = np.column_stack([within, (about**2).mean(axis=1), about])
-    (inside,), (total,) = _shares(moments.mean(axis=0, keepdims=True))
+    (inside,), (total,) = _variance_within_and_total(moments.mean(axis=0, keepdims=True))
     found = {"images": len(within), "within": inside, "total": total}
     if not total:
         return found
-    spread = spread_of(lambda each: np.divide(*_shares(each))[:, None], moments, resamples, seed)
+    spread = spread_of(
+        lambda each: np.divide(*_variance_within_and_total(each))[:, None], moments, resamples, seed
+    )
     lists = {name: each[0] for name, each in spread.columns("share").items()}
     return found | {"share": inside / total} | lists
 
@@ -82,7 +88,9 @@ def merge_spatial_share(parts: Parts, resamples: int, seed: int) -> pd.DataFrame
     found = [
         {"index": index}
         | (
-            share(each["within"].to_numpy(), np.stack(each["means"].to_list()), resamples, seed)
+            spatial_share_of(
+                each["within"].to_numpy(), np.stack(each["means"].to_list()), resamples, seed
+            )
             if index in several
             else {"images": len(each)}
         )

@@ -5,21 +5,22 @@ The table `feature_variance`: one row per model and cut point, of all models tha
 Figures are drawn from the same rows, one file per model, in
 `results/{study}/feature_variance/{model}.parquet`.
 
-The variance is unbiased, over the positions of a feature map; a map with one position has none, and
-its value is null. A cut point is a place on the residual stream, [networks.md](networks.md).
+The variance is the unbiased one over the positions of a feature map. A map with one position has
+none: its value is null. A cut point is a place on the residual stream, see
+[networks.md](networks.md).
 
 A part has one row per cut point and image of a shard.
 
 The table `spatial_share`: one row per model and cut point.
 
-The variance of a channel over the positions of all images is the mean of its variance over the
-positions of each image and the variance of its mean over images, exactly, where none is unbiased.
-The share is that of the first, of the means of both over channels. A block that multiplies the
-feature map changes the variance and not the share. It is null for maps with one position, and
-where nothing varies.
+The variance of a channel over the positions of all images is the sum of two terms: the mean over
+images of its variance within an image, and the variance over images of its mean. This is exact for
+biased variances. Both terms are averaged over channels; the share is the first over the sum. A
+block that multiplies the feature map changes the variance but not the share. The share is null for
+maps with one position, and where nothing varies.
 
-A part has one row per cut point and image of a shard. Of 10,000 images at 20 cut points of 400
-channels parts take 640 MB, before compression.
+A part has one row per cut point and image of a shard. The parts of 10,000 images at 20 cut points
+with 400 channels take 640 MB before compression.
 """
 
 from vitscope.files.tables import Table

@@ -105,15 +105,18 @@ CLAIMS_SPATIAL_SHARE = CLAIMS_VARIANCE_AND_SHARE = Evidence(
 )
 
 
-# Label what is counted at each epoch, by the kind of blocks.
+# The legend labels of the counted blocks, by kind.
 _LABELS = {"msa": "MSAs that lower it", "mlp": "MLPs that raise it", "conv": "Convs that raise it"}
 
-# Name the claim about each kind of blocks.
+# The beginnings of the names of claims, by kind of blocks.
 _VERBS = {"msa": "msa_reduces", "mlp": "mlp_increases", "conv": "conv_increases"}
 
 
 class _Shares(NamedTuple):
-    """Describes a row of panels: evidence for the claims on one value, one per kind of blocks."""
+    """Describes a row of panels: the shares of blocks that change one value as claims say.
+
+    The claims in `evidence` have names like `msa_reduces_{value}`, one for each kind of blocks.
+    """
 
     label: str
     evidence: Evidence
@@ -123,7 +126,7 @@ class _Shares(NamedTuple):
 _OF_VARIANCE = _Shares("Blocks that do so:\nvariance", CLAIMS_FEATURE_VARIANCE, "variance")
 _OF_FREQUENCY = _Shares("Blocks that do so:\nhigh frequencies", CLAIMS_FOURIER, "high_frequency")
 _OF_SHARE = _Shares("Blocks that do so:\nshare within images", CLAIMS_SPATIAL_SHARE, "share")
-# Epochs lie far apart at the end of a training and close together at its start, with an epoch 0.
+# The scale of epochs: logarithmic, since they are closer together at the start, but with epoch 0.
 _SCALE: dict[str, Any] = {"value": "symlog", "linthresh": 1, "linscale": 0.5}
 
 _VARIANCE, _SHARE = "Feature map variance", "Share within images"
@@ -139,18 +142,18 @@ plot_variance_and_share = Chart(
 def plot_variance_by_epoch(
     variance: pd.DataFrame, fourier: pd.DataFrame, members: Members
 ) -> Figure:
-    """Draw a column per model: its variance by depth at each epoch, and shares of its blocks."""
+    """Draw a column per model: its variance by depth at each epoch, above shares of blocks."""
     counted = ((_OF_VARIANCE, variance), (_OF_FREQUENCY, fourier))
     # The variance grows by orders of magnitude while a network learns.
-    return _draw_epochs(variance, "variance", _VARIANCE, "log", counted, members)
+    return _draw_by_epoch(variance, "variance", _VARIANCE, "log", counted, members)
 
 
 def plot_share_by_epoch(share: pd.DataFrame, members: Members) -> Figure:
-    """Draw a column per model: its share within images at each epoch, and shares of its blocks."""
-    return _draw_epochs(share, "share", _SHARE, "linear", ((_OF_SHARE, share),), members)
+    """Draw a column per model: its share within images by depth, above shares of blocks."""
+    return _draw_by_epoch(share, "share", _SHARE, "linear", ((_OF_SHARE, share),), members)
 
 
-def _draw_epochs(
+def _draw_by_epoch(
     curves: pd.DataFrame,
     value: str,
     label: str,
@@ -158,39 +161,41 @@ def _draw_epochs(
     counted: Sequence[tuple[_Shares, pd.DataFrame]],
     members: Members,
 ) -> Figure:
-    models = [[*moments] for _, moments in groupby(members, _model_of)]
+    models = [[*moments] for _, moments in groupby(members, _label_without_epoch)]
     upper, *lower = stack_panels(len(models), 1 + len(counted))
     legend = upper.legend
     for axes, moments in zip(upper.axes, models, strict=True):
-        axes.set_title(_model_of(moments[0]))
-        _draw_curves(axes, curves, value, moments, legend)
+        axes.set_title(_label_without_epoch(moments[0]))
+        _draw_curve_per_epoch(axes, curves, value, moments, legend)
         axes.set_yscale(scale)
         if scale == "log":
             _label_decades(axes)
-        _epoch_bar(axes, moments)
+        _draw_epoch_bar(axes, moments)
     upper.label("Normalized depth", label, "own" if scale == "log" else "shared")
     for panels, (shares, table) in zip(lower, counted, strict=True):
         for axes, moments in zip(panels.axes, models, strict=True):
             rows = [rows_of(table, member.model) for member in moments]
             panel = Panel(axes, look_of(moments[0]), legend, pd.concat(rows))
-            _draw_shares(panel, shares, rows, [float(member.epoch or 0) for member in moments])
+            _draw_block_shares(
+                panel, shares, rows, [float(member.epoch or 0) for member in moments]
+            )
         panels.label("", shares.label)
     return lower[-1].finish("Epoch", shares.label)
 
 
 def _label_decades(axes: Axes) -> None:
-    """Label a logarithmic axis with plain numbers: within two decades, 2 and 5 of each as well."""
+    """Label a logarithmic axis with plain numbers; within two decades, also 2 and 5 of each."""
     low, high = axes.get_ylim()
     axes.yaxis.set_major_formatter("{x:g}")
     axes.yaxis.set_minor_formatter("{x:g}" if high < 100 * low else NullFormatter())
     axes.yaxis.set_minor_locator(LogLocator(subs=(2, 5)))
 
 
-def _model_of(member: Member) -> str:
+def _label_without_epoch(member: Member) -> str:
     return member.label.removesuffix(f", epoch {member.epoch}")
 
 
-def _draw_curves(
+def _draw_curve_per_epoch(
     axes: Axes, table: pd.DataFrame, value: str, moments: Members, legend: Legend
 ) -> None:
     colors = depth_colors().resampled(len(moments))
@@ -200,7 +205,7 @@ def _draw_curves(
     Panel(axes, look_of(member), legend, points).draw_bands(points)
 
 
-def _epoch_bar(axes: Axes, moments: Members) -> None:
+def _draw_epoch_bar(axes: Axes, moments: Members) -> None:
     count = len(moments)
     colors = depth_colors().resampled(count)
     scale = ScalarMappable(BoundaryNorm(np.arange(count + 1), count), colors)
@@ -209,7 +214,7 @@ def _epoch_bar(axes: Axes, moments: Members) -> None:
     bar.ax.tick_params(which="both", length=0)
 
 
-def _draw_shares(
+def _draw_block_shares(
     panel: Panel, shares: _Shares, rows: Sequence[pd.DataFrame], epochs: Sequence[float]
 ) -> None:
     evidence, axes = shares.evidence, panel.axes
@@ -219,7 +224,7 @@ def _draw_shares(
         found = [claims[f"{verb}_{shares.value}"].find(each) for each in measured]
         findings = [finding for finding in found if finding]
         if len(findings) == len(epochs):
-            _draw_share(panel, pd.Series(epochs), findings, kind)
+            _draw_share_of_kind(panel, pd.Series(epochs), findings, kind)
     axes.axhline(HALF, **ZERO, zorder=0)
     axes.set_xscale(**_SCALE)
     axes.set_xlim(-0.15, max(epochs) * 1.15)
@@ -230,7 +235,9 @@ def _draw_shares(
     in_percent(axes)
 
 
-def _draw_share(panel: Panel, epochs: pd.Series, shares: Sequence[Found], kind: str) -> None:
+def _draw_share_of_kind(
+    panel: Panel, epochs: pd.Series, shares: Sequence[Found], kind: str
+) -> None:
     style = SHARE_STYLES[kind]
     panel.legend.add_line(_LABELS[kind], style)
     if all(each.interval for each in shares):

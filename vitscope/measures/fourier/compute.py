@@ -13,7 +13,10 @@ from vitscope.measures.slices import measure_slices
 
 
 class Transforms:
-    """Measures the maps at one cut point, their bands if given `edges`, and rings if `radial`."""
+    """Measures the maps at one cut point: the diagonal, bands if given `edges`, rings if `radial`.
+
+    Rings need `edges` too.
+    """
 
     def __init__(self, shape: tuple[int, ...], radial: bool, edges: Sequence[float] | None) -> None:
         channels, height, width = shape
@@ -27,7 +30,7 @@ class Transforms:
         self._bands = len(BANDS) if edges is not None else 0
 
     def __call__(self, maps: Any) -> Any:
-        """Return a row for each image of (N, C, H, W): its diagonal, its bands, its rings."""
+        """Return a row for each image of (N, C, H, W): the diagonal, then bands, then rings."""
         if not isinstance(maps, np.ndarray):
             import torch
 
@@ -36,7 +39,7 @@ class Transforms:
         return np.concatenate(found, axis=1)
 
     def named(self, values: Array) -> Iterator[tuple[str, Array]]:
-        """Yield each quantity by its name, (N, steps); bands of a single pixel are NaN."""
+        """Yield the name and values, (N, steps), of each quantity; bands of one pixel are NaN."""
         after = self.steps + self._bands
         nothing = np.full((len(values), 1), np.nan)
         yield "diagonal", values[:, : self.steps]
@@ -44,11 +47,11 @@ class Transforms:
             for band, column in zip(BANDS, values[:, self.steps : after].T, strict=True):
                 yield band, column[:, None] if self.pixels > 1 else nothing
         if values.shape[1] > after:
-            # In single precision, like the diagonal.
+            # Round to single precision, which the diagonal has too.
             yield "radial", values[:, after:].astype(np.float32)
 
 
-def _rows(index: int, quantity: str, values: Array, first_image: int) -> pd.DataFrame:
+def _rows_of_quantity(index: int, quantity: str, values: Array, first_image: int) -> pd.DataFrame:
     images, steps = values.shape
     return pd.DataFrame(
         {
@@ -68,20 +71,20 @@ def measure_fourier(given: OnLatents, radial: bool, edges: Sequence[float] | Non
     }
     measured = measure_slices(given, transforms, on_gpu=True)
     rows = [
-        _rows(index, quantity, values, given.first_image)
+        _rows_of_quantity(index, quantity, values, given.first_image)
         for index, name in enumerate(latents.names)
         for quantity, values in transforms[name].named(measured[name])
     ]
     return pd.concat(rows, ignore_index=True)
 
 
-# These quantities of a part are log amplitudes; the others are variances in bands.
+# The quantities of a part that are log amplitudes; the others are variances in bands.
 AMPLITUDES = ("diagonal", "radial")
 _RESAMPLED = f"delta_log_amplitude{RESAMPLED}"
 
 
-def _means(per_image: pd.DataFrame, resamples: int, seed: int) -> pd.DataFrame:
-    """Average over images each amplitude and its difference from frequency 0.
+def _mean_amplitudes(per_image: pd.DataFrame, resamples: int, seed: int) -> pd.DataFrame:
+    """Average each log amplitude, and its difference from the one at frequency 0, over images.
 
     `per_image` has a row for each image, and a column for each index and step.
     """
@@ -103,7 +106,7 @@ def _means(per_image: pd.DataFrame, resamples: int, seed: int) -> pd.DataFrame:
 
 
 def merge_fourier(parts: Parts, resamples: int, seed: int) -> pd.DataFrame:
-    # Reshape each table before reading the next: that takes a fifth of the memory.
+    # Reshape each table before reading the next, which needs a fifth of the memory.
     per_image = pd.concat(
         table[table["quantity"].isin(AMPLITUDES)].pivot(
             index="image", columns=["quantity", "index", "step"], values="value"
@@ -113,7 +116,7 @@ def merge_fourier(parts: Parts, resamples: int, seed: int) -> pd.DataFrame:
     merged = []
     for quantity in AMPLITUDES:
         if quantity in per_image:
-            means = _means(pd.DataFrame(per_image[quantity]), resamples, seed)
+            means = _mean_amplitudes(pd.DataFrame(per_image[quantity]), resamples, seed)
             points = parts.cut_points.merge(means, on="index", validate="one_to_many")
             if quantity == "radial":
                 largest = points[["height", "width"]].max(axis=1) / 2
@@ -123,18 +126,18 @@ def merge_fourier(parts: Parts, resamples: int, seed: int) -> pd.DataFrame:
             frequency = points["step"] / largest
             merged.append(points.drop(columns="step").assign(measure=quantity, frequency=frequency))
     table = pd.concat(merged, ignore_index=True)
-    # Claims are about the highest frequency of the diagonal, so no other row keeps its resamples.
+    # Keep resamples only at the highest frequency of the diagonal, which claims are about.
     claimed = (table["measure"] == "diagonal") & (table["frequency"] == 1)
     return table.assign(**{_RESAMPLED: table[_RESAMPLED].where(claimed, None)})
 
 
-def _shares(variance: Array) -> Array:
+def _shares_of_bands(variance: Array) -> Array:
     """Return the share of each band in the sum over the last axis; NaN if that sum is 0."""
     return ratio(variance, variance.sum(axis=-1, keepdims=True))
 
 
 def merge_spectrum(parts: Parts, edges: Sequence[float], resamples: int, seed: int) -> pd.DataFrame:
-    """Return each band of a model: its mean variance over all images, its share and the interval.
+    """Return for each cut point and band the mean variance over images, the share and its interval.
 
     A band without components has a variance of 0 and no share. If only one band has components, it
     has no share either.
@@ -148,10 +151,12 @@ def merge_spectrum(parts: Parts, edges: Sequence[float], resamples: int, seed: i
     sizes = zip(points["height"], points["width"], strict=True)
     components = np.stack([Plane(height, width, edges).components for height, width in sizes])
     mean = variances.reshape(shape).mean(axis=0)
-    # In each resample, too, divide means over images: do not average shares of images.
-    ends = spread_of(lambda m: _shares(m.reshape(-1, *shape[1:])), variances, resamples, seed)
-    shares = np.stack([_shares(mean), ends.low, ends.high])
-    # If only one band has components, its share is 1 for any map and tells nothing.
+    # In each resample, divide means over images, as for the share itself.
+    ends = spread_of(
+        lambda m: _shares_of_bands(m.reshape(-1, *shape[1:])), variances, resamples, seed
+    )
+    shares = np.stack([_shares_of_bands(mean), ends.low, ends.high])
+    # Leave out the share of a single band with components: it is 1 for any map.
     defined = (components > 0) & ((components > 0).sum(axis=1, keepdims=True) > 1)
     shares[:, ~defined] = np.nan
     means = pd.DataFrame(

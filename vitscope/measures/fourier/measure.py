@@ -2,23 +2,23 @@
 
 The table `fourier`: one row per model, cut point, measure and frequency.
 
-The measure `diagonal` is the authors': F(k, k) from frequency 0 on. Its frequencies are their
-labels, evenly from 0 to 1, which
+The measure `diagonal` is that of the authors: F(k, k) from frequency 0 on. Its frequencies are the
+labels of the authors, evenly spaced from 0 to 1, which
 [`fourier_curves`](figures/what-blocks-do-to-feature-maps.md#fourier_curves) explains. The
 high-frequency component of a cut point is the row with frequency 1. A map that is one or two pixels
 wide or high has only frequency 0. If a map is not square, its diagonal has the frequencies of the
-shorter side and as many pi on the longer one, where the logarithm is interpolated between two
-components.
+shorter side, in units of pi, and the same frequencies on the longer side, where the logarithm is
+interpolated between two components.
 
-The measure `radial` is the mean over rings of the whole transform: log(|F| + 10⁻⁶) over all
-components whose distance from frequency 0 rounds to the same whole number, halves down, from 0 to
-half of the size, mean over channels and images. Its frequencies are the radii of the rings, with 1
-at the end of an axis; for an odd size the last one is slightly below 1. Corners beyond are left
-out. If a map is not square, distances are relative to the end of each axis and counted in steps of
-the longer one.
+The measure `radial` averages the whole transform over rings: the mean of log(|F| + 10⁻⁶) over all
+components whose distance from frequency 0 rounds to the same whole number, halves down, and over
+channels and images. Distances go from 0 to half of the size. The frequencies are the radii of the
+rings, with 1 at the end of an axis; for an odd size the last one is slightly below 1. Corners
+beyond the last ring are left out. If a map is not square, distances are relative to the end of each
+axis and counted in steps of the longer one.
 
-An amplitude of 0 has the logarithm of 10⁻⁶, -13.8: a constant map has it at every frequency but 0.
-Feature maps with values that are not finite are an error.
+An amplitude of 0 gives the logarithm of 10⁻⁶, -13.8: a constant map has this value at every
+frequency but 0. Feature maps with values that are not finite are an error.
 
 A part has one row per cut point, image, quantity and frequency.
 
@@ -30,9 +30,9 @@ frequency 0 belongs to none. By Parseval's theorem the variances of the three ba
 variance of `feature_variance`: each is the sum of |F|² over the components of the band, over P (P -
 1) for maps with P pixels. Maps with one pixel have no variance: null.
 
-`share` is null for a band without components, whose variance is 0, for a band that has all
-components of the map, and if the map has no variance. Its interval comes from the same share of the
-means over resampled images.
+`share` is null for a band without components, whose variance is 0; for a band that has all
+components of the map; and if the map has no variance. The interval is that of the same share,
+computed from means over resampled images.
 """
 
 from dataclasses import dataclass
@@ -91,11 +91,11 @@ COMPONENT = frozenset({"delta_log_amplitude"})
 
 
 def rings_and_bands(case: Case) -> Given:
-    """Return whether to measure rings, and the edges of bands if the whole map is transformed.
+    """Return whether to measure rings, and the edges of bands, None to measure no bands.
 
-    Rings and bands come from one transform of the whole map: one part holds them all, and the
-    measure `spectrum` merges the bands. Bands cost nothing extra once rings are measured, and
-    spare a later figure of bands from measuring anew.
+    Rings and bands come from the same transform of the whole map, so that one part holds both, and
+    the measure `spectrum` merges the bands. If rings are measured, bands cost nothing extra, and a
+    later figure of bands need not measure anew.
     """
     study, radial = case.study, case.settings.radial
     whole = radial or "spectrum" in study.tables()

@@ -1,7 +1,7 @@
-"""The whole two-dimensional spectrum of feature maps: its bands, its mean over rings, a diagonal.
+"""The two-dimensional spectrum of feature maps: its bands, its mean over rings, its diagonal.
 
-A frequency of the plane is the length of its vector: 1, in units of pi, where an axis ends, and up
-to the root of 2 in the corners.
+A frequency of the plane is the length of its vector, in units of pi: 1 at the end of an axis, and
+up to the root of 2 in the corners.
 """
 
 from collections.abc import Sequence
@@ -15,16 +15,17 @@ from vitscope.files.arrays import Array
 if TYPE_CHECKING:
     from torch import Tensor
 
-# The authors add this to the amplitude before they take the logarithm.
+# The authors add this to an amplitude before taking its logarithm.
 FLOOR = np.float32(1e-6)
 
-# OpenBLAS computes a product of so many multiplications in this thread, and so in one order.
+# Up to this number of multiplications, OpenBLAS computes a product in a single thread, and so
+# always in the same order.
 _PRODUCT = 1 << 18
 _MAPS_IN_A_PRODUCT = 16
 
 
 def diagonal_steps(size: int) -> int:
-    """Return how many frequencies the half-diagonal of a square map has.
+    """Return the number of frequencies on the half-diagonal of a square map.
 
     The authors shift the transform by half of the size, rounded down, and take the diagonal from
     that index on: F(k, k) from k = 0 to size / 2 - 1, or to (size - 1) / 2 where the size is odd.
@@ -32,14 +33,14 @@ def diagonal_steps(size: int) -> int:
     return size - size // 2
 
 
-def _divisor(number: int, most: int) -> int:
-    """Return the largest divisor up to `most` or, if that is 1, the smallest divisor above 1."""
+def _divisor_up_to(number: int, most: int) -> int:
+    """Return the largest divisor of `number` up to `most`, or its smallest above 1 if that is 1."""
     divisors = [divisor for divisor in range(1, number + 1) if number % divisor == 0]
     return max((d for d in divisors[1:] if d <= most), default=divisors[:2][-1])
 
 
-def _wrapped_sums(size: int, rows: int, shift: int) -> Array:
-    """Return the matrix (size, rows * size) that sums rows of a map, each wrapped further."""
+def _wrapped_sum_matrix(size: int, rows: int, shift: int) -> Array:
+    """Return the matrix (size, rows * size) that sums rows, each shifted further and wrapped."""
     row, column = np.divmod(np.arange(rows * size), size)
     return np.asarray((column + shift * row) % size == np.arange(size)[:, None], np.float32)
 
@@ -47,9 +48,9 @@ def _wrapped_sums(size: int, rows: int, shift: int) -> Array:
 class HalfDiagonal:
     """Measures the log amplitudes along the half-diagonal of square maps.
 
-    F(k, k) is the one-dimensional transform of the sums along the anti-diagonals, which wrap
-    around: all pixels whose row and column have the same sum, modulo the size, share a phase. This
-    avoids transforming a map as a whole.
+    F(k, k) is the one-dimensional transform of the sums along anti-diagonals: all pixels whose row
+    and column have the same sum, modulo the size, have the same phase. This avoids transforming the
+    whole map.
     """
 
     def __init__(self, channels: int, size: int) -> None:
@@ -58,15 +59,15 @@ class HalfDiagonal:
         self._steps: list[tuple[Array, int]] = []
         left = size
         while not self._steps or left > 1:
-            rows = _divisor(left, _PRODUCT // (_MAPS_IN_A_PRODUCT * size**2))
-            wrapped = _wrapped_sums(size, rows, shift=size // left)
+            rows = _divisor_up_to(left, _PRODUCT // (_MAPS_IN_A_PRODUCT * size**2))
+            wrapped = _wrapped_sum_matrix(size, rows, shift=size // left)
             left //= rows
-            # One product computes this many sums of each image.
-            together = _divisor(channels * left, _PRODUCT // wrapped.size)
+            # The number of sums of each image that one product computes.
+            together = _divisor_up_to(channels * left, _PRODUCT // wrapped.size)
             self._steps.append((wrapped, together))
 
-    def _sums(self, maps: Array) -> Array:
-        """Return the sums along anti-diagonals, (N, groups, size, channels of a group)."""
+    def _anti_diagonal_sums(self, maps: Array) -> Array:
+        """Return sums along anti-diagonals, (N, groups of channels, size, channels of a group)."""
         sums = maps
         for wrapped, together in self._steps[:-1]:
             sums = np.matmul(sums.reshape(len(maps), -1, together, wrapped.shape[1]), wrapped.T)
@@ -78,10 +79,10 @@ class HalfDiagonal:
     def __call__(self, maps: Array) -> Array:
         """Return the log amplitudes of each image of (N, C, H, W), mean over channels."""
         size = maps.shape[-1]
-        sums = self._sums(maps)
+        sums = self._anti_diagonal_sums(maps)
         first = sums[:, :, 0].copy()
         sums -= first[:, :, None]
-        # A constant map has frequency 0 alone, so rounding must not make its sums differ.
+        # Set rounding errors to 0, so that a constant map has no frequency but 0.
         rounding = size * np.finfo(np.float32).eps * np.abs(first)
         np.copyto(sums, 0, where=np.abs(sums) <= rounding[:, :, None])
         parts = np.matmul(self._waves, sums)
@@ -101,7 +102,7 @@ class HalfDiagonal:
         size = maps.shape[-1]
         turns = np.outer(np.arange(diagonal_steps(size)), np.arange(size)) / size
         waves = torch.from_numpy(np.exp(-2j * np.pi * turns)).to(maps.device)
-        # Subtracting it makes a constant map zero.
+        # Subtract the first value, so that a constant map becomes exactly zero.
         first = maps[:, :, :1, :1].double()
         rows = torch.einsum("nchw,kw->nchk", (maps.double() - first).to(waves.dtype), waves)
         component = torch.einsum("nchk,kh->nck", rows, waves)
@@ -110,17 +111,17 @@ class HalfDiagonal:
 
 
 BANDS = ("low", "middle", "high")
-# Frequencies are roots of sums of squares: rounding must not push one off the edge of a band.
+# A tolerance at the edges of bands and rings, since frequencies are rounded.
 _ROUNDING = 1e-9
 
 
 class Plane:
     """Measures the variance in each band and, if `radial`, the mean log amplitude on each ring.
 
-    `edges` are where the middle band begins and ends. A component on an edge belongs to the band
-    below it; frequency 0 belongs to none. Rings have integer radii, from 0 to the end of the longer
-    axis, in steps of that axis and rounded, halves down. Components in the corners beyond the last
-    ring are left out.
+    The middle band begins and ends at `edges`. A component on an edge belongs to the band below it;
+    frequency 0 belongs to none. The radius of a component is counted in steps of the longer axis
+    and rounded, halves down; rings have the radii from 0 to the end of that axis. Components in the
+    corners beyond the last ring are left out.
     """
 
     def __init__(
@@ -130,7 +131,7 @@ class Plane:
         pixels = height * width
         # By Parseval's theorem, bands add up to the variance of the map, which is 0 for one pixel.
         self._variance_of = pixels * max(1, pixels - 1)
-        # The transform of real maps leaves out the half of the plane that holds conjugates.
+        # The transform of a real map leaves out conjugate components, so the others count twice.
         columns = np.arange(width // 2 + 1)
         twice = np.where((columns == 0) | (2 * columns == width), 1, 2)
         self._counts = np.tile(twice, height)
@@ -145,14 +146,15 @@ class Plane:
 
     def __call__(self, maps: Array) -> Array:
         """Return the bands of each image of (N, C, H, W), then its rings; means over channels."""
-        # One image at a time: the number of images changes how a transform is vectorized.
+        # Transform one image at a time: the number of images changes the vectorization, and so
+        # the rounding.
         return np.stack([self._of_image(image) for image in maps])
 
     def of_tensor(self, maps: "Tensor") -> "Tensor":
-        """Return the same for a tensor on any device, where one product computes all sums."""
+        """Return the same for a tensor on any device, with the sums as one matrix product."""
         import torch
 
-        power = _power_of_tensor(maps)
+        power = _power_spectrum_of_tensor(maps)
         bands = (self._bands[:, None] == np.arange(len(BANDS))) * self._counts[:, None]
         of_bands = torch.from_numpy(bands / self._variance_of)
         found = [power.mean(1) @ of_bands.to(power.device)]
@@ -164,7 +166,7 @@ class Plane:
         return torch.cat(found, dim=1)
 
     def _of_image(self, maps: Array) -> Array:
-        power = _power(maps)
+        power = _power_spectrum(maps)
         counted = self._counts * power.mean(axis=0, dtype=np.float64)
         of_bands = np.bincount(self._bands, counted, len(BANDS) + 1)[: len(BANDS)]
         bands = of_bands / self._variance_of
@@ -180,8 +182,8 @@ class Plane:
 class LongDiagonal:
     """Measures the log amplitudes along the half-diagonal of maps that are not square.
 
-    The frequencies, in units of pi, are those of the shorter side, and equal on the longer side. If
-    they fall between two components of the longer side, the logarithm is interpolated.
+    The frequencies, in units of pi, are those of the shorter side, and the same on the longer side.
+    If a frequency falls between two components of the longer side, its logarithm is interpolated.
     """
 
     def __init__(self, height: int, width: int) -> None:
@@ -191,7 +193,7 @@ class LongDiagonal:
         across = width // 2 + 1
         self._before = row * across + column
         self._behind = (row + (down > 0)) * across + column + (right > 0)
-        # On the shorter side, every frequency is a component, so `down` or `right` is 0.
+        # On the shorter side, every frequency is that of a component, so `down` or `right` is 0.
         self._share = (down + right) / shorter
 
     def __call__(self, maps: Array) -> Array:
@@ -202,12 +204,12 @@ class LongDiagonal:
         """Return the same for a tensor on any device."""
         import torch
 
-        logs = (_power_of_tensor(maps).sqrt() + float(FLOOR)).log().mean(1)
+        logs = (_power_spectrum_of_tensor(maps).sqrt() + float(FLOOR)).log().mean(1)
         share = torch.from_numpy(self._share).to(maps.device)
         return logs[:, self._before].lerp(logs[:, self._behind], share)
 
     def _of_image(self, maps: Array) -> Array:
-        power = _power(maps)
+        power = _power_spectrum(maps)
         before, behind = (
             np.log(np.sqrt(power[:, chosen]) + FLOOR).mean(axis=0, dtype=np.float64)
             for chosen in (self._before, self._behind)
@@ -216,11 +218,12 @@ class LongDiagonal:
         return result
 
 
-def _power(maps: Array) -> Array:
+def _power_spectrum(maps: Array) -> Array:
     """Return the squared amplitudes of the real transform of each map, (C, components)."""
     channels, height, width = maps.shape
     first = maps[:, :1, :1]
-    # Without this, a mean far from zero would cost precision and turn constant maps into noise.
+    # Subtract the first value: a mean far from zero would cost precision, and turn constant maps
+    # into noise.
     transform = rfft2(maps - first, overwrite_x=True).reshape(channels, -1)
     transform[:, 0] += np.float32(height * width) * first[:, 0, 0]
     parts = transform.view(np.float32)
@@ -229,7 +232,7 @@ def _power(maps: Array) -> Array:
     return power
 
 
-def _power_of_tensor(maps: "Tensor") -> "Tensor":
+def _power_spectrum_of_tensor(maps: "Tensor") -> "Tensor":
     """Return the squared amplitudes of a tensor, (N, C, components), in double precision."""
     import torch
 

@@ -32,19 +32,19 @@ from vitscope.files.arrays import Array
 
 AMPLITUDE = "Δ log amplitude"
 COMPONENT = "Δ log amplitude at 1.0π"
-# Inches: a panel beside others on the same scale.
+# The least width in inches of a panel beside others on the same scale.
 _LEAST = 1.05
 _ENDS = Curve("delta_log_amplitude")
 _BY_DEPTH = Chart(Rows(COMPONENT, Theirs("delta_log_amplitude", AMPLITUDE), _ENDS))
 
 
-def curves_of(table: pd.DataFrame) -> tuple[pd.DataFrame, list[str]]:
-    """Return the curves along the half-diagonal, and the columns that order them."""
+def diagonal_curves_of(table: pd.DataFrame) -> tuple[pd.DataFrame, list[str]]:
+    """Return the rows of the curves along the half-diagonal, and the columns to sort them by."""
     return table[table["measure"] == "diagonal"], ["index", "frequency"]
 
 
-def ends_of(curves: pd.DataFrame) -> pd.DataFrame:
-    """Return the point at 1.0 pi of each cut point, with null values if it has none."""
+def ends_of_curves(curves: pd.DataFrame) -> pd.DataFrame:
+    """Return the point at 1.0 pi of each cut point, null if its curve has only frequency 0."""
     ends = curves.groupby("index").tail(1).reset_index(drop=True)
     values = ["delta_log_amplitude", "ci_low", "ci_high"]
     return ends.assign(**ends[values].where(ends["frequency"] > 0))
@@ -65,11 +65,11 @@ def draw_curves(axes: Axes, curves: pd.DataFrame) -> None:
 
 
 def plot_fourier(table: pd.DataFrame, members: Members) -> Figure:
-    """Draw two panels per model: its curves, and below them their values at 1.0 pi by depth."""
+    """Draw two panels per model: its curves, and below, their values at 1.0 pi by depth."""
     upper, lower = stack_panels(len(members), 2, _LEAST)
-    for panel in upper.of_models(members, *curves_of(table)):
+    for panel in upper.of_models(members, *diagonal_curves_of(table)):
         draw_curves(panel.axes, panel.rows)
-    ends = ends_of_each(table, members)
+    ends = ends_of_models(table, members)
     for panel in lower.of_models(members, ends, ["index"]):
         panel.draw_bands(panel.rows)
         _ENDS.draw(panel, Across())
@@ -79,9 +79,9 @@ def plot_fourier(table: pd.DataFrame, members: Members) -> Figure:
 
 
 def plot_fourier_curves(table: pd.DataFrame, members: Members, published: AllPublished) -> Figure:
-    """Draw one panel per model, and below it, if there are any, one of the published curves."""
+    """Draw the curves of each model in a panel, and published curves in a panel below."""
     rows = stack_panels(len(members), 2 if published else 1)
-    for panel in rows[0].of_models(members, *curves_of(table)):
+    for panel in rows[0].of_models(members, *diagonal_curves_of(table)):
         draw_curves(panel.axes, panel.rows)
     drawn = list(rows[0].axes)
     below = rows[1].axes if published else ()
@@ -104,19 +104,19 @@ def plot_fourier_curves(table: pd.DataFrame, members: Members, published: AllPub
 
 def plot_fourier_depth(table: pd.DataFrame, members: Members, published: AllPublished) -> Figure:
     """Draw one panel per model: the log amplitude at 1.0 pi, relative to that at 0, by depth."""
-    ends = ends_of_each(table, members)
+    ends = ends_of_models(table, members)
     return _BY_DEPTH(ends, members=members, published=published)
 
 
 def plot_averaging(
     fourier: pd.DataFrame, variance: pd.DataFrame, reliability: pd.DataFrame, members: Members
 ) -> Figure:
-    """Draw all models in each of three panels: variance and component by depth, and reliability."""
+    """Draw three panels, each with all models: variance and component by depth, and reliability."""
     panels = make_panels(3)
     legend = panels.legend
     legend.add_models(members)
-    component = ends_of_each(fourier, members)
-    filled = _with_intervals(reliability[reliability["images"] >= _FEWEST])
+    component = ends_of_models(fourier, members)
+    filled = _with_accuracy_intervals(reliability[reliability["images"] >= _FEWEST])
     drawn = (
         (variance, "depth", "variance", "Normalized depth", "Feature map variance"),
         (component, "depth", "delta_log_amplitude", "Normalized depth", COMPONENT),
@@ -134,25 +134,25 @@ def plot_averaging(
     return panels.figure
 
 
-# A bin of confidence with fewer images says nothing and gets no point.
+# The least number of images in a bin of confidence that is drawn.
 _FEWEST = 10
 
 
-def _with_intervals(bins: pd.DataFrame) -> pd.DataFrame:
+def _with_accuracy_intervals(bins: pd.DataFrame) -> pd.DataFrame:
     shares = zip(bins["accuracy"], bins["images"], strict=True)
     found = [known_share_interval(share, int(images)) for share, images in shares]
     low, high = zip(*found, strict=True) if found else ((), ())
     return bins.assign(ci_low=list(low), ci_high=list(high))
 
 
-def ends_of_each(table: pd.DataFrame, members: Members) -> pd.DataFrame:
-    """Return the points at 1.0 pi of all cut points of models."""
-    curves, order = curves_of(table)
-    return pd.concat(ends_of(rows_of(curves, member.model, order)) for member in members)
+def ends_of_models(table: pd.DataFrame, members: Members) -> pd.DataFrame:
+    """Return the points at 1.0 pi of all cut points, for all models."""
+    curves, order = diagonal_curves_of(table)
+    return pd.concat(ends_of_curves(rows_of(curves, member.model, order)) for member in members)
 
 
 def plot_spectrum(table: pd.DataFrame, members: Members) -> Figure:
-    """Draw one panel per model: what share of the variance each band has, by normalized depth."""
+    """Draw one panel per model: the share of the variance in each band, by normalized depth."""
     limits = table.drop_duplicates("band").set_index("band")
     begin, end = (f"{edge:g}π" for edge in limits.loc["middle", ["above", "up_to"]])
     ends = {"low": f"up to {begin}", "middle": f"{begin} to {end}", "high": f"above {end}"}
@@ -176,27 +176,27 @@ _WHY = (
 )
 
 
-def _curves(rows: pd.DataFrame, _blocks: pd.DataFrame) -> pd.DataFrame:
-    """Return the log amplitudes along the diagonal, in the order of cut points and frequencies."""
+def _sorted_diagonals(rows: pd.DataFrame, _blocks: pd.DataFrame) -> pd.DataFrame:
+    """Return the log amplitudes along the diagonal, sorted by cut point and frequency."""
     diagonal = rows[rows["measure"] == "diagonal"]
     return diagonal.sort_values(["index", "frequency"], ignore_index=True)
 
 
-def _components(curves: pd.DataFrame) -> pd.DataFrame:
-    """Return the highest frequency of each cut point, null for a map of one position."""
+def _high_frequency_components(curves: pd.DataFrame) -> pd.DataFrame:
+    """Return the amplitude at the highest frequency of each cut point; null if it has only 0."""
     last = curves.groupby("index").tail(1).reset_index(drop=True)
     component = last[_COMPONENT].where(last["frequency"] > 0)
     return last.assign(**{_COMPONENT: component})
 
 
-def _rises_between(curves: Points) -> Array:
+def _rises_between_cut_points(curves: Points) -> Array:
     last = curves.frame["index"].duplicated(keep="last")
     components = curves.where(~last & (curves.frame["frequency"] > 0))[_COMPONENT]
     first, second = np.triu_indices(components.shape[1], k=1)
     return np.subtract(components[:, second], components[:, first])
 
 
-def _falls_at_ends(points: Points) -> Array:
+def _falls_at_stage_ends(points: Points) -> Array:
     ends = points.frame["subsampling"].shift(-1, fill_value=True)
     chosen = ends & (points.frame["kind"] == "conv") & ~points.frame["subsampling"]
     return np.negative(np.diff(points[_COMPONENT], axis=1)[:, chosen.to_numpy()[1:]])
@@ -214,12 +214,12 @@ CLAIMS_FOURIER_CURVES = Evidence(
                 "share of pairs of cut points",
                 "All pairs of cut points count: one is in favour if the deeper cut point has the "
                 "larger high-frequency component.",
-                _rises_between,
+                _rises_between_cut_points,
             ),
             f"The paper's Fig. 2a. {_WHAT}",
         ),
     ),
-    _curves,
+    _sorted_diagonals,
     curve=ScoredCurve("frequency", _COMPONENT, by="index"),
 )
 CLAIMS_FOURIER = CLAIMS_FOURIER_DEPTH = Evidence(
@@ -271,13 +271,15 @@ CLAIMS_FOURIER = CLAIMS_FOURIER_DEPTH = Evidence(
                 "The last blocks of stages count (those before one that subsamples, and the last "
                 "of all) if they do not subsample: one is in favour if the high-frequency "
                 "component is lower after it than before it.",
-                _falls_at_ends,
+                _falls_at_stage_ends,
             ),
             "Not in the paper: in issue 7 of their code its authors say, with a figure, that the "
             "layers at the ends of stages reduce high frequencies in ConvNeXt and not in ResNet.",
         ),
     ),
-    lambda rows, blocks: with_subsampling(_components(_curves(rows, blocks))),
+    lambda rows, blocks: with_subsampling(
+        _high_frequency_components(_sorted_diagonals(rows, blocks))
+    ),
     curve=ScoredCurve("depth", _COMPONENT),
 )
 CLAIMS_AVERAGING = Evidence(
@@ -292,5 +294,5 @@ CLAIMS_AVERAGING = Evidence(
             AVERAGED.format("remove high frequencies"),
         ),
     ),
-    lambda rows, blocks: _components(_curves(rows, blocks)),
+    lambda rows, blocks: _high_frequency_components(_sorted_diagonals(rows, blocks)),
 )

@@ -1,7 +1,7 @@
-"""Claims about the eigenvalues of the Hessian: how many are negative, how large the others.
+"""Claims about the eigenvalues of the Hessian: how many are negative, how large the others are.
 
-Their points are eigenvalues, each with a weight: one if it was measured; of a published density,
-the part of its area. Fig. 1c, 4, 6, 7 and 12c.
+The points are eigenvalues with a weight. A measured eigenvalue has the weight 1. An eigenvalue of a
+published density has the area under the curve near it. Fig. 1c, 4, 6, 7 and 12c.
 """
 
 from collections.abc import Callable
@@ -44,16 +44,16 @@ PAIRED = (
 )
 
 
-def _published(points: pd.DataFrame) -> pd.DataFrame:
+def _published_eigenvalues(points: pd.DataFrame) -> pd.DataFrame:
     panels = [panel.sort_values("eigenvalue") for _, panel in points.groupby("panel")]
     weights = [panel["density"] * np.gradient(panel["eigenvalue"]) for panel in panels]
     return pd.concat(panels)[["eigenvalue"]].assign(weight=pd.concat(weights))
 
 
 def pseudo_values(of: Callable[[Array], Array], batches: Array) -> Array:
-    """Return the jackknife pseudo-values of batches, (batches, columns).
+    """Return the jackknife pseudo-value of each batch; `batches` is (batches, columns).
 
-    `of` takes sets of means over batches, (sets, columns), and returns a value for each, (sets).
+    `of` takes means over batches, (sets, columns), and returns one value for each set, (sets).
     """
     count = len(batches)
     if count == 1:
@@ -64,7 +64,7 @@ def pseudo_values(of: Callable[[Array], Array], batches: Array) -> Array:
 
 
 def compare_means(of: Callable[[Array], Array], ours: Array, theirs: Array) -> Found | None:
-    """Find by how much a value of means over batches is larger in the first model."""
+    """Compare the value that `of` computes from means over batches: ours minus theirs."""
     one, other = (of(each.mean(axis=0, keepdims=True)) for each in (ours, theirs))
     found = difference(one, other)
     both = min(len(ours), len(theirs))
@@ -72,44 +72,47 @@ def compare_means(of: Callable[[Array], Array], ours: Array, theirs: Array) -> F
     return found and replace(found, batches=values[0] - values[1])
 
 
-def _negative_share(points: pd.DataFrame) -> pd.DataFrame:
-    """Return what each eigenvalue adds to the two sums whose ratio is the negative share."""
+def _terms_of_negative_share(points: pd.DataFrame) -> pd.DataFrame:
+    """Return the terms of each eigenvalue in two sums whose ratio is the share of negative ones."""
     weight = points["weight"]
     return pd.DataFrame({"upper": weight.where(points["eigenvalue"] < 0, 0.0), "lower": weight})
 
 
-def _positive_decades(points: pd.DataFrame) -> pd.DataFrame:
-    """Return what each adds to both sums of the mean base-10 logarithm of the positive ones."""
+def _terms_of_positive_decades(points: pd.DataFrame) -> pd.DataFrame:
+    """Return the terms of each eigenvalue in two sums: its logarithm if positive, and its weight.
+
+    The ratio of the sums is the mean base-10 logarithm of the positive eigenvalues.
+    """
     positive = points["eigenvalue"].where(points["eigenvalue"] > 0)
     weight = points["weight"].where(positive.notna(), 0.0)
     return pd.DataFrame({"upper": (weight * np.log10(positive)).fillna(0.0), "lower": weight})
 
 
-def _ratios(means: Array) -> Array:
+def _ratios_of_sums(means: Array) -> Array:
     return ratio(*means.T)
 
 
-def _by_batch(terms: pd.DataFrame, points: Points) -> Array:
-    """Return both sums over each batch; over everything for a published density without batches."""
+def _sums_by_batch(terms: pd.DataFrame, points: Points) -> Array:
+    """Sum the terms over each batch, or over all rows of a published density without batches."""
     batch = points.frame["batch"] if "batch" in points else np.zeros(len(terms))
     return terms.groupby(batch).sum().to_numpy()
 
 
-def _compare(
+def _compare_ratios(
     terms: Callable[[pd.DataFrame], pd.DataFrame], ours: Points, theirs: Points
 ) -> Found | None:
-    sums = [_by_batch(terms(points.frame), points) for points in (ours, theirs)]
-    found = compare_means(_ratios, *sums)
+    sums = [_sums_by_batch(terms(points.frame), points) for points in (ours, theirs)]
+    found = compare_means(_ratios_of_sums, *sums)
     measured = "batch" in ours and "batch" in theirs
     return found if found is None or measured else replace(found, batches=None)
 
 
-def _proved_negative(points: Points) -> Found | None:
-    """Find the share of certainly negative eigenvalues; for a density, its negative share."""
+def _share_proved_negative(points: Points) -> Found | None:
+    """Find the share of eigenvalues proved to be negative; for a density, of its negative area."""
     frame = points.frame
     if "batch" not in points:
-        return value_of(_ratios(_by_batch(_negative_share(frame), points)))
-    # An eigenvalue of H lies within the residual times the largest magnitude of the batch.
+        return value_of(_ratios_of_sums(_sums_by_batch(_terms_of_negative_share(frame), points)))
+    # The error of an eigenvalue is at most its residual times the largest magnitude of the batch.
     largest = frame["eigenvalue"].abs().groupby(frame["batch"]).transform("max")
     proved = frame["eigenvalue"] + frame["residual"] * largest < 0
     count, total = int(proved.sum()), len(proved)
@@ -121,21 +124,21 @@ _HAS_NEGATIVE = Statistic(
     "An eigenvalue, of the largest ones by magnitude of every batch, is in favour if it is below "
     "zero by more than its residual: a single one proves the claim. A no says that there is none "
     "among these, and nothing of smaller ones.",
-    _proved_negative,
+    _share_proved_negative,
     percent=True,
 )
 _MORE_NEGATIVE = Statistic(
     "difference of the share of eigenvalues",
     "The value is the share of negative ones among the largest eigenvalues by magnitude of every "
     f"batch, of the first model minus that of the second. {PAIRED}",
-    lambda ours, theirs: _compare(_negative_share, ours, theirs),
+    lambda ours, theirs: _compare_ratios(_terms_of_negative_share, ours, theirs),
     percent=True,
 )
 _SMALLER_POSITIVE = Statistic(
     "difference of mean magnitude in decades",
     "The value is the mean base-10 logarithm of the positive ones among the largest eigenvalues by "
     f"magnitude of every batch, of the second model minus that of the first. {PAIRED}",
-    lambda ours, theirs: _compare(_positive_decades, theirs, ours),
+    lambda ours, theirs: _compare_ratios(_terms_of_positive_decades, theirs, ours),
 )
 
 CLAIMS_HESSIAN = Evidence(
@@ -207,20 +210,20 @@ CLAIMS_HESSIAN = Evidence(
         ),
     ),
     lambda rows, _: rows[["batch", "eigenvalue", "residual"]].assign(weight=1.0),
-    _published,
+    _published_eigenvalues,
 )
 
 
-def _decades(points: Points) -> Array:
+def _log_eigenvalues(points: Points) -> Array:
     wide = points.frame.set_index(["batch", "index"])["eigenvalue"].abs().unstack()
-    # Blocks without curvature are not compared.
+    # Leave out blocks without curvature: the logarithm of 0 is not finite.
     with np.errstate(divide="ignore"):
         decades: Array = np.log10(wide.to_numpy(np.float64))
     return decades[:, np.isfinite(decades).all(axis=0)]
 
 
-def _differs_more(ours: Points, theirs: Points) -> Found | None:
-    decades = [_decades(points) for points in (ours, theirs)]
+def _compare_spread_over_blocks(ours: Points, theirs: Points) -> Found | None:
+    decades = [_log_eigenvalues(points) for points in (ours, theirs)]
     if min(each.shape[1] for each in decades) < 2:
         return None
     return compare_means(lambda means: np.array(np.std(means, axis=-1, ddof=1)), *decades)
@@ -240,7 +243,7 @@ CLAIMS_CURVATURE = Evidence(
                 "magnitude: the value is the standard deviation over blocks of the base-10 "
                 "logarithm of it, averaged over batches; that of the model with MSAs minus "
                 f"that of the convolutional one. {PAIRED}",
-                _differs_more,
+                _compare_spread_over_blocks,
             ),
             "Not in the paper: Zhang et al. 2024 find that the Hessians of blocks of "
             "Transformers have spectra that differ more than those of CNNs, by distances "

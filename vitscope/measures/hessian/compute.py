@@ -7,7 +7,7 @@ import torch
 
 from vitscope.files.arrays import Array
 from vitscope.measures.given import OnLoss
-from vitscope.measures.hessian.lanczos import largest, quadrature
+from vitscope.measures.hessian.lanczos import largest_eigenvalues, quadrature
 from vitscope.measures.hessian.operator import Curvature, Hessian, Loss
 from vitscope.networks.building.networks import plain_attention
 from vitscope.networks.finding.blocks import LAYERS, place_parameters
@@ -24,8 +24,8 @@ def measure_hessian(
     tolerance: float,
     iterations: int,
 ) -> pd.DataFrame:
-    def measure(batch: int, hessian: Hessian) -> pd.DataFrame:
-        found = largest(hessian, hessian.start(batch), top, tolerance, iterations)
+    def eigenvalues_of_batch(batch: int, hessian: Hessian) -> pd.DataFrame:
+        found = largest_eigenvalues(hessian, hessian.start(batch), top, tolerance, iterations)
         converged = found.residuals <= tolerance
         if not converged.all():
             given.say(
@@ -45,7 +45,7 @@ def measure_hessian(
             }
         )
 
-    return Loss(given, batch_size, weight_decay).over_batches(batches, measure)
+    return Loss(given, batch_size, weight_decay).over_batches(batches, eigenvalues_of_batch)
 
 
 def measure_hessian_density(
@@ -57,7 +57,7 @@ def measure_hessian_density(
     probes: int,
     steps: int,
 ) -> pd.DataFrame:
-    def measure(batch: int, hessian: Hessian) -> pd.DataFrame:
+    def density_of_batch(batch: int, hessian: Hessian) -> pd.DataFrame:
         tables = []
         for probe in range(probes):
             nodes, weights = quadrature(hessian, hessian.start(batch, probe), steps)
@@ -65,16 +65,16 @@ def measure_hessian_density(
             tables.append(pd.DataFrame(table))
         return pd.concat(tables)
 
-    return Loss(given, batch_size, weight_decay).over_batches(batches, measure)
+    return Loss(given, batch_size, weight_decay).over_batches(batches, density_of_batch)
 
 
-# A pass that finds the layers takes this many images.
+# The number of images in the pass that finds the layers.
 IMAGES = 2
 
 
 @dataclass(frozen=True)
 class Part:
-    """Names a part of a network, and the positions of the trained parameters in it."""
+    """Describes a part of a network; `parameters` holds the indices of its trained parameters."""
 
     of: str
     index: int
@@ -82,8 +82,8 @@ class Part:
     parameters: list[int]
 
 
-def parts_of(given: OnLoss) -> list[Part]:
-    """Return the network, its blocks and its kinds of layers, if they have trained parameters."""
+def parts_of_network(given: OnLoss) -> list[Part]:
+    """Return the parts with trained parameters: the network, its blocks, its kinds of layers."""
     model, points = given.network.to(given.device).eval(), given.cut_points
     pixels, _ = given.images.rows(0, IMAGES)
     with plain_attention(model):
@@ -102,8 +102,8 @@ def parts_of(given: OnLoss) -> list[Part]:
     return parts
 
 
-def traces(operator: Curvature, batch: int, probes: int) -> Array:
-    """Return Hutchinson's estimate of what each parameter tensor adds to the trace."""
+def estimate_traces(operator: Curvature, batch: int, probes: int) -> Array:
+    """Estimate the part of the trace that belongs to each parameter tensor, as Hutchinson does."""
     estimates = []
     for probe in range(probes):
         start = operator.start(batch, probe)
@@ -123,15 +123,15 @@ def measure_curvature(
     tolerance: float,
     iterations: int,
 ) -> pd.DataFrame:
-    loss, parts = Loss(given, batch_size, weight_decay), parts_of(given)
+    loss, parts = Loss(given, batch_size, weight_decay), parts_of_network(given)
 
-    def measure(batch: int, hessian: Hessian) -> pd.DataFrame:
-        whole = traces(hessian, batch, probes)
-        linear = traces(loss.gauss_newton(batch), batch, probes)
+    def curvature_of_batch(batch: int, hessian: Hessian) -> pd.DataFrame:
+        whole = estimate_traces(hessian, batch, probes)
+        linear = estimate_traces(loss.gauss_newton(batch), batch, probes)
         rows = []
         for part in parts:
             block = hessian.within(part.parameters)
-            found = largest(block, block.start(batch), 1, tolerance, iterations)
+            found = largest_eigenvalues(block, block.start(batch), 1, tolerance, iterations)
             (eigenvalue,), (residual,) = found.eigenvalues, found.residuals
             rows.append(
                 {
@@ -153,4 +153,4 @@ def measure_curvature(
             )
         return table
 
-    return loss.over_batches(batches, measure)
+    return loss.over_batches(batches, curvature_of_batch)

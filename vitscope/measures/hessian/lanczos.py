@@ -1,8 +1,8 @@
 """Eigenvalues of a large symmetric operator that can only be multiplied with vectors.
 
-This is Lanczos with full orthogonalization: each new vector is made orthogonal to all that are
-kept, twice. Without it, rounding lets eigenvalues that were already found appear again. With it,
-the residuals that the recurrence gives are the true ones, up to rounding. Vectors have the
+This is Lanczos with full orthogonalization: each new vector is made orthogonal to all kept vectors,
+twice. Without orthogonalization, rounding lets eigenvalues that were already found appear again.
+With it, the residuals that the recurrence gives are the true ones, up to rounding. Vectors have the
 precision of the operator; the projected operator, which is small, has double precision.
 """
 
@@ -17,16 +17,20 @@ from vitscope.files.arrays import Array
 
 Apply = Callable[[Tensor], Tensor]
 
-# Lanczos keeps at most this many vectors, and then restarts from the half that is best so far.
+# Lanczos restarts from the better half of its approximations when it has this number of vectors, or
+# three for each wanted eigenvalue if that is more.
 LARGEST_BASIS = 64
 
-# What is left of a product outside the basis is zero up to so many times its rounding error.
+# The part of a product outside the basis counts as zero up to this multiple of its rounding error.
 ROUNDING = 20
 
 
 @dataclass(frozen=True)
 class Start:
-    """Draws the first vector of a Lanczos process by `seed` alone, with the device of `like`."""
+    """Draws the first vector of a Lanczos process; it depends on `seed` alone.
+
+    Vectors have the device and the type of `like`.
+    """
 
     size: int
     seed: tuple[int, ...]
@@ -44,9 +48,9 @@ class Start:
 
 
 class _Krylov:
-    """Holds an orthonormal basis that grows by a vector in each step, and the operator within it.
+    """Holds an orthonormal basis that grows by a vector per step, and the operator projected on it.
 
-    `coupling` is the norm of the part of the last product outside the basis.
+    `coupling` is the norm of that part of the last product that lies outside the basis.
     """
 
     def __init__(self, apply: Apply, start: Start, capacity: int) -> None:
@@ -64,7 +68,7 @@ class _Krylov:
     def closed(self) -> bool:
         """Tell whether the operator maps the span of the basis to itself.
 
-        Then the eigenvalues of the projected operator are exact eigenvalues of the operator.
+        If so, the eigenvalues of the projected operator are exact eigenvalues of the operator.
         """
         return self.coupling == 0
 
@@ -77,7 +81,10 @@ class _Krylov:
         return self.length == self._start.size
 
     def _orthogonalize(self, vector: Tensor) -> tuple[Array, float]:
-        """Make a vector orthogonal to the basis; return what was subtracted, and the norm left."""
+        """Make a vector orthogonal to the basis, in place.
+
+        Return the coordinates that were subtracted, and the norm of the rest.
+        """
         basis = self._basis[: self.length]
         subtracted = torch.zeros_like(basis[:, 0])
         for _ in range(2):
@@ -87,7 +94,7 @@ class _Krylov:
         return subtracted.double().cpu().numpy(), float(torch.linalg.vector_norm(vector))
 
     def step(self) -> None:
-        """Multiply the last vector; the part of the product outside the basis comes next."""
+        """Multiply the last vector; append the part of the product outside the basis."""
         product = self._apply(self._basis[self.length])
         smallest = self._rounding * float(torch.linalg.vector_norm(product))
         self.length += 1
@@ -100,18 +107,18 @@ class _Krylov:
             return
         following = product
         if self.closed:
-            # Nothing is left of the product: continue from a random vector outside the basis.
+            # The basis is closed: continue from a random vector outside it.
             following = self._start.noise(self._chance)
             _, left = self._orthogonalize(following)
         self._basis[self.length] = following / left
 
     def ritz(self) -> tuple[Array, Array, Array]:
-        """Return approximate eigenvalues in order, their vectors in the basis, and residuals."""
+        """Return approximate eigenvalues, ascending; their coordinates in the basis; residuals."""
         values, coordinates = np.linalg.eigh(self._projected[: self.length, : self.length])
         return values, coordinates, self.coupling * np.abs(coordinates[-1])
 
     def keep(self, values: Array, coordinates: Array) -> None:
-        """Restart from some of the approximate eigenvectors and the next vector."""
+        """Restart from the approximate eigenvectors with these coordinates and the next vector."""
         count = len(values)
         rotation = torch.from_numpy(np.ascontiguousarray(coordinates.T)).to(self._basis)
         self._basis[:count] = rotation @ self._basis[: self.length]
@@ -122,9 +129,9 @@ class _Krylov:
 
 @dataclass(frozen=True)
 class Spectrum:
-    """Holds the eigenvalues of largest magnitude, the largest first, and how accurate they are.
+    """Holds the eigenvalues of largest magnitude, the largest first, and their residuals.
 
-    A residual is |Av - av| of a unit vector v, over the largest magnitude.
+    The residual of an eigenvalue a with the unit vector v is |Av - av| over the largest magnitude.
     """
 
     eigenvalues: Array
@@ -132,11 +139,14 @@ class Spectrum:
     steps: int
 
 
-def largest(apply: Apply, start: Start, count: int, tolerance: float, most_steps: int) -> Spectrum:
+def largest_eigenvalues(
+    apply: Apply, start: Start, count: int, tolerance: float, most_steps: int
+) -> Spectrum:
     """Return the `count` eigenvalues of largest magnitude, by thick-restart Lanczos.
 
-    Ends when all residuals are within the tolerance, and at the latest after `most_steps` products,
-    or after `count` if that is more. May find only one of several exactly equal eigenvalues.
+    Lanczos ends when all residuals are within the tolerance, and at the latest after `most_steps`
+    products, or after `count` if that is more. If several eigenvalues are exactly equal, it may
+    find only one of them.
     """
     count = min(count, start.size)
     krylov = _Krylov(apply, start, max(LARGEST_BASIS, 3 * count))

@@ -2,32 +2,33 @@
 
 The table `hessian`: one row per model, snapshot, batch and rank.
 
-**What is differentiated.** The loss of one batch of augmented images (`analysis.augmented`), in all
-trainable parameters: the mean cross-entropy of the mixed and smoothed targets, and the weight decay
-term. The model is in evaluation mode: no dropout, no stochastic depth, and batch normalization by
-its running statistics. The weight decay term is `weight_decay` / 2 times the sum of squares of the
-parameters that AdamW decays in training (matrices and kernels, neither biases nor norms). Its
-Hessian is `weight_decay` on the diagonal, which raises every eigenvalue by at most this. The
-paper's landscape adds a sum of 2-norms instead: training does not descend it, and it has no Hessian
-where a tensor is zero. `analysis.hessian.l2: false` leaves the term out.
+**What is differentiated.** The loss of one batch of augmented images (`analysis.augmented`), by all
+trainable parameters: the mean cross-entropy with the mixed and smoothed targets, plus the weight
+decay term. The model is in evaluation mode: no dropout, no stochastic depth, and batch
+normalization by its running statistics. The weight decay term is `weight_decay` / 2 times the sum
+of squares of the parameters that AdamW decays in training (matrices and kernels, neither biases nor
+norms). Its Hessian is `weight_decay` on the diagonal, which raises every eigenvalue by at most this
+number. The paper's landscape adds a sum of 2-norms instead: training does not minimize this sum,
+and it has no Hessian where a tensor is zero. `analysis.hessian.l2: false` leaves the term out.
 
-**How.** Lanczos, with every new vector made orthogonal to all before it. It starts from random
-signs that depend only on the batch, and ends when the residuals of the `top` eigenvalues of largest
-magnitude are within `tolerance`. At most 64 vectors are in memory; then it restarts from the 32
-best approximations. On the models of `mini` it takes 14 to 29 products with the Hessian per batch,
-where ARPACK (`scipy.sparse.linalg.eigsh`), which checks its residuals once per restart, takes 21 to
-33 and returns no residuals. A product is one backward pass through the graph of the gradient, which
-is built once per batch: 2.2 times the time of a forward and a backward pass. Building the graph for
-every product takes 3.2 to 3.8 times, the forward derivative of the gradient 3.9 to 4.7 times, and
-several vectors at once, by `vmap`, are no faster than one after another. The graph of a batch stays
-in memory: lower `analysis.hessian.batch_size` if it is too large.
+**How.** Lanczos, with every new vector made orthogonal to all vectors before it. It starts from
+random signs that depend only on the batch, and ends when the residuals of the `top` eigenvalues of
+largest magnitude are within `tolerance`. At most 64 vectors are in memory; then Lanczos restarts
+from the 32 best approximations. On the models of `mini` it takes 14 to 29 products with the Hessian
+per batch. ARPACK (`scipy.sparse.linalg.eigsh`), which checks its residuals once per restart, takes
+21 to 33 products and returns no residuals. A product is one backward pass through the graph of the
+gradient, which is built once per batch: 2.2 times the time of a forward and a backward pass.
+Building the graph for every product takes 3.2 to 3.8 times, the forward derivative of the gradient
+3.9 to 4.7 times, and several vectors at once, by `vmap`, are no faster than one after another. The
+graph of a batch stays in memory: lower `analysis.hessian.batch_size` if it is too large.
 
-**How good.** `residual` comes from the recurrence of Lanczos: an eigenvalue of H lies within the
-residual, times the largest magnitude, of the value in the table; usually it is much nearer, by the
-square of the residual over the gap. Products have single precision, which adds about 1e-5, so a
-lower `tolerance` is of no use. `converged` is false if `iterations` steps were not enough. The
-value is then an approximation from within the spectrum; the log of the job and the legend of the
-figure count such values. If several eigenvalues are exactly equal, one may stand for all.
+**How good.** `residual` comes from the recurrence of Lanczos: the value in the table differs from
+an eigenvalue of H by at most the residual times the largest magnitude. Usually the difference is
+much smaller: of the order of the square of the residual over the gap. Products have single
+precision, which adds about 1e-5, so a lower `tolerance` is of no use. `converged` is false if
+`iterations` steps were not enough. The value is then an approximation from within the spectrum; the
+log of the job and the legend of the figure count such values. If several eigenvalues are exactly
+equal, only one of them may be found.
 
 Before any spectrum, a job builds the Hessian of eight images twice and refuses a network for which
 they differ by more than rounding, for example because dropout stays on, or for which it is not
@@ -35,36 +36,42 @@ symmetric. Attention is computed without fused kernels, which have no second der
 
 The table `curvature`: one row per model, snapshot, batch and part of the network.
 
-A part is the whole network, a block or a kind of layer. Its Hessian is the diagonal block of the
-same Hessian as that of the table `hessian`: that of the loss in the parameters of the part alone,
-but that the weight decay term is left out unless `analysis.curvature.l2` is true: it adds
-`weight_decay` to each eigenvalue, which is most of the trace, and tells nothing of the part. Each
-parameter is in one block and in one kind of layer. A *block* is what lies between a cut point and
-the one before; `head` is behind the last, and a parameter is where the module that owns it begins.
-*Kinds of layers* are found by what a network computes: `qkv` are the layers nearest before the
-products of an attention, `projection` those nearest behind; `norm` are all norms; `stem` and `head`
-what else is before the first and behind the last cut point, class token and position embedding
-among it; `mlp` and `convolution` all other products and convolutions; `other` is what no layer
-multiplies by, such as scales of branches and position biases. Biases belong to their layer.
+A part is the whole network, a block or a kind of layer. The Hessian of a part is the diagonal block
+for its parameters of the Hessian in the table `hessian`, with one difference: the weight decay term
+is left out unless `analysis.curvature.l2` is true. The term would add `weight_decay` to each
+eigenvalue, which is most of the trace and says nothing about the part. Each parameter is in one
+block and in one kind of layer. A *block* lies between a cut point and the one before it; `head` is
+after the last cut point. A parameter belongs to the block in which its module begins. *Kinds of
+layers* are found by what a network computes:
 
-**The Gauss-Newton part.** The Hessian is H = G + R. G is the Hessian of the loss if logits were
-linear in the parameters, with the weight decay term if there is one: it has no negative
-eigenvalues. R is what the curvature of the network itself adds, and all that is negative comes from
-it.
+- `qkv`: the layers nearest before the products of an attention
+- `projection`: the layers nearest after these products
+- `norm`: all norms
+- `stem` and `head`: all else before the first and after the last cut point, with class token and
+  position embedding
+- `mlp` and `convolution`: all other matrix products and convolutions
+- `other`: parameters that no layer multiplies by, such as scales of branches and position biases
 
-**How.** Traces are Hutchinson's estimates from `probes` vectors v of random signs, the same for all
-parts, for H and for G: that of a part is the sum of v · Hv over its entries, so that one product
-serves all parts, and estimates of blocks, and of kinds of layers, add up to that of the network,
-but for rounding. The eigenvalue is the one of largest magnitude, by the Lanczos of the table
-`hessian` in the parameters of the part, whose products go back through no more of the network than
-it needs.
+Biases belong to their layer.
+
+**The Gauss-Newton part.** The Hessian is H = G + R. G is the Hessian that the loss would have if
+logits were linear in the parameters, with the weight decay term if there is one: it has no negative
+eigenvalues. R is due to the curvature of the network itself; all negative curvature comes from R.
+
+**How.** Traces are Hutchinson's estimates, for H and for G, from `probes` vectors v of random
+signs, the same for all parts. The estimate for a part is the sum of v · Hv over its entries, so
+that one product serves all parts. The estimates of all blocks add up to that of the network, up to
+rounding, and so do those of all kinds of layers. The eigenvalue is the one of largest magnitude,
+found by Lanczos as for the table `hessian`, in the parameters of the part. Backward passes of these
+products go only as far back in the network as the part needs.
 
 The table `hessian_density`: one row per model, snapshot, batch, probe and node.
 
-Stochastic Lanczos quadrature of the same Hessian: from each random vector, `density_steps` steps of
-Lanczos give as many nodes and weights (fewer if the spectrum has fewer eigenvalues). The mean over
-probes of the sum of `weight` times `node` estimates the trace of the Hessian over the number of
-parameters; with the square of `node`, its squared Frobenius norm over that number.
+The density comes from stochastic Lanczos quadrature of the same Hessian: from each random vector,
+`density_steps` steps of Lanczos give this number of nodes and weights, or fewer if the spectrum has
+fewer eigenvalues. The sum of `weight` times `node`, averaged over probes, estimates the trace of
+the Hessian over the number of parameters; with the square of `node`, it estimates the squared
+Frobenius norm over that number.
 """
 
 from dataclasses import dataclass, replace
@@ -104,7 +111,7 @@ HESSIAN_TABLE = Table(
     },
 )
 
-# The fewest vectors that Lanczos keeps: LARGEST_BASIS in lanczos.py, which imports torch.
+# A copy of LARGEST_BASIS in lanczos.py, which imports torch and so cannot be imported here.
 LEAST_VECTORS = 64
 # The cost of a product with the Hessian, in forward passes.
 PASSES_OF_A_PRODUCT = 6
@@ -146,7 +153,7 @@ SHARES = ("batches", "batches_per_job")
 
 
 def choose_batches(case: Case) -> Given:
-    """Return which batches of augmented images to measure, and the weight decay."""
+    """Return the batches of augmented images to measure, their size, and the weight decay."""
     settings = case.settings
     return {
         "batches": list(case.steps),
@@ -156,20 +163,20 @@ def choose_batches(case: Case) -> Given:
 
 
 def work_of_products(case: Case, products: float, vectors: int, *, most: bool) -> Work:
-    """Count the passes for a number of products on each batch, with some vectors kept."""
+    """Count the passes for `products` products on each batch; `vectors` vectors stay in memory."""
     settings = case.settings
     count = len(case.steps) * settings.batch_size * products * PASSES_OF_A_PRODUCT
     return Work(count, settings.batch_size, "product", vectors, most)
 
 
 def fit_batches(images: int, usual: Any = HessianSettings()) -> Given:
-    """Return no more batches than the images can fill."""
+    """Return the usual number of batches and their size, reduced to what `images` images fill."""
     size = min(usual.batch_size, images)
     return {"batch_size": size, "batches": min(usual.batches, images // size)}
 
 
 def refuse_batches(case: Case) -> None:
-    """Refuse more batches than the augmented images fill."""
+    """Refuse settings that need more batches than the augmented images fill."""
     settings, images = case.settings, case.study.analysis.augmented.images
     section, _ = case.measure.settings_of or (case.measure.name, HessianSettings)
     if settings.batches * settings.batch_size > images:
@@ -218,7 +225,7 @@ CURVATURE_TABLE = Table(
 # The cost of a part's eigenvalue, in products with all parameters: 1.5 to 4.2 were measured with a
 # tolerance of 0.05; at 0.01, Lanczos takes a third more steps.
 PRODUCTS_OF_PART = 6
-# Kinds of layers, the network itself, and the head.
+# The number of parts that are no blocks: kinds of layers, the network itself, and the head.
 PARTS_BESIDE_BLOCKS = 8
 
 
@@ -243,7 +250,7 @@ class CurvatureSettings:
 
 
 def count_passes_of_curvature(case: Case) -> Work:
-    """Count two products for each random vector, and the products for eigenvalues of all parts."""
+    """Count two products for each random vector, and the products for each part's eigenvalue."""
     parts = case.cut_points + PARTS_BESIDE_BLOCKS
     products = 2 * case.settings.probes + parts * PRODUCTS_OF_PART
     work = work_of_products(case, products, LEAST_VECTORS, most=True)

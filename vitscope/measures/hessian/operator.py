@@ -1,10 +1,10 @@
 """The Hessian of the loss on batches, which is never formed: it is multiplied with vectors.
 
 The graph of the gradient is built once for each batch, and each product is one backward pass
-through it. That was measured to be faster than forward-mode derivatives of the gradient, which
-compute the loss again for every vector, and than multiplying with several vectors at once. On a GPU
-this pass is recorded, in a block of `own_stream` in which the graph was built as well. It cannot be
-compiled: what `torch.compile` makes has no second derivative.
+through this graph. By measurement, this is faster than forward-mode derivatives of the gradient,
+which compute the loss again for every vector, and than multiplying with several vectors at once. On
+a GPU the backward pass is recorded, in the block of `own_stream` in which the graph was built. The
+network cannot be compiled: code that `torch.compile` generates has no second derivative.
 """
 
 from abc import ABC, abstractmethod
@@ -28,15 +28,15 @@ from vitscope.networks.running.device import Recording, own_stream
 from vitscope.progress import Progress, say_on_stderr
 from vitscope.training.steps import decays, trained_parameters
 
-# Two evaluations of the same product may differ by this multiple of the rounding error.
+# Two evaluations of the same product may differ by at most this multiple of the rounding error.
 DRIFT = 100
 
 
 class Curvature(ABC):
     """Multiplies by a symmetric operator on some parameters, plus a `decay` on the diagonal.
 
-    Each parameter tensor has its own `decay`. `gradient` is a function of the parameters, with a
-    part for each tensor; its derivative makes the products.
+    Each parameter tensor has its own `decay`. `gradient` has a part for each parameter tensor, with
+    a graph back to the parameters; products are derivatives of it.
     """
 
     def __init__(
@@ -57,9 +57,9 @@ class Curvature(ABC):
         return sum(self.sizes)
 
     def within(self, chosen: Sequence[int]) -> Self:
-        """Return the diagonal block of some parameter tensors, without all others.
+        """Return the diagonal block of the parameter tensors with the indices `chosen`.
 
-        The block shares the graph; its products go back only as far as these tensors need.
+        The block shares the graph. Its backward passes go only as far as these tensors need.
         """
         block = copy(self)
         Curvature.__init__(
@@ -72,14 +72,20 @@ class Curvature(ABC):
 
     @abstractmethod
     def multiply(self, parts: Sequence[Tensor]) -> Sequence[Tensor]:
-        """Return the product with a vector, without decay; both are split by parameter tensor."""
+        """Return the product with a vector, without decay.
+
+        Vector and product are split by parameter tensor.
+        """
 
     def start(self, *seed: int) -> Start:
-        """Return the first vector of a Lanczos process with this Hessian."""
+        """Return what draws the first vector of a Lanczos process with this operator."""
         return Start(self.size, seed, self._decay)
 
     def __call__(self, vector: Tensor) -> Tensor:
-        """Return the product with a vector; a GPU records it, as the work never changes."""
+        """Return the product with a vector.
+
+        On a GPU the work is recorded and replayed, since it is the same for every vector.
+        """
         (product,) = self._recording.run(self._product, vector)
         if not torch.linalg.vector_norm(product).isfinite():
             raise VitscopeError(
@@ -101,7 +107,10 @@ class Curvature(ABC):
 
 
 class Hessian(Curvature):
-    """Multiplies by the Hessian of a loss plus `decay` / 2 times the squares of some parameters."""
+    """Multiplies by the Hessian of a loss with weight decay.
+
+    The weight decay term is `decay` / 2 times the sum of squares of each parameter tensor.
+    """
 
     def __init__(self, loss: Tensor, parameters: Sequence[Tensor], decay: Sequence[float]) -> None:
         gradient = torch.autograd.grad(
@@ -116,10 +125,10 @@ class Hessian(Curvature):
 
 
 class GaussNewton(Curvature):
-    """Multiplies by the Gauss-Newton part of the Hessian, as if logits were linear in parameters.
+    """Multiplies by the Gauss-Newton part of the Hessian: that of the loss with linearized logits.
 
-    It is J' C J, where J is the derivative of the logits by the parameters and C the second
-    derivative of the mean cross-entropy by the logits; `decay` is on the diagonal as in the
+    This part is J' C J, where J is the derivative of the logits by the parameters and C the second
+    derivative of the mean cross-entropy by the logits; `decay` is added to the diagonal as in the
     Hessian. It has no negative eigenvalues, since C has none.
     """
 
@@ -145,7 +154,7 @@ class GaussNewton(Curvature):
         return self._derivative([self._logits], self._parameters, [pull])
 
 
-def _nodes(root: Node | None) -> Iterator[Node]:
+def _graph_nodes(root: Node | None) -> Iterator[Node]:
     pending, seen = [root], set[Node]()
     while pending:
         node = pending.pop()
@@ -156,7 +165,7 @@ def _nodes(root: Node | None) -> Iterator[Node]:
 
 
 def _require_second_derivatives(loss: Tensor) -> None:
-    fused = sorted({n.name() for n in _nodes(loss.grad_fn) if "ScaledDotProduct" in n.name()})
+    fused = sorted({n.name() for n in _graph_nodes(loss.grad_fn) if "ScaledDotProduct" in n.name()})
     if fused:
         raise VitscopeError(
             f"The model computes attention by {fused[0]}, which has no second derivative: give its "
@@ -164,12 +173,12 @@ def _require_second_derivatives(loss: Tensor) -> None:
         )
 
 
-def _decay_of(model: nn.Module, weight_decay: float) -> list[float]:
+def _decay_by_tensor(model: nn.Module, weight_decay: float) -> list[float]:
     trained = trained_parameters(model).items()
     return [weight_decay if decays(name, each) else 0.0 for name, each in trained]
 
 
-def _logits_of(model: nn.Module, images: Tensor, targets: Tensor) -> tuple[Tensor, Tensor]:
+def _logits_and_loss(model: nn.Module, images: Tensor, targets: Tensor) -> tuple[Tensor, Tensor]:
     model.eval()
     with plain_attention(model):
         logits = model(images)
@@ -189,28 +198,28 @@ def of_model(model: nn.Module, images: Tensor, targets: Tensor, weight_decay: fl
     The loss is the mean cross-entropy with the targets, which are probabilities, plus
     `weight_decay` / 2 times the sum of squares of the parameters that decay in training.
     """
-    _, loss = _logits_of(model, images, targets)
+    _, loss = _logits_and_loss(model, images, targets)
     parameters = [*trained_parameters(model).values()]
-    return Hessian(loss, parameters, _decay_of(model, weight_decay))
+    return Hessian(loss, parameters, _decay_by_tensor(model, weight_decay))
 
 
 def gauss_newton_of_model(
     model: nn.Module, images: Tensor, targets: Tensor, weight_decay: float
 ) -> GaussNewton:
-    logits, _ = _logits_of(model, images, targets)
+    logits, _ = _logits_and_loss(model, images, targets)
     parameters = [*trained_parameters(model).values()]
-    return GaussNewton(logits, targets, parameters, _decay_of(model, weight_decay))
+    return GaussNewton(logits, targets, parameters, _decay_by_tensor(model, weight_decay))
 
 
-def _off(one: Tensor, other: Tensor, scale: Tensor) -> float:
-    """Return how far two values differ, as a multiple of the rounding error at a scale."""
+def _rounding_errors_apart(one: Tensor, other: Tensor, scale: Tensor) -> float:
+    """Return the difference of two values, as a multiple of the rounding error at `scale`."""
     difference = torch.linalg.vector_norm(one - other)
     return float(difference / (scale * torch.finfo(one.dtype).eps)) if difference else 0.0
 
 
 def require_deterministic(build: Callable[[], Hessian]) -> None:
     """Refuse a Hessian that changes when it is built again, or that is not symmetric."""
-    # Delete the first before building the second: a large graph may fill most of the memory.
+    # Delete the first Hessian before building the second: its graph may fill most of the memory.
     hessian = build()
     start = hessian.start(0)
     chance = start.chance()
@@ -220,25 +229,25 @@ def require_deterministic(build: Callable[[], Hessian]) -> None:
     hessian = build()
     again, image = hessian(vector), hessian(other)
     size = torch.linalg.vector_norm(first)
-    if _off(first, again, size) > DRIFT:
+    if _rounding_errors_apart(first, again, size) > DRIFT:
         raise VitscopeError(
             "The Hessian is another one each time that it is evaluated: the model draws at random "
             "in evaluation mode (a dropout that stays on?), so that no spectrum can be measured."
         )
-    if _off(first @ other, vector @ image, size * np.sqrt(len(vector))) > DRIFT:
+    if _rounding_errors_apart(first @ other, vector @ image, size * np.sqrt(len(vector))) > DRIFT:
         raise VitscopeError(
             "The Hessian is not symmetric: an operation of the model has a derivative that is not "
             "its own (a rounding, a custom backward pass?), so that no spectrum can be measured."
         )
 
 
-# Images that the Hessian is checked on: few are enough to find properties of the model.
+# The number of images on which the Hessian is checked; with more, the check would find the same.
 CHECKED = 8
 
 
 @dataclass(frozen=True)
 class Loss:
-    """Gives the Hessian of the loss of a model on batches of images, with weight decay."""
+    """Gives the Hessian of a model's loss, with weight decay, on batches of images."""
 
     given: OnLoss
     batch_size: int
@@ -246,12 +255,14 @@ class Loss:
 
     def hessian(self, batch: int, images: int | None = None) -> Hessian:
         """Return the Hessian on a batch, or on its first `images` images."""
-        return of_model(*self._on(batch, images))
+        return of_model(*self._model_and_batch(batch, images))
 
     def gauss_newton(self, batch: int) -> GaussNewton:
-        return gauss_newton_of_model(*self._on(batch))
+        return gauss_newton_of_model(*self._model_and_batch(batch))
 
-    def _on(self, batch: int, images: int | None = None) -> tuple[nn.Module, Tensor, Tensor, float]:
+    def _model_and_batch(
+        self, batch: int, images: int | None = None
+    ) -> tuple[nn.Module, Tensor, Tensor, float]:
         first, device = batch * self.batch_size, self.given.device
         pixels, targets = self.given.images.rows(first, first + (images or self.batch_size))
         network = self.given.network.to(device)
@@ -260,7 +271,7 @@ class Loss:
     def over_batches(
         self, batches: Sequence[int], measure: Callable[[int, Hessian], pd.DataFrame]
     ) -> pd.DataFrame:
-        """Check the Hessian, then return what `measure` makes of it on each batch."""
+        """Check the Hessian, then return the stacked tables of `measure` for each batch."""
         checked = min(CHECKED, self.batch_size)
         progress, tables = Progress(len(batches), "batches", self.given.say), []
         with own_stream(self.given.device):

@@ -42,28 +42,34 @@ from vitscope.measures.per_image import spread
 
 Range = tuple[float, float]
 
-# In decades: the kernel that smooths a density, and how far an axis reaches beyond eigenvalues.
+# The standard deviation of the kernel that smooths a density, in decades.
 KERNEL = 0.1
+# How far an axis reaches beyond the eigenvalues, in decades.
 _REACH = 3 * KERNEL
 _POINTS = 400
 
 _SIGNS = {"negative": -1, "positive": 1}
 _WIDTHS = (1.0, 1.35)
-# Inches: the height of a moment's title and labels, of each model in it, and of the legend.
-_PART_HEIGHT, _MODEL_HEIGHT, _LEGEND_HEIGHT = 0.5, 0.68, 0.2
-# Letters of a label in an inch of the page, with two panels side by side.
+# The height of the title and the labels of a snapshot, in inches.
+_PART_HEIGHT = 0.5
+_MODEL_HEIGHT = 0.68  # inches
+_LEGEND_HEIGHT = 0.2  # inches
+# Letters of a label per inch of the page, with two panels side by side.
 _LETTERS = 7
-# Magnitudes between these are written out, not as powers of ten.
+# Magnitudes in this range are written out, others as powers of ten.
 _PLAIN = (0.01, 10_000)
 
 # An axis may leave out the parts of a published curve below this share of its peak.
 _NEGLIGIBLE_SHARE = 0.02
-# The height of the marks, as a share of the panel.
+# The height of the marks of eigenvalues above the foot of a panel, as a share of its height.
 _FOOT = 0.06
 
 
 def density_per_decade(eigenvalues: Array, at: Array) -> Array:
-    """Return the density of eigenvalues per decade at values of one sign; both add up to 1."""
+    """Return the density per decade of the eigenvalues that have the sign of `at`.
+
+    The densities of both signs together add up to 1.
+    """
     same = eigenvalues[np.sign(eigenvalues) == np.sign(at[0])]
     off = (np.log10(np.abs(at))[:, None] - np.log10(np.abs(same))) / KERNEL
     kernels = np.exp(-np.square(off) / 2) / (np.sqrt(2 * np.pi) * KERNEL)
@@ -72,24 +78,24 @@ def density_per_decade(eigenvalues: Array, at: Array) -> Array:
 
 
 def published_per_decade(points: pd.DataFrame) -> tuple[Array, Array]:
-    """Return published eigenvalues and their density per decade, like ours."""
+    """Return published eigenvalues and their density per decade, as `density_per_decade` does."""
     at = points["eigenvalue"].to_numpy()
     return at, points["density"].to_numpy() * np.abs(at) * np.log(10)
 
 
-def _curve_of(published: Published, panel: str) -> tuple[Array, Array]:
-    """Return the published density of one sign per decade."""
+def _published_density(published: Published, panel: str) -> tuple[Array, Array]:
+    """Return the published eigenvalues of one sign and their density per decade."""
     points = published.points
     points = points[points["panel"] == panel]
     return published_per_decade(points[np.sign(points["eigenvalue"]) == _SIGNS[panel]])
 
 
-def _range(table: pd.DataFrame, published: AllPublished, panel: str) -> Range | None:
-    """Return the magnitudes at both ends of an axis, or None if it has nothing to show."""
+def _axis_range(table: pd.DataFrame, published: AllPublished, panel: str) -> Range | None:
+    """Return the magnitudes at both ends of the axis of a panel, or None if it shows nothing."""
     values = table["eigenvalue"].to_numpy()
     reached = [values[np.sign(values) == _SIGNS[panel]]]
     for curve in published.values():
-        at, density = _curve_of(curve, panel)
+        at, density = _published_density(curve, panel)
         reached.append(at[density > _NEGLIGIBLE_SHARE * density.max(initial=0)])
     shown = np.abs(np.concatenate(reached))
     if not shown.size:
@@ -98,33 +104,33 @@ def _range(table: pd.DataFrame, published: AllPublished, panel: str) -> Range | 
     return float(shown.min() / margin), float(shown.max() * margin)
 
 
-def _labelled(low: float, high: float) -> list[float]:
-    """Return the powers of ten in a range and, if these are few, also three times them."""
+def _powers_to_label(low: float, high: float) -> list[float]:
+    """Return the powers of ten in a range; if there are at most two, also three times each."""
     powers = [10.0**decade for decade in range(floor(log10(low)), floor(log10(high)) + 1)]
     between = [times * power for power in powers for times in (1, 3)]
     inside = [[each for each in values if low <= each <= high] for values in (powers, between)]
     return inside[0] if len(inside[0]) > 2 else inside[1]
 
 
-def _say_none(axes: Axes) -> None:
+def _write_none(axes: Axes) -> None:
     axes.text(0.5, 0.5, "none", transform=axes.transAxes, ha="center", va="center")
 
 
-def _prepare(axes: Axes, panel: str, reach: Range | None) -> None:
+def _prepare_density_axes(axes: Axes, panel: str, reach: Range | None) -> None:
     axes.yaxis.set_major_locator(MaxNLocator(nbins=2, steps=[1, 2, 5, 10]))
     if reach is None:
         axes.set(xticks=[])
-        _say_none(axes)
+        _write_none(axes)
         return
     (low, high), sign = reach, _SIGNS[panel]
     if sign > 0:
         axes.set_xscale("log")
         axes.set_xlim(low, high)
     else:
-        # Logarithmic, except nearer to zero than any eigenvalue, where nothing is drawn.
+        # The linear part of the axis is nearer to zero than any eigenvalue: nothing is drawn there.
         axes.set_xscale("symlog", linthresh=low / 10, subs=range(2, 10))
         axes.set_xlim(-high, -low)
-    shown = _labelled(low, high)
+    shown = _powers_to_label(low, high)
     axes.xaxis.set_major_locator(FixedLocator(sorted(sign * each for each in shown)))
     axes.xaxis.set_minor_formatter(NullFormatter())
     if _PLAIN[0] <= min(shown) and max(shown) <= _PLAIN[1]:
@@ -133,7 +139,7 @@ def _prepare(axes: Axes, panel: str, reach: Range | None) -> None:
         axes.xaxis.set_major_formatter(LogFormatterMathtext())
 
 
-def _draw_model(
+def _draw_two_densities(
     pair: Sequence[Axes],
     member: Member,
     rows: pd.DataFrame,
@@ -146,7 +152,7 @@ def _draw_model(
     title = f"{member.label}: {percent((values < 0).mean())} negative{doubt}"
     pair[0].set_title(title, loc="left", fontsize="medium", pad=2)
     for axes, (panel, reach) in zip(pair, ranges.items(), strict=True):
-        _prepare(axes, panel, reach)
+        _prepare_density_axes(axes, panel, reach)
         if reach is None:
             continue
         at = _SIGNS[panel] * np.geomspace(*reach, _POINTS)
@@ -157,16 +163,16 @@ def _draw_model(
         foot = {**FOOT_MARK, "color": color, "transform": axes.get_xaxis_transform()}
         axes.plot(same, np.full(len(same), _FOOT), **foot, zorder=4)
         if not len(same):
-            _say_none(axes)
+            _write_none(axes)
         if theirs:
-            axes.plot(*_curve_of(theirs, panel), color=color, **DOTTED, zorder=2.5)
+            axes.plot(*_published_density(theirs, panel), color=color, **DOTTED, zorder=2.5)
 
 
 def plot_hessian(table: pd.DataFrame, members: Members, published: AllPublished) -> Figure:
-    """Draw a row per snapshot and model: the densities of negative and positive eigenvalues."""
+    """Draw a row per snapshot and model: the densities of negative and of positive eigenvalues."""
     snapshots = table["snapshot"].unique()
     shown = table[table["model"].isin([member.model for member in members])]
-    ranges = {panel: _range(shown, published, panel) for panel in _SIGNS}
+    ranges = {panel: _axis_range(shown, published, panel) for panel in _SIGNS}
     height = (_PART_HEIGHT + _MODEL_HEIGHT * len(members)) * text_scale()
     below = _LEGEND_HEIGHT * bool(published)
     figure = Figure(figsize=(page_width(), height * len(snapshots) + below))
@@ -180,7 +186,7 @@ def plot_hessian(table: pd.DataFrame, members: Members, published: AllPublished)
         )
         for pair, member in zip(grid, members, strict=True):
             rows = rows_of(table, member.model, snapshot=snapshot)
-            _draw_model(pair, member, rows, published.get(member.model), ranges)
+            _draw_two_densities(pair, member, rows, published.get(member.model), ranges)
         drawn += grid.ravel().tolist()
     for axes, panel in zip(drawn[-2:], ranges, strict=True):
         label = f"Hessian max eigenvalue ({panel})"
@@ -197,15 +203,20 @@ def plot_hessian(table: pd.DataFrame, members: Members, published: AllPublished)
     return figure
 
 
-# The width of a bar of the density: in decades, on the logarithmic part of the axis.
+# The width of a bar on the logarithmic part of the axis, in decades.
 _BAR = 0.1
-# How far the axis of the density reaches below the smallest share and above the largest.
-_BELOW, _ABOVE = 0.5, 3
+# The lower end of the share axis, as a multiple of the smallest share.
+_BELOW = 0.5
+# The upper end of the share axis, as a multiple of the largest share.
+_ABOVE = 3
 
 
 def shares_of_bars(nodes: Array, weights: Array) -> tuple[Array, Array, float]:
-    """Return the share of all eigenvalues in each bar, where bars end, where the axis is linear."""
-    linear = _linear_below(pd.Series(nodes))
+    """Return the share of all eigenvalues in each bar, and the edges of the bars.
+
+    The last value is the magnitude below which the axis is linear.
+    """
+    linear = _linear_threshold(pd.Series(nodes))
     scale = SymmetricalLogTransform(10, linear, 1)
     lowest, highest = nodes.min(), nodes.max()
     low, high = scale.transform(np.array([lowest, highest]))
@@ -215,12 +226,12 @@ def shares_of_bars(nodes: Array, weights: Array) -> tuple[Array, Array, float]:
     return np.histogram(nodes, ends, weights=weights)[0], ends, linear
 
 
-def _draw_whole_density(axes: Axes, rows: pd.DataFrame, color: str) -> None:
+def _draw_spectral_density(axes: Axes, rows: pd.DataFrame, color: str) -> None:
     quadratures = len(rows[["batch", "probe"]].drop_duplicates())
     weights = rows["weight"].to_numpy() / quadratures
     shares, ends, linear = shares_of_bars(rows["node"].to_numpy(), weights)
     axes.set_xscale("symlog", linthresh=linear)
-    axes.xaxis.set_major_locator(_powers(linear))
+    axes.xaxis.set_major_locator(_symlog_ticks(linear))
     axes.set_yscale("log")
     lowest = _BELOW * shares[shares > 0].min()
     axes.stairs(shares, ends, baseline=lowest, fill=True, color=color, ec=color, lw=HAIR)
@@ -229,20 +240,20 @@ def _draw_whole_density(axes: Axes, rows: pd.DataFrame, color: str) -> None:
     axes.axvline(0, **ZERO, zorder=1)
 
 
-def _powers(linear: float) -> SymmetricalLogLocator:
+def _symlog_ticks(linear: float) -> SymmetricalLogLocator:
     powers = SymmetricalLogLocator(base=10, linthresh=linear)
     powers.set_params(numticks=_TICKS)
     return powers
 
 
 def plot_hessian_density(table: pd.DataFrame, members: Members) -> Figure:
-    """Draw a row per snapshot and a panel per model, each with axes of its own."""
+    """Draw a row per snapshot with a panel per model; each panel has its own scales."""
     snapshots = table["snapshot"].unique()
     rows = stack_panels(len(members), len(snapshots))
     for panels, snapshot in zip(rows, snapshots, strict=True):
         for axes, member in zip(panels.axes, members, strict=True):
             own = rows_of(table, member.model, snapshot=snapshot)
-            _draw_whole_density(axes, own, look_of(member).color)
+            _draw_spectral_density(axes, own, look_of(member).color)
             low, high = (minus(f"{own['node'].agg(end):.4g}") for end in ("min", "max"))
             title = panels.in_lines(f"{member.label}, {moment(snapshot)}")
             axes.set_title(f"{title}\nfrom {low} to {high}")
@@ -253,29 +264,35 @@ def plot_hessian_density(table: pd.DataFrame, members: Members) -> Figure:
     return rows[0].figure
 
 
-# The number of resamples and the seed of the bootstrap over batches.
-_RESAMPLES, _SEED = 2000, 0
-# How far the points of models lie apart, as a share of a row's height, and that height in inches.
-_APART, _ROW = 0.5, 0.32
-# Leaves every other one of eight powers of ten, of both signs, below a panel.
+# Resamples of the bootstrap over batches.
+_RESAMPLES = 2000
+# Seed of the bootstrap over batches.
+_SEED = 0
+# The distance between the first and the last model of a row, as a share of the row's height.
+_APART = 0.5
+_ROW = 0.32  # height of a row in inches
+# The number of ticks on each side of a symlog axis: every other one of eight powers of ten.
 _TICKS = 5
 
 
-def over_batches(rows: pd.DataFrame, values: pd.Series) -> pd.DataFrame:
-    """Return a value of each part: its mean over batches, the interval of that, and all values."""
+def means_by_part(rows: pd.DataFrame, values: pd.Series) -> pd.DataFrame:
+    """Return a row per part: the mean over batches, its interval, and the value in each batch."""
     wide = values.groupby([rows["batch"], rows["index"]]).first().unstack()
     low, high, _ = spread(wide.to_numpy(), _RESAMPLES, _SEED)
     means = {"mean": wide.mean(), "low": low, "high": high}
     return pd.DataFrame(means | {"batches": [*wide.to_numpy().T]})
 
 
-# An interval of fewer batches than this says little: they are drawn themselves.
+# With fewer batches than this, an interval says little, so that each batch is drawn instead.
 _FEWEST = 10
 _BATCH: dict[str, Any] = {**HEAD, "alpha": HEAD_ALPHA, "zorder": 2}
 
 
-def _few_batches(points: pd.DataFrame, legend: Legend) -> Array | None:
-    """Return the values of parts in each batch if these are few, which the legend says then."""
+def _values_of_few_batches(points: pd.DataFrame, legend: Legend) -> Array | None:
+    """Return the values in each batch, (parts, batches), or None if there are many batches.
+
+    If values are returned, the legend gets an entry for them.
+    """
     values = np.stack([*points["batches"]])
     if values.shape[1] >= _FEWEST:
         return None
@@ -283,13 +300,17 @@ def _few_batches(points: pd.DataFrame, legend: Legend) -> Array | None:
     return values
 
 
-def _means_of(rows: pd.DataFrame) -> dict[str, pd.DataFrame]:
-    """Return what to draw for parts: magnitudes of eigenvalues, and mean eigenvalues of H and G."""
+def _means_over_batches(rows: pd.DataFrame) -> dict[str, pd.DataFrame]:
+    """Return three tables of means over batches, with a row for each part.
+
+    `magnitude` is that of the largest eigenvalue. `mean` is the mean eigenvalue of the Hessian,
+    `gauss_newton` that of its Gauss-Newton part.
+    """
     size = rows["parameters"]
     return {
-        "magnitude": over_batches(rows, rows["eigenvalue"].abs()),
-        "mean": over_batches(rows, rows["trace"] / size),
-        "gauss_newton": over_batches(rows, rows["gauss_newton_trace"] / size),
+        "magnitude": means_by_part(rows, rows["eigenvalue"].abs()),
+        "mean": means_by_part(rows, rows["trace"] / size),
+        "gauss_newton": means_by_part(rows, rows["gauss_newton_trace"] / size),
     }
 
 
@@ -297,14 +318,17 @@ _LARGEST, _MEAN = "Largest |eigenvalue|", "Mean eigenvalue"
 _LABELS = {"mean": "Hessian", "gauss_newton": "Gauss-Newton part"}
 
 
-def _linear_below(means: pd.Series) -> float:
-    """Return the magnitude below which an axis is linear, since a few means are much smaller."""
+def _linear_threshold(means: pd.Series) -> float:
+    """Return the magnitude below which an axis is linear: about the tenth percentile of the means.
+
+    Without a linear part, a few much smaller means would stretch the axis.
+    """
     smallest = float(means.abs().quantile(0.1))
     return 10.0 ** ceil(log10(smallest)) if smallest > 0 else 1.0
 
 
-def _draw_blocks(panel: Panel, depth: pd.Series, points: pd.DataFrame) -> None:
-    at, each = depth[points.index], _few_batches(points, panel.legend)
+def _draw_curvature_by_depth(panel: Panel, depth: pd.Series, points: pd.DataFrame) -> None:
+    at, each = depth[points.index], _values_of_few_batches(points, panel.legend)
     if each is None:
         panel.draw_interval(at, points["low"], points["high"])
     else:
@@ -313,7 +337,7 @@ def _draw_blocks(panel: Panel, depth: pd.Series, points: pd.DataFrame) -> None:
 
 
 def plot_curvature(table: pd.DataFrame, blocks: pd.DataFrame, members: Members) -> Figure:
-    """Draw two panels per model and snapshot: largest eigenvalues of blocks, below their means."""
+    """Draw two panels per model and snapshot: largest eigenvalues of blocks, mean ones below."""
     snapshots = table["snapshot"].unique()
     panels = stack_panels(len(members), 2 * len(snapshots))
     for label in _LABELS.values():
@@ -326,17 +350,17 @@ def plot_curvature(table: pd.DataFrame, blocks: pd.DataFrame, members: Members) 
         for (above, below), member in zip(pairs, members, strict=True):
             points = rows_of(blocks, member.model, ["index"])
             depth = points.set_index("index")["depth"].rolling(2, min_periods=1).mean()
-            # The head lies behind the last state.
-            drawn = _means_of(above.rows[above.rows["index"] < len(points)])
-            # Set before anything is drawn, since margins depend on the scale at that time.
+            # Leave out the head, which comes after the last cut point and has no depth.
+            drawn = _means_over_batches(above.rows[above.rows["index"] < len(points)])
+            # Set scales before drawing: matplotlib computes margins from the scale at that time.
             above.axes.set_yscale("log")
             linear = drawn["gauss_newton"]["mean"]
-            below.axes.set_yscale("symlog", linthresh=_linear_below(linear))
+            below.axes.set_yscale("symlog", linthresh=_linear_threshold(linear))
             above.draw_bands(points)
             below.draw_bands(points)
             below.draw_curve(depth[linear.index], linear, **dashed)
-            _draw_blocks(above, depth, drawn["magnitude"])
-            _draw_blocks(below, depth, drawn["mean"])
+            _draw_curvature_by_depth(above, depth, drawn["magnitude"])
+            _draw_curvature_by_depth(below, depth, drawn["mean"])
             below.legend.add_line(_LABELS["gauss_newton"], dashed)
             below.legend.add_marker(_LABELS["mean"], below.look.line, below.look)
             below.axes.axhline(0, **ZERO, zorder=0.5)
@@ -347,11 +371,11 @@ def plot_curvature(table: pd.DataFrame, blocks: pd.DataFrame, members: Members) 
     return panels[-1].finish("Normalized depth", _MEAN)
 
 
-def _draw_in_rows(
+def _draw_means_in_rows(
     axes: Axes, heights: Array, points: pd.DataFrame, style: Mapping[str, Any], legend: Legend
 ) -> None:
-    """Draw means in rows with their intervals, or with the values in each of few batches."""
-    each = _few_batches(points, legend)
+    """Draw the mean of each part in its row, with its interval, or with each batch if few."""
+    each = _values_of_few_batches(points, legend)
     low, high = (points[end] if each is None else np.nan for end in ("low", "high"))
     draw_interval_of(axes, heights, (low, points["mean"], high), style)
     if each is None:
@@ -363,10 +387,10 @@ def _draw_in_rows(
 
 
 def plot_curvature_by_layer(table: pd.DataFrame, members: Members) -> Figure:
-    """Draw a row per kind of layer: the largest eigenvalue of each model, and the mean."""
+    """Draw a row per kind of layer: left the largest eigenvalue of each model, right the mean."""
     rows = table[table["of"] != "block"]
     snapshots = list(dict.fromkeys(rows["snapshot"]))
-    # The network first, then kinds of layers by number.
+    # The network comes first, then kinds of layers by index.
     order = rows.sort_values("index").sort_values("of", ascending=False, kind="stable")
     parts = list(dict.fromkeys(order["part"]))
     several = len(snapshots) > 1
@@ -385,17 +409,17 @@ def plot_curvature_by_layer(table: pd.DataFrame, members: Members) -> Figure:
         for nth, snapshot in enumerate(snapshots):
             own = rows_of(rows, member.model, snapshot=snapshot)
             numbers = own["part"].map(parts.index)
-            drawn = _means_of(own.assign(index=numbers))
+            drawn = _means_over_batches(own.assign(index=numbers))
             at = drawn["mean"].index.to_numpy() + nth * len(parts) + offset
-            _draw_in_rows(left, at, drawn["magnitude"], look.line, panels.legend)
-            _draw_in_rows(right, at, drawn["gauss_newton"], look.hollow, panels.legend)
-            _draw_in_rows(right, at, drawn["mean"], look.line, panels.legend)
+            _draw_means_in_rows(left, at, drawn["magnitude"], look.line, panels.legend)
+            _draw_means_in_rows(right, at, drawn["gauss_newton"], look.hollow, panels.legend)
+            _draw_means_in_rows(right, at, drawn["mean"], look.line, panels.legend)
     panels.legend.add_marker(f"open: {_LABELS['gauss_newton']}", looks_of(members)[0].hollow, GRAY)
     left.set_xscale("log")
     means = rows["gauss_newton_trace"] / rows["parameters"]
-    linear = _linear_below(means)
+    linear = _linear_threshold(means)
     right.set_xscale("symlog", linthresh=linear)
-    right.xaxis.set_major_locator(_powers(linear))
+    right.xaxis.set_major_locator(_symlog_ticks(linear))
     right.axvline(0, **ZERO, zorder=0.5)
     panels.label("", "")
     left.set_xlabel(_LARGEST)

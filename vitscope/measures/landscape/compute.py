@@ -12,29 +12,29 @@ from torch import Tensor, nn
 
 from vitscope.errors import VitscopeError
 from vitscope.measures.given import OnLoss
-from vitscope.measures.landscape.measure import TABLE, Point, Settings, claimed, grid
+from vitscope.measures.landscape.measure import TABLE, Point, Settings, grid, points_of_claims
 from vitscope.measures.scores import scores_of
 from vitscope.networks.running.device import Recording, is_recorded, own_stream
 from vitscope.networks.running.predictions import scores_of_images
 from vitscope.progress import Progress
 from vitscope.training.batches import Augmented
 
-# Names of position embeddings contain these. Their rows are not filters, so they are not moved.
+# Parts of the names of position embeddings, which do not move: their rows are not filters.
 POSITIONS = ("pos_embed", "relative_position")
 EPSILON = 1e-7
-# A processor with one of these features, on x86 or ARM, multiplies bfloat16 faster than float32.
+# Features of processors, x86 or ARM, that multiply bfloat16 faster than float32.
 FAST_BFLOAT16 = ("amx_bf16", "avx512_bf16", "sve_bf16")
-# Convolutions in bfloat16 are faster if channels come last.
+# The memory layout for each precision: convolutions in bfloat16 are faster if channels come last.
 LAYOUTS = {"float32": torch.contiguous_format, "bfloat16": torch.channels_last}
-# Images up to this size stay on a GPU for all points.
+# Images of at most this total size stay on a GPU for all points.
 KEPT_BYTES = 2**30
 
 
-def direction(name: str, weights: Tensor, seed: int, axis: int) -> Tensor:
+def random_direction(name: str, weights: Tensor, seed: int, axis: int) -> Tensor:
     """Return the random, normalized direction in which a parameter moves along an axis.
 
-    It depends only on the seed, the axis, and the parameter's name and values. It is zero for
-    parameters that are not moved: vectors and position embeddings.
+    The direction depends only on the seed, the axis, and the parameter's name and values. Vectors
+    and position embeddings do not move: their direction is zero.
     """
     if weights.ndim < 2 or any(part in name for part in POSITIONS):
         return torch.zeros_like(weights)
@@ -43,22 +43,24 @@ def direction(name: str, weights: Tensor, seed: int, axis: int) -> Tensor:
     drawn = torch.from_numpy(rng.standard_normal(tuple(weights.shape), np.float32))
     values = weights.detach().to("cpu", torch.float32).contiguous()
     scale = values.norm(dim=0, keepdim=True) / (drawn.norm(dim=0, keepdim=True) + EPSILON)
-    # Use the memory layout of the weights, so that adding to them is fast.
+    # Give the direction the memory layout of the weights, so that it is added fast.
     return torch.empty_like(weights).copy_(drawn * scale)
 
 
 @contextmanager
-def plane(model: nn.Module, seed: int, pair: int = 0) -> Iterator[Callable[[float, float], None]]:
-    """Give a function that moves the weights of a model to a point; move them back in the end.
+def moving_weights(
+    model: nn.Module, seed: int, pair: int = 0
+) -> Iterator[Callable[[float, float], None]]:
+    """Give a function that moves the weights of a model to a point; restore them at the end.
 
-    Each pair of directions has its own two axes.
+    Each `pair` of directions has its own two axes.
 
     Weights are changed in place. Each move starts from a copy of the trained weights, so that
     rounding errors do not add up.
     """
     named = {name: parameter.detach() for name, parameter in model.named_parameters()}
     directions = [
-        [direction(*each, seed, axis) for each in named.items()]
+        [random_direction(*each, seed, axis) for each in named.items()]
         for axis in (2 * pair, 2 * pair + 1)
     ]
     moving = [index for index, along in enumerate(directions[0]) if along.any()]
@@ -66,14 +68,14 @@ def plane(model: nn.Module, seed: int, pair: int = 0) -> Iterator[Callable[[floa
     first, second = ([along[index] for index in moving] for along in directions)
     start = [each.clone() for each in weights]
 
-    def move(x: float, y: float) -> None:
+    def move_weights(x: float, y: float) -> None:
         if weights:
             torch._foreach_copy_(weights, start)
             torch._foreach_add_(weights, first, alpha=x)
             torch._foreach_add_(weights, second, alpha=y)
 
     try:
-        yield move
+        yield move_weights
     finally:
         if weights:
             torch._foreach_copy_(weights, start)
@@ -87,7 +89,7 @@ def l2_terms(model: nn.Module) -> dict[str, float]:
 
 
 def pick_precision(wanted: str, device: torch.device) -> str:
-    """Return float32 or bfloat16; `auto` is bfloat16 if the processor multiplies it faster."""
+    """Return float32 or bfloat16; `auto` is bfloat16 if the device has instructions for it."""
     if wanted != "auto":
         return wanted
     if device.type == "cuda":
@@ -100,30 +102,30 @@ def pick_precision(wanted: str, device: torch.device) -> str:
 def batches_at_points(
     images: Augmented, batch_size: int, device: torch.device, layout: torch.memory_format
 ) -> Callable[[], Iterable[tuple[Tensor, Tensor]]]:
-    """Return a function that gives images in batches, as a network takes them at each point."""
+    """Return a function that gives the batches of all images, to call once at each point."""
 
-    def copied() -> Iterator[tuple[Tensor, Tensor]]:
+    def copy_batches() -> Iterator[tuple[Tensor, Tensor]]:
         for pixels, targets in images.batches(batch_size):
             yield pixels.to(device, memory_format=layout), targets
 
     size = sum(part.numel() for part in images.rows(0, 1)) * len(images) * torch.float32.itemsize
-    # On the processor, images are mapped into memory and equally near.
-    kept = [*copied()] if is_recorded(device) and size <= KEPT_BYTES else None
-    return copied if kept is None else lambda: kept
+    # Without a GPU there is nothing to keep: images are already mapped into memory.
+    kept = [*copy_batches()] if is_recorded(device) and size <= KEPT_BYTES else None
+    return copy_batches if kept is None else lambda: kept
 
 
-def scores(
+def scores_at_point(
     forward: Callable[[Tensor], Tensor], images: Iterable[tuple[Tensor, Tensor]]
 ) -> dict[str, float]:
-    """Return the loss of the images for all targets, as `nll`, and scores for the likeliest ones.
+    """Return `nll`, the loss for the soft targets, and scores with the likeliest target as label.
 
-    If any logit is not finite, only `nll` is returned, and it is NaN.
+    If any logit is not finite, return only `nll`, as NaN.
     """
     logits, targets = [], []
     for batch, wanted in images:
         logits.append(forward(batch))
         targets.append(wanted)
-    # Wait for the device once, not for each batch.
+    # Copy all logits at once, so as to wait for the device only once.
     there = torch.split(torch.cat(logits).cpu(), [len(each) for each in targets])
     if not all(each.isfinite().all() for each in there):
         return {"nll": np.nan}
@@ -139,16 +141,16 @@ def scores(
 def losses_at(
     given: OnLoss, points: Sequence[Point], settings: Settings, weight_decay: float, pair: int = 0
 ) -> pd.DataFrame:
-    """Return the rows of a landscape table at some points of one plane, but for the model."""
+    """Return the rows of a landscape table at points of one plane, without the column `model`."""
     images, device, say = given.images, given.device, given.say
     precision = pick_precision(settings.precision, device)
     layout = LAYOUTS[precision]
     model = given.network.eval().to(device, memory_format=layout)  # type: ignore[call-overload]
     progress = Progress(len(points), "points", say)
-    # One recording serves all points, since weights move in place.
+    # The same recording serves all points, since weights move in place.
     recording, rows = Recording(lambda text: say(f"the network {text}")), []
-    # Autocast keeps what it converts until it ends, which must be before the weights move; a
-    # recording must convert weights itself.
+    # Autocast caches converted weights until it ends, so it must end before the weights move. In a
+    # recording it must not cache, so that each replay converts the weights again.
     autocast = partial(
         torch.autocast,
         device.type,
@@ -157,15 +159,17 @@ def losses_at(
         cache_enabled=not is_recorded(device),
     )
 
-    def work(batch: Tensor) -> tuple[Tensor]:
+    def compute_logits(batch: Tensor) -> tuple[Tensor]:
         return (model(batch).float(),)
 
-    with plane(model, settings.seed, pair) as move, own_stream(device):
+    with moving_weights(model, settings.seed, pair) as move, own_stream(device):
         batches = batches_at_points(images, settings.batch_size, device, layout)
         for x, y in points:
             move(x, y)
             with torch.inference_mode(), autocast():
-                row = scores(lambda batch: recording.run(work, batch)[0], batches())
+                row = scores_at_point(
+                    lambda batch: recording.run(compute_logits, batch)[0], batches()
+                )
             if x == y == 0 and not isfinite(row["nll"]):
                 raise VitscopeError(
                     f"The loss of the {type(model).__name__} on augmented images is not finite at "
@@ -181,16 +185,16 @@ def losses_at(
         loss=lambda rows: rows["nll"] + weight_decay * rows["l2"],
         loss_squared=lambda rows: rows["nll"] + weight_decay / 2 * rows["l2_squared"],
     )
-    # Scores that were not measured are NaN.
+    # Scores that a row lacks, because its logits were not finite, become NaN.
     return table.reindex(columns=[column for column in TABLE.columns if column != "model"])
 
 
 def measure_landscape(
     given: OnLoss, settings: Settings, rows: Sequence[int], weight_decay: float
 ) -> pd.DataFrame:
-    """Return the loss at the points of the grid from `rows[0]` to before `rows[1]`."""
+    """Return the loss at the points in the rows of the grid from `rows[0]` to before `rows[1]`."""
     where = settings.points, settings.radius, range(*rows)
-    wanted = [grid(*where)] + [claimed(*where)] * (settings.directions - 1)
+    wanted = [grid(*where)] + [points_of_claims(*where)] * (settings.directions - 1)
     tables = [
         losses_at(given, chosen, settings, weight_decay, pair)
         for pair, chosen in enumerate(wanted)

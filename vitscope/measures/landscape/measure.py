@@ -2,10 +2,11 @@
 
 The table `landscape`: one row per model, pair of directions and point of the grid, x fastest.
 
-The trained weights are at 0, 0. The first pair of directions, 0, has the whole grid; others have
-the points that claims are about: the middle, its four neighbours and what is about 0.5 away. Scores
-after `l2_squared` use the most probable class of a target as the label of its image, as the authors
-do. If the logits of an image are not finite, the losses and scores of the point are null.
+The trained weights are at 0, 0. The first pair of directions, 0, has the whole grid. Other pairs
+have only the points that claims are about: the middle, its four neighbours, and the points at a
+distance of about 0.5. For the scores after `l2_squared`, the label of an image is the most probable
+class of its target, as for the authors. If the logits of an image are not finite, the losses and
+scores of the point are null.
 """
 
 from dataclasses import dataclass
@@ -19,9 +20,9 @@ from vitscope.settings.section import setting
 
 Point = tuple[float, float]
 
-# The paper compares landscapes at this distance from the trained weights.
+# Claims compare landscapes at this distance from the trained weights.
 RADIUS = 0.5
-# Points on a border count, however their distance is rounded.
+# Limits of distances are multiplied by this, so that points at a limit count despite rounding.
 ROUNDING = 1 + 1e-6
 
 
@@ -32,13 +33,13 @@ def coordinates(points: int, radius: float) -> list[float]:
 
 
 def grid(points: int, radius: float, rows: range | None = None) -> list[Point]:
-    """Return some rows of the grid, or all; the first coordinate varies fastest."""
+    """Return the points of the grid, or only of some `rows`; x varies fastest."""
     steps = coordinates(points, radius)
     return [(x, steps[row]) for row in (rows or range(points)) for x in steps]
 
 
-def claimed(points: int, radius: float, rows: range | None = None) -> list[Point]:
-    """Return the points of claims: trained weights, neighbours, and those about `RADIUS` away."""
+def points_of_claims(points: int, radius: float, rows: range | None = None) -> list[Point]:
+    """Return the points of claims: trained weights, their neighbours, and the ring at `RADIUS`."""
     step = 2 * radius / (points - 1)
     return [
         point
@@ -48,11 +49,11 @@ def claimed(points: int, radius: float, rows: range | None = None) -> list[Point
 
 
 def about_radius(distance: float, step: float) -> bool:
-    """Tell whether a point at this distance lies on the ring that is compared."""
+    """Tell whether a point at this distance lies on the ring: at `RADIUS`, within half a step."""
     return abs(distance - RADIUS) <= step / 2 * ROUNDING
 
 
-# Scores of soft targets, not of labels.
+# Descriptions of scores that differ from those in SCORES, because targets are soft.
 _BY_TARGET: Columns = {
     "accuracy": ("float64", "share of the images whose most probable target is predicted"),
     "top5": ("float64", "share of images whose target is among the five most probable"),
@@ -80,7 +81,7 @@ TABLE = Table(
 
 # The cost of a pass in bfloat16, relative to float32; 0.34 to 0.67 were measured.
 SHARE_OF_BFLOAT16 = 0.4
-# The trained weights, and two directions to move them in.
+# Copies of the weights in memory: the trained weights and two directions.
 VECTORS = 3
 
 
@@ -130,16 +131,16 @@ class Settings:
 
 
 def choose_rows(case: Case) -> Given:
-    """Return the settings, the rows of the grid, and the weight decay: 0 leaves L2 out."""
+    """Return the settings, the rows of the grid, and the weight decay, 0 to leave out L2."""
     decay = case.study.weight_decay(case.model) if case.settings.l2 else 0
     rows = [case.steps.start, case.steps.stop]
     return {**whole_settings(case), "rows": rows, "weight_decay": decay}
 
 
-def count_passes(case: Case) -> Work:
-    """Count a pass for each augmented image at each point of the rows."""
+def count_passes_of_landscape(case: Case) -> Work:
+    """Count a pass for each augmented image at each point in the rows of the part."""
     settings: Settings = case.settings
-    of_claims = len(claimed(settings.points, settings.radius, case.steps))
+    of_claims = len(points_of_claims(settings.points, settings.radius, case.steps))
     points = len(case.steps) * settings.points + of_claims * (settings.directions - 1)
     share = 1 if settings.precision == "float32" else SHARE_OF_BFLOAT16
     count = points * case.study.analysis.augmented.images * share
@@ -157,6 +158,6 @@ LANDSCAPE = Measure(
     },
     settings=Settings,
     arguments=choose_rows,
-    takes=count_passes,
+    takes=count_passes_of_landscape,
     shares=("points", "rows_per_job"),
 )

@@ -56,44 +56,51 @@ from vitscope.measures.landscape.measure import about_radius
 
 LABEL = "Loss above its minimum"
 
-# The paper shows losses below 42, which is 4.4 times the median of the published ViT.
+# The highest loss that is shown, over the median of the flattest landscape. The paper shows losses
+# below 42, which is 4.4 times the median of its ViT.
 _CUT_OVER_MEDIAN = 4.4
 
 
 @dataclass(frozen=True)
 class AboveMinimum:
-    """Holds the loss of a model above its minimum: a row for each y, NaN if it is not finite."""
+    """Holds a model's loss minus its minimum: a row for each y, a column for each x.
+
+    Losses that are not finite are NaN.
+    """
 
     x: Array
     y: Array
     loss: Array
 
     def share_above(self, cut: float) -> float:
-        """Return the share of points above the cut or not finite."""
+        """Return the share of points whose loss is above the cut or not finite."""
         return 1 - float((self.loss <= cut).mean())
 
 
 @dataclass(frozen=True)
 class Landscapes:
-    """Holds the landscapes of a figure, one for each model, and the loss at which all are cut."""
+    """Holds the landscapes of a figure, one per model, and the loss above which they are cut."""
 
     surfaces: list[AboveMinimum]
     cut: float
 
     @property
     def cut_label(self) -> str:
-        """Where landscapes are cut, if any is."""
+        """The label that says where landscapes are cut; empty if none is."""
         above = any(each.share_above(self.cut) for each in self.surfaces)
         return f"cut at {self.cut:.3g}" if above else ""
 
     def title(self, member: Member, surface: AboveMinimum) -> str:
-        """Return the title of a landscape, with the share of it that is not shown, if any."""
+        """Return the title of a landscape: the model, and the share of points cut, if any."""
         share = surface.share_above(self.cut)
         return f"{member.label}\n{percent(share)} of points cut" if share else member.label
 
 
-def points_of(table: pd.DataFrame, member: Member) -> pd.DataFrame:
-    """Return the points of a model, with x varying fastest; the grid is whole and partly finite."""
+def grid_points_of(table: pd.DataFrame, member: Member) -> pd.DataFrame:
+    """Return the points of a model in its first pair of directions, with x varying fastest.
+
+    Refuse an incomplete grid, and one without a finite loss.
+    """
     drawn = (table["model"] == member.model) & (table["direction"] == 0)
     points = table[drawn].sort_values(["y", "x"], ignore_index=True)
     if points.empty or len(points) != points["x"].nunique() * points["y"].nunique():
@@ -111,7 +118,7 @@ def points_of(table: pd.DataFrame, member: Member) -> pd.DataFrame:
 
 def above_minimum(table: pd.DataFrame, member: Member) -> AboveMinimum:
     """Return the loss of a model on its grid, minus its lowest value."""
-    points = points_of(table, member)
+    points = grid_points_of(table, member)
     x, y = points["x"].unique(), points["y"].unique()
     loss = points["loss"].to_numpy(np.float64).reshape(len(y), len(x))
     finite = np.where(np.isfinite(loss), loss, np.nan)
@@ -119,15 +126,15 @@ def above_minimum(table: pd.DataFrame, member: Member) -> AboveMinimum:
 
 
 def read_landscapes(table: pd.DataFrame, members: Members) -> Landscapes:
-    """Return the landscapes of models, and where they are cut: the flattest is shown whole."""
+    """Return the landscapes of models, cut at a multiple of the median loss of the flattest."""
     landscapes = [above_minimum(table, member) for member in members]
     flattest = min(float(np.nanmedian(each.loss)) for each in landscapes)
     highest = max(float(np.nanmax(each.loss)) for each in landscapes)
     return Landscapes(landscapes, min(_CUT_OVER_MEDIAN * flattest, highest) or 1.0)
 
 
-def caveats(table: pd.DataFrame, members: Members) -> str:
-    """Say which terms of the training loss these landscapes leave out."""
+def loss_caveats(table: pd.DataFrame, members: Members) -> str:
+    """Say how the loss of these landscapes differs from that of training; empty if it does not."""
     shown = table[table["model"].isin([member.model for member in members])]
     missing = []
     if (shown["weight_decay"] == 0).any():
@@ -137,20 +144,24 @@ def caveats(table: pd.DataFrame, members: Members) -> str:
     return f"Not the loss of training: {' and '.join(missing)}" if missing else ""
 
 
-# As in the paper: the point of view, and the sides of the box that holds the plane and the cut.
+# The point of view of the paper, in degrees.
 _ELEVATION, _AZIMUTH = 15, 15
+# The relative lengths of the box along x, y and the loss, as in the paper.
 _BOX = (4 / 0.8, 4 / 0.8, 3 / 22 * 42)
 _ZOOM = 1.25
 
-# In inches. The drawing fills its space, since no axes need any.
-_WIDTH, _SHAPE, _TITLE = 2.4, 2.1 / 2.4, 0.4
-_BAR_SPACE, _BAR_WIDTH, _BAR_HEIGHT = 0.75, 0.09, 1.3
-# What the names of directions need below a surface.
+_WIDTH = 2.4  # the largest width of a surface, in inches
+_SHAPE = 2.1 / 2.4  # the height of a surface over its width
+_TITLE = 0.4  # the height of a title or a note, in inches
+_BAR_SPACE = 0.75  # the width of the colour bar with its labels, in inches
+_BAR_WIDTH = 0.09  # inches
+_BAR_HEIGHT = 1.3  # inches
+# The height of the names of directions below a surface, in inches.
 _NAMES = 0.16
 
 
-def _panels(count: int, note: bool) -> Panels:
-    """Return a figure with space for each surface, for the bar, and for a note on top."""
+def _surface_panels(count: int, note: bool) -> Panels:
+    """Return a figure with space for `count` surfaces, a colour bar and, on top, a note if any."""
     columns = columns_of(count, LEAST_SQUARE)
     rows = ceil(count / columns)
     wide = min(_WIDTH, (page_width() - _BAR_SPACE * text_scale()) / columns)
@@ -168,7 +179,7 @@ def _panels(count: int, note: bool) -> Panels:
     return Panels(figure, spaces, columns)
 
 
-def _draw_bar(figure: Figure, colors: ScalarMappable, title: str) -> None:
+def _draw_color_bar(figure: Figure, colors: ScalarMappable, title: str) -> None:
     width, height = figure.get_size_inches()
     high = _BAR_HEIGHT * text_scale()
     left, bottom = width - _BAR_SPACE * text_scale() + 0.1, (height - high) / 2
@@ -177,17 +188,23 @@ def _draw_bar(figure: Figure, colors: ScalarMappable, title: str) -> None:
     axes.set_title(title, fontsize=matplotlib.rcParams["ytick.labelsize"], loc="left")
 
 
-def faces(surface: AboveMinimum, cut: float) -> list[Array]:
-    """Return the corners of what lies below the cut of each face whose points are all finite."""
+def faces_below_cut(surface: AboveMinimum, cut: float) -> list[Array]:
+    """Return the polygons of a surface below the cut: (corners, 3) for each face of the grid.
+
+    Faces with a corner that is not finite, and faces wholly above the cut, are left out.
+    """
     x, y = np.meshgrid(surface.x, surface.y)
     points = np.stack([x, y, surface.loss], axis=-1)
     corners = np.stack([points[:-1, :-1], points[:-1, 1:], points[1:, 1:], points[1:, :-1]], axis=2)
     finite = corners[np.isfinite(corners).all(axis=(2, 3))]
-    return [below for each in finite if len(below := _kept(each, cut - each[:, 2])) > 2]
+    return [below for each in finite if len(below := _clip_face(each, cut - each[:, 2])) > 2]
 
 
-def _kept(corners: Array, room: Array) -> Array:
-    """Return the corners of the part of a face that has room; room is linear along edges."""
+def _clip_face(corners: Array, room: Array) -> Array:
+    """Cut off the part of a polygon where `room`, one value per corner, is negative.
+
+    `room` is linear along edges.
+    """
     found = []
     for place, (one, here) in enumerate(zip(corners, room, strict=True), 1 - len(room)):
         other, there = corners[place], room[place]
@@ -198,17 +215,21 @@ def _kept(corners: Array, room: Array) -> Array:
     return np.array(found)
 
 
-def bands(face: Array, levels: Array) -> Iterator[Array]:
-    """Cut a face into the parts between successive levels, so that colours follow the loss."""
+def split_face(face: Array, levels: Array) -> Iterator[Array]:
+    """Cut a face at each level of the loss, and yield the parts, each drawn in one colour."""
     for low, high in pairwise(levels):
-        below = _kept(face, high - face[:, 2])
-        band = _kept(below, below[:, 2] - low) if len(below) else below
+        below = _clip_face(face, high - face[:, 2])
+        band = _clip_face(below, below[:, 2] - low) if len(below) else below
         if len(band) > 2:
             yield band
 
 
 def _draw_surface(axes: Axes3D, surface: AboveMinimum, cut: float, colors: ScalarMappable) -> None:
-    drawn = [band for face in faces(surface, cut) for band in bands(face, _levels(cut))]
+    drawn = [
+        band
+        for face in faces_below_cut(surface, cut)
+        for band in split_face(face, _contour_levels(cut))
+    ]
     shade = colors.to_rgba(np.array([each[:, 2].mean() for each in drawn]))
     axes.add_collection3d(
         Poly3DCollection(drawn, facecolors=shade, edgecolors="white", linewidths=THREAD)
@@ -217,7 +238,7 @@ def _draw_surface(axes: Axes3D, surface: AboveMinimum, cut: float, colors: Scala
     axes.set_box_aspect(_BOX, zoom=_ZOOM)
     axes.view_init(elev=_ELEVATION, azim=_AZIMUTH)
     axes.set_axis_off()
-    # The plane below the surface, whose edges are named.
+    # Draw the edges of the plane below the surface, and name the directions.
     (left, right), (front, back) = surface.x[[0, -1]], surface.y[[0, -1]]
     edges = np.array([[left, front], [right, front], [right, back], [left, back], [left, front]])
     axes.plot(*edges.T, zs=0, **GRID, zorder=0)
@@ -230,31 +251,31 @@ def _draw_surface(axes: Axes3D, surface: AboveMinimum, cut: float, colors: Scala
 
 
 def plot_landscape(table: pd.DataFrame, members: Members) -> Figure:
-    """Draw one surface per model: all from one side, to one scale, and cut at one height."""
-    note = caveats(table, members)
-    panels = _panels(len(members), bool(note))
+    """Draw one surface per model, all with the same point of view, scale and cut."""
+    note = loss_caveats(table, members)
+    panels = _surface_panels(len(members), bool(note))
     landscapes = read_landscapes(table, members)
     colors = ScalarMappable(Normalize(0, landscapes.cut), LOSS_COLORS)
     for axes, member, surface in zip(panels.axes, members, landscapes.surfaces, strict=True):
         _draw_surface(axes, surface, landscapes.cut, colors)
         axes.set_title(landscapes.title(member, surface), y=1, pad=14)
-    _draw_bar(panels.figure, colors, landscapes.cut_label)
+    _draw_color_bar(panels.figure, colors, landscapes.cut_label)
     panels.add_note(note)
     return panels.figure
 
 
-def _levels(cut: float) -> Array:
-    """Return round values of the loss from 0 to the cut, which comes last."""
+def _contour_levels(cut: float) -> Array:
+    """Return round values of the loss from 0, with the cut itself as the last."""
     even = np.asarray(MaxNLocator(20, steps=[1, 2, 2.5, 5, 10]).tick_values(0, cut))
     return np.append(even[even < cut], cut)
 
 
 def plot_landscape_contour(table: pd.DataFrame, members: Members) -> Figure:
-    """Draw one map per model: all to one scale, and cut at one height."""
-    note = caveats(table, members)
+    """Draw one contour map per model, all with the same scale and cut."""
+    note = loss_caveats(table, members)
     panels = make_square_panels(len(members), _BAR_SPACE, 0.3, above=bool(note) * _TITLE)
     landscapes = read_landscapes(table, members)
-    levels = _levels(landscapes.cut)
+    levels = _contour_levels(landscapes.cut)
     for axes, member, surface in zip(panels.axes, members, landscapes.surfaces, strict=True):
         if surface.share_above(levels[-1]):
             axes.patch.set(**UNDEFINED)
@@ -277,21 +298,21 @@ def plot_landscape_contour(table: pd.DataFrame, members: Members) -> Figure:
 
 
 def plot_landscape_slices(table: pd.DataFrame, members: Members) -> Figure:
-    """Draw one panel per direction: how loss and NLL change along it, all models together."""
-    note = caveats(table, members)
+    """Draw one panel per direction: the change of loss and NLL of all models along it."""
+    note = loss_caveats(table, members)
     panels = make_panels(2)
     panels.figure.set_figheight(panels.figure.get_figheight() + bool(note) * _TITLE)
     looks, directions = looks_of(members), (("First", "x", "y"), ("Second", "y", "x"))
     for axes, (name, along, across) in zip(panels.axes, directions, strict=True):
         for member, look in zip(members, looks, strict=True):
-            points = points_of(table, member)
+            points = grid_points_of(table, member)
             on_axis = points[points[across] == 0].set_index(along)[["loss", "nll"]].sort_index()
             changes = on_axis.where(np.isfinite(on_axis)) - on_axis.loc[0]
             axes.plot(changes.index, changes["nll"], **look.hollow, **DOTTED, zorder=2.5)
             axes.plot(changes.index, changes["loss"], **look.curve, zorder=3)
         axes.set_title(f"{name} direction")
         axes.xaxis.set_major_locator(MaxNLocator(4, steps=[1, 2, 5, 10]))
-    # One scale, from the lowest value to the highest value or to the cut.
+    # Give all panels one scale, from the lowest value to the highest, or to the cut if lower.
     low = min(float(axes.dataLim.y0) for axes in panels.axes)
     cut = low + read_landscapes(table, members).cut
     high = min(max(float(axes.dataLim.y1) for axes in panels.axes), cut)
@@ -317,40 +338,40 @@ _SMALLER = (
 )
 
 
-def _distances(grid: pd.DataFrame) -> tuple[pd.Series, float]:
+def _distances_to_middle(grid: pd.DataFrame) -> tuple[pd.Series, float]:
     distance = np.sqrt(np.square(grid["x"]) + np.square(grid["y"]))
     return distance, float(distance[distance > 0].min())
 
 
-def curvature(grid: pd.DataFrame) -> float:
+def curvature_at_middle(grid: pd.DataFrame) -> float:
     """Return the mean second difference of the loss at the middle of a grid; NaN if undefined."""
-    distance, step = _distances(grid)
+    distance, step = _distances_to_middle(grid)
     middle = grid.loc[distance == 0, "loss"].iloc[0]
     around = grid.loc[np.isclose(distance, step), "loss"]
-    # Each of the two directions has two of these neighbours.
+    # There are two neighbours along each of the two directions, hence the factor 2.
     return float((around - middle).sum(skipna=False) / (2 * step**2))
 
 
-def spread(grid: pd.DataFrame) -> float:
-    """Return the range of the NLL about the distance `RADIUS`; NaN if a value is not finite."""
-    distance, step = _distances(grid)
+def nll_spread(grid: pd.DataFrame) -> float:
+    """Return the highest minus the lowest NLL on the ring at `RADIUS`; NaN if any is not finite."""
+    distance, step = _distances_to_middle(grid)
     ring = grid.loc[[about_radius(each, step) for each in distance], "nll"]
     return float(ring.max(skipna=False) - ring.min(skipna=False)) if len(ring) else np.nan
 
 
-def _measured(rows: pd.DataFrame, _blocks: pd.DataFrame) -> pd.DataFrame:
+def _claimed_values(rows: pd.DataFrame, _blocks: pd.DataFrame) -> pd.DataFrame:
     grids = [grid for _, grid in rows.groupby("direction")]
     middle = (rows["direction"] == 0) & (rows["x"] == 0) & (rows["y"] == 0)
     values = {
-        "curvature": [curvature(grid) for grid in grids],
-        "nll_spread": [spread(grid) for grid in grids],
+        "curvature": [curvature_at_middle(grid) for grid in grids],
+        "nll_spread": [nll_spread(grid) for grid in grids],
         "accuracy": [rows.loc[middle, "accuracy"].item()],
     }
     pairs = [(measure, value) for measure, each in values.items() for value in each]
     return pd.DataFrame(pairs, columns=["measure", "value"])
 
 
-def _smaller(measure: str, ours: Points, theirs: Points) -> Found | None:
+def _difference_of_means(measure: str, ours: Points, theirs: Points) -> Found | None:
     one, other = (
         points.where(points.frame["measure"] == measure)["value"][0] for points in (ours, theirs)
     )
@@ -360,7 +381,7 @@ def _smaller(measure: str, ours: Points, theirs: Points) -> Found | None:
 
 
 def _flatter_is_more_accurate(ours: Points, theirs: Points) -> Found | None:
-    flatter = _smaller("nll_spread", ours, theirs)
+    flatter = _difference_of_means("nll_spread", ours, theirs)
     if flatter is None or not flatter.value:
         return None
     first, second = (one_value(points, "accuracy") for points in (ours, theirs))
@@ -371,7 +392,7 @@ _LESS_SPREAD = Statistic(
     "difference of the spread of the NLL",
     "The spread is the highest minus the lowest NLL at a distance of 0.5, within "
     f"half a step. {_SMALLER}",
-    partial(_smaller, "nll_spread"),
+    partial(_difference_of_means, "nll_spread"),
 )
 
 CLAIMS_LANDSCAPE = Evidence(
@@ -387,7 +408,7 @@ CLAIMS_LANDSCAPE = Evidence(
                 "The curvature is the second difference of the loss (NLL and L2 term) at the "
                 "trained weights, over the nearest steps and averaged over both directions. "
                 f"{_SMALLER}",
-                partial(_smaller, "curvature"),
+                partial(_difference_of_means, "curvature"),
             ),
             _WHY,
         ),
@@ -424,5 +445,5 @@ CLAIMS_LANDSCAPE = Evidence(
             "Fig. 1). Of its own two models the flatter one, ViT, is the less accurate.",
         ),
     ),
-    _measured,
+    _claimed_values,
 )

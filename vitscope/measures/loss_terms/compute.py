@@ -10,18 +10,18 @@ from torch.nn.functional import cross_entropy
 from vitscope.measures.given import OnLoss
 from vitscope.measures.hessian.lanczos import quadrature
 from vitscope.measures.hessian.operator import CHECKED, of_model, require_deterministic
-from vitscope.measures.landscape.compute import plane
+from vitscope.measures.landscape.compute import moving_weights
 from vitscope.networks.running.device import own_stream
 from vitscope.progress import Progress
 from vitscope.training.batches import clean_batches
 from vitscope.training.recipe import training_rows
 from vitscope.training.steps import decays, trained_parameters
 
-# Whether the loss has the L2 term, what is measured, and a point of it.
+# Whether the loss has the L2 term, "slice" or "spectrum", and the columns `x` and `value`.
 Row = tuple[bool, str, float, float]
 
 
-def slices(
+def losses_along_direction(
     network: nn.Module,
     images: Tensor,
     targets: Tensor,
@@ -29,10 +29,10 @@ def slices(
     seed: int,
     at: Sequence[float],
 ) -> Iterator[Row]:
-    """Yield the loss at steps along the first direction of a seed."""
+    """Yield the loss, without and with L2, at the steps `at` along a seed's first direction."""
     trained = trained_parameters(network).items()
     decaying = [each.detach() for name, each in trained if decays(name, each)]
-    with plane(network, seed) as move:
+    with moving_weights(network, seed) as move:
         for x in at:
             move(x, 0)
             with torch.inference_mode():
@@ -42,10 +42,10 @@ def slices(
             yield True, "slice", x, nll + decay / 2 * squares
 
 
-def spectra(
+def hessian_spectra(
     network: nn.Module, images: Tensor, targets: Tensor, decay: float, batch: int, steps: int
 ) -> Iterator[Row]:
-    """Yield the nodes and weights of the spectra of the Hessian."""
+    """Yield nodes and weights of the spectrum of the Hessian, without L2 and with it."""
     for l2 in (False, True):
         hessian = of_model(network, images, targets, l2 * decay)
         for node, weight in zip(*quadrature(hessian, hessian.start(batch), steps), strict=True):
@@ -63,7 +63,7 @@ def measure_loss_terms(
     steps: int,
     drawing: Mapping[str, Any],
 ) -> pd.DataFrame:
-    """Return the slice and the spectrum for each batch, on augmented images and on clean ones."""
+    """Return the slice and the spectrum of each batch, on augmented and on clean images."""
     split, network, how = given.drawn_from, given.network.eval().to(given.device), dict(drawing)
     assert split, "clean images are those that were augmented"
     rows, most = training_rows(split, how.pop("recipe")), (batches[-1] + 1) * batch_size
@@ -80,7 +80,10 @@ def measure_loss_terms(
             for is_clean, pair in drawn.items():
                 images, targets = (each[chosen].to(given.device) for each in pair)
                 on = network, images, targets, weight_decay
-                found = [*slices(*on, seed, at), *spectra(*on, batch, steps)]
+                found = [
+                    *losses_along_direction(*on, seed, at),
+                    *hessian_spectra(*on, batch, steps),
+                ]
                 table = pd.DataFrame(found, columns=["l2", "of", "x", "value"])
                 tables.append(table.assign(batch=batch, clean=is_clean))
                 progress.advance()

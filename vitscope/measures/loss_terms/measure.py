@@ -1,18 +1,18 @@
-"""What two common mistakes change: the loss without its L2 term, and on clean images.
+"""The effects of two common mistakes: a loss without its L2 term, or on clean images.
 
 The table `loss_terms`: one row per model, batch, condition and point.
 
-A network was trained on augmented images, and by a loss with a weight decay term. The loss is
-measured with this term and without it (`l2`), on augmented images and on images as they are
-(`clean`), of the same training: once as it was, and three times as another one.
+A network was trained on augmented images, with a loss that has a weight decay term. The loss is
+measured with this term and without it (`l2`), and on augmented and on clean images (`clean`). Only
+one of these four conditions is that of the training.
 
 **The slice** is the loss at the trained weights and at steps along one random direction, normalized
-by filter as those of `landscape` are. The term is `weight_decay` / 2 times the sum of squares of
-the parameters that decay in training; along a direction it is a parabola.
+by filter like those of `landscape`. The term is `weight_decay` / 2 times the sum of squares of the
+parameters that decay in training; along a direction it is a parabola.
 
 **The spectrum** is that of the Hessian at the trained weights, by stochastic Lanczos quadrature as
 in `hessian_density`, from one random vector for each batch. The term adds `weight_decay` to the
-diagonal for the parameters that decay; if all do, to each eigenvalue.
+diagonal for the parameters that decay; if all of them decay, it adds this to each eigenvalue.
 """
 
 from dataclasses import asdict, dataclass
@@ -59,8 +59,8 @@ class Settings:
     steps: int = setting(40, "Steps of Lanczos for each spectrum.", minimum=5)
 
 
-def choose(case: Case) -> Given:
-    """Return which batches to measure and how, and which training images a model has seen."""
+def choose_batches_and_images(case: Case) -> Given:
+    """Return the batches and how to measure them, and how to draw the model's training images."""
     study, settings = case.study, asdict(case.settings)
     del settings["batches_per_job"]
     trained_on = {"images": None, "seed": 0}
@@ -77,7 +77,7 @@ def choose(case: Case) -> Given:
     }
 
 
-def count_passes(case: Case) -> Work:
+def count_passes_of_loss_terms(case: Case) -> Work:
     """Count the passes of two slices and the products of four spectra."""
     settings: Settings = case.settings
     each = 2 * settings.points + 4 * settings.steps * PASSES_OF_A_PRODUCT
@@ -85,8 +85,8 @@ def count_passes(case: Case) -> Work:
     return Work(count, settings.batch_size, "product", settings.steps)
 
 
-def refuse(case: Case) -> None:
-    """Refuse a loss of which nothing can be left out."""
+def refuse_loss_without_terms(case: Case) -> None:
+    """Refuse a loss without augmentation or without weight decay, which the figure leaves out."""
     refuse_batches(case)
     if case.study.clean or not case.study.weight_decay(case.model):
         raise VitscopeError(
@@ -102,9 +102,9 @@ LOSS_TERMS = Measure(
     question="How networks train",
     figures={"loss_terms": FigureKind()},
     settings=Settings,
-    arguments=choose,
-    takes=count_passes,
+    arguments=choose_batches_and_images,
+    takes=count_passes_of_loss_terms,
     shares=SHARES,
-    refuse=refuse,
+    refuse=refuse_loss_without_terms,
     fit=partial(fit_batches, usual=Settings()),
 )

@@ -11,20 +11,26 @@ from vitscope.drawing.looks import BAR_ALPHA, DASHED, GRAY, NODE, PLAIN, ZERO, l
 from vitscope.drawing.panels import stack_panels
 
 _TITLES = {False: "on augmented images", True: "on clean images"}
-# Inches of a panel that has room for every other power of ten on either side of zero.
+# The width in inches above which a panel has room for every other power of ten.
 _WIDE = 2.0
 _LINES: dict[bool, dict[str, Any]] = {True: PLAIN, False: DASHED}
 
 
-def _node(l2: bool, color: str) -> dict[str, Any]:
-    """Return the look of a node, pale or, without L2, a ring in front: both show if they agree."""
+def _node_look(l2: bool, color: str) -> dict[str, Any]:
+    """Return the look of a node: a pale disk with L2, a ring in front of it without L2.
+
+    Both are visible even where they coincide.
+    """
     if l2:
         return {**NODE, "mfc": to_rgba(color, BAR_ALPHA), "mec": "none", "zorder": 2}
     return {**NODE, "mfc": "none", "mec": color, "zorder": 3}
 
 
 def plot_loss_terms(table: pd.DataFrame, members: Members) -> Figure:
-    """Draw two panels per model and row, of augmented and of clean images, with L2 and without."""
+    """Draw slices above spectra, with and without L2; each model has two panels in a row.
+
+    The first of them shows augmented images, the second clean ones.
+    """
     upper, lower = stack_panels(2 * len(members), 2)
     shown = [(member, clean) for member in members for clean in _TITLES]
     for above, below, (member, clean) in zip(upper.axes, lower.axes, shown, strict=True):
@@ -35,15 +41,15 @@ def plot_loss_terms(table: pd.DataFrame, members: Members) -> Figure:
             change, nodes = losses - losses.iloc[len(losses) // 2], own[own["of"] == "spectrum"]
             above.plot(change.index, change, color=color, **line)
             share = nodes["value"] / nodes["batch"].nunique()
-            below.plot(nodes["x"], share, linestyle="", **_node(l2, color))
+            below.plot(nodes["x"], share, linestyle="", **_node_look(l2, color))
             said = "with L2" if l2 else "without L2"
-            upper.legend.add_line(said, {"color": GRAY, **line, **_node(l2, GRAY)})
+            upper.legend.add_line(said, {"color": GRAY, **line, **_node_look(l2, GRAY)})
         above.set_title(f"{member.label}\n{_TITLES[clean]}")
         above.sharey(upper.axes[0])
         below.sharex(lower.axes[0])
         below.sharey(lower.axes[0])
     largest = table.loc[table["of"] == "spectrum", "x"].abs().max()
-    # What the term adds is as wide as half of the part that is linear.
+    # Make the axis linear up to the weight decay, which is what the L2 term adds to eigenvalues.
     linear = table["weight_decay"].max()
     powers = 10.0 ** np.arange(ceil(log10(linear)) + 1, log10(largest), 2)
     if lower.figure.get_figwidth() / lower.columns <= _WIDE:

@@ -19,7 +19,10 @@ from vitscope.networks.building.own_code import OwnCode, find_code, running_user
 
 
 def measure(given: Any, file: str, module: str, code: str, keywords: Given) -> pd.DataFrame:
-    """Call `measure` of a file; `code` is its digest, so that the job depends on it."""
+    """Call `measure` of a file.
+
+    `code` is the digest of the code that runs: an argument only so that the job depends on it.
+    """
     with running_user_code(find_code(file, module), "measure") as own:
         if isinstance(given, OnLatents):
             return measure_maps(own.measure, given.latents, given.first_image, keywords)
@@ -29,7 +32,7 @@ def measure(given: Any, file: str, module: str, code: str, keywords: Given) -> p
 def merge(
     parts: Parts, file: str, module: str, code: str, resamples: int, seed: int
 ) -> pd.DataFrame:
-    """Call `merge` of a file, with the parts and the settings of the bootstrap."""
+    """Call `merge` of a file with the parts and the settings of the bootstrap."""
     with running_user_code(find_code(file, module), "merge") as own:
         return _check_table(own.merge(parts, resamples=resamples, seed=seed), "merge", own.merge)
 
@@ -37,7 +40,7 @@ def merge(
 def _check_table(table: Any, name: str, function: Callable[..., Any]) -> pd.DataFrame:
     if not isinstance(table, pd.DataFrame):
         raise VitscopeError(
-            f"{place_of(function)}: {name} returned a {type(table).__name__}, allowed: a "
+            f"{file_and_line_of(function)}: {name} returned a {type(table).__name__}, allowed: a "
             f"pandas.DataFrame with the columns of `TABLE`."
         )
     return table
@@ -46,9 +49,9 @@ def _check_table(table: Any, name: str, function: Callable[..., Any]) -> pd.Data
 def measure_maps(
     function: Callable[..., Any], latents: Latents, first_image: int, keywords: Given
 ) -> pd.DataFrame:
-    """Call a user's function with the maps of each cut point; return a value for every image."""
+    """Call a user's function with the maps of each cut point; return its value for every image."""
     values = [
-        values_of(function, read_maps(latents, name), name, first_image, keywords)
+        values_of_maps(function, read_maps(latents, name), name, first_image, keywords)
         for name in latents.names
     ]
     return part_of(values, first_image, "value")
@@ -61,12 +64,12 @@ def read_maps(latents: Latents, name: str) -> Array:
     return np.array(as_float(maps, latents.dtype(name)))
 
 
-def values_of(
+def values_of_maps(
     function: Callable[..., Any], maps: Array, name: str, first_image: int, keywords: Given
 ) -> Array:
-    """Call a user's function with maps of a cut point; check for a number for each image."""
+    """Call a user's function with the maps of a cut point; require one number for each image."""
     shape = maps.shape
-    where = f"{place_of(function)}: {function.__name__}"
+    where = f"{file_and_line_of(function)}: {function.__name__}"
     try:
         signature(function).bind(maps, **keywords)
     except TypeError as error:
@@ -99,14 +102,14 @@ def values_of(
     return values
 
 
-def place_of(function: Callable[..., Any]) -> str:
+def file_and_line_of(function: Callable[..., Any]) -> str:
     """Return the file and the line of a function, for messages."""
     code = getattr(function, "__code__", None)
     return f"{shown(Path(code.co_filename))}, line {code.co_firstlineno}" if code else "measure"
 
 
 def read_claims(runs: Mapping[str, str], table: str) -> Evidence:
-    """Run a file; return its `CLAIMS`, to be counted on the table of its measure."""
+    """Run a file, and return its `CLAIMS` as evidence from the table of its measure."""
     file = Path(runs["file"])
     with running_user_code(OwnCode(file, runs["module"]), "CLAIMS") as own:
         claims = tuple(own.CLAIMS)

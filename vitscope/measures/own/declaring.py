@@ -1,8 +1,8 @@
-"""A measure of a user's own, in one file: what the file declares, read without running it.
+"""Read what the file of a user's own measure declares, without running the file.
 
-The least that such a file holds is a function `measure(maps)`, which returns one number for each
-image; everything else has a default. It may say more by the names that measures of vitscope use:
-`MEASURE` and `TABLE` as plain values, `merge` and `plot`.
+The file must define a function `measure(maps)`, which returns one number for each image; everything
+else has a default. It may also define `MEASURE` and `TABLE` as plain values, `merge`, `plot` and
+`CLAIMS`, with the meaning that these names have in measures of vitscope.
 """
 
 import ast
@@ -35,12 +35,12 @@ from vitscope.networks.building.own_code import (
 FUNCTION = "measure"
 # The fields that `MEASURE` may set; others are for measures in vitscope itself.
 FIELDS = ("needs", "reads_attention", "about_features", "seconds_per_gb")
-# An estimate for plans, in case `MEASURE` has none.
+# The estimate for plans if `MEASURE` has none.
 SECONDS_PER_GB = 2.0
 
 
 def declare_own(name: str, entry: Mapping[str, Any], folder: Path, where: str) -> OwnMeasure:
-    """Read the file of a user's measure without running it; messages call its entry `where`."""
+    """Read the file of a user's measure without running it; `where` names its entry in errors."""
     if name in {*registry.names(), *registry.kinds(), *registry.TAKEN}:
         raise VitscopeError(
             f"{where}: vitscope has a measure, a kind of figure or a folder of the name "
@@ -59,7 +59,7 @@ def declare_own(name: str, entry: Mapping[str, Any], folder: Path, where: str) -
         merge = Merge(lambda case: runs | bootstrap(case), True, function)
     kind = FigureKind(measure=name, text=defined.caption(name), values=runs)
     if "plot" not in defined.names:
-        kind = replace(kind, values={"label": _label(name)}, options=ByDepth)
+        kind = replace(kind, values={"label": _label_from_name(name)}, options=ByDepth)
     if "TABLE" in defined.names and "plot" not in defined.names:
         raise VitscopeError(
             f"{where}: {shown(code.file)} has a `TABLE` and no function `plot` that draws it: add "
@@ -75,12 +75,12 @@ def declare_own(name: str, entry: Mapping[str, Any], folder: Path, where: str) -
     return OwnMeasure(own, runs if "CLAIMS" in defined.names else None)
 
 
-def _label(name: str) -> str:
+def _label_from_name(name: str) -> str:
     return name.replace("_", " ").capitalize()
 
 
 class _Defined:
-    """The functions and constants that a file defines at its top level, read from its source."""
+    """Holds the functions and constants that a file defines at its top level, from its source."""
 
     def __init__(self, code: OwnCode, where: str) -> None:
         self._file, self._where = shown(code.file), where
@@ -95,44 +95,44 @@ class _Defined:
 
     def caption(self, name: str) -> str:
         """Turn the docstring into a caption; its first sentence becomes the title."""
-        text = self._docstring or f"{_label(name)} by depth."
+        text = self._docstring or f"{_label_from_name(name)} by depth."
         summary, _, rest = text.partition("\n\n")
         title, _, more = " ".join(summary.split()).partition(". ")
         first = f"**{title.rstrip('.')}.** {more}".rstrip()
         return "\n\n".join(filter(None, (first, rest)))
 
     def measure(self, name: str) -> Measure:
-        """Build the measure that `MEASURE` describes, by default one of latents."""
-        said = self._said_of_measure()
+        """Build the measure that `MEASURE` describes; without it, a measure of latents."""
+        said = self._fields_of_measure()
         needs = said.pop("needs", "latents")
         if needs not in ("latents", "model", "predictions", "network"):
             raise self._refusal(
                 "MEASURE", f"found needs={needs!r}, allowed: latents, model, predictions or network"
             )
-        table, part = self._tables(name, needs)
+        table, part = self._table_and_part(name, needs)
         measure = Measure(needs, table, part, **said)
         if measure.needs == "latents" and not measure.seconds_per_gb:
             return replace(measure, seconds_per_gb=SECONDS_PER_GB)
         return measure
 
-    def _tables(self, name: str, needs: str) -> tuple[Table, Table]:
+    def _table_and_part(self, name: str, needs: str) -> tuple[Table, Table]:
         said = "TABLE" in self._values
         if needs != "latents":
             if not said:
                 raise self._refusal("MEASURE", "without latents it needs a `TABLE` of its columns")
-            table = Table(name, self._columns())
+            table = Table(name, self._read_columns())
             return table, table
         if said and "merge" not in self.names:
             raise self._refusal("TABLE", "add `merge(parts)`, which makes this table of the parts")
         meaning = " ".join(self._docstring.partition("\n\n")[0].split()).rstrip(".") or name
         part = Table(f"{name}_per_image", per_image_columns("value", meaning))
         if said:
-            return Table(name, self._columns()), part
+            return Table(name, self._read_columns()), part
         return Table(name, mean_columns("value", f"{meaning}; mean over images")), part
 
-    def _columns(self) -> Columns:
+    def _read_columns(self) -> Columns:
         """Read `TABLE`; a column that has a type but no sentence is described by its name."""
-        columns = self._literal("TABLE", self._values["TABLE"])
+        columns = self._literal_value("TABLE", self._values["TABLE"])
         try:
             return {
                 str(column): (said, column) if isinstance(said, str) else (said[0], said[1])
@@ -143,22 +143,24 @@ class _Defined:
                 "TABLE", "allowed: {'column': 'float64'} or {'column': ('float64', 'what it is')}"
             ) from error
 
-    def _said_of_measure(self) -> dict[str, Any]:
+    def _fields_of_measure(self) -> dict[str, Any]:
         """Read the fields set by `MEASURE = Measure(...)` or a dictionary; refuse unknown ones."""
         value = self._values.get("MEASURE")
         if value is None:
             return {}
         if isinstance(value, ast.Call):
-            said = {str(each.arg): self._literal("MEASURE", each.value) for each in value.keywords}
+            said = {
+                str(each.arg): self._literal_value("MEASURE", each.value) for each in value.keywords
+            }
         else:
-            said = self._literal("MEASURE", value)
+            said = self._literal_value("MEASURE", value)
         for key in said:
             if key not in FIELDS:
                 allowed = ", ".join(FIELDS)
                 raise self._refusal("MEASURE", f"found {quoted(key)}, allowed: {allowed}")
         return said
 
-    def _literal(self, constant: str, value: ast.expr) -> Any:
+    def _literal_value(self, constant: str, value: ast.expr) -> Any:
         try:
             return ast.literal_eval(value)
         except ValueError as error:
@@ -171,5 +173,5 @@ class _Defined:
         return VitscopeError(f"{self._where}: {self._file}, line {line}: {constant}: {why}.")
 
 
-# If a field is renamed in `Measure`, this fails.
+# Fail if a field is renamed in `Measure` but not here.
 assert {each.name for each in fields(Measure)} >= {*FIELDS}

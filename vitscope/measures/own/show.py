@@ -1,4 +1,4 @@
-"""The figure of a user's own measure: drawn by a function of its file, or its values by depth."""
+"""Draw the figure of a user's own measure: by a function of its file, or its values by depth."""
 
 import pandas as pd
 from matplotlib.figure import Figure
@@ -16,7 +16,10 @@ def plot_by_depth(
 
 
 def plot(table: pd.DataFrame, members: Members, *, file: str, module: str, code: str) -> Figure:
-    """Draw a figure by the function of the file; `code` is the digest of the code that it runs."""
+    """Draw a figure with the function `plot` of a file.
+
+    `code` is the digest of the code that runs: an argument only so that the job depends on it.
+    """
     with running_user_code(find_code(file, module), "plot") as own:
         figure = own.plot(table, members)
         if not isinstance(figure, Figure):

@@ -1,6 +1,6 @@
-"""The vectors of images that are probed: read while the network runs, and nothing else of it kept.
+"""Read the vectors that are probed while the network runs, without keeping its feature maps.
 
-The latents on disk have no prefix tokens, no labels and no pixels: a pass reads all at once.
+The latents on disk lack prefix tokens, labels and pixels, so that one pass reads everything anew.
 """
 
 from typing import Any
@@ -19,18 +19,24 @@ from vitscope.measures.measure import Given
 from vitscope.measures.probe.measure import MEAN, PREFIX, TOKEN
 from vitscope.networks.finding.capture import reading
 
-# A cell is described by up to 4 x 4 means of its pixels.
+# The pixels of a cell are averaged to at most 4 x 4 means.
 DETAIL = 4
 _NO_PIXELS = np.empty(0, np.float32)
 
 
-def places_of(first: int, images: int, tokens: int) -> Array:
-    """Draw places of tokens, 0 to 1, by the numbers of images: (images, tokens, 2)."""
+def draw_places(first: int, images: int, tokens: int) -> Array:
+    """Draw places of tokens, 0 to 1, for images from the index `first`: (images, tokens, 2).
+
+    The places of an image depend only on its index.
+    """
     return np.random.default_rng(0).random((first + images, tokens, 2))[first:]
 
 
-def cells_of(images: Tensor, grid: tuple[int, int], rows: Tensor, columns: Tensor) -> Tensor:
-    """Return means of pixels, (N, T, colours * means), in cells (N, T) of a grid over images."""
+def pixels_of_cells(images: Tensor, grid: tuple[int, int], rows: Tensor, columns: Tensor) -> Tensor:
+    """Return means of pixels, (N, T, colours * means), in cells of a grid over images.
+
+    `rows` and `columns`, (N, T), are the indices of the cells.
+    """
     (height, width), size = grid, images.shape[2:]
     down, across = (max(1, min(DETAIL, n // m)) for n, m in zip(size, grid, strict=True))
     small = adaptive_avg_pool2d(images, (height * down, width * across))
@@ -47,11 +53,14 @@ class _Vectors:
         self.tables: list[pd.DataFrame] = []
 
     def begin(self, batch: Tensor) -> None:
-        """Start a batch: `read` is called with feature maps of these images from now on."""
+        """Start a batch: from now on, `read` gets feature maps of these images."""
         self._first, self._batch = self._first + len(self._batch), batch
 
     def read(self, index: int, tensor: Tensor) -> None:
-        """Add the mean, prefix token and drawn tokens at a cut point; refuse values not finite."""
+        """Add the mean, prefix token and drawn tokens at a cut point.
+
+        Refuse a feature map that is not finite.
+        """
         point, known = self._points[index], self._known[self._first :][: len(self._batch)]
         maps = point.layout.to_nchw(tensor).float()
         if not bool(maps.isfinite().all()):
@@ -60,10 +69,10 @@ class _Vectors:
                 f"The feature map at {point.name} is not finite for image {image}: check the "
                 "checkpoint and the model's mean and std."
             )
-        self._add(known.assign(of=MEAN, token=0), index, maps.mean((2, 3)))
+        self._add_rows(known.assign(of=MEAN, token=0), index, maps.mean((2, 3)))
         prefix = point.layout.first_prefix(tensor)
         if prefix is not None:
-            self._add(known.assign(of=PREFIX, token=0), index, prefix.float())
+            self._add_rows(known.assign(of=PREFIX, token=0), index, prefix.float())
         self._add_tokens(known, index, maps)
 
     def _add_tokens(self, known: pd.DataFrame, index: int, maps: Tensor) -> None:
@@ -75,7 +84,7 @@ class _Vectors:
         norms = maps.norm(dim=1)
         medians = norms.flatten(1).quantile(0.5, dim=1).clamp_min(torch.finfo(norms.dtype).tiny)
         norms = norms[each, rows, columns] / medians[:, None]
-        pixels = cells_of(self._batch, (grid[0], grid[1]), rows, columns)
+        pixels = pixels_of_cells(self._batch, (grid[0], grid[1]), rows, columns)
         vectors = maps[each, :, rows, columns]
         for token in range(places.shape[1]):
             found: dict[str, Any] = {
@@ -84,9 +93,9 @@ class _Vectors:
                 "norm": _to_array(norms[:, token]),
                 "pixels": list(_to_array(pixels[:, token])),
             }
-            self._add(known.assign(of=TOKEN, token=token, **found), index, vectors[:, token])
+            self._add_rows(known.assign(of=TOKEN, token=token, **found), index, vectors[:, token])
 
-    def _add(self, rows: pd.DataFrame, index: int, vectors: Tensor) -> None:
+    def _add_rows(self, rows: pd.DataFrame, index: int, vectors: Tensor) -> None:
         found: dict[str, Any] = {"index": index, "vector": list(_to_array(vectors))}
         if "pixels" not in rows:
             found |= dict.fromkeys(("row", "column", "norm"), np.nan)
@@ -108,7 +117,7 @@ def measure_probe(given: OnModel, shard: int, selection: Given, tokens: int) -> 
         "label": labels_of(given.images, rows),
         "predicted": np.full(len(rows), -1),
     }
-    vectors = _Vectors(given, pd.DataFrame(known), places_of(first, len(rows), tokens))
+    vectors = _Vectors(given, pd.DataFrame(known), draw_places(first, len(rows), tokens))
     predicted = []
     with reading(network, given.cut_points, vectors.read), torch.inference_mode():
         for batch in given.batches(rows):

@@ -1,38 +1,38 @@
-"""Probes: what is read of classes from the vectors of images, by depth.
+"""Probes: how well classes can be read from the vectors of images, by depth.
 
 The table `probe`: how well classes are read from vectors at each cut point.
 
-It has a row for each model, cut point, vector (`of`) and way to read it (`by`). The vectors of an
-image are the mean of its tokens, its first prefix token, which in most networks is the class token,
-and one token at a place that was drawn for the image: a network without prefix tokens has no such
-rows.
+The table has a row for each model, cut point, vector (`of`) and way to read it (`by`). The vectors
+of an image are the mean of its tokens; its first prefix token, which in most networks is the class
+token; and one token at a place that was drawn for the image. A network without prefix tokens has no
+rows for these.
 
-Images are dealt to five folds at random, by their numbers: how they were cut into shards makes no
-difference. Each fold is classified by what was fitted on the other four, so that no image is read
-by a probe that has seen it. `linear` is ridge regression on classes as zeros and ones, of channels
-scaled to unit variance, with an intercept; of its penalties one is chosen for each fold, by the
-accuracy on another one that was left out for that. `neighbours` is a vote of the nearest vectors by
+Images are dealt to five folds at random, by their index, so that shards make no difference. Each
+fold is classified by a probe that was fitted on the other four, so that no probe reads an image
+that it was fitted on. `linear` is ridge regression on classes as zeros and ones, with an intercept,
+and with channels scaled to unit variance. For each fold, the penalty is chosen by the accuracy on
+another fold that was left out for this purpose. `neighbours` is a vote of the nearest vectors by
 cosine, each with the weight exp(cosine / 0.07) (Wu et al. 2018). The interval is over the images
 that are classified; it does not say how probes that were fitted on other images would differ.
 
-A part has one row per cut point, image and vector. It has the vectors and nothing of the maps: with
-25 cut points of 768 channels and 4 tokens, 0.5 MB for each image. To merge, one part and one cut
-point of all images are in memory, and no more; the others wait in a temporary folder.
+A part has one row per cut point, image and vector. It holds only the vectors, not the maps: with 25
+cut points of 768 channels and 4 tokens, 0.5 MB for each image. While parts are merged, memory holds
+one part, or one cut point of all images; other cut points wait in a temporary folder.
 
-The table `probe_tokens`: two rows per model and cut point, of its position and of its pixels.
+The table `probe_tokens`: two rows per model and cut point, for position and pixels.
 
-A token is the vector of all channels at one position of a feature map; some are drawn of each
-image (`analysis.probe.tokens`). Position is the row and the column of its middle. Pixels are what
-the network is shown in its cell of the image, as 4 x 4 means of each colour, or as many as there
-are. Both are read by ridge regression as classes are in `probe`, in five folds of images; the
-penalty is chosen by the squared error. Tokens are scaled to one norm before, so that outliers are
-not misread for their length alone.
+A token is the vector of all channels at one position of a feature map; some tokens of each image
+are drawn (`analysis.probe.tokens`). The position of a token is the row and the column of its
+middle. Its pixels are those of its cell of the image, as 4 x 4 means of each colour, or fewer if
+the cell has fewer pixels. Both are read by ridge regression like the classes in `probe`, in five
+folds of images, with the penalty chosen by the squared error. Tokens are first scaled to the same
+norm, so that the length of outliers alone causes no errors.
 
 `r2` is the share of the squared deviations that is read: 1 minus the squared errors over the
 squared distances to the mean of the images that the probe was fitted on. It is 0 where nothing is
 read, and below 0 where a probe misleads; it is null for the position in a map of one. An outlier is
-a token whose norm is more than `token_norms.threshold` times the median of its image; where fewer
-than ten images have one among the drawn tokens, nothing is said of outliers.
+a token whose norm is more than `token_norms.threshold` times the median of its image. If fewer than
+ten images have an outlier among the drawn tokens, columns about outliers are null.
 """
 
 from dataclasses import dataclass
@@ -93,7 +93,7 @@ PROBE_PART = Table(
     },
 )
 
-# A probe reads one fold of the images after it was fitted on the others.
+# The number of folds of images: each fold is read by a probe that was fitted on the others.
 FOLDS = 5
 
 

@@ -1,7 +1,7 @@
 """Read targets from vectors: ridge regression in closed form, and votes of neighbours, by folds.
 
-Ridge regression takes no more than moments of vectors and targets, which are made once for each
-fold: those of any folds together are their sums.
+Ridge regression needs only the moments of vectors and targets. They are computed once for each
+fold; the moments of several folds together are the sum of theirs.
 """
 
 import warnings
@@ -38,19 +38,23 @@ Numbers = npt.NDArray[np.int64]
 PENALTIES = tuple(10.0**power for power in range(-6, 3))
 # A variance of at most this times the square of the channel's mean is rounding.
 ALIKE = float(np.finfo(np.float32).eps) ** 2
-# Votes are exp(cosine / TEMPERATURE); AT_ONCE vectors are voted on at a time.
-TEMPERATURE, AT_ONCE = 0.07, 1024
-# Decimals of a cosine; later ones are rounding.
+# The weight of a vote is exp(cosine / TEMPERATURE).
+TEMPERATURE = 0.07
+# The number of vectors whose neighbours are found at a time.
+AT_ONCE = 1024
+# Decimals of a cosine that are kept; further ones are rounding errors.
 DIGITS = 9
 
 
 def folds_of(images: int) -> Numbers:
-    """Return the fold of each image: folds are random, and differ in size by one at most."""
+    """Return the fold of each image; folds are random, with sizes that differ by one at most."""
     return np.random.default_rng(0).permutation(images) % FOLDS
 
 
-def by_cut_point(tables: Iterable[pd.DataFrame], of: Iterable[str]) -> Iterator[pd.DataFrame]:
-    """Yield for each cut point the rows of some vectors from all parts, in order of images."""
+def vectors_by_cut_point(
+    tables: Iterable[pd.DataFrame], of: Iterable[str]
+) -> Iterator[pd.DataFrame]:
+    """Yield for each cut point the rows of all parts with vectors in `of`, in order of images."""
     wanted = [*of]
     with TemporaryDirectory(prefix="vitscope-") as folder:
         files: dict[int, list[Path]] = {}
@@ -66,9 +70,10 @@ def by_cut_point(tables: Iterable[pd.DataFrame], of: Iterable[str]) -> Iterator[
 
 @dataclass(frozen=True, eq=False)
 class Moments:
-    """Number and means of vectors and targets, and sums of their products about the means.
+    """Holds the count of vectors, the means of vectors and targets, and sums of centred products.
 
-    The moments of two groups add up to those of both. About the means, few digits are lost.
+    The sum of the moments of two groups is that of both together. Products are of differences from
+    the means, so that few digits are lost.
     """
 
     count: int
@@ -91,16 +96,16 @@ class Moments:
 
 
 def moments_of(vectors: Array, targets: Array) -> Moments:
-    """Return the moments of vectors (N, C) and targets (N, K), N at least 1."""
+    """Return the moments of vectors (N, C) and targets (N, K), with N at least 1."""
     centre, mean = vectors.mean(0, dtype=np.float64), targets.mean(0, dtype=np.float64)
     about = vectors - centre
     return Moments(len(vectors), centre, mean, about.T @ about, about.T @ (targets - mean))
 
 
 class Ridge:
-    """Ridge regression with an intercept, on channels scaled to unit variance.
+    """Fits ridge regression with an intercept, on channels scaled to unit variance.
 
-    It is decomposed once, so that every penalty is cheap.
+    The moments are decomposed once, so that predictions with further penalties are cheap.
     """
 
     def __init__(self, moments: Moments) -> None:
@@ -122,7 +127,10 @@ class Ridge:
 
 @dataclass(frozen=True, eq=False)
 class Read:
-    """Predictions for each vector, the means of targets they compare with, and the penalties."""
+    """Holds predictions for each vector, and the penalty of each fold.
+
+    `unseen` holds, for each vector, the mean of the targets that its probe was fitted on.
+    """
 
     read: Array
     unseen: Array
@@ -134,8 +142,8 @@ def read_linearly(
 ) -> Read:
     """Predict targets (N, K) from vectors (N, C); for each fold, fit on the others.
 
-    The penalty is the one that scores highest on the next fold when fitted without both folds; the
-    largest wins a tie.
+    The penalty of a fold is the one with the highest score on the next fold, fitted without both
+    folds; the largest wins a tie.
     """
     rows = [np.flatnonzero(folds == fold) for fold in range(FOLDS)]
     moments = [moments_of(vectors[each], targets[each]) for each in rows]
@@ -154,7 +162,7 @@ def read_linearly(
     return Read(read, unseen, penalties)
 
 
-def unit(vectors: Array) -> Array:
+def scale_to_unit_length(vectors: Array) -> Array:
     """Scale vectors to length 1; zeros stay zeros."""
     norms = np.linalg.norm(vectors, axis=1, keepdims=True)
     return vectors / np.where(norms == 0, 1, norms)
@@ -162,7 +170,7 @@ def unit(vectors: Array) -> Array:
 
 def votes_of_neighbours(vectors: Array, targets: Array, folds: Numbers, neighbours: int) -> Array:
     """Return the votes of the nearest vectors of other folds, by cosine: (N, K)."""
-    scaled = unit(vectors)
+    scaled = scale_to_unit_length(vectors)
     votes = np.empty(targets.shape)
     for fold in range(FOLDS):
         others = np.flatnonzero(folds != fold)
@@ -170,7 +178,7 @@ def votes_of_neighbours(vectors: Array, targets: Array, folds: Numbers, neighbou
         asking = np.flatnonzero(folds == fold)
         for rows in np.split(asking, range(AT_ONCE, len(asking), AT_ONCE)):
             cosines = scaled[rows] @ scaled[others].T
-            # Among vectors that are equally near but for rounding, the first ones win.
+            # Prefer the first of the vectors that are equally near up to rounding.
             near = cosines.round(DIGITS) - 10.0**-DIGITS / len(others) * np.arange(len(others))
             nearest = np.argpartition(-near, count - 1, axis=1)[:, :count]
             weights = np.exp(np.take_along_axis(cosines, nearest, 1) / TEMPERATURE)
@@ -182,14 +190,14 @@ _RESAMPLED = f"accuracy{RESAMPLED}"
 
 
 def accuracy(found: Array, targets: Array) -> float:
-    """Return the share of rows whose largest value is that of their class."""
+    """Return the share of rows whose largest value is in the column of their class."""
     return float((found.argmax(1) == targets.argmax(1)).mean())
 
 
 def merge_probe(parts: Parts, neighbours: int, resamples: int, seed: int) -> pd.DataFrame:
     found, right = [], []
-    for rows in by_cut_point(parts.tables, (MEAN, PREFIX, TOKEN)):
-        # Only the first drawn token, so that each kind has one vector for each image.
+    for rows in vectors_by_cut_point(parts.tables, (MEAN, PREFIX, TOKEN)):
+        # Keep only the first drawn token, so that each kind of vector has one for each image.
         for of, vectors in rows[rows["token"] == 0].groupby("of"):
             for known, each in _probe_classes(vectors, neighbours):
                 found.append({"index": rows["index"].iloc[0], "of": of, **known})
@@ -204,7 +212,10 @@ def merge_probe(parts: Parts, neighbours: int, resamples: int, seed: int) -> pd.
 
 
 def _probe_classes(rows: pd.DataFrame, neighbours: int) -> Iterator[tuple[dict[str, Any], Array]]:
-    """Probe classes linearly and by neighbours: yield columns, and whether each image is right."""
+    """Probe classes, first linearly, then by neighbours.
+
+    Yield columns of the table, and whether each image is classified correctly.
+    """
     labels, predicted = rows["label"].to_numpy(), rows["predicted"].to_numpy()
     if (labels < 0).any():
         raise VitscopeError(
@@ -226,7 +237,7 @@ def _probe_classes(rows: pd.DataFrame, neighbours: int) -> Iterator[tuple[dict[s
         yield {**known, "by": by, "penalty": chosen}, read.argmax(1) == numbers
 
 
-# With fewer images that have outliers, columns about outliers are null.
+# The least number of images with outliers for which columns about outliers are not null.
 LEAST_IMAGES = 10
 _RESAMPLED_TOKENS = f"difference{RESAMPLED}"
 GROUPS = ALL, OTHERS, OUTLIERS = range(3)
@@ -234,7 +245,7 @@ GROUPS = ALL, OTHERS, OUTLIERS = range(3)
 
 def merge_probe_tokens(parts: Parts, threshold: float, resamples: int, seed: int) -> pd.DataFrame:
     found, squares = [], []
-    for rows in by_cut_point(parts.tables, [TOKEN]):
+    for rows in vectors_by_cut_point(parts.tables, [TOKEN]):
         targets = {
             POSITION: rows[["row", "column"]].to_numpy(np.float64),
             PIXELS: np.stack(rows["pixels"].to_list()).astype(np.float64),
@@ -259,11 +270,14 @@ def merge_probe_tokens(parts: Parts, threshold: float, resamples: int, seed: int
 def _probe_target(
     rows: pd.DataFrame, targets: Array, outlier: Array
 ) -> tuple[dict[str, Any], Array]:
-    """Return columns, and squared errors and deviations of GROUPS by image, (N, 3, 2)."""
+    """Return columns, and the sums of squared errors and squared deviations, (N, 3, 2).
+
+    The axes of the sums are images, the groups in GROUPS, and errors before deviations.
+    """
     numbers, image = np.unique(rows["image"], return_inverse=True)
     images = len(numbers)
-    # Layers normalize tokens, too: without it, errors would grow with the length of tokens.
-    vectors = unit(np.stack(rows["vector"].to_list()))
+    # Scale tokens to one length, as layers do: otherwise errors would grow with their length.
+    vectors = scale_to_unit_length(np.stack(rows["vector"].to_list()))
     found = read_linearly(
         vectors,
         targets,
@@ -281,7 +295,7 @@ def _probe_target(
 def _columns_of_r2(squares: Array, resampled: Array) -> dict[str, Array]:
     """Return the columns of r2, from sums of squares (K, 3, 2) and resamples (R, K, 3, 2)."""
     shares, others = (1 - ratio(each[..., 0], each[..., 1]) for each in (squares, resampled))
-    # Without outliers in any resample the interval is NaN, of which NumPy warns.
+    # Without outliers in any resample, NumPy warns that the interval is NaN.
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", RuntimeWarning)
         low, high = np.percentile(others[..., ALL], TAILS, axis=0)

@@ -38,8 +38,9 @@ plot_probe = Chart(
     bands_of={"of": MEAN},
 )
 
-# Of few tokens, behind the curves of all; what is read of these may be far below nothing.
+# The look of curves of outliers, which are few: behind the curves of all tokens.
 _SMALL = FEW | {"zorder": 2.5}
+# The lowest share that is drawn: that of outliers may be far below zero.
 _LOWEST = -0.2
 
 
@@ -84,7 +85,7 @@ def _linear_accuracies(rows: pd.DataFrame, _blocks: pd.DataFrame) -> pd.DataFram
 
 def _lead_with_depth(points: Points) -> Found | None:
     both = points.known(PREFIX).known(MEAN)
-    # Count images, so that leads that differ only by rounding are equal.
+    # Convert leads to whole numbers of images, so that rounding cannot make equal leads differ.
     lead = np.rint((both[PREFIX] - both[MEAN]) * both["images"])
     return rank_correlation(both["depth"], lead)
 

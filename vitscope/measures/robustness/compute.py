@@ -18,14 +18,14 @@ def corrupted_batches(
     mean: Sequence[float],
     std: Sequence[float],
 ) -> Iterator[Tensor]:
-    """Yield the images under one corruption of one severity, in batches."""
+    """Yield the images with a corruption of one severity, normalized and in batches."""
     images = corrupted.images(severity)
     for first in range(0, len(images), batch_size):
         yield normalize(images[first : first + batch_size], mean, std)
 
 
 def measure_robustness(given: OnModel, corruptions: Sequence[str], clean: bool) -> pd.DataFrame:
-    """Return the scores of a model under some corruptions, and first on clean images if wanted."""
+    """Return a model's scores on corrupted images and, if `clean`, first on clean images."""
     rows = given.corrupted[0].rows.tolist()
     labels = known_labels(given.images, rows)
     loading = (given.batch_size, given.settings["mean"], given.settings["std"])

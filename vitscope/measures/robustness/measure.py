@@ -3,21 +3,21 @@
 The table `robustness`: one row per model, corruption and severity.
 
 The images are the same in all rows of a data set, and the scores are those of
-[`classification`](#classification). A score of a severity in the figure is the mean over
+[`classification`](#classification). In the figure, the score at a severity is the mean over
 corruptions. `results/{study}/robustness/{model}/{part}.parquet` has the corruptions that one job
-measured, and besides of which images the class is found. [data.md](data.md#corrupted-images)
+measured, and for each image whether its class is found. [data.md](data.md#corrupted-images)
 describes the corruptions.
 
 The table `corruption_error`: one row per model and corruption, and one for their mean.
 
-The row `mean` has the mean corruption error: the mean of `error` over corruptions, each a mean over
-the severities that were measured. Intervals are over images: a resample has an image with all of
-its views.
+The row `mean` has the mean corruption error: the mean of `error` over corruptions, where each
+`error` is a mean over the measured severities. Intervals are over images: a resample takes an image
+with all its corruptions and severities.
 
 The mean corruption error of ImageNet-C (mCE; Hendrycks & Dietterich, 2019) divides each error by
-that of an AlexNet: `alexnet_ratio` in the row `mean`. The errors of the AlexNets are those that the
-authors publish, of CIFAR-10-C, CIFAR-100-C and ImageNet-C. They are means over all five severities,
-so that the columns are null where fewer are measured, and for other data.
+that of an AlexNet: it is `alexnet_ratio` in the row `mean`. The errors of AlexNet are those that
+the authors publish for CIFAR-10-C, CIFAR-100-C and ImageNet-C. These are means over all five
+severities, so that the columns are null if fewer severities are measured, and for other data.
 """
 
 from dataclasses import dataclass
@@ -94,13 +94,16 @@ class RobustnessSettings:
 
 
 def choose_corruptions(case: Case) -> Given:
-    """Return the corruptions that a part measures; the first part measures clean images too."""
+    """Return the corruptions that a part measures, and whether it measures clean images too.
+
+    Only the first part measures clean images.
+    """
     corruptions = [case.settings.corruptions[step] for step in case.steps]
     return {"corruptions": corruptions, "clean": case.part == 0}
 
 
 def count_views(case: Case) -> int:
-    """Count passes of the images in a part: one for each corruption and severity, or clean."""
+    """Count the views of each image in a part: one per corruption and severity; the clean one."""
     return len(case.steps) * len(case.settings.severities) + (case.part == 0)
 
 
@@ -136,7 +139,7 @@ CORRUPTION_ERROR_TABLE = Table(
 
 
 def choose_alexnet(case: Case) -> Given:
-    """Return the data set whose errors of AlexNet to divide by, None if none are published."""
+    """Return the data set whose AlexNet errors are the divisors; None if none are published."""
     said, source = case.settings.alexnet, case.study.dataset_of(case.model).source
     name = source["kind"] if said == "source" else said
     return {"alexnet": name if name in get_args(WithAlexNet) else None}

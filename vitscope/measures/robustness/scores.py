@@ -9,12 +9,12 @@ from vitscope.package_data import ALEXNET_ERRORS
 
 
 def merge_robustness(parts: Parts) -> pd.DataFrame:
-    """Stack the scores of all parts, without the column of single images."""
+    """Stack the scores of all parts, without the column `right`, which is about single images."""
     return pd.concat(parts.tables, ignore_index=True).drop(columns="right")
 
 
 def alexnet_errors(data: str) -> pd.Series:
-    """Return the published errors of AlexNet by corruption, means over all severities."""
+    """Return the published errors of AlexNet on a data set, by corruption, mean over severities."""
     errors = pd.read_csv(ALEXNET_ERRORS)
     return errors[errors["data"] == data].set_index("corruption")["error"]
 
@@ -22,12 +22,12 @@ def alexnet_errors(data: str) -> pd.Series:
 def merge_corruption_error(
     parts: Parts, alexnet: str | None, resamples: int, seed: int
 ) -> pd.DataFrame:
-    """Return the error for each corruption, averaged over severities, and the mean of these.
+    """Return the error for each corruption, averaged over severities, and their mean.
 
-    `alexnet` is the data set whose errors of AlexNet to divide by, None if none are published.
+    `alexnet` is the data set whose AlexNet errors are the divisors; None if none are published.
     """
     views = pd.concat(parts.tables, ignore_index=True)
-    # The share of severities at which each image, a column, is wrong, by corruption.
+    # For each corruption (row) and image (column), the share of severities at which it is wrong.
     by_view = pd.DataFrame(1.0 - np.stack([*views["right"]]))
     wrong = by_view.groupby(views["corruption"].to_numpy(), sort=False).mean()
     wrong.loc[MEAN] = wrong.drop(CLEAN).mean()

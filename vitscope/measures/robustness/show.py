@@ -26,17 +26,22 @@ from vitscope.drawing.legends import INTERVAL, another_model, published_label
 from vitscope.drawing.looks import BAR_ALPHA, EVERY_SECOND, GRAY, INTERVAL_WIDTH, Look, looks_of
 from vitscope.drawing.panels import Panels, columns_of, make_panels, page_width
 
-# What is drawn by severity: the column, its label and its scale.
+# The scores that are drawn by severity: column, label, and factor of the values.
 SCORES = (("accuracy", "Accuracy (%)", 100), ("nll", "NLL", 1), ("ece", "ECE (%)", 100))
-# Inches.
-_ROW_HEIGHT, _REST_HEIGHT, _LEAST_HEIGHT, _LEAST_WIDTH = 0.2, 0.75, 3.0, 2.5
+# Sizes in inches.
+_ROW_HEIGHT = 0.2
+_REST_HEIGHT = 0.75  # labels and ticks of the panel of errors
+_LEAST_HEIGHT = 3.0
+_LEAST_WIDTH = 2.5
+# The height of a panel of robustness by accuracy, over that of a panel of curves.
 _TALLER = 1.25
-# An error and its interval; and how much of a row's height its models take, one below the other.
-_ENDS, _APART = ["ci_low", "error", "ci_high"], 0.7
+_ENDS = ["ci_low", "error", "ci_high"]
+# The share of a row's height that the points of all models take.
+_APART = 0.7
 
 
-def _errors(rows: pd.DataFrame) -> pd.DataFrame:
-    """Return errors in percent with their ends: without corruption, of the mean, then of each."""
+def _errors_in_percent(rows: pd.DataFrame) -> pd.DataFrame:
+    """Return errors and intervals in percent: a row for clean images, the mean, each corruption."""
     errors = rows.set_index("corruption")
     clean = rows["clean_error"].iloc[0]
     low, high = known_share_interval(clean, int(rows["images"].iloc[0]))
@@ -54,20 +59,20 @@ def _draw_errors(axes: Axes, errors: Sequence[pd.DataFrame], looks: Sequence[Loo
         style: dict[str, Any] = {"color": look.color, "alpha": BAR_ALPHA, "zorder": 2}
         axes.hlines(at, low, high, linewidth=INTERVAL_WIDTH, **style)
         axes.plot(values, at, **look.line, linestyle="", clip_on=False, zorder=3)
-    axes.set_yticks(rows, [_in_words(name) for name in names])
+    axes.set_yticks(rows, [_corruption_in_words(name) for name in names])
     axes.get_yticklabels()[names.tolist().index(MEAN)].set_fontweight("bold")
     axes.set(xlabel="Error (%)", ylim=(len(names) - 0.5, -0.5))
     axes.set_xlim(left=0)
     axes.tick_params(axis="y", length=0)
 
 
-def _in_words(name: str) -> str:
+def _corruption_in_words(name: str) -> str:
     others = {CLEAN: "no corruption", MEAN: "mean of corruptions"}
     words = others.get(name, name.replace("_", " "))
     return words.replace("gaussian", "Gaussian").replace("jpeg", "JPEG")
 
 
-def _mark_groups(axes: Axes, shown: Sequence[str]) -> None:
+def _mark_corruption_groups(axes: Axes, shown: Sequence[str]) -> None:
     for number, (group, names) in enumerate(GROUPS.items()):
         rows = [row for row, name in enumerate(shown) if name in names]
         if not rows:
@@ -85,8 +90,11 @@ def _mark_groups(axes: Axes, shown: Sequence[str]) -> None:
         )
 
 
-def _panels(rows: int) -> Panels:
-    """Return a panel for each score, one above the other, and one for errors beside or below."""
+def _robustness_panels(rows: int) -> Panels:
+    """Return a panel for each score, stacked, and one with `rows` rows for errors.
+
+    The panel of errors is beside the others, or below them on a narrow page.
+    """
     columns = columns_of(2, _LEAST_WIDTH)
     high = max(_LEAST_HEIGHT, rows * _ROW_HEIGHT + _REST_HEIGHT)
     if columns > 1:
@@ -102,11 +110,11 @@ def _panels(rows: int) -> Panels:
 def plot_robustness(
     table: pd.DataFrame, corruption_error: pd.DataFrame, members: Members
 ) -> Figure:
-    """Draw left the scores of all models by severity, right their errors by corruption."""
+    """Draw the scores of all models by severity (left) and their errors by corruption (right)."""
     looks = looks_of(members)
     of_models = [rows_of(corruption_error, m.model) for m in members]
-    errors = [*map(_errors, of_models)]
-    panels = _panels(len(errors[0]))
+    errors = [*map(_errors_in_percent, of_models)]
+    panels = _robustness_panels(len(errors[0]))
     *scores, by_corruption = panels.axes
     for member, look in zip(members, looks, strict=True):
         by_severity = rows_of(table, member.model).groupby("severity")
@@ -121,7 +129,7 @@ def plot_robustness(
     scores[-1].set_xlabel("Severity (0: no corruption)")
     panels.figure.align_ylabels(scores)
     _draw_errors(by_corruption, errors, looks)
-    _mark_groups(by_corruption, errors[0].index.tolist())
+    _mark_corruption_groups(by_corruption, errors[0].index.tolist())
     panels.legend.add_models(members)
     interval: dict[str, Any] = {"alpha": BAR_ALPHA, "linewidth": INTERVAL_WIDTH}
     panels.legend.add_line(INTERVAL, {"color": GRAY, **interval})
@@ -132,10 +140,10 @@ def plot_robustness(
 def plot_robustness_by_accuracy(
     table: pd.DataFrame, members: Members, published: AllPublished
 ) -> Figure:
-    """Draw a point for each model: across its accuracy, upwards its robustness."""
+    """Draw the robustness of models by their accuracy, a point for each model."""
     apart = another_model(published.values())
     panels = make_panels(2 if apart else 1)
-    # Intervals of both axes need more height than curves.
+    # Points have intervals along both axes, which need more height than curves do.
     panels.resize(height=_TALLER * panels.figure.get_figheight())
     panels.legend.add_models(members)
     panels.legend.add_line(INTERVAL, {"color": GRAY, "alpha": BAR_ALPHA})

@@ -4,7 +4,7 @@ import pandas as pd
 from vitscope.claims.intervals import without_resamples
 from vitscope.files.arrays import Array
 from vitscope.measures.given import OnLatents, Parts
-from vitscope.measures.per_image import means, part_of_tokens, ratio
+from vitscope.measures.per_image import means_by_cut_point, part_of_tokens, ratio
 from vitscope.measures.slices import measure_slices
 from vitscope.measures.tokens.measure import QUANTILES
 
@@ -43,7 +43,7 @@ def merge_token_norms(parts: Parts, threshold: float, resamples: int, seed: int)
     tokens = (points["height"] * points["width"]).set_axis(points["index"])
     per_image["outliers"] = per_image["positions"].map(len) / per_image["index"].map(tokens)
     of_images = per_image.groupby("index")[list(QUANTILES)].mean()
-    shares = means([per_image], "outliers", resamples, seed)
+    shares = means_by_cut_point([per_image], "outliers", resamples, seed)
     where = [
         _outlier_shares_by_position(
             per_image.loc[per_image["index"] == index, "positions"], tokens[index]

@@ -13,7 +13,7 @@ import pandas as pd
 
 from vitscope.files.arrays import Array
 from vitscope.measures.given import OnLatents, Parts
-from vitscope.measures.per_image import means
+from vitscope.measures.per_image import means_by_cut_point
 from vitscope.measures.slices import measure_slices
 from vitscope.measures.tokens.measure import FLOOR, IMAGES, TOKENS
 
@@ -108,7 +108,7 @@ def merge_singular_values(parts: Parts, resamples: int, seed: int) -> pd.DataFra
     per_image = pd.concat(parts.tables, ignore_index=True)
     # Sort, so that the rounding of sums does not depend on the shards.
     ordered = per_image.sort_values(["index", "image"], ignore_index=True)
-    ranks = means([ordered], "effective_rank", resamples, seed)
+    ranks = means_by_cut_point([ordered], "effective_rank", resamples, seed)
     at = ordered.groupby("index")
     tokens = ranks.merge(pd.DataFrame(_row_of_tokens(*each) for each in at), on="index")
     images = pd.DataFrame(_row_of_images(*each) for each in at)

@@ -12,11 +12,14 @@ from vitscope.training.trajectory import check_moment_count, polar_coordinates
 
 
 def measure_learning_curves(given: OnWeights, snapshots: Mapping[str, int]) -> pd.DataFrame:
-    """Return what was recorded after each epoch, and the names of the `snapshots` taken then."""
+    """Return the record of each epoch, and the names of the snapshots taken after that epoch.
+
+    `snapshots` has the epoch of each snapshot by name.
+    """
     assert given.history is not None, "learning curves need the history of a training"
     last = int(given.history["epoch"].max())
     recorded = given.history.set_index("epoch")[[*RECORDED]].astype(float)
-    # Epoch 0 gets a row of nulls: nothing was recorded before training.
+    # Add a row of nulls for epoch 0: nothing was recorded before training.
     rows = recorded.reindex(range(last + 1)).rename_axis("epoch").reset_index()
     taken = {**snapshots, END: last}
     names = [
@@ -27,23 +30,23 @@ def measure_learning_curves(given: OnWeights, snapshots: Mapping[str, int]) -> p
     return rows.assign(model=given.model, snapshots=named)[list(LEARNING_CURVES_TABLE.columns)]
 
 
-def traced(
+def trajectory_of_snapshots(
     snapshots: Mapping[str, TensorFile], parameters: Iterable[str], warmup: str | None
 ) -> pd.DataFrame:
-    """Compute the trajectory through snapshots, in their order.
+    """Compute the trajectory through snapshots, in the order of the mapping.
 
-    Only the `parameters` of the model count: buffers are not trained.
+    Only the tensors named in `parameters` count: buffers are not trained.
     """
     files = list(snapshots.values())
     tensors = ([file.array(name).ravel() for file in files] for name in parameters)
     points = polar_coordinates(len(files), tensors)
-    return _as_table(points, list(snapshots), warmup).assign(source="snapshots")
+    return _trajectory_table(points, list(snapshots), warmup).assign(source="snapshots")
 
 
-def recorded(history: pd.DataFrame, warmup: str | None, where: str) -> pd.DataFrame:
-    """Return the trajectory that training recorded after each epoch, with its start before it.
+def recorded_trajectory(history: pd.DataFrame, warmup: str | None, where: str) -> pd.DataFrame:
+    """Return the trajectory that training recorded after each epoch, starting with epoch 0.
 
-    Errors call the record `where`.
+    `where` names the record in errors.
     """
     if history[["radius", "angle"]].isna().to_numpy().any():
         raise VitscopeError(
@@ -53,14 +56,16 @@ def recorded(history: pd.DataFrame, warmup: str | None, where: str) -> pd.DataFr
     check_moment_count(len(history) + 1)
     start = pd.DataFrame({"epoch": [0], "radius": [1.0], "angle": [0.0]})
     points = pd.concat([start, history.sort_values("epoch")[list(start)]], ignore_index=True)
-    return _as_table(points, [str(epoch) for epoch in points["epoch"]], warmup).assign(
+    return _trajectory_table(points, [str(epoch) for epoch in points["epoch"]], warmup).assign(
         source="history"
     )
 
 
-def _as_table(points: pd.DataFrame, names: Sequence[str], warmup: str | None) -> pd.DataFrame:
+def _trajectory_table(
+    points: pd.DataFrame, names: Sequence[str], warmup: str | None
+) -> pd.DataFrame:
     moments = points[["radius", "angle"]].assign(moment=names, order=range(len(points)))
-    # The first moment ends no warm-up, even if the recipe has 0 epochs of it.
+    # The first moment does not end the warm-up, even if the recipe has 0 epochs of warm-up.
     return moments.assign(ends_warmup=(moments["moment"] == warmup) & (moments["order"] > 0))
 
 
@@ -70,13 +75,18 @@ def measure_trajectory(
     names: Sequence[str] = (),
     network: Mapping[str, Any] | None = None,
 ) -> pd.DataFrame:
-    """Return the trajectory of a model: as recorded, else through its snapshots called `names`."""
+    """Return the trajectory that was recorded, or else the one through the snapshots.
+
+    `names` are the names of the snapshots, in order.
+    """
     if given.history is not None:
         where = f"The history of {given.model}"
-        return recorded(given.history, warmup, where).assign(model=given.model)
+        return recorded_trajectory(given.history, warmup, where).assign(model=given.model)
     assert network is not None, "a trajectory through snapshots needs the network"
-    # Imported here, so that a recorded trajectory needs no torch.
+    # Import torch only for snapshots: a recorded trajectory needs none.
     from vitscope.networks.building.networks import parameter_names
 
     snapshots = dict(zip(names, given.snapshots, strict=True))
-    return traced(snapshots, parameter_names(network), warmup).assign(model=given.model)
+    return trajectory_of_snapshots(snapshots, parameter_names(network), warmup).assign(
+        model=given.model
+    )

@@ -1,22 +1,21 @@
-"""Trainings: their loss, accuracy and learning rate by epoch, and the way of their weights.
+"""Trainings: loss, accuracy and learning rate by epoch, and the trajectory of the weights.
 
-The table `learning_curves`: one row per model and epoch of its training, the first before it.
+The table `learning_curves`: one row per model and epoch of its training, from epoch 0.
 
-It is the record of the training, the table `training_history`, with the snapshots that the study
-names. Nothing was measured before the first epoch. Training images are augmented and their labels
-smoothed, test images are not: comparing the two losses or accuracies does not show how much a model
-overfits.
+The table is the record of the training, `training_history`, with the snapshots that the study
+names. Epoch 0 is before training, where nothing was measured. Training images are augmented and
+their labels smoothed, test images are not: comparing the two losses or accuracies does not show how
+much a model overfits.
 
 The table `trajectory`: one row per model and moment of its training.
 
-Distances and angles treat all parameters of a model, without buffers, as one vector. The first
-moment has the radius 1 and the angle 0. The last one has 0 for both: the difference of the last
-weights to themselves has no direction. Recorded trajectories have a moment for the first weights,
-0, and one for every epoch. Snapshots in half precision change radius and angle of the small models
-by less than 1e-6.
+For distances and angles, all parameters of a model, without buffers, are one vector. The first
+moment has the radius 1 and the angle 0. The last moment has 0 for both, since its distance is 0 and
+has no direction. A recorded trajectory has the moment 0 for the first weights, and one for every
+epoch. Snapshots in half precision change radius and angle of the small models by less than 1e-6.
 
-In a recorded trajectory, `ends_warmup` is true at the epoch `warmup_epochs` of the model's recipe,
-otherwise at a snapshot with the name `warmup`.
+In a recorded trajectory, `ends_warmup` is true at the epoch `warmup_epochs` of the model's recipe;
+in one through snapshots, at the snapshot with the name `warmup`.
 """
 
 from vitscope.errors import VitscopeError, listed
@@ -39,7 +38,7 @@ LEARNING_CURVES_TABLE = Table(
 
 
 def find_snapshots(case: Case) -> Given:
-    """Return after which epochs snapshots were taken, for those where it is known."""
+    """Return the epoch after which each snapshot was taken, if that is known."""
     study, model = case.study, case.model
     warmup = study.recipe(model).warmup_epochs if study.training is not None else None
     named = {name: epoch_of(name, warmup) for name in study.models[model].snapshots}
@@ -76,12 +75,12 @@ TRAJECTORY_TABLE = Table(
     },
 )
 
-# Besides the end: the first weights, and at least one snapshot between.
+# The least number of snapshots besides the end: the first weights, and one in between.
 LEAST_SNAPSHOTS = 2
 
 
 def find_warmup(case: Case) -> Given:
-    """Return when the warm-up ends; without a history, the snapshots and the network too."""
+    """Return the moment that ends the warm-up; without a history, also snapshots and network."""
     study, model = case.study, case.model
     entry = study.models[model]
     if entry.history is None:

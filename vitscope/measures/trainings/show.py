@@ -28,7 +28,7 @@ from vitscope.drawing.looks import (
 )
 from vitscope.drawing.panels import stack_panels, width_of
 
-# From top to bottom: the label, and columns of the table.
+# Rows of panels from top to bottom: label, and columns of the table.
 _ROWS = {
     "Loss": ("loss", "test_loss"),
     "Accuracy": ("training_accuracy", "test_accuracy"),
@@ -61,15 +61,17 @@ def plot_training(table: pd.DataFrame, members: Members) -> Figure:
     return rows[-1].finish("Epoch", "Learning rate")
 
 
-# Inches, by how far the trajectories turn.
+# The height of the figure in inches, by the angle of the disk in degrees.
 _FIGURE_HEIGHTS = {90: 3.4, 180: 2.3}
 _RADII = {90: (0.25, 0.5, 0.75, 1.0), 180: (0.5, 1.0)}
 # Markers darken and grow from the first moment to the last.
-_PALEST, _SMALLEST, _LARGEST = 0.85, 0.8, 1.3
+_PALEST = 0.85  # the share of white in the first marker
+_SMALLEST = 0.8  # the size of the first marker, over the usual one
+_LARGEST = 1.3  # the size of the last marker, over the usual one
 _LABEL: dict[str, Any] = {"textcoords": "offset points", "ha": "center", "va": "center"}
 
 
-def _draw_way(axes: PolarAxes, points: pd.DataFrame, look: Look) -> None:
+def _draw_trajectory(axes: PolarAxes, points: pd.DataFrame, look: Look) -> None:
     angle, radius = points["angle"], points["radius"]
     axes.plot(angle, radius, **look.stroke, linewidth=CURVE, clip_on=False)
     between = points.iloc[1:-1]
@@ -91,8 +93,8 @@ def _draw_way(axes: PolarAxes, points: pd.DataFrame, look: Look) -> None:
     axes.plot(warmup["angle"], warmup["radius"], **END_OF_WARMUP, zorder=4)
 
 
-def _frame(axes: PolarAxes, table: pd.DataFrame) -> int:
-    """Cut the disk to what the trajectories need, a quarter or a half; return its degrees."""
+def _fit_disk(axes: PolarAxes, table: pd.DataFrame) -> int:
+    """Reduce the disk to a quarter or a half, as the trajectories need; return its degrees."""
     degrees = 90 if table["angle"].max() <= np.pi / 2 else 180
     axes.set_thetamin(0)
     axes.set_thetamax(degrees)
@@ -109,19 +111,19 @@ def _frame(axes: PolarAxes, table: pd.DataFrame) -> int:
 
 
 def plot_trajectory(table: pd.DataFrame, members: Members) -> Figure:
-    """Draw the ways of all models from the first weights to the last in one panel."""
+    """Draw the trajectories of all models in one panel, from the first weights to the last."""
     shown = {member.model: rows_of(table, member.model, ["order"]) for member in members}
     figure = Figure(figsize=(width_of(1), _FIGURE_HEIGHTS[90]), layout="compressed")
     axes = cast(PolarAxes, figure.add_subplot(projection="polar"))
     legend = Legend()
     for member, look in zip(members, looks_of(members), strict=True):
-        _draw_way(axes, shown[member.model], look)
-        # Half a marker would say less here: in the panel, its fill is the time.
+        _draw_trajectory(axes, shown[member.model], look)
+        # Give the legend full markers: in the panel, the fill of a marker shows the time.
         legend.add_line(member.label, replace(look, half_filled=False).curve)
     axes.plot(0, 1, **START, zorder=5)
     axes.plot(0, 0, **END, zorder=5)
     whole = pd.concat(shown.values())
-    figure.set_figheight(_FIGURE_HEIGHTS[_frame(axes, whole)])
+    figure.set_figheight(_FIGURE_HEIGHTS[_fit_disk(axes, whole)])
     legend.add_line("first weights", START)
     if whole["ends_warmup"].any():
         legend.add_line("end of warm-up", END_OF_WARMUP)
