@@ -80,7 +80,7 @@ rule all:
 
 
 rule all_of_study:
-    """`figures/{study}/all`: every figure and table of a study; the file that it touches is empty."""
+    """Make every figure and table of a study; the file `figures/{study}/all` is empty."""
     input:
         lambda wildcards: all_of(wildcards.study, f"<figures>/{wildcards.study}"),
     output:
@@ -89,7 +89,7 @@ rule all_of_study:
 
 
 rule refuse_study:
-    """Say what is wrong with a study that cannot be read, where a file of it is asked for."""
+    """Report the error of a study that cannot be read, when a file of it is requested."""
     input:
         lambda wildcards: exit_on_user_error(ALL_STUDIES.__getitem__, wildcards.unreadable),
     output:

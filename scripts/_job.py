@@ -1,4 +1,4 @@
-"""What every script does around its own few lines: threads, a GPU, the log, and clear failures."""
+"""Run the job of a rule: set threads, take a GPU, write the log, report failures in a sentence."""
 
 import ctypes
 import errno
@@ -23,8 +23,8 @@ from vitscope.jobs.job import Resources, find_job
 from vitscope.networks.building.own_code import explain_failure, explain_user_error
 from vitscope.progress import AtWork
 
-# Large libraries create many objects that stay: looking for garbage among them would take a tenth
-# of the time to import them.
+# Collect garbage seldom: large libraries create many objects that stay, and searching these takes a
+# tenth of the time to import the libraries.
 gc.set_threshold(100_000, 20, 50)
 
 
@@ -48,7 +48,7 @@ class _Tee(TextIOBase):
             stream.flush()
 
 
-# These jobs' passes are all alike: each needs the memory that the one before frees.
+# Jobs whose passes are all alike: each pass needs the memory that the previous pass freed.
 _PASSES = ("extract_latents", "measure_pass")
 _TRIM_THRESHOLD, _MMAP_MAX = -1, -4  # The values in malloc.h.
 
@@ -61,7 +61,7 @@ def keep_memory() -> None:
 
 
 def _lock(log: TextIO) -> None:
-    """Wait while a job of an earlier, killed run still writes the same files."""
+    """Lock the log; wait while a job of an earlier, killed run still writes the same files."""
     try:
         fcntl.flock(log, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
@@ -81,7 +81,7 @@ def _gpus_here() -> list[str]:
 
 
 def _take_gpu() -> None:
-    """Lock one of several GPUs, one that the fewest jobs have taken, until this process ends."""
+    """Lock one of several GPUs that the fewest jobs have taken, until this process ends."""
     gpus = _gpus_here()
     if len(gpus) < 2:
         return
@@ -150,7 +150,7 @@ def _run(snakemake, job: str, label: str, work: AtWork) -> None:
     inputs, outputs = dict(snakemake.input.items()), dict(snakemake.output.items())
     # Set these first: libraries read them when the job imports them.
     os.environ |= dict.fromkeys(("OMP_NUM_THREADS", "MKL_NUM_THREADS"), str(snakemake.threads))
-    # Large tensors get new memory: in pages of 4 kB, this takes up to half the time of a pass.
+    # Let large tensors use huge pages: new memory in pages of 4 kB takes up to half of a pass.
     os.environ.setdefault("THP_MEM_ALLOC_ENABLE", "1")
     if job in _PASSES:
         keep_memory()
@@ -163,7 +163,7 @@ def _run(snakemake, job: str, label: str, work: AtWork) -> None:
 
 
 def run_job(snakemake) -> None:
-    """Do a job: print to its log too, and end an expected failure in one sentence."""
+    """Run a job, copy what it prints to its log, and report a failure in one sentence."""
     job, label = snakemake.params.job, _label(snakemake.wildcards)
     what = snakemake.wildcards.get("measure") or job.replace("_", " ")
     work = AtWork(f"{label}, {what}" if label else what, print)
@@ -186,5 +186,5 @@ def run_job(snakemake) -> None:
             traceback.print_exc(file=log)
             _fail(log, explain_failure(error) or explain_user_error(error))
         finally:
-            # Otherwise Python would search all objects for garbage once more before it ends.
+            # Do not let Python search all objects for garbage once more before it ends.
             gc.freeze()

@@ -1,4 +1,4 @@
-"""Plain values, as settings and JSON have them, become what their types say."""
+"""Convert plain values, as settings and JSON have them, to annotated types."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import is_dataclass
@@ -9,23 +9,24 @@ from types import UnionType
 from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
 T = TypeVar("T")
-# The types of plain values that settings may hold for a float or a tuple.
+# The plain types that settings may have for a float or a tuple.
 MADE_FROM: dict[Any, Any] = {float: (int, float), tuple: (list, tuple)}
 _fields = cache(get_type_hints)
 
 
 def typed(value: Any, kind: type[T]) -> T:
-    """Convert a plain value to its type, with dataclasses, tuples and floats inside.
+    """Convert a plain value to the type `kind`, and the values inside it to theirs.
 
-    Nothing is checked here: settings follow their schema already, and `asdict` wrote the rest. Keys
-    that a dataclass does not have are left out: a record of a run may be older.
+    Nothing is checked here: settings were checked against their schema, and all other values were
+    written by `asdict`. Keys that a dataclass lacks are dropped, since the record of a run may be
+    from an older version.
     """
     found: T = _typed(value, kind)
     return found
 
 
 def call(function: Callable[..., T], *given: object, values: Mapping[str, Any]) -> T:
-    """Call a function with plain values, converted to dataclasses where it is annotated so."""
+    """Call a function with plain values; convert those of parameters annotated as dataclasses."""
     kinds = {key: each.annotation for key, each in signature(function).parameters.items()}
     plain = {key for key in values if not is_dataclass(kinds.get(key))}
     made = {key: each if key in plain else typed(each, kinds[key]) for key, each in values.items()}
@@ -51,7 +52,7 @@ def _typed(value: Any, kind: Any) -> Any:
 
 
 def _may_be(value: Any, kind: Any) -> bool:
-    """Tell whether a plain value can be made into one type of several."""
+    """Tell whether a plain value can be converted to a type."""
     origin = get_origin(kind) or kind
     if origin is Literal:
         return value in get_args(kind)

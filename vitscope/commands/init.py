@@ -1,4 +1,4 @@
-"""Write a study of a network and a folder of images, which makes its first figure at once."""
+"""Write a study of a network and a folder of images, ready to make a first figure."""
 
 from argparse import ArgumentParser, Namespace
 from pathlib import Path
@@ -56,7 +56,7 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 
 def run(arguments: Namespace) -> None:
-    """Write the study, check it, and say what to do with it."""
+    """Write the study, check it, and print the next commands."""
     from vitscope.files.whole import write_text
     from vitscope.studies.loading import load_study
 
@@ -91,7 +91,7 @@ def run(arguments: Namespace) -> None:
 
 
 def _look_at(images: Path) -> tuple[str, int, int]:
-    """Return the classes of a folder or null, the side of its first image, and how many it has."""
+    """Return the number of classes or null, the side of the first image, the number of images."""
     from PIL import Image
 
     folders = [each for each in images.iterdir() if each.is_dir() and each.name[0] != "."]
@@ -107,7 +107,7 @@ def _look_at(images: Path) -> tuple[str, int, int]:
 
 
 def _of_timm(network: str) -> dict[str, Any]:
-    """Return side, mean and deviation of a network's images by timm, and the model's entry."""
+    """Return the image size, mean and deviation of a network of timm, and its model entry."""
     from vitscope.networks.building.timm_import import import_timm
 
     timm = import_timm()

@@ -29,7 +29,7 @@ def run(arguments: Namespace) -> None:
 
 
 def _pages(asked: workflow.Asked) -> list[str]:
-    """Return the pages of the networks, and of curves, where there is something to show."""
+    """Return the paths of the pages of networks and of curves that have something to show."""
     from vitscope.jobs.curves import tables_of_curves
     from vitscope.jobs.figures import kinds_of_page
     from vitscope.studies.loading import find_studies

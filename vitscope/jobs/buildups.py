@@ -16,7 +16,7 @@ from vitscope.package_data import ROOT
 
 
 def what_is_tried(study: Study, name: str) -> Values:
-    """Return the baseline of a build-up as an AlterNet, and how far the build-up goes."""
+    """Return what decides a build-up: its baseline as an AlterNet, blocks, patience and steps."""
     entry = study.buildups[name]
     baseline = study.network(entry.baseline)
     kept = ("block", "blocks", "width")
@@ -31,12 +31,12 @@ def what_is_tried(study: Study, name: str) -> Values:
 
 
 def is_trained(study: Study, name: str) -> bool:
-    """Tell whether a build-up's networks are trained here; or else their weights are bundled."""
+    """Tell whether the workflow trains a build-up's networks; otherwise weights are bundled."""
     return study.buildups[name].weights is None
 
 
 def bundled_steps(study: Study, name: str) -> list[Path]:
-    """Return the files of a build-up's bundled weights, in the order of steps; none if trained."""
+    """Return the files of a build-up's bundled weights by step; [] if its networks are trained."""
     weights = study.buildups[name].weights
     if weights is None:
         return []
@@ -73,7 +73,7 @@ def measure_step(inputs: Files, outputs: Files, values: Values, resources: Resou
 
 
 def measure_bundled(inputs: Files, outputs: Files, values: Values, resources: Resources) -> None:
-    """Measure one network after another, as far as the build-up goes, from bundled weights."""
+    """Measure networks with bundled weights, step by step, until the build-up ends."""
     import pandas as pd
 
     from vitscope.buildup.table import RESULT, digest_of_step, measure, refuse_missing, scores_of
@@ -130,7 +130,7 @@ MEASURE_BUNDLED = Job(
 
 
 def tabulate_buildup(inputs: Files, outputs: Files, values: Values, resources: Resources) -> None:
-    """Write a row for each step, and the best network; the rule says where `weights` are."""
+    """Write a row for each step, and the best network; the rule adds `weights` to `values`."""
     from vitscope.buildup.table import BUILDUP, RESULT, scores_of, tabulate
 
     name, settings = values["name"], values["settings"]

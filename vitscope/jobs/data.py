@@ -1,4 +1,4 @@
-"""Jobs of data: download it, make one file of each split, corrupt its images."""
+"""Jobs of data: download data sets, write one file per split, corrupt images."""
 
 from dataclasses import asdict
 from pathlib import Path
@@ -51,10 +51,10 @@ MADE_BY = (
     "resize",
     "interpolation",
 )
-# Seconds for a million pixels, measured on photographs of 3 million pixels cut to 224x224;
-# images of ImageNet take a tenth.
+# Seconds to read images, for a million pixels of the results: measured on photographs of 3 million
+# pixels that are cut to 224x224; images of ImageNet take a tenth.
 SECONDS_TO_READ = 0.6
-# Assumed where neither the study nor a file says how many images a source has: ImageNet's.
+# The number of images that is assumed where it is unknown: that of ImageNet's validation images.
 UNCOUNTED_IMAGES = 50_000
 
 
@@ -101,12 +101,12 @@ BUILD_SPLIT = Job(
 )
 
 
-# Seconds for a million pixels of glass_blur, the slowest corruption, at 224 pixels.
+# Seconds to corrupt a million pixels by glass_blur, the slowest corruption, measured at 224x224.
 SECONDS_TO_CORRUPT = 0.6
 
 
 def corruptions_of(study: Study, names: Names) -> Values:
-    """Return which images a part corrupts, by what and how severely."""
+    """Return how many images a part corrupts, and by which corruptions and severities."""
     (measure,) = (m for m in map(registry.declared, registry.names()) if "corrupted" in m.reads)
     return measure.corrupted(study, int(names["part"]))
 
@@ -129,7 +129,7 @@ def _bytes_of_corrupted(request: Request) -> int | None:
 
 
 def corrupt_images(inputs: Files, outputs: Files, values: Values, resources: Resources) -> None:
-    """Write a file for each corruption, copied from the official images if these are at hand."""
+    """Write a file for each corruption; copy the official images if the study names them."""
     from vitscope.corruptions.corrupted import build
     from vitscope.jobs.opening import open_images
 

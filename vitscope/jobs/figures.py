@@ -92,7 +92,7 @@ DRAW_FIGURE = Job(run=draw_figure, values=_values_of_figure)
 def read_points(
     inputs: Files, values: Values
 ) -> "tuple[dict[str, pd.DataFrame], dict[str, Published] | None]":
-    """Return the tables of a figure and its published points; None if its kind shows none."""
+    """Return the tables of a figure and its published points, None if its kind shows none."""
     from vitscope.claims.points import read_published_of
 
     tables = {
@@ -169,7 +169,7 @@ def figures_of_overview(study: Study) -> list[str]:
 
 
 def _in_order(name: str) -> list[tuple[int, str]]:
-    """Return a key that sorts the numbers in names by their size."""
+    """Return a sort key that compares numbers in names by value, so that fig2 precedes fig10."""
     return [(int(part), "") if part.isdigit() else (0, part) for part in re.split(r"(\d+)", name)]
 
 
@@ -189,7 +189,7 @@ def _values_of_sketch(study: Study, name: str) -> Values:
 
 
 def draw_overview(inputs: Files, outputs: Files, values: Values, resources: Resources) -> None:
-    """Draw figures with published points; add our points and verdicts if they are measured."""
+    """Draw the figures that have published points; add measured points and verdicts, if any."""
     from vitscope.drawing.overview import plot
     from vitscope.drawing.saving import save, style
 
@@ -246,7 +246,7 @@ KINDS_OF_PAGE = tuple(curve.kind for curve in CURVES.values())
 
 
 def kinds_of_page(study: Study, model: str) -> list[str]:
-    """Return the kinds of figures on a network's page: those whose measure a figure needs."""
+    """Return the kinds of figures on a network's page: those whose measure its figures need."""
     shown = [each for each in study.figures.values() if model in each.models]
     measured = {measure for figure in shown for measure in figure.measures}
     kinds = registry.of(study).kinds()
@@ -276,14 +276,14 @@ def _values_of_page(study: Study, names: Names) -> Values:
 
 
 def draw_network(inputs: Files, outputs: Files, values: Values, resources: Resources) -> None:
-    """Draw the page of a network: its blocks, what is measured by depth, and verdicts."""
+    """Draw the page of a network: its blocks, measured values by depth, and verdicts."""
     from vitscope.claims.counting import add_recipes, count_claims, joined
     from vitscope.drawing.figure import as_shown, draw
     from vitscope.drawing.network_page import plot
     from vitscope.drawing.panels import drawing_in
     from vitscope.drawing.saving import save, style
 
-    def drawn_in(panel: Callable[[], object], axes: "Axes") -> None:
+    def draw_panel_in(panel: Callable[[], object], axes: "Axes") -> None:
         with drawing_in(axes):
             panel()
 
@@ -295,7 +295,7 @@ def draw_network(inputs: Files, outputs: Files, values: Values, resources: Resou
         tables = {name: Table(**each).read(inputs[name]) for name, each in columns.items()}
         published: dict[str, Published] | None = {} if kind["published"] else None
         panel = partial(draw, kind["draws"], tables, [member], published, (), kind["values"])
-        panels.append(partial(drawn_in, panel))
+        panels.append(partial(draw_panel_in, panel))
         if kind["claims"]:
             evidence = resolve_name(kind["claims"])
             whole = tables | {"blocks": blocks}

@@ -1,4 +1,4 @@
-"""Jobs of networks: download and convert their weights, list their cut points."""
+"""Jobs of networks: download and convert weights, list cut points."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -20,7 +20,7 @@ def with_network(study: Study, model: str) -> Values:
 
 
 def checkpoint_entry(study: Study, names: Names) -> Values:
-    """Return where a model's weights come from, at the end or at a moment of its training."""
+    """Return the entry for a model's weights: its checkpoint, or the snapshot in `names`."""
     if "snapshot" in names:
         return study.snapshot(names["model"], names["snapshot"])
     return study.models[names["model"]].checkpoint
@@ -46,7 +46,7 @@ FETCH_CHECKPOINT = Job(run=fetch_checkpoint, values=_address_of_checkpoint)
 
 
 def convert_checkpoint(inputs: Files, outputs: Files, values: Values, resources: Resources) -> None:
-    """Write the blocks of a network, its converted weights, or both."""
+    """Write the block table of a network, its converted weights, or both."""
     if "blocks" in outputs:
         blocks = find_blocks(values, inputs.get("network"))
         BLOCKS.write(blocks.table, outputs["blocks"], blocks.metadata())
@@ -55,7 +55,7 @@ def convert_checkpoint(inputs: Files, outputs: Files, values: Values, resources:
 
 
 def find_blocks(values: Values, network: "nn.Module | None" = None) -> "Blocks":
-    """List the cut points of a network, which needs no weights."""
+    """List the cut points of a network; build it without weights if it is not given."""
     from vitscope.networks.building.networks import empty_network
     from vitscope.networks.finding.blocks import list_blocks
 

@@ -29,7 +29,7 @@ def splits_shown(study: Study) -> list[tuple[str, str]]:
 
 
 def tables_in(inputs: Files) -> list[str]:
-    """Return the paths of all tables among inputs, of which some are lists of paths."""
+    """Return the paths of all tables among inputs, each a path or a list of paths."""
     listed = ([given] if isinstance(given, str) else given for given in inputs.values())
     return [path for paths in listed for path in paths if path.endswith(".parquet")]
 
@@ -79,7 +79,7 @@ def introduce_study(inputs: Files, outputs: Files, values: Values, resources: Re
 
 
 def _networks_alike(blocks: "pd.DataFrame", labels: Mapping[str, str]) -> "dict[str, pd.DataFrame]":
-    """Return each different list of cut points, under the labels of all networks that have it."""
+    """Return each different block table, by the joined labels of all networks that have it."""
     found: dict[str, tuple[list[str], pd.DataFrame]] = {}
     for model, rows in blocks.groupby("model", sort=False):
         points = rows.drop(columns="model").to_json()

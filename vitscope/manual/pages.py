@@ -1,6 +1,6 @@
-"""The generated parts of the pages, written from the code that they describe.
+"""Write the generated parts of documentation pages from the code that they describe.
 
-`python -m vitscope.manual.pages` writes each between its markers, in all `PAGES`.
+`python -m vitscope.manual.pages` writes each part between its markers, in all `PAGES`.
 """
 
 import ast
@@ -29,9 +29,9 @@ PAGES = (
     *(ROOT / "docs" / f"{page}.md" for page in ("claims", "figures", "paper", "tables")),
     *sorted((ROOT / "docs" / "figures").glob("*.md")),
 )
-# The pictures of figures of the default study, seen from `docs/`.
+# The folder of pictures of the default study's figures, relative to `docs/`.
 PICTURES = "../tests/pixels/expected"
-# The counted claims of the default study, and of the one of real images.
+# The tables of counted claims, of the default study and of the study of CIFAR-100.
 _EXPECTED = ROOT / "tests" / "expected"
 CLAIMS_OF = {"mini": _EXPECTED / "claims.csv", "cifar100": _EXPECTED / "cifar100" / "claims.csv"}
 GENERATED = re.compile(r"(<!-- generated: (.+?) -->\n).*?(<!-- end -->)", re.DOTALL)
@@ -48,7 +48,7 @@ Setting = tuple[str, str, str, str]
 
 
 def regenerate(page: str) -> str:
-    """Return the text of a page with its generated parts as they should be."""
+    """Return the text of a page with its generated parts written anew."""
     return GENERATED.sub(lambda found: f"{found[1]}{_write_part(found[2])}{found[3]}", page)
 
 
@@ -113,7 +113,7 @@ def _show_question(question: str) -> str:
         declared, figures = registry.kinds()[kind], "`, `".join(names)
         title, shows = registry.title_of(declared), escape(registry.sentence_of(declared))
         file = f"{PICTURES}/test_figure_{names[0]}.png"
-        # The title stands beside it.
+        # Describe the picture by the sentence, since the title stands beside it.
         picture = f'<img src="{file}" width="240" alt="{shows}">'
         lines.append(f"- [{picture} {title}]({page}#{kind}): `{figures}`\n")
     return f"\n### [{question}]({page})\n\n{''.join(lines)}" if lines else ""
@@ -144,7 +144,7 @@ def _describe_claims(measure: str) -> str:
 
 
 def _list_verdicts() -> str:
-    """List the paper's claims: what is published, and how many rows of each study hold."""
+    """Return a table of the paper's claims: what is published, and the verdicts of each study."""
     import pandas as pd
 
     from vitscope.claims.counting import distinct, once_per_recipe
@@ -224,7 +224,7 @@ def _format_settings(settings: Iterable[Setting]) -> str:
 
 
 def _list_keys(schema: Schema, prefix: str = "", deep: bool = True) -> Iterator[Setting]:
-    """List keys, under NAME where the user gives the names; all that are within them if `deep`."""
+    """Yield the keys of a schema, and if `deep` all keys inside them; users choose each NAME."""
     for key, inner in schema.get("properties", {}).items():
         default = json.dumps(inner["default"]) if "default" in inner else ""
         yield (

@@ -1,9 +1,10 @@
-"""A digest of the code that a job reaches, so that a workflow knows when to run it again.
+"""A digest of the code that a job reaches, so that a workflow knows when to run the job again.
 
-It covers what the job's `run` uses, what this uses, and so on, in every module of vitscope and of
-the packages that bring measures, and what importing these modules runs. The `modules` among a job's
-values name functions that are imported by computed names, as `module:name`; a module there counts
-as a whole, and so does one of which a name cannot be followed.
+The digest covers the definitions that the job's `run` uses, those that these use, and so on, in
+vitscope and in packages that add measures, and the code that runs when their modules are imported.
+The key `modules` of a job's values lists functions that are imported by computed names, as
+`module:name`. A module listed without a name is covered as a whole, and so is a module of which
+something is used that cannot be found by its name.
 """
 
 import hashlib
@@ -17,8 +18,10 @@ from vitscope.jobs.job import Values, find_job
 from vitscope.measures.registry import installed
 
 PACKAGE = Path(__file__).parents[1]
-# In place of a name: everything that a module defines, or only what importing it runs.
-ALL, LOADED = "*", ""
+# Stands for all names that a module defines.
+ALL = "*"
+# Stands for the code that runs when a module is imported.
+LOADED = ""
 # A module, a name in it, and, if that name is a module too, the attribute taken from it.
 Name = tuple[str, str, str]
 
@@ -66,7 +69,7 @@ def _bound(module: str) -> dict[str, list[Definition]]:
 
 @cache
 def _reached(job: str, modules: tuple[str, ...]) -> frozenset[Name]:
-    """Return every name that a job's work reaches, and each module that it imports."""
+    """Return every name that a job's `run` reaches, and each module that it imports."""
     run = find_job(job).run
     pending: list[Name] = [(run.__module__, run.__name__, "")]
     for named in modules:
@@ -119,7 +122,7 @@ def _needed(module: str, name: str, taken: str) -> Iterator[Name]:
 
 
 def _chosen(module: str, name: str) -> list[Definition]:
-    """Return the definitions of a name, of ALL names, or those that LOADED stands for."""
+    """Return the definitions of a name; ALL and LOADED stand for several names."""
     if name == ALL:
         return _definitions(module)
     if name == LOADED:
@@ -128,13 +131,13 @@ def _chosen(module: str, name: str) -> list[Definition]:
 
 
 def _follow(module: str, what: str, taken: str) -> Iterator[Name]:
-    """Yield where an import leads: a name in a module, or a module and what is taken from it."""
+    """Yield the name that an import leads to; `taken` is the attribute used of the import."""
     if what and what != ALL and what in _bound(module):
         yield module, what, taken
         return
     inner = f"{module}.{what}" if what and what != ALL else module
     if module_file(inner) is None:
-        # A name that its module does not define cannot be followed.
+        # The module does not define this name, so cover it as a whole.
         yield module, ALL, ""
     elif taken and taken in _bound(inner):
         yield inner, taken, ""
@@ -146,7 +149,7 @@ def _follow(module: str, what: str, taken: str) -> Iterator[Name]:
 
 @cache
 def _covered(job: str, modules: tuple[str, ...]) -> dict[tuple[str, int], Definition]:
-    """Return the definitions that a job reaches, by module and place in it."""
+    """Return the definitions that a job reaches, by module and index in the module."""
     names: dict[str, set[str]] = {}
     for module, name, _ in _reached(job, modules):
         names.setdefault(module, set()).add(name)

@@ -12,13 +12,15 @@ from vitscope.jobs.job import Job, Names, Request, Takes, find_job
 from vitscope.planning import costs
 from vitscope.settings.study import Study
 
-# Time a network on this many images first; if they take fewer seconds, time a whole batch.
-FEW_IMAGES, SHORT_SECONDS = 4, 0.5
+# A network is timed on this many images first.
+FEW_IMAGES = 4
+# If these images take fewer seconds than this, a whole batch is timed.
+SHORT_SECONDS = 0.5
 
 
 @dataclass(frozen=True)
 class Planned:
-    """A job that would run: its kind, study and names, and the path of its run's record."""
+    """A job that would run; `record` is the path where its run records its time."""
 
     job: str
     study: str
@@ -40,7 +42,7 @@ def _request(job: Job, study: Study, names: Names) -> Request:
 
 
 def time_pass(study: Study, model: str) -> float:
-    """Time one image through a network with any weights: on a core, or on a GPU if it may."""
+    """Time one image through a network with random weights, on one core or an allowed GPU."""
     import torch
 
     from vitscope.networks.building.family import build_network
@@ -51,7 +53,7 @@ def time_pass(study: Study, model: str) -> float:
     device = pick_device("cpu" if study.device == "cpu" else "auto")
     network = build_network(entry).eval().to(device)
 
-    def seconds(count: int) -> float:
+    def time_batch(count: int) -> float:
         images = torch.zeros(count, channels, *height_and_width(size))
         start = perf_counter()
         network(images.to(device))
@@ -61,7 +63,7 @@ def time_pass(study: Study, model: str) -> float:
 
     with torch.inference_mode():
         for count in (FEW_IMAGES, study.analysis.batch_size):
-            taken = min(seconds(count) for _ in range(2))
+            taken = min(time_batch(count) for _ in range(2))
             if taken >= SHORT_SECONDS:
                 break
     return taken / count
@@ -74,7 +76,7 @@ def time_by_rate(rate: float, study: Study, model: str) -> float:
 
 @dataclass(frozen=True)
 class Cost:
-    """The cost of jobs, None where unknown; what is asked of a cluster is 0 on the login node."""
+    """The cost of jobs, None where unknown; jobs on the login node ask for 0 MB and minutes."""
 
     job: str
     passes: int | None
@@ -92,7 +94,10 @@ def costs_of(
     earlier: Callable[[Planned], float | None],
     rate: Callable[[Study, str], float],
 ) -> list[Cost]:
-    """Return what every job costs, by the seconds of `earlier` runs or the `rate` of an image."""
+    """Return the cost of each job, by its seconds in `earlier` runs, or by its network's `rate`.
+
+    `rate` returns the seconds that one image takes in a model.
+    """
     rate_of = cache(partial(rate, study))
     return [_cost(study, planned, earlier(planned), rate_of) for planned in jobs]
 
@@ -129,7 +134,7 @@ def _cost(
 
 
 def by_kind(costs: Iterable[Cost]) -> list[Cost]:
-    """Sum the costs of the jobs of each kind, the dearest first."""
+    """Sum the costs of the jobs of each kind, in order of time, the longest first."""
     kinds: dict[str, list[Cost]] = {}
     for cost in costs:
         kinds.setdefault(cost.job, []).append(cost)
@@ -151,7 +156,7 @@ def _total(kind: str, costs: list[Cost]) -> Cost:
 
 
 def say_what_is_missing(study: Study, jobs: Iterable[Planned]) -> Iterator[str]:
-    """Say which images the plan leaves out because they do not exist yet."""
+    """Yield a sentence for each split whose images do not exist yet."""
     for names in (each.names for each in jobs if each.job == "build_split"):
         source, split = study.data[names["dataset"]].source, names["split"]
         if not there_already(source, split):

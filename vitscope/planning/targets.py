@@ -15,13 +15,13 @@ from vitscope.settings.study import PAGES_OF_STUDY, Study
 from vitscope.studies.loading import StudyFiles
 
 FORMATS = ("pdf", "svg", "png")
-# The format of the points of a figure, which are written on demand.
+# The format in which the points of a figure are written, on demand.
 POINTS = "csv"
-# The formats of videos; a whole study makes the first.
+# The formats of videos; the first is the one that a whole study makes.
 VIDEO_FORMATS = ("webp", "gif", "mp4")
-# The end of `figures/{study}/all`, which is a target, not a file.
+# The name of the target `figures/{study}/all`, which makes all files of a study.
 ALL = "all"
-# What the names of figures of one model begin with.
+# The prefixes in the names of figures of a single model.
 _OF_MODEL = ("blocks_", "network_")
 _PAGES = ("claims.md", "claims.html", "claims.tex")
 
@@ -31,7 +31,7 @@ def exported(study: Study) -> list[str]:
 
 
 def check_target(target: str, studies: StudyFiles, folders: Mapping[str, str]) -> None:
-    """Refuse a target that no study has; Snakemake checks rules, and files behind figures."""
+    """Refuse a target that no study has; Snakemake checks names of rules and other files."""
     key, given, _ = target.partition("=")
     if given and key in schema_of(Config)["properties"]:
         raise VitscopeError(
@@ -56,7 +56,7 @@ def check_target(target: str, studies: StudyFiles, folders: Mapping[str, str]) -
 
 
 def _all_figures(studies: StudyFiles) -> Iterable[str]:
-    """Yield a file of each figure and video of all studies; the default one needs no folder."""
+    """Yield a file of each figure and video of all studies, without a folder for the default."""
     for name in (studies.default, *studies):
         with suppress(VitscopeError):
             study = studies[name]
@@ -77,7 +77,7 @@ def _study(target: str, name: str, studies: StudyFiles) -> Study:
 
 
 def _refuse_figure(target: str, parts: tuple[str, ...], studies: StudyFiles) -> None:
-    """Refuse a path below the folder of figures: FIGURE.pdf, STUDY/FIGURE.pdf, or of a video."""
+    """Refuse paths below the folder of figures other than FIGURE.pdf, STUDY/FIGURE.pdf etc."""
     if len(parts) == 1 and parts[0] in studies:
         study = _study(target, parts[0], studies)
         raise VitscopeError(
@@ -106,10 +106,10 @@ def _refuse_figure(target: str, parts: tuple[str, ...], studies: StudyFiles) -> 
 
 
 def _refuse_result(target: str, parts: tuple[str, ...], studies: StudyFiles) -> None:
-    """Refuse a path below the folder of results: STUDY/tables/TABLE.parquet, or without a study."""
+    """Refuse paths below the folder of results with an unknown study, or an unknown table."""
     study = _study(target, parts[0], studies)
     if parts[1:2] == ("tables",) and len(parts) == 3:
-        # Tables are kept as parquet, and CSV is for other programs.
+        # Tables are kept as parquet, and exported as CSV for other programs.
         tables = [f"{name}.{suffix}" for suffix in ("parquet", "csv") for name in exported(study)]
         if parts[2] not in (*tables, *_PAGES):
             check_names(study, {"table": Path(parts[2]).stem})
@@ -117,13 +117,13 @@ def _refuse_result(target: str, parts: tuple[str, ...], studies: StudyFiles) -> 
 
 
 def check_names(study: Study, names: Mapping[str, str]) -> None:
-    """Refuse names in a path that the study lacks: rules allow the names of all studies."""
+    """Refuse names in a path that its study lacks: rules allow the names of all studies."""
     shown = [*study.figures, *study.buildups, *study.videos]
     known: dict[str, tuple[str, Collection[str]]] = {
         "figure": ("figures, buildups and videos", shown),
         "video": ("videos", study.videos),
         "buildup": ("buildups", study.buildups),
-        # Tables of pairs have a pair's name in place of a model's.
+        # Paths of tables of pairs have the name of a pair in place of a model's.
         "model": ("models", [*study.models, *study.pairs()]),
         "dataset": ("data", study.data),
     }
@@ -145,7 +145,7 @@ def check_names(study: Study, names: Mapping[str, str]) -> None:
 
 
 def _check_shown(study: Study, name: str, model: str) -> None:
-    """Refuse a measure for a model that no figure shows, where only figures say what is made."""
+    """Refuse a model that no figure of a measure shows, if figures decide what is measured."""
     measured = measure_of_parts(registry.of(study).declared(name))
     of_loss = measured.need.of_training and not measured.snapshots(study, model)
     of_maps = measured.needs == "latents" and any(
@@ -159,7 +159,7 @@ def _check_shown(study: Study, name: str, model: str) -> None:
 
 
 def check_table(study: Study, table: str) -> None:
-    """Refuse a table if no figure of the study shows it, since no models are named for it."""
+    """Refuse a table that no figure of the study needs, since only figures name its models."""
     known = registry.of(study).kinds()
     kinds = [f"'{name}'" for name, kind in known.items() if table in kind.tables]
     if kinds and not study.figures_of(table):

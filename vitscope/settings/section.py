@@ -1,4 +1,4 @@
-"""Settings are declared as dataclasses; JSON schemas made from these check and complete them."""
+"""Declare settings as dataclasses; check and complete them by JSON schemas made from these."""
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -14,8 +14,8 @@ from vitscope.web import redact
 
 Schema = dict[str, Any]
 
-# Each type with its words and its Python types. A whole number must be an int: JSON schema also
-# accepts 64.0, but a list cannot have 64.0 images.
+# For each JSON type, its name in messages and its Python types. A whole number must be an int: JSON
+# schema also accepts 64.0, but a list cannot have 64.0 images.
 TYPES: dict[str, tuple[str, tuple[type, ...]]] = {
     "integer": ("a whole number", (int,)),
     "number": ("a number", (int, float)),
@@ -29,10 +29,10 @@ NAMES = {types[-1]: name for name, (_, types) in TYPES.items()}
 
 
 def setting(default: object, meaning: str = "", *, result: bool = True, **rules: object) -> Any:
-    """Declare a key with a default, a sentence, and further rules of its JSON schema.
+    """Declare a key with a default, a meaning, and further rules of its JSON schema.
 
-    Rules under `items` hold for every entry of a list; `not_` stands for `not`. Without `result`,
-    jobs that get the settings whole do not depend on the key.
+    Rules under `items` hold for every entry of a list; `not_` stands for `not`. If `result` is
+    false, no result depends on the key: `result_settings` leaves it out.
     """
     metadata = _metadata(meaning, rules) | {"result": result}
     return field(default_factory=partial(deepcopy, default), metadata=metadata)
@@ -44,7 +44,7 @@ def required(meaning: str = "", **rules: object) -> Any:
 
 
 def optional(meaning: str = "", **rules: object) -> Any:
-    """Declare a key that may be left out and is then None; a file may not say null."""
+    """Declare a key that may be left out and is then None; null in a file is refused."""
     return field(default=None, metadata=_metadata(meaning, rules))
 
 
@@ -61,7 +61,7 @@ def result_settings(settings: Any) -> dict[str, Any]:
 
 @cache
 def schema_of(section: type) -> Schema:
-    """Return the JSON schema of a dataclass; a file must give just one key of its `EITHER`."""
+    """Return the JSON schema of a dataclass; a file must give exactly one key of its `EITHER`."""
     types = get_type_hints(section)
     keys = [each for each in fields(section) if each.metadata]
     needed = [key.name for key in keys if key.default is key.default_factory is MISSING]
@@ -110,7 +110,7 @@ def _type(type_: Any) -> Schema:
 
 
 class Rule(NamedTuple):
-    """A rule of a schema: the type of values that it applies to, its test, and its words."""
+    """A rule of a schema: the type of values that it applies to, its test, its text in messages."""
 
     about: str
     holds: Callable[[Any, Any], object]
@@ -126,7 +126,7 @@ def _listed(types: str | list[str]) -> list[str]:
 
 
 def _is(type_: str, value: object) -> bool:
-    """Tell whether a value has a type, or `any`; true and false do not count as numbers."""
+    """Tell whether a value has a JSON type or the type is `any`; booleans are not numbers."""
     if type_ == "any":
         return True
     return isinstance(value, TYPES[type_][1]) and (
@@ -135,7 +135,7 @@ def _is(type_: str, value: object) -> bool:
 
 
 def _differ(entries: list[Any]) -> bool:
-    """Tell whether no two entries are equal; 1 and 1.0 are."""
+    """Tell whether all entries differ from each other; 1 and 1.0 count as equal."""
     plain = [float(each) if _is("number", each) else repr(each) for each in entries]
     return len({*plain}) == len(plain)
 
@@ -185,10 +185,10 @@ class Fault(NamedTuple):
 
 
 def check(where: object, settings: object, schema: Schema, within: Sequence[object] = ()) -> None:
-    """Refuse settings that do not follow the schema; `within` is the key that holds them."""
+    """Refuse settings that do not follow the schema; `within` is the path of their key."""
 
     def urgency(fault: Fault) -> tuple[int, bool]:
-        # From the outside in; an unknown key may explain why another key is missing.
+        # Report outer faults first; an unknown key may explain why another key is missing.
         return len(fault.path), fault.rule != "additionalProperties"
 
     if fault := min(find_faults(schema, settings), key=urgency, default=None):
@@ -196,7 +196,7 @@ def check(where: object, settings: object, schema: Schema, within: Sequence[obje
 
 
 def find_faults(schema: Schema, value: object, path: tuple[object, ...] = ()) -> Iterator[Fault]:
-    """Yield what is wrong with a value, and with its keys and entries."""
+    """Yield the faults of a value, and of its keys and entries."""
     for rule, limit in schema.items():
         if rule in RULES:
             about, holds, _ = RULES[rule]
@@ -249,7 +249,7 @@ def _sentence(fault: Fault, path: Sequence[object]) -> str:
         return f"{key}: found {quoted(found)}, allowed: {', '.join(allowed)}.{hint}"
     if isinstance(found, str) and "://" in found:
         found = redact(found)
-    # These rules' own words tell users nothing, so use the title.
+    # The texts of these rules tell users nothing, so use the title.
     titled = rule in {"const", "pattern", "not", "oneOf", "anyOf"} and "title" in schema
     expected = schema["title"] if titled else RULES[rule].words(schema[rule])
     return f"{key}: found {quoted(found)}, allowed: {expected}."

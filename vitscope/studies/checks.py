@@ -1,4 +1,4 @@
-"""A study beyond its schema, before any job runs: files, figures, videos, build-ups, trainings."""
+"""Check a study beyond its schema: files, figures, videos, build-ups, style, trainings."""
 
 import csv
 from collections.abc import Mapping
@@ -23,7 +23,7 @@ from vitscope.settings.study import PAGES_OF_STUDY, TRAINING_SPLITS, Study
 from vitscope.studies.data_sets import check_data
 
 CHECKPOINTS = ROOT / "resources" / "checkpoints"
-# The columns of a file of published points of a build-up.
+# The columns that published points of a build-up need.
 OF_BUILDUP = {"branch", "msa_number", "accuracy"}
 # Settings in which data sets may differ and still have the same images in the same order.
 MAY_DIFFER = (
@@ -37,14 +37,14 @@ MAY_DIFFER = (
     "resize",
     "std",
 )
-# The settings of a video that are about one of the things it may show.
+# For each view, the settings of a video that apply to no other view.
 OF_VIEWS = {"heads": ("block", "heads", "query", "brightest"), "rollout": ("fusion",)}
 
 
 def check_study(study: Study, results: str) -> None:
     """Refuse a study that cannot be made; `results` is the folder that the workflow writes to."""
     _check_files(study)
-    # Pages of the whole study have the names of figures.
+    # The names of pages of the whole study are taken.
     for section in ("figures", "buildups", "videos"):
         for name in sorted({*getattr(study, section)} & {*PAGES_OF_STUDY}):
             pages = f"{', '.join(PAGES_OF_STUDY)}, which are pages of the whole study."
@@ -68,7 +68,7 @@ def check_study(study: Study, results: str) -> None:
 def _check_style(study: Study) -> None:
     for family in study.style.palette:
         check_known(study.path, "style.palette", family, family_names())
-    # Matplotlib comes with its own, and takes its time to find others.
+    # Do not check the default font, which is part of Matplotlib: it takes long to search fonts.
     if study.style.font != schema_of(Style)["properties"]["font"]["default"]:
         from vitscope.drawing.saving import check_font
 
@@ -101,7 +101,7 @@ def _check_files(study: Study) -> None:
 
 
 def _check_made(where: str, key: str, entry: Settings, model: Model) -> None:
-    """Refuse `made` unless a function of the user's makes the weights; refuse keys for a file."""
+    """Refuse `made` if no function of the user makes the weights, and keys that need a file."""
     if model.family != "python" or key != "checkpoint":
         raise VitscopeError(
             f"{where}.made: only the `checkpoint` of a model of the family python can be made by "
@@ -117,8 +117,8 @@ def _check_made(where: str, key: str, entry: Settings, model: Model) -> None:
 
 
 def _bundled(path: str) -> Path | None:
-    """Return where a bundled file or folder is; None if it leaves the repository."""
-    # Links are not followed: a folder of checkpoints may be a link to another disk.
+    """Return the path of a bundled file or folder; None if it is outside the repository."""
+    # Do not follow links: a folder of checkpoints may be a link to another disk.
     place = Path(normpath(ROOT / path))
     return place if place.is_relative_to(ROOT) else None
 
@@ -283,7 +283,7 @@ def _check_baseline(study: Study, key: str, baseline: str) -> None:
 
 
 def _check_stages(study: Study, key: str, entry: BuildUp) -> None:
-    """Refuse a baseline without room for an MSA, or with maps that windows do not fit in."""
+    """Refuse a baseline without room for an MSA, or with maps that windows do not divide."""
     model, size = study.models[entry.baseline], study.dataset_of(entry.baseline).image_size
     roomy = [stage for stage, count in enumerate(model.arch["blocks"]) if count >= 2]
     if not roomy:
@@ -314,7 +314,7 @@ def _check_weights(study: Study, key: str, entry: BuildUp) -> None:
 
 
 def _check_training(study: Study, results: str) -> None:
-    """Refuse models that this workflow should train, as their paths say, but cannot."""
+    """Refuse models whose paths say that this workflow trains them, but that it cannot train."""
     files = [entry for model in study.models.values() for entry in model.files().values()]
     for name in study.models:
         folder = f"{results}/{study.name}/training/{name}/"

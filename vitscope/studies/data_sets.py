@@ -1,4 +1,4 @@
-"""Check data sets of a study against what their folders hold, before any job opens a file."""
+"""Check data sets of a study against the content of their folders, before any job opens a file."""
 
 from pathlib import Path
 from typing import Any
@@ -12,7 +12,7 @@ from vitscope.settings.study import TRAINING_SPLITS, Study
 
 
 def read_class_names(path: Path, where: str, entry: Settings) -> list[str] | None:
-    """Return the names of the classes of a data set: those that it lists, or a file does."""
+    """Return the class names of a data set: from its list, from a file, or ImageNet's."""
     names: list[str] | str | None = entry["class_names"]
     for key in ("class_names", "class_index"):
         if entry["classes"] is None and entry[key] is not None:
@@ -36,7 +36,7 @@ def read_class_names(path: Path, where: str, entry: Settings) -> list[str] | Non
 
 
 def check_data(study: Study) -> None:
-    """Refuse data sets that, at a glance, differ from what the study says."""
+    """Refuse data sets that differ from what the study says, as far as a quick look tells."""
     for name, dataset in study.data.items():
         where = f"{study.path}: data.{name}"
         _check_pixels(where, dataset)
@@ -78,7 +78,7 @@ def _entry(dataset: Dataset) -> dict[str, Any]:
 
 def _check_split(study: Study, name: str, split: str) -> None:
     dataset, of_training = study.data[name], TRAINING_SPLITS[0]
-    # Only images of a folder may be left unstored, on which networks are trained and not measured.
+    # Only images of a folder that are for training, not for measuring, may be left unstored.
     trained_on = split == of_training != study.analysis.split
     if not dataset.splits[split].stored and (dataset.source["kind"] != "folder" or not trained_on):
         allowed = f"true, but for the split '{of_training}' of a `folder`, where it is not "
