@@ -27,7 +27,7 @@ from vitscope.training.history import remove_unfinished
 
 
 def from_here(path):
-    """Return a path relative to the working directory: results stay up to date if both move."""
+    """Return a path relative to the working directory, so that jobs do not rerun if both move."""
     return local(os.path.relpath(path))
 
 
@@ -143,10 +143,7 @@ PLAN = os.environ.get("VITSCOPE_PLAN")
 
 
 def of_job(name, **constants):
-    """Return the parameters of a rule: what its job depends on, which are values and code.
-
-    Values are computed from the wildcards of the job and from `constants`.
-    """
+    """Return the parameters of a rule: its job's values, by wildcards and `constants`, and code."""
 
     @functools.lru_cache(maxsize=1)
     def find_values_and_digest(study, names):

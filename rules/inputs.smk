@@ -46,26 +46,26 @@ def source_files(wildcards):
     return [local(file) for file in there]
 
 
-def of_model(output):
+def output_of_model(output):
     """Return a function that finds the output of a rule for the model that a job is about."""
 
-    def path(wildcards):
+    def path_for_model(wildcards):
         model = model_of(study_of(wildcards), names_of(wildcards))
         return path_of(output, wildcards, model=model)
 
-    return path
+    return path_for_model
 
 
 def split_for(split):
     """Return a function that finds a split of the data set of the model that a job is about."""
 
-    def path(wildcards):
+    def path_of_split(wildcards):
         study = study_of(wildcards)
         dataset = study.models[model_of(study, names_of(wildcards))].data
         name = split(study) if callable(split) else split
         return path_of(rules.build_split.output.images, wildcards, dataset=dataset, split=name)
 
-    return path
+    return path_of_split
 
 
 TRAINED = re.compile(r"(init|warmup|end|epoch_\d+)\.safetensors|history\.parquet")
@@ -93,7 +93,7 @@ def named_file(wildcards, key, entry, download=None):
 def file_to_convert(rule, key):
     """Return a function that finds the file of a checkpoint; [] if a function makes its weights."""
 
-    def path(wildcards):
+    def path_to_convert(wildcards):
         names = names_of(wildcards)
         entry = exit_on_user_error(checkpoint_entry, study_of(wildcards), names)
         if "made" in entry:
@@ -101,7 +101,7 @@ def file_to_convert(rule, key):
         download = path_of(getattr(rules, rule).output.checkpoint, wildcards)
         return named_file(wildcards, key.format(**names), entry, download)
 
-    return path
+    return path_to_convert
 
 
 def bundled_outputs(wildcards):
@@ -116,14 +116,14 @@ def bundled_outputs(wildcards):
 
 
 @functools.cache
-def keeps(study):
+def study_keeps_latents(study):
     """Tell whether a study keeps its latents; call this late, since it may count its networks."""
     return keeps_latents(STUDIES[study], ALL_STUDIES.keep_latents_gb, COUNTED)
 
 
 def shards_of_latents(wildcards, model=None):
     study, model = study_of(wildcards), model or wildcards.model
-    made = rules.extract_kept_latents if keeps(study.name) else rules.extract_latents
+    made = rules.extract_kept_latents if study_keeps_latents(study.name) else rules.extract_latents
     shards = range(study.shards(model))
     return paths_of(made.output.latents, study=study.name, model=model, part=shards)
 
@@ -171,7 +171,7 @@ def path_made(made, names, wildcards):
     maker = getattr(rules, made.job)
     if names.get("snapshot", END) != END:
         maker = rules.convert_snapshot
-    elif made.job == "extract_latents" and keeps(study_of(wildcards).name):
+    elif made.job == "extract_latents" and study_keeps_latents(study_of(wildcards).name):
         maker = rules.extract_kept_latents
     elif made.job == "augment_images":
         # Models that draw the same images share one file.
@@ -210,10 +210,11 @@ def parts_of(wildcards, model):
     return collect(path, part=parts, **place)
 
 
-def to_merge(wildcards):
+def inputs_of_merge(wildcards):
     """Return the parts or latents that a table is merged from, and block tables, by model."""
     measure, found = measure_of(wildcards), {}
-    of_latents = measure_of_parts(measure).needs == "latents" and keeps(study_of(wildcards).name)
+    measured = measure_of_parts(measure)
+    of_latents = measured.needs == "latents" and study_keeps_latents(study_of(wildcards).name)
     what, find = ("latents", shards_of_latents) if of_latents else ("parts", parts_of)
     for prefix, model in by_prefix(wildcards.model).items():
         found[f"{prefix}{what}"] = find(wildcards, model)
@@ -234,25 +235,25 @@ def subjects_in_table(wildcards):
     return collect(OF_SUBJECT, study=study.name, table=wildcards.table, model=subjects)
 
 
-def all_models(path, of=Study.models_of):
+def paths_of_models(path, of=Study.models_of):
     """Return a function that finds a path for every model that `of` lists of a study."""
 
-    def paths(wildcards):
+    def paths_for_study(wildcards):
         study = study_of(wildcards)
         return paths_of(path, study=study.name, model=of(study))
 
-    return paths
+    return paths_for_study
 
 
 def joined_tables(names):
     """Return a function that finds the joined tables that `names` lists for a study."""
 
-    def paths(wildcards):
+    def paths_by_table(wildcards):
         joined = rules.tabulate.output.table
         tables = names(study_of(wildcards))
         return {table: path_of(joined, wildcards, table=table) for table in tables}
 
-    return paths
+    return paths_by_table
 
 
 def published_points(wildcards):

@@ -56,7 +56,7 @@ use rule measure_model as measure_loss with:
 
 rule merge:
     input:
-        unpack(to_merge),
+        unpack(inputs_of_merge),
     output:
         table="<results>/{study}/{measure}/{model}.parquet",
     log:

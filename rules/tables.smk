@@ -30,7 +30,7 @@ rule export_table:
     log:
         "<logs>/{study}/tables/{table}_csv.log",
     wildcard_constraints:
-        table=one_of(named_by(targets.exported)),
+        table=one_of(named_by(targets.exported_tables)),
     localrule: True
     conda:
         "../envs/base.yaml"

@@ -60,7 +60,7 @@ def keep_memory() -> None:
         mallopt(_MMAP_MAX, 0)
 
 
-def _lock(log: TextIO) -> None:
+def _lock_log(log: TextIO) -> None:
     """Lock the log; wait while a job of an earlier, killed run still writes the same files."""
     try:
         fcntl.flock(log, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -87,14 +87,14 @@ def _take_gpu() -> None:
         return
     folder = Path(tempfile.gettempdir(), f"vitscope-gpus-{os.getuid()}")
     try:
-        _lock_one_of(gpus, _private(folder))
+        _lock_one_of(gpus, _open_private_folder(folder))
     except OSError as error:
         # The job can do without this folder.
         why = f"{folder} cannot be used ({error.strerror})"
         print(f"vitscope: this job takes no GPU of its own, since {why}", flush=True)
 
 
-def _private(folder: Path) -> int:
+def _open_private_folder(folder: Path) -> int:
     """Open a folder to which no other user can write; refuse links and other users' folders."""
     folder.mkdir(mode=0o700, exist_ok=True)
     opened = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
@@ -118,12 +118,12 @@ def _lock_one_of(gpus: list[str], folder: int) -> None:
             return
 
 
-def _memory_errors() -> tuple[type[BaseException], ...]:
+def _memory_error_types() -> tuple[type[BaseException], ...]:
     torch = sys.modules.get("torch")
     return (MemoryError, torch.OutOfMemoryError) if torch else (MemoryError,)
 
 
-def _fail(log: TextIO, sentence: str | None) -> NoReturn:
+def _exit_with_sentence(log: TextIO, sentence: str | None) -> NoReturn:
     """Write a sentence as the last line of the log, which the run repeats at its end, and exit."""
     sentence = sentence or f"nothing is known of this failure but {log.name}."
     # VitscopeError puts any text on one line.
@@ -131,13 +131,13 @@ def _fail(log: TextIO, sentence: str | None) -> NoReturn:
     sys.exit(1)
 
 
-def _label(wildcards) -> str:
+def _label_of(wildcards) -> str:
     subject = next(filter(None, map(wildcards.get, ("model", "dataset", "video"))), "")
     snapshot = wildcards.get("snapshot")
     return f"{subject}, snapshot {snapshot}" if snapshot else subject
 
 
-def _run(snakemake, job: str, label: str, work: AtWork) -> None:
+def _run_for_rule(snakemake, job: str, label: str, work: AtWork) -> None:
     given = dict(snakemake.params.items())
     # A rule may add values that only it knows, such as paths.
     values = given.pop("values") | {key: given[key] for key in given.keys() - {"job", "code"}}
@@ -164,7 +164,7 @@ def _run(snakemake, job: str, label: str, work: AtWork) -> None:
 
 def run_job(snakemake) -> None:
     """Run a job, copy what it prints to its log, and report a failure in one sentence."""
-    job, label = snakemake.params.job, _label(snakemake.wildcards)
+    job, label = snakemake.params.job, _label_of(snakemake.wildcards)
     what = snakemake.wildcards.get("measure") or job.replace("_", " ")
     work = AtWork(f"{label}, {what}" if label else what, print)
     names, values = dict(snakemake.wildcards.items()), snakemake.params["values"]
@@ -172,19 +172,19 @@ def run_job(snakemake) -> None:
     path = Path(snakemake.log[0])
     path.parent.mkdir(parents=True, exist_ok=True)
     with path.open("a", buffering=1, encoding="utf-8") as log:
-        _lock(log)
+        _lock_log(log)
         log.truncate(0)
         try:
             with redirect_stdout(_Tee(sys.stdout, log, heard=work.heard)), work.watch():
-                _run(snakemake, job, label, work)
+                _run_for_rule(snakemake, job, label, work)
         except VitscopeError as error:
-            _fail(log, str(error))
-        except _memory_errors():
+            _exit_with_sentence(log, str(error))
+        except _memory_error_types():
             less = f"lower {batches} in the study" if batches else "run fewer jobs at a time"
-            _fail(log, f"not enough memory: {less}.")
+            _exit_with_sentence(log, f"not enough memory: {less}.")
         except Exception as error:
             traceback.print_exc(file=log)
-            _fail(log, explain_failure(error) or explain_user_error(error))
+            _exit_with_sentence(log, explain_failure(error) or explain_user_error(error))
         finally:
             # Do not let Python search all objects for garbage once more before it ends.
             gc.freeze()

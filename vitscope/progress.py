@@ -25,7 +25,7 @@ class Clock:
         self._start = self._last = monotonic()
 
     def seconds_if_due(self, finished: bool = False) -> float | None:
-        """Return the seconds since the start if a line is due, else None; the last always is."""
+        """Return the seconds since the start if a line is due, else None; the last line is due."""
         now = monotonic()
         if not finished and now - self._last < SECONDS_BETWEEN_NEWS:
             return None
@@ -33,7 +33,7 @@ class Clock:
         return now - self._start
 
 
-def _duration(seconds: float) -> str:
+def _format_duration(seconds: float) -> str:
     """Return a duration in its two largest units."""
     whole = round(seconds)
     if whole < 60:
@@ -43,8 +43,8 @@ def _duration(seconds: float) -> str:
     return f"{whole // 3600} h {whole % 3600 // 60} min"
 
 
-def _rate(done: float, seconds: float, unit: str) -> str:
-    """Return, as text, the rate per second, or seconds for each if it is below one a second."""
+def _format_rate(done: float, seconds: float, unit: str) -> str:
+    """Return a rate as text: units per second, or seconds per unit if below one per second."""
     if not done or not seconds:
         return ""
     if done >= seconds:
@@ -71,16 +71,16 @@ class Progress:
         if seconds is None:
             return
         left = (
-            f"took {_duration(seconds)}"
+            f"took {_format_duration(seconds)}"
             if finished
-            else f"about {_duration(seconds * (self._total - self._done) / self._done)} left"
+            else f"about {_format_duration(seconds * (self._total - self._done) / self._done)} left"
         )
-        rate = _rate(self._done, seconds, self._unit)
+        rate = _format_rate(self._done, seconds, self._unit)
         self._say(f"{self._done} of {self._total} {self._unit}{rate}, {left}")
 
 
 class AtWork:
-    """Reports that a job still runs, and how far it is, whenever nothing else was printed."""
+    """Reports that a job still runs, after `SECONDS_OF_SILENCE` without other messages."""
 
     def __init__(self, what: str, say: Say) -> None:
         self._what, self._say = what, say
@@ -105,9 +105,9 @@ class AtWork:
                 if monotonic() - self._last < SECONDS_OF_SILENCE:
                     continue
                 seconds = monotonic() - self._start
-                images = f"{self._images} images{_rate(self._images, seconds, 'images')}, "
+                images = f"{self._images} images{_format_rate(self._images, seconds, 'images')}, "
                 said = images if self._images else ""
-                self._say(f"{self._what}: {said}{_duration(seconds)} so far")
+                self._say(f"{self._what}: {said}{_format_duration(seconds)} so far")
                 self.heard()
 
         # A daemon thread does not keep the process from ending.

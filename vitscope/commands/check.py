@@ -35,10 +35,10 @@ def run(arguments: Namespace) -> None:
     studies = find_studies(asked.settings, "config/config.yaml")
     study = studies[asked.study or studies.default]
     trainings = Path(asked.folders["results"], study.name, "training")
-    checks = dict.fromkeys(_models(study, arguments.models), _check)
+    checks = dict.fromkeys(_models_to_check(study, arguments.models), _check_cut_points)
     if arguments.without_code:
         own = [name for name in checks if study.models[name].family == "python"]
-        checks |= dict.fromkeys(own, _look)
+        checks |= dict.fromkeys(own, _check_without_code)
     lines = {name: check(study, name, trainings) for name, check in checks.items()}
     lines |= _missing_data(study)
     for name, (verdict, text) in lines.items():
@@ -47,7 +47,7 @@ def run(arguments: Namespace) -> None:
         sys.exit(1)
 
 
-def _models(study: "Study", named: list[str]) -> list[str]:
+def _models_to_check(study: "Study", named: list[str]) -> list[str]:
     for name in named:
         if name not in study.models:
             raise VitscopeError(
@@ -58,7 +58,7 @@ def _models(study: "Study", named: list[str]) -> list[str]:
 
 
 def _missing_data(study: "Study") -> dict[str, tuple[str, str]]:
-    """Return verdicts on data sets whose files, which figures are made from, are missing."""
+    """Return a verdict for each data set of the figures whose files are missing."""
     from vitscope.data.opening import archive_needed, local_files
     from vitscope.jobs.reporting import splits_shown
 
@@ -82,7 +82,7 @@ def _training_seed(study: "Study", name: str, trainings: Path) -> int | None:
     return study.recipe(trained).seed if trained in study.models else None
 
 
-def _look(study: "Study", name: str, trainings: Path) -> tuple[str, str]:
+def _check_without_code(study: "Study", name: str, trainings: Path) -> tuple[str, str]:
     """Read a model's checkpoint without running the model's code; return a verdict and why."""
     from vitscope.networks.checkpoints import weight_sources
     from vitscope.networks.checkpoints.foreign import read_foreign
@@ -101,7 +101,7 @@ def _look(study: "Study", name: str, trainings: Path) -> tuple[str, str]:
     return "not run", "; ".join([said, *weights])
 
 
-def _check(study: "Study", name: str, trainings: Path) -> tuple[str, str]:
+def _check_cut_points(study: "Study", name: str, trainings: Path) -> tuple[str, str]:
     """Print a model's cut points; return a verdict on them, and why.
 
     `trainings` is the folder in which the workflow trains the models of the study.

@@ -61,12 +61,12 @@ def run(arguments: Namespace) -> None:
     rate = partial(plan.time_by_rate, arguments.rate) if arguments.rate else plan.time_pass
     for name, of_study in planned.items():
         study = studies[name]
-        kinds = plan.by_kind(plan.costs_of(study, of_study, earlier, rate))
+        kinds = plan.by_kind(plan.costs_of(study, of_study, seconds_of_earlier_run, rate))
         latents = say_what_is_kept(study, studies.keep_latents_gb, COUNTED)
         print(plan.as_text(study, kinds, [latents, *plan.say_what_is_missing(study, of_study)]))
 
 
-def _output_of(asked: Asked, *arguments: str, **options: Any) -> str:
+def _output_of_snakemake(asked: Asked, *arguments: str, **options: Any) -> str:
     """Return Snakemake's standard output; if it fails, exit with its last error line."""
     done = workflow.snakemake(asked, *arguments, capture_output=True, **options)
     if done.returncode:
@@ -83,9 +83,9 @@ def list_jobs(asked: Asked, *targets: str) -> "list[Planned]":
         notes = Path(folder) / "jobs"
         notes.touch()
         planning = {**os.environ, "VITSCOPE_PLAN": str(notes)}
-        _output_of(asked, "-n", *targets, env=planning)
+        _output_of_snakemake(asked, "-n", *targets, env=planning)
         noted = notes.read_text(encoding="utf-8").splitlines()
-        summary = _output_of(asked, "--detailed-summary", *targets, env=planning)
+        summary = _output_of_snakemake(asked, "--detailed-summary", *targets, env=planning)
     lines = csv.DictReader(summary.splitlines(), delimiter="\t")
     pending = {line["output_file"] for line in lines if line["plan"] == "update pending"}
     found = {output: job for output, *job in map(json.loads, noted) if output in pending}
@@ -93,7 +93,7 @@ def list_jobs(asked: Asked, *targets: str) -> "list[Planned]":
 
 
 def _describe_job(asked: Asked, output: Path, job: str, study: str, names: "Names") -> "Planned":
-    """Return a job by its first output, whose path the path of the job's record mirrors."""
+    """Return a job by its first output; the path of its record mirrors the path of the output."""
     from vitscope.planning.plan import Planned
 
     records, figures = Path(asked.folders["benchmarks"]), Path(asked.folders["figures"])
@@ -106,7 +106,7 @@ def _describe_job(asked: Asked, output: Path, job: str, study: str, names: "Name
     return Planned(job, study, names, records / mirrored.with_suffix(suffix))
 
 
-def earlier(job: "Planned") -> float | None:
+def seconds_of_earlier_run(job: "Planned") -> float | None:
     """Return the seconds of a job in an earlier run, or the mean of records beside its own."""
     record = job.record
     found = [record] if record.is_file() else sorted(record.parent.glob("*.tsv"))

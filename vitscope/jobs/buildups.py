@@ -15,7 +15,7 @@ from vitscope.networks.building.family import module_of
 from vitscope.package_data import ROOT
 
 
-def what_is_tried(study: Study, name: str) -> Values:
+def settings_of_buildup(study: Study, name: str) -> Values:
     """Return what decides a build-up: its baseline as an AlterNet, blocks, patience and steps."""
     entry = study.buildups[name]
     baseline = study.network(entry.baseline)
@@ -56,7 +56,7 @@ def decide_step(inputs: Files, outputs: Files, values: Values, resources: Resour
 
 DECIDE_STEP = Job(
     run=decide_step,
-    values=lambda study, names: {"settings": what_is_tried(study, names["buildup"])},
+    values=lambda study, names: {"settings": settings_of_buildup(study, names["buildup"])},
 )
 
 
@@ -93,7 +93,7 @@ def measure_bundled(inputs: Files, outputs: Files, values: Values, resources: Re
     RESULT.write(results, outputs["result"], digests)
 
 
-def _values_of_measuring(study: Study, names: Names) -> Values:
+def _values_of_step(study: Study, names: Names) -> Values:
     return {
         "where": f"{study.path}: buildups.{names['buildup']}.weights",
         "batch_size": study.analysis.batch_size,
@@ -107,14 +107,14 @@ def _passes_of_bundled(request: Request) -> Work | None:
     return passes(steps, None, request.images, request.study.analysis.batch_size)
 
 
-def _takes(work: Callable[[Request], Work | None]) -> Takes:
+def _takes_to_measure(work: Callable[[Request], Work | None]) -> Takes:
     return Takes(torch=True, work=work, split="test", builds=True)
 
 
 MEASURE_STEP = Job(
     run=measure_step,
-    values=_values_of_measuring,
-    takes=_takes(
+    values=_values_of_step,
+    takes=_takes_to_measure(
         lambda request: passes(1, None, request.images, request.study.analysis.batch_size)
     ),
     batches="analysis.batch_size",
@@ -122,9 +122,9 @@ MEASURE_STEP = Job(
 MEASURE_BUNDLED = Job(
     run=measure_bundled,
     values=lambda study, names: (
-        _values_of_measuring(study, names) | {"settings": what_is_tried(study, names["buildup"])}
+        _values_of_step(study, names) | {"settings": settings_of_buildup(study, names["buildup"])}
     ),
-    takes=_takes(_passes_of_bundled),
+    takes=_takes_to_measure(_passes_of_bundled),
     batches="analysis.batch_size",
 )
 
@@ -147,7 +147,7 @@ TABULATE_BUILDUP = Job(
     run=tabulate_buildup,
     values=lambda study, names: {
         "name": names["buildup"],
-        "settings": what_is_tried(study, names["buildup"]),
+        "settings": settings_of_buildup(study, names["buildup"]),
         "data": study.models[study.buildups[names["buildup"]].baseline].data,
     },
 )

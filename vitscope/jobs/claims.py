@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 def values_of_counting(study: Study, among: Collection[str]) -> Values:
-    """Return the values for counting claims, about those figures in `among` that have any."""
+    """Return the values for counting claims about the figures in `among` whose kinds have any."""
     figures: dict[str, Values] = {}
     measures = registry.of(study)
     for name, figure in study.figures.items():
@@ -60,7 +60,7 @@ def _values_of_claims(study: Study, names: Names) -> Values:
 
 
 def traits_of(study: Study, model: str) -> Values:
-    """Return the traits that tell a model from others, with `arch` as its family completes it."""
+    """Return the traits that tell a model from others, with the family's defaults in `arch`."""
     entry, said = study.models[model], study.traits_of(model)
     others = {key: value for key, value in said.items() if not key.startswith("arch.")}
     arch = complete(entry.family, entry.arch)
@@ -75,8 +75,8 @@ class Counted(NamedTuple):
     evidence: "list[Evidence]"
 
 
-def count(inputs: Files, values: Values) -> Counted:
-    """Count the claims about figures from their tables; `values_of_counting` gives `values`."""
+def counted_claims(inputs: Files, values: Values) -> Counted:
+    """Count the claims about figures from their tables; `values` are of `values_of_counting`."""
     from vitscope.claims import counting
     from vitscope.claims.agreement import score_agreement
     from vitscope.claims.points import at_snapshots, read_published_of
@@ -111,7 +111,7 @@ def count_claims(inputs: Files, outputs: Files, values: Values, resources: Resou
     """Write the tables of claims and of agreement, a page of both, and a figure of verdicts."""
     from vitscope.claims.report import introduction, list_warnings, sections
 
-    claims, agreement, evidence = count(inputs, values)
+    claims, agreement, evidence = counted_claims(inputs, values)
     CLAIMS.write(claims, outputs["claims"])
     AGREEMENT.write(agreement, outputs["agreement"])
     title = f"Claims of the paper: {values['study']}"
@@ -120,7 +120,7 @@ def count_claims(inputs: Files, outputs: Files, values: Values, resources: Resou
     write_text(outputs["text"], as_markdown(*page))
     write_text(outputs["page"], as_html(*page))
     write_text(outputs["latex"], as_latex(title, shown))
-    _draw(claims, outputs, values, inputs["style"])
+    _draw_verdicts(claims, outputs, values, inputs["style"])
     given = {**inputs, "claims": outputs["claims"]}
     introduce_study(given, {"page": outputs["introduction"]}, values["introduction"], resources)
 
@@ -128,7 +128,7 @@ def count_claims(inputs: Files, outputs: Files, values: Values, resources: Resou
 COUNT_CLAIMS = Job(run=count_claims, values=_values_of_claims)
 
 
-def _draw(claims: "pd.DataFrame", outputs: Files, values: Values, style_file: str) -> None:
+def _draw_verdicts(claims: "pd.DataFrame", outputs: Files, values: Values, style_file: str) -> None:
     from vitscope.drawing.figure import literal
     from vitscope.drawing.saving import save, style
     from vitscope.drawing.verdicts import plot

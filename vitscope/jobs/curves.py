@@ -1,4 +1,4 @@
-"""The job of curves by depth: an interactive page of what tables have by depth."""
+"""The job of curves by depth: write an interactive page of them."""
 
 from dataclasses import dataclass
 

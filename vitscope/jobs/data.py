@@ -51,10 +51,10 @@ MADE_BY = (
     "resize",
     "interpolation",
 )
-# Seconds to read images, for a million pixels of the results: measured on photographs of 3 million
-# pixels that are cut to 224x224; images of ImageNet take a tenth.
+# Seconds to read images, for each million pixels after resizing. Measured on photographs of 3
+# million pixels that are resized to 224x224; images of ImageNet take a tenth.
 SECONDS_TO_READ = 0.6
-# The number of images that is assumed where it is unknown: that of ImageNet's validation images.
+# The number of images to assume for a split of unknown size: that of ImageNet's validation split.
 UNCOUNTED_IMAGES = 50_000
 
 
@@ -111,7 +111,7 @@ def corruptions_of(study: Study, names: Names) -> Values:
     return measure.corrupted(study, int(names["part"]))
 
 
-def _images_corrupted(request: Request, uncounted: int | None = None) -> int | None:
+def _count_corrupted_images(request: Request, uncounted: int | None = None) -> int | None:
     wanted = corruptions_of(request.study, request.names)
     known = [count for count in (wanted["images"], request.images) if count is not None]
     images = min(known, default=uncounted)
@@ -119,12 +119,12 @@ def _images_corrupted(request: Request, uncounted: int | None = None) -> int | N
 
 
 def _seconds_to_corrupt(request: Request) -> float:
-    images = _images_corrupted(request, UNCOUNTED_IMAGES) or 0
+    images = _count_corrupted_images(request, UNCOUNTED_IMAGES) or 0
     return images * request.dataset.pixels / 1e6 * SECONDS_TO_CORRUPT
 
 
 def _bytes_of_corrupted(request: Request) -> int | None:
-    images = _images_corrupted(request)
+    images = _count_corrupted_images(request)
     return images and images * request.dataset.bytes_of(None)
 
 

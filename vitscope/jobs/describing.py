@@ -68,7 +68,7 @@ class MeasuredOn:
         return found[1] if found else ""
 
 
-def classes(study: Study, dataset: str, splits: list[str]) -> dict[str, str]:
+def describe_classes(study: Study, dataset: str, splits: list[str]) -> dict[str, str]:
     """Describe the number of each class, where the order of folders or the study decides it."""
     from vitscope.studies.data_sets import named_classes
 
@@ -80,24 +80,24 @@ def classes(study: Study, dataset: str, splits: list[str]) -> dict[str, str]:
     return {}
 
 
-def weights(model: "Model") -> dict[str, str]:
+def describe_weights(model: "Model") -> dict[str, str]:
     from vitscope.networks.checkpoints import weight_sources
 
     return {f"Checkpoint of {model.label}": weight_sources.describe_source(model.checkpoint)}
 
 
-def norms(model: "Model") -> dict[str, str]:
-    """Note if a model's cut points lie before the norms of sums of stream and branch."""
+def describe_norms(model: "Model") -> dict[str, str]:
+    """Describe a model's cut points if they lie before the norms of sums of stream and branch."""
     if model.norms == "after":
         return {}
     return {f"Cut points of {model.label}": "before the norms of sums of stream and branch"}
 
 
-def trajectory(model: "Model") -> dict[str, str]:
+def describe_trajectory(model: "Model") -> dict[str, str]:
     """Describe the source of the weights that a model had during its training."""
     from vitscope.networks.checkpoints import weight_sources
 
     what = f"Trajectory of {model.label}"
     if model.history is not None:
         return {what: f"recorded in training, {weight_sources.describe_source(model.history)}"}
-    return weights(model) | {what: f"its snapshots {', '.join(model.moments())}"}
+    return describe_weights(model) | {what: f"its snapshots {', '.join(model.moments())}"}

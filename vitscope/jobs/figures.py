@@ -12,7 +12,7 @@ from vitscope.claims.tables import CLAIMS
 from vitscope.files.pairs import PREFIXES, by_prefix
 from vitscope.files.tables import Table, read_metadata, write_csv
 from vitscope.jobs import describing
-from vitscope.jobs.claims import count, values_of_counting
+from vitscope.jobs.claims import counted_claims, values_of_counting
 from vitscope.jobs.curves import CURVES
 from vitscope.jobs.job import Files, Job, Names, Resources, Study, Takes, Values
 from vitscope.jobs.networks import find_blocks, values_of_blocks
@@ -39,11 +39,13 @@ def facts_of_figure(study: Study, figure: str) -> dict[str, str]:
     made_from = [*data, f"{' and '.join(splits)} images"] if splits else data
     found = {"Study": describing.title(study), "Data": ", ".join(made_from)}
     for name in data:
-        found |= describing.classes(study, name, splits)
+        found |= describing.describe_classes(study, name, splits)
     for model in models:
-        found |= describing.norms(model)
+        found |= describing.describe_norms(model)
         way = "history" in measure.inputs
-        found |= describing.trajectory(model) if way else describing.weights(model)
+        found |= (
+            describing.describe_trajectory(model) if way else describing.describe_weights(model)
+        )
     return found
 
 
@@ -78,7 +80,7 @@ def draw_figure(inputs: Files, outputs: Files, values: Values, resources: Resour
     (plot,) = values["modules"]
     images = measured_on(tables, members, values["snapshots"])
     how_many = {describing.MEASURED_ON: images} if images else {}
-    made_from = values["facts"] | how_many | _digests(inputs, values)
+    made_from = values["facts"] | how_many | _digests_of_tables(inputs, values)
     with style(inputs["style"], values["style"]):
         figure = draw(plot, tables, members, published, values["snapshots"], values["values"])
         for path in outputs.values():
@@ -103,7 +105,7 @@ def read_points(
     return tables, None
 
 
-def _digests(inputs: Files, values: Values) -> dict[str, str]:
+def _digests_of_tables(inputs: Files, values: Values) -> dict[str, str]:
     found = {}
     labels = {member["model"]: member["label"] for member in values["members"]}
     for path in inputs[next(iter(values["tables"]))]:
@@ -165,10 +167,10 @@ def figures_of_overview(study: Study) -> list[str]:
     figures = {name: kinds[each.kind].overview for name, each in study.figures.items()}
     drawn = {name: each.published for name, each in (study.figures | study.buildups).items()}
     found = [name for name, published in drawn.items() if published and figures.get(name, True)]
-    return sorted(found, key=_in_order)
+    return sorted(found, key=_natural_order)
 
 
-def _in_order(name: str) -> list[tuple[int, str]]:
+def _natural_order(name: str) -> list[tuple[int, str]]:
     """Return a sort key that compares numbers in names by value, so that fig2 precedes fig10."""
     return [(int(part), "") if part.isdigit() else (0, part) for part in re.split(r"(\d+)", name)]
 
@@ -194,7 +196,7 @@ def draw_overview(inputs: Files, outputs: Files, values: Values, resources: Reso
     from vitscope.drawing.saving import save, style
 
     shown = [_sketch_of(name, each, inputs) for name, each in values["figures"].items()]
-    claims = count(inputs, values["counting"]).claims if "cut_points" in inputs else None
+    claims = counted_claims(inputs, values["counting"]).claims if "cut_points" in inputs else None
     with style(inputs["style"], values["style"]):
         figure = plot(shown, claims)
         for path in outputs.values():

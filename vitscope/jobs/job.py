@@ -137,7 +137,7 @@ class Resources:
 
 
 @cache
-def _modules() -> dict[str, str]:
+def _modules_of_jobs() -> dict[str, str]:
     """Return the module of each job by name, found in source text without importing them all."""
     return {
         name.lower(): f"vitscope.jobs.{file.stem}"
@@ -147,9 +147,9 @@ def _modules() -> dict[str, str]:
 
 
 def names() -> tuple[str, ...]:
-    return tuple(sorted(_modules()))
+    return tuple(sorted(_modules_of_jobs()))
 
 
 def find_job(name: str) -> Job:
-    job: Job = getattr(import_module(_modules()[name]), name.upper())
+    job: Job = getattr(import_module(_modules_of_jobs()[name]), name.upper())
     return job

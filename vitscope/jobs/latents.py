@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from vitscope.files.tensors import TensorFile
 
 VALUE_BYTES = {"float32": 4, "bfloat16": 2}
-# Seconds to copy and write latents, besides the passes; 1.2 to 2.1 were measured
+# Seconds to copy and write a gigabyte of latents, besides the passes; 1.2 to 2.1 were measured
 # (docs/benchmarks.md).
 SECONDS_PER_GB = 1.8
 
@@ -32,8 +32,8 @@ def values_of_shard(study: Study, names: Names) -> Values:
     }
 
 
-def _images_of_shard(request: Request) -> int:
-    """Return the number of images in a shard, or without a part, in all shards of the models."""
+def _count_images_of_shard(request: Request) -> int:
+    """Return the number of images in a shard; if no part is named, in all shards of the models."""
     study, names = request.study, request.names
     images = sum(map(study.images, by_prefix(names["model"]).values()))
     size = study.analysis.shard_size
@@ -42,15 +42,15 @@ def _images_of_shard(request: Request) -> int:
 
 def work_of_shard(request: Request, holds: int = 0) -> Work:
     """Return the passes for a shard, with the feature maps of `holds` images in memory at once."""
-    return Work(_images_of_shard(request), request.study.analysis.batch_size, holds=holds)
+    return Work(_count_images_of_shard(request), request.study.analysis.batch_size, holds=holds)
 
 
 def latents_bytes(request: Request) -> int:
-    """Return the size in bytes of a shard's latents, or without a part, of all shards."""
+    """Return the size in bytes of a shard's latents; if no part is named, of all shards."""
     if request.network is None:
         raise ValueError("the bytes of latents are known by the block table")
     dtype = request.study.analysis.latents_dtype
-    return request.network.values * _images_of_shard(request) * VALUE_BYTES[dtype]
+    return request.network.values * _count_images_of_shard(request) * VALUE_BYTES[dtype]
 
 
 def extract_latents(inputs: Files, outputs: Files, values: Values, resources: Resources) -> None:
@@ -106,7 +106,7 @@ def export_latents(inputs: Files, outputs: Files, values: Values, resources: Res
     shards = [TensorFile(path) for path in inputs["latents"]]
     images, blocks = open_images(inputs["images"]), BLOCKS.read(inputs["blocks"])
     rows = select(len(images), **values["rows"])
-    arrays = {f"maps/{name}": _maps_of(shards, name) for name in blocks["name"]}
+    arrays = {f"maps/{name}": _export_maps(shards, name) for name in blocks["name"]}
     about = {"images": rows, "labels": np.asarray(images.labels)[rows]}
     about |= {key: np.array(blocks[key].tolist()) for key in ("name", "kind", "stage", "depth")}
     arrays |= {key: Exported.of(array) for key, array in about.items()}
@@ -126,7 +126,7 @@ EXPORT_LATENTS = Job(
 )
 
 
-def _maps_of(shards: "Sequence[TensorFile]", name: str) -> "Exported":
+def _export_maps(shards: "Sequence[TensorFile]", name: str) -> "Exported":
     import numpy as np
 
     from vitscope.files.arrays import Exported

@@ -247,7 +247,7 @@ def merge_parts(inputs: Files, outputs: Files, values: Values, resources: Resour
     origin = dict[str, str]()
 
     def read_parts_of(prefix: str, model: str) -> Iterator[pd.DataFrame]:
-        for path, table, facts in _parts(inputs, values, resources, prefix):
+        for path, table, facts in _read_or_measure_parts(inputs, values, resources, prefix):
             tables.check_of(path, facts.get(tables.OF), model)
             # Keep the facts of all parts: parts of several snapshots have different keys.
             origin.update({f"{prefix}{key}": value for key, value in facts.items()})
@@ -271,7 +271,7 @@ def merge_parts(inputs: Files, outputs: Files, values: Values, resources: Resour
     tables.Table(**values["columns"]).write(table, outputs["table"], origin)
 
 
-def _parts(
+def _read_or_measure_parts(
     inputs: Files, values: Values, resources: Resources, prefix: str
 ) -> "Iterator[tuple[str, pd.DataFrame, dict[str, str]]]":
     """Yield the path, table and metadata of each part; measure the parts of latents first."""

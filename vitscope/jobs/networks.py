@@ -51,7 +51,7 @@ def convert_checkpoint(inputs: Files, outputs: Files, values: Values, resources:
         blocks = find_blocks(values, inputs.get("network"))
         BLOCKS.write(blocks.table, outputs["blocks"], blocks.metadata())
     if "checkpoint" in outputs:
-        _convert(inputs, Path(outputs["checkpoint"]), values, resources)
+        _convert_weights(inputs, Path(outputs["checkpoint"]), values, resources)
 
 
 def find_blocks(values: Values, network: "nn.Module | None" = None) -> "Blocks":
@@ -64,7 +64,7 @@ def find_blocks(values: Values, network: "nn.Module | None" = None) -> "Blocks":
     return list_blocks(values["model"], built, settings, **values["read_at"])
 
 
-def _convert(inputs: Files, target: Path, values: Values, resources: Resources) -> None:
+def _convert_weights(inputs: Files, target: Path, values: Values, resources: Resources) -> None:
     from vitscope.networks.checkpoints import weight_sources
     from vitscope.networks.checkpoints.conversion import convert, convert_made
 

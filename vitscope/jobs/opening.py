@@ -131,7 +131,7 @@ def open_model(inputs: Files, values: Values, resources: Resources) -> Opened:
 
 
 def open_loss(inputs: Files, values: Values, resources: Resources) -> Opened:
-    """Open a snapshot of a model, or its end, with augmented training images."""
+    """Open a model as it was at a snapshot, with augmented training images."""
     from vitscope.training.batches import Augmented
 
     images, points = Augmented(inputs["images"]), read_cut_points(inputs["blocks"])

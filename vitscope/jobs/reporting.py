@@ -74,11 +74,13 @@ def introduce_study(inputs: Files, outputs: Files, values: Values, resources: Re
         f"Images: {values['data']}." if values["data"] else "",
         count_in_words(CLAIMS.read(inputs["claims"])),
     ]
-    pictures = _draw_networks(_networks_alike(blocks, values["labels"]), inputs["style"])
+    pictures = _draw_networks(_group_by_cut_points(blocks, values["labels"]), inputs["style"])
     write_text(outputs["page"], as_fragment(values["study"], paragraphs, pictures))
 
 
-def _networks_alike(blocks: "pd.DataFrame", labels: Mapping[str, str]) -> "dict[str, pd.DataFrame]":
+def _group_by_cut_points(
+    blocks: "pd.DataFrame", labels: Mapping[str, str]
+) -> "dict[str, pd.DataFrame]":
     """Return each different block table, by the joined labels of all networks that have it."""
     found: dict[str, tuple[list[str], pd.DataFrame]] = {}
     for model, rows in blocks.groupby("model", sort=False):

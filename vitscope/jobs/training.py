@@ -95,7 +95,7 @@ TRAIN_MODEL = Job(
 )
 
 
-def _epoch_kept(study: Study, names: Names) -> Values:
+def _values_of_snapshot(study: Study, names: Names) -> Values:
     model, epoch = names["model"], int(names["epoch"])
     kept = epochs_of(asdict(study.recipe(model)))
     if after_epoch(epoch) not in kept:
@@ -110,7 +110,7 @@ def take_snapshot(inputs: Files, outputs: Files, values: Values, resources: Reso
     copy_file(Path(inputs["epochs"]) / target.name, target)
 
 
-TAKE_SNAPSHOT = Job(run=take_snapshot, values=_epoch_kept)
+TAKE_SNAPSHOT = Job(run=take_snapshot, values=_values_of_snapshot)
 
 
 def bundle_weights(inputs: Files, outputs: Files, values: Values, resources: Resources) -> None:
@@ -158,7 +158,7 @@ def _shared_augmentation(study: Study, model: str) -> Values:
     return {key: own[key] if key in TRAINED_ON else shared[key] for key in own}
 
 
-def _images_drawn(study: Study, names: Names) -> int:
+def _count_images_to_augment(study: Study, names: Names) -> int:
     if "alike" not in names:
         return study.analysis.augmented.images
     readers = (each for each in map(registry.declared, registry.names()) if "alike" in each.reads)
@@ -168,7 +168,7 @@ def _images_drawn(study: Study, names: Names) -> int:
 def _values_of_augmented(study: Study, names: Names) -> Values:
     network = study.network(names["model"])
     recipe_of = _shared_augmentation if "alike" in names else augmentation
-    images, seed = _images_drawn(study, names), study.analysis.augmented.seed
+    images, seed = _count_images_to_augment(study, names), study.analysis.augmented.seed
     return {
         "mean": network["mean"],
         "std": network["std"],
@@ -178,7 +178,7 @@ def _values_of_augmented(study: Study, names: Names) -> Values:
 
 
 def first_with_same_images(study: Study, names: Names) -> str:
-    """Return the first trainable model that draws the same images, whose file all share."""
+    """Return the first trainable model that draws the same images; all such models share a file."""
     data, drawn = study.models[names["model"]].data, _values_of_augmented(study, names)
     for name in study.models:
         if study.models[name].data == data:
@@ -190,7 +190,7 @@ def first_with_same_images(study: Study, names: Names) -> str:
 
 def _seconds_to_augment(request: Request) -> float:
     megapixels = request.dataset.pixels / 1e6
-    return _images_drawn(request.study, request.names) * megapixels * SECONDS_TO_AUGMENT
+    return _count_images_to_augment(request.study, request.names) * megapixels * SECONDS_TO_AUGMENT
 
 
 def write_augmented(inputs: Files, outputs: Files, values: Values, resources: Resources) -> None:

@@ -30,7 +30,7 @@ def _facts_of_video(study: Study, name: str) -> dict[str, str]:
     path, entry = source_path(study, name), study.videos[name]
     made = redact(entry.source["url"]) if "url" in entry.source else "generated, shapes32"
     made_from = {"Study": describing.title(study), "Frames": path.name if path else made}
-    return made_from | describing.weights(study.models[entry.model])
+    return made_from | describing.describe_weights(study.models[entry.model])
 
 
 def _values_of_video(study: Study, names: Names) -> Values:

@@ -49,15 +49,17 @@ Setting = tuple[str, str, str, str]
 
 def regenerate(page: str) -> str:
     """Return the text of a page with its generated parts written anew."""
-    return GENERATED.sub(lambda found: f"{found[1]}{_write_part(found[2])}{found[3]}", page)
+    return GENERATED.sub(
+        lambda found: f"{found[1]}{_write_generated_part(found[2])}{found[3]}", page
+    )
 
 
-def _write_part(name: str) -> str:
+def _write_generated_part(name: str) -> str:
     kind, _, what = name.partition(" ")
     each_of: dict[str, tuple[Callable[[str], str], Iterable[str]]] = {
         "measures": (_describe_measure, registry.names()),
-        "figures": (_show_question, get_args(Question)),
-        "captions": (_show_answers, [what]),
+        "figures": (_list_figures_about, get_args(Question)),
+        "captions": (_list_captions_about, [what]),
         "claims": (_describe_claims, registry.names()),
         "table": (_list_columns, [what]),
         "families": (_describe_family, family_names()),
@@ -92,7 +94,7 @@ def _describe_measure(measure: str) -> str:
 
 
 @cache
-def _default_figures() -> dict[str, list[str]]:
+def _default_figures_by_kind() -> dict[str, list[str]]:
     named: dict[str, list[str]] = {}
     for name, figure in load_study(BUNDLED_STUDIES / "mini.yaml").figures.items():
         named.setdefault(figure.kind, []).append(name)
@@ -101,15 +103,15 @@ def _default_figures() -> dict[str, list[str]]:
 
 def _kinds_about(question: str) -> list[str]:
     kinds = registry.kinds()
-    measures = {kind: registry.declared(kinds[kind].measure) for kind in _default_figures()}
+    measures = {kind: registry.declared(kinds[kind].measure) for kind in _default_figures_by_kind()}
     return [kind for kind, measure in measures.items() if measure.question == question]
 
 
-def _show_question(question: str) -> str:
+def _list_figures_about(question: str) -> str:
     page = f"figures/{question.lower().replace(' ', '-')}.md"
     lines = []
     for kind in _kinds_about(question):
-        names = _default_figures()[kind]
+        names = _default_figures_by_kind()[kind]
         declared, figures = registry.kinds()[kind], "`, `".join(names)
         title, shows = registry.title_of(declared), escape(registry.sentence_of(declared))
         file = f"{PICTURES}/test_figure_{names[0]}.png"
@@ -119,12 +121,12 @@ def _show_question(question: str) -> str:
     return f"\n### [{question}]({page})\n\n{''.join(lines)}" if lines else ""
 
 
-def _show_answers(question: str) -> str:
+def _list_captions_about(question: str) -> str:
     kinds = _kinds_about(question)
     listed = ", ".join(f"[`{kind}`](#{kind})" for kind in kinds)
     parts = [f"Kinds of figures: {listed}.\n"]
     for kind in kinds:
-        name, declared = _default_figures()[kind][0], registry.kinds()[kind]
+        name, declared = _default_figures_by_kind()[kind][0], registry.kinds()[kind]
         picture = f"../{PICTURES}/test_figure_{name}.png"
         caption = registry.in_markdown(registry.caption_of(declared))
         parts.append(f"## {kind}\n\n![{registry.title_of(declared)}]({picture})\n\n{caption}")
@@ -150,7 +152,7 @@ def _list_verdicts() -> str:
     from vitscope.claims.counting import distinct, once_per_recipe
     from vitscope.claims.report import finding, tally
 
-    def published(rows: pd.DataFrame) -> str:
+    def published_in_words(rows: pd.DataFrame) -> str:
         said = [
             finding(row, "published")
             + ("" if pd.isna(row["published_verdict"]) else f", {row['published_verdict']}")
@@ -158,13 +160,13 @@ def _list_verdicts() -> str:
         ]
         return "; ".join(dict.fromkeys(said)) or "–"
 
-    def in_words(rows: pd.DataFrame) -> str:
+    def verdicts_in_words(rows: pd.DataFrame) -> str:
         counts = tally(once_per_recipe(rows)["holds"])
         return ", ".join(f"{count} {does}" for does, count in counts.items() if count) or "–"
 
     counted = {study: distinct(pd.read_csv(path)) for study, path in CLAIMS_OF.items()}
 
-    def of(claim: str) -> list[pd.DataFrame]:
+    def rows_about(claim: str) -> list[pd.DataFrame]:
         return [rows[rows["claim"] == claim] for rows in counted.values()]
 
     # Kinds that show one measure in several ways make the same claims.
@@ -173,8 +175,8 @@ def _list_verdicts() -> str:
             claim.statement,
             claim.source,
             f"[{kind}](claims.md#{kind})",
-            published(pd.concat(of(claim.name))),
-            *map(in_words, of(claim.name)),
+            published_in_words(pd.concat(rows_about(claim.name))),
+            *map(verdicts_in_words, rows_about(claim.name)),
         )
         for measure in registry.names()
         for kind, evidence in registry.claims_of(measure).items()

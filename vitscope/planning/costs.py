@@ -73,7 +73,7 @@ def network_of(blocks: "pd.DataFrame", metadata: Mapping[str, str]) -> Network:
 
 @cache
 def _read_network(blocks: str, written: int) -> Network:
-    """Read the cost of a network from a block table, again if `written`, its time, changes."""
+    """Read the cost of a network from a block table, cached until the time `written` changes."""
     from vitscope.files.tables import read_metadata
     from vitscope.networks.finding.cut_points import BLOCKS
 
@@ -81,7 +81,7 @@ def _read_network(blocks: str, written: int) -> Network:
 
 
 @cache
-def _count(name: str, settings: str) -> Network:
+def _count_from_settings(name: str, settings: str) -> Network:
     from vitscope.networks.building.networks import empty_network
     from vitscope.networks.finding.blocks import list_blocks
 
@@ -93,10 +93,10 @@ def _count(name: str, settings: str) -> Network:
 
 def count_network(study: Study, model: str) -> Network:
     """Count the cost of one image in a network, which is built without weights."""
-    return _count(model, _how_it_is_read(study, model))
+    return _count_from_settings(model, _network_settings_as_json(study, model))
 
 
-def _how_it_is_read(study: Study, model: str) -> str:
+def _network_settings_as_json(study: Study, model: str) -> str:
     entry = {"network": study.network(model), "read_at": study.models[model].read_at()}
     return json.dumps(entry, sort_keys=True)
 
@@ -202,7 +202,7 @@ def latents_bytes(study: Study, counted: Path) -> Iterator[int]:
     before = len(known)
     try:
         for model in sorted(shown):
-            key = sha256(_how_it_is_read(study, model).encode()).hexdigest()
+            key = sha256(_network_settings_as_json(study, model).encode()).hexdigest()
             if key not in known:
                 known[key] = count_network(study, model).values
             yield known[key] * study.images(model) * VALUE_BYTES[study.analysis.latents_dtype]

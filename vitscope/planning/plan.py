@@ -28,7 +28,7 @@ class Planned:
     record: Path
 
 
-def _request(job: Job, study: Study, names: Names) -> Request:
+def _request_with_images(job: Job, study: Study, names: Names) -> Request:
     request = costs.request_of(study, names)
     # A pair of models has no images of its own.
     if "dataset" not in names and request.names.get("model") not in study.models:
@@ -99,14 +99,14 @@ def costs_of(
     `rate` returns the seconds that one image takes in a model.
     """
     rate_of = cache(partial(rate, study))
-    return [_cost(study, planned, earlier(planned), rate_of) for planned in jobs]
+    return [_cost_of_job(study, planned, earlier(planned), rate_of) for planned in jobs]
 
 
-def _cost(
+def _cost_of_job(
     study: Study, planned: Planned, known: float | None, rate: Callable[[str], float]
 ) -> Cost:
     job = find_job(planned.job)
-    request = _request(job, study, planned.names)
+    request = _request_with_images(job, study, planned.names)
     takes, model = job.takes_of(request), request.names.get("model")
     # The size of latents depends on the network, too.
     if model in study.models and (takes.work or takes.seconds or takes.writes):
@@ -138,11 +138,11 @@ def by_kind(costs: Iterable[Cost]) -> list[Cost]:
     kinds: dict[str, list[Cost]] = {}
     for cost in costs:
         kinds.setdefault(cost.job, []).append(cost)
-    sums = [_total(kind, of_kind) for kind, of_kind in kinds.items()]
+    sums = [_sum_of_costs(kind, of_kind) for kind, of_kind in kinds.items()]
     return sorted(sums, key=lambda row: -(row.seconds or 0))
 
 
-def _total(kind: str, costs: list[Cost]) -> Cost:
+def _sum_of_costs(kind: str, costs: list[Cost]) -> Cost:
     return Cost(
         kind,
         sum(cost.passes or 0 for cost in costs),
@@ -166,13 +166,13 @@ def say_what_is_missing(study: Study, jobs: Iterable[Planned]) -> Iterator[str]:
 
 def as_text(study: Study, kinds: list[Cost], remarks: Iterable[str]) -> str:
     """Return the plan as a table for a terminal, followed by sums and remarks."""
-    total = replace(_total("all", kinds), source="one after another, on one core each")
+    total = replace(_sum_of_costs("all", kinds), source="one after another, on one core each")
     lines = [
         f"Plan of {study.name}: {study.title}",
         f"{'job':<35}{'jobs':>7}{'passes':>14}{'GB':>11}{'hours':>10}{'MB':>9}{'minutes':>8}"
         f"  hours from",
-        *map(_line, kinds),
-        _line(total),
+        *map(_format_cost, kinds),
+        _format_cost(total),
         "MB and minutes are the most that a job asks a cluster for.",
         *remarks,
     ]
@@ -183,7 +183,7 @@ def as_text(study: Study, kinds: list[Cost], remarks: Iterable[str]) -> str:
     return "\n".join(lines)
 
 
-def _line(row: Cost) -> str:
+def _format_cost(row: Cost) -> str:
     return (
         f"{row.job:<35}{row.jobs:>7,}{row.passes:>14,}{(row.bytes or 0) / 1e9:>11.3f}"
         f"{(row.seconds or 0) / 3600:>10.3f}{row.megabytes or '':>9}{row.minutes or '':>8}"

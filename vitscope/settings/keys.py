@@ -758,7 +758,7 @@ class StepWeights:
 
 @dataclass(frozen=True, kw_only=True)
 class BuildUp:
-    """How AlterNet is built up from a baseline; `weights` are of steps trained before."""
+    """How AlterNet is built up from a baseline; `weights` are of steps that were trained before."""
 
     baseline: str = required(
         "A model of the family `resnet`, or `alternet` without attention: its `arch` gives the "

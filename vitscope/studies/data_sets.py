@@ -39,14 +39,14 @@ def check_data(study: Study) -> None:
     """Refuse data sets that differ from what the study says, as far as a quick look tells."""
     for name, dataset in study.data.items():
         where = f"{study.path}: data.{name}"
-        _check_pixels(where, dataset)
+        _check_mean_and_std(where, dataset)
         if dataset.corrupted is not None and dataset.channels != 3:
             allowed = "null where `mean` is of one channel: the official images have three; "
             allowed += "vitscope corrupts grey ones itself."
             raise wrong(study.path, f"data.{name}.corrupted", dataset.corrupted, allowed)
         if dataset.class_names is not None:
             class_numbers.check_distinct(where, dataset.class_names)
-            class_numbers.numbering(where, [], _entry(dataset))
+            class_numbers.numbering(where, [], _settings_of_classes(dataset))
         if dataset.class_index is not None and dataset.classes is not None:
             class_numbers.check_index(where, dataset.classes, dataset.class_index)
         for split in dataset.splits:
@@ -58,10 +58,10 @@ def check_data(study: Study) -> None:
                 f"{where}.mean: found {len(model.mean)} numbers, allowed: {channels}, one for each "
                 f"channel of the images of data.{model.data}: give the model a data set of its own."
             )
-        _check_pixels(where, model)
+        _check_mean_and_std(where, model)
 
 
-def _check_pixels(where: str, entry: Dataset | Model) -> None:
+def _check_mean_and_std(where: str, entry: Dataset | Model) -> None:
     if len(entry.std) != len(entry.mean):
         raise VitscopeError(
             f"{where}.std: found {len(entry.std)} numbers, allowed: {len(entry.mean)}, as many as "
@@ -71,7 +71,7 @@ def _check_pixels(where: str, entry: Dataset | Model) -> None:
     check_scaling(f"{where}.std", entry.std)
 
 
-def _entry(dataset: Dataset) -> dict[str, Any]:
+def _settings_of_classes(dataset: Dataset) -> dict[str, Any]:
     keys = ("classes", "class_names", "class_index")
     return {key: getattr(dataset, key) for key in keys}
 
@@ -89,7 +89,9 @@ def _check_split(study: Study, name: str, split: str) -> None:
     if seen is None:
         return
     key = f"data.{name}.splits.{split}"
-    class_numbers.numbering(f"{study.path}: {key}", seen.classes, _entry(dataset), seen.empty)
+    class_numbers.numbering(
+        f"{study.path}: {key}", seen.classes, _settings_of_classes(dataset), seen.empty
+    )
     check_taken(f"{study.path}: {key}", declared, seen.images)
     if declared is None:
         check_measured(f"{study.path}: analysis.images", measured, seen.images, key)
@@ -110,5 +112,7 @@ def named_classes(dataset: Dataset, split: str) -> dict[int, str]:
     found = seen.classes if seen and dataset.classes is not None else []
     if not found:
         return dict(enumerate(dataset.class_names or []))
-    numbers = class_numbers.numbering(f"the split '{split}'", found, _entry(dataset)).numbers
+    numbers = class_numbers.numbering(
+        f"the split '{split}'", found, _settings_of_classes(dataset)
+    ).numbers
     return dict(sorted(zip(numbers or range(len(found)), found, strict=True)))

@@ -80,13 +80,13 @@ def add_moments(study: Study) -> Study:
     models, figures = dict(study.models), dict(study.figures)
     for name, figure in study.figures.items():
         if figure.by_epoch:
-            shown = dict(_moments(study, figure, f"figures.{name}"))
+            shown = dict(_models_by_epoch(study, figure, f"figures.{name}"))
             models |= shown
             figures[name] = replace(figure, models=[*shown], snapshots=None)
     return replace(study, models=models, figures=figures)
 
 
-def _moments(study: Study, figure: Figure, key: str) -> Iterator[tuple[str, Model]]:
+def _models_by_epoch(study: Study, figure: Figure, key: str) -> Iterator[tuple[str, Model]]:
     for name in figure.models:
         check_known(study.path, f"{key}.models", name, study.models)
         model, epochs = study.models[name], _epochs_of(study, name)
