@@ -75,14 +75,14 @@ onerror:
 rule all:
     default_target: True
     input:
-        all_of(DEFAULT, "<figures>"),
+        all_files_of(DEFAULT, "<figures>"),
     localrule: True
 
 
 rule all_of_study:
     """Make every figure and table of a study; the file `figures/{study}/all` is empty."""
     input:
-        lambda wildcards: all_of(wildcards.study, f"<figures>/{wildcards.study}"),
+        lambda wildcards: all_files_of(wildcards.study, f"<figures>/{wildcards.study}"),
     output:
         touch("<figures>/{study}/all"),
     localrule: True

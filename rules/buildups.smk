@@ -8,7 +8,7 @@ only during the build-up. `figures/{study}/{buildup}.pdf` shows the accuracy of 
 checkpoint decide_step:
     """Decide which network a step tries, or that the build-up has ended."""
     input:
-        results=results_before,
+        results=results_of_earlier_steps,
     output:
         tried="<results>/{study}/buildups/{buildup}/trained/step_{step}/tried.json",
     log:
@@ -176,7 +176,7 @@ use rule export_table as export_buildup with:
 use rule train_mini as train_mini_buildup with:
     """Train every network of the bundled build-up again, and replace the weights."""
     input:
-        trained=weights_trained,
+        trained=weights_of_trained_steps,
     output:
         done="<results>/mini/buildups/fig12a/bundled_again",
     log:

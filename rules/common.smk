@@ -154,21 +154,22 @@ def of_job(name, **constants):
         names = tuple(sorted(names_of(wildcards).items()))
         return exit_on_user_error(find_values_and_digest, study_of(wildcards).name, names)
 
-    # Snakemake compares results of functions that take only wildcards. It ignores `planned`, which
-    # also takes `output`.
+    # Snakemake compares results of functions that take only wildcards. It ignores those that also
+    # take `output`.
     def values(wildcards):
         return values_and_digest(wildcards)[0]
 
     def digest(wildcards):
         return values_and_digest(wildcards)[1]
 
-    def planned(wildcards, output):
+    def note_for_plan(wildcards, output):
         job = [str(output[0]), name, study_of(wildcards).name, names_of(wildcards)]
         with open(PLAN, "a", encoding="utf-8") as plan:
             print(json.dumps(job), file=plan)
         return ""
 
-    return {"job": name, "values": values, "code": digest} | ({"planned": planned} if PLAN else {})
+    planned = {"planned": note_for_plan} if PLAN else {}
+    return {"job": name, "values": values, "code": digest, **planned}
 
 
 def request_of(name, wildcards, input, **constants):

@@ -141,7 +141,7 @@ def official_corrupted(wildcards):
     return given_file(study, f"data.{name}.corrupted", study.data[name].corrupted)
 
 
-def declares(measure):
+def declarations_of(measure):
     """Return what a measure declares and needs, whether it has parts, whether it takes latents."""
     of_latents = measure_of_parts(measure).needs == "latents"
     said = vars(measure.need) | vars(measure)
@@ -156,14 +156,14 @@ def measures_that(**declared):
     own = (each.measure for study in STUDIES.values() for each in study.own_measures.values())
     wanted = {"in_parts": False, "of_latents": False, **declared}.items()
     known = (*map(registry.declared, registry.names()), *own)
-    return one_of({each.name for each in known if wanted <= declares(each).items()})
+    return one_of({each.name for each in known if wanted <= declarations_of(each).items()})
 
 
 def measure_of(wildcards):
     return registry.of(study_of(wildcards)).declared(wildcards.measure)
 
 
-def path_made(made, names, wildcards):
+def path_made_by_job(made, names, wildcards):
     """Return the file that a job makes, by the rule that makes it for these names.
 
     Snapshots, latents that are kept, and images that several models share have rules of their own.
@@ -192,7 +192,7 @@ def inputs_of_measure(wildcards):
             continue
         names = exit_on_user_error(each.names, case)
         asked = names if isinstance(names, list) else [names]
-        paths = [path_made(each, one, wildcards) for one in asked]
+        paths = [path_made_by_job(each, one, wildcards) for one in asked]
         found[name] = paths if isinstance(names, list) else paths[0]
     return {name: path for name, path in found.items() if path}
 
@@ -349,7 +349,7 @@ def splits_of_study(wildcards):
     return [path_of(images, wildcards, dataset=dataset, split=name) for dataset, name in shown]
 
 
-def results_before(wildcards):
+def results_of_earlier_steps(wildcards):
     steps = range(int(wildcards.step))
     return [path_of(rules.measure_step.output.result, wildcards, step=n) for n in steps]
 
@@ -379,7 +379,7 @@ def results_of_steps(wildcards):
     return paths_of(rules.measure_step.output.result, **names, step=trained_steps(**names))
 
 
-def weights_trained(wildcards):
+def weights_of_trained_steps(wildcards):
     """Return the weights of all steps of the bundled build-up, trained here."""
     names = {"study": "mini", "buildup": "fig12a"}
     return paths_of(rules.train_step.output.end, **names, step=trained_steps(**names))
@@ -394,7 +394,7 @@ def weights_for_studies(wildcards, input):
     return [{"path": path_of(rules.train_step.output.end, wildcards, step=n)} for n in steps]
 
 
-def all_of(study, folder):
+def all_files_of(study, folder):
     """Return all files of a study: figures and videos below a folder, its tables, its record."""
     shown = sorted([*STUDIES[study].figures, *STUDIES[study].buildups])
     formats = STUDIES[study].style.formats

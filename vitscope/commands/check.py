@@ -40,7 +40,7 @@ def run(arguments: Namespace) -> None:
         own = [name for name in checks if study.models[name].family == "python"]
         checks |= dict.fromkeys(own, _check_without_code)
     lines = {name: check(study, name, trainings) for name, check in checks.items()}
-    lines |= _missing_data(study)
+    lines |= _check_data_files(study)
     for name, (verdict, text) in lines.items():
         print(f"{name}: {verdict}: {text}")
     if any(verdict == "wrong" for verdict, _ in lines.values()):
@@ -57,7 +57,7 @@ def _models_to_check(study: "Study", named: list[str]) -> list[str]:
     return named or study.own_models
 
 
-def _missing_data(study: "Study") -> dict[str, tuple[str, str]]:
+def _check_data_files(study: "Study") -> dict[str, tuple[str, str]]:
     """Return a verdict for each data set of the figures whose files are missing."""
     from vitscope.data.opening import archive_needed, local_files
     from vitscope.jobs.reporting import splits_shown

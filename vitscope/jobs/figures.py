@@ -195,7 +195,7 @@ def draw_overview(inputs: Files, outputs: Files, values: Values, resources: Reso
     from vitscope.drawing.overview import plot
     from vitscope.drawing.saving import save, style
 
-    shown = [_sketch_of(name, each, inputs) for name, each in values["figures"].items()]
+    shown = [_read_sketch(name, each, inputs) for name, each in values["figures"].items()]
     claims = counted_claims(inputs, values["counting"]).claims if "cut_points" in inputs else None
     with style(inputs["style"], values["style"]):
         figure = plot(shown, claims)
@@ -203,7 +203,7 @@ def draw_overview(inputs: Files, outputs: Files, values: Values, resources: Reso
             save(figure, path, "Paper against measured", {"Study": values["study"]})
 
 
-def _sketch_of(name: str, values: Values, inputs: Files) -> "Shown":
+def _read_sketch(name: str, values: Values, inputs: Files) -> "Shown":
     from vitscope.buildup.figure import read_steps
     from vitscope.buildup.table import BUILDUP
     from vitscope.claims.points import at_snapshots, read_published_of

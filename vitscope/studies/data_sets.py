@@ -84,7 +84,7 @@ def _check_split(study: Study, name: str, split: str) -> None:
         allowed = f"true, but for the split '{of_training}' of a `folder`, where it is not "
         allowed += "`analysis.split`."
         raise wrong(study.path, f"data.{name}.splits.{split}.stored", False, allowed)
-    declared, measured = dataset.splits[split].images, _count_measured(study, name, split)
+    declared, measured = dataset.splits[split].images, _count_measured_images(study, name, split)
     seen = opening.glance(dataset.source, split, max(declared or 1, measured))
     if seen is None:
         return
@@ -97,7 +97,7 @@ def _check_split(study: Study, name: str, split: str) -> None:
         check_measured(f"{study.path}: analysis.images", measured, seen.images, key)
 
 
-def _count_measured(study: Study, name: str, split: str) -> int:
+def _count_measured_images(study: Study, name: str, split: str) -> int:
     declared = registry.of(study).declared
     measured = {each: declared(declared(each).parts_of or each) for each in study.measures()}
     of_maps = (each for each, measure in measured.items() if measure.needs == "latents")

@@ -32,7 +32,9 @@ def build_study(name: str, path: Path, settings: Settings) -> Study:
         "name": name,
         "path": path,
         "models": models,
-        "figures": {key: _with_options(figure) for key, figure in settings["figures"].items()},
+        "figures": {
+            key: _figure_with_options(figure) for key, figure in settings["figures"].items()
+        },
         "own_measures": own_measures,
         "sections": {key: each for key, each in settings["analysis"].items() if key not in shared},
         "settings": settings,
@@ -46,7 +48,7 @@ def build_study(name: str, path: Path, settings: Settings) -> Study:
     return replace(study, figures=figures)
 
 
-def _with_options(figure: Settings) -> Settings:
+def _figure_with_options(figure: Settings) -> Settings:
     """Add the models of a figure's pairs, and move the keys of its kind to `options`."""
     shared = schema_of(Figure)["properties"]
     options = {key: value for key, value in figure.items() if key not in shared}
