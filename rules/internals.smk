@@ -12,7 +12,7 @@ LOG_OF_JOB = re.compile(
 )
 
 # 1. `workflow.configfiles` (#2323), which alone names the user's files. Snakemake silently takes
-# the last of repeated keys, so read the files again. In a module, they are another workflow's.
+# the last of repeated keys, so read the files again. In a module, skip files of another workflow.
 if Path(workflow.basedir).is_relative_to(package_data.ROOT):
     for configfile_path in workflow.configfiles:
         exit_on_user_error(load_yaml, Path(from_here(configfile_path)))

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 # Passes for one image in a step: the backward pass takes as long as two forward passes.
 PASSES = 3
-# Sharpness-aware minimization takes both twice.
+# Sharpness-aware minimization goes forward and backward twice.
 PASSES_UPHILL = 6
 # The folder where torch.compile caches compiled code.
 COMPILED = ".compiled"
@@ -79,7 +79,8 @@ def train_model(inputs: Files, outputs: Files, values: Values, resources: Resour
         std=network["std"],
         made_of={"network": json.dumps(network, sort_keys=True)},
         say=resources.say_of_it,
-        # If the run is killed before it records the outputs, the next run restores them from this.
+        # If the run is killed before it records the outputs, the next one restores them from the
+        # folder `unfinished`.
         keep_unfinished=True,
         # Put the cache beside the trainings of the study, so that all of them use it.
         compiler_cache=None if own_cache else place.parent / COMPILED,
