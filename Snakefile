@@ -75,21 +75,21 @@ onerror:
 rule all:
     default_target: True
     input:
-        all_of(DEFAULT, "<figures>"),
+        all_files_of(DEFAULT, "<figures>"),
     localrule: True
 
 
 rule all_of_study:
-    """`figures/{study}/all`: every figure and table of a study; the file that it touches is empty."""
+    """Make every figure and table of a study; the file `figures/{study}/all` is empty."""
     input:
-        lambda wildcards: all_of(wildcards.study, f"<figures>/{wildcards.study}"),
+        lambda wildcards: all_files_of(wildcards.study, f"<figures>/{wildcards.study}"),
     output:
         touch("<figures>/{study}/all"),
     localrule: True
 
 
 rule refuse_study:
-    """Say what is wrong with a study that cannot be read, where a file of it is asked for."""
+    """Report the error of a study that cannot be read, when a file of it is requested."""
     input:
         lambda wildcards: exit_on_user_error(ALL_STUDIES.__getitem__, wildcards.unreadable),
     output:

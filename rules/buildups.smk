@@ -6,9 +6,9 @@ only during the build-up. `figures/{study}/{buildup}.pdf` shows the accuracy of 
 
 
 checkpoint decide_step:
-    """Decide which network a step tries; none if the build-up has ended."""
+    """Decide which network a step tries, or that the build-up has ended."""
     input:
-        results=results_before,
+        results=results_of_earlier_steps,
     output:
         tried="<results>/{study}/buildups/{buildup}/trained/step_{step}/tried.json",
     log:
@@ -65,7 +65,7 @@ use rule predict as measure_step with:
 
 
 use rule measure_step as measure_bundled with:
-    """Measure one network after another from bundled weights, as far as the build-up goes."""
+    """Measure networks with bundled weights, step by step, until the build-up ends."""
     input:
         weights=weights_of_steps,
         images=split_for("test"),
@@ -128,7 +128,7 @@ use rule draw_figure as draw_buildup with:
 
 
 use rule draw_buildup as draw_buildup_once with:
-    """Draw one format of its figure, for studies that do not ask for all of them."""
+    """Draw the figure of a build-up in one format, for studies that do not ask for all formats."""
     output:
         file=in_report("<figures>/{buildup}.{format}", "buildup", "How networks are built"),
     log:
@@ -144,7 +144,7 @@ use rule draw_buildup as draw_buildup_once with:
 
 
 use rule draw_buildup as animate_buildup with:
-    """Draw its figure step by step, as a video, on demand."""
+    """Draw the figure of a build-up step by step, as a video, on demand."""
     output:
         video="<figures>/{buildup}.{format}",
     log:
@@ -159,7 +159,7 @@ use rule draw_buildup as animate_buildup with:
 
 
 use rule export_table as export_buildup with:
-    """Write the points of its figure as CSV, on demand: its table."""
+    """Write the table of a build-up as CSV, on demand: it has the points of the figure."""
     input:
         table=lambda wildcards: path_of(rules.tabulate_buildup.output.table, wildcards),
     output:
@@ -176,7 +176,7 @@ use rule export_table as export_buildup with:
 use rule train_mini as train_mini_buildup with:
     """Train every network of the bundled build-up again, and replace the weights."""
     input:
-        trained=weights_trained,
+        trained=weights_of_trained_steps,
     output:
         done="<results>/mini/buildups/fig12a/bundled_again",
     log:

@@ -1,6 +1,6 @@
 """Checkpoints and snapshots: downloaded if necessary, verified, converted once.
 
-With a checkpoint come the blocks of its network: the ordered cut points and the costs between them.
+Converting a checkpoint also lists the blocks of its network: cut points and the costs between them.
 """
 
 

@@ -4,7 +4,7 @@
 rule count_claims:
     input:
         unpack(joined_tables(Study.tables)),
-        cut_points=all_models(rules.convert_checkpoint.output.blocks),
+        cut_points=paths_of_models(rules.convert_checkpoint.output.blocks),
         published=published_points,
         style=STYLE,
     output:

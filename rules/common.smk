@@ -27,7 +27,7 @@ from vitscope.training.history import remove_unfinished
 
 
 def from_here(path):
-    """Return a path as seen from here, so that results stay up to date where their folder moves."""
+    """Return a path relative to the working directory, so that jobs do not rerun if both move."""
     return local(os.path.relpath(path))
 
 
@@ -37,7 +37,7 @@ FOLDERS = {name: name for name in ("figures", "results")} | config.get("pathvars
 
 
 def say_last(*sentences):
-    """Print sentences when all else is said, where the eye is, each once."""
+    """Print each sentence once, at the very end of the output, where users look."""
     new = [each for each in dict.fromkeys(sentences) if each not in SAID]
     SAID.update(new)
     if new:
@@ -48,7 +48,7 @@ SAID = set()
 
 
 def exit_on_user_error(function, *arguments):
-    """Call a function of vitscope; what a user got wrong ends in its one sentence."""
+    """Call a function of vitscope; on an error of the user, print its sentence and exit."""
     try:
         return function(*arguments)
     except VitscopeError as error:
@@ -63,7 +63,7 @@ DEFAULT = ALL_STUDIES.default
 
 
 exit_on_user_error(ALL_STUDIES.__getitem__, DEFAULT)
-# The studies that can be read; what is wrong with another is said where a file of it is asked for.
+# The studies that can be read; the error of another is reported when a file of it is requested.
 STUDIES = {}
 for study_name in ALL_STUDIES:
     with suppress(VitscopeError):
@@ -79,7 +79,7 @@ def one_of(names):
 
 
 def named_by(find):
-    """Return the names that a function finds in any study."""
+    """Return the names that the function `find` returns for any study."""
     return {name for study in STUDIES.values() for name in find(study)}
 
 
@@ -92,10 +92,10 @@ STUDIES_WITH_CURVES = {name for name in STUDIES if tables_of_curves(STUDIES[name
 
 
 def shown_in(section, at_once=None):
-    """Return a constraint: what a section of a study names, behind its folder or of the default.
+    """Return a wildcard constraint: STUDY/NAME for names in a section, NAME in the default study.
 
-    `at_once` takes only studies that ask for all formats of a figure, which are drawn at once, or
-    only others, which have them drawn one by one.
+    With `at_once=True`, only for studies that ask for all formats of figures, which one job draws;
+    with `at_once=False`, only for other studies, for which a job draws a single format.
     """
     asking = {
         name: getattr(study, section)
@@ -107,7 +107,7 @@ def shown_in(section, at_once=None):
 
 
 def measured_on(wildcards, output):
-    """Return what a figure says of how many images it shows; its caption reads it from the file."""
+    """Return how many images a figure was measured on; the caption reads it from the SVG."""
     return describing.MeasuredOn(next((path for path in output if path.endswith(".svg")), None))
 
 
@@ -118,7 +118,7 @@ SHOWN = ("figure", "video", "buildup", "folder")
 def study_of(wildcards):
     """Return the study of a path; a path that names none belongs to the default study.
 
-    Refuse a name that matches a wildcard, since another study has it, and that this one lacks.
+    Refuse names that this study lacks: wildcards match the names of all studies.
     """
     folders = [wildcards.get(key, "").rpartition("/")[0] for key in SHOWN]
     name = wildcards.get("study") or "".join(folders) or DEFAULT
@@ -128,62 +128,63 @@ def study_of(wildcards):
 
 @functools.cache
 def check_names(study, names):
-    """Stop at a file about what its study does not have."""
+    """Exit if a study lacks names that a path has."""
     exit_on_user_error(targets.check_names, STUDIES[study], dict(names))
 
 
 def names_of(wildcards):
-    """Return what a job is about, without its study."""
+    """Return the wildcards of a job, without its study, as the names that vitscope takes."""
     names = {key: value for key, value in wildcards.items() if key != "study"}
     return names | {key: names[key].rpartition("/")[2] for key in SHOWN if key in names}
 
 
-# The file in which `vitscope plan` looks for the jobs, if it asks for them.
+# The file in which jobs are noted if `vitscope plan` asks for them.
 PLAN = os.environ.get("VITSCOPE_PLAN")
 
 
 def of_job(name, **constants):
-    """Return what a job depends on: its values, by wildcards and `constants`, and its code."""
+    """Return the parameters of a rule: its job's values, by wildcards and `constants`, and code."""
 
     @functools.lru_cache(maxsize=1)
-    def ask(study, names):
+    def find_values_and_digest(study, names):
         found = find_job(name).values(STUDIES[study], dict(names) | constants)
         return found, code.code_digest(name, found)
 
-    def answer(wildcards):
+    def values_and_digest(wildcards):
         names = tuple(sorted(names_of(wildcards).items()))
-        return exit_on_user_error(ask, study_of(wildcards).name, names)
+        return exit_on_user_error(find_values_and_digest, study_of(wildcards).name, names)
 
-    # Snakemake compares results of functions that take only wildcards. It ignores `planned`, which
-    # also takes `output`.
+    # Snakemake compares results of functions that take only wildcards. It ignores those that also
+    # take `output`.
     def values(wildcards):
-        return answer(wildcards)[0]
+        return values_and_digest(wildcards)[0]
 
     def digest(wildcards):
-        return answer(wildcards)[1]
+        return values_and_digest(wildcards)[1]
 
-    def planned(wildcards, output):
+    def note_for_plan(wildcards, output):
         job = [str(output[0]), name, study_of(wildcards).name, names_of(wildcards)]
         with open(PLAN, "a", encoding="utf-8") as plan:
             print(json.dumps(job), file=plan)
         return ""
 
-    return {"job": name, "values": values, "code": digest} | ({"planned": planned} if PLAN else {})
+    planned = {"planned": note_for_plan} if PLAN else {}
+    return {"job": name, "values": values, "code": digest, **planned}
 
 
 def request_of(name, wildcards, input, **constants):
-    """Return a job, with what its inputs say of how much there is to do."""
+    """Return a job and its request, with the sizes that its input files tell."""
     job, names = find_job(name), names_of(wildcards) | constants
     request = costs.request_of(study_of(wildcards), names)
     return job, exit_on_user_error(costs.with_inputs, job, request, dict(input.items()))
 
 
 def requests_of(name, most=float("inf"), **constants):
-    """Return what a job asks of a cluster: memory and time, as vitscope/planning/costs.py says.
+    """Return the memory and time that a job asks a cluster for, by vitscope/planning/costs.py.
 
-    Each request doubles at every further attempt, the memory at most to `most` times as much: a
-    training doubles it once, since where time is short it has many attempts. Every job runs on one
-    thread unless `--set-threads` says more, so that its results are the same bytes everywhere.
+    Both double at every further attempt, memory at most to `most` times the first request: where
+    time is short, a training has many attempts and doubles its memory only once. Every job runs on
+    one thread unless `--set-threads` says more, so that its results are the same bytes everywhere.
     """
 
     def megabytes(wildcards, input, attempt):
@@ -197,10 +198,13 @@ def requests_of(name, most=float("inf"), **constants):
 
 
 def gpu_of(wildcards):
-    """Ask for a GPU where the study demands one; `device: auto` takes what there is."""
+    """Return 1, to ask for a GPU, if the study demands one; `device: auto` takes what is there."""
     return int(study_of(wildcards).device == "cuda")
 
 
 def lock_of(wildcards):
-    """Return the lock file of a study: no parameter, so that users of a cache share downloads."""
+    """Return the lock file of a study.
+
+    It is a resource, not a parameter of jobs, so that users of a cache share downloads.
+    """
     return str(study_of(wildcards).lock_path)

@@ -1,7 +1,7 @@
-"""Figures: from tables and the style alone; each in all formats at once, if the study says no other.
+"""Figures, drawn only from tables and the style, in all formats unless the study names others.
 
-`figures/mini/fig9.pdf` is a figure of that study, `figures/fig9.pdf` one of the default study: the
-wildcard `figure` has the folder of its study before it, or none.
+`figures/mini/fig9.pdf` is a figure of the study `mini`, `figures/fig9.pdf` one of the default
+study: the wildcard `figure` may begin with the folder of its study.
 """
 
 
@@ -33,7 +33,7 @@ rule draw_figure:
 
 
 use rule draw_figure as draw_figure_once with:
-    """Draw one format of a figure, for studies that do not ask for all of them."""
+    """Draw a figure in one format, for studies that do not ask for all formats."""
     output:
         file=in_report("<figures>/{figure}.{format}", "figure", question_of),
     log:
@@ -149,7 +149,7 @@ use rule draw_network as draw_overview with:
 
 
 use rule draw_overview as draw_published with:
-    """Draw the published points of the overview alone, on demand: nothing is measured for it."""
+    """Draw only the published points of the overview, on demand, which measures nothing."""
     input:
         published=published_points,
         style=STYLE,
@@ -165,7 +165,7 @@ use rule draw_overview as draw_published with:
 
 
 use rule draw_network as show_curves with:
-    """Write a page of curves by depth that can be pointed at, on demand."""
+    """Write an interactive page of curves by depth, on demand."""
     input:
         unpack(joined_tables(tables_of_curves)),
     output:

@@ -18,12 +18,15 @@ from vitscope.planning.costs import COUNTED, keeps_latents
 
 
 def paths_of(output, **names):
-    """Return the outputs of a rule, for each of these names."""
+    """Return the outputs of a rule, for all combinations of values in `names`."""
     return collect(without_storage(output), **names)
 
 
 def path_of(output, wildcards, **names):
-    """Return the output of a rule, for the study of a path."""
+    """Return the output of a rule, for the wildcards and the study of a job.
+
+    Values in `names` replace those of wildcards.
+    """
     found = {**names_of(wildcards), "study": study_of(wildcards).name, **names}
     return without_storage(output).format(**found)
 
@@ -36,33 +39,33 @@ def source_files(wildcards):
     if source["kind"] == "url":
         return [path_of(rules.fetch_image.output.file, wildcards)]
     if PLAN and not there_already(source, wildcards.split):
-        # A plan may be made before the images exist, and then says so.
+        # A plan may be made before the images exist, and says that they do not.
         return []
     where = f"{study.path}: data.{wildcards.dataset}.source"
     there = exit_on_user_error(local_files, where, source, wildcards.split, study.path)
     return [local(file) for file in there]
 
 
-def of_model(output):
+def output_of_model(output):
     """Return a function that finds the output of a rule for the model that a job is about."""
 
-    def path(wildcards):
+    def path_for_model(wildcards):
         model = model_of(study_of(wildcards), names_of(wildcards))
         return path_of(output, wildcards, model=model)
 
-    return path
+    return path_for_model
 
 
 def split_for(split):
     """Return a function that finds a split of the data set of the model that a job is about."""
 
-    def path(wildcards):
+    def path_of_split(wildcards):
         study = study_of(wildcards)
         dataset = study.models[model_of(study, names_of(wildcards))].data
         name = split(study) if callable(split) else split
         return path_of(rules.build_split.output.images, wildcards, dataset=dataset, split=name)
 
-    return path
+    return path_of_split
 
 
 TRAINED = re.compile(r"(init|warmup|end|epoch_\d+)\.safetensors|history\.parquet")
@@ -88,9 +91,9 @@ def named_file(wildcards, key, entry, download=None):
 
 
 def file_to_convert(rule, key):
-    """Return a function that finds what a checkpoint is converted from; none if it is made."""
+    """Return a function that finds the file of a checkpoint; [] if a function makes its weights."""
 
-    def path(wildcards):
+    def path_to_convert(wildcards):
         names = names_of(wildcards)
         entry = exit_on_user_error(checkpoint_entry, study_of(wildcards), names)
         if "made" in entry:
@@ -98,11 +101,11 @@ def file_to_convert(rule, key):
         download = path_of(getattr(rules, rule).output.checkpoint, wildcards)
         return named_file(wildcards, key.format(**names), entry, download)
 
-    return path
+    return path_to_convert
 
 
 def bundled_outputs(wildcards):
-    """Return the outputs of trainings that models of `mini` name as files in their own folder."""
+    """Return the outputs of trainings that models of `mini` have as bundled files of their own."""
     study = exit_on_user_error(ALL_STUDIES.__getitem__, "mini")
     return [
         f"<results>/mini/training/{name}/{Path(entry['bundled']).name}"
@@ -113,20 +116,20 @@ def bundled_outputs(wildcards):
 
 
 @functools.cache
-def keeps(study):
-    """Tell whether a study keeps its latents; ask late, since this may count its networks."""
+def study_keeps_latents(study):
+    """Tell whether a study keeps its latents; call this late, since it may count its networks."""
     return keeps_latents(STUDIES[study], ALL_STUDIES.keep_latents_gb, COUNTED)
 
 
 def shards_of_latents(wildcards, model=None):
     study, model = study_of(wildcards), model or wildcards.model
-    made = rules.extract_kept_latents if keeps(study.name) else rules.extract_latents
+    made = rules.extract_kept_latents if study_keeps_latents(study.name) else rules.extract_latents
     shards = range(study.shards(model))
     return paths_of(made.output.latents, study=study.name, model=model, part=shards)
 
 
 def given_file(study, key, path):
-    """Return the file or folder that a study names, if it does."""
+    """Return the file or folder that a study names, or [] if it names none."""
     where = f"{study.path}: {key}"
     if path is None:
         return []
@@ -138,31 +141,37 @@ def official_corrupted(wildcards):
     return given_file(study, f"data.{name}.corrupted", study.data[name].corrupted)
 
 
-def declares(measure):
-    """Return what a measure declares and needs, and whether it has parts, perhaps of latents."""
+def declarations_of(measure):
+    """Return what a measure declares and needs, whether it has parts, whether it takes latents."""
     of_latents = measure_of_parts(measure).needs == "latents"
     said = vars(measure.need) | vars(measure)
     return said | {"in_parts": measure.in_parts, "of_latents": of_latents}
 
 
 def measures_that(**declared):
-    """Return a constraint: measures, own ones too, that declare this; as a whole if not said."""
+    """Return a wildcard constraint: the measures, own ones too, with these declarations.
+
+    Unless `declared` says otherwise, they are measured neither in parts nor from latents.
+    """
     own = (each.measure for study in STUDIES.values() for each in study.own_measures.values())
     wanted = {"in_parts": False, "of_latents": False, **declared}.items()
     known = (*map(registry.declared, registry.names()), *own)
-    return one_of({each.name for each in known if wanted <= declares(each).items()})
+    return one_of({each.name for each in known if wanted <= declarations_of(each).items()})
 
 
 def measure_of(wildcards):
     return registry.of(study_of(wildcards)).declared(wildcards.measure)
 
 
-def path_made(made, names, wildcards):
-    """Return the file that a job makes; another rule makes snapshots, and what models share."""
+def path_made_by_job(made, names, wildcards):
+    """Return the file that a job makes, by the rule that makes it for these names.
+
+    Snapshots, latents that are kept, and images that several models share have rules of their own.
+    """
     maker = getattr(rules, made.job)
     if names.get("snapshot", END) != END:
         maker = rules.convert_snapshot
-    elif made.job == "extract_latents" and keeps(study_of(wildcards).name):
+    elif made.job == "extract_latents" and study_keeps_latents(study_of(wildcards).name):
         maker = rules.extract_kept_latents
     elif made.job == "augment_images":
         # Models that draw the same images share one file.
@@ -174,7 +183,7 @@ def path_made(made, names, wildcards):
 
 
 def inputs_of_measure(wildcards):
-    """Return what a measure needs of a model, as vitscope/measures/needs.py says."""
+    """Return the inputs that vitscope/measures/needs.py declares for a measure of a model."""
     case, found = case_of(study_of(wildcards), names_of(wildcards)), {}
     for name, each in case.measure.inputs.items():
         if isinstance(each, str):
@@ -183,7 +192,7 @@ def inputs_of_measure(wildcards):
             continue
         names = exit_on_user_error(each.names, case)
         asked = names if isinstance(names, list) else [names]
-        paths = [path_made(each, one, wildcards) for one in asked]
+        paths = [path_made_by_job(each, one, wildcards) for one in asked]
         found[name] = paths if isinstance(names, list) else paths[0]
     return {name: path for name, path in found.items() if path}
 
@@ -201,10 +210,11 @@ def parts_of(wildcards, model):
     return collect(path, part=parts, **place)
 
 
-def to_merge(wildcards):
-    """Return the parts or latents that a table is merged from, of each model that it is of."""
+def inputs_of_merge(wildcards):
+    """Return the parts or latents that a table is merged from, and block tables, by model."""
     measure, found = measure_of(wildcards), {}
-    of_latents = measure_of_parts(measure).needs == "latents" and keeps(study_of(wildcards).name)
+    measured = measure_of_parts(measure)
+    of_latents = measured.needs == "latents" and study_keeps_latents(study_of(wildcards).name)
     what, find = ("latents", shards_of_latents) if of_latents else ("parts", parts_of)
     for prefix, model in by_prefix(wildcards.model).items():
         found[f"{prefix}{what}"] = find(wildcards, model)
@@ -214,50 +224,50 @@ def to_merge(wildcards):
     return found
 
 
-# The table of a model, or of a pair; every rule that makes one writes it here.
+# The path of the table of a model or a pair, for every rule that makes one.
 OF_SUBJECT = "<results>/{study}/{table}/{model}.parquet"
 
 
 def subjects_in_table(wildcards):
-    """Return the table of each model, or pair, that is joined; all rules write these here."""
+    """Return the tables of models or pairs that are joined to one table of a study."""
     study = study_of(wildcards)
     subjects = study.subjects_of(wildcards.table)
     return collect(OF_SUBJECT, study=study.name, table=wildcards.table, model=subjects)
 
 
-def all_models(path, of=Study.models_of):
-    """Return a function that finds one path for every model of the figures of a study."""
+def paths_of_models(path, of=Study.models_of):
+    """Return a function that finds a path for every model that `of` lists of a study."""
 
-    def paths(wildcards):
+    def paths_for_study(wildcards):
         study = study_of(wildcards)
         return paths_of(path, study=study.name, model=of(study))
 
-    return paths
+    return paths_for_study
 
 
 def joined_tables(names):
-    """Return a function that finds the tables of all models that `names` lists of a study."""
+    """Return a function that finds the joined tables that `names` lists for a study."""
 
-    def paths(wildcards):
+    def paths_by_table(wildcards):
         joined = rules.tabulate.output.table
         tables = names(study_of(wildcards))
         return {table: path_of(joined, wildcards, table=table) for table in tables}
 
-    return paths
+    return paths_by_table
 
 
 def published_points(wildcards):
-    """Return the published points that a figure or build-up shows, or all of those of a study."""
+    """Return the files of published points of a figure or build-up, or of a whole study."""
     study, names = study_of(wildcards), names_of(wildcards)
     known = study.figures | study.buildups
     shown = [known[names[key]] for key in ("figure", "buildup") if key in names] or known.values()
-    # A build-up names its file alone.
+    # A figure names a file and its series, a build-up only a file.
     files = {getattr(each.published, "file", each.published) for each in shown if each.published}
     return [from_here(package_data.PUBLISHED_POINTS / name) for name in sorted(files)]
 
 
 def tables_of_overview(wildcards):
-    """Return what the overview shows and counts: tables of models and build-ups, by their names."""
+    """Return the tables that the overview shows and counts: of models and of build-ups, by name."""
     study = study_of(wildcards)
     shown = figures_of_overview(study)
     figures = [study.figures[name] for name in shown if name in study.figures]
@@ -313,20 +323,20 @@ def labels_of_shown(wildcards):
 
 
 def question_of(wildcards):
-    """Return what a figure is about, below which it stands in the report."""
+    """Return the question that a figure is about, which is its subcategory in the report."""
     study = study_of(wildcards)
     figure = study.figures[names_of(wildcards)["figure"]]
     return registry.of(study).declared(figure.measure).question
 
 
 def in_report(path, caption, subcategory):
-    """Return the file of a figure, which the report shows among figures."""
+    """Return the path of a figure, marked for the section of figures in the report."""
     place = {"category": "Figures", "subcategory": subcategory}
     return report(path, caption=f"../report/{caption}.rst", labels=labels_of_shown, **place)
 
 
 def source_of_video(wildcards):
-    """Return the folder or file of the frames, or its download, if they are not generated."""
+    """Return the folder or file of the frames, or its download; [] if they are generated."""
     study, name = study_of(wildcards), names_of(wildcards)["video"]
     if "url" in study.videos[name].source:
         return path_of(rules.fetch_video.output.file, wildcards)
@@ -339,13 +349,13 @@ def splits_of_study(wildcards):
     return [path_of(images, wildcards, dataset=dataset, split=name) for dataset, name in shown]
 
 
-def results_before(wildcards):
+def results_of_earlier_steps(wildcards):
     steps = range(int(wildcards.step))
     return [path_of(rules.measure_step.output.result, wildcards, step=n) for n in steps]
 
 
 def trained_steps(study, buildup):
-    """Return the numbers of all steps; Snakemake asks again after it has decided one."""
+    """Return the indices of all steps; Snakemake calls this again after each is decided."""
     for step in count():
         names = {"study": study, "buildup": buildup, "step": step}
         decided = checkpoints.decide_step.get(**names).output.tried
@@ -356,7 +366,7 @@ def trained_steps(study, buildup):
 
 
 def weights_of_steps(wildcards):
-    """Return the files of bundled weights; their job reports those that are missing."""
+    """Return the files of bundled weights; the job that reads them reports missing ones."""
     bundled = buildups.bundled_steps(study_of(wildcards), wildcards.buildup)
     return [from_here(file) for file in bundled]
 
@@ -369,7 +379,7 @@ def results_of_steps(wildcards):
     return paths_of(rules.measure_step.output.result, **names, step=trained_steps(**names))
 
 
-def weights_trained(wildcards):
+def weights_of_trained_steps(wildcards):
     """Return the weights of all steps of the bundled build-up, trained here."""
     names = {"study": "mini", "buildup": "fig12a"}
     return paths_of(rules.train_step.output.end, **names, step=trained_steps(**names))
@@ -384,7 +394,7 @@ def weights_for_studies(wildcards, input):
     return [{"path": path_of(rules.train_step.output.end, wildcards, step=n)} for n in steps]
 
 
-def all_of(study, folder):
+def all_files_of(study, folder):
     """Return all files of a study: figures and videos below a folder, its tables, its record."""
     shown = sorted([*STUDIES[study].figures, *STUDIES[study].buildups])
     formats = STUDIES[study].style.formats

@@ -1,7 +1,7 @@
-"""What Snakemake has no public way for: four uses of what is not in its documentation.
+"""Four uses of Snakemake that are not in its documentation, since it has no public way.
 
-Numbers with `#` are issues of Snakemake's that would make one needless.
-tests/runs (test_failures, test_refusals, test_storage) fail where one breaks.
+Numbers with `#` are issues of Snakemake that, once closed, make a use needless.
+Tests in tests/runs (test_failures, test_refusals, test_storage) fail if a use breaks.
 """
 
 from shutil import which
@@ -11,17 +11,17 @@ LOG_OF_JOB = re.compile(
     r"^ +log: (?:\w+://)?(.+?)(?: \(send to storage\))? \(check log file", re.MULTILINE
 )
 
-# 1. `workflow.configfiles` (#2323): Snakemake silently takes the last of repeated keys, so read the
-# user's files again, which only this names. In a module, it names another workflow's files: skip.
+# 1. `workflow.configfiles` (#2323), which alone names the user's files. Snakemake silently takes
+# the last of repeated keys, so read the files again. In a module, skip files of another workflow.
 if Path(workflow.basedir).is_relative_to(package_data.ROOT):
     for configfile_path in workflow.configfiles:
         exit_on_user_error(load_yaml, Path(from_here(configfile_path)))
 
 
 def without_storage(output):
-    """Return a rule's output as the rule has it, which Snakemake puts into the storage once.
+    """Return a rule's output as the rule declares it, for Snakemake to put into the storage.
 
-    2. `storage_object` (#3027, #3876): of what is in a storage, `rules` has the local copy.
+    2. `storage_object` (#3027, #3876): if files are in a storage, `rules` has their local copies.
     """
     if not output.is_storage:
         return output
@@ -30,9 +30,9 @@ def without_storage(output):
 
 
 def check_storage():
-    """Stop before the first job if Snakemake's storage of files lacks the program that it runs.
+    """Exit before the first job if Snakemake's storage in files lacks the program that it runs.
 
-    3. `workflow.storage_settings`: which storage there is, and its prefix above.
+    3. `workflow.storage_settings`: the kind of storage, and in `without_storage` its prefix.
     """
     if workflow.storage_settings.default_storage_provider == "fs" and not which("rsync"):
         say_last(
@@ -43,19 +43,20 @@ def check_storage():
 
 
 def weigh_jobs_when_one_ends():
-    """Let Snakemake choose among the jobs that are ready when one ends, and not all the time.
+    """Let Snakemake choose among ready jobs only when a job ends.
 
-    4. `scheduler.job_rate_limiter`: so as not to start too many jobs a second, Snakemake chooses
-    again a second after every choice, which takes a quarter of a core. Without a limit it does not,
-    but a limit can only be set, and with a long time span a run waits so long at its end.
+    4. `scheduler.job_rate_limiter`: to limit how many jobs start in a second, Snakemake chooses
+    again one second after every choice, which takes a quarter of a core. It does not without a
+    limit, but options only change the limit; if its time span is long, a run waits as long at its
+    end.
     """
     workflow.scheduler.job_rate_limiter = None
 
 
 def why_jobs_failed(logs):
-    """Yield the last lines of the logs of jobs that failed, which Snakemake's own log names.
+    """Yield the last lines of the logs of failed jobs; `logs` are Snakemake's own, which name them.
 
-    The option `show-failed-logs` adds whole logs to that, but none that are in a storage.
+    The option `show-failed-logs` adds whole logs to Snakemake's, but none that are in a storage.
     """
     for log in logs:
         for path in LOG_OF_JOB.findall(Path(log).read_text(encoding="utf-8", errors="replace")):

@@ -1,7 +1,7 @@
-"""Latents: one forward pass per shard of images fills all cut points.
+"""Latents: the feature maps at all cut points, from one forward pass per shard of images.
 
-Those of a small study are kept, and each measure reads them. Those of a large one are measured while
-they are in memory, all measures in one pass, and written for an export alone.
+The latents of a small study are kept, and each measure reads them. The latents of a large study are
+measured while they are in memory, by all measures in one pass, and written only for an export.
 """
 
 
@@ -39,7 +39,7 @@ use rule extract_latents as extract_kept_latents with:
 
 
 use rule extract_latents as measure_pass with:
-    """Measure all that is asked of feature maps in one pass of a shard; write a part for each."""
+    """Run all measures of feature maps in one pass of a shard; write a part for each measure."""
     output:
         parts="<results>/{study}/passes/{model}/{part}.parquet",
     log:

@@ -2,8 +2,8 @@
 
 Parts are merged to a table.
 
-The wildcard `measure` is the name of a measure, and of its table. A table of a pair of models has
-the name of the pair, such as `resnet+vit`, in place of the name of a model.
+The wildcard `measure` is the name of a measure and of its table. In paths of tables of a pair of
+models, the name of the pair, such as `resnet+vit`, takes the place of a model's name.
 """
 
 
@@ -56,7 +56,7 @@ use rule measure_model as measure_loss with:
 
 rule merge:
     input:
-        unpack(to_merge),
+        unpack(inputs_of_merge),
     output:
         table="<results>/{study}/{measure}/{model}.parquet",
     log:
@@ -100,7 +100,7 @@ use rule merge as measure_latents with:
 
 
 use rule merge as measure_shard with:
-    """Measure a part of one, on demand: the shard of a model, with a row for each image."""
+    """Measure the latents of one shard of a model, on demand, with a row for each image."""
     input:
         unpack(inputs_of_measure),
     output:

@@ -4,7 +4,7 @@
 rule record_run:
     input:
         unpack(joined_tables(Study.tables)),
-        checkpoints=all_models(rules.convert_checkpoint.output.checkpoint, Study.models_shown),
+        checkpoints=paths_of_models(rules.convert_checkpoint.output.checkpoint, Study.models_shown),
         data=splits_of_study,
         buildups=lambda wildcards: paths_of(
             rules.tabulate_buildup.output.table,

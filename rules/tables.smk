@@ -1,4 +1,4 @@
-"""Tables: one for all models of a study from the tables of each."""
+"""Tables of a study, each joined from the tables of its models."""
 
 
 rule tabulate:
@@ -22,7 +22,7 @@ rule tabulate:
 
 
 rule export_table:
-    """Write a table as CSV, on demand; those of claims and of build-ups too."""
+    """Write a table as CSV, on demand, including the tables of claims and of build-ups."""
     input:
         table="<results>/{study}/tables/{table}.parquet",
     output:
@@ -30,7 +30,7 @@ rule export_table:
     log:
         "<logs>/{study}/tables/{table}_csv.log",
     wildcard_constraints:
-        table=one_of(named_by(targets.exported)),
+        table=one_of(named_by(targets.exported_tables)),
     localrule: True
     conda:
         "../envs/base.yaml"

@@ -2,9 +2,10 @@
 
 
 rule train_model:
-    """Train a model: its snapshots and its table; `unfinished/` is beside them while it runs.
+    """Train a model, and write its snapshots and its table.
 
-    That folder is not an output, which Snakemake would delete: a stopped job resumes from it.
+    While the job runs, the folder `unfinished/` is beside them. It is not an output, since
+    Snakemake would delete it: a stopped job resumes from it.
     """
     input:
         train=split_for("train"),
@@ -52,7 +53,7 @@ rule take_snapshot:
 
 
 use rule train_model as augment_images with:
-    """Draw images once by a training recipe, for all measures of the loss of models that share it."""
+    """Augment images by a training recipe, once for all measures of the loss that share it."""
     input:
         images=split_for(lambda study: study.analysis.augmented.split),
     output:

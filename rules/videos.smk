@@ -1,4 +1,4 @@
-"""Videos beside what networks make of them."""
+"""Videos, drawn beside what networks compute from them."""
 
 
 use rule fetch_image as fetch_video with:
@@ -15,10 +15,10 @@ use rule fetch_image as fetch_video with:
 
 
 use rule draw_blocks as draw_video with:
-    """Draw what a network makes of each frame, in the format of the ending of the file."""
+    """Draw what a network computes from each frame; the suffix of the file tells the format."""
     input:
-        checkpoint=of_model(rules.convert_checkpoint.output.checkpoint),
-        blocks=of_model(rules.convert_checkpoint.output.blocks),
+        checkpoint=output_of_model(rules.convert_checkpoint.output.checkpoint),
+        blocks=output_of_model(rules.convert_checkpoint.output.blocks),
         source=source_of_video,
     output:
         video=report(

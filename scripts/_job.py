@@ -1,4 +1,4 @@
-"""What every script does around its own few lines: threads, a GPU, the log, and clear failures."""
+"""Run the job of a rule: set threads, take a GPU, write the log, report failures in a sentence."""
 
 import ctypes
 import errno
@@ -23,8 +23,8 @@ from vitscope.jobs.job import Resources, find_job
 from vitscope.networks.building.own_code import explain_failure, explain_user_error
 from vitscope.progress import AtWork
 
-# Large libraries create many objects that stay: looking for garbage among them would take a tenth
-# of the time to import them.
+# Collect garbage seldom: large libraries create many objects that stay, and searching these takes a
+# tenth of the time to import the libraries.
 gc.set_threshold(100_000, 20, 50)
 
 
@@ -48,7 +48,7 @@ class _Tee(TextIOBase):
             stream.flush()
 
 
-# These jobs' passes are all alike: each needs the memory that the one before frees.
+# Jobs whose passes are all alike: each pass needs the memory that the previous pass freed.
 _PASSES = ("extract_latents", "measure_pass")
 _TRIM_THRESHOLD, _MMAP_MAX = -1, -4  # The values in malloc.h.
 
@@ -60,8 +60,8 @@ def keep_memory() -> None:
         mallopt(_MMAP_MAX, 0)
 
 
-def _lock(log: TextIO) -> None:
-    """Wait while a job of an earlier, killed run still writes the same files."""
+def _lock_log(log: TextIO) -> None:
+    """Lock the log; wait while a job of an earlier, killed run still writes the same files."""
     try:
         fcntl.flock(log, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
@@ -81,20 +81,20 @@ def _gpus_here() -> list[str]:
 
 
 def _take_gpu() -> None:
-    """Lock one of several GPUs, one that the fewest jobs have taken, until this process ends."""
+    """Lock one of several GPUs that the fewest jobs have taken, until this process ends."""
     gpus = _gpus_here()
     if len(gpus) < 2:
         return
     folder = Path(tempfile.gettempdir(), f"vitscope-gpus-{os.getuid()}")
     try:
-        _lock_one_of(gpus, _private(folder))
+        _lock_one_of(gpus, _open_private_folder(folder))
     except OSError as error:
         # The job can do without this folder.
         why = f"{folder} cannot be used ({error.strerror})"
         print(f"vitscope: this job takes no GPU of its own, since {why}", flush=True)
 
 
-def _private(folder: Path) -> int:
+def _open_private_folder(folder: Path) -> int:
     """Open a folder to which no other user can write; refuse links and other users' folders."""
     folder.mkdir(mode=0o700, exist_ok=True)
     opened = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
@@ -118,12 +118,12 @@ def _lock_one_of(gpus: list[str], folder: int) -> None:
             return
 
 
-def _memory_errors() -> tuple[type[BaseException], ...]:
+def _memory_error_types() -> tuple[type[BaseException], ...]:
     torch = sys.modules.get("torch")
     return (MemoryError, torch.OutOfMemoryError) if torch else (MemoryError,)
 
 
-def _fail(log: TextIO, sentence: str | None) -> NoReturn:
+def _exit_with_sentence(log: TextIO, sentence: str | None) -> NoReturn:
     """Write a sentence as the last line of the log, which the run repeats at its end, and exit."""
     sentence = sentence or f"nothing is known of this failure but {log.name}."
     # VitscopeError puts any text on one line.
@@ -131,13 +131,13 @@ def _fail(log: TextIO, sentence: str | None) -> NoReturn:
     sys.exit(1)
 
 
-def _label(wildcards) -> str:
+def _label_of(wildcards) -> str:
     subject = next(filter(None, map(wildcards.get, ("model", "dataset", "video"))), "")
     snapshot = wildcards.get("snapshot")
     return f"{subject}, snapshot {snapshot}" if snapshot else subject
 
 
-def _run(snakemake, job: str, label: str, work: AtWork) -> None:
+def _run_for_rule(snakemake, job: str, label: str, work: AtWork) -> None:
     given = dict(snakemake.params.items())
     # A rule may add values that only it knows, such as paths.
     values = given.pop("values") | {key: given[key] for key in given.keys() - {"job", "code"}}
@@ -150,7 +150,7 @@ def _run(snakemake, job: str, label: str, work: AtWork) -> None:
     inputs, outputs = dict(snakemake.input.items()), dict(snakemake.output.items())
     # Set these first: libraries read them when the job imports them.
     os.environ |= dict.fromkeys(("OMP_NUM_THREADS", "MKL_NUM_THREADS"), str(snakemake.threads))
-    # Large tensors get new memory: in pages of 4 kB, this takes up to half the time of a pass.
+    # Let large tensors use huge pages: new memory in pages of 4 kB takes up to half of a pass.
     os.environ.setdefault("THP_MEM_ALLOC_ENABLE", "1")
     if job in _PASSES:
         keep_memory()
@@ -163,8 +163,8 @@ def _run(snakemake, job: str, label: str, work: AtWork) -> None:
 
 
 def run_job(snakemake) -> None:
-    """Do a job: print to its log too, and end an expected failure in one sentence."""
-    job, label = snakemake.params.job, _label(snakemake.wildcards)
+    """Run a job, copy what it prints to its log, and report a failure in one sentence."""
+    job, label = snakemake.params.job, _label_of(snakemake.wildcards)
     what = snakemake.wildcards.get("measure") or job.replace("_", " ")
     work = AtWork(f"{label}, {what}" if label else what, print)
     names, values = dict(snakemake.wildcards.items()), snakemake.params["values"]
@@ -172,19 +172,19 @@ def run_job(snakemake) -> None:
     path = Path(snakemake.log[0])
     path.parent.mkdir(parents=True, exist_ok=True)
     with path.open("a", buffering=1, encoding="utf-8") as log:
-        _lock(log)
+        _lock_log(log)
         log.truncate(0)
         try:
             with redirect_stdout(_Tee(sys.stdout, log, heard=work.heard)), work.watch():
-                _run(snakemake, job, label, work)
+                _run_for_rule(snakemake, job, label, work)
         except VitscopeError as error:
-            _fail(log, str(error))
-        except _memory_errors():
+            _exit_with_sentence(log, str(error))
+        except _memory_error_types():
             less = f"lower {batches} in the study" if batches else "run fewer jobs at a time"
-            _fail(log, f"not enough memory: {less}.")
+            _exit_with_sentence(log, f"not enough memory: {less}.")
         except Exception as error:
             traceback.print_exc(file=log)
-            _fail(log, explain_failure(error) or explain_user_error(error))
+            _exit_with_sentence(log, explain_failure(error) or explain_user_error(error))
         finally:
-            # Otherwise Python would search all objects for garbage once more before it ends.
+            # Do not let Python search all objects for garbage once more before it ends.
             gc.freeze()

@@ -1,8 +1,8 @@
-"""Do the job that the rule names: the script of every rule."""
+"""Run the job that a rule names; this is the script of every rule."""
 
 import signal
 
-# Ctrl-C reaches jobs too, and the run itself reports it.
+# Let Ctrl-C end the job without a traceback; the run itself reports it.
 signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 from scripts._job import run_job  # noqa: E402

@@ -1,7 +1,7 @@
 """The console command `vitscope`, which the README explains.
 
-A subcommand is a module of `vitscope/commands/` with the functions `add_arguments` and `run`, and a
-line below. Nothing of it is imported before it is known which one is asked for.
+Each subcommand is a module of `vitscope/commands/` with the functions `add_arguments` and `run`,
+and has a line in `COMMANDS`. Only the module of the requested subcommand is imported.
 """
 
 import sys
@@ -23,7 +23,7 @@ COMMANDS = {
 
 
 def main() -> None:
-    """Run the requested subcommand; end a user's error in its one sentence."""
+    """Run the requested subcommand; on an error of the user, print its sentence and exit."""
     every = ArgumentParser(prog="vitscope", description="Measure what vision transformers do.")
     every.add_argument("--version", action="version", version=f"vitscope {__version__}")
     choice = every.add_subparsers(dest="command", required=True, metavar="COMMAND")

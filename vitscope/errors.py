@@ -8,10 +8,10 @@ LONGEST = 2000
 
 
 class VitscopeError(Exception):
-    """A fault that the user can put right; its text is one sentence that says how.
+    """An error that the user can correct; its text is one sentence that says how.
 
-    What a file holds may stand in it: whatever that is, the sentence is one line that a terminal
-    shows as it is, and not too long.
+    The sentence may quote the content of a file, so unprintable characters are escaped, and a text
+    longer than `LONGEST` characters is shortened in the middle.
     """
 
     def __init__(self, sentence: str) -> None:
@@ -20,36 +20,36 @@ class VitscopeError(Exception):
 
 
 def visible(text: str) -> str:
-    """Return a text on one line that a terminal shows as it is."""
+    """Return a text with line ends and other unprintable characters escaped."""
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
 
 
 def nearest(found: str, allowed: Iterable[str]) -> str:
-    """Return a suggestion to append to a message, empty when nothing is close."""
+    """Return the allowed name closest to `found`, as a question to end a message, or ''."""
     close = get_close_matches(str(found), list(allowed), n=1, cutoff=0.5)
     return f" Did you mean '{close[0]}'?" if close else ""
 
 
 def first_of(names: Sequence[str], shown: int) -> str:
-    """Return the first of some names for a message, and how many more there are."""
+    """Return the first `shown` names for a message, and how many more there are."""
     more = f" and {len(names) - shown} more" if len(names) > shown else ""
     return ", ".join(names[:shown]) + more
 
 
 def quoted(value: object) -> str:
-    """Return a value as a message quotes it: on one line and not too long."""
+    """Return a value as a message quotes it: on one line, in at most 60 characters."""
     words = {None: "nothing", True: "true", False: "false"}
     text = words[value] if value is None or isinstance(value, bool) else repr(value)
     return text if len(text) <= 60 else f"{text[:57]}..."
 
 
 def wrong(where: object, key: str, found: object, allowed: str) -> VitscopeError:
-    """Return the error for a value of a key; what is allowed ends the sentence."""
+    """Return the error for a wrong value of a key; `allowed` ends the sentence."""
     return VitscopeError(f"{where}: {key}: found {quoted(found)}, allowed: {allowed}")
 
 
 def unknown(where: object, key: str, found: object, allowed: Iterable[str]) -> VitscopeError:
-    """Return the error for a value that is none of the allowed ones."""
+    """Return the error for a value that is not among the allowed ones."""
     allowed = list(allowed)
     return VitscopeError(
         f"{where}: {key}: found {quoted(found)}, allowed: {listed(allowed)}."
@@ -58,7 +58,7 @@ def unknown(where: object, key: str, found: object, allowed: Iterable[str]) -> V
 
 
 def check_known(where: object, key: str, found: object, allowed: Collection[str]) -> None:
-    """Refuse a value that is none of the allowed ones."""
+    """Refuse a value that is not among the allowed ones."""
     if found not in allowed:
         raise unknown(where, key, found, allowed)
 
@@ -66,7 +66,8 @@ def check_known(where: object, key: str, found: object, allowed: Collection[str]
 def not_there(where: str, what: str, path: Path, study: Path) -> VitscopeError:
     """Return the error for a file that a study names but that does not exist.
 
-    Such paths start at the working directory, where a study may lie elsewhere with its files.
+    Such paths are relative to the working directory; if the file is beside the study instead, the
+    sentence says so.
     """
     beside = study.absolute().parent / path
     found = ""
@@ -78,5 +79,5 @@ def not_there(where: str, what: str, path: Path, study: Path) -> VitscopeError:
 
 
 def listed(names: Iterable[str]) -> str:
-    """Return names in order, for a message."""
+    """Return names in alphabetical order, for a message; 'nothing' if there are none."""
     return ", ".join(sorted(names)) or "nothing"

@@ -1,4 +1,4 @@
-"""Where the files lie that vitscope reads of its own, wherever it is installed."""
+"""Paths of the files that come with vitscope, wherever it is installed."""
 
 from pathlib import Path
 
@@ -8,10 +8,10 @@ PUBLISHED_POINTS = PACKAGE / "claims" / "published_points"
 CORRUPTION_PARAMETERS = PACKAGE / "corruptions" / "parameters.yaml"
 ALEXNET_ERRORS = PACKAGE / "corruptions" / "alexnet.csv"
 IMAGENET_CATEGORIES = PACKAGE / "data" / "imagenet_categories.csv"
-# Links, so that a clone holds the files only once; a wheel has the files themselves.
+# In a clone, this folder has links, so that each file exists only once; a wheel has the files.
 BUNDLED_MODELS = PACKAGE / "bundled_models"
 
-# The workflow: rules, studies, bundled weights. In a clone it stands beside the package; setup.py
-# puts it inside a wheel.
+# The folder of the workflow, with rules, studies and bundled weights: in a clone, the folder above
+# the package; in a wheel, a folder inside the package, which setup.py fills.
 _IN_WHEEL = PACKAGE / "_workflow"
 ROOT = _IN_WHEEL if _IN_WHEEL.is_dir() else PACKAGE.parent

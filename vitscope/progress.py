@@ -1,4 +1,4 @@
-"""Say now and then how far a long job is, and how long it will still take."""
+"""Report now and then how far a long job is, and how long it will still take."""
 
 import sys
 from collections.abc import Callable, Iterator
@@ -9,7 +9,7 @@ from time import monotonic
 Say = Callable[[str], None]
 
 SECONDS_BETWEEN_NEWS = 5.0
-# After this many seconds without a message, a line says that work goes on.
+# After this many seconds without a message, a line says that the job still runs.
 SECONDS_OF_SILENCE = 10.0
 
 
@@ -19,13 +19,13 @@ def say_on_stderr(text: str) -> None:
 
 
 class Clock:
-    """Says when the next line about some work is due: every few seconds, and not more often."""
+    """Tells when the next progress line is due: at most one every `SECONDS_BETWEEN_NEWS`."""
 
     def __init__(self) -> None:
         self._start = self._last = monotonic()
 
     def seconds_if_due(self, finished: bool = False) -> float | None:
-        """Return how long the work has taken if a line is due now, as it is at its end."""
+        """Return the seconds since the start if a line is due, else None; the last line is due."""
         now = monotonic()
         if not finished and now - self._last < SECONDS_BETWEEN_NEWS:
             return None
@@ -33,7 +33,7 @@ class Clock:
         return now - self._start
 
 
-def _duration(seconds: float) -> str:
+def _format_duration(seconds: float) -> str:
     """Return a duration in its two largest units."""
     whole = round(seconds)
     if whole < 60:
@@ -43,8 +43,8 @@ def _duration(seconds: float) -> str:
     return f"{whole // 3600} h {whole % 3600 // 60} min"
 
 
-def _rate(done: float, seconds: float, unit: str) -> str:
-    """Return a rate per second, or the time that one takes where that is longer."""
+def _format_rate(done: float, seconds: float, unit: str) -> str:
+    """Return a rate as text: units per second, or seconds per unit if below one per second."""
     if not done or not seconds:
         return ""
     if done >= seconds:
@@ -53,9 +53,9 @@ def _rate(done: float, seconds: float, unit: str) -> str:
 
 
 class Progress:
-    """Count what is done of `total`, and say it: at most a line every few seconds, and the last.
+    """Counts what is done of `total`, and prints a line every few seconds and at the end.
 
-    `unit` is what is counted, in the plural.
+    `unit` is the name of what is counted, in the plural.
     """
 
     def __init__(self, total: int, unit: str, say: Say = print) -> None:
@@ -64,23 +64,23 @@ class Progress:
         self._clock = Clock()
 
     def advance(self, count: int = 1) -> None:
-        """Count what was just done."""
+        """Add `count` to what is done, and print a line if one is due."""
         self._done += count
         finished = self._done >= self._total
         seconds = self._clock.seconds_if_due(finished)
         if seconds is None:
             return
         left = (
-            f"took {_duration(seconds)}"
+            f"took {_format_duration(seconds)}"
             if finished
-            else f"about {_duration(seconds * (self._total - self._done) / self._done)} left"
+            else f"about {_format_duration(seconds * (self._total - self._done) / self._done)} left"
         )
-        rate = _rate(self._done, seconds, self._unit)
+        rate = _format_rate(self._done, seconds, self._unit)
         self._say(f"{self._done} of {self._total} {self._unit}{rate}, {left}")
 
 
 class AtWork:
-    """Says that work goes on, and how far it is, after a while without other messages."""
+    """Reports that a job still runs, after `SECONDS_OF_SILENCE` without other messages."""
 
     def __init__(self, what: str, say: Say) -> None:
         self._what, self._say = what, say
@@ -88,30 +88,30 @@ class AtWork:
         self._images = 0
 
     def count(self, images: int) -> None:
-        """Count images that a network was given."""
+        """Count images that were given to a network."""
         self._images += images
 
     def heard(self) -> None:
-        """Take note that something was said."""
+        """Note that something was printed, so that the next report can wait."""
         self._last = monotonic()
 
     @contextmanager
     def watch(self) -> Iterator[None]:
-        """Report until the end of the block."""
+        """Report from a thread until the end of the block."""
         ended = Event()
 
-        def watch() -> None:
+        def report_after_silence() -> None:
             while not ended.wait(max(0.0, self._last + SECONDS_OF_SILENCE - monotonic())):
                 if monotonic() - self._last < SECONDS_OF_SILENCE:
                     continue
                 seconds = monotonic() - self._start
-                images = f"{self._images} images{_rate(self._images, seconds, 'images')}, "
+                images = f"{self._images} images{_format_rate(self._images, seconds, 'images')}, "
                 said = images if self._images else ""
-                self._say(f"{self._what}: {said}{_duration(seconds)} so far")
+                self._say(f"{self._what}: {said}{_format_duration(seconds)} so far")
                 self.heard()
 
         # A daemon thread does not keep the process from ending.
-        Thread(target=watch, daemon=True).start()
+        Thread(target=report_after_silence, daemon=True).start()
         try:
             yield
         finally:

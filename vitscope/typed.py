@@ -1,4 +1,4 @@
-"""Plain values, as settings and JSON have them, become what their types say."""
+"""Convert plain values, as settings and JSON have them, to annotated types."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import is_dataclass
@@ -9,49 +9,52 @@ from types import UnionType
 from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
 T = TypeVar("T")
-# The types of plain values that settings may hold for a float or a tuple.
+# The plain types that settings may have for a float or a tuple.
 MADE_FROM: dict[Any, Any] = {float: (int, float), tuple: (list, tuple)}
 _fields = cache(get_type_hints)
 
 
 def typed(value: Any, kind: type[T]) -> T:
-    """Convert a plain value to its type, with dataclasses, tuples and floats inside.
+    """Convert a plain value to the type `kind`, and the values inside it to theirs.
 
-    Nothing is checked here: settings follow their schema already, and `asdict` wrote the rest. Keys
-    that a dataclass does not have are left out: a record of a run may be older.
+    Nothing is checked here: settings were checked against their schema, and all other values were
+    written by `asdict`. Keys that a dataclass lacks are dropped, since the record of a run may be
+    from an older version.
     """
-    found: T = _typed(value, kind)
+    found: T = _convert_plain(value, kind)
     return found
 
 
 def call(function: Callable[..., T], *given: object, values: Mapping[str, Any]) -> T:
-    """Call a function with plain values, converted to dataclasses where it is annotated so."""
+    """Call a function with plain values; convert those of parameters annotated as dataclasses."""
     kinds = {key: each.annotation for key, each in signature(function).parameters.items()}
     plain = {key for key in values if not is_dataclass(kinds.get(key))}
     made = {key: each if key in plain else typed(each, kinds[key]) for key, each in values.items()}
     return function(*given, **made)
 
 
-def _typed(value: Any, kind: Any) -> Any:
+def _convert_plain(value: Any, kind: Any) -> Any:
     origin, inner = get_origin(kind), get_args(kind)
     if is_dataclass(kind) and isinstance(kind, type):
         given = [(key, type_) for key, type_ in _fields(kind).items() if key in value]
-        return kind(**{key: _typed(value[key], type_) for key, type_ in given})
+        return kind(**{key: _convert_plain(value[key], type_) for key, type_ in given})
     if kind is float:
         return float(value)
     if origin is list:
-        return [_typed(each, inner[0]) for each in value]
+        return [_convert_plain(each, inner[0]) for each in value]
     if origin is tuple:
-        return tuple(map(_typed, value, repeat(inner[0]) if inner[-1] is ... else inner))
+        return tuple(map(_convert_plain, value, repeat(inner[0]) if inner[-1] is ... else inner))
     if origin is dict:
-        return {key: _typed(each, inner[1]) for key, each in value.items()}
+        return {key: _convert_plain(each, inner[1]) for key, each in value.items()}
     if origin in (Union, UnionType):
-        return _typed(value, next((each for each in inner if _may_be(value, each)), Any))
+        return _convert_plain(
+            value, next((each for each in inner if _can_become(value, each)), Any)
+        )
     return value
 
 
-def _may_be(value: Any, kind: Any) -> bool:
-    """Tell whether a plain value can be made into one type of several."""
+def _can_become(value: Any, kind: Any) -> bool:
+    """Tell whether a plain value can be converted to a type."""
     origin = get_origin(kind) or kind
     if origin is Literal:
         return value in get_args(kind)

@@ -70,7 +70,7 @@ def test_weights_that_are_missing_are_refused() -> None:
 def test_what_is_bundled_is_what_is_tried() -> None:
     """All steps of the default study, trained by its recipe, and no more."""
     study = load_study(BUNDLED_STUDIES / "mini.yaml")
-    baseline = buildups.what_is_tried(study, "fig12a")["baseline"]
+    baseline = buildups.settings_of_buildup(study, "fig12a")["baseline"]
     table = pd.read_csv(FILE)
     files = buildups.bundled_steps(study, "fig12a")
     for attention, path in zip(table["attention"], files, strict=True):

@@ -10,7 +10,7 @@ from vitscope.buildup.figure import sketch as sketch_buildup
 from vitscope.drawing.looks import VERDICT_LOOKS, Look
 from vitscope.drawing.overview import plot
 from vitscope.drawing.saving import style
-from vitscope.jobs.figures import DRAW_OVERVIEW, _sketch_of, figures_of_overview
+from vitscope.jobs.figures import DRAW_OVERVIEW, _read_sketch, figures_of_overview
 from vitscope.measures import sketches
 from vitscope.package_data import PUBLISHED_POINTS, STYLE
 from vitscope.studies.loading import BUNDLED_STUDIES, load_study
@@ -23,7 +23,7 @@ FILES = [str(file) for file in sorted(Path(PUBLISHED_POINTS).glob("*.csv"))]
 def shown():
     values = DRAW_OVERVIEW.values(MINI, {})
     inputs = {"published": FILES}
-    return [_sketch_of(name, each, inputs) for name, each in values["figures"].items()]
+    return [_read_sketch(name, each, inputs) for name, each in values["figures"].items()]
 
 
 @pytest.fixture(scope="module")

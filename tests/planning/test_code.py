@@ -81,9 +81,12 @@ def test_of_what_jobs_share_what_they_use_counts(copy: Path) -> None:
 @pytest.mark.parametrize(
     ("old", "new"),
     [
-        ('"""Merge the parts', '"""Other words'),
-        ("# Parts may come from several snapshots", "# Nothing\n            #"),
-        ("def read(prefix: str, model: str)", "def read(prefix: object, model: object)"),
+        ('"""Merge the measured parts', '"""Other words'),
+        ("# Keep the facts of all parts", "# Nothing\n            #"),
+        (
+            "def read_parts_of(prefix: str, model: str)",
+            "def read_parts_of(prefix: object, model: object)",
+        ),
         ("import pandas as pd\n", "import pandas as pd\n\n\n"),
     ],
 )

@@ -27,7 +27,7 @@ def watch(frame, event, argument):
         file, name = above.f_code.co_filename, above.f_code.co_name
         if name == "<module>" and file.startswith(PACKAGE):
             return
-        of_job |= name == "_run" and file.endswith("/scripts/_job.py")
+        of_job |= name == "_run_for_rule" and file.endswith("/scripts/_job.py")
         above = above.f_back
     if of_job:
         seen.add(code)

@@ -10,7 +10,7 @@ from tests.helpers.processes import output_of
 from tests.helpers.rules import rules
 from tests.helpers.studies import FROZEN
 from tests.helpers.tiers import some_of
-from vitscope.commands.plan import _describe_job, earlier
+from vitscope.commands.plan import _describe_job, seconds_of_earlier_run
 from vitscope.commands.workflow import Asked
 from vitscope.jobs.job import Names, Request, find_job
 from vitscope.jobs.videos import UNCOUNTED_FRAMES
@@ -31,7 +31,7 @@ def planned(job: str, record: Path = Path("none.tsv"), **names: str) -> plan.Pla
 
 def known(study: Study, job: str, **names: str) -> Request:
     """Return a job as plans have it, with its network."""
-    request = plan._request(find_job(job), study, names)
+    request = plan._request_with_images(find_job(job), study, names)
     return replace(request, network=costs.count_network(study, request.names["model"]))
 
 
@@ -87,7 +87,7 @@ def test_frames_of_an_unknown_number_are_guessed(frozen: Study) -> None:
     job = find_job("draw_video")
     for shown, passes in ((None, UNCOUNTED_FRAMES), (30, 30)):
         study = replace(frozen, videos={"walk": replace(walk, frames=shown)})
-        request = plan._request(job, study, {"video": "walk"})
+        request = plan._request_with_images(job, study, {"video": "walk"})
         work = costs.work(job, request)
         assert (work.passes, work.batch, work.most) == (passes, 1, True)
         assert request.names == {"video": "walk", "model": "vit"}
@@ -130,7 +130,7 @@ def test_seconds_are_those_of_the_same_job(tmp_path: Path) -> None:
     # A job that never ran is like its siblings; one of another folder is not.
     for place, seconds in (("vit/end/0", 40), ("vit/end/2", 30), ("pit/end/0", None)):
         job = planned("measure", tmp_path / f"landscape/{place}.tsv")
-        assert earlier(job) == seconds
+        assert seconds_of_earlier_run(job) == seconds
 
 
 NAMES = {
@@ -206,9 +206,12 @@ def test_images_are_counted_where_a_study_does_not_say(frozen: Study, tmp_path: 
     for name in ("a.png", "b.png", "c.txt"):
         (folder / "one" / name).touch()
     assert [*plan.say_what_is_missing(study, [building])] == []
-    assert plan._request(find_job("predict"), study, OF_VIT).images == 2
+    assert plan._request_with_images(find_job("predict"), study, OF_VIT).images == 2
     archive = {"shapes32": replace(data, source={"kind": "cifar100"})}
-    assert plan._request(find_job("predict"), replace(study, data=archive), OF_VIT).images == 10_000
+    assert (
+        plan._request_with_images(find_job("predict"), replace(study, data=archive), OF_VIT).images
+        == 10_000
+    )
 
 
 def test_what_is_not_known_is_unknown(frozen: Study) -> None:

@@ -102,7 +102,7 @@ def with_video(folder: Path, source: dict[str, str], **others: Any) -> Study:
 def test_what_a_job_of_a_buildup_is_given(tmp_path: Path) -> None:
     grown = {"baseline": "resnet", "training": {"epochs": 3}, "steps": 2}
     study = load_study(mini_with(tmp_path, buildups={"grown": grown}))
-    given = buildups.what_is_tried(study, "grown")
+    given = buildups.settings_of_buildup(study, "grown")
     assert given["baseline"] == study.network("resnet") | {
         "family": "alternet",
         "arch": {"block": "bottleneck", "blocks": [2, 3, 4, 2], "width": 8}

@@ -1,1 +1,1 @@
-"""The subcommands of `vitscope`, a module each: they call Snakemake as a user does."""
+"""The subcommands of `vitscope`, one module each; they call Snakemake as a user would."""

@@ -1,4 +1,4 @@
-"""Check the models of a study: where each is read, whether that is right, and its weights."""
+"""Check the models of a study: print and prove their cut points, and read their weights."""
 
 import re
 import sys
@@ -28,26 +28,26 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 
 def run(arguments: Namespace) -> None:
-    """Print each model's cut points and a line on it; exit with 1 if anything is wrong."""
+    """Print the cut points of each model and a verdict; exit with 1 if anything is wrong."""
     from vitscope.studies.loading import find_studies
 
     asked = asked_for(arguments.study)
     studies = find_studies(asked.settings, "config/config.yaml")
     study = studies[asked.study or studies.default]
     trainings = Path(asked.folders["results"], study.name, "training")
-    checks = dict.fromkeys(_models(study, arguments.models), _check)
+    checks = dict.fromkeys(_models_to_check(study, arguments.models), _check_cut_points)
     if arguments.without_code:
         own = [name for name in checks if study.models[name].family == "python"]
-        checks |= dict.fromkeys(own, _look)
+        checks |= dict.fromkeys(own, _check_without_code)
     lines = {name: check(study, name, trainings) for name, check in checks.items()}
-    lines |= _missing_data(study)
+    lines |= _check_data_files(study)
     for name, (verdict, text) in lines.items():
         print(f"{name}: {verdict}: {text}")
     if any(verdict == "wrong" for verdict, _ in lines.values()):
         sys.exit(1)
 
 
-def _models(study: "Study", named: list[str]) -> list[str]:
+def _models_to_check(study: "Study", named: list[str]) -> list[str]:
     for name in named:
         if name not in study.models:
             raise VitscopeError(
@@ -57,8 +57,8 @@ def _models(study: "Study", named: list[str]) -> list[str]:
     return named or study.own_models
 
 
-def _missing_data(study: "Study") -> dict[str, tuple[str, str]]:
-    """Return what is wrong with the data files that figures are made from."""
+def _check_data_files(study: "Study") -> dict[str, tuple[str, str]]:
+    """Return a verdict for each data set of the figures whose files are missing."""
     from vitscope.data.opening import archive_needed, local_files
     from vitscope.jobs.reporting import splits_shown
 
@@ -74,7 +74,7 @@ def _missing_data(study: "Study") -> dict[str, tuple[str, str]]:
 
 
 def _training_seed(study: "Study", name: str, trainings: Path) -> int | None:
-    """Return the seed of the training that makes a model's weights, unless it is done."""
+    """Return the training seed of a model that the workflow has still to train, else None."""
     path = Path(study.models[name].checkpoint.get("path", ""))
     if path.exists() or not path.is_relative_to(trainings):
         return None
@@ -82,8 +82,8 @@ def _training_seed(study: "Study", name: str, trainings: Path) -> int | None:
     return study.recipe(trained).seed if trained in study.models else None
 
 
-def _look(study: "Study", name: str, trainings: Path) -> tuple[str, str]:
-    """Look into a model's checkpoint without running its code; return the findings."""
+def _check_without_code(study: "Study", name: str, trainings: Path) -> tuple[str, str]:
+    """Read a model's checkpoint without running the model's code; return a verdict and why."""
     from vitscope.networks.checkpoints import weight_sources
     from vitscope.networks.checkpoints.foreign import read_foreign
 
@@ -101,8 +101,8 @@ def _look(study: "Study", name: str, trainings: Path) -> tuple[str, str]:
     return "not run", "; ".join([said, *weights])
 
 
-def _check(study: "Study", name: str, trainings: Path) -> tuple[str, str]:
-    """Print a model's cut points; return whether they are right, and what was found.
+def _check_cut_points(study: "Study", name: str, trainings: Path) -> tuple[str, str]:
+    """Print a model's cut points; return a verdict on them, and why.
 
     `trainings` is the folder in which the workflow trains the models of the study.
     """
@@ -116,7 +116,7 @@ def _check(study: "Study", name: str, trainings: Path) -> tuple[str, str]:
             name, study.network(name), entry.read_at(), entry.checkpoint, study.path, ROOT, seed
         )
     except VitscopeError as error:
-        # The line begins with the name of the model.
+        # Remove the name of the model, with which the printed line begins anyway.
         return "wrong", re.sub(rf"^(models\.)?{re.escape(name)}: ", "", str(error))
     except Exception as error:
         if sentence := own_code.explain_failure(error):

@@ -16,7 +16,7 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 
 def run(arguments: Namespace) -> None:
-    """Extract what is missing, write the file, and say where it is."""
+    """Extract missing latents, write the file, and print its path."""
     refuse_without_snakemake()
     asked = asked_for(arguments.study)
     folder = f"{asked.folders['results']}/{asked.study}/latents"

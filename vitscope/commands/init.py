@@ -1,4 +1,4 @@
-"""Write a study of a network and a folder of images, which makes its first figure at once."""
+"""Write a study of a network and a folder of images, ready to make a first figure."""
 
 from argparse import ArgumentParser, Namespace
 from pathlib import Path
@@ -56,7 +56,7 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 
 def run(arguments: Namespace) -> None:
-    """Write the study, check it, and say what to do with it."""
+    """Write the study, check it, and print the next commands."""
     from vitscope.files.whole import write_text
     from vitscope.studies.loading import load_study
 
@@ -67,7 +67,7 @@ def run(arguments: Namespace) -> None:
     images = Path(arguments.images).expanduser()
     if not images.is_dir():
         raise not_there("--images", "folder", images, path)
-    classes, side, count = _look_at(images)
+    classes, side, count = _look_at_images(images)
     network, _, make = arguments.network.partition(":")
     found: dict[str, Any] = {"images": arguments.images, "network": arguments.network}
     found |= {"classes": classes, "count": min(count, _MOST)}
@@ -76,7 +76,7 @@ def run(arguments: Namespace) -> None:
         weights = f"{{path: {arguments.weights}}}" if arguments.weights else "{made: true}"
         found["model"] = _PYTHON.format(file=network, make=make, checkpoint=weights)
     else:
-        found |= _of_timm(network)
+        found |= _settings_of_timm(network)
     write_text(path, _TEXT.format(**found))
     try:
         load_study(path)
@@ -90,8 +90,8 @@ def run(arguments: Namespace) -> None:
     )
 
 
-def _look_at(images: Path) -> tuple[str, int, int]:
-    """Return the classes of a folder or null, the side of its first image, and how many it has."""
+def _look_at_images(images: Path) -> tuple[str, int, int]:
+    """Return the number of classes or null, the side of the first image, the number of images."""
     from PIL import Image
 
     folders = [each for each in images.iterdir() if each.is_dir() and each.name[0] != "."]
@@ -106,8 +106,8 @@ def _look_at(images: Path) -> tuple[str, int, int]:
     return (str(len(folders)) if len(folders) > 1 else "null"), side, len(files)
 
 
-def _of_timm(network: str) -> dict[str, Any]:
-    """Return side, mean and deviation of a network's images by timm, and the model's entry."""
+def _settings_of_timm(network: str) -> dict[str, Any]:
+    """Return the image size, mean and deviation of a network of timm, and its model entry."""
     from vitscope.networks.building.timm_import import import_timm
 
     timm = import_timm()

@@ -1,4 +1,4 @@
-"""Make figures and other files by Snakemake, once it is known that studies have them."""
+"""Make figures and other files by Snakemake, after a check that studies have them."""
 
 import sys
 from argparse import REMAINDER, ArgumentParser, Namespace
@@ -16,29 +16,31 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 
 def run(arguments: Namespace) -> None:
-    """Refuse targets that no study has in one sentence, and leave the rest to Snakemake."""
+    """Refuse targets that no study has, and leave the rest to Snakemake."""
     from vitscope.planning.targets import check_target
     from vitscope.studies.loading import find_studies
 
     refuse_without_snakemake()
     asked = asked_for(None)
-    asked = Asked(None, asked.settings | _settings(arguments.words))
+    asked = Asked(None, asked.settings | _read_settings(arguments.words))
     studies = find_studies(asked.settings, "config/config.yaml or --config")
-    # Further files of settings may name other studies.
+    # Other files of settings may name other studies, so do not check targets.
     if not any(word.startswith("--configfile") for word in arguments.words):
-        for target in _until_option(arguments.words):
+        for target in _words_until_option(arguments.words):
             check_target(target, studies, asked.folders)
     sys.exit(snakemake(asked, *arguments.words).returncode)
 
 
-def _until_option(words: Iterable[str]) -> Iterable[str]:
+def _words_until_option(words: Iterable[str]) -> Iterable[str]:
     return takewhile(lambda word: not word.startswith("-"), words)
 
 
-def _settings(words: list[str]) -> dict[str, Any]:
-    """Return the settings of the command line, as Snakemake reads them."""
+def _read_settings(words: list[str]) -> dict[str, Any]:
+    """Return the settings that follow `--config`, as Snakemake reads them."""
     import yaml
 
-    given = [_until_option(words[at + 1 :]) for at, word in enumerate(words) if word == "--config"]
+    given = [
+        _words_until_option(words[at + 1 :]) for at, word in enumerate(words) if word == "--config"
+    ]
     pairs = [each.partition("=") for each in (given[-1] if given else [])]
     return {key: yaml.safe_load(value) for key, _, value in pairs}

@@ -1,6 +1,6 @@
 """Tell what a study will cost, before anything runs.
 
-Which jobs would run is what Snakemake says: what is made already is not in the plan.
+Snakemake tells which jobs would run, so that the plan leaves out files that exist already.
 """
 
 import csv
@@ -56,17 +56,17 @@ def run(arguments: Namespace) -> None:
         planned.setdefault(job.study, []).append(job)
     if not planned:
         print("Nothing to be done.")
-    # Jobs have one thread each; libraries read this when they are imported.
+    # Time networks on one thread, as jobs run; libraries read this when they are imported.
     os.environ |= {"OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
     rate = partial(plan.time_by_rate, arguments.rate) if arguments.rate else plan.time_pass
     for name, of_study in planned.items():
         study = studies[name]
-        kinds = plan.by_kind(plan.costs_of(study, of_study, earlier, rate))
+        kinds = plan.by_kind(plan.costs_of(study, of_study, seconds_of_earlier_run, rate))
         latents = say_what_is_kept(study, studies.keep_latents_gb, COUNTED)
         print(plan.as_text(study, kinds, [latents, *plan.say_what_is_missing(study, of_study)]))
 
 
-def _output_of(asked: Asked, *arguments: str, **options: Any) -> str:
+def _output_of_snakemake(asked: Asked, *arguments: str, **options: Any) -> str:
     """Return Snakemake's standard output; if it fails, exit with its last error line."""
     done = workflow.snakemake(asked, *arguments, capture_output=True, **options)
     if done.returncode:
@@ -75,17 +75,17 @@ def _output_of(asked: Asked, *arguments: str, **options: Any) -> str:
 
 
 def list_jobs(asked: Asked, *targets: str) -> "list[Planned]":
-    """Return the jobs that would run: a dry run notes them, and a summary says which are pending.
+    """Return the jobs that would run: those of a dry run that are pending in a summary.
 
-    A dry run asks about jobs that are done too, to know whether anything about them has changed.
+    The dry run also notes finished jobs, since it checks whether anything about them has changed.
     """
     with TemporaryDirectory(prefix="vitscope-") as folder:
         notes = Path(folder) / "jobs"
         notes.touch()
         planning = {**os.environ, "VITSCOPE_PLAN": str(notes)}
-        _output_of(asked, "-n", *targets, env=planning)
+        _output_of_snakemake(asked, "-n", *targets, env=planning)
         noted = notes.read_text(encoding="utf-8").splitlines()
-        summary = _output_of(asked, "--detailed-summary", *targets, env=planning)
+        summary = _output_of_snakemake(asked, "--detailed-summary", *targets, env=planning)
     lines = csv.DictReader(summary.splitlines(), delimiter="\t")
     pending = {line["output_file"] for line in lines if line["plan"] == "update pending"}
     found = {output: job for output, *job in map(json.loads, noted) if output in pending}
@@ -93,7 +93,7 @@ def list_jobs(asked: Asked, *targets: str) -> "list[Planned]":
 
 
 def _describe_job(asked: Asked, output: Path, job: str, study: str, names: "Names") -> "Planned":
-    """Return the job of a first output; the path of its run's record mirrors the output's."""
+    """Return a job by its first output; the path of its record mirrors the path of the output."""
     from vitscope.planning.plan import Planned
 
     records, figures = Path(asked.folders["benchmarks"]), Path(asked.folders["figures"])
@@ -101,13 +101,13 @@ def _describe_job(asked: Asked, output: Path, job: str, study: str, names: "Name
         mirrored = Path("figures", output.relative_to(figures))
     else:
         mirrored = output.relative_to(asked.folders["results"])
-    # A video has a record for each of its formats.
+    # A file in a single format has a record for each format.
     suffix = f"{output.suffix}.tsv" if "format" in names else ".tsv"
     return Planned(job, study, names, records / mirrored.with_suffix(suffix))
 
 
-def earlier(job: "Planned") -> float | None:
-    """Return the seconds of a job in an earlier run, or the mean of its siblings."""
+def seconds_of_earlier_run(job: "Planned") -> float | None:
+    """Return the seconds of a job in an earlier run, or the mean of records beside its own."""
     record = job.record
     found = [record] if record.is_file() else sorted(record.parent.glob("*.tsv"))
     texts = [file.read_text(encoding="utf-8").splitlines() for file in found]

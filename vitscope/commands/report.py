@@ -21,15 +21,15 @@ def run(arguments: Namespace) -> None:
     workflow.refuse_without_snakemake()
     asked = workflow.asked_for(arguments.study)
     output = arguments.output or f"report-{asked.study or asked.settings['study']}.html"
-    pages = _pages(asked)
+    pages = _pages_to_report(asked)
     for options in ([], ["--report", output]):
         done = workflow.snakemake(asked, *(asked.targets or ["all"]), *pages, *options)
         if done.returncode:
             sys.exit(done.returncode)
 
 
-def _pages(asked: workflow.Asked) -> list[str]:
-    """Return the pages of the networks, and of curves, where there is something to show."""
+def _pages_to_report(asked: workflow.Asked) -> list[str]:
+    """Return the paths of the pages of networks and of curves that have something to show."""
     from vitscope.jobs.curves import tables_of_curves
     from vitscope.jobs.figures import kinds_of_page
     from vitscope.studies.loading import find_studies

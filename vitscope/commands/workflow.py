@@ -1,4 +1,4 @@
-"""Which study a command is about, and Snakemake for it, in whatever folder the user is."""
+"""Find the study that a command is about, and run Snakemake for it in the user's folder."""
 
 import json
 import signal
@@ -18,24 +18,24 @@ FOLDERS = {name: name for name in ("results", "figures", "benchmarks")}
 
 @dataclass(frozen=True)
 class Asked:
-    """The study that is asked for, if any, and the settings by which Snakemake finds it."""
+    """The requested study, if any, and the settings by which Snakemake finds it."""
 
     study: str | None
     settings: dict[str, Any]
 
     @property
     def folders(self) -> dict[str, str]:
-        """Where the workflow writes, relative to the folder of the user."""
+        """The folders that the workflow writes to, relative to the user's folder."""
         return {**FOLDERS, **self.settings.get("pathvars", {})}
 
     @property
     def targets(self) -> list[str]:
-        """All figures of the named study; without a name, none: Snakemake makes its default."""
+        """The target of a whole named study; [] without a name, for Snakemake's default target."""
         return [f"{self.folders['figures']}/{self.study}/all"] if self.study else []
 
 
 def add_study(parser: ArgumentParser, required: bool = False) -> None:
-    """Let a parser take a study."""
+    """Add the argument STUDY to a parser."""
     parser.add_argument(
         "study",
         nargs=None if required else "?",
@@ -46,7 +46,7 @@ def add_study(parser: ArgumentParser, required: bool = False) -> None:
 
 
 def asked_for(study: str | None) -> Asked:
-    """Find the study of a command line, given by file or by name."""
+    """Find the study that a command line gives by file or by name."""
     from vitscope.files.strict_yaml import load_yaml
     from vitscope.studies.loading import find_studies
 
@@ -67,7 +67,7 @@ def asked_for(study: str | None) -> Asked:
 
 
 def refuse_without_snakemake() -> None:
-    """Refuse work that needs Snakemake if it is missing."""
+    """Raise an error if Snakemake is not installed."""
     if not SNAKEMAKE.is_file():
         raise VitscopeError(
             f"there is no Snakemake, which would be {SNAKEMAKE}: install it by "
@@ -76,7 +76,7 @@ def refuse_without_snakemake() -> None:
 
 
 def snakemake(asked: Asked, *arguments: str, **options: Any) -> subprocess.CompletedProcess[str]:
-    """Run Snakemake in the folder of the user."""
+    """Run Snakemake in the user's folder."""
     command = [str(SNAKEMAKE), "-s", str(ROOT / "Snakefile")]
     # Give the full path: Snakemake would also take a user's folder `default`.
     command += ["--workflow-profile", str(ROOT / "profiles" / "default"), *arguments]

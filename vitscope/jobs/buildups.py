@@ -15,8 +15,8 @@ from vitscope.networks.building.family import module_of
 from vitscope.package_data import ROOT
 
 
-def what_is_tried(study: Study, name: str) -> Values:
-    """Return the baseline of a build-up as an AlterNet, and how far the build-up goes."""
+def settings_of_buildup(study: Study, name: str) -> Values:
+    """Return what decides a build-up: its baseline as an AlterNet, blocks, patience and steps."""
     entry = study.buildups[name]
     baseline = study.network(entry.baseline)
     kept = ("block", "blocks", "width")
@@ -31,12 +31,12 @@ def what_is_tried(study: Study, name: str) -> Values:
 
 
 def is_trained(study: Study, name: str) -> bool:
-    """Tell whether a build-up's networks are trained here; or else their weights are bundled."""
+    """Tell whether the workflow trains a build-up's networks; otherwise weights are bundled."""
     return study.buildups[name].weights is None
 
 
 def bundled_steps(study: Study, name: str) -> list[Path]:
-    """Return the files of a build-up's bundled weights, in the order of steps; none if trained."""
+    """Return the files of a build-up's bundled weights by step; [] if its networks are trained."""
     weights = study.buildups[name].weights
     if weights is None:
         return []
@@ -56,7 +56,7 @@ def decide_step(inputs: Files, outputs: Files, values: Values, resources: Resour
 
 DECIDE_STEP = Job(
     run=decide_step,
-    values=lambda study, names: {"settings": what_is_tried(study, names["buildup"])},
+    values=lambda study, names: {"settings": settings_of_buildup(study, names["buildup"])},
 )
 
 
@@ -73,7 +73,7 @@ def measure_step(inputs: Files, outputs: Files, values: Values, resources: Resou
 
 
 def measure_bundled(inputs: Files, outputs: Files, values: Values, resources: Resources) -> None:
-    """Measure one network after another, as far as the build-up goes, from bundled weights."""
+    """Measure networks with bundled weights, step by step, until the build-up ends."""
     import pandas as pd
 
     from vitscope.buildup.table import (
@@ -99,7 +99,7 @@ def measure_bundled(inputs: Files, outputs: Files, values: Values, resources: Re
     RESULT.write(results, outputs["result"], digests)
 
 
-def _values_of_measuring(study: Study, names: Names) -> Values:
+def _values_of_step(study: Study, names: Names) -> Values:
     return {
         "where": f"{study.path}: buildups.{names['buildup']}.weights",
         "batch_size": study.analysis.batch_size,
@@ -113,14 +113,14 @@ def _passes_of_bundled(request: Request) -> Work | None:
     return work_for_images(steps, None, request.images, request.study.analysis.batch_size)
 
 
-def _takes(work: Callable[[Request], Work | None]) -> Takes:
+def _takes_to_measure(work: Callable[[Request], Work | None]) -> Takes:
     return Takes(torch=True, work=work, split="test", builds=True)
 
 
 MEASURE_STEP = Job(
     run=measure_step,
-    values=_values_of_measuring,
-    takes=_takes(
+    values=_values_of_step,
+    takes=_takes_to_measure(
         lambda request: work_for_images(1, None, request.images, request.study.analysis.batch_size)
     ),
     batches="analysis.batch_size",
@@ -128,15 +128,15 @@ MEASURE_STEP = Job(
 MEASURE_BUNDLED = Job(
     run=measure_bundled,
     values=lambda study, names: (
-        _values_of_measuring(study, names) | {"settings": what_is_tried(study, names["buildup"])}
+        _values_of_step(study, names) | {"settings": settings_of_buildup(study, names["buildup"])}
     ),
-    takes=_takes(_passes_of_bundled),
+    takes=_takes_to_measure(_passes_of_bundled),
     batches="analysis.batch_size",
 )
 
 
 def tabulate_buildup(inputs: Files, outputs: Files, values: Values, resources: Resources) -> None:
-    """Write a row for each step, and the best network; the rule says where `weights` are."""
+    """Write a row for each step, and the best network; the rule adds `weights` to `values`."""
     from vitscope.buildup.table import BUILDUP, RESULT, scores_of, tabulate
 
     name, settings = values["name"], values["settings"]
@@ -153,7 +153,7 @@ TABULATE_BUILDUP = Job(
     run=tabulate_buildup,
     values=lambda study, names: {
         "name": names["buildup"],
-        "settings": what_is_tried(study, names["buildup"]),
+        "settings": settings_of_buildup(study, names["buildup"]),
         "data": study.models[study.buildups[names["buildup"]].baseline].data,
     },
 )

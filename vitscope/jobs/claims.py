@@ -1,4 +1,4 @@
-"""The job of claims: count those that figures are about, draw them, and introduce the study."""
+"""The job of claims: count the claims about figures, draw them, and introduce the study."""
 
 from collections.abc import Collection
 from dataclasses import asdict
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 def values_of_counting(study: Study, among: Collection[str]) -> Values:
-    """Return what counts the claims about those of some figures that have any."""
+    """Return the values for counting claims about the figures in `among` whose kinds have any."""
     figures: dict[str, Values] = {}
     measures = registry.of(study)
     for name, figure in study.figures.items():
@@ -60,7 +60,7 @@ def _values_of_claims(study: Study, names: Names) -> Values:
 
 
 def traits_of(study: Study, model: str) -> Values:
-    """Return the traits that tell a model from others, with its network as its family builds it."""
+    """Return the traits that tell a model from others, with the family's defaults in `arch`."""
     entry, said = study.models[model], study.traits_of(model)
     others = {key: value for key, value in said.items() if not key.startswith("arch.")}
     arch = complete_arch(entry.family, entry.arch)
@@ -68,15 +68,15 @@ def traits_of(study: Study, model: str) -> Values:
 
 
 class Counted(NamedTuple):
-    """The claims about some figures, how these agree with published ones, and what is counted."""
+    """Claims about figures, the figures' agreement with published points, and their evidence."""
 
     claims: "pd.DataFrame"
     agreement: "pd.DataFrame"
     evidence: "list[Evidence]"
 
 
-def count(inputs: Files, values: Values) -> Counted:
-    """Count the claims about some figures, by the values of `values_of_counting`."""
+def counted_claims(inputs: Files, values: Values) -> Counted:
+    """Count the claims about figures from their tables; `values` are of `values_of_counting`."""
     from vitscope.claims import counting
     from vitscope.claims.agreement import score_agreement
     from vitscope.claims.points import at_snapshots, read_published_of
@@ -108,10 +108,10 @@ def count(inputs: Files, values: Values) -> Counted:
 
 
 def count_claims(inputs: Files, outputs: Files, values: Values, resources: Resources) -> None:
-    """Write claims and agreements as tables, both together as a page, and draw the verdicts."""
+    """Write the tables of claims and of agreement, a page of both, and a figure of verdicts."""
     from vitscope.claims.report import introduction, list_warnings, sections
 
-    claims, agreement, evidence = count(inputs, values)
+    claims, agreement, evidence = counted_claims(inputs, values)
     CLAIMS.write(claims, outputs["claims"])
     AGREEMENT.write(agreement, outputs["agreement"])
     title = f"Claims of the paper: {values['study']}"
@@ -120,7 +120,7 @@ def count_claims(inputs: Files, outputs: Files, values: Values, resources: Resou
     write_text(outputs["text"], as_markdown(*page))
     write_text(outputs["page"], as_html(*page))
     write_text(outputs["latex"], as_latex(title, shown))
-    _draw(claims, outputs, values, inputs["style"])
+    _draw_verdicts(claims, outputs, values, inputs["style"])
     given = {**inputs, "claims": outputs["claims"]}
     introduce_study(given, {"page": outputs["introduction"]}, values["introduction"], resources)
 
@@ -128,7 +128,7 @@ def count_claims(inputs: Files, outputs: Files, values: Values, resources: Resou
 COUNT_CLAIMS = Job(run=count_claims, values=_values_of_claims)
 
 
-def _draw(claims: "pd.DataFrame", outputs: Files, values: Values, style_file: str) -> None:
+def _draw_verdicts(claims: "pd.DataFrame", outputs: Files, values: Values, style_file: str) -> None:
     from vitscope.drawing.figure import literal
     from vitscope.drawing.saving import save, style
     from vitscope.drawing.verdicts import plot

@@ -1,4 +1,4 @@
-"""The job of curves by depth: a page on which they can be pointed at."""
+"""The job of curves by depth: write an interactive page of them."""
 
 from dataclasses import dataclass
 
@@ -11,9 +11,10 @@ from vitscope.jobs.tables import columns_of
 
 @dataclass(frozen=True)
 class Curve:
-    """A column of a table, of the rows that `where` chooses, and the prefix of its interval.
+    """A curve: a column of a table, in the rows that `where` selects.
 
-    `kind` is the kind of figure that shows it on the page of a network.
+    `interval` is the prefix of the columns with its interval, `kind` the kind of figure that shows
+    the curve on the page of a network.
     """
 
     kind: str
@@ -23,7 +24,7 @@ class Curve:
     interval: str = "ci"
 
 
-# By the table of each, what the page of a network and the page of curves show.
+# The curve that the page of a network and the page of curves show from each table.
 CURVES = {
     "feature_variance": Curve("feature_variance", "Feature map variance", "variance"),
     "spatial_share": Curve("spatial_share", "Share of the variance within images", "share"),
@@ -52,7 +53,7 @@ CURVES = {
 
 
 def tables_of_curves(study: Study) -> list[str]:
-    """Return the tables of which the page shows curves: those that figures of the study need."""
+    """Return the tables whose curves the page shows: those that the study's figures need."""
     return [table for table in CURVES if table in study.tables()]
 
 
@@ -67,7 +68,7 @@ def _values_of_curves(study: Study, names: Names) -> Values:
 
 
 def show_curves(inputs: Files, outputs: Files, values: Values, resources: Resources) -> None:
-    """Write the page from the tables that figures are drawn from."""
+    """Write the page of curves from the tables of figures."""
     from vitscope.drawing.curves_page import as_page
     from vitscope.drawing.figure import Member
 
@@ -76,7 +77,7 @@ def show_curves(inputs: Files, outputs: Files, values: Values, resources: Resour
         curve, table = CURVES[name], Table(**columns).read(inputs[name])
         rows = table.query(curve.where, engine="python") if curve.where else table
         ends = {end: rows[f"{curve.interval}_{end}"] for end in ("low", "high")}
-        # The table of attention alone does not say what its blocks are.
+        # Only the table of attention has no kinds of blocks: all of its blocks are MSAs.
         curves[curve.label] = rows.assign(
             value=rows[curve.column], kind=rows.get("kind", "msa"), **ends
         )

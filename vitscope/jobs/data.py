@@ -1,4 +1,4 @@
-"""Jobs of data: download it, make one file of each split, corrupt its images."""
+"""Jobs of data: download data sets, write one file per split, corrupt images."""
 
 from dataclasses import asdict
 from pathlib import Path
@@ -51,10 +51,10 @@ MADE_BY = (
     "resize",
     "interpolation",
 )
-# Seconds for a million pixels, measured on photographs of 3 million pixels cut to 224x224;
-# images of ImageNet take a tenth.
+# Seconds to read images, for each million pixels after resizing. Measured on photographs of 3
+# million pixels that are resized to 224x224; images of ImageNet take a tenth.
 SECONDS_TO_READ = 0.6
-# Assumed where neither the study nor a file says how many images a source has: ImageNet's.
+# The number of images to assume for a split of unknown size: that of ImageNet's validation split.
 UNCOUNTED_IMAGES = 50_000
 
 
@@ -101,17 +101,17 @@ BUILD_SPLIT = Job(
 )
 
 
-# Seconds for a million pixels of glass_blur, the slowest corruption, at 224 pixels.
+# Seconds to corrupt a million pixels by glass_blur, the slowest corruption, measured at 224x224.
 SECONDS_TO_CORRUPT = 0.6
 
 
 def corruptions_of(study: Study, names: Names) -> Values:
-    """Return which images a part corrupts, by what and how severely."""
+    """Return how many images a part corrupts, and by which corruptions and severities."""
     (measure,) = (m for m in map(registry.declared, registry.names()) if "corrupted" in m.reads)
     return measure.corrupted(study, int(names["part"]))
 
 
-def _images_corrupted(request: Request, uncounted: int | None = None) -> int | None:
+def _count_corrupted_images(request: Request, uncounted: int | None = None) -> int | None:
     wanted = corruptions_of(request.study, request.names)
     known = [count for count in (wanted["images"], request.images) if count is not None]
     images = min(known, default=uncounted)
@@ -119,17 +119,17 @@ def _images_corrupted(request: Request, uncounted: int | None = None) -> int | N
 
 
 def _seconds_to_corrupt(request: Request) -> float:
-    images = _images_corrupted(request, UNCOUNTED_IMAGES) or 0
+    images = _count_corrupted_images(request, UNCOUNTED_IMAGES) or 0
     return images * request.dataset.pixels / 1e6 * SECONDS_TO_CORRUPT
 
 
 def _bytes_of_corrupted(request: Request) -> int | None:
-    images = _images_corrupted(request)
+    images = _count_corrupted_images(request)
     return images and images * request.dataset.bytes_of(None)
 
 
 def corrupt_images(inputs: Files, outputs: Files, values: Values, resources: Resources) -> None:
-    """Write a file for each corruption, copied from the official images if these are at hand."""
+    """Write a file for each corruption; copy the official images if the study names them."""
     from vitscope.corruptions.corrupted import build
     from vitscope.jobs.opening import open_images
 

@@ -1,4 +1,4 @@
-"""What figures, videos and pages say of what they are made from."""
+"""Descriptions of the study, models and data that figures, videos and pages are made from."""
 
 import re
 from dataclasses import dataclass
@@ -24,7 +24,11 @@ def labels(study: Study) -> dict[str, str]:
 
 
 def member(study: Study, name: str) -> Values:
-    """Return a model's name, label, family, epoch, place in its family and recipe, for figures."""
+    """Return the facts of a model that figures need.
+
+    `nth` numbers the different networks of its family. `recipe` is the first of the models that
+    were trained by the same recipe with other seeds, or the model itself.
+    """
     entry = study.models[name]
     built = [each.arch for each in study.models.values() if each.family == entry.family]
     distinct = [arch for place, arch in enumerate(built) if arch not in built[:place]]
@@ -35,26 +39,26 @@ def member(study: Study, name: str) -> Values:
         "label": entry.label,
         "family": "preresnet" if convolutions else entry.family,
         "epoch": entry.epoch,
-        # The names of these families do not tell how a network is built.
+        # Number networks only in families whose name does not tell how they are built.
         "nth": distinct.index(entry.arch) if entry.family in ("hf", "python", "timm") else 0,
         "recipe": next((group[0] for group in study.repeats if name in group), name),
     }
 
 
 def style(study: Study, page: bool = False) -> Values:
-    """Return how the figures of a study look; a page has its own width and sizes of text."""
+    """Return the style of a study's figures; a `page` keeps its own width and font sizes."""
     own = study.style
     fitting = {} if page else {"width": own.width, "font_size": own.font_size}
     return {**fitting, "font": own.font, "palette": own.palette}
 
 
-# How the metadata of a figure call the images that it was measured on.
+# The key, in a figure's metadata, of the number of images that it was measured on.
 MEASURED_ON = "Measured on"
 
 
 @dataclass(frozen=True)
 class MeasuredOn:
-    """Reads from a figure how many images it was measured on, when it is shown."""
+    """The number of measured images of a figure, read from its SVG only when it is printed."""
 
     svg: str | None
 
@@ -64,8 +68,8 @@ class MeasuredOn:
         return found[1] if found else ""
 
 
-def classes(study: Study, dataset: str, splits: list[str]) -> dict[str, str]:
-    """Return the number of each class, where the order of folders or the study decides it."""
+def describe_classes(study: Study, dataset: str, splits: list[str]) -> dict[str, str]:
+    """Describe the number of each class, where the order of folders or the study decides it."""
     from vitscope.studies.data_sets import named_classes
 
     entry = study.data[dataset]
@@ -76,24 +80,24 @@ def classes(study: Study, dataset: str, splits: list[str]) -> dict[str, str]:
     return {}
 
 
-def weights(model: "Model") -> dict[str, str]:
+def describe_weights(model: "Model") -> dict[str, str]:
     from vitscope.networks.checkpoints import weight_sources
 
     return {f"Checkpoint of {model.label}": weight_sources.describe_source(model.checkpoint)}
 
 
-def norms(model: "Model") -> dict[str, str]:
-    """Note it if the study reads a model's sums of stream and branch before their norms."""
+def describe_norms(model: "Model") -> dict[str, str]:
+    """Describe a model's cut points if they lie before the norms of sums of stream and branch."""
     if model.norms == "after":
         return {}
     return {f"Cut points of {model.label}": "before the norms of sums of stream and branch"}
 
 
-def trajectory(model: "Model") -> dict[str, str]:
-    """Describe where the weights that a model had during training come from."""
+def describe_trajectory(model: "Model") -> dict[str, str]:
+    """Describe the source of the weights that a model had during its training."""
     from vitscope.networks.checkpoints import weight_sources
 
     what = f"Trajectory of {model.label}"
     if model.history is not None:
         return {what: f"recorded in training, {weight_sources.describe_source(model.history)}"}
-    return weights(model) | {what: f"its snapshots {', '.join(model.moments())}"}
+    return describe_weights(model) | {what: f"its snapshots {', '.join(model.moments())}"}

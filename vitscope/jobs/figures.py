@@ -12,7 +12,7 @@ from vitscope.claims.tables import CLAIMS
 from vitscope.files.pairs import PREFIXES, by_prefix
 from vitscope.files.tables import Table, read_metadata, write_csv
 from vitscope.jobs import describing
-from vitscope.jobs.claims import count, values_of_counting
+from vitscope.jobs.claims import counted_claims, values_of_counting
 from vitscope.jobs.curves import CURVES
 from vitscope.jobs.job import Files, Job, Names, Resources, Study, Takes, Values
 from vitscope.jobs.networks import find_blocks, values_of_blocks
@@ -39,11 +39,13 @@ def facts_of_figure(study: Study, figure: str) -> dict[str, str]:
     made_from = [*data, f"{' and '.join(splits)} images"] if splits else data
     found = {"Study": describing.title(study), "Data": ", ".join(made_from)}
     for name in data:
-        found |= describing.classes(study, name, splits)
+        found |= describing.describe_classes(study, name, splits)
     for model in models:
-        found |= describing.norms(model)
+        found |= describing.describe_norms(model)
         way = "history" in measure.inputs
-        found |= describing.trajectory(model) if way else describing.weights(model)
+        found |= (
+            describing.describe_trajectory(model) if way else describing.describe_weights(model)
+        )
     return found
 
 
@@ -78,7 +80,7 @@ def draw_figure(inputs: Files, outputs: Files, values: Values, resources: Resour
     (plot,) = values["modules"]
     images = measured_on(tables, members, values["snapshots"])
     how_many = {describing.MEASURED_ON: images} if images else {}
-    made_from = values["facts"] | how_many | _digests(inputs, values)
+    made_from = values["facts"] | how_many | _digests_of_tables(inputs, values)
     with style(inputs["style"], values["style"]):
         figure = draw(plot, tables, members, published, values["snapshots"], values["values"])
         for path in outputs.values():
@@ -92,7 +94,7 @@ DRAW_FIGURE = Job(run=draw_figure, values=_values_of_figure)
 def read_points(
     inputs: Files, values: Values
 ) -> "tuple[dict[str, pd.DataFrame], dict[str, Published] | None]":
-    """Return the tables of a figure and its published points; None if its kind shows none."""
+    """Return the tables of a figure and its published points, None if its kind shows none."""
     from vitscope.claims.points import read_published_of
 
     tables = {
@@ -103,7 +105,7 @@ def read_points(
     return tables, None
 
 
-def _digests(inputs: Files, values: Values) -> dict[str, str]:
+def _digests_of_tables(inputs: Files, values: Values) -> dict[str, str]:
     found = {}
     labels = {member["model"]: member["label"] for member in values["members"]}
     for path in inputs[next(iter(values["tables"]))]:
@@ -165,11 +167,11 @@ def figures_of_overview(study: Study) -> list[str]:
     figures = {name: kinds[each.kind].overview for name, each in study.figures.items()}
     drawn = {name: each.published for name, each in (study.figures | study.buildups).items()}
     found = [name for name, published in drawn.items() if published and figures.get(name, True)]
-    return sorted(found, key=_in_order)
+    return sorted(found, key=_natural_order)
 
 
-def _in_order(name: str) -> list[tuple[int, str]]:
-    """Return a key that sorts the numbers in names by their size."""
+def _natural_order(name: str) -> list[tuple[int, str]]:
+    """Return a sort key that compares numbers in names by value, so that fig2 precedes fig10."""
     return [(int(part), "") if part.isdigit() else (0, part) for part in re.split(r"(\d+)", name)]
 
 
@@ -189,19 +191,19 @@ def _values_of_sketch(study: Study, name: str) -> Values:
 
 
 def draw_overview(inputs: Files, outputs: Files, values: Values, resources: Resources) -> None:
-    """Draw figures with published points; add our points and verdicts if they are measured."""
+    """Draw the figures that have published points; add measured points and verdicts, if any."""
     from vitscope.drawing.overview import plot
     from vitscope.drawing.saving import save, style
 
-    shown = [_sketch_of(name, each, inputs) for name, each in values["figures"].items()]
-    claims = count(inputs, values["counting"]).claims if "cut_points" in inputs else None
+    shown = [_read_sketch(name, each, inputs) for name, each in values["figures"].items()]
+    claims = counted_claims(inputs, values["counting"]).claims if "cut_points" in inputs else None
     with style(inputs["style"], values["style"]):
         figure = plot(shown, claims)
         for path in outputs.values():
             save(figure, path, "Paper against measured", {"Study": values["study"]})
 
 
-def _sketch_of(name: str, values: Values, inputs: Files) -> "Shown":
+def _read_sketch(name: str, values: Values, inputs: Files) -> "Shown":
     from vitscope.buildup.figure import read_steps
     from vitscope.buildup.table import BUILDUP
     from vitscope.claims.points import at_snapshots, read_published_of
@@ -246,7 +248,7 @@ KINDS_OF_PAGE = tuple(curve.kind for curve in CURVES.values())
 
 
 def kinds_of_page(study: Study, model: str) -> list[str]:
-    """Return the kinds of figures on a network's page: those whose measure a figure needs."""
+    """Return the kinds of figures on a network's page: those whose measure its figures need."""
     shown = [each for each in study.figures.values() if model in each.models]
     measured = {measure for figure in shown for measure in figure.measures}
     kinds = registry.of(study).kinds()
@@ -276,14 +278,14 @@ def _values_of_page(study: Study, names: Names) -> Values:
 
 
 def draw_network(inputs: Files, outputs: Files, values: Values, resources: Resources) -> None:
-    """Draw the page of a network: its blocks, what is measured by depth, and verdicts."""
+    """Draw the page of a network: its blocks, measured values by depth, and verdicts."""
     from vitscope.claims.counting import add_recipes, count_claims, joined
     from vitscope.drawing.figure import as_shown, draw
     from vitscope.drawing.network_page import plot
     from vitscope.drawing.panels import drawing_in
     from vitscope.drawing.saving import save, style
 
-    def drawn_in(panel: Callable[[], object], axes: "Axes") -> None:
+    def draw_panel_in(panel: Callable[[], object], axes: "Axes") -> None:
         with drawing_in(axes):
             panel()
 
@@ -295,7 +297,7 @@ def draw_network(inputs: Files, outputs: Files, values: Values, resources: Resou
         tables = {name: Table(**each).read(inputs[name]) for name, each in columns.items()}
         published: dict[str, Published] | None = {} if kind["published"] else None
         panel = partial(draw, kind["draws"], tables, [member], published, (), kind["values"])
-        panels.append(partial(drawn_in, panel))
+        panels.append(partial(draw_panel_in, panel))
         if kind["claims"]:
             evidence = resolve_name(kind["claims"])
             whole = tables | {"blocks": blocks}

@@ -1,6 +1,7 @@
-"""What a job is: what its result depends on, what it takes, and its work.
+"""The declaration of a job: its work, what its result depends on, and what it costs.
 
-Modules beside this file are read with the rules: they import what is heavy where they need it.
+Snakemake reads the modules of this folder with the rules, so they import heavy libraries only
+inside functions.
 """
 
 import re
@@ -17,22 +18,24 @@ if TYPE_CHECKING:
     from vitscope.settings.keys import Dataset
     from vitscope.settings.study import Study as Study
 else:
-    # A job that runs reads and checks no study.
+    # A running job uses no study, so it need not import the module.
     Study = Any
 
 # The wildcards of a job: they name its model, measure, part and so on.
 Names = Mapping[str, str]
 # Plain values that a job's result depends on: when they change, the job runs again.
 Values = dict[str, Any]
-# Paths, or lists of paths, by name. In a notebook, an input may be the object in place of a path.
+# Paths, or lists of paths, by name. In a notebook, an input may be an object in memory instead.
 Files = Mapping[str, Any]
 
 
 @dataclass(frozen=True)
 class Network:
-    """The cost of one image in a network: multiply-adds, and bytes of what it computes.
+    """The cost of one image in a network.
 
-    `peak` is the most that it needs at once, `values` the count of numbers in its latents.
+    `operations` counts multiply-adds. `activations` is the size in bytes of everything that the
+    network computes, `peak` of the most that it needs at once, `weights` of its weights. `values`
+    counts the numbers in its latents at all cut points.
     """
 
     operations: int
@@ -45,7 +48,10 @@ class Network:
 
 @dataclass(frozen=True)
 class Request:
-    """A job of a study and what is known about it: its network, its images, and what it loads."""
+    """A job of a study and what is known about it.
+
+    `images` is the number of its images, `loaded` the size in bytes of the files that it loads.
+    """
 
     study: Study
     names: Names
@@ -70,11 +76,13 @@ def model_of(study: Study, names: Names) -> str | None:
 
 @dataclass(frozen=True)
 class Takes:
-    """What a job costs, apart from starting it.
+    """What a job costs, apart from its start.
 
-    `work` counts passes of images, which are of `split`, else of the one measured; `seconds` is the
-    time for the rest, `writes` the bytes of large files, `loads` inputs held in memory; `builds`
-    says to count the cost of a network that no block table states.
+    `torch` tells whether it imports torch. `work` counts passes of images through a network; the
+    images are of `split`, or else of the split that is measured. `seconds` is the time for all
+    other work, `writes` the bytes of large files that it writes. `loads` names the inputs that it
+    holds in memory. `builds` tells that its network has no block table, so its cost is counted.
+    `beside` is the memory of a helper process in megabytes.
     """
 
     torch: bool = False
@@ -84,16 +92,15 @@ class Takes:
     split: str | None = None
     loads: tuple[str, ...] = ()
     builds: bool = False
-    # Megabytes of a helper process.
     beside: int = 0
 
 
 @dataclass(frozen=True)
 class Job:
-    """A kind of work: `run` does it, and reads and writes files by their paths.
+    """A kind of work, which `run` does from paths of inputs to paths of outputs.
 
-    `modules` among the `values` are those that it imports by computed names; `batches` is the
-    setting that says how many images are in memory at once.
+    `values` gives what the result depends on; the key `modules` lists what `run` imports by
+    computed names. `batches` is the setting for the number of images in memory at once.
     """
 
     run: "Callable[[Files, Files, Values, Resources], None]"
@@ -102,7 +109,7 @@ class Job:
     batches: str | Callable[[Names, Values], str | None] | None = None
 
     def batch_setting(self, names: Names, values: Values) -> str | None:
-        """Return the setting that says how many images are in memory at once, if any."""
+        """Return the setting for the number of images in memory at once, if there is one."""
         return self.batches(names, values) if callable(self.batches) else self.batches
 
     def takes_of(self, request: Request) -> Takes:
@@ -111,24 +118,27 @@ class Job:
 
 @dataclass(frozen=True)
 class Resources:
-    """What a job is given that changes no result: `label` is its subject, `lock` a study's file."""
+    """What a job is given that changes no result.
+
+    `label` names its subject in messages; `lock` is the path of the study's lock file.
+    """
 
     threads: int = 1
     label: str = ""
     lock: str = ""
     say: Callable[[str], None] = print
-    # Called with the number of images each time that a network is given some.
+    # Called with the number of images of each batch that a network is given.
     count: Callable[[int], object] = lambda images: None
     warn: Callable[[str], None] = lambda warning: print(f"warning: {warning}")
 
     def say_of_it(self, text: str) -> None:
-        """Print a message that begins with the subject, to tell it from jobs that run beside it."""
+        """Print a message after the job's label, since other jobs print at the same time."""
         self.say(f"{self.label}: {text}" if self.label else text)
 
 
 @cache
-def _modules() -> dict[str, str]:
-    """Find the module of each kind of work without importing them all."""
+def _modules_of_jobs() -> dict[str, str]:
+    """Return the module of each job by name, found in source text without importing them all."""
     return {
         name.lower(): f"vitscope.jobs.{file.stem}"
         for file in sorted(Path(__file__).parent.glob("*.py"))
@@ -137,9 +147,9 @@ def _modules() -> dict[str, str]:
 
 
 def names() -> tuple[str, ...]:
-    return tuple(sorted(_modules()))
+    return tuple(sorted(_modules_of_jobs()))
 
 
 def find_job(name: str) -> Job:
-    job: Job = getattr(import_module(_modules()[name]), name.upper())
+    job: Job = getattr(import_module(_modules_of_jobs()[name]), name.upper())
     return job

@@ -1,4 +1,4 @@
-"""Jobs of latents: extract those of a shard, and write all of a model for other programs."""
+"""Jobs of latents: extract those of a shard, and export those of a whole model."""
 
 import json
 from collections.abc import Iterator, Sequence
@@ -15,7 +15,8 @@ if TYPE_CHECKING:
     from vitscope.files.tensors import TensorFile
 
 VALUE_BYTES = {"float32": 4, "bfloat16": 2}
-# Time to copy and write latents, beside the passes: 1.2 to 2.1 measured (docs/benchmarks.md).
+# Seconds to copy and write a gigabyte of latents, besides the passes; 1.2 to 2.1 were measured
+# (docs/benchmarks.md).
 SECONDS_PER_GB = 1.8
 
 
@@ -31,8 +32,8 @@ def values_of_shard(study: Study, names: Names) -> Values:
     }
 
 
-def _images_of_shard(request: Request) -> int:
-    """Return how many images a shard has, or without a part, all shards of the models."""
+def _count_images_of_shard(request: Request) -> int:
+    """Return the number of images in a shard; if no part is named, in all shards of the models."""
     study, names = request.study, request.names
     images = sum(map(study.images, by_prefix(names["model"]).values()))
     size = study.analysis.shard_size
@@ -40,20 +41,20 @@ def _images_of_shard(request: Request) -> int:
 
 
 def work_of_shard(request: Request, holds: int = 0) -> Work:
-    """Return the passes that a shard takes, with the maps of `holds` images in memory at a time."""
-    return Work(_images_of_shard(request), request.study.analysis.batch_size, holds=holds)
+    """Return the passes for a shard, with the feature maps of `holds` images in memory at once."""
+    return Work(_count_images_of_shard(request), request.study.analysis.batch_size, holds=holds)
 
 
 def latents_bytes(request: Request) -> int:
-    """Return the bytes of a shard's latents, or without a part those of all shards."""
+    """Return the size in bytes of a shard's latents; if no part is named, of all shards."""
     if request.network is None:
         raise ValueError("the bytes of latents are known by the block table")
     dtype = request.study.analysis.latents_dtype
-    return request.network.values * _images_of_shard(request) * VALUE_BYTES[dtype]
+    return request.network.values * _count_images_of_shard(request) * VALUE_BYTES[dtype]
 
 
 def extract_latents(inputs: Files, outputs: Files, values: Values, resources: Resources) -> None:
-    """Fill all cut points in one pass of the images of the shard."""
+    """Write the feature maps at all cut points, from one pass of the shard's images."""
     from vitscope.data.split import ROWS, shard_rows
     from vitscope.jobs.opening import open_images, open_running, origin_of
     from vitscope.networks.running.latents import extract, shapes_of
@@ -92,7 +93,7 @@ FORMATS = {"npz": "npz", "hdf5": "h5", "zarr": "zarr.zip"}
 
 
 def export_latents(inputs: Files, outputs: Files, values: Values, resources: Resources) -> None:
-    """Write the maps of each cut point, with the rows and labels of their images."""
+    """Write the feature maps at each cut point, with the rows and labels of their images."""
     from pathlib import Path
 
     import numpy as np
@@ -105,7 +106,7 @@ def export_latents(inputs: Files, outputs: Files, values: Values, resources: Res
     shards = [TensorFile(path) for path in inputs["latents"]]
     images, blocks = open_images(inputs["images"]), BLOCKS.read(inputs["blocks"])
     rows = select(len(images), **values["rows"])
-    arrays = {f"maps/{name}": _maps_of(shards, name) for name in blocks["name"]}
+    arrays = {f"maps/{name}": _export_maps(shards, name) for name in blocks["name"]}
     about = {"images": rows, "labels": np.asarray(images.labels)[rows]}
     about |= {key: np.array(blocks[key].tolist()) for key in ("name", "kind", "stage", "depth")}
     arrays |= {key: Exported.of(array) for key, array in about.items()}
@@ -125,16 +126,16 @@ EXPORT_LATENTS = Job(
 )
 
 
-def _maps_of(shards: "Sequence[TensorFile]", name: str) -> "Exported":
+def _export_maps(shards: "Sequence[TensorFile]", name: str) -> "Exported":
     import numpy as np
 
     from vitscope.files.arrays import Exported
     from vitscope.files.tensors import as_float
 
-    def rows() -> "Iterator[Array]":
+    def read_shards() -> "Iterator[Array]":
         for shard in shards:
             yield as_float(shard.array(name), shard.dtype(name))
 
     sizes = [shard.shape(name) for shard in shards]
     images = sum(size[0] for size in sizes)
-    return Exported((images, *sizes[0][1:]), np.dtype(np.float32), sizes[0][0], rows)
+    return Exported((images, *sizes[0][1:]), np.dtype(np.float32), sizes[0][0], read_shards)

@@ -1,4 +1,4 @@
-"""Jobs of measures: measure what is given, or all feature maps of a pass, and merge the parts."""
+"""Jobs of measures: run one measure, or all measures of feature maps in one pass; merge parts."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
@@ -27,13 +27,13 @@ if TYPE_CHECKING:
 
 
 def case_of(study: Study, names: Names) -> Case:
-    """Return the case that a measure is asked about: a model, or a part or moment of it."""
+    """Return the case of a job: a measure and a model, with a part or a snapshot if named."""
     measure, part = registry.of(study).declared(names["measure"]), int(names.get("part", 0))
     return Case(measure, study, names["model"], part, snapshot=names.get("snapshot", END))
 
 
 def how_to_measure(case: Case) -> Values:
-    """Return how a measure measures a model or a part, and the columns that it writes."""
+    """Return the settings, columns and modules with which a measure measures a case."""
     measures, name = registry.of(case.study), case.measure.name
     return {
         "settings": case.measure.arguments(case),
@@ -73,7 +73,7 @@ def _batches_of_measure(names: Names, values: Values) -> str | None:
 
 
 def measure(inputs: Files, outputs: Files, values: Values, resources: Resources) -> None:
-    """Open what the measure takes, measure it, and write a table or a part of one."""
+    """Open the inputs of a measure, measure them, and write a table or a part of one."""
     compute, opens = map(resolve_name, values["modules"][:2])
     opened = opens(inputs, values, resources)
     measured = call(compute, opened.given, values=values["settings"])
@@ -94,14 +94,17 @@ MEASURE = Job(
 def name_images(
     table: "pd.DataFrame", columns: tables.Columns, rows: Sequence[int], first: int
 ) -> "pd.DataFrame":
-    """Name a part's images by their rows; `first` is the position of the first of `rows`."""
+    """Replace the positions in a part's column `image` by rows of the split.
+
+    `rows` are the rows of the part's images, `first` is the position of the first of these images.
+    """
     if "image" not in columns or columns["image"][1] != OF_IMAGE["image"][1]:
         return table
     return table.assign(image=[rows[position - first] for position in table["image"]])
 
 
 def measures_of_pass(study: Study, model: str) -> list[Measure]:
-    """Return the measures of maps that a study's figures need for a model."""
+    """Return the measures of feature maps that a study's figures need for a model."""
     measures = registry.of(study)
     shown = [name for name in study.measures() if model in study.models_of(name)]
     found = [measure_of_parts(measures.declared(name)) for name in shown]
@@ -109,14 +112,14 @@ def measures_of_pass(study: Study, model: str) -> list[Measure]:
 
 
 def measured_in_pass(study: Study, names: Names, measures: Iterable[Measure]) -> Values:
-    """Return how each measure measures, and how many images all of them take at once."""
+    """Return the values of each measure, and the number of images that all are given at once."""
     found = {
         each.name: how_to_measure(case_of(study, {**names, "measure": each.name}))
         for each in measures
     }
     analysis = study.analysis
     batches = (each["settings"].get("batch_size", 1) for each in found.values())
-    # A multiple of every measure's batch size, or else all images of the shard.
+    # Take a multiple of all batch sizes, or the whole shard if that is smaller.
     together = min(lcm(analysis.batch_size, *batches), analysis.shard_size)
     return {"measures": found, "together": together}
 
@@ -151,7 +154,7 @@ def _seconds_to_measure(measures: Iterable[Measure], request: Request) -> float:
 
 
 def measure_pass(inputs: Files, outputs: Files, values: Values, resources: Resources) -> None:
-    """Run a shard of images through a network once; write a part for each measure of its maps."""
+    """Run a shard of images through a network once, and write a part for each measure."""
     import pandas as pd
 
     from vitscope.data.split import shard_rows
@@ -232,21 +235,21 @@ def _values_of_merge(study: Study, names: Names) -> Values:
 
 def _takes_of_merge(study: Study, names: Names) -> Takes:
     measured = measure_of_parts(registry.of(study).declared(names["measure"]))
-    # With `keep_latents: auto`, only their size tells whether latents are kept: count no time.
+    # With `keep_latents: auto`, it depends on their size whether latents are kept: count no time.
     kept = study.analysis.keep_latents is True and measured.needs == "latents"
     return Takes(seconds=partial(_seconds_to_measure, [measured])) if kept else Takes()
 
 
 def merge_parts(inputs: Files, outputs: Files, values: Values, resources: Resources) -> None:
-    """Merge the parts that were measured on a model, or on a pair of models, to a table."""
+    """Merge the measured parts of a model, or of a pair of models, to a table."""
     import pandas as pd
 
     origin = dict[str, str]()
 
-    def read(prefix: str, model: str) -> Iterator[pd.DataFrame]:
-        for path, table, facts in _parts(inputs, values, resources, prefix):
+    def read_parts_of(prefix: str, model: str) -> Iterator[pd.DataFrame]:
+        for path, table, facts in _read_or_measure_parts(inputs, values, resources, prefix):
             tables.check_of(path, facts.get(tables.OF), model)
-            # Parts may come from several snapshots, and each says from which.
+            # Keep the facts of all parts: parts of several snapshots have different keys.
             origin.update({f"{prefix}{key}": value for key, value in facts.items()})
             yield table
 
@@ -256,7 +259,7 @@ def merge_parts(inputs: Files, outputs: Files, values: Values, resources: Resour
         cut_points = BLOCKS.read(blocks)[[*CUT_POINT]] if blocks else pd.DataFrame()
         for name in cut_points.get("model", pd.Series()).unique():
             tables.check_of(str(blocks), name, model)
-        measured.append(Parts(model, read(prefix, model), cut_points))
+        measured.append(Parts(model, read_parts_of(prefix, model), cut_points))
     if values["merge"]:
         merge = resolve_name(values["merge"])
         table = call(merge, *measured, values=values["settings"])
@@ -268,10 +271,10 @@ def merge_parts(inputs: Files, outputs: Files, values: Values, resources: Resour
     tables.Table(**values["columns"]).write(table, outputs["table"], origin)
 
 
-def _parts(
+def _read_or_measure_parts(
     inputs: Files, values: Values, resources: Resources, prefix: str
 ) -> "Iterator[tuple[str, pd.DataFrame, dict[str, str]]]":
-    """Yield a model's parts with their files and metadata; measure shards of latents first."""
+    """Yield the path, table and metadata of each part; measure the parts of latents first."""
     from tempfile import TemporaryDirectory
 
     columns, name = tables.Table(**values["part_columns"]), values["measured"]

@@ -1,4 +1,4 @@
-"""Jobs of networks: download and convert their weights, list their cut points."""
+"""Jobs of networks: download and convert weights, list cut points."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -20,7 +20,7 @@ def with_network(study: Study, model: str) -> Values:
 
 
 def checkpoint_entry(study: Study, names: Names) -> Values:
-    """Return where a model's weights come from, at the end or at a moment of its training."""
+    """Return the entry for a model's weights: its checkpoint, or the snapshot in `names`."""
     if "snapshot" in names:
         return study.snapshot(names["model"], names["snapshot"])
     return study.models[names["model"]].checkpoint
@@ -46,16 +46,16 @@ FETCH_CHECKPOINT = Job(run=fetch_checkpoint, values=_address_of_checkpoint)
 
 
 def convert_checkpoint(inputs: Files, outputs: Files, values: Values, resources: Resources) -> None:
-    """Write the blocks of a network, its converted weights, or both."""
+    """Write the block table of a network, its converted weights, or both."""
     if "blocks" in outputs:
         blocks = find_blocks(values, inputs.get("network"))
         BLOCKS.write(blocks.table, outputs["blocks"], blocks.metadata())
     if "checkpoint" in outputs:
-        _convert(inputs, Path(outputs["checkpoint"]), values, resources)
+        _convert_weights(inputs, Path(outputs["checkpoint"]), values, resources)
 
 
 def find_blocks(values: Values, network: "nn.Module | None" = None) -> "Blocks":
-    """List the cut points of a network, which needs no weights."""
+    """List the cut points of a network; build it without weights if it is not given."""
     from vitscope.networks.building.networks import empty_network
     from vitscope.networks.finding.blocks import list_blocks
 
@@ -64,7 +64,7 @@ def find_blocks(values: Values, network: "nn.Module | None" = None) -> "Blocks":
     return list_blocks(values["model"], built, settings, **values["read_at"])
 
 
-def _convert(inputs: Files, target: Path, values: Values, resources: Resources) -> None:
+def _convert_weights(inputs: Files, target: Path, values: Values, resources: Resources) -> None:
     from vitscope.networks.checkpoints import weight_sources
     from vitscope.networks.checkpoints.conversion import convert, convert_made
 

@@ -1,4 +1,4 @@
-"""What jobs open, and what measures are given: from paths, or from what is in memory already."""
+"""Open the inputs of jobs and of measures, from paths or from objects in memory."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -30,7 +30,8 @@ def open_network(
 ) -> "nn.Module":
     """Return the network with the weights of a converted checkpoint, or the given network.
 
-    Batches are `counted`; a network that differs in two passes on `proved_on` is refused.
+    `counted` is called with the number of images of each batch. If `proved_on` is a device, a
+    network is refused whose results differ between two passes on it.
     """
     if not isinstance(checkpoint, str):
         in_memory: nn.Module = checkpoint
@@ -48,7 +49,7 @@ def open_network(
 
 
 def origin_of(checkpoint: Any) -> dict[str, str]:
-    """Return a checkpoint's facts and the digest of its file; nothing if it is in memory."""
+    """Return the digest of a checkpoint's file and its model; {} if it is in memory."""
     if not isinstance(checkpoint, str):
         return {}
     origin = TensorFile(checkpoint).metadata
@@ -56,12 +57,12 @@ def origin_of(checkpoint: Any) -> dict[str, str]:
 
 
 def open_images(images: Any) -> Split:
-    """Return the images of a split, from their file or as given."""
+    """Return the images of a split, opened if `images` is a path."""
     return images if isinstance(images, Split) else open_split_file(images)
 
 
 def open_device(device: Any) -> "torch.device":
-    """Return the device that a study asks for, or the given one."""
+    """Return the device that a study names, or `device` itself if it is one."""
     from vitscope.networks.running.device import pick_device
 
     found: torch.device = pick_device(device) if isinstance(device, str) else device
@@ -70,9 +71,10 @@ def open_device(device: Any) -> "torch.device":
 
 @dataclass(frozen=True)
 class Opened:
-    """What a measure takes, and what is written with its table.
+    """The input of a measure, and what is written with its table.
 
-    `named` says what each row is about, `rows` which rows of their split measured maps are of.
+    `given` is the input, and `origin` the metadata of the table. `named` has values for columns
+    that name what a row is about. `rows` are the rows of the split that measured maps are from.
     """
 
     given: Any
@@ -89,7 +91,7 @@ def open_latents(inputs: Files, values: Values, resources: Resources) -> Opened:
 
 
 def open_predictions(inputs: Files, values: Values, resources: Resources) -> Opened:
-    """Open a model's predictions; where labels matter, leave out images without one."""
+    """Open a model's predictions; where labels matter, leave out images without a label."""
     predictions, images = inputs["predictions"], open_images(inputs["images"])
     origin = read_metadata(predictions)
     check_of(predictions, origin.get(OF), values["model"])
@@ -99,7 +101,7 @@ def open_predictions(inputs: Files, values: Values, resources: Resources) -> Ope
 
 
 def open_model(inputs: Files, values: Values, resources: Resources) -> Opened:
-    """Open a model, the images that it is measured on, and what else a measure reads."""
+    """Open a model, the images that it is measured on, and whatever else the measure reads."""
     from vitscope.corruptions.corrupted import CorruptedImages
     from vitscope.training.batches import Augmented
 
@@ -129,7 +131,7 @@ def open_model(inputs: Files, values: Values, resources: Resources) -> Opened:
 
 
 def open_loss(inputs: Files, values: Values, resources: Resources) -> Opened:
-    """Open a model at a moment of its training, with augmented training images."""
+    """Open a model as it was at a snapshot, with augmented training images."""
     from vitscope.training.batches import Augmented
 
     images, points = Augmented(inputs["images"]), read_cut_points(inputs["blocks"])
@@ -151,7 +153,7 @@ def open_network_alone(inputs: Files, values: Values, resources: Resources) -> O
 
 
 def open_weights(inputs: Files, values: Values, resources: Resources) -> Opened:
-    """Open the history of a model's training, or else its snapshots in order."""
+    """Open the history of a model's training, or its snapshots in order if it has none."""
     if history := inputs.get("history"):
         found = given.OnWeights(values["model"], history=HISTORY.read(history))
         return Opened(found, {"history_sha256": sha256_of(history)})
@@ -163,7 +165,10 @@ def open_weights(inputs: Files, values: Values, resources: Resources) -> Opened:
 def open_running(
     inputs: Files, values: Values, resources: Resources, first: bool = True, counted: bool = True
 ) -> "tuple[nn.Module, torch.device]":
-    """Open a network to run on a device; its `first` job checks that two passes give the same."""
+    """Open a network and its device.
+
+    If `first`, check that two passes give the same results; if `counted`, count its images.
+    """
     device = open_device(values["device"])
     count, proved_on = resources.count if counted else None, device if first else None
     return open_network(inputs["checkpoint"], values["network"], count, proved_on), device

@@ -1,4 +1,4 @@
-"""Classify the images of a split by a model."""
+"""The job of predictions: classify the images of a split by a model."""
 
 from vitscope.errors import VitscopeError
 from vitscope.files.tables import warning_metadata
@@ -9,7 +9,7 @@ from vitscope.measures.measure import Work, work_for_images
 from vitscope.networks.running.prediction_table import PREDICTIONS
 
 
-def _selection(study: Study, split: str) -> Values:
+def _images_to_classify(study: Study, split: str) -> Values:
     wanted = {
         measure.predicted(study)
         for measure in map(registry.declared, registry.names())
@@ -25,8 +25,8 @@ def _values_of_predictions(study: Study, names: Names) -> Values:
     return {
         **with_network(study, names["model"]),
         "model": names["model"],
-        "selection": _selection(study, split),
-        # Where cues conflict, a model may rightly find another class than the label.
+        "selection": _images_to_classify(study, split),
+        # On images with conflicting cues, a model may rightly find another class than the label.
         "labels_are_truth": split == study.analysis.split,
         "batch_size": study.analysis.batch_size,
         "device": study.device,
@@ -34,7 +34,7 @@ def _values_of_predictions(study: Study, names: Names) -> Values:
 
 
 def _passes_of_split(asked: Request) -> Work | None:
-    wanted = _selection(asked.study, asked.names["split"])["wanted"]
+    wanted = _images_to_classify(asked.study, asked.names["split"])["wanted"]
     return work_for_images(1, wanted, asked.images, asked.study.analysis.batch_size)
 
 
@@ -50,7 +50,7 @@ def classify_images(inputs: Files, outputs: Files, values: Values, resources: Re
     batches = images.batches(rows, values["batch_size"], settings["mean"], settings["std"])
     network, device = open_running(inputs, values, resources)
     predictions = predict(network, batches, labels, device, images.outputs)
-    # Where labels are unknown or not the truth, predictions that differ from them tell nothing.
+    # Do not warn if labels are unknown or not the truth: predictions may rightly differ.
     are_truth = values["labels_are_truth"] and (labels >= 0).all()
     warnings = warn_about_labels(values["model"], images, predictions) if are_truth else []
     origin = {"data_sha256": images.digest, **origin_of(checkpoint), **warning_metadata(warnings)}

@@ -31,13 +31,13 @@ PACKAGES = (
 
 
 class _Dumper(yaml.SafeDumper):
-    """Writes settings that several models share in full, not as references to the first."""
+    """Writes settings that several models share in full each time, not as references."""
 
     def ignore_aliases(self, data: Any) -> bool:
         return True
 
 
-def _commit(root: str) -> str | None:
+def _git_commit(root: str) -> str | None:
     command = ["git", "-C", root, "describe", "--always", "--dirty", "--abbrev=40", "--exclude=*"]
     try:
         answer = subprocess.run(command, capture_output=True, text=True, check=True)
@@ -46,7 +46,7 @@ def _commit(root: str) -> str | None:
     return answer.stdout.strip()
 
 
-def _installed(package: str) -> str | None:
+def _installed_version(package: str) -> str | None:
     try:
         return version(package)
     except PackageNotFoundError:
@@ -62,7 +62,7 @@ def _without_secrets(settings: Any) -> Any:
     return settings
 
 
-def _numbered_classes(facts: Mapping[str, str]) -> dict[str, Any]:
+def _with_numbered_classes(facts: Mapping[str, str]) -> dict[str, Any]:
     names = enumerate(json.loads(facts.get("classes", "[]")))
     named = {number: name for number, name in names if name != str(number)}
     return {**facts, **({"classes": named} if named else {})}
@@ -79,10 +79,10 @@ def run_record(
     """Return the record of a study's run as YAML; the study's settings include the seeds."""
     record = {
         "vitscope": __version__,
-        "commit": _commit(root),
+        "commit": _git_commit(root),
         "python": platform.python_version(),
         "packages": {
-            **{package: _installed(package) for package in PACKAGES},
+            **{package: _installed_version(package) for package in PACKAGES},
             **registry.installed().versions,
         },
         "checkpoints": {
@@ -92,7 +92,7 @@ def run_record(
         "data": {
             f"{Path(path).parent.name}/{Path(path).stem}": {
                 "sha256": sha256_of(path),
-                **_numbered_classes(TensorFile(path).metadata),
+                **_with_numbered_classes(TensorFile(path).metadata),
             }
             for path in data
         },

@@ -29,7 +29,7 @@ def splits_shown(study: Study) -> list[tuple[str, str]]:
 
 
 def tables_in(inputs: Files) -> list[str]:
-    """Return the paths of all tables among inputs, of which some are lists of paths."""
+    """Return the paths of all tables among inputs, each a path or a list of paths."""
     listed = ([given] if isinstance(given, str) else given for given in inputs.values())
     return [path for paths in listed for path in paths if path.endswith(".parquet")]
 
@@ -74,12 +74,14 @@ def introduce_study(inputs: Files, outputs: Files, values: Values, resources: Re
         f"Images: {values['data']}." if values["data"] else "",
         count_in_words(CLAIMS.read(inputs["claims"])),
     ]
-    pictures = _draw_networks(_networks_alike(blocks, values["labels"]), inputs["style"])
+    pictures = _draw_networks(_group_by_cut_points(blocks, values["labels"]), inputs["style"])
     write_text(outputs["page"], as_fragment(values["study"], paragraphs, pictures))
 
 
-def _networks_alike(blocks: "pd.DataFrame", labels: Mapping[str, str]) -> "dict[str, pd.DataFrame]":
-    """Return each different list of cut points, under the labels of all networks that have it."""
+def _group_by_cut_points(
+    blocks: "pd.DataFrame", labels: Mapping[str, str]
+) -> "dict[str, pd.DataFrame]":
+    """Return each different block table, by the joined labels of all networks that have it."""
     found: dict[str, tuple[list[str], pd.DataFrame]] = {}
     for model, rows in blocks.groupby("model", sort=False):
         points = rows.drop(columns="model").to_json()

@@ -1,4 +1,4 @@
-"""Jobs of tables, and every table by its name where it is not known beforehand which is needed."""
+"""Jobs of tables, and a list of all tables by name."""
 
 from collections.abc import Iterable
 from dataclasses import asdict
@@ -16,7 +16,7 @@ from vitscope.networks.finding.cut_points import BLOCKS
 if TYPE_CHECKING:
     import pandas as pd
 
-# Tables that belong to no measure, and where their columns are declared.
+# Tables that belong to no measure: the module and the constant that declare their columns.
 OTHERS = {
     "blocks": ("vitscope.networks.finding.cut_points", "BLOCKS"),
     "predictions": ("vitscope.networks.running.prediction_table", "PREDICTIONS"),
@@ -48,7 +48,7 @@ def find_table(name: str) -> Table:
 
 
 def read_all(table: Table, paths: Iterable[str]) -> "pd.DataFrame":
-    """Return the rows of a table from several files, numbered anew."""
+    """Return the rows of a table from several files, with a new index."""
     import pandas as pd
 
     return pd.concat(map(table.read, paths), ignore_index=True)

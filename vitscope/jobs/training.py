@@ -1,4 +1,4 @@
-"""Jobs of training: train, keep snapshots and weights, and draw the images of the loss."""
+"""Jobs of training: train models, copy snapshots and weights, and augment training images."""
 
 import json
 import os
@@ -21,16 +21,18 @@ if TYPE_CHECKING:
     from vitscope.settings.keys import Recipe
 
 
-# Forward and backward count as three passes; sharpness-aware minimization does both twice.
-PASSES, PASSES_UPHILL = 3, 6
-# The folder where torch.compile caches what it compiled.
+# Passes for one image in a step: the backward pass takes as long as two forward passes.
+PASSES = 3
+# Sharpness-aware minimization goes forward and backward twice.
+PASSES_UPHILL = 6
+# The folder where torch.compile caches compiled code.
 COMPILED = ".compiled"
 
 
 def _values_of_training(study: Study, names: Names) -> Values:
     recipe = {"recipe": asdict(_recipe_of(study, names)), "device": study.device}
     if "buildup" in names:
-        # The network is known once the step is decided.
+        # The network is known only after the step is decided.
         where = f"buildups.{names['buildup']}"
         return recipe | {"where": where, "modules": [module_of(FAMILY)]}
     study.check_trainable(names["model"])
@@ -53,8 +55,8 @@ def _passes_of_training(request: Request) -> Work | None:
 
 
 def train_model(inputs: Files, outputs: Files, values: Values, resources: Resources) -> None:
-    """Train the network; its folder is an output even without snapshots."""
-    # Read before torch is imported, which sets it to its default.
+    """Train the network; its folder of epochs is an output even if no epochs are kept."""
+    # Read this before importing torch, which sets it to a default.
     own_cache = os.environ.get("TORCHINDUCTOR_CACHE_DIR")
     from vitscope.jobs.opening import open_device, open_images
     from vitscope.networks.building.family import build_network
@@ -77,9 +79,10 @@ def train_model(inputs: Files, outputs: Files, values: Values, resources: Resour
         std=network["std"],
         made_of={"network": json.dumps(network, sort_keys=True)},
         say=resources.say_of_it,
-        # If the run is killed before it notes the outputs, the next run restores them from here.
+        # If the run is killed before it records the outputs, the next one restores them from the
+        # folder `unfinished`.
         keep_unfinished=True,
-        # Beside the trainings of the study, so that all of them can use it.
+        # Put the cache beside the trainings of the study, so that all of them use it.
         compiler_cache=None if own_cache else place.parent / COMPILED,
     )
 
@@ -87,13 +90,13 @@ def train_model(inputs: Files, outputs: Files, values: Values, resources: Resour
 TRAIN_MODEL = Job(
     run=train_model,
     values=_values_of_training,
-    # Beside: the process that augments, with memory that it shares with the one that trains.
+    # `beside` is for the process that augments, with memory that it shares with the training.
     takes=Takes(torch=True, work=_passes_of_training, split="train", builds=True, beside=520),
     batches="training.batch_size",
 )
 
 
-def _epoch_kept(study: Study, names: Names) -> Values:
+def _values_of_snapshot(study: Study, names: Names) -> Values:
     model, epoch = names["model"], int(names["epoch"])
     kept = epochs_of(asdict(study.recipe(model)))
     if after_epoch(epoch) not in kept:
@@ -108,14 +111,14 @@ def take_snapshot(inputs: Files, outputs: Files, values: Values, resources: Reso
     copy_file(Path(inputs["epochs"]) / target.name, target)
 
 
-TAKE_SNAPSHOT = Job(run=take_snapshot, values=_epoch_kept)
+TAKE_SNAPSHOT = Job(run=take_snapshot, values=_values_of_snapshot)
 
 
 def bundle_weights(inputs: Files, outputs: Files, values: Values, resources: Resources) -> None:
-    """Copy the files to their models' folders, and write the digests of everything in there."""
+    """Copy trained files to `folder`, and write the digests of all files in its subfolders."""
     folder = Path(values["folder"])
     for source in map(Path, inputs["trained"]):
-        # A training has the folder of its model, or of a step of a build-up.
+        # The folder of a training is named after its model, or after a step of a build-up.
         own = source.parent.name
         name = (
             f"buildup/{own}{source.suffix}" if own.startswith("step_") else f"{own}/{source.name}"
@@ -132,7 +135,7 @@ BUNDLE_WEIGHTS = Job(run=bundle_weights)
 
 # Keys of a recipe that decide which images a model has seen.
 TRAINED_ON = ("images", "seed")
-# Seconds for a million pixels of RandAugment at 32 pixels.
+# Seconds to augment a million pixels by RandAugment, measured at 32x32.
 SECONDS_TO_AUGMENT = 0.11
 
 
@@ -156,7 +159,7 @@ def _shared_augmentation(study: Study, model: str) -> Values:
     return {key: own[key] if key in TRAINED_ON else shared[key] for key in own}
 
 
-def _images_drawn(study: Study, names: Names) -> int:
+def _count_images_to_augment(study: Study, names: Names) -> int:
     if "alike" not in names:
         return study.analysis.augmented.images
     readers = (each for each in map(registry.declared, registry.names()) if "alike" in each.reads)
@@ -166,7 +169,7 @@ def _images_drawn(study: Study, names: Names) -> int:
 def _values_of_augmented(study: Study, names: Names) -> Values:
     network = study.network(names["model"])
     recipe_of = _shared_augmentation if "alike" in names else augmentation
-    images, seed = _images_drawn(study, names), study.analysis.augmented.seed
+    images, seed = _count_images_to_augment(study, names), study.analysis.augmented.seed
     return {
         "mean": network["mean"],
         "std": network["std"],
@@ -176,7 +179,7 @@ def _values_of_augmented(study: Study, names: Names) -> Values:
 
 
 def first_with_same_images(study: Study, names: Names) -> str:
-    """Return the first trainable model that draws the same images as this one, to share a file."""
+    """Return the first trainable model that draws the same images; all such models share a file."""
     data, drawn = study.models[names["model"]].data, _values_of_augmented(study, names)
     for name in study.models:
         if study.models[name].data == data:
@@ -188,7 +191,7 @@ def first_with_same_images(study: Study, names: Names) -> str:
 
 def _seconds_to_augment(request: Request) -> float:
     megapixels = request.dataset.pixels / 1e6
-    return _images_drawn(request.study, request.names) * megapixels * SECONDS_TO_AUGMENT
+    return _count_images_to_augment(request.study, request.names) * megapixels * SECONDS_TO_AUGMENT
 
 
 def write_augmented(inputs: Files, outputs: Files, values: Values, resources: Resources) -> None:

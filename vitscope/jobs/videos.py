@@ -1,4 +1,4 @@
-"""Draw a video beside what a model makes of each frame."""
+"""The job of videos: draw a video beside what a model computes from each frame."""
 
 from dataclasses import asdict
 from functools import partial
@@ -14,9 +14,9 @@ from vitscope.measures.tokens.measure import FRAMES_TOGETHER
 from vitscope.settings.section import result_settings
 from vitscope.web import redact
 
-# Assumed where the study does not say how many frames there are: a minute or two of video.
+# The number of frames that is assumed where it is unknown: a minute or two of video.
 UNCOUNTED_FRAMES = 2000
-# Time to draw and write 13 panels of 224 pixels, beside the pass.
+# Seconds to draw and write 13 panels of 224x224, besides the pass.
 SECONDS_PER_FRAME = 0.2
 
 
@@ -30,7 +30,7 @@ def _facts_of_video(study: Study, name: str) -> dict[str, str]:
     path, entry = source_path(study, name), study.videos[name]
     made = redact(entry.source["url"]) if "url" in entry.source else "generated, shapes32"
     made_from = {"Study": describing.title(study), "Frames": path.name if path else made}
-    return made_from | describing.weights(study.models[entry.model])
+    return made_from | describing.describe_weights(study.models[entry.model])
 
 
 def _values_of_video(study: Study, names: Names) -> Values:

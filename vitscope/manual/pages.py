@@ -1,6 +1,6 @@
-"""The generated parts of the pages, written from the code that they describe.
+"""Write the generated parts of documentation pages from the code that they describe.
 
-`python -m vitscope.manual.pages` writes each between its markers, in all `PAGES`.
+`python -m vitscope.manual.pages` writes each part between its markers, in all `PAGES`.
 """
 
 import ast
@@ -29,9 +29,9 @@ PAGES = (
     *(ROOT / "docs" / f"{page}.md" for page in ("claims", "figures", "paper", "tables")),
     *sorted((ROOT / "docs" / "figures").glob("*.md")),
 )
-# The pictures of figures of the default study, seen from `docs/`.
+# The folder of pictures of the default study's figures, relative to `docs/`.
 PICTURES = "../tests/pixels/expected"
-# The counted claims of the default study, and of the one of real images.
+# The tables of counted claims, of the default study and of the study of CIFAR-100.
 _EXPECTED = ROOT / "tests" / "expected"
 CLAIMS_OF = {"mini": _EXPECTED / "claims.csv", "cifar100": _EXPECTED / "cifar100" / "claims.csv"}
 GENERATED = re.compile(r"(<!-- generated: (.+?) -->\n).*?(<!-- end -->)", re.DOTALL)
@@ -48,16 +48,18 @@ Setting = tuple[str, str, str, str]
 
 
 def regenerate(page: str) -> str:
-    """Return the text of a page with its generated parts as they should be."""
-    return GENERATED.sub(lambda found: f"{found[1]}{_write_part(found[2])}{found[3]}", page)
+    """Return the text of a page with its generated parts written anew."""
+    return GENERATED.sub(
+        lambda found: f"{found[1]}{_write_generated_part(found[2])}{found[3]}", page
+    )
 
 
-def _write_part(name: str) -> str:
+def _write_generated_part(name: str) -> str:
     kind, _, what = name.partition(" ")
     each_of: dict[str, tuple[Callable[[str], str], Iterable[str]]] = {
         "measures": (_describe_measure, registry.names()),
-        "figures": (_show_question, get_args(Question)),
-        "captions": (_show_answers, [what]),
+        "figures": (_list_figures_about, get_args(Question)),
+        "captions": (_list_captions_about, [what]),
         "claims": (_describe_claims, registry.names()),
         "table": (_list_columns, [what]),
         "families": (_describe_family, family_names()),
@@ -92,7 +94,7 @@ def _describe_measure(measure: str) -> str:
 
 
 @cache
-def _default_figures() -> dict[str, list[str]]:
+def _default_figures_by_kind() -> dict[str, list[str]]:
     named: dict[str, list[str]] = {}
     for name, figure in load_study(BUNDLED_STUDIES / "mini.yaml").figures.items():
         named.setdefault(figure.kind, []).append(name)
@@ -101,30 +103,30 @@ def _default_figures() -> dict[str, list[str]]:
 
 def _kinds_about(question: str) -> list[str]:
     kinds = registry.kinds()
-    measures = {kind: registry.declared(kinds[kind].measure) for kind in _default_figures()}
+    measures = {kind: registry.declared(kinds[kind].measure) for kind in _default_figures_by_kind()}
     return [kind for kind, measure in measures.items() if measure.question == question]
 
 
-def _show_question(question: str) -> str:
+def _list_figures_about(question: str) -> str:
     page = f"figures/{question.lower().replace(' ', '-')}.md"
     lines = []
     for kind in _kinds_about(question):
-        names = _default_figures()[kind]
+        names = _default_figures_by_kind()[kind]
         declared, figures = registry.kinds()[kind], "`, `".join(names)
         title, shows = registry.title_of(declared), escape(registry.sentence_of(declared))
         file = f"{PICTURES}/test_figure_{names[0]}.png"
-        # The title stands beside it.
+        # Describe the picture by the sentence, since the title stands beside it.
         picture = f'<img src="{file}" width="240" alt="{shows}">'
         lines.append(f"- [{picture} {title}]({page}#{kind}): `{figures}`\n")
     return f"\n### [{question}]({page})\n\n{''.join(lines)}" if lines else ""
 
 
-def _show_answers(question: str) -> str:
+def _list_captions_about(question: str) -> str:
     kinds = _kinds_about(question)
     listed = ", ".join(f"[`{kind}`](#{kind})" for kind in kinds)
     parts = [f"Kinds of figures: {listed}.\n"]
     for kind in kinds:
-        name, declared = _default_figures()[kind][0], registry.kinds()[kind]
+        name, declared = _default_figures_by_kind()[kind][0], registry.kinds()[kind]
         picture = f"../{PICTURES}/test_figure_{name}.png"
         caption = registry.in_markdown(registry.caption_of(declared))
         parts.append(f"## {kind}\n\n![{registry.title_of(declared)}]({picture})\n\n{caption}")
@@ -144,13 +146,13 @@ def _describe_claims(measure: str) -> str:
 
 
 def _list_verdicts() -> str:
-    """List the paper's claims: what is published, and how many rows of each study hold."""
+    """Return a table of the paper's claims: what is published, and the verdicts of each study."""
     import pandas as pd
 
     from vitscope.claims.counting import distinct, once_per_recipe
     from vitscope.claims.report import finding, tally
 
-    def published(rows: pd.DataFrame) -> str:
+    def published_in_words(rows: pd.DataFrame) -> str:
         said = [
             finding(row, "published")
             + ("" if pd.isna(row["published_verdict"]) else f", {row['published_verdict']}")
@@ -158,13 +160,13 @@ def _list_verdicts() -> str:
         ]
         return "; ".join(dict.fromkeys(said)) or "–"
 
-    def in_words(rows: pd.DataFrame) -> str:
+    def verdicts_in_words(rows: pd.DataFrame) -> str:
         counts = tally(once_per_recipe(rows)["holds"])
         return ", ".join(f"{count} {does}" for does, count in counts.items() if count) or "–"
 
     counted = {study: distinct(pd.read_csv(path)) for study, path in CLAIMS_OF.items()}
 
-    def of(claim: str) -> list[pd.DataFrame]:
+    def rows_about(claim: str) -> list[pd.DataFrame]:
         return [rows[rows["claim"] == claim] for rows in counted.values()]
 
     # Kinds that show one measure in several ways make the same claims.
@@ -173,8 +175,8 @@ def _list_verdicts() -> str:
             claim.statement,
             claim.source,
             f"[{kind}](claims.md#{kind})",
-            published(pd.concat(of(claim.name))),
-            *map(in_words, of(claim.name)),
+            published_in_words(pd.concat(rows_about(claim.name))),
+            *map(verdicts_in_words, rows_about(claim.name)),
         )
         for measure in registry.names()
         for kind, evidence in registry.claims_of(measure).items()
@@ -224,7 +226,7 @@ def _format_settings(settings: Iterable[Setting]) -> str:
 
 
 def _list_keys(schema: Schema, prefix: str = "", deep: bool = True) -> Iterator[Setting]:
-    """List keys, under NAME where the user gives the names; all that are within them if `deep`."""
+    """Yield the keys of a schema, and if `deep` all keys inside them; users choose each NAME."""
     for key, inner in schema.get("properties", {}).items():
         default = json.dumps(inner["default"]) if "default" in inner else ""
         yield (

@@ -1,9 +1,10 @@
-"""A digest of the code that a job reaches, so that a workflow knows when to run it again.
+"""A digest of the code that a job reaches, so that a workflow knows when to run the job again.
 
-It covers what the job's `run` uses, what this uses, and so on, in every module of vitscope and of
-the packages that bring measures, and what importing these modules runs. The `modules` among a job's
-values name functions that are imported by computed names, as `module:name`; a module there counts
-as a whole, and so does one of which a name cannot be followed.
+The digest covers the definitions that the job's `run` uses, those that these use, and so on, in
+vitscope and in packages that add measures, and the code that runs when their modules are imported.
+The key `modules` of a job's values lists functions that are imported by computed names, as
+`module:name`. A module listed without a name is covered as a whole, and so is a module of which
+something is used that cannot be found by its name.
 """
 
 import hashlib
@@ -17,20 +18,22 @@ from vitscope.jobs.job import Values, find_job
 from vitscope.measures.registry import installed
 
 PACKAGE = Path(__file__).parents[1]
-# In place of a name: everything that a module defines, or only what importing it runs.
-ALL, LOADED = "*", ""
+# Stands for all names that a module defines.
+ALL = "*"
+# Stands for the code that runs when a module is imported.
+LOADED = ""
 # A module, a name in it, and, if that name is a module too, the attribute taken from it.
 Name = tuple[str, str, str]
 
 
 def code_digest(job: str, values: Values) -> str:
-    return _digest(job, tuple(sorted(values.get("modules", ()))))
+    return _digest_of_covered(job, tuple(sorted(values.get("modules", ()))))
 
 
 @cache
-def _digest(job: str, modules: tuple[str, ...]) -> str:
+def _digest_of_covered(job: str, modules: tuple[str, ...]) -> str:
     digest = hashlib.sha256()
-    for (module, number), definition in sorted(_covered(job, modules).items()):
+    for (module, number), definition in sorted(_covered_definitions(job, modules).items()):
         digest.update(f"{module}\0{number}\0{definition.digest}\0".encode())
     return digest.hexdigest()[:16]
 
@@ -47,7 +50,7 @@ def module_file(name: str) -> Path | None:
 
 
 @cache
-def _definitions(module: str) -> list[Definition]:
+def _definitions_in(module: str) -> list[Definition]:
     file = module_file(module)
     if file is None:
         return []
@@ -56,17 +59,17 @@ def _definitions(module: str) -> list[Definition]:
 
 
 @cache
-def _bound(module: str) -> dict[str, list[Definition]]:
+def _definitions_by_name(module: str) -> dict[str, list[Definition]]:
     found: dict[str, list[Definition]] = {}
-    for definition in _definitions(module):
+    for definition in _definitions_in(module):
         for name in definition.names or [each[0] for each in definition.imports]:
             found.setdefault(name, []).append(definition)
     return found
 
 
 @cache
-def _reached(job: str, modules: tuple[str, ...]) -> frozenset[Name]:
-    """Return every name that a job's work reaches, and each module that it imports."""
+def _reached_names(job: str, modules: tuple[str, ...]) -> frozenset[Name]:
+    """Return every name that a job's `run` reaches, and each module that it imports."""
     run = find_job(job).run
     pending: list[Name] = [(run.__module__, run.__name__, "")]
     for named in modules:
@@ -78,25 +81,27 @@ def _reached(job: str, modules: tuple[str, ...]) -> frozenset[Name]:
         name = pending.pop()
         if name not in found:
             found.add(name)
-            pending += _next(*name)
+            pending += _names_reached_from(*name)
     return frozenset(found)
 
 
 @cache
-def _next(module: str, name: str, taken: str) -> tuple[Name, ...]:
+def _names_reached_from(module: str, name: str, taken: str) -> tuple[Name, ...]:
     return tuple(
-        dict.fromkeys(each for each in _needed(module, name, taken) if module_file(each[0]))
+        dict.fromkeys(
+            each for each in _names_needed_by(module, name, taken) if module_file(each[0])
+        )
     )
 
 
-def _needed(module: str, name: str, taken: str) -> Iterator[Name]:
+def _names_needed_by(module: str, name: str, taken: str) -> Iterator[Name]:
     """Yield what a name needs: what its definitions use, and what importing its module runs."""
     for parent in python_code.with_parents(module):
         yield parent, LOADED, ""
-    for definition in _chosen(module, name):
+    for definition in _definitions_of(module, name):
         if name not in (LOADED, ALL) and definition.is_import:
             ((_, where, what),) = definition.imports
-            yield from _follow(where, what, taken)
+            yield from _follow_import(where, what, taken)
             continue
         for each in definition.imports:
             yield each[1], LOADED, ""
@@ -109,34 +114,34 @@ def _needed(module: str, name: str, taken: str) -> Iterator[Name]:
         local = {alias: (where, what) for alias, where, what in definition.imports}
         for used, of_it in definition.uses:
             if used in local:
-                yield from _follow(*local[used], of_it)
-            elif used in _bound(module):
+                yield from _follow_import(*local[used], of_it)
+            elif used in _definitions_by_name(module):
                 yield module, used, of_it
     if name == ALL:
-        for bound, defined in _bound(module).items():
+        for bound, defined in _definitions_by_name(module).items():
             if not all(definition.for_types for definition in defined):
                 yield module, bound, ""
 
 
-def _chosen(module: str, name: str) -> list[Definition]:
-    """Return the definitions of a name, of ALL names, or those that LOADED stands for."""
+def _definitions_of(module: str, name: str) -> list[Definition]:
+    """Return the definitions of a name; ALL and LOADED stand for several names."""
     if name == ALL:
-        return _definitions(module)
+        return _definitions_in(module)
     if name == LOADED:
-        return [each for each in _definitions(module) if not each.names or each.is_import]
-    return _bound(module)[name]
+        return [each for each in _definitions_in(module) if not each.names or each.is_import]
+    return _definitions_by_name(module)[name]
 
 
-def _follow(module: str, what: str, taken: str) -> Iterator[Name]:
-    """Yield where an import leads: a name in a module, or a module and what is taken from it."""
-    if what and what != ALL and what in _bound(module):
+def _follow_import(module: str, what: str, taken: str) -> Iterator[Name]:
+    """Yield the name that an import leads to; `taken` is the attribute used of the import."""
+    if what and what != ALL and what in _definitions_by_name(module):
         yield module, what, taken
         return
     inner = f"{module}.{what}" if what and what != ALL else module
     if module_file(inner) is None:
-        # A name that its module does not define cannot be followed.
+        # The module does not define this name, so cover it as a whole.
         yield module, ALL, ""
-    elif taken and taken in _bound(inner):
+    elif taken and taken in _definitions_by_name(inner):
         yield inner, taken, ""
     elif taken and module_file(f"{inner}.{taken}"):
         yield f"{inner}.{taken}", ALL, ""
@@ -145,14 +150,14 @@ def _follow(module: str, what: str, taken: str) -> Iterator[Name]:
 
 
 @cache
-def _covered(job: str, modules: tuple[str, ...]) -> dict[tuple[str, int], Definition]:
-    """Return the definitions that a job reaches, by module and place in it."""
+def _covered_definitions(job: str, modules: tuple[str, ...]) -> dict[tuple[str, int], Definition]:
+    """Return the definitions that a job reaches, by module and index in the module."""
     names: dict[str, set[str]] = {}
-    for module, name, _ in _reached(job, modules):
+    for module, name, _ in _reached_names(job, modules):
         names.setdefault(module, set()).add(name)
     return {
         (module, number): definition
         for module, of_module in names.items()
-        for number, definition in enumerate(_definitions(module))
+        for number, definition in enumerate(_definitions_in(module))
         if not definition.names or ALL in of_module or not of_module.isdisjoint(definition.names)
     }

@@ -1,4 +1,4 @@
-"""What a job costs: memory and time, from what its network computes and how often it does."""
+"""What a job costs: memory and time, from the cost of its network and its number of passes."""
 
 import json
 from collections.abc import Iterator, Mapping
@@ -24,34 +24,39 @@ if TYPE_CHECKING:
     from vitscope.measures.measure import Work
 
 
-# Megabytes: on a node, for three processes of Snakemake beside the script; and for the script
-# itself, without torch or with it.
+# Megabytes for three processes of Snakemake that run on a node, beside the script.
 ON_A_NODE = 600
+# Megabytes for the script itself, without torch or with it.
 WITHOUT_TORCH = 300
 WITH_TORCH = 520
 
-# Copies of the weights in memory: the file's, the network's, and those in between.
+# Copies of the weights in memory: in the file's tensors, in the network, and in between.
 COPIES_OF_WEIGHTS = 4
-# Bytes of memory for each byte at the peak of a pass of one image, since allocators keep freed
+# Bytes of memory for each byte of a network's `peak`: more than one, since allocators keep freed
 # memory; docs/cluster.md has the measurements.
 PEAKS_OF_PASS = 2.0
-# Bytes for each byte that the network computes in a pass: lesions keep some of it, the backward
-# pass for a gradient needs more, and the two backward passes of a Hessian product need most.
-SHARE_KEPT = {"pass": 0.0, "units": 0.1, "gradient": 1.5, "product": 5.0}
+# Bytes of memory, beside the peak, for each byte of a network's `activations`, by what is computed.
+SHARE_KEPT = {
+    "pass": 0.0,
+    "units": 0.1,  # Lesions use some results again.
+    "gradient": 1.5,
+    "product": 5.0,  # A Hessian product makes two backward passes.
+}
 
-# Multiply-adds in a second, in float32: of a core of the machine in docs/scale.md; of a GPU, half
-# of what its maker states for a T4, which is slow. No GPU was measured.
+# Multiply-adds per second in float32. For CPUs: of one core of the machine in docs/scale.md. For
+# GPUs: half of what the maker of the T4, a slow GPU, states for it; no GPU was measured.
 OPERATIONS_PER_SECOND = {"auto": 30e9, "cpu": 30e9, "cuda": 2e12}
-# A job may take this many times as long as on that machine.
+# The factor from the expected time of a job to the time that it asks for.
 SAFETY = 2.5
-# Minutes beside the work, to wait for files, start and read.
+# Minutes that a job asks for besides its work: to wait for files, start and read.
 LEAST_MINUTES = 15
-# Seconds that starting a job takes, with torch or without.
-START_WITH_TORCH, START = 2.5, 0.5
+# Seconds to start a job, with torch or without it.
+START_WITH_TORCH = 2.5
+START = 0.5
 
 
 def network_of(blocks: "pd.DataFrame", metadata: Mapping[str, str]) -> Network:
-    """Return what a block table says about a network."""
+    """Return the cost of a network, from its block table and the table's metadata."""
     from vitscope.networks.finding.cut_points import head_of
 
     head = head_of(metadata)
@@ -68,7 +73,7 @@ def network_of(blocks: "pd.DataFrame", metadata: Mapping[str, str]) -> Network:
 
 @cache
 def _read_network(blocks: str, written: int) -> Network:
-    """Read a network from a block table; `written` is the time when it was written."""
+    """Read the cost of a network from a block table, cached until the time `written` changes."""
     from vitscope.files.tables import read_metadata
     from vitscope.networks.finding.cut_points import BLOCKS
 
@@ -76,7 +81,7 @@ def _read_network(blocks: str, written: int) -> Network:
 
 
 @cache
-def _count(name: str, settings: str) -> Network:
+def _count_from_settings(name: str, settings: str) -> Network:
     from vitscope.networks.building.networks import empty_network
     from vitscope.networks.finding.blocks import list_blocks
 
@@ -87,11 +92,11 @@ def _count(name: str, settings: str) -> Network:
 
 
 def count_network(study: Study, model: str) -> Network:
-    """Count the cost of one image in a network, without weights."""
-    return _count(model, _how_it_is_read(study, model))
+    """Count the cost of one image in a network, which is built without weights."""
+    return _count_from_settings(model, _network_settings_as_json(study, model))
 
 
-def _how_it_is_read(study: Study, model: str) -> str:
+def _network_settings_as_json(study: Study, model: str) -> str:
     entry = {"network": study.network(model), "read_at": study.models[model].read_at()}
     return json.dumps(entry, sort_keys=True)
 
@@ -103,7 +108,7 @@ def request_of(study: Study, names: Names) -> Request:
 
 
 def with_inputs(job: Job, request: Request, inputs: Mapping[str, Any]) -> Request:
-    """Add to a request what its input files say about its network and the number of images."""
+    """Add to a request what its input files tell: network, number of images, loaded bytes."""
     takes, known = job.takes_of(request), dict[str, Any]()
     if "blocks" in inputs:
         path = str(inputs["blocks"])
@@ -123,13 +128,13 @@ def with_inputs(job: Job, request: Request, inputs: Mapping[str, Any]) -> Reques
 
 
 def work(job: Job, request: Request) -> "Work | None":
-    """Return the passes that a job makes; None if it makes none or they are not known yet."""
+    """Return the passes that a job makes, None if it makes none or they are not known yet."""
     counting = job.takes_of(request).work
     return counting(request) if counting else None
 
 
 def seconds(job: Job, request: Request, per_pass: float | None = None) -> float | None:
-    """Return a job's seconds with its start, None if unknown; `per_pass` are those of an image."""
+    """Return the seconds of a job and its start, None if unknown; `per_pass` is for one image."""
     takes, doing, network = job.takes_of(request), work(job, request), request.network
     own = takes.seconds(request) if takes.seconds else 0
     if takes.work is None:
@@ -158,23 +163,26 @@ def megabytes(job: Job, request: Request) -> int:
     return ceil(least + held / 1e6)
 
 
-# The file that remembers the bytes of latents, in the folder of a run.
+# The file, in the folder of a run, that remembers the number of values in each network's latents.
 COUNTED = Path(".snakemake/vitscope-latents.json")
 
 
 def keeps_latents(study: Study, most_gb: float, counted: Path) -> bool:
-    """Tell whether a study keeps its latents; `counted` is the file of earlier counts."""
+    """Tell whether a study keeps its latents; with `auto`, if they take at most `most_gb`.
+
+    `counted` is the file of earlier counts.
+    """
     keep = study.analysis.keep_latents
     if keep != "auto":
         return bool(keep)
-    # The job that lists the network's blocks reports what is wrong with it.
+    # Ignore a fault of a network here: the job that lists its blocks reports it.
     with suppress(VitscopeError):
         return all(total <= 1e9 * most_gb for total in accumulate(latents_bytes(study, counted)))
     return False
 
 
 def say_what_is_kept(study: Study, most_gb: float, counted: Path) -> str:
-    """Say how much room a study's latents take, and whether they are kept."""
+    """Return a sentence that tells the size of a study's latents, and whether they are kept."""
     whole = sum(latents_bytes(study, counted)) / 1e9
     if keeps_latents(study, most_gb, counted):
         return f"Latents are kept: {whole:.3g} GB for all models and images."
@@ -183,7 +191,7 @@ def say_what_is_kept(study: Study, most_gb: float, counted: Path) -> str:
 
 
 def latents_bytes(study: Study, counted: Path) -> Iterator[int]:
-    """Yield the bytes of the latents of each model whose latents are measured."""
+    """Yield the size in bytes of the latents of each model whose latents are measured."""
     measures = registry.of(study)
     names = [name for name in study.measures() if measures.declared(name).needs == "latents"]
     shown = {model for name in names for model in study.models_of(name)}
@@ -194,7 +202,7 @@ def latents_bytes(study: Study, counted: Path) -> Iterator[int]:
     before = len(known)
     try:
         for model in sorted(shown):
-            key = sha256(_how_it_is_read(study, model).encode()).hexdigest()
+            key = sha256(_network_settings_as_json(study, model).encode()).hexdigest()
             if key not in known:
                 known[key] = count_network(study, model).values
             yield known[key] * study.images(model) * VALUE_BYTES[study.analysis.latents_dtype]

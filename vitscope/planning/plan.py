@@ -12,13 +12,15 @@ from vitscope.jobs.job import Job, Names, Request, Takes, find_job
 from vitscope.planning import costs
 from vitscope.settings.study import Study
 
-# Time a network on this many images first; if they take fewer seconds, time a whole batch.
-FEW_IMAGES, SHORT_SECONDS = 4, 0.5
+# A network is timed on this many images first.
+FEW_IMAGES = 4
+# If these images take fewer seconds than this, a whole batch is timed.
+SHORT_SECONDS = 0.5
 
 
 @dataclass(frozen=True)
 class Planned:
-    """A job that would run: its kind, study and names, and the path of its run's record."""
+    """A job that would run; `record` is the path where its run records its time."""
 
     job: str
     study: str
@@ -26,7 +28,7 @@ class Planned:
     record: Path
 
 
-def _request(job: Job, study: Study, names: Names) -> Request:
+def _request_with_images(job: Job, study: Study, names: Names) -> Request:
     request = costs.request_of(study, names)
     # A pair of models has no images of its own.
     if "dataset" not in names and request.names.get("model") not in study.models:
@@ -40,7 +42,7 @@ def _request(job: Job, study: Study, names: Names) -> Request:
 
 
 def time_pass(study: Study, model: str) -> float:
-    """Time one image through a network with any weights: on a core, or on a GPU if it may."""
+    """Time one image through a network with random weights, on one core or an allowed GPU."""
     import torch
 
     from vitscope.networks.building.family import build_network
@@ -51,7 +53,7 @@ def time_pass(study: Study, model: str) -> float:
     device = pick_device("cpu" if study.device == "cpu" else "auto")
     network = build_network(entry).eval().to(device)
 
-    def seconds(count: int) -> float:
+    def time_batch(count: int) -> float:
         images = torch.zeros(count, channels, *height_and_width(size))
         start = perf_counter()
         network(images.to(device))
@@ -61,7 +63,7 @@ def time_pass(study: Study, model: str) -> float:
 
     with torch.inference_mode():
         for count in (FEW_IMAGES, study.analysis.batch_size):
-            taken = min(seconds(count) for _ in range(2))
+            taken = min(time_batch(count) for _ in range(2))
             if taken >= SHORT_SECONDS:
                 break
     return taken / count
@@ -74,7 +76,7 @@ def time_by_rate(rate: float, study: Study, model: str) -> float:
 
 @dataclass(frozen=True)
 class Cost:
-    """The cost of jobs, None where unknown; what is asked of a cluster is 0 on the login node."""
+    """The cost of jobs, None where unknown; jobs on the login node ask for 0 MB and minutes."""
 
     job: str
     passes: int | None
@@ -92,16 +94,19 @@ def costs_of(
     earlier: Callable[[Planned], float | None],
     rate: Callable[[Study, str], float],
 ) -> list[Cost]:
-    """Return what every job costs, by the seconds of `earlier` runs or the `rate` of an image."""
+    """Return the cost of each job, by its seconds in `earlier` runs, or by its network's `rate`.
+
+    `rate` returns the seconds that one image takes in a model.
+    """
     rate_of = cache(partial(rate, study))
-    return [_cost(study, planned, earlier(planned), rate_of) for planned in jobs]
+    return [_cost_of_job(study, planned, earlier(planned), rate_of) for planned in jobs]
 
 
-def _cost(
+def _cost_of_job(
     study: Study, planned: Planned, known: float | None, rate: Callable[[str], float]
 ) -> Cost:
     job = find_job(planned.job)
-    request = _request(job, study, planned.names)
+    request = _request_with_images(job, study, planned.names)
     takes, model = job.takes_of(request), request.names.get("model")
     # The size of latents depends on the network, too.
     if model in study.models and (takes.work or takes.seconds or takes.writes):
@@ -129,15 +134,15 @@ def _cost(
 
 
 def by_kind(costs: Iterable[Cost]) -> list[Cost]:
-    """Sum the costs of the jobs of each kind, the dearest first."""
+    """Sum the costs of the jobs of each kind, in order of time, the longest first."""
     kinds: dict[str, list[Cost]] = {}
     for cost in costs:
         kinds.setdefault(cost.job, []).append(cost)
-    sums = [_total(kind, of_kind) for kind, of_kind in kinds.items()]
+    sums = [_sum_of_costs(kind, of_kind) for kind, of_kind in kinds.items()]
     return sorted(sums, key=lambda row: -(row.seconds or 0))
 
 
-def _total(kind: str, costs: list[Cost]) -> Cost:
+def _sum_of_costs(kind: str, costs: list[Cost]) -> Cost:
     return Cost(
         kind,
         sum(cost.passes or 0 for cost in costs),
@@ -151,7 +156,7 @@ def _total(kind: str, costs: list[Cost]) -> Cost:
 
 
 def say_what_is_missing(study: Study, jobs: Iterable[Planned]) -> Iterator[str]:
-    """Say which images the plan leaves out because they do not exist yet."""
+    """Yield a sentence for each split whose images do not exist yet."""
     for names in (each.names for each in jobs if each.job == "build_split"):
         source, split = study.data[names["dataset"]].source, names["split"]
         if not there_already(source, split):
@@ -161,13 +166,13 @@ def say_what_is_missing(study: Study, jobs: Iterable[Planned]) -> Iterator[str]:
 
 def as_text(study: Study, kinds: list[Cost], remarks: Iterable[str]) -> str:
     """Return the plan as a table for a terminal, followed by sums and remarks."""
-    total = replace(_total("all", kinds), source="one after another, on one core each")
+    total = replace(_sum_of_costs("all", kinds), source="one after another, on one core each")
     lines = [
         f"Plan of {study.name}: {study.title}",
         f"{'job':<35}{'jobs':>7}{'passes':>14}{'GB':>11}{'hours':>10}{'MB':>9}{'minutes':>8}"
         f"  hours from",
-        *map(_line, kinds),
-        _line(total),
+        *map(_format_cost, kinds),
+        _format_cost(total),
         "MB and minutes are the most that a job asks a cluster for.",
         *remarks,
     ]
@@ -178,7 +183,7 @@ def as_text(study: Study, kinds: list[Cost], remarks: Iterable[str]) -> str:
     return "\n".join(lines)
 
 
-def _line(row: Cost) -> str:
+def _format_cost(row: Cost) -> str:
     return (
         f"{row.job:<35}{row.jobs:>7,}{row.passes:>14,}{(row.bytes or 0) / 1e9:>11.3f}"
         f"{(row.seconds or 0) / 3600:>10.3f}{row.megabytes or '':>9}{row.minutes or '':>8}"

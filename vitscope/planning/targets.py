@@ -15,23 +15,23 @@ from vitscope.settings.study import PAGES_OF_STUDY, Study
 from vitscope.studies.loading import StudyFiles
 
 FORMATS = ("pdf", "svg", "png")
-# The format of the points of a figure, which are written on demand.
+# The format in which the points of a figure are written, on demand.
 POINTS = "csv"
-# The formats of videos; a whole study makes the first.
+# The formats of videos; the first is the one that a whole study makes.
 VIDEO_FORMATS = ("webp", "gif", "mp4")
-# The end of `figures/{study}/all`, which is a target, not a file.
+# The name of the target `figures/{study}/all`, which makes all files of a study.
 ALL = "all"
-# What the names of figures of one model begin with.
+# The prefixes in the names of figures of a single model.
 _OF_MODEL = ("blocks_", "network_")
 _PAGES = ("claims.md", "claims.html", "claims.tex")
 
 
-def exported(study: Study) -> list[str]:
+def exported_tables(study: Study) -> list[str]:
     return [*study.tables(), *(f"buildup_{name}" for name in study.buildups), "claims", "agreement"]
 
 
 def check_target(target: str, studies: StudyFiles, folders: Mapping[str, str]) -> None:
-    """Refuse a target that no study has; Snakemake checks rules, and files behind figures."""
+    """Refuse a target that no study has; Snakemake checks names of rules and other files."""
     key, given, _ = target.partition("=")
     if given and key in schema_of(Config)["properties"]:
         raise VitscopeError(
@@ -39,7 +39,7 @@ def check_target(target: str, studies: StudyFiles, folders: Mapping[str, str]) -
             f"that."
         )
     path = Path(relpath(target) if Path(target).is_absolute() else normpath(target))
-    for name, refuse in (("figures", _refuse_figure), ("results", _refuse_result)):
+    for name, refuse in (("figures", _check_figure_path), ("results", _check_result_path)):
         folder = normpath(folders[name])
         if path.is_relative_to(folder) and path != Path(folder):
             refuse(target, path.relative_to(folder).parts, studies)
@@ -56,7 +56,7 @@ def check_target(target: str, studies: StudyFiles, folders: Mapping[str, str]) -
 
 
 def _all_figures(studies: StudyFiles) -> Iterable[str]:
-    """Yield a file of each figure and video of all studies; the default one needs no folder."""
+    """Yield a file of each figure and video of all studies; of the default, without folder too."""
     for name in (studies.default, *studies):
         with suppress(VitscopeError):
             study = studies[name]
@@ -66,7 +66,7 @@ def _all_figures(studies: StudyFiles) -> Iterable[str]:
             yield from (f"{name}/{file}" for file in (*files, ALL))
 
 
-def _study(target: str, name: str, studies: StudyFiles) -> Study:
+def _find_study(target: str, name: str, studies: StudyFiles) -> Study:
     if name not in studies:
         raise VitscopeError(
             f"{target}: found the study {quoted(name)}, allowed: {listed(studies)}."
@@ -76,15 +76,15 @@ def _study(target: str, name: str, studies: StudyFiles) -> Study:
     return studies[name]
 
 
-def _refuse_figure(target: str, parts: tuple[str, ...], studies: StudyFiles) -> None:
-    """Refuse a path below the folder of figures: FIGURE.pdf, STUDY/FIGURE.pdf, or of a video."""
+def _check_figure_path(target: str, parts: tuple[str, ...], studies: StudyFiles) -> None:
+    """Refuse a path below the folder of figures that names no figure, video or page of a study."""
     if len(parts) == 1 and parts[0] in studies:
-        study = _study(target, parts[0], studies)
+        study = _find_study(target, parts[0], studies)
         raise VitscopeError(
             f"{target} is a folder: add the name of a figure of {study.path}, as in "
             f"{target.rstrip('/')}/{next(iter(study.figures))}.pdf, or {ALL} for all of them."
         )
-    study = _study(target, studies.default if len(parts) == 1 else parts[0], studies)
+    study = _find_study(target, studies.default if len(parts) == 1 else parts[0], studies)
     file = Path(parts[-1])
     found = file.suffix.removeprefix(".")
     if file.name == ALL or file.stem in PAGES_OF_STUDY:
@@ -105,25 +105,27 @@ def _refuse_figure(target: str, parts: tuple[str, ...], studies: StudyFiles) -> 
         )
 
 
-def _refuse_result(target: str, parts: tuple[str, ...], studies: StudyFiles) -> None:
-    """Refuse a path below the folder of results: STUDY/tables/TABLE.parquet, or without a study."""
-    study = _study(target, parts[0], studies)
+def _check_result_path(target: str, parts: tuple[str, ...], studies: StudyFiles) -> None:
+    """Refuse a path below the folder of results that names an unknown study or table."""
+    study = _find_study(target, parts[0], studies)
     if parts[1:2] == ("tables",) and len(parts) == 3:
-        # Tables are kept as parquet, and CSV is for other programs.
-        tables = [f"{name}.{suffix}" for suffix in ("parquet", "csv") for name in exported(study)]
+        # Tables are kept as parquet, and exported as CSV for other programs.
+        tables = [
+            f"{name}.{suffix}" for suffix in ("parquet", "csv") for name in exported_tables(study)
+        ]
         if parts[2] not in (*tables, *_PAGES):
             check_names(study, {"table": Path(parts[2]).stem})
             raise unknown(study.path, "tables", parts[2], [*tables, *_PAGES])
 
 
 def check_names(study: Study, names: Mapping[str, str]) -> None:
-    """Refuse names in a path that the study lacks: rules allow the names of all studies."""
+    """Refuse names in a path that its study lacks: rules allow the names of all studies."""
     shown = [*study.figures, *study.buildups, *study.videos]
     known: dict[str, tuple[str, Collection[str]]] = {
         "figure": ("figures, buildups and videos", shown),
         "video": ("videos", study.videos),
         "buildup": ("buildups", study.buildups),
-        # Tables of pairs have a pair's name in place of a model's.
+        # Paths of tables of pairs have the name of a pair in place of a model's.
         "model": ("models", [*study.models, *study.pairs()]),
         "dataset": ("data", study.data),
     }
@@ -133,7 +135,7 @@ def check_names(study: Study, names: Mapping[str, str]) -> None:
     if "table" in names:
         check_table(study, names["table"])
     if "measure" in names and "model" in names:
-        _check_shown(study, names["measure"], names["model"])
+        _check_model_is_shown(study, names["measure"], names["model"])
     if "snapshot" in names and "model" in names:
         moments = study.models[names["model"]].moments()
         at = f"models.{names['model']}.snapshots"
@@ -144,8 +146,8 @@ def check_names(study: Study, names: Mapping[str, str]) -> None:
         check_known(study.path, f"data.{data}.splits", names["split"], splits)
 
 
-def _check_shown(study: Study, name: str, model: str) -> None:
-    """Refuse a measure for a model that no figure shows, where only figures say what is made."""
+def _check_model_is_shown(study: Study, name: str, model: str) -> None:
+    """Refuse a model that no figure of a measure shows, if figures decide what is measured."""
     measured = measure_of_parts(registry.of(study).declared(name))
     of_loss = measured.need.of_training and not measured.snapshots(study, model)
     of_maps = measured.needs == "latents" and any(
@@ -159,7 +161,7 @@ def _check_shown(study: Study, name: str, model: str) -> None:
 
 
 def check_table(study: Study, table: str) -> None:
-    """Refuse a table if no figure of the study shows it, since no models are named for it."""
+    """Refuse a table that no figure of the study needs, since only figures name its models."""
     known = registry.of(study).kinds()
     kinds = [f"'{name}'" for name, kind in known.items() if table in kind.tables]
     if kinds and not study.figures_of(table):

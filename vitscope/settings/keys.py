@@ -1,7 +1,7 @@
 """The keys of a study and of config.yaml: what each means, what it allows, and its default.
 
 The checks, the defaults, the typed study and config/README.md are made from these declarations. A
-plain field is no key: it is filled in when the study is loaded.
+field without `setting`, `required` or `optional` is no key: loading the study fills it in.
 """
 
 from dataclasses import dataclass, field
@@ -14,10 +14,10 @@ from vitscope.settings.section import optional, required, schema_of, setting
 from vitscope.settings.snapshots import END
 
 Settings = dict[str, Any]
-# A number for each channel: grey images have one channel, others three.
+# One number for each channel: grey images have one channel, others three.
 Channels = tuple[float, ...]
 
-# Rules for text: `$` alone would let a line end pass.
+# Rules for text. Patterns end in `(?!\n)`, since `$` alone would accept a line end.
 NAME: Settings = {
     "type": "string",
     # If a name ends in twenty repeats of one part, Snakemake suspects a rule that never ends.
@@ -36,7 +36,7 @@ SHA256: Settings = {
     "pattern": r"^[0-9a-f]{64}$(?!\n)",
     "title": "64 hexadecimal digits in lower case",
 }
-# A number, or a height and a width, both with bounds.
+# A side, or a height and a width, of at least 8 pixels.
 SIZE: Settings = {"minimum": 8, "items": {"minimum": 8}, "minItems": 2, "maxItems": 2}
 ONE_OR_THREE = [{"minItems": count, "maxItems": count} for count in (1, 3)]
 MEANS: Settings = {
@@ -140,7 +140,7 @@ class Selection:
 
 @dataclass(frozen=True, kw_only=True)
 class Dataset:
-    """A data set; the module of its `source` says which keys that has."""
+    """A data set; the keys of its `source` depend on the kind of the source."""
 
     source: Settings = required("Where the images come from.")
     classes: int | None = required(
@@ -212,7 +212,7 @@ class Dataset:
 
     def bytes_of(self, split: Selection | None) -> int:
         """Return how many bytes an image of a split takes on disk, stored or not."""
-        # A stored image takes a byte for each value, and an unstored one takes two numbers.
+        # A stored image takes one byte for each value, an unstored one two numbers of 8 bytes.
         return self.channels * self.pixels if split is None or split.stored else 16
 
 
@@ -262,7 +262,7 @@ class Checkpoint:
 class History:
     """A table that the rule train_model wrote.
 
-    The learning trajectory is recorded in it where the recipe has `trajectory`; without it the
+    The table has the learning trajectory if the recipe has `trajectory`. Without a table, the
     trajectory goes through `snapshots`.
     """
 
@@ -308,8 +308,8 @@ class Pretraining:
 class Model:
     """A model; `checkpoint`, each of `snapshots` and `history` say where a file comes from.
 
-    Without `classes` it has no classifier. `epoch` is after how many epochs of training it is as it
-    is, where a figure is about that.
+    A model without `classes` has no classifier. `epoch` is the number of epochs after which its
+    weights were taken, for figures by epoch.
     """
 
     label: str = optional("How figures call the model; its name if left out.", **ONE_LINE)
@@ -368,11 +368,11 @@ class Model:
         return [*self.snapshots, END]
 
     def read_at(self) -> dict[str, Any]:
-        """Return where to read its network, in the form that `list_blocks` takes."""
+        """Return where to read the network, in the form that `list_blocks` takes."""
         return {"points": self.points, "norms": self.norms}
 
     def files(self) -> dict[str, Settings]:
-        """Return the entries that name one of its own files, by key."""
+        """Return, by key, the entries that each name a file of the model."""
         history = {} if self.history is None else {"history": self.history}
         snapshots = {f"snapshots.{name}": entry for name, entry in self.snapshots.items()}
         return {"checkpoint": self.checkpoint, **snapshots, **history}
@@ -515,7 +515,7 @@ class Recipe:
     )
 
 
-# The keys of the recipe that augment images, each with the value that does nothing.
+# The keys of the recipe that decide augmentation, with values that leave images as they are.
 NOT_AUGMENTED: Settings = {
     "batch_size": 64,
     "label_smoothing": 0,
@@ -558,8 +558,8 @@ class Loss:
 class Style:
     """How figures look, for the page that they are printed on.
 
-    A change draws figures anew, and measures nothing. What is a page itself keeps its width and its
-    sizes of text: the verdicts, and the page of a network.
+    A change draws figures anew, and measures nothing. Figures that are a whole page, the verdicts
+    and the page of a network, keep their width and font sizes.
     """
 
     width: float = setting(
@@ -615,7 +615,7 @@ class Published:
 
 @dataclass(frozen=True, kw_only=True)
 class OwnMeasure:
-    """A measure of one's own, by its name, which is the kind of its figures too."""
+    """A measure of your own, by its name, which is also the kind of its figures."""
 
     file: str = required(
         "A file of Python with a function `measure`, relative to the study or absolute; "
@@ -630,9 +630,9 @@ class Figure:
     """A figure: its kind, its models, and what else it shows.
 
     `pairs` are the pairs of models that it shows, if its kind is of pairs, `options` the keys that
-    its kind has besides. The fields without a sentence are looked up when the study is loaded: the
-    measure of the kind, the tables that the figure is drawn from, the measures among them, and
-    whether it shows moments of training.
+    only its kind has. Fields without a meaning are looked up when the study is loaded: the measure
+    of the kind, the tables that the figure is drawn from, the measures among these tables, and
+    whether the figure shows snapshots, or models by epoch.
     """
 
     EITHER = ("models", "pairs")
@@ -664,12 +664,12 @@ class Figure:
     options: Settings = field(default_factory=dict)
 
     def subjects(self, table: str) -> list[str]:
-        """Return what it shows from a table: the names of models, or of pairs."""
+        """Return the names of the models or pairs that the figure shows from a table."""
         of_pairs = self.pairs and table == self.measure
         return [*map(pair_name, self.pairs)] if of_pairs else self.models
 
     def shown_snapshots(self) -> list[str]:
-        """Return the snapshots that it shows, in its order; none if it shows none."""
+        """Return the snapshots that the figure shows, in its order; [] if its kind shows none."""
         return list(self.snapshots or [END]) if self.of_snapshots else []
 
 
@@ -748,7 +748,7 @@ class Video:
 
 @dataclass(frozen=True, kw_only=True)
 class StepWeights:
-    """Weights of the networks where they were trained before; if left out, they are trained."""
+    """Weights of networks that were trained before; if left out, the networks are trained."""
 
     bundled: str = required(
         "A folder of this repository, relative to its root, with the weights of each step as "
@@ -758,7 +758,7 @@ class StepWeights:
 
 @dataclass(frozen=True, kw_only=True)
 class BuildUp:
-    """How AlterNet is built up from a baseline; `weights` says where steps were trained before."""
+    """How AlterNet is built up from a baseline; `weights` are of steps that were trained before."""
 
     baseline: str = required(
         "A model of the family `resnet`, or `alternet` without attention: its `arch` gives the "

@@ -1,4 +1,4 @@
-"""Settings are declared as dataclasses; JSON schemas made from these check and complete them."""
+"""Declare settings as dataclasses; check and complete them by JSON schemas made from these."""
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -14,8 +14,8 @@ from vitscope.web import redact
 
 Schema = dict[str, Any]
 
-# Each type with its words and its Python types. A whole number must be an int: JSON schema also
-# accepts 64.0, but a list cannot have 64.0 images.
+# For each JSON type, its name in messages and its Python types. A whole number must be an int: JSON
+# schema also accepts 64.0, but a list cannot have 64.0 images.
 TYPES: dict[str, tuple[str, tuple[type, ...]]] = {
     "integer": ("a whole number", (int,)),
     "number": ("a number", (int, float)),
@@ -29,26 +29,26 @@ NAMES = {types[-1]: name for name, (_, types) in TYPES.items()}
 
 
 def setting(default: object, meaning: str = "", *, result: bool = True, **rules: object) -> Any:
-    """Declare a key with a default, a sentence, and further rules of its JSON schema.
+    """Declare a key with a default, a meaning, and further rules of its JSON schema.
 
-    Rules under `items` hold for every entry of a list; `not_` stands for `not`. Without `result`,
-    jobs that get the settings whole do not depend on the key.
+    Rules under `items` hold for every entry of a list; `not_` stands for `not`. If `result` is
+    false, no result depends on the key: `result_settings` leaves it out.
     """
-    metadata = _metadata(meaning, rules) | {"result": result}
+    metadata = _metadata_of_key(meaning, rules) | {"result": result}
     return field(default_factory=partial(deepcopy, default), metadata=metadata)
 
 
 def required(meaning: str = "", **rules: object) -> Any:
     """Declare a key that must be given."""
-    return field(metadata=_metadata(meaning, rules))
+    return field(metadata=_metadata_of_key(meaning, rules))
 
 
 def optional(meaning: str = "", **rules: object) -> Any:
-    """Declare a key that may be left out and is then None; a file may not say null."""
-    return field(default=None, metadata=_metadata(meaning, rules))
+    """Declare a key that may be left out and is then None; null in a file is refused."""
+    return field(default=None, metadata=_metadata_of_key(meaning, rules))
 
 
-def _metadata(meaning: str, rules: dict[str, object]) -> dict[str, Any]:
+def _metadata_of_key(meaning: str, rules: dict[str, object]) -> dict[str, Any]:
     schema = {name.removesuffix("_"): rule for name, rule in rules.items()}
     return {"schema": schema | ({"description": meaning} if meaning else {})}
 
@@ -61,7 +61,7 @@ def result_settings(settings: Any) -> dict[str, Any]:
 
 @cache
 def schema_of(section: type) -> Schema:
-    """Return the JSON schema of a dataclass; a file must give just one key of its `EITHER`."""
+    """Return the JSON schema of a dataclass; a file must give exactly one key of its `EITHER`."""
     types = get_type_hints(section)
     keys = [each for each in fields(section) if each.metadata]
     needed = [key.name for key in keys if key.default is key.default_factory is MISSING]
@@ -72,45 +72,47 @@ def schema_of(section: type) -> Schema:
         "additionalProperties": False,
         **({"required": needed} if needed else {}),
         **({"oneOf": either} if either else {}),
-        "properties": {key.name: _key(key, types[key.name]) for key in keys},
+        "properties": {key.name: _schema_of_key(key, types[key.name]) for key in keys},
     }
 
 
-def _key(key: Field[Any], type_: Any) -> Schema:
+def _schema_of_key(key: Field[Any], type_: Any) -> Schema:
     if key.default is None and get_origin(type_) in (Union, UnionType):
         # An optional key is left out rather than null.
         type_ = reduce(or_, (each for each in get_args(type_) if each is not NoneType))
     default: Schema = {} if key.default_factory is MISSING else {"default": key.default_factory()}
     said: Schema = key.metadata["schema"]
-    schema = _type(type_) | default | said
+    schema = _schema_of_type(type_) | default | said
     if "items" in said:
-        schema["items"] = _type(type_)["items"] | said["items"]
+        schema["items"] = _schema_of_type(type_)["items"] | said["items"]
     return schema
 
 
-def _type(type_: Any) -> Schema:
+def _schema_of_type(type_: Any) -> Schema:
     origin, inner = get_origin(type_), get_args(type_)
     if is_dataclass(type_) and isinstance(type_, type):
         return schema_of(type_)
     if origin is Literal:
         return {"enum": [*inner]}
     if origin is list:
-        return {"type": "array", "items": _type(inner[0])}
+        return {"type": "array", "items": _schema_of_type(inner[0])}
     if origin is tuple:
         length = {} if inner[1] is ... else {"minItems": len(inner), "maxItems": len(inner)}
-        return {"type": "array", "items": _type(inner[0]), **length}
+        return {"type": "array", "items": _schema_of_type(inner[0]), **length}
     if origin is dict:
-        others: Schema = {} if inner[1] is Any else {"additionalProperties": _type(inner[1])}
+        others: Schema = (
+            {} if inner[1] is Any else {"additionalProperties": _schema_of_type(inner[1])}
+        )
         return {"type": "object"} | others
     if origin in (Union, UnionType):
-        schemas = [_type(each) for each in inner]
+        schemas = [_schema_of_type(each) for each in inner]
         kinds = [schema["type"] for schema in schemas]
         return {rule: each[rule] for each in schemas for rule in each} | {"type": kinds}
     return {"type": NAMES[type_]}
 
 
 class Rule(NamedTuple):
-    """A rule of a schema: the type of values that it applies to, its test, and its words."""
+    """A rule of a schema: the type of values that it applies to, its test, its text in messages."""
 
     about: str
     holds: Callable[[Any, Any], object]
@@ -118,15 +120,15 @@ class Rule(NamedTuple):
 
 
 def type_in_words(types: str | list[str]) -> str:
-    return " or ".join(TYPES[each][0] for each in _listed(types))
+    return " or ".join(TYPES[each][0] for each in _as_list(types))
 
 
-def _listed(types: str | list[str]) -> list[str]:
+def _as_list(types: str | list[str]) -> list[str]:
     return [types] if isinstance(types, str) else types
 
 
-def _is(type_: str, value: object) -> bool:
-    """Tell whether a value has a type, or `any`; true and false do not count as numbers."""
+def _has_type(type_: str, value: object) -> bool:
+    """Tell whether a value has a JSON type or the type is `any`; booleans are not numbers."""
     if type_ == "any":
         return True
     return isinstance(value, TYPES[type_][1]) and (
@@ -134,19 +136,19 @@ def _is(type_: str, value: object) -> bool:
     )
 
 
-def _differ(entries: list[Any]) -> bool:
-    """Tell whether no two entries are equal; 1 and 1.0 are."""
-    plain = [float(each) if _is("number", each) else repr(each) for each in entries]
+def _all_differ(entries: list[Any]) -> bool:
+    """Tell whether all entries differ from each other; 1 and 1.0 count as equal."""
+    plain = [float(each) if _has_type("number", each) else repr(each) for each in entries]
     return len({*plain}) == len(plain)
 
 
-def _counted(how: str, one: str, more: str) -> Callable[[int], str]:
+def _count_in_words(how: str, one: str, more: str) -> Callable[[int], str]:
     return lambda count: f"{how} {count} {one if count == 1 else more}"
 
 
 RULES: dict[str, Rule] = {
     "type": Rule(
-        "any", lambda types, it: any(_is(each, it) for each in _listed(types)), type_in_words
+        "any", lambda types, it: any(_has_type(each, it) for each in _as_list(types)), type_in_words
     ),
     "enum": Rule("any", lambda all_, it: any(it == v and type(it) is type(v) for v in all_), str),
     "const": Rule("any", lambda value, it: it == value, quoted),
@@ -158,18 +160,26 @@ RULES: dict[str, Rule] = {
     "minLength": Rule("string", lambda n, it: len(it) >= n, lambda _: "text that is not empty"),
     "maxLength": Rule("string", lambda n, it: len(it) <= n, "text of at most {} characters".format),
     "pattern": Rule("string", re.search, "text that matches {}".format),
-    "minItems": Rule("array", lambda n, it: len(it) >= n, _counted("at least", "entry", "entries")),
-    "maxItems": Rule("array", lambda n, it: len(it) <= n, _counted("at most", "entry", "entries")),
+    "minItems": Rule(
+        "array", lambda n, it: len(it) >= n, _count_in_words("at least", "entry", "entries")
+    ),
+    "maxItems": Rule(
+        "array", lambda n, it: len(it) <= n, _count_in_words("at most", "entry", "entries")
+    ),
     "uniqueItems": Rule(
-        "array", lambda _, it: _differ(it), lambda _: "entries that differ from each other"
+        "array", lambda _, it: _all_differ(it), lambda _: "entries that differ from each other"
     ),
     "minProperties": Rule(
-        "object", lambda n, it: len(it) >= n, _counted("at least", "key", "keys")
+        "object", lambda n, it: len(it) >= n, _count_in_words("at least", "key", "keys")
     ),
     "required": Rule("object", lambda keys, it: it.keys() >= {*keys}, str),
-    "not": Rule("any", lambda schema, it: not _follows(schema, it), str),
-    "anyOf": Rule("any", lambda schemas, it: any(_follows(each, it) for each in schemas), str),
-    "oneOf": Rule("any", lambda schemas, it: sum(_follows(each, it) for each in schemas) == 1, str),
+    "not": Rule("any", lambda schema, it: not _follows_schema(schema, it), str),
+    "anyOf": Rule(
+        "any", lambda schemas, it: any(_follows_schema(each, it) for each in schemas), str
+    ),
+    "oneOf": Rule(
+        "any", lambda schemas, it: sum(_follows_schema(each, it) for each in schemas) == 1, str
+    ),
 }
 OTHER_RULES = {"title", "description", "default", "items", "kinds"}
 OTHER_RULES |= {"properties", "additionalProperties", "propertyNames"}
@@ -185,22 +195,22 @@ class Fault(NamedTuple):
 
 
 def check(where: object, settings: object, schema: Schema, within: Sequence[object] = ()) -> None:
-    """Refuse settings that do not follow the schema; `within` is the key that holds them."""
+    """Refuse settings that do not follow the schema; `within` is the path of their key."""
 
     def urgency(fault: Fault) -> tuple[int, bool]:
-        # From the outside in; an unknown key may explain why another key is missing.
+        # Report outer faults first; an unknown key may explain why another key is missing.
         return len(fault.path), fault.rule != "additionalProperties"
 
     if fault := min(find_faults(schema, settings), key=urgency, default=None):
-        raise VitscopeError(f"{where}: {_sentence(fault, [*within, *fault.path])}")
+        raise VitscopeError(f"{where}: {_fault_in_words(fault, [*within, *fault.path])}")
 
 
 def find_faults(schema: Schema, value: object, path: tuple[object, ...] = ()) -> Iterator[Fault]:
-    """Yield what is wrong with a value, and with its keys and entries."""
+    """Yield the faults of a value, and of its keys and entries."""
     for rule, limit in schema.items():
         if rule in RULES:
             about, holds, _ = RULES[rule]
-            if _is(about, value) and not holds(limit, value):
+            if _has_type(about, value) and not holds(limit, value):
                 yield Fault(path, rule, schema, value)
         elif rule not in OTHER_RULES:
             raise ValueError(f"There is no rule '{rule}' for settings: {schema}")
@@ -226,11 +236,11 @@ def _faults_of_keys(
         yield from find_faults(kinds[kind], value, path)
 
 
-def _follows(schema: Schema, value: object) -> bool:
+def _follows_schema(schema: Schema, value: object) -> bool:
     return next(find_faults(schema, value), None) is None
 
 
-def _sentence(fault: Fault, path: Sequence[object]) -> str:
+def _fault_in_words(fault: Fault, path: Sequence[object]) -> str:
     _, rule, schema, found = fault
     key = ".".join(map(str, path)) or "top level"
     if rule == "additionalProperties":
@@ -242,20 +252,20 @@ def _sentence(fault: Fault, path: Sequence[object]) -> str:
         missing = next(name for name in schema[rule] if name not in found)
         return f"{key}: the key '{missing}' is missing: add it."
     if rule == "oneOf" and all("required" in each for each in schema[rule]):
-        return f"{key}: {_choice(schema[rule], found)}."
+        return f"{key}: {_choice_in_words(schema[rule], found)}."
     if rule == "enum":
         allowed = [each if isinstance(each, str) else quoted(each) for each in schema[rule]]
         hint = nearest(found, allowed) if isinstance(found, str) else ""
         return f"{key}: found {quoted(found)}, allowed: {', '.join(allowed)}.{hint}"
     if isinstance(found, str) and "://" in found:
         found = redact(found)
-    # These rules' own words tell users nothing, so use the title.
+    # The texts of these rules tell users nothing, so use the title.
     titled = rule in {"const", "pattern", "not", "oneOf", "anyOf"} and "title" in schema
     expected = schema["title"] if titled else RULES[rule].words(schema[rule])
     return f"{key}: found {quoted(found)}, allowed: {expected}."
 
 
-def _choice(options: Sequence[Schema], found: Mapping[str, Any]) -> str:
+def _choice_in_words(options: Sequence[Schema], found: Mapping[str, Any]) -> str:
     keys = [option["required"] for option in options]
     named = list(dict.fromkeys(name for option in keys for name in option))
     given = " and ".join(f"'{name}'" for name in named if name in found)

@@ -1,4 +1,4 @@
-"""Names of the moments of a training whose weights are kept, and where these lie."""
+"""Names and paths of the snapshots that a training keeps."""
 
 import re
 from collections.abc import Mapping
@@ -8,10 +8,12 @@ from typing import Any
 INIT, WARMUP = "init", "warmup"
 # The last snapshot is the checkpoint of its model.
 END = "end"
-# The folder of snapshots after the epochs that a recipe lists; it is beside the other snapshots.
+# The folder, beside the other snapshots, of those after the epochs that a recipe lists.
 EPOCHS = "epochs"
-# Beside them, too: a training's table, and the folder with what it needs to resume.
-HISTORY_FILE, UNFINISHED = "history.parquet", "unfinished"
+# The table of a training, beside the snapshots.
+HISTORY_FILE = "history.parquet"
+# The folder, beside the snapshots, from which an unfinished training resumes.
+UNFINISHED = "unfinished"
 
 
 def after_epoch(epoch: int) -> str:
@@ -20,18 +22,21 @@ def after_epoch(epoch: int) -> str:
 
 
 def epochs_of(recipe: Mapping[str, Any]) -> dict[str, int]:
-    """Return after how many epochs each snapshot is taken, up to the recipe's end, by its name."""
+    """Return, for the name of each snapshot of a recipe, after how many epochs it is taken."""
     listed = {after_epoch(n): n for n in sorted(recipe["snapshots"]) if n <= recipe["epochs"]}
     return {INIT: 0, WARMUP: recipe["warmup_epochs"], **listed, END: recipe["epochs"]}
 
 
 def epoch_of(name: str, warmup: int | None) -> int | None:
-    """Return after how many epochs a snapshot was taken, `warmup` of that name; None if unknown."""
+    """Return after how many epochs a snapshot was taken, None if unknown.
+
+    `warmup` is the number of epochs of warm-up.
+    """
     listed = re.fullmatch(r"epoch_(\d+)", name)
     return int(listed[1]) if listed else {INIT: 0, WARMUP: warmup}.get(name)
 
 
 def place_of(name: str) -> Path:
-    """Return where a snapshot lies in the folder of its training."""
+    """Return the path of a snapshot, relative to the folder of its training."""
     file = Path(f"{name}.safetensors")
     return file if name in (INIT, WARMUP, END) else EPOCHS / file

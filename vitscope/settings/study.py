@@ -14,12 +14,12 @@ from vitscope.settings.keys import Settings
 from vitscope.settings.section import optional, required, setting
 from vitscope.typed import typed
 
-# Joins the names of a model and its snapshot if the snapshot is measured as its own model.
+# Joins the names of a model and its snapshot if the snapshot is measured as a model of its own.
 AT = "@"
 LOCK_SUFFIX = ".lock.yaml"
-# Figures of a study as a whole, of which the last two need published points.
+# Figures of a study as a whole; the last two need published points.
 PAGES_OF_STUDY = ("claims", "overview", "published")
-# Networks are trained on the first split, and meanwhile tested on the second.
+# Networks are trained on the first split, and tested on the second after each epoch.
 TRAINING_SPLITS = ("train", "test")
 
 Section = TypeVar("Section")
@@ -81,7 +81,7 @@ class Study:
 
     @cached_property
     def repeats(self) -> list[list[str]]:
-        """The models of each network and recipe that were trained with several seeds."""
+        """Groups of models with the same network and recipe, trained with different seeds."""
         if self.training is None:
             return []
         groups: dict[str, list[str]] = {}
@@ -157,7 +157,7 @@ class Study:
         return typed(asdict(self.training) | self.models[model].training, keys.Recipe)
 
     def recipe_of_steps(self, buildup: str) -> keys.Recipe:
-        """Return the recipe of all of a build-up's networks: its baseline's, with changes."""
+        """Return the recipe of a build-up's networks: that of its baseline, with its changes."""
         entry = self.buildups[buildup]
         return typed(asdict(self.recipe(entry.baseline)) | entry.training, keys.Recipe)
 
@@ -196,7 +196,7 @@ class Study:
         return sorted({name for figure in self.figures.values() for name in figure.measures})
 
     def models_of(self, table: str | None = None) -> list[str]:
-        """Return the models of the figures that need a table, or of any, in the study's order."""
+        """Return the models of all figures, or of those that need a table, in the study's order."""
         shown = self.figures.values() if table is None else self.figures_of(table)
         names = {model for figure in shown for model in figure.models}
         return [name for name in self.models if name in names]
@@ -207,7 +207,7 @@ class Study:
         return [name for name in self.models if name in names]
 
     def subjects_of(self, table: str) -> list[str]:
-        """Return the models, in the study's order, or the pairs that a table has rows for."""
+        """Return the models or pairs that a table has rows for, models in the study's order."""
         shown = [name for figure in self.figures_of(table) for name in figure.subjects(table)]
         order = [name for name in self.models if name in shown]
         return [*dict.fromkeys([*order, *shown])]

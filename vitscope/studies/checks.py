@@ -1,4 +1,4 @@
-"""A study beyond its schema, before any job runs: files, figures, videos, build-ups, trainings."""
+"""Check a study beyond its schema: files, figures, videos, build-ups, style, trainings."""
 
 import csv
 from collections.abc import Mapping
@@ -23,7 +23,7 @@ from vitscope.settings.study import PAGES_OF_STUDY, TRAINING_SPLITS, Study
 from vitscope.studies.data_sets import check_data
 
 CHECKPOINTS = ROOT / "resources" / "checkpoints"
-# The columns of a file of published points of a build-up.
+# The columns that published points of a build-up need.
 OF_BUILDUP = {"branch", "msa_number", "accuracy"}
 # Settings in which data sets may differ and still have the same images in the same order.
 MAY_DIFFER = (
@@ -37,21 +37,21 @@ MAY_DIFFER = (
     "resize",
     "std",
 )
-# The settings of a video that are about one of the things it may show.
+# For each view, the settings of a video that apply to no other view.
 OF_VIEWS = {"heads": ("block", "heads", "query", "brightest"), "rollout": ("fusion",)}
 
 
 def check_study(study: Study, results: str) -> None:
     """Refuse a study that cannot be made; `results` is the folder that the workflow writes to."""
-    _check_files(study)
-    # Pages of the whole study have the names of figures.
+    _check_files_of_models(study)
+    # The names of pages of the whole study are taken.
     for section in ("figures", "buildups", "videos"):
         for name in sorted({*getattr(study, section)} & {*PAGES_OF_STUDY}):
             pages = f"{', '.join(PAGES_OF_STUDY)}, which are pages of the whole study."
             raise wrong(study.path, section, name, f"any name but {pages}")
     for name, figure in study.figures.items():
-        _check_members(study, f"figures.{name}", figure)
-        _check_shown(study, f"figures.{name}", figure)
+        _check_models_of_figure(study, f"figures.{name}", figure)
+        _check_snapshots(study, f"figures.{name}", figure)
         _check_classes(study, f"figures.{name}", figure)
         _check_published(study, f"figures.{name}.published", figure)
     for name, video in study.videos.items():
@@ -68,14 +68,14 @@ def check_study(study: Study, results: str) -> None:
 def _check_style(study: Study) -> None:
     for family in study.style.palette:
         check_known(study.path, "style.palette", family, family_names())
-    # Matplotlib comes with its own, and takes its time to find others.
+    # Do not check the default font, which is part of Matplotlib: it takes long to search fonts.
     if study.style.font != schema_of(Style)["properties"]["font"]["default"]:
         from vitscope.drawing.saving import check_font
 
         check_font(f"{study.path}: style.font", study.style.font)
 
 
-def _check_files(study: Study) -> None:
+def _check_files_of_models(study: Study) -> None:
     for name, model in study.models.items():
         if END in model.snapshots:
             raise VitscopeError(
@@ -91,7 +91,7 @@ def _check_files(study: Study) -> None:
             if "made" in entry:
                 _check_made(f"{study.path}: models.{name}.{key}", key, entry, model)
             if "bundled" in entry:
-                file = _bundled(entry["bundled"])
+                file = _bundled_path(entry["bundled"])
                 if file is None or not file.is_file():
                     there = [str(found.relative_to(ROOT)) for found in CHECKPOINTS.rglob("*.*")]
                     hint = nearest(entry["bundled"], there)
@@ -101,7 +101,7 @@ def _check_files(study: Study) -> None:
 
 
 def _check_made(where: str, key: str, entry: Settings, model: Model) -> None:
-    """Refuse `made` unless a function of the user's makes the weights; refuse keys for a file."""
+    """Refuse `made` if no function of the user makes the weights, and keys that need a file."""
     if model.family != "python" or key != "checkpoint":
         raise VitscopeError(
             f"{where}.made: only the `checkpoint` of a model of the family python can be made by "
@@ -116,14 +116,14 @@ def _check_made(where: str, key: str, entry: Settings, model: Model) -> None:
         raise VitscopeError(f"{where}.sha256: weights that are made are no file: remove the key.")
 
 
-def _bundled(path: str) -> Path | None:
-    """Return where a bundled file or folder is; None if it leaves the repository."""
-    # Links are not followed: a folder of checkpoints may be a link to another disk.
+def _bundled_path(path: str) -> Path | None:
+    """Return the path of a bundled file or folder; None if it is outside the repository."""
+    # Do not follow links: a folder of checkpoints may be a link to another disk.
     place = Path(normpath(ROOT / path))
     return place if place.is_relative_to(ROOT) else None
 
 
-def _check_members(study: Study, key: str, figure: Figure) -> None:
+def _check_models_of_figure(study: Study, key: str, figure: Figure) -> None:
     of_pairs = registry.of(study).declared(figure.measure).of_pairs
     given, wanted = ("pairs", "models") if figure.pairs else ("models", "pairs")
     if of_pairs != bool(figure.pairs):
@@ -133,7 +133,7 @@ def _check_members(study: Study, key: str, figure: Figure) -> None:
         if model not in study.models:
             raise unknown(study.path, f"{key}.{given}", model, study.own_models)
     for one, other in figure.pairs:
-        if _images_of(study, one) != _images_of(study, other):
+        if _settings_of_images(study, one) != _settings_of_images(study, other):
             raise VitscopeError(
                 f"{study.path}: {key}.pairs: found '{one}' on data.{study.models[one].data} and "
                 f"'{other}' on data.{study.models[other].data}, allowed: two models on the same "
@@ -141,13 +141,13 @@ def _check_members(study: Study, key: str, figure: Figure) -> None:
             )
 
 
-def _images_of(study: Study, model: str) -> Settings:
+def _settings_of_images(study: Study, model: str) -> Settings:
     data, split = asdict(study.dataset_of(model)), study.analysis.split
     kept = {name: value for name, value in data.items() if name not in MAY_DIFFER}
     return kept | {"splits": data["splits"][split]}
 
 
-def _check_shown(study: Study, key: str, figure: Figure) -> None:
+def _check_snapshots(study: Study, key: str, figure: Figure) -> None:
     if figure.snapshots is not None and not figure.of_snapshots:
         shown = registry.kinds().items()
         *others, last = [f"'{name}'" for name, kind in shown if kind.snapshots or kind.by_epoch]
@@ -253,8 +253,8 @@ def _check_buildups(study: Study) -> None:
         _check_stages(study, key, entry)
         study.recipe_of_steps(name)
         how = f"the networks of {key} are trained on the one and compared on the other."
-        _check_trained(study, entry.baseline, how)
-        _check_weights(study, key, entry)
+        _check_trainable(study, entry.baseline, how)
+        _check_files_of_buildup(study, key, entry)
 
 
 def _check_baseline(study: Study, key: str, baseline: str) -> None:
@@ -283,7 +283,7 @@ def _check_baseline(study: Study, key: str, baseline: str) -> None:
 
 
 def _check_stages(study: Study, key: str, entry: BuildUp) -> None:
-    """Refuse a baseline without room for an MSA, or with maps that windows do not fit in."""
+    """Refuse a baseline without room for an MSA, or with maps that windows do not divide."""
     model, size = study.models[entry.baseline], study.dataset_of(entry.baseline).image_size
     roomy = [stage for stage, count in enumerate(model.arch["blocks"]) if count >= 2]
     if not roomy:
@@ -298,10 +298,10 @@ def _check_stages(study: Study, key: str, entry: BuildUp) -> None:
             raise wrong(study.path, f"{key}.window", entry.window, allowed)
 
 
-def _check_weights(study: Study, key: str, entry: BuildUp) -> None:
+def _check_files_of_buildup(study: Study, key: str, entry: BuildUp) -> None:
     if entry.weights is not None:
         bundled = entry.weights["bundled"]
-        folder = _bundled(bundled)
+        folder = _bundled_path(bundled)
         if folder is None or not folder.is_dir():
             allowed = "a folder of this repository, relative to its root: correct it, or leave "
             allowed += "`weights` out to train."
@@ -314,16 +314,16 @@ def _check_weights(study: Study, key: str, entry: BuildUp) -> None:
 
 
 def _check_training(study: Study, results: str) -> None:
-    """Refuse models that this workflow should train, as their paths say, but cannot."""
+    """Refuse models whose paths say that this workflow trains them, but that it cannot train."""
     files = [entry for model in study.models.values() for entry in model.files().values()]
     for name in study.models:
         folder = f"{results}/{study.name}/training/{name}/"
         if any(entry.get("path", "").startswith(folder) for entry in files):
             where = f"models.{name} is trained by this workflow, which {folder} says,"
-            _check_trained(study, name, f"{where} on the one and tested on the other.")
+            _check_trainable(study, name, f"{where} on the one and tested on the other.")
 
 
-def _check_trained(study: Study, model: str, how: str) -> None:
+def _check_trainable(study: Study, model: str, how: str) -> None:
     study.check_trainable(model)
     splits, data = study.dataset_of(model).splits, study.models[model].data
     if not splits.keys() >= {*TRAINING_SPLITS}:

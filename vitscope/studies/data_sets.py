@@ -1,4 +1,4 @@
-"""Check data sets of a study against what their folders hold, before any job opens a file."""
+"""Check data sets of a study against the content of their folders, before any job opens a file."""
 
 from pathlib import Path
 from typing import Any
@@ -12,7 +12,7 @@ from vitscope.settings.study import TRAINING_SPLITS, Study
 
 
 def read_class_names(path: Path, where: str, entry: Settings) -> list[str] | None:
-    """Return the names of the classes of a data set: those that it lists, or a file does."""
+    """Return the class names of a data set: from its list, from a file, or ImageNet's."""
     names: list[str] | str | None = entry["class_names"]
     for key in ("class_names", "class_index"):
         if entry["classes"] is None and entry[key] is not None:
@@ -36,17 +36,17 @@ def read_class_names(path: Path, where: str, entry: Settings) -> list[str] | Non
 
 
 def check_data(study: Study) -> None:
-    """Refuse data sets that, at a glance, differ from what the study says."""
+    """Refuse data sets that differ from what the study says, as far as a quick look tells."""
     for name, dataset in study.data.items():
         where = f"{study.path}: data.{name}"
-        _check_pixels(where, dataset)
+        _check_mean_and_std(where, dataset)
         if dataset.corrupted is not None and dataset.channels != 3:
             allowed = "null where `mean` is of one channel: the official images have three; "
             allowed += "vitscope corrupts grey ones itself."
             raise wrong(study.path, f"data.{name}.corrupted", dataset.corrupted, allowed)
         if dataset.class_names is not None:
             class_numbers.check_distinct(where, dataset.class_names)
-            class_numbers.numbering(where, [], _entry(dataset))
+            class_numbers.numbering(where, [], _settings_of_classes(dataset))
         if dataset.class_index is not None and dataset.classes is not None:
             class_numbers.check_index(where, dataset.classes, dataset.class_index)
         for split in dataset.splits:
@@ -58,10 +58,10 @@ def check_data(study: Study) -> None:
                 f"{where}.mean: found {len(model.mean)} numbers, allowed: {channels}, one for each "
                 f"channel of the images of data.{model.data}: give the model a data set of its own."
             )
-        _check_pixels(where, model)
+        _check_mean_and_std(where, model)
 
 
-def _check_pixels(where: str, entry: Dataset | Model) -> None:
+def _check_mean_and_std(where: str, entry: Dataset | Model) -> None:
     if len(entry.std) != len(entry.mean):
         raise VitscopeError(
             f"{where}.std: found {len(entry.std)} numbers, allowed: {len(entry.mean)}, as many as "
@@ -71,31 +71,33 @@ def _check_pixels(where: str, entry: Dataset | Model) -> None:
     check_scaling(f"{where}.std", entry.std)
 
 
-def _entry(dataset: Dataset) -> dict[str, Any]:
+def _settings_of_classes(dataset: Dataset) -> dict[str, Any]:
     keys = ("classes", "class_names", "class_index")
     return {key: getattr(dataset, key) for key in keys}
 
 
 def _check_split(study: Study, name: str, split: str) -> None:
     dataset, of_training = study.data[name], TRAINING_SPLITS[0]
-    # Only images of a folder may be left unstored, on which networks are trained and not measured.
+    # Only images of a folder that are for training, not for measuring, may be left unstored.
     trained_on = split == of_training != study.analysis.split
     if not dataset.splits[split].stored and (dataset.source["kind"] != "folder" or not trained_on):
         allowed = f"true, but for the split '{of_training}' of a `folder`, where it is not "
         allowed += "`analysis.split`."
         raise wrong(study.path, f"data.{name}.splits.{split}.stored", False, allowed)
-    declared, measured = dataset.splits[split].images, _count_measured(study, name, split)
+    declared, measured = dataset.splits[split].images, _count_measured_images(study, name, split)
     seen = opening.glance(dataset.source, split, max(declared or 1, measured))
     if seen is None:
         return
     key = f"data.{name}.splits.{split}"
-    class_numbers.numbering(f"{study.path}: {key}", seen.classes, _entry(dataset), seen.empty)
+    class_numbers.numbering(
+        f"{study.path}: {key}", seen.classes, _settings_of_classes(dataset), seen.empty
+    )
     check_taken(f"{study.path}: {key}", declared, seen.images)
     if declared is None:
         check_measured(f"{study.path}: analysis.images", measured, seen.images, key)
 
 
-def _count_measured(study: Study, name: str, split: str) -> int:
+def _count_measured_images(study: Study, name: str, split: str) -> int:
     declared = registry.of(study).declared
     measured = {each: declared(declared(each).parts_of or each) for each in study.measures()}
     of_maps = (each for each, measure in measured.items() if measure.needs == "latents")
@@ -110,5 +112,7 @@ def named_classes(dataset: Dataset, split: str) -> dict[int, str]:
     found = seen.classes if seen and dataset.classes is not None else []
     if not found:
         return dict(enumerate(dataset.class_names or []))
-    numbers = class_numbers.numbering(f"the split '{split}'", found, _entry(dataset)).numbers
+    numbers = class_numbers.numbering(
+        f"the split '{split}'", found, _settings_of_classes(dataset)
+    ).numbers
     return dict(sorted(zip(numbers or range(len(found)), found, strict=True)))

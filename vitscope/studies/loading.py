@@ -1,4 +1,4 @@
-"""Find studies, and read and check each completely before anything runs."""
+"""Find studies, read each, and check it completely before anything runs."""
 
 from collections.abc import Iterator, Mapping
 from copy import deepcopy
@@ -36,7 +36,7 @@ def analysis_schema() -> Schema:
 
 @cache
 def study_schema() -> Schema:
-    """Return the schema of a study, with what sources and measures declare of their settings."""
+    """Return the schema of a study, with the settings that sources and measures declare."""
     schema = deepcopy(schema_of(Study))
     keys = schema["properties"]
     keys["analysis"] |= analysis_schema()
@@ -75,7 +75,7 @@ def _source_schema() -> Schema:
 
 
 def _check_models(path: Path, settings: Settings) -> None:
-    # Models and build-ups give only the keys of the recipe that differ.
+    # Models and build-ups give only those keys of the recipe that they change.
     recipe = schema_of(Recipe) | {"required": []}
     for name, model in settings["models"].items():
         key = f"models.{name}"
@@ -100,7 +100,7 @@ def load_study(path: Path, results: str = "results") -> Study:
         for name, entry in settings["data"].items():
             entry["class_names"] = read_class_names(path, f"{path}: data.{name}", entry)
         study = build_study(path.stem, path, settings)
-        # Check `arch` beyond its schema; jobs take it prepared.
+        # Check `arch` beyond its schema, and keep what the check returns for jobs.
         models = {}
         for name, each in study.models.items():
             where = f"{path}: models.{name}.arch"
@@ -137,7 +137,7 @@ def _study_files(where: str, place: Path) -> list[Path]:
 
 
 class StudyFiles(Mapping[str, Study]):
-    """All studies by name, each read when first asked for; asking for one may raise its fault."""
+    """All studies by name; a study is read on first access, which may raise its error."""
 
     def __init__(
         self, default: str, files: Mapping[str, Path], results: str, keep_latents_gb: float
@@ -172,13 +172,16 @@ class StudyFiles(Mapping[str, Study]):
 
 
 def find_studies(config: Mapping[str, Any], where: str) -> StudyFiles:
-    """Check settings, which are from `where`, and return all studies; read those that they name."""
+    """Check settings and return all studies; read those that the settings name as files.
+
+    `where` says, in errors, where the settings are from.
+    """
     settings = dict(config)
     check(where, settings, schema_of(Config))
     fill(settings, schema_of(Config))
     extra = settings["studies_dir"]
     asked = [Path(each).expanduser() for each in ([extra] if isinstance(extra, str) else extra)]
-    # They exist if vitscope is installed from a clone.
+    # A package without the folder of the workflow has no bundled studies.
     bundled = [BUNDLED_STUDIES] if BUNDLED_STUDIES.is_dir() else []
     found = [file for place in (*bundled, *asked) for file in _study_files(where, place)]
     files: dict[str, Path] = {}

@@ -1,4 +1,4 @@
-"""Checked settings become a typed study: its figures know their kinds and the moments they show."""
+"""Make a typed study from checked settings; look up what figures take from their kinds."""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -20,7 +20,7 @@ def build_study(name: str, path: Path, settings: Settings) -> Study:
     models = {}
     for key, model in settings["models"].items():
         data = settings["data"][model["data"]]
-        # A model takes these from its data set where it says nothing else.
+        # A model takes these from its data set unless it sets them itself.
         of_data = {each: data[each] for each in ("classes", "mean", "std")}
         models[key] = {"label": key, **of_data, **model}
     own_measures = {
@@ -32,7 +32,9 @@ def build_study(name: str, path: Path, settings: Settings) -> Study:
         "name": name,
         "path": path,
         "models": models,
-        "figures": {key: _with_options(figure) for key, figure in settings["figures"].items()},
+        "figures": {
+            key: _figure_with_options(figure) for key, figure in settings["figures"].items()
+        },
         "own_measures": own_measures,
         "sections": {key: each for key, each in settings["analysis"].items() if key not in shared},
         "settings": settings,
@@ -46,8 +48,8 @@ def build_study(name: str, path: Path, settings: Settings) -> Study:
     return replace(study, figures=figures)
 
 
-def _with_options(figure: Settings) -> Settings:
-    """Collect the models of a figure's pairs, and move the keys of its kind to `options`."""
+def _figure_with_options(figure: Settings) -> Settings:
+    """Add the models of a figure's pairs, and move the keys of its kind to `options`."""
     shared = schema_of(Figure)["properties"]
     options = {key: value for key, value in figure.items() if key not in shared}
     models = [*dict.fromkeys(chain(*figure.get("pairs", [])))]
@@ -76,17 +78,17 @@ def look_up_kind(figure: Figure, where: object, key: str, measures: Registry = S
 
 
 def add_moments(study: Study) -> Study:
-    """Add a model to a study for each moment of training that its figures by epoch show."""
+    """Add a model to a study for each snapshot that its figures by epoch show."""
     models, figures = dict(study.models), dict(study.figures)
     for name, figure in study.figures.items():
         if figure.by_epoch:
-            shown = dict(_moments(study, figure, f"figures.{name}"))
+            shown = dict(_models_by_epoch(study, figure, f"figures.{name}"))
             models |= shown
             figures[name] = replace(figure, models=[*shown], snapshots=None)
     return replace(study, models=models, figures=figures)
 
 
-def _moments(study: Study, figure: Figure, key: str) -> Iterator[tuple[str, Model]]:
+def _models_by_epoch(study: Study, figure: Figure, key: str) -> Iterator[tuple[str, Model]]:
     for name in figure.models:
         check_known(study.path, f"{key}.models", name, study.models)
         model, epochs = study.models[name], _epochs_of(study, name)
@@ -110,7 +112,7 @@ def _moments(study: Study, figure: Figure, key: str) -> Iterator[tuple[str, Mode
 
 
 def _epochs_of(study: Study, name: str) -> dict[str, int]:
-    """Return the epochs of a model's snapshots, where known; of two after as many, the first."""
+    """Return the known epochs of a model's snapshots; of two at the same epoch, only the first."""
     recipe = study.recipe(name)
     found = {each: epoch_of(each, recipe.warmup_epochs) for each in study.models[name].snapshots}
     found[END] = recipe.epochs
