@@ -23,8 +23,8 @@ from vitscope.data.opening import (
     listing_digest,
     local_files,
     local_path,
-    names,
     open_source,
+    source_kinds,
 )
 from vitscope.errors import VitscopeError
 from vitscope.files.whole import md5_of
@@ -93,7 +93,7 @@ def test_an_archive_that_was_downloaded(tmp_path: Path, monkeypatch: pytest.Monk
     assert len(open_source({"kind": "cifar100", "path": str(path)}, "test")) == 1
 
 
-@pytest.mark.parametrize("kind", names())
+@pytest.mark.parametrize("kind", source_kinds())
 def test_a_source_declares_what_its_module_holds(kind: str) -> None:
     module = importlib.import_module(f"vitscope.data.sources.{kind}")
     declaration = declared(kind)
@@ -132,9 +132,9 @@ def test_a_new_source_is_a_new_module(tmp_path: Path, monkeypatch: pytest.Monkey
     # To know of a source, its module is read and not run.
     (tmp_path / "broken.py").write_text(f"{NEW}\nraise ValueError")
     (tmp_path / "silent.py").touch()
-    before = names()
+    before = source_kinds()
     monkeypatch.setattr(sources, "__path__", [*sources.__path__, str(tmp_path)])
-    assert names() == sorted([*before, "broken", "mine", "silent"])
+    assert source_kinds() == sorted([*before, "broken", "mine", "silent"])
     assert declared("broken").meaning == "nothing"
     with pytest.raises(VitscopeError, match=r"'silent' has no literal SOURCE in .*; add one"):
         declared("silent")
@@ -144,7 +144,8 @@ def test_a_new_source_is_a_new_module(tmp_path: Path, monkeypatch: pytest.Monkey
 
 def test_to_know_the_sources_nothing_that_reads_images_is_imported() -> None:
     python(
-        "import sys; from vitscope.data import opening; [*map(opening.declared, opening.names())]; "
+        "import sys; from vitscope.data import opening; "
+        "[*map(opening.declared, opening.source_kinds())]; "
         "sys.exit(bool({'PIL', 'numpy', 'pyarrow'} & sys.modules.keys()))",
         cwd=ROOT,
     )

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from vitscope.data.building import open_split_file
-from vitscope.data.split import Split, parted
+from vitscope.data.split import Split, origin_and_rows
 from vitscope.files.tables import OF, check_of, read_metadata, read_warnings, warning_metadata
 from vitscope.files.tensors import TensorFile
 from vitscope.files.whole import sha256_of
@@ -83,7 +83,7 @@ class Opened:
 
 def open_latents(inputs: Files, values: Values, resources: Resources) -> Opened:
     latents = TensorFile(inputs["latents"])
-    origin, rows = parted(latents.metadata)
+    origin, rows = origin_and_rows(latents.metadata)
     found = given.OnLatents(latents, values["first_image"], resources.threads)
     return Opened(found, origin, rows=rows)
 

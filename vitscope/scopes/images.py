@@ -11,7 +11,7 @@ from typing import Any, cast
 import numpy as np
 from PIL import Image
 
-from vitscope.data.building import COVER, build, numbers_of, preprocess, write_split
+from vitscope.data.building import COVER, build, integer_tensors, preprocess, write_split
 from vitscope.data.class_numbers import NAMED, numbering
 from vitscope.data.opening import check_scaling, open_source
 from vitscope.data.source import ImageFiles
@@ -421,7 +421,10 @@ def _write_images(
                 yield "sums", first, row_sums(images).view(np.int64)
         yield "labels", 0, labels
 
-    tensors = {"images": ("U8" if exact else "F32", (count, *taking.shape)), **numbers_of(count)}
+    tensors = {
+        "images": ("U8" if exact else "F32", (count, *taking.shape)),
+        **integer_tensors(count),
+    }
     facts = {"classes": json.dumps(names), "source": "images in memory"}
     metadata = {"dataset": DATASET, "split": SPLIT, **facts}
     write_split(path, metadata, tensors, written(), len(names))
