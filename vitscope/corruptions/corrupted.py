@@ -13,7 +13,7 @@ from vitscope.corruptions import SEVERITIES
 from vitscope.corruptions.corrupting import corrupt
 from vitscope.data.split import Split, choose_rows
 from vitscope.errors import VitscopeError
-from vitscope.files.arrays import Array, read_header
+from vitscope.files.arrays import Array, read_npy_header
 from vitscope.files.tensors import TensorFile, TensorWriter
 
 Integers = npt.NDArray[np.int64]
@@ -56,7 +56,8 @@ class OfficialImages:
             raise VitscopeError(
                 f"data.{split.metadata['dataset']}.corrupted: the images of {path.name} have 32x32 "
                 f"pixels, as they came, and those of the data set have "
-                f"{_format_shape(split.shape[1:])}{resized}: leave `corrupted` out, and vitscope corrupts them itself."
+                f"{_format_shape(split.shape[1:])}{resized}: leave `corrupted` out, and vitscope "
+                f"corrupts them itself."
             )
         self._pixels, labels = (_map_member(path, f"{name}.npy") for name in (corruption, "labels"))
         self._count = len(self._pixels) // len(SEVERITIES)
@@ -71,8 +72,8 @@ class OfficialImages:
         shape, expected = self._pixels.shape, (self._count * len(SEVERITIES), *SHAPE)
         if self._pixels.dtype != np.uint8 or shape != expected or not self._count:
             raise self._error(
-                f"{corruption}.npy holds {self._pixels.dtype} of {_format_shape(shape)} and not uint8 "
-                f"of {_format_shape(SHAPE)} for every image at five severities"
+                f"{corruption}.npy holds {self._pixels.dtype} of {_format_shape(shape)} and not "
+                f"uint8 of {_format_shape(SHAPE)} for every image at five severities"
             )
         if labels.dtype.kind not in "iu" or labels.shape != shape[:1]:
             raise self._error(
@@ -135,7 +136,7 @@ def _map_array(file: Path, start: int, size: int) -> Array:
     """Map an array in NumPy's format that begins at byte `start` of a file; unpickle nothing."""
     with file.open("rb") as stream:
         stream.seek(start)
-        shape, by_column, dtype = read_header(stream)
+        shape, by_column, dtype = read_npy_header(stream)
         offset = stream.tell()
         end = stream.seek(0, 2)
     if dtype.hasobject or by_column:

@@ -10,7 +10,7 @@ import numpy.typing as npt
 from PIL import Image
 
 from vitscope.errors import VitscopeError, nearest
-from vitscope.files.images import decode_image, size_of
+from vitscope.files.images import decode_image, read_image_size
 
 # The suffix of a mask's file: the mask of `cat.jpg` is `cat.mask.png`.
 MASK = ".mask.png"
@@ -94,7 +94,7 @@ class ImageFiles(Source):
 
     def one_size(self) -> tuple[int, int] | None:
         """Return the height and width of all images, or None if they differ; decode no image."""
-        sizes = (size_of(file) for file, _ in self._files)
+        sizes = (read_image_size(file) for file, _ in self._files)
         first = next(sizes)
         return first if all(each == first for each in sizes) else None
 

@@ -245,7 +245,7 @@ def merge_parts(inputs: Files, outputs: Files, values: Values, resources: Resour
 
     def read(prefix: str, model: str) -> Iterator[pd.DataFrame]:
         for path, table, facts in _parts(inputs, values, resources, prefix):
-            tables.check_of(path, facts.get(tables.OF), model)
+            tables.check_file_model(path, facts.get(tables.OF), model)
             # Parts may come from several snapshots, and each says from which.
             origin.update({f"{prefix}{key}": value for key, value in facts.items()})
             yield table
@@ -255,7 +255,7 @@ def merge_parts(inputs: Files, outputs: Files, values: Values, resources: Resour
         blocks = inputs.get(f"{prefix}blocks")
         cut_points = BLOCKS.read(blocks)[[*CUT_POINT]] if blocks else pd.DataFrame()
         for name in cut_points.get("model", pd.Series()).unique():
-            tables.check_of(str(blocks), name, model)
+            tables.check_file_model(str(blocks), name, model)
         measured.append(Parts(model, read(prefix, model), cut_points))
     if values["merge"]:
         merge = resolve_name(values["merge"])

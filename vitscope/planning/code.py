@@ -91,7 +91,7 @@ def _next(module: str, name: str, taken: str) -> tuple[Name, ...]:
 
 def _needed(module: str, name: str, taken: str) -> Iterator[Name]:
     """Yield what a name needs: what its definitions use, and what importing its module runs."""
-    for parent in python_code.with_parents(module):
+    for parent in python_code.module_and_parents(module):
         yield parent, LOADED, ""
     for definition in _chosen(module, name):
         if name not in (LOADED, ALL) and definition.is_import:

@@ -13,7 +13,7 @@ from PIL import Image
 from vitscope.data.source import Sample, Source
 from vitscope.data.split import UNKNOWN_LABEL
 from vitscope.errors import VitscopeError, nearest
-from vitscope.files.arrays import Array, read_header
+from vitscope.files.arrays import Array, read_npy_header
 from vitscope.files.images import LARGEST_IMAGE
 from vitscope.files.whole import sha256_of
 
@@ -95,7 +95,7 @@ def _checked_member(archive: zipfile.ZipFile, name: str) -> zipfile.ZipInfo:
 
 
 def _read_image_shape(file: IO[bytes]) -> Shape:
-    shape, by_column, dtype = read_header(file)
+    shape, by_column, dtype = read_npy_header(file)
     is_images = len(shape) in {3, 4} and shape[3:] in {(), (1,), (3,)} and min(shape[1:]) > 0
     if dtype != np.uint8 or by_column or not is_images or not 0 <= shape[0] <= MOST_IMAGES:
         raise ValueError(f"images are {dtype} {shape}")
@@ -109,7 +109,7 @@ def _read_labels(archive: zipfile.ZipFile, member: zipfile.ZipInfo | None, count
     if member is None:
         return np.full(count, UNKNOWN_LABEL)
     with archive.open(member) as file:
-        shape, _, dtype = read_header(file)
+        shape, _, dtype = read_npy_header(file)
         if dtype.kind not in "iu" or prod(shape) != count:
             raise ValueError(f"labels are {dtype} {shape}")
         return np.frombuffer(file.read(count * dtype.itemsize), dtype, count)

@@ -48,7 +48,7 @@ class OwnCode:
     def files(self) -> dict[str, Path]:
         """Return the module's file and the neighbouring files that it imports, by their modules."""
         if not self.is_installed:
-            return python_code.reached([self.module], self._file_of)
+            return python_code.reached_files([self.module], self._file_of)
         # Following the imports of a library takes seconds in every run; treat a library as a whole.
         found = self.root.joinpath(self.module.partition(".")[0]).rglob("*.py")
         return {self._module_of(file): file for file in (self.file, *found)}
