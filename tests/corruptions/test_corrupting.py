@@ -391,9 +391,9 @@ def test_frost_is_a_piece_of_a_pane_over_the_image() -> None:
 
 
 def test_panes_are_always_the_same_and_unlike_each_other() -> None:
-    panes = frost.panes(32)
+    panes = frost.grow_panes(32)
     assert panes.shape == (5, 96, 96)
-    again = frost.panes.__wrapped__(32)
+    again = frost.grow_panes.__wrapped__(32)
     np.testing.assert_array_equal(panes, again)
     correlations = np.corrcoef(panes.reshape(5, -1)) - np.eye(5)
     assert np.abs(correlations).max() < 0.2

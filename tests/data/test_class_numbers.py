@@ -7,7 +7,7 @@ from vitscope.data.class_numbers import (
     Numbering,
     imagenet_class_names,
     list_classes,
-    numbering,
+    number_classes,
     read_class_names,
 )
 from vitscope.errors import VitscopeError
@@ -17,7 +17,7 @@ FOLDERS = ["ant", "bee", "cat"]
 
 
 def numbered(found: list[str], classes: int = 3, **keys: Any) -> Numbering:
-    return numbering("here", found, {"classes": classes, **keys})
+    return number_classes("here", found, {"classes": classes, **keys})
 
 
 def test_classes_have_numbers_by_place_by_name_or_by_index() -> None:

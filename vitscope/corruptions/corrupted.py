@@ -148,7 +148,7 @@ def _map_array(file: Path, start: int, size: int) -> Array:
     return np.memmap(file, dtype, "r", offset, shape)
 
 
-def build(
+def build_corrupted(
     split: Split,
     images: int | None,
     corruption: str,

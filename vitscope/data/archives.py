@@ -44,7 +44,7 @@ def check_official(archive: Mapping[str, Any], source: Mapping[str, Any], path: 
         )
 
 
-def download(
+def download_official(
     archive: Mapping[str, Any], source: Mapping[str, Any], path: Path, *, label: str, say: Say
 ) -> None:
     url, _, known = find_official(archive, source, label)

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 from PIL import Image
 
-from vitscope.data.class_numbers import Numbering, list_classes, numbering
+from vitscope.data.class_numbers import Numbering, list_classes, number_classes
 from vitscope.data.opening import check_image_count, open_source
 from vitscope.data.source import ImageFiles, Sample, Source
 from vitscope.data.split import DIGEST, OUTPUTS, UNKNOWN_LABEL, Rows, Split, select
@@ -46,7 +46,7 @@ def build(
     where = f"data.{name}.splits.{split}"
     outputs = _outputs_by_class(where, source, dataset)
     ours = Numbering([*source.classes], None) if outputs else None
-    classes = ours or numbering(where, source.classes, dataset, source.empty)
+    classes = ours or number_classes(where, source.classes, dataset, source.empty)
     check_image_count(where, settings["images"], len(source))
     rows = select(len(source), settings["images"], settings["seed"])
     metadata = {

@@ -22,7 +22,7 @@ class Numbering(NamedTuple):
     numbers: list[int] | None
 
 
-def numbering(
+def number_classes(
     where: str, found: Sequence[str], dataset: Mapping[str, Any], empty: Sequence[str] = ()
 ) -> Numbering:
     """Number the classes `found` in a source; `empty` names its folders without images."""

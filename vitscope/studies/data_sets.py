@@ -46,7 +46,7 @@ def check_data(study: Study) -> None:
             raise wrong(study.path, f"data.{name}.corrupted", dataset.corrupted, allowed)
         if dataset.class_names is not None:
             class_numbers.check_distinct_names(where, dataset.class_names)
-            class_numbers.numbering(where, [], _entry(dataset))
+            class_numbers.number_classes(where, [], _entry(dataset))
         if dataset.class_index is not None and dataset.classes is not None:
             class_numbers.check_class_index(where, dataset.classes, dataset.class_index)
         for split in dataset.splits:
@@ -89,7 +89,7 @@ def _check_split(study: Study, name: str, split: str) -> None:
     if seen is None:
         return
     key = f"data.{name}.splits.{split}"
-    class_numbers.numbering(f"{study.path}: {key}", seen.classes, _entry(dataset), seen.empty)
+    class_numbers.number_classes(f"{study.path}: {key}", seen.classes, _entry(dataset), seen.empty)
     check_image_count(f"{study.path}: {key}", declared, seen.images)
     if declared is None:
         check_measured(f"{study.path}: analysis.images", measured, seen.images, key)
@@ -110,5 +110,5 @@ def named_classes(dataset: Dataset, split: str) -> dict[int, str]:
     found = seen.classes if seen and dataset.classes is not None else []
     if not found:
         return dict(enumerate(dataset.class_names or []))
-    numbers = class_numbers.numbering(f"the split '{split}'", found, _entry(dataset)).numbers
+    numbers = class_numbers.number_classes(f"the split '{split}'", found, _entry(dataset)).numbers
     return dict(sorted(zip(numbers or range(len(found)), found, strict=True)))

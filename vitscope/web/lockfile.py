@@ -42,7 +42,7 @@ def find_entry(lock: Path, url: str) -> Entry | None:
         ) from error
 
 
-def record(lock: Path, url: str, entry: Entry) -> None:
+def record_digest(lock: Path, url: str, entry: Entry) -> None:
     """Add an entry to the lock file; refuse it if it differs from an existing one."""
     try:
         lock.parent.mkdir(parents=True, exist_ok=True)
@@ -105,7 +105,7 @@ def download(
     if sha256 is not None:
         return
     try:
-        record(lock, redact(url), Entry(found, path.stat().st_size))
+        record_digest(lock, redact(url), Entry(found, path.stat().st_size))
     except VitscopeError:
         path.unlink()
         raise
@@ -118,7 +118,7 @@ def confirm(entry: Source, path: Path, lock: Path, *, label: str) -> str:
     known = None if "sha256" in entry else find_entry(lock, url)
     expected = known.sha256 if known else entry.get("sha256")
     if expected is None:
-        record(lock, url, found)
+        record_digest(lock, url, found)
     elif expected != found.sha256:
         said_by = lock if known else "the study"
         raise VitscopeError(
