@@ -71,12 +71,12 @@ class OfficialImages:
     def _check_arrays(self, corruption: str, labels: Array) -> None:
         shape, expected = self._pixels.shape, (self._count * len(SEVERITIES), *SHAPE)
         if self._pixels.dtype != np.uint8 or shape != expected or not self._count:
-            raise self._error(
+            raise self._archive_error(
                 f"{corruption}.npy holds {self._pixels.dtype} of {_format_shape(shape)} and not "
                 f"uint8 of {_format_shape(SHAPE)} for every image at five severities"
             )
         if labels.dtype.kind not in "iu" or labels.shape != shape[:1]:
-            raise self._error(
+            raise self._archive_error(
                 f"labels.npy holds {labels.dtype} of {_format_shape(labels.shape)} and not a whole "
                 f"number for each of the {shape[0]} images of {corruption}.npy"
             )
@@ -98,7 +98,7 @@ class OfficialImages:
                 f"order."
             )
 
-    def _error(self, found: str) -> VitscopeError:
+    def _archive_error(self, found: str) -> VitscopeError:
         return VitscopeError(f"{self._path}: {found}: get the official archive again.")
 
 

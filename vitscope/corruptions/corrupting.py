@@ -210,7 +210,7 @@ def displacement_fields(
 
 
 def _shear_positions(grid: Maps, moved: Maps) -> Maps:
-    """Return the source of each pixel under the map that moves the corners of a triangle."""
+    """Return where each pixel comes from if the corners of a triangle are moved."""
     size = np.array(grid.shape[1:])
     centre, reach = size // 2, size.min() // 3
     corners = centre + reach * np.array([[1, 1], [-1, 1], [-1, -1]])
@@ -369,7 +369,7 @@ def corrupt(
     rows: Sequence[int] | npt.NDArray[np.int64],
     seed: int = 0,
 ) -> npt.NDArray[np.uint8]:
-    """Corrupt 8-bit images, (N, C, H, W); only its row and `seed` set the noise of an image."""
+    """Corrupt 8-bit images, (N, C, H, W); the noise of each depends only on its row and `seed`."""
     if corruption not in CORRUPTIONS:
         raise VitscopeError(
             f"There is no corruption '{corruption}', only {', '.join(CORRUPTIONS)}."

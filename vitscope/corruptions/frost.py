@@ -9,7 +9,7 @@ from scipy import ndimage
 from vitscope.files.arrays import Array
 
 PANES = 5
-# The side in pixels with which a pane is drawn.
+# The side of a pane as it is drawn, in pixels.
 DRAWN = 640
 # A pane is then resized to this many times the longer side of an image.
 SIDES = 3

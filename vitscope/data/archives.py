@@ -35,7 +35,7 @@ def find_official(
 
 
 def check_official(archive: Mapping[str, Any], source: Mapping[str, Any], path: Path) -> None:
-    """Refuse a download unless its MD5 is the official one, since a cache may supply any file."""
+    """Refuse a download with a wrong MD5, since a cache may supply any file."""
     _, file, known = find_official(archive, source, str(path))
     if "md5" in known and md5_of(path) != known["md5"]:
         raise VitscopeError(

@@ -31,9 +31,9 @@ ROWS_PER_WRITE = 256
 WHOLES = 16
 NO_DIGEST = "0" * 64
 IMAGENET_CLASSES = 1000
-# The metadata key of the settings for reading images that are not stored.
+# The metadata key for the settings with which to read images that are not stored.
 UNSTORED = "unstored"
-# The keys of the data set that are among these settings.
+# The data set's keys among the settings under UNSTORED.
 READ_BY = ("source", "image_size", "resize", "interpolation")
 
 
@@ -142,7 +142,7 @@ def _mask_pixels(
 def _uncropped_images(source: Source, rows: Integers, dataset: Mapping[str, Any]) -> list[Pixels]:
     """Return images before cropping.
 
-    The list is empty if no image is cropped, or without `resize`, which bounds their size.
+    The list is empty if no image is cropped, or without `resize`, when images may have any size.
     """
     if dataset["resize"] is None:
         return []
@@ -154,7 +154,7 @@ def _uncropped_images(source: Source, rows: Integers, dataset: Mapping[str, Any]
 def _image_pieces(
     where: str, source: Source, rows: Integers, dataset: Mapping[str, Any], classes: Numbering
 ) -> Iterator[tuple[str, int, Array]]:
-    """Yield the content of the file in pieces: a tensor's name, the first row, the rows."""
+    """Yield the content of the file in pieces: (tensor, first row, rows)."""
     yield "index", 0, rows
     samples = source.samples(rows)
     for first in range(0, len(rows), ROWS_PER_WRITE):
@@ -215,8 +215,8 @@ def _convert_and_resize(image: Image.Image, dataset: Mapping[str, Any]) -> Image
 def _size_before_crop(there: tuple[int, int], resize: Any, size: ImageSize) -> tuple[int, int]:
     """Return the width and height to resize an image of size `there` to.
 
-    A pair in `resize` is that size. Otherwise, the image keeps its proportions and just covers a
-    square of side `resize`, or its final size.
+    If `resize` is a pair of height and width, that is the size. Otherwise, the image keeps its
+    proportions and just covers a square of side `resize`, or its final size.
     """
     height, width = height_and_width(size if resize == COVER else resize)
     if not isinstance(resize, int | str):

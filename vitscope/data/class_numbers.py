@@ -16,7 +16,7 @@ SHOWN, NAMED = 100, 20
 
 
 class Numbering(NamedTuple):
-    """The names of all classes, and the class number of each source label, if they differ."""
+    """The names of all classes; `numbers` maps labels of the source to classes, if they differ."""
 
     names: list[str]
     numbers: list[int] | None

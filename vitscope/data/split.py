@@ -154,7 +154,7 @@ def shard_rows(
 
 
 def origin_and_rows(metadata: Mapping[str, str]) -> tuple[dict[str, str], list[int]]:
-    """Return the origin in the metadata of latents, and the rows of their images in the split."""
+    """Separate the metadata of latents into their origin and the rows of their images."""
     origin = {key: value for key, value in metadata.items() if key != ROWS}
     return origin, json.loads(metadata[ROWS])
 

@@ -9,7 +9,7 @@ PREFIXES = ("", "other_")
 
 
 def pair_name(models: Iterable[str]) -> str:
-    """Return the name that file names give a pair of models."""
+    """Return the name of a pair of models, as used in file names."""
     return BETWEEN.join(models)
 
 

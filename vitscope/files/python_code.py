@@ -20,7 +20,7 @@ from typing import Any
 from vitscope.errors import VitscopeError
 from vitscope.files.whole import write_text
 
-# The definitions in each source, by its digest, since parsing a source twice would be slow.
+# Maps the digest of a source to its definitions, since parsing a source twice would be slow.
 _found: dict[str, list[Any]] = {}
 # A name in use, and the attribute taken from it or "": `np.mean` is ("np", "mean").
 Use = tuple[str, str]
@@ -33,7 +33,7 @@ _PURE |= {"inference_mode", "no_grad", "property", "staticmethod", "classmethod"
 
 
 def reached_files(modules: Iterable[str], file_of: Callable[[str], Path | None]) -> dict[str, Path]:
-    """Return the files of modules and of everything they import, except by computed names."""
+    """Return the files of modules and of all that they import, except imports by computed name."""
     found: dict[str, Path] = {}
     pending = list(modules)
     while pending:
@@ -104,7 +104,7 @@ class Definition:
 
 
 def definitions(source: bytes, package: str, path: str) -> list[Definition]:
-    """Return the definitions in a module's source, in order; `package` resolves its imports."""
+    """Return the definitions in a source, in order; `package` resolves its relative imports."""
     key = sha256(f"definitions\0{package}\0".encode() + source).hexdigest()
     if key not in _found:
         _found[key] = [*_read_definitions(ast.parse(source, path), package)]
@@ -161,7 +161,7 @@ class _Stripped(ast.NodeTransformer):
 
 
 def _names_bound(statement: ast.stmt) -> list[str]:
-    """Return the names that a statement binds or changes; none if it always has to run."""
+    """Return the names that a statement binds or changes; none if it must always run."""
     if isinstance(statement, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
         return [statement.name] if all(map(_is_pure_decorator, statement.decorator_list)) else []
     if isinstance(statement, ast.Assign):

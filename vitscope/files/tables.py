@@ -100,7 +100,7 @@ class Table:
         return table.to_pandas(use_threads=False), facts
 
 
-# The table in a file that several measures share, since one pass over the images computes them.
+# The table in a file that measures share if one pass over the images computes them.
 PARTS = Table(
     "parts",
     {
@@ -111,7 +111,7 @@ PARTS = Table(
 
 
 def write_parts(parts: Mapping[str, bytes], path: Path | str) -> None:
-    """Write one file with the part of each measure, which is the bytes of the measure's table."""
+    """Write `parts`, the bytes of each measure's table, to one file."""
     import pandas as pd
 
     frame = pd.DataFrame({"measure": [*parts], "part": [*parts.values()]})
@@ -204,7 +204,7 @@ def _open_unchecked(path: Path | str) -> "Iterator[pq.ParquetFile]":
 
 @contextmanager
 def _explained_errors(path: Path | str) -> Iterator[None]:
-    """Explain in one sentence why a table cannot be read; damage may hide columns or rows."""
+    """Explain in one sentence why a table cannot be read, such as damage that hides a column."""
     import pyarrow as pa
 
     try:
@@ -260,7 +260,7 @@ def check_file_model(path: Path | str, found: str | None, model: str) -> None:
 
 
 def warning_metadata(warnings: Sequence[str]) -> dict[str, str]:
-    """Return the metadata entry for reasons to doubt a table's values, or none without reasons."""
+    """Return the metadata entry for reasons to doubt a table's values, or {} without any."""
     return {WARNINGS: json.dumps(warnings)} if warnings else {}
 
 

@@ -95,7 +95,7 @@ def _read_checksums(header: bytes, stored: str, names: list[str]) -> dict[str, i
 
 
 def _find_data_end(entries: Mapping[str, Any]) -> int:
-    """Return where the last tensor ends; refuse gaps, overlaps, and sizes other than shapes say."""
+    """Return where the last tensor ends; refuse gaps, overlaps and wrong sizes."""
     end = 0
     for name, entry in sorted(entries.items(), key=lambda item: item[1]["data_offsets"]):
         size = prod(entry["shape"]) * DTYPES[entry["dtype"]].itemsize
@@ -132,7 +132,7 @@ class TensorWriter:
             self._file = file.fileno()
             yield self
             header = self._header_with_checksums()
-            self._write_all(len(header).to_bytes(8, "little") + header, 0)
+            self._write_bytes(len(header).to_bytes(8, "little") + header, 0)
 
     def _header_with_checksums(self) -> bytes:
         sums = "".join(f"{each % MODULUS:0{TENSOR_DIGITS}x}" for each in self._sums.values())
@@ -140,7 +140,7 @@ class TensorWriter:
         own = f"{zlib.crc32(_encode_header(self._tensors, blank)):0{HEADER_DIGITS}x}"
         return _encode_header(self._tensors, {**blank, CHECKSUMS: own + sums})
 
-    def _write_all(self, data: bytes | memoryview, offset: int) -> None:
+    def _write_bytes(self, data: bytes | memoryview, offset: int) -> None:
         view = memoryview(data)
         while view:
             written = os.pwrite(self._file, view, offset)
@@ -162,7 +162,7 @@ class TensorWriter:
         row_bytes = prod(shape[1:]) * DTYPES[dtype].itemsize
         rows = np.ascontiguousarray(rows).reshape(rows.shape)
         data = rows.reshape(-1).view(np.uint8).data
-        self._write_all(data, self._starts[name] + first_row * row_bytes)
+        self._write_bytes(data, self._starts[name] + first_row * row_bytes)
         self._sums[name] += checksum(rows, first_row)
 
 
@@ -192,9 +192,9 @@ class TensorFile:
                 f"{self.path} is not a safetensors file of vitscope: delete it and run again."
             ) from error
         if size != self._start + end:
-            raise self._damaged(f"it has {size} bytes and should have {self._start + end}")
+            raise self._damage_error(f"it has {size} bytes and should have {self._start + end}")
 
-    def _damaged(self, how: str) -> VitscopeError:
+    def _damage_error(self, how: str) -> VitscopeError:
         return VitscopeError(f"{self.path} is damaged: {how}; delete it and run again.")
 
     def dtype(self, name: str) -> str:
@@ -237,16 +237,19 @@ class TensorFile:
             self.check(name, total)
 
     def check(self, name: str, total: int) -> None:
-        """Refuse a tensor unless `total`, the sum over the rows read, equals its checksum."""
+        """Refuse a tensor if `total`, the checksum of the rows read, is not the stored one."""
         if name not in self._sums:
             return
         if total % MODULUS != self._sums[name]:
-            raise self._damaged(f"{name} is not what was written")
+            raise self._damage_error(f"{name} is not what was written")
         # Check each tensor once; the next job detects later changes.
         del self._sums[name]
 
     def read(self, name: str, first_row: int, rows: npt.NDArray[Any]) -> npt.NDArray[Any]:
-        """Fill `rows` from `first_row` on, faster than by a map; the caller must `check` them."""
+        """Read rows of a tensor from `first_row` on into `rows`, faster than through a map.
+
+        The caller must `check` what it reads.
+        """
         dtype, shape = DTYPES[self.dtype(name)], self.shape(name)
         if rows.dtype != dtype or rows.shape[1:] != shape[1:]:
             raise ValueError(f"{name}: got {rows.dtype}{rows.shape}, expected {dtype}{shape}")

@@ -66,7 +66,7 @@ def bounded_memory(path: Path) -> Iterator[None]:
 
 
 def bounded_steps(path: Path, steps: Iterable[T]) -> Iterator[T]:
-    """Yield the `steps` of reading a file; each step has the memory limit."""
+    """Yield the `steps` of reading a file, with a memory limit for each step."""
     iterator, end = iter(steps), object()
     while True:
         with bounded_memory(path):

@@ -20,7 +20,7 @@ from vitscope.data.sources.folder import SUFFIXES
 from vitscope.errors import VitscopeError
 from vitscope.files.images import FORMATS, decode_image, in_rgb
 
-# The seconds to show a frame for if the source does not say.
+# How long to show a frame, in seconds, if its file does not say.
 SECONDS = Fraction(1, 10)
 # The first bytes of files that may be animated pictures.
 _ANIMATED = re.compile(rb"GIF8|\x89PNG\r\n\x1a\n|RIFF.{4}WEBP", re.DOTALL)
@@ -39,7 +39,7 @@ _INPUT = ("-protocol_whitelist", "file,pipe", "-format_whitelist", _FORMATS)
 # Make pixels square, since those of a video may be wider than high.
 _SQUARE = "scale=iw*sar:ih,setsar=1,format=rgb24"
 _HEADER = re.compile(rb"YUV4MPEG2 W(\d+) H(\d+) F(\d+):(\d+) ")
-# A higher frame rate is the time base of a file that states no frame rate.
+# A frame rate above this is the time base of a file without a frame rate.
 _FASTEST = Fraction(240)
 # The frame rate to assume for such a file.
 _USUAL = Fraction(30)

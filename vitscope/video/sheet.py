@@ -1,4 +1,4 @@
-"""Draw a page for each video frame by Pillow; matplotlib would take longer than the network."""
+"""Draw the page of each video frame with Pillow; matplotlib would be slower than the network."""
 
 from collections.abc import Sequence
 from math import ceil
@@ -40,7 +40,7 @@ class Sheet:
     def __init__(
         self, size: ImageSize, panels: Sequence[str], title: str, scale: Scale | str
     ) -> None:
-        """Lay out titled `panels` for frames of `size`; a text as `scale` has no colour bar."""
+        """Lay out titled `panels` for frames of `size`, above a colour bar or text (`scale`)."""
         height, width = height_and_width(size)
         times = ceil(_LEAST_SIDE / width)
         self.panel = (times * width, times * height)
@@ -59,10 +59,10 @@ class Sheet:
         self.size = (width + width % 2, height + height % 2)
         self._page = Image.new("RGB", self.size, _PAPER)
         self._draw = ImageDraw.Draw(self._page)
-        self._write((self._gap, self._gap), title)
+        self._write_text((self._gap, self._gap), title)
         for number, text in enumerate(panels):
             left, top = self.corner(number)
-            self._write((left, top - self._line), text, GRAY)
+            self._write_text((left, top - self._line), text, GRAY)
         self._draw_scale(scale, height - self._gap - self._line)
 
     def corner(self, number: int) -> tuple[int, int]:
@@ -71,20 +71,20 @@ class Sheet:
         top = 2 * (self._gap + self._line) + row * (self._line + self.panel[1] + self._gap)
         return left, top
 
-    def _write(self, place: tuple[int, int], text: str, color: str = _INK) -> int:
+    def _write_text(self, place: tuple[int, int], text: str, color: str = _INK) -> int:
         self._draw.text(place, text, fill=color, font=self._font)
         return place[0] + ceil(self._font.getlength(text))
 
     def _draw_scale(self, scale: Scale | str, top: int) -> None:
         if isinstance(scale, str):
-            self._write((self._gap, top), scale, GRAY)
+            self._write_text((self._gap, top), scale, GRAY)
             return
         height, width = round(0.7 * self._line), round(_BAR_WIDTH * self.panel[0])
-        left = self._write((self._gap, top), scale.low) + self._gap
+        left = self._write_text((self._gap, top), scale.low) + self._gap
         bar = map_colors(np.broadcast_to(np.linspace(0, 1, width), (height, width)))
         self._page.paste(bar, (left, top + (self._line - height) // 2))
-        right = self._write((left + width + self._gap, top), scale.high) + 2 * self._gap
-        self._write((right, top), scale.label, GRAY)
+        right = self._write_text((left + width + self._gap, top), scale.high) + 2 * self._gap
+        self._write_text((right, top), scale.label, GRAY)
 
     def enlarge(self, picture: Image.Image) -> Image.Image:
         return picture.convert("RGB").resize(self.panel, Resampling.NEAREST)

@@ -83,17 +83,17 @@ class Painter:
         with suppress(BrokenOffError):
             for number, frame in enumerate(frames):
                 if number % every == 0:
-                    taken.append(self._take(frame.picture))
+                    taken.append(self._preprocess_frame(frame.picture))
                     if len(taken) > self.view.LOOKS_AHEAD:
                         taken, every = taken[::2], 2 * every
         if taken:
-            self.view.look_ahead([self._for_network(each) for each in taken])
+            self.view.look_ahead([self._to_network_input(each) for each in taken])
 
     def paint_all(self, frames: Iterator[Frame], kind: str, say: Say) -> Iterator[Frame]:
         clock = Clock()
         try:
             for frame in frames:
-                page = self._paint(frame.picture)
+                page = self._paint_page(frame.picture)
                 check_video_size(kind, self.count, page)
                 yield Frame(page, frame.seconds)
                 self.count += 1
@@ -103,16 +103,16 @@ class Painter:
         except BrokenOffError as error:
             self.broken = error
 
-    def _take(self, picture: Image.Image) -> Array:
+    def _preprocess_frame(self, picture: Image.Image) -> Array:
         return preprocess(picture, self._subject.taking, self._where)
 
-    def _for_network(self, taken: Array) -> Tensor:
+    def _to_network_input(self, taken: Array) -> Tensor:
         mean, std = self._subject.settings["mean"], self._subject.settings["std"]
         return normalize(taken[None], mean, std).to(self._subject.device)
 
-    def _paint(self, picture: Image.Image) -> Image.Image:
-        taken = self._take(picture)
-        seen = self.view.see(self._for_network(taken))
+    def _paint_page(self, picture: Image.Image) -> Image.Image:
+        taken = self._preprocess_frame(picture)
+        seen = self.view.see(self._to_network_input(taken))
         if not self.title:
             self.title = f"{self._subject.label}: {self.view.title} ({seen.of})"
             titles, size = ["video", *self.view.panels], self._subject.settings["image_size"]

@@ -55,7 +55,7 @@ class Seen(NamedTuple):
 
 
 class View(ABC):
-    """The `panels` beside a video; a view may first look at `LOOKS_AHEAD` frames all over it."""
+    """The `panels` beside a video; a view may first see `LOOKS_AHEAD` frames from all over it."""
 
     LOOKS_AHEAD: ClassVar[int] = 0
 
@@ -149,16 +149,16 @@ class ComponentsView(View):
         wanted = self._settings.cut_point
         self._point = choose_point(subject.model, subject.blocks, subject.cut_points, wanted)
 
-    def _read(self, image: Tensor) -> Array:
+    def _read_tokens(self, image: Tensor) -> Array:
         return read_map(self._subject.network, self._subject.model, self._point, image)
 
     def look_ahead(self, images: Sequence[Tensor]) -> None:
-        maps = np.stack([self._read(image) for image in images])
+        maps = np.stack([self._read_tokens(image) for image in images])
         self._components = Components.of(maps, self._settings)
         self._reach = reach(self._components.split(maps)["components"])
 
     def see(self, image: Tensor) -> Seen:
-        maps = self._read(image)[None]
+        maps = self._read_tokens(image)[None]
         found = self._components.split(maps)
         colours = in_colours(found["components"][0], *self._reach)
         colours[found["outliers"][0]] = (OUTLIER, OUTLIER, OUTLIER, 1)

@@ -115,7 +115,7 @@ class _StandIn:
     def __setstate__(self, state: tuple[Any, ...]) -> None:
         self._state = state
 
-    def values(self, rows: int) -> Pixels:
+    def pixel_rows(self, rows: int) -> Pixels:
         _, _, _, by_column, data = self._state
         if by_column or not isinstance(data, bytes):
             raise ValueError("an array in an unknown order")
@@ -153,7 +153,7 @@ def read_pickled(members: list[bytes], names_key: bytes, labels_key: bytes) -> C
         pixels, labels = batch[b"data"], batch[labels_key]
         if not isinstance(pixels, _StandIn) or not _is_list_of(labels, int):
             raise TypeError("a batch without images or labels")
-        parts.append((pixels.values(len(labels)), np.array(labels, np.int64)))
+        parts.append((pixels.pixel_rows(len(labels)), np.array(labels, np.int64)))
     classes = names[names_key]
     if not _is_list_of(classes, bytes):
         raise TypeError("classes without names")
