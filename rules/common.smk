@@ -70,7 +70,7 @@ for study_name in ALL_STUDIES:
         STUDIES[study_name] = ALL_STUDIES[study_name]
 
 # Remember what modules define and import; parse only sources that have changed.
-python_code.remember(Path(".snakemake/vitscope-definitions.json"))
+python_code.cache_definitions(Path(".snakemake/vitscope-definitions.json"))
 
 
 def one_of(names):

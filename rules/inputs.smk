@@ -3,7 +3,7 @@
 from itertools import count
 
 from vitscope.buildup.rule import read_proposal
-from vitscope.data.opening import archive_needed, local_files, require_existing, there_already
+from vitscope.data.opening import archive_needed, local_files, local_path_exists, require_existing
 from vitscope.files.pairs import by_prefix
 from vitscope.jobs import buildups
 from vitscope.jobs.training import first_with_same_images
@@ -38,8 +38,8 @@ def source_files(wildcards):
         return [path_of(rules.fetch_archive.output.archive, wildcards)]
     if source["kind"] == "url":
         return [path_of(rules.fetch_image.output.file, wildcards)]
-    if PLAN and not there_already(source, wildcards.split):
-        # A plan may be made before the images exist, and says that they do not.
+    if PLAN and not local_path_exists(source, wildcards.split):
+        # A plan may be made before the images exist, and then says so.
         return []
     where = f"{study.path}: data.{wildcards.dataset}.source"
     there = exit_on_user_error(local_files, where, source, wildcards.split, study.path)

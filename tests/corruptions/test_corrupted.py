@@ -10,7 +10,7 @@ from tests.helpers.archives import tar_of
 from tests.helpers.splits import arrays, built
 from tests.security.bombs import in_memory
 from vitscope.corruptions import SEVERITIES, corrupted
-from vitscope.corruptions.corrupted import CorruptedImages, build
+from vitscope.corruptions.corrupted import CorruptedImages, build_corrupted
 from vitscope.corruptions.corrupting import corrupt
 from vitscope.data.sources.shapes32 import draw
 from vitscope.data.split import Split
@@ -73,7 +73,7 @@ def refused(split: Split, path: Path, message: str, corruption: str = "fog") -> 
     """Let images of an archive be refused, and nothing be written."""
     made = path.parent / "made.safetensors"
     with pytest.raises(VitscopeError, match=message):
-        build(split, None, corruption, SEVERITIES, 0, made, path)
+        build_corrupted(split, None, corruption, SEVERITIES, 0, made, path)
     assert not made.exists()
 
 
@@ -81,7 +81,7 @@ def refused(split: Split, path: Path, message: str, corruption: str = "fog") -> 
 def test_official_images_are_found_by_their_index(tmp_path: Path, split: Split, name: str) -> None:
     path = MAKERS[name](tmp_path / name, members())
     before = sorted(file.name for file in tmp_path.rglob("*"))
-    build(split, 7, "fog", [5, 2], 0, tmp_path / "fog.safetensors", path)
+    build_corrupted(split, 7, "fog", [5, 2], 0, tmp_path / "fog.safetensors", path)
     made = CorruptedImages(tmp_path / "fog.safetensors")
     assert made.corruption == "fog"
     assert made.severities == [2, 5]
@@ -100,13 +100,13 @@ def test_images_are_written_in_groups(
 ) -> None:
     for rows in (256, 5):
         monkeypatch.setattr(corrupted, "ROWS_PER_WRITE", rows)
-        build(split, None, "fog", SEVERITIES, 0, tmp_path / f"{rows}.safetensors")
+        build_corrupted(split, None, "fog", SEVERITIES, 0, tmp_path / f"{rows}.safetensors")
     one, other = (tmp_path / f"{rows}.safetensors" for rows in (256, 5))
     assert one.read_bytes() == other.read_bytes()
 
 
 def test_images_are_corrupted_here_by_row_and_seed(tmp_path: Path, split: Split) -> None:
-    build(split, 5, "shot_noise", [1, 4], 9, tmp_path / "made.safetensors")
+    build_corrupted(split, 5, "shot_noise", [1, 4], 9, tmp_path / "made.safetensors")
     made = CorruptedImages(tmp_path / "made.safetensors")
     assert made.rows.tolist() == sorted(np.random.default_rng(9).permutation(CHOSEN)[:5].tolist())
     for severity in (1, 4):
@@ -117,7 +117,7 @@ def test_images_are_corrupted_here_by_row_and_seed(tmp_path: Path, split: Split)
 def test_more_images_than_there_are(tmp_path: Path, split: Split) -> None:
     sentence = r"corrupts 13 images and the split 'test' of data\.mine has 12"
     with pytest.raises(VitscopeError, match=sentence):
-        build(split, 13, "fog", [1], 0, tmp_path / "made.safetensors")
+        build_corrupted(split, 13, "fog", [1], 0, tmp_path / "made.safetensors")
 
 
 FOG = official_arrays()["fog"]

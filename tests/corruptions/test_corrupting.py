@@ -22,7 +22,7 @@ from vitscope.corruptions.corrupting import (
     corrupt,
     gaussian_noise,
     impulse_noise,
-    parameters,
+    parameters_for_side,
     shot_noise,
 )
 from vitscope.data.sources.shapes32 import draw
@@ -148,20 +148,24 @@ def test_parameters_are_those_of_the_function(corruption: str) -> None:
     wanted = set(inspect.signature(FUNCTIONS[corruption]).parameters) - {"images", "draws"}
     for severity in SEVERITIES:
         for side in (8, 32, 64, 224, 300):
-            assert set(parameters(corruption, severity, side)) == wanted
+            assert set(parameters_for_side(corruption, severity, side)) == wanted
 
 
 def test_parameters_run_with_the_logarithm_of_the_side() -> None:
-    assert parameters("gaussian_noise", 5, 32) == {"deviation": 0.10}
-    assert parameters("gaussian_noise", 5, 224) == {"deviation": 0.38}
-    assert parameters("gaussian_noise", 5, 8) == parameters("gaussian_noise", 5, 32)
-    assert parameters("gaussian_noise", 5, 500) == parameters("gaussian_noise", 5, 224)
+    assert parameters_for_side("gaussian_noise", 5, 32) == {"deviation": 0.10}
+    assert parameters_for_side("gaussian_noise", 5, 224) == {"deviation": 0.38}
+    assert parameters_for_side("gaussian_noise", 5, 8) == parameters_for_side(
+        "gaussian_noise", 5, 32
+    )
+    assert parameters_for_side("gaussian_noise", 5, 500) == parameters_for_side(
+        "gaussian_noise", 5, 224
+    )
     # 96 is 32 times 3, and 224 is 32 times 7.
     expected = 0.10 + 0.28 * np.log(3) / np.log(7)
-    assert parameters("gaussian_noise", 5, 96)["deviation"] == pytest.approx(expected)
+    assert parameters_for_side("gaussian_noise", 5, 96)["deviation"] == pytest.approx(expected)
     # Half way in the logarithm: 80, 25; qualities and radii stay whole.
-    assert parameters("jpeg_compression", 1, round(32 * sqrt(7))) == {"quality": 52}
-    assert parameters("motion_blur", 1, 85)["radius"] == 8
+    assert parameters_for_side("jpeg_compression", 1, round(32 * sqrt(7))) == {"quality": 52}
+    assert parameters_for_side("motion_blur", 1, 85)["radius"] == 8
 
 
 @pytest.mark.parametrize(
@@ -213,7 +217,7 @@ def light(image: np.ndarray) -> np.ndarray:
 @pytest.mark.parametrize("severity", SEVERITIES)
 def test_gaussian_noise_has_its_variance(severity: int) -> None:
     gray = np.full((8, 3, 64, 64), 128, np.uint8)
-    deviation = parameters("gaussian_noise", severity, 32)["deviation"]
+    deviation = parameters_for_side("gaussian_noise", severity, 32)["deviation"]
     noise = gaussian_noise(gray / np.float32(255), draws(8), deviation) - gray / 255
     # 98,304 values: a relative sqrt(2 / 98,304), here 5 times; the mean likewise.
     assert noise.var() == pytest.approx(deviation**2, rel=0.0226)
@@ -248,8 +252,8 @@ def test_impulse_noise_hits_its_share_and_nothing_else(share: float) -> None:
 @pytest.mark.parametrize("severity", SEVERITIES)
 @pytest.mark.parametrize("side", [32, 224])
 def test_disks_sum_to_one_and_are_as_wide_as_their_radius(severity: int, side: int) -> None:
-    chosen = parameters("defocus_blur", severity, side)
-    kernel = corrupting.disk(**chosen)
+    chosen = parameters_for_side("defocus_blur", severity, side)
+    kernel = corrupting.disk_kernel(**chosen)
     assert kernel.sum() == pytest.approx(1, abs=1e-12)
     for turned in (kernel[::-1], kernel[:, ::-1], kernel.T):
         np.testing.assert_allclose(kernel, turned, atol=1e-15)
@@ -263,7 +267,9 @@ def test_disks_sum_to_one_and_are_as_wide_as_their_radius(severity: int, side: i
 
 def test_defocus_is_a_convolution_that_mirrors_at_the_edge() -> None:
     images = pictures()
-    expected = ndimage.correlate(images, corrupting.disk(6.0, 0.5)[None, None], mode="mirror")
+    expected = ndimage.correlate(
+        images, corrupting.disk_kernel(6.0, 0.5)[None, None], mode="mirror"
+    )
     np.testing.assert_allclose(corrupting.defocus_blur(images, [], 6.0, 0.5), expected, atol=2e-6)
 
 
@@ -274,7 +280,7 @@ def test_a_gaussian_along_both_axes_is_that_of_scipy(
     deviation: float, mode: str, truncate: float
 ) -> None:
     images = pictures()
-    ours = corrupting.map_both_axes(corrupting.gaussian(deviation, mode, truncate), images)
+    ours = corrupting.map_both_axes(corrupting.gaussian_matrix(deviation, mode, truncate), images)
     theirs = ndimage.gaussian_filter(images, deviation, mode=mode, truncate=truncate, axes=(2, 3))
     np.testing.assert_allclose(ours, theirs, atol=1e-6)
 
@@ -300,7 +306,7 @@ def test_glass_swaps_pixels_one_by_one(reach: int, rounds: int) -> None:
 
 @pytest.mark.parametrize("angle", [0.0, 31.0, -45.0, 90.0, -100.0])
 def test_motion_of_a_point_is_its_trail(angle: float) -> None:
-    steps, weights = corrupting.trail(angle, 5, 2.5)
+    steps, weights = corrupting.motion_kernel(angle, 5, 2.5)
     assert weights.sum() == pytest.approx(1, abs=1e-12)
     np.testing.assert_allclose(weights[1:] / weights[0], np.exp(-(np.arange(1, 11) ** 2) / 12.5))
     radians = np.radians(angle)
@@ -316,7 +322,7 @@ def test_motion_of_a_point_is_its_trail(angle: float) -> None:
 
 def test_motion_beyond_the_edge_sees_the_edge() -> None:
     images = pictures(1, 9, 9)
-    _, weights = corrupting.trail(0.0, 10, 4.0)
+    _, weights = corrupting.motion_kernel(0.0, 10, 4.0)
     padded = np.pad(images[0], ((0, 0), (0, 0), (0, 20)), mode="edge").astype(float)
     expected = sum(w * padded[..., i : i + 9] for i, w in enumerate(weights))
     found = corrupting.smear(images, np.array([0.0]), 10, 4.0)[0]
@@ -333,14 +339,14 @@ def test_zoom_is_that_of_scipy_about_the_middle(factor: float, length: int) -> N
     enlarged = ndimage.zoom(crop, factor, order=1)
     trim = (len(enlarged) - length) // 2
     expected = enlarged[trim : trim + length, trim : trim + length]
-    matrix = corrupting.zoom_map(factor, length)
+    matrix = corrupting.zoom_matrix(factor, length)
     np.testing.assert_allclose(matrix @ image @ matrix.T, expected, atol=1e-12)
     np.testing.assert_allclose(matrix.sum(axis=1), 1, atol=1e-12)
 
 
 def test_zoom_blur_averages_all_steps_and_the_image() -> None:
     images = pictures(2, 32, 32)
-    steps = [corrupting.zoom_map(1 + 0.01 * i, 32) for i in range(7)]
+    steps = [corrupting.zoom_matrix(1 + 0.01 * i, 32) for i in range(7)]
     np.testing.assert_allclose(steps[0], np.eye(32), atol=1e-12)
     expected = (images + sum(step @ images @ step.T for step in steps)) / 8
     np.testing.assert_allclose(corrupting.zoom_blur(images, [], 1.06, 0.01), expected, atol=1e-6)
@@ -378,16 +384,16 @@ def test_flakes_fall_from_both_sides() -> None:
 
 def test_frost_is_a_piece_of_a_pane_over_the_image() -> None:
     frosted = corrupting.frost(pictures(), draws(3), 0.8, 0.5)
-    pieces = np.stack([frost.cut_piece(generator, 20, 26) for generator in draws(3)])
+    pieces = np.stack([frost.crop_frost(generator, 20, 26) for generator in draws(3)])
     np.testing.assert_allclose(frosted, 0.8 * pictures() + 0.5 * pieces, atol=1e-6)
     assert pieces.min() >= 0
     assert pieces.max() <= 1
 
 
 def test_panes_are_always_the_same_and_unlike_each_other() -> None:
-    panes = frost.panes(32)
+    panes = frost.grow_panes(32)
     assert panes.shape == (5, 96, 96)
-    again = frost.panes.__wrapped__(32)
+    again = frost.grow_panes.__wrapped__(32)
     np.testing.assert_array_equal(panes, again)
     correlations = np.corrcoef(panes.reshape(5, -1)) - np.eye(5)
     assert np.abs(correlations).max() < 0.2
@@ -423,7 +429,7 @@ def naive_plasma(noise: np.ndarray, decay: float) -> np.ndarray:
 
 @pytest.mark.parametrize("decay", [1.4, 3.0])
 def test_clouds_are_made_of_diamonds_and_squares(decay: float) -> None:
-    ours = corrupting.plasma(draws(3), 16, decay)
+    ours = corrupting.plasma_clouds(draws(3), 16, decay)
     for clouds, generator in zip(ours, draws(3), strict=True):
         noise = generator.uniform(-1, 1, (16, 16))
         np.testing.assert_allclose(clouds, naive_plasma(noise, decay), atol=1e-6)
@@ -432,7 +438,7 @@ def test_clouds_are_made_of_diamonds_and_squares(decay: float) -> None:
 def test_fog_keeps_below_the_brightest_value() -> None:
     images = 0.7 * pictures(3, 32, 32)
     foggy = corrupting.fog(images, draws(3), 2.0, 2.0)
-    clouds = corrupting.plasma(draws(3), 32, 2.0)[:, None]
+    clouds = corrupting.plasma_clouds(draws(3), 32, 2.0)[:, None]
     brightest = images.max(axis=(1, 2, 3), keepdims=True)
     expected = (images + 2 * clouds) * brightest / (brightest + 2)
     np.testing.assert_allclose(foggy, expected, atol=1e-6)
@@ -464,11 +470,11 @@ def test_contrast_shrinks_each_channel_about_its_mean() -> None:
 @pytest.mark.parametrize("moved", [(3, -2), (0, 4)])
 def test_a_triangle_that_moves_takes_the_image_with_it(moved: tuple[int, int]) -> None:
     grid = np.indices((20, 26), np.float64)
-    places = corrupting._shear(grid, np.broadcast_to(moved, (3, 2)))
+    places = corrupting._shear_positions(grid, np.broadcast_to(moved, (3, 2)))
     np.testing.assert_allclose(places, grid - np.array(moved)[:, None, None], atol=1e-9)
     # Its corners go where they are moved.
     steps = np.array([[2, 1], [-3, 2], [1, -2]])
-    places = corrupting._shear(np.indices((30, 30), np.float64), steps)
+    places = corrupting._shear_positions(np.indices((30, 30), np.float64), steps)
     for corner, step in zip([(25, 25), (5, 25), (5, 5)], steps, strict=True):
         row, column = np.array(corner) + step
         np.testing.assert_allclose(places[:, row, column], corner, atol=1e-9)
@@ -476,7 +482,7 @@ def test_a_triangle_that_moves_takes_the_image_with_it(moved: tuple[int, int]) -
 
 @pytest.mark.parametrize(("amplitude", "smoothing"), [(2.56, 1.92), (29.28, 2.44)])
 def test_displacements_have_the_size_of_smoothed_noise(amplitude: float, smoothing: float) -> None:
-    fields = corrupting.displacements(draws(20), (64, 64), amplitude, smoothing)
+    fields = corrupting.displacement_fields(draws(20), (64, 64), amplitude, smoothing)
     inside = fields[..., 12:-12, 12:-12]
     # A Gaussian weighs uniform noise, of deviation 1 / sqrt(3), by a sum of squares of
     # 1 / (4 pi smoothing ** 2); cut off at 3 deviations it is higher by under 1 %.
@@ -486,7 +492,7 @@ def test_displacements_have_the_size_of_smoothed_noise(amplitude: float, smoothi
 
 @pytest.mark.parametrize("severity", SEVERITIES)
 def test_pixelate_is_that_of_pillow(severity: int) -> None:
-    side = int(32 * parameters("pixelate", severity, 32)["share"])
+    side = int(32 * parameters_for_side("pixelate", severity, 32)["share"])
     assert side == [30, 28, 27, 24, 20][severity - 1]
     changed = corrupt(SHAPES[:5], "pixelate", severity, range(5))
     for image, ours in zip(SHAPES[:5], changed, strict=True):

@@ -5,10 +5,10 @@ import pytest
 
 from vitscope.data.class_numbers import (
     Numbering,
+    imagenet_class_names,
     list_classes,
-    name_imagenet,
-    numbering,
-    read_names,
+    number_classes,
+    read_class_names,
 )
 from vitscope.errors import VitscopeError
 from vitscope.networks.building.timm_import import import_timm
@@ -17,7 +17,7 @@ FOLDERS = ["ant", "bee", "cat"]
 
 
 def numbered(found: list[str], classes: int = 3, **keys: Any) -> Numbering:
-    return numbering("here", found, {"classes": classes, **keys})
+    return number_classes("here", found, {"classes": classes, **keys})
 
 
 def test_classes_have_numbers_by_place_by_name_or_by_index() -> None:
@@ -72,7 +72,7 @@ def test_what_fits_no_class(found: list[str], keys: dict[str, Any], sentence: st
 def test_names_in_a_file(tmp_path: Path) -> None:
     file = tmp_path / "names.txt"
     file.write_text("\ufeffcat\r\nhouse ant \nbee\n\n", encoding="utf-8")
-    assert read_names("here", file) == ["cat", "house ant", "bee"]
+    assert read_class_names("here", file) == ["cat", "house ant", "bee"]
 
 
 @pytest.mark.parametrize(
@@ -91,7 +91,7 @@ def test_no_list_of_names(tmp_path: Path, content: bytes | None, sentence: str) 
     if content is not None:
         file.write_bytes(content)
     with pytest.raises(VitscopeError, match=rf"^here: {file} {sentence}"):
-        read_names("here", file)
+        read_class_names("here", file)
 
 
 def test_which_class_has_which_number_is_said_on_one_line() -> None:
@@ -103,7 +103,7 @@ def test_which_class_has_which_number_is_said_on_one_line() -> None:
 
 def test_the_names_of_imagenet() -> None:
     """As timm has them, which is asked for them in its own way."""
-    names = name_imagenet()
+    names = imagenet_class_names()
     theirs = import_timm("timm.data").ImageNetInfo()
     assert len(names) == len({*names}) == theirs.num_classes() == 1000
     for number, name in enumerate(names):

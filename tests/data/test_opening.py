@@ -14,7 +14,7 @@ from tests.helpers.refusals import refusal
 from tests.helpers.sources import open_path
 from tests.helpers.web import Site, whole
 from vitscope.data import sources
-from vitscope.data.archives import download, find_official
+from vitscope.data.archives import download_official, find_official
 from vitscope.data.opening import (
     Declaration,
     archive_needed,
@@ -23,8 +23,8 @@ from vitscope.data.opening import (
     listing_digest,
     local_files,
     local_path,
-    names,
     open_source,
+    source_kinds,
 )
 from vitscope.errors import VitscopeError
 from vitscope.files.whole import md5_of
@@ -60,13 +60,13 @@ def test_the_archive_comes_checked(site: Site, tmp_path: Path) -> None:
     url = site.at("/kriz/cifar-100-binary.tar.gz", whole(ARCHIVE))
     facts = {"md5": hashlib.md5(ARCHIVE).hexdigest(), "size": len(ARCHIVE)}
     archive = {"url": url, "files": {"cifar-100-binary.tar.gz": facts}}
-    download(archive, {"kind": "cifar100"}, target, label="cifar100", say=print)
+    download_official(archive, {"kind": "cifar100"}, target, label="cifar100", say=print)
     source = open_path("cifar100", target, "test")
     assert (len(source), source.classes) == (1, ["apple"])
     # An address of something else.
     source, archive = {"kind": "cifar10", "url": url}, declared("cifar10").archive
     with pytest.raises(VitscopeError, match="names none of the official archives cifar-10-python"):
-        download(archive, source, target, label="data", say=print)
+        download_official(archive, source, target, label="data", say=print)
 
 
 @pytest.mark.parametrize("size", [len(ARCHIVE), 168_513_733])
@@ -77,7 +77,7 @@ def test_another_archive_is_refused(site: Site, tmp_path: Path, size: int) -> No
     url = site.at("/mirror/cifar-100-binary.tar.gz", whole(ARCHIVE))
     source = {"kind": "cifar100", "url": url}
     with pytest.raises(VitscopeError, match="where the publisher says"):
-        download(archive, source, tmp_path / "cifar", label="data", say=print)
+        download_official(archive, source, tmp_path / "cifar", label="data", say=print)
     assert not list(tmp_path.iterdir())
 
 
@@ -93,7 +93,7 @@ def test_an_archive_that_was_downloaded(tmp_path: Path, monkeypatch: pytest.Monk
     assert len(open_source({"kind": "cifar100", "path": str(path)}, "test")) == 1
 
 
-@pytest.mark.parametrize("kind", names())
+@pytest.mark.parametrize("kind", source_kinds())
 def test_a_source_declares_what_its_module_holds(kind: str) -> None:
     module = importlib.import_module(f"vitscope.data.sources.{kind}")
     declaration = declared(kind)
@@ -132,9 +132,9 @@ def test_a_new_source_is_a_new_module(tmp_path: Path, monkeypatch: pytest.Monkey
     # To know of a source, its module is read and not run.
     (tmp_path / "broken.py").write_text(f"{NEW}\nraise ValueError")
     (tmp_path / "silent.py").touch()
-    before = names()
+    before = source_kinds()
     monkeypatch.setattr(sources, "__path__", [*sources.__path__, str(tmp_path)])
-    assert names() == sorted([*before, "broken", "mine", "silent"])
+    assert source_kinds() == sorted([*before, "broken", "mine", "silent"])
     assert declared("broken").meaning == "nothing"
     with pytest.raises(VitscopeError, match=r"'silent' has no literal SOURCE in .*; add one"):
         declared("silent")
@@ -144,7 +144,8 @@ def test_a_new_source_is_a_new_module(tmp_path: Path, monkeypatch: pytest.Monkey
 
 def test_to_know_the_sources_nothing_that_reads_images_is_imported() -> None:
     python(
-        "import sys; from vitscope.data import opening; [*map(opening.declared, opening.names())]; "
+        "import sys; from vitscope.data import opening; "
+        "[*map(opening.declared, opening.source_kinds())]; "
         "sys.exit(bool({'PIL', 'numpy', 'pyarrow'} & sys.modules.keys()))",
         cwd=ROOT,
     )

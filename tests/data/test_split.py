@@ -10,7 +10,7 @@ from PIL import Image
 
 from tests.helpers.refusals import refusal
 from tests.helpers.splits import GENERATED, built
-from vitscope.data.building import NO_DIGEST, numbers_of
+from vitscope.data.building import NO_DIGEST, integer_tensors
 from vitscope.data.split import DIGEST, Split, known_labels, rows_to_classify, select, shard_rows
 from vitscope.errors import VitscopeError
 from vitscope.files.tensors import TensorWriter
@@ -74,7 +74,7 @@ def test_shards_cut_the_selection() -> None:
 
 
 def split_of(path: Path, labels: list[int]) -> Split:
-    tensors = {"images": ("U8", (len(labels), 3, 2, 2)), **numbers_of(len(labels))}
+    tensors = {"images": ("U8", (len(labels), 3, 2, 2)), **integer_tensors(len(labels))}
     metadata = {"dataset": "mine", "split": "test", "classes": '["cat", "dog"]', DIGEST: NO_DIGEST}
     with TensorWriter(path, tensors, metadata) as writer:
         writer.write("labels", 0, np.array(labels))

@@ -24,7 +24,7 @@ def write(folder: Path, content: bytes | str) -> Path:
 def test_both_parsers_read_the_same(path: Path) -> None:
     text = path.read_text(encoding="utf-8")
     fast, other = strict_yaml._FastLoader(text), strict_yaml._Loader(text)
-    assert strict_yaml._load(fast) == strict_yaml._load(other)
+    assert strict_yaml._load_document(fast) == strict_yaml._load_document(other)
 
 
 def refused(folder: Path, content: bytes | str) -> str:

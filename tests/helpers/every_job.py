@@ -24,7 +24,7 @@ def everything() -> Study:
     return replace(
         mini,
         training=mini.training and replace(mini.training, snapshots=[3]),
-        data={kind: replace(data, source={"kind": kind}) for kind in opening.names()},
+        data={kind: replace(data, source={"kind": kind}) for kind in opening.source_kinds()},
         models={name: replace(model, family=name, history=None) for name in family_names()}
         # Build-ups begin with it.
         | {"resnet": mini.models["resnet"]},
@@ -68,7 +68,7 @@ def _choices(name: str) -> list[dict[str, str]]:
         # It does the same for every kind.
         return [{"figure": "feature_variance"}]
     if name in ("build_split", "fetch_archive", "fetch_file"):
-        return [{"dataset": kind, "split": "test"} for kind in opening.names()]
+        return [{"dataset": kind, "split": "test"} for kind in opening.source_kinds()]
     others = {"video": "vit", "buildup": "fig12a", "split": "test"}
     others |= {"container": "npz"}
     if name == "train_model":

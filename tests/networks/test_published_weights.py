@@ -20,7 +20,7 @@ from torch import Tensor, nn
 from tests.helpers.dinov2_graph import IMAGENET, numbers_by_hand, rollout_by_hand, run_graph
 from tests.helpers.registries import Packages, importing_from
 from tests.helpers.splits import built, on_model
-from vitscope.data.archives import download
+from vitscope.data.archives import download_official
 from vitscope.data.opening import declared
 from vitscope.data.sources.cue_conflict import open_split, read_categories
 from vitscope.data.split import Split
@@ -88,7 +88,7 @@ def stimuli(pytestconfig: pytest.Config) -> Path:
     if not path.is_file():
         try:
             archive = declared("cue_conflict").archive
-            download(archive, {}, path, label="cue_conflict", say=lambda _: None)
+            download_official(archive, {}, path, label="cue_conflict", say=lambda _: None)
         except VitscopeError as error:
             pytest.skip(str(error))
     return path

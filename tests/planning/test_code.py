@@ -220,7 +220,7 @@ import sys
 from pathlib import Path
 from vitscope.files import python_code
 from vitscope.planning.code import code_digest
-python_code.remember(Path(sys.argv[1]))
+python_code.cache_definitions(Path(sys.argv[1]))
 known = len(python_code._found)
 print(code_digest("merge", {}), len(python_code._found) - known)
 """

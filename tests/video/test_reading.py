@@ -13,7 +13,7 @@ from vitscope.video.frames import (
     Frame,
     Ticks,
     natural_order,
-    open_source,
+    open_study_video,
     open_video,
 )
 
@@ -48,7 +48,7 @@ def test_frames_of_a_folder_follow_their_numbers(tmp_path: Path) -> None:
     read = list(video.frames)
     np.testing.assert_array_equal(pixels_of(read), shown)
     assert (video.rate, {frame.seconds for frame in read}) == (10, {TENTH})
-    faster = open_source(folder, 29.97)
+    faster = open_study_video(folder, 29.97)
     assert faster.rate == Fraction(2997, 100)
     assert {frame.seconds for frame in faster.frames} == {Fraction(100, 2997)}
 
@@ -217,10 +217,10 @@ def test_what_is_no_video(tmp_path, ffmpeg) -> None:
 
 
 def test_the_generated_video_is_the_same_shape_in_other_places() -> None:
-    read = pixels_of(list(open_source(None, None).frames))
+    read = pixels_of(list(open_study_video(None, None).frames))
     assert [pixels.shape for pixels in read] == [(32, 32, 3)] * 12
     assert len({pixels.tobytes() for pixels in read}) == 12
-    np.testing.assert_array_equal(read, pixels_of(list(open_source(None, None).frames)))
+    np.testing.assert_array_equal(read, pixels_of(list(open_study_video(None, None).frames)))
 
 
 @pytest.mark.parametrize("per_second", [1000, 100, 50, Fraction(24000, 1001)])

@@ -12,7 +12,7 @@ from tests.video.pictures import Pixels, frames, read_timed
 from vitscope.errors import VitscopeError
 from vitscope.video import writing
 from vitscope.video.frames import BrokenOffError, Frame, read_film
-from vitscope.video.writing import check_room, format_of, write_frames
+from vitscope.video.writing import check_video_size, video_format, write_frames
 
 FACTS = {"title": "walk <1>", "description": "ViT & Größe; Study: own"}
 TENTH, THIRTIETH = Fraction(1, 10), Fraction(1, 30)
@@ -23,7 +23,7 @@ def write(
 ) -> Path:
     pairs = zip(shown, seconds, strict=True)
     pages = (Frame(Image.fromarray(pixels), each) for pixels, each in pairs)
-    write_frames(path, format_of(path), pages, FACTS, rate, **more)
+    write_frames(path, video_format(path), pages, FACTS, rate, **more)
     return path
 
 
@@ -119,11 +119,11 @@ def test_the_same_frames_give_the_same_bytes(tmp_path, ffmpeg) -> None:
 def test_pillow_is_given_no_more_than_it_has_room_for(monkeypatch: pytest.MonkeyPatch) -> None:
     page = Image.new("RGB", (40, 30))
     monkeypatch.setitem(writing._MOST_BYTES, "gif", 3 * 40 * 30 * 7)
-    check_room("gif", 6, page)
+    check_video_size("gif", 6, page)
     for kind in ("webp", "mp4"):
-        check_room(kind, 10_000, page)
+        check_video_size(kind, 10_000, page)
     with pytest.raises(BrokenOffError) as caught:
-        check_room("gif", 7, page)
+        check_video_size("gif", 7, page)
     assert str(caught.value) == (
         "A .gif has room for 7 frames of 40x30 pixels, and an .mp4 for any number"
     )
@@ -136,7 +136,7 @@ def test_formats_that_cannot_be_written(without_ffmpeg: None) -> None:
         ".webp or .gif.",
     }
     for name, sentence in sentences.items():
-        assert refusal(format_of, Path(name)) == sentence
+        assert refusal(video_format, Path(name)) == sentence
 
 
 def test_an_ffmpeg_that_fails_is_explained(tmp_path, ffmpeg) -> None:

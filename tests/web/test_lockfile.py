@@ -10,7 +10,7 @@ import yaml
 from tests.helpers.processes import full_disk
 from tests.helpers.refusals import refusal
 from vitscope.errors import VitscopeError
-from vitscope.web.lockfile import Entry, find_entry, record
+from vitscope.web.lockfile import Entry, find_entry, record_digest
 
 A = Entry("a" * 64, 10)
 B = Entry("b" * 64, 20)
@@ -22,10 +22,10 @@ def lock(tmp_path):
 
 
 def test_what_is_recorded_is_known_and_plain_yaml(lock):
-    record(lock, "https://host/a", A)
-    record(lock, "https://host/b?c=1#d: e", B)
+    record_digest(lock, "https://host/a", A)
+    record_digest(lock, "https://host/b?c=1#d: e", B)
     # A digest of digits alone stays text.
-    record(lock, "https://host/digits", Entry("1" * 64, 1))
+    record_digest(lock, "https://host/digits", Entry("1" * 64, 1))
     assert find_entry(lock, "https://host/a") == A
     assert find_entry(lock, "https://host/b?c=1#d: e") == B
     assert find_entry(lock, "https://host/digits") == Entry("1" * 64, 1)
@@ -35,18 +35,18 @@ def test_what_is_recorded_is_known_and_plain_yaml(lock):
 
 
 def test_the_same_entry_twice_is_one_and_another_is_refused(lock):
-    record(lock, "https://host/a", A)
+    record_digest(lock, "https://host/a", A)
     before = lock.read_bytes()
-    record(lock, "https://host/a", A)
+    record_digest(lock, "https://host/a", A)
     with pytest.raises(VitscopeError, match=rf"SHA-256 b+ where {lock} says a+: it is changing"):
-        record(lock, "https://host/a", B)
+        record_digest(lock, "https://host/a", B)
     assert lock.read_bytes() == before
 
 
 def test_entries_of_a_user_without_a_last_newline_stay(tmp_path):
     lock = tmp_path / "paper.lock.yaml"
     lock.write_text(f"https://host/a: {{sha256: {A.sha256}, bytes: 10}}")
-    record(lock, "https://host/b", B)
+    record_digest(lock, "https://host/b", B)
     assert (find_entry(lock, "https://host/a"), find_entry(lock, "https://host/b")) == (A, B)
 
 
@@ -65,7 +65,10 @@ def test_entries_of_a_user_without_a_last_newline_stay(tmp_path):
 def test_a_damaged_lock_file_is_refused_and_left_alone(tmp_path, text):
     lock = tmp_path / "paper.lock.yaml"
     lock.write_bytes(text.encode("latin-1"))
-    for attempt in (lambda: find_entry(lock, "https://a"), lambda: record(lock, "https://x", A)):
+    for attempt in (
+        lambda: find_entry(lock, "https://a"),
+        lambda: record_digest(lock, "https://x", A),
+    ):
         assert "paper.lock.yaml is damaged: restore it" in refusal(attempt)
     assert lock.read_bytes() == text.encode("latin-1")
 
@@ -74,33 +77,36 @@ def test_a_lock_file_that_cannot_be_opened_is_refused(tmp_path):
     with pytest.raises(VitscopeError, match=r"Cannot read .* \(Is a directory\): make it readable"):
         find_entry(tmp_path, "https://host/a")
     with pytest.raises(VitscopeError, match="or give the study the sha256 of https://host/a"):
-        record(tmp_path, "https://host/a", A)
+        record_digest(tmp_path, "https://host/a", A)
 
 
 def test_where_nothing_can_be_locked_the_sentence_says_so(lock, monkeypatch):
-    record(lock, "https://host/a", A)
+    record_digest(lock, "https://host/a", A)
 
     def refuse(*_):
         raise OSError(errno.ENOLCK, os.strerror(errno.ENOLCK))
 
     monkeypatch.setattr(fcntl, "flock", refuse)
-    for attempt in (lambda: find_entry(lock, "https://host/a"), lambda: record(lock, "b", A)):
+    for attempt in (
+        lambda: find_entry(lock, "https://host/a"),
+        lambda: record_digest(lock, "b", A),
+    ):
         with pytest.raises(VitscopeError, match=r"\(No locks available\): .* files can be locked"):
             attempt()
 
 
 def test_a_full_disk_leaves_the_older_entries(lock):
-    record(lock, "https://host/a", A)
+    record_digest(lock, "https://host/a", A)
     before = lock.read_bytes()
     with full_disk(len(before) + 20):
-        assert "Cannot write" in refusal(record, lock, "https://host/b", B)
+        assert "Cannot write" in refusal(record_digest, lock, "https://host/b", B)
     assert lock.read_bytes() == before
 
 
 def _record_many(lock: Path, worker: int) -> None:
     for index in range(8):
-        record(lock, f"https://host/shared/{index}", A)
-        record(lock, f"https://host/{worker}/{index}", Entry(f"{worker:064x}", index))
+        record_digest(lock, f"https://host/shared/{index}", A)
+        record_digest(lock, f"https://host/{worker}/{index}", Entry(f"{worker:064x}", index))
 
 
 @pytest.mark.nightly

@@ -1,4 +1,4 @@
-"""The corruptions of Hendrycks & Dietterich (2019): fifteen, in four groups, at five severities."""
+"""The fifteen corruptions of Hendrycks & Dietterich (2019), in four groups, at five severities."""
 
 GROUPS = {
     "noise": ("gaussian_noise", "shot_noise", "impulse_noise"),
@@ -8,5 +8,7 @@ GROUPS = {
 }
 CORRUPTIONS = tuple(name for group in GROUPS.values() for name in group)
 SEVERITIES = (1, 2, 3, 4, 5)
-# Names in tables for uncorrupted images, and for the mean over all corruptions.
-CLEAN, MEAN = "none", "mean"
+# The name in tables for uncorrupted images.
+CLEAN = "none"
+# The name in tables for the mean over all corruptions.
+MEAN = "mean"

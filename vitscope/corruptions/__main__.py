@@ -46,7 +46,7 @@ def main() -> None:
         for column, (name, tile) in enumerate(tiles):
             pen.text((column * wide, row * high), name.replace("_", " "), "black", font)
             sheet.paste(tile, (column * wide, row * high + LINE))
-    # Save with a palette, since noise makes a large file.
+    # Save with a palette, since noise compresses badly.
     sheet.quantize(256).save(given.sheet, optimize=True)
 
 

@@ -1,4 +1,4 @@
-"""The file of one corruption, mapped into memory: images of an archive, or corrupted here."""
+"""The file of one corruption: images corrupted by vitscope, or read from an official archive."""
 
 import json
 import tarfile
@@ -13,13 +13,13 @@ from vitscope.corruptions import SEVERITIES
 from vitscope.corruptions.corrupting import corrupt
 from vitscope.data.split import Split, choose_rows
 from vitscope.errors import VitscopeError
-from vitscope.files.arrays import Array, read_header
+from vitscope.files.arrays import Array, read_npy_header
 from vitscope.files.tensors import TensorFile, TensorWriter
 
 Integers = npt.NDArray[np.int64]
 Pixels = npt.NDArray[np.uint8]
 
-# Rows, columns and channels of an official image.
+# Height, width and channels of an official image.
 SHAPE = (32, 32, 3)
 ROWS_PER_WRITE = 256
 
@@ -46,7 +46,7 @@ class CorruptedImages:
 
 
 class OfficialImages:
-    """One corruption of CIFAR-10-C or CIFAR-100-C: all test images in order, five times."""
+    """One corruption of CIFAR-10-C or CIFAR-100-C: all test images in order, once per severity."""
 
     def __init__(self, path: Path, corruption: str, split: Split, rows: Integers) -> None:
         self._path, self._index = path, split.column("index")
@@ -55,8 +55,9 @@ class OfficialImages:
             resized = "" if resize is None else ", resized"
             raise VitscopeError(
                 f"data.{split.metadata['dataset']}.corrupted: the images of {path.name} have 32x32 "
-                f"pixels, as they came, and those of the data set have {_size(split.shape[1:])}"
-                f"{resized}: leave `corrupted` out, and vitscope corrupts them itself."
+                f"pixels, as they came, and those of the data set have "
+                f"{_format_shape(split.shape[1:])}{resized}: leave `corrupted` out, and vitscope "
+                f"corrupts them itself."
             )
         self._pixels, labels = (_map_member(path, f"{name}.npy") for name in (corruption, "labels"))
         self._count = len(self._pixels) // len(SEVERITIES)
@@ -70,14 +71,14 @@ class OfficialImages:
     def _check_arrays(self, corruption: str, labels: Array) -> None:
         shape, expected = self._pixels.shape, (self._count * len(SEVERITIES), *SHAPE)
         if self._pixels.dtype != np.uint8 or shape != expected or not self._count:
-            raise self._error(
-                f"{corruption}.npy holds {self._pixels.dtype} of {_size(shape)} and not uint8 of "
-                f"{_size(SHAPE)} for every image at five severities"
+            raise self._archive_error(
+                f"{corruption}.npy holds {self._pixels.dtype} of {_format_shape(shape)} and not "
+                f"uint8 of {_format_shape(SHAPE)} for every image at five severities"
             )
         if labels.dtype.kind not in "iu" or labels.shape != shape[:1]:
-            raise self._error(
-                f"labels.npy holds {labels.dtype} of {_size(labels.shape)} and not a whole number "
-                f"for each of the {shape[0]} images of {corruption}.npy"
+            raise self._archive_error(
+                f"labels.npy holds {labels.dtype} of {_format_shape(labels.shape)} and not a whole "
+                f"number for each of the {shape[0]} images of {corruption}.npy"
             )
 
     def _check_labels(self, labels: Array, split: Split, rows: Integers) -> None:
@@ -97,11 +98,11 @@ class OfficialImages:
                 f"order."
             )
 
-    def _error(self, found: str) -> VitscopeError:
+    def _archive_error(self, found: str) -> VitscopeError:
         return VitscopeError(f"{self._path}: {found}: get the official archive again.")
 
 
-def _size(shape: Sequence[int]) -> str:
+def _format_shape(shape: Sequence[int]) -> str:
     return "x".join(map(str, shape)) or "one number"
 
 
@@ -124,7 +125,7 @@ def _map_member(path: Path, name: str) -> Array:
         ) from error
     except OSError as error:
         raise VitscopeError(f"Cannot read {path} ({error.strerror}): make it readable.") from error
-    except Exception as error:  # Damaged headers fail in every way.
+    except Exception as error:  # Damaged headers may raise any exception.
         raise VitscopeError(
             f"{path}: {name} is damaged ({error}): get the official archive again."
         ) from error
@@ -132,10 +133,10 @@ def _map_member(path: Path, name: str) -> Array:
 
 
 def _map_array(file: Path, start: int, size: int) -> Array:
-    """Map an array in NumPy's format from anywhere in a file, without unpickling."""
+    """Map an array in NumPy's format that begins at byte `start` of a file; unpickle nothing."""
     with file.open("rb") as stream:
         stream.seek(start)
-        shape, by_column, dtype = read_header(stream)
+        shape, by_column, dtype = read_npy_header(stream)
         offset = stream.tell()
         end = stream.seek(0, 2)
     if dtype.hasobject or by_column:
@@ -143,11 +144,11 @@ def _map_array(file: Path, start: int, size: int) -> Array:
     needed = prod(shape) * dtype.itemsize
     found = min(start + size, end) - offset
     if needed != found or not needed:
-        raise ValueError(f"{found} bytes for {_size(shape)} of {dtype}")
+        raise ValueError(f"{found} bytes for {_format_shape(shape)} of {dtype}")
     return np.memmap(file, dtype, "r", offset, shape)
 
 
-def build(
+def build_corrupted(
     split: Split,
     images: int | None,
     corruption: str,
@@ -156,7 +157,7 @@ def build(
     path: Path | str,
     official: Path | None = None,
 ) -> None:
-    """Write images of a split under one corruption, made here or read from an official archive."""
+    """Write images of a split under one corruption, computed here or read from `official`."""
     rows = choose_rows(split, images, seed, "analysis.robustness: the study corrupts")
     archive = official and OfficialImages(official, corruption, split, rows)
     shape = (len(rows), *split.shape)

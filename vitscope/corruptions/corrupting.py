@@ -1,4 +1,4 @@
-"""Every corruption, the parameters of its severities, and how images go through it."""
+"""The fifteen corruptions as functions of images, and the parameters of each severity."""
 
 from collections.abc import Callable, Iterable, Sequence
 from functools import cache, lru_cache, partial
@@ -24,12 +24,14 @@ from vitscope.package_data import CORRUPTION_PARAMETERS
 # Float32 from 0 to 1, (n, channels, height, width): three channels, or one for grey images.
 Images = Maps
 Draws = Iterable[np.random.Generator]
-# The perceived lightness of red, green and blue (ITU-R BT.601).
+# The weights of red, green and blue in the lightness of a colour (ITU-R BT.601).
 LIGHTNESS = np.array([0.299, 0.587, 0.114], np.float32)[:, None, None]
-# The image sizes for which parameters are published.
+# The sides of images, in pixels, for which parameters are published.
 SMALL, LARGE = 32, 224
-# Corrupt this many images at once: enough to share a step's overhead, and few enough for memory.
-AT_ONCE, VALUES_AT_ONCE = 256, 10_000_000
+# The most images to corrupt at once: enough to share the overhead of each step.
+AT_ONCE = 256
+# The most values to corrupt at once, to limit memory.
+VALUES_AT_ONCE = 10_000_000
 
 
 def draw_each(draw: Callable[[np.random.Generator], Maps], draws: Draws) -> Maps:
@@ -37,10 +39,10 @@ def draw_each(draw: Callable[[np.random.Generator], Maps], draws: Draws) -> Maps
 
 
 def map_both_axes(matrix_of: Callable[[int], Maps], images: Maps) -> Maps:
-    """Apply a linear map, whose matrix depends on their length, to all columns and rows."""
+    """Apply a linear map to all columns and rows; `matrix_of` gives its matrix for a length."""
     for axis in (-2, -1):
         lines = np.moveaxis(images, axis, 0)
-        # Unlike a dense product, a sparse one rounds the same for any number of images or threads.
+        # A sparse product, unlike a dense one, rounds the same for any number of images or threads.
         matrix = csr_array(matrix_of(len(lines)).astype(images.dtype))
         mapped = matrix @ lines.reshape(len(lines), -1)
         images = np.moveaxis(mapped.reshape(lines.shape), 0, axis)
@@ -54,7 +56,7 @@ def gaussian_noise(images: Images, draws: Draws, deviation: float) -> Images:
 
 
 def shot_noise(images: Images, draws: Draws, photons: float) -> Images:
-    """Count photons; a value of 1 stands for `photons` of them."""
+    """Draw Poisson counts of photons; a value of 1 stands for `photons` on average."""
     expected = iter(images * np.float64(photons))
     counts = draw_each(lambda draw: draw.poisson(next(expected)).astype(np.float32), draws)
     return counts / np.float32(photons)
@@ -68,7 +70,7 @@ def impulse_noise(images: Images, draws: Draws, share: float) -> Images:
     return np.where(chance >= 1 - share / 2, np.float32(0), salted)
 
 
-def disk(radius: float, smoothing: float) -> Maps:
+def disk_kernel(radius: float, smoothing: float) -> Maps:
     """Return the kernel of a lens out of focus: a disk with a soft edge that sums to 1."""
     reach = max(8, int(np.ceil(radius))) + 2
     offset = np.arange(-reach, reach + 1)
@@ -84,26 +86,26 @@ def disk(radius: float, smoothing: float) -> Maps:
 
 def defocus_blur(images: Images, draws: Draws, radius: float, smoothing: float) -> Images:
     """Convolve with a disk; mirror the image beyond its edge."""
-    kernel = disk(radius, smoothing).astype(np.float32)
+    kernel = disk_kernel(radius, smoothing).astype(np.float32)
     reach = len(kernel) // 2
     height, width = images.shape[-2:]
     shape = [fft.next_fast_len(side + 2 * reach, real=True) for side in (height, width)]
     response = fft.rfft2(kernel, shape)
     padded = np.pad(images, ((0, 0), (0, 0), (reach, reach), (reach, reach)), mode="reflect")
-    # Go image by image: a transform's rounding may depend on how many are made at once.
+    # Transform each image alone: rounding may depend on how many are transformed together.
     blurred = [fft.irfft2(fft.rfft2(image, shape) * response, shape) for image in padded]
     return np.stack(blurred)[..., 2 * reach :, 2 * reach :][..., :height, :width]
 
 
-def gaussian(deviation: float, mode: str, truncate: float) -> Callable[[int], Maps]:
-    """Return SciPy's Gaussian filter as a map of lines."""
+def gaussian_matrix(deviation: float, mode: str, truncate: float) -> Callable[[int], Maps]:
+    """Return a function from a length to the matrix of SciPy's Gaussian filter."""
     smooth, sigma = ndimage.gaussian_filter, (deviation, 0)
     return lambda length: smooth(np.eye(length), sigma, mode=mode, truncate=truncate)
 
 
 def glass_blur(images: Images, draws: Draws, deviation: float, reach: int, rounds: int) -> Images:
     """Blur, swap every pixel with one nearby, and blur again."""
-    smooth = gaussian(deviation, "nearest", truncate=4.0)
+    smooth = gaussian_matrix(deviation, "nearest", truncate=4.0)
     blurred = np.rint(255 * map_both_axes(smooth, images)).astype(np.uint8)
     shuffled = swap_pixels(blurred, draws, reach, rounds)
     return map_both_axes(smooth, shuffled.astype(np.float32) / 255)
@@ -131,13 +133,13 @@ def swap_pixels(images: Maps, draws: Draws, reach: int, rounds: int) -> Maps:
 
 
 def motion_blur(images: Images, draws: Draws, radius: int, deviation: float) -> Images:
-    """Smear along a direction that lies within 45 degrees of the horizontal."""
+    """Smear each image in a random direction within 45 degrees of the horizontal."""
     angles = draw_each(lambda draw: np.asarray(draw.uniform(-45, 45)), draws)
     return smear(images, angles, radius, deviation)
 
 
-def trail(angle: float, radius: int, deviation: float) -> tuple[Maps, Maps]:
-    """Return the steps (down, right) of a motion, and their weights: half of a Gaussian."""
+def motion_kernel(angle: float, radius: int, deviation: float) -> tuple[Maps, Maps]:
+    """Return the steps (down, right) of a motion, and their weights: one half of a Gaussian."""
     step = np.arange(2 * radius + 1)
     weights = np.exp(-np.square(step / deviation) / 2)
     direction = np.array([np.sin(np.radians(angle)), np.cos(np.radians(angle))])
@@ -146,21 +148,21 @@ def trail(angle: float, radius: int, deviation: float) -> tuple[Maps, Maps]:
 
 
 def smear(images: Images, angles: Maps, radius: int, deviation: float) -> Images:
-    """Blur images along their angles; repeat an image's edge beyond it."""
+    """Blur each image along its angle; repeat edge pixels beyond the image."""
     reach = 2 * radius
     height, width = images.shape[-2:]
     padded = np.pad(images, ((0, 0), (0, 0), (reach, reach), (reach, reach)), mode="edge")
     blurred = np.zeros_like(images)
     for source, target, angle in zip(padded, blurred, angles, strict=True):
-        steps, weights = trail(float(angle), radius, deviation)
+        steps, weights = motion_kernel(float(angle), radius, deviation)
         for (down, right), weight in zip(steps + reach, weights.astype(np.float32), strict=True):
             target += weight * source[:, down : down + height, right : right + width]
     return blurred
 
 
 @lru_cache(maxsize=256)
-def zoom_map(factor: float, length: int) -> Maps:
-    """Return the map of lines that enlarges their middle by a factor, linearly between pixels."""
+def zoom_matrix(factor: float, length: int) -> Maps:
+    """Return the matrix that enlarges the middle of a line by a factor, by linear interpolation."""
     kept = int(np.ceil(length / factor))
     first = (length - kept) // 2
     enlarged = ndimage.zoom(np.eye(length)[first : first + kept], (factor, 1), order=1)
@@ -174,7 +176,7 @@ def zoom_blur(images: Images, draws: Draws, largest: float, step: float) -> Imag
     factors = np.arange(1, largest + step / 2, step).tolist()
     total = images.copy()
     for factor in factors:
-        total += map_both_axes(partial(zoom_map, factor), images)
+        total += map_both_axes(partial(zoom_matrix, factor), images)
     return total / np.float32(len(factors) + 1)
 
 
@@ -191,22 +193,24 @@ def elastic_transform(
     height, width = images.shape[-2:]
     draws = list(draws)
     corners = draw_each(lambda draw: draw.uniform(-shear, shear, (3, 2)), draws)
-    fields = displacements(draws, (height, width), amplitude, smoothing)
+    fields = displacement_fields(draws, (height, width), amplitude, smoothing)
     grid = np.indices((height, width), np.float64)
     distorted = np.empty_like(images)
     for source, target, moved, field in zip(images, distorted, corners, fields, strict=True):
-        sheared = _sample(source, _shear(grid, moved), "mirror")
-        target[:] = _sample(sheared, grid + field, "reflect")
+        sheared = _interpolate(source, _shear_positions(grid, moved), "mirror")
+        target[:] = _interpolate(sheared, grid + field, "reflect")
     return distorted
 
 
-def displacements(draws: Draws, size: tuple[int, int], amplitude: float, smoothing: float) -> Maps:
+def displacement_fields(
+    draws: Draws, size: tuple[int, int], amplitude: float, smoothing: float
+) -> Maps:
     noise = draw_each(lambda draw: draw.uniform(-1, 1, (2, *size)), draws)
-    return amplitude * map_both_axes(gaussian(smoothing, "reflect", truncate=3.0), noise)
+    return amplitude * map_both_axes(gaussian_matrix(smoothing, "reflect", truncate=3.0), noise)
 
 
-def _shear(grid: Maps, moved: Maps) -> Maps:
-    """Return where each pixel comes from when the corners of a triangle are moved."""
+def _shear_positions(grid: Maps, moved: Maps) -> Maps:
+    """Return where each pixel comes from if the corners of a triangle are moved."""
     size = np.array(grid.shape[1:])
     centre, reach = size // 2, size.min() // 3
     corners = centre + reach * np.array([[1, 1], [-1, 1], [-1, -1]])
@@ -216,40 +220,40 @@ def _shear(grid: Maps, moved: Maps) -> Maps:
     return sources
 
 
-def _sample(image: Maps, points: Maps, mode: str) -> Maps:
+def _interpolate(image: Maps, points: Maps, mode: str) -> Maps:
     return np.stack(
         [ndimage.map_coordinates(channel, points, order=1, mode=mode) for channel in image]
     )
 
 
 def pixelate(images: Images, draws: Draws, share: float) -> Images:
-    """Reduce an image to a share of its side, and enlarge it again."""
+    """Shrink an image to a share of its width and height, and enlarge it again."""
 
-    def reduce(image: Image.Image) -> Image.Image:
+    def shrink_and_enlarge(image: Image.Image) -> Image.Image:
         width, height = image.size
         small = (max(1, int(width * share)), max(1, int(height * share)))
         return image.resize(small, Image.Resampling.BOX).resize(image.size, Image.Resampling.BOX)
 
-    return _change_each(images, reduce)
+    return _change_pictures(images, shrink_and_enlarge)
 
 
 def jpeg_compression(images: Images, draws: Draws, quality: int) -> Images:
-    def compress(image: Image.Image) -> Image.Image:
+    def compress_as_jpeg(image: Image.Image) -> Image.Image:
         file = BytesIO()
         image.save(file, "JPEG", quality=quality)
         return Image.open(file)
 
-    return _change_each(images, compress)
+    return _change_pictures(images, compress_as_jpeg)
 
 
-def _change_each(images: Images, change: Callable[[Image.Image], Image.Image]) -> Images:
+def _change_pictures(images: Images, change: Callable[[Image.Image], Image.Image]) -> Images:
     pixels = np.rint(255 * images).astype(np.uint8).transpose(0, 2, 3, 1)
     changed = np.stack([as_pixels(change(as_picture(each))) for each in pixels])
     return changed.transpose(0, 3, 1, 2).astype(np.float32) / 255
 
 
 def lightness(images: Images) -> Images:
-    """Return the lightness of images, (..., 1, height, width); grey images already are it."""
+    """Return the lightness of images, (..., 1, height, width); return grey images unchanged."""
     if images.shape[-3] == 1:
         return images
     light: Images = (LIGHTNESS * images).sum(axis=-3, keepdims=True)
@@ -270,7 +274,7 @@ def snow(
     """Whiten the image and let flakes fall in two directions."""
     draws = list(draws)
     noise = draw_each(lambda draw: draw.normal(mean, deviation, (1, *images.shape[-2:])), draws)
-    flakes = map_both_axes(partial(zoom_map, zoom), noise.astype(np.float32))
+    flakes = map_both_axes(partial(zoom_matrix, zoom), noise.astype(np.float32))
     flakes = np.where(flakes < threshold, 0, flakes).clip(0, 1)
     angles = draw_each(lambda draw: np.asarray(draw.uniform(-135, -45)), draws)
     flakes = smear(flakes, angles, radius, blur)
@@ -281,8 +285,8 @@ def snow(
 
 def frost(images: Images, draws: Draws, image: float, ice: float) -> Images:
     height, width = images.shape[-2:]
-    pieces = draw_each(lambda draw: frost_plates.cut_piece(draw, height, width), draws)
-    # On a grey image, the pane has the lightness of its colours.
+    pieces = draw_each(lambda draw: frost_plates.crop_frost(draw, height, width), draws)
+    # On grey images, use the lightness of the pane.
     pieces = pieces if images.shape[1] == 3 else lightness(pieces)
     return np.float32(image) * images + np.float32(ice) * pieces
 
@@ -290,14 +294,14 @@ def frost(images: Images, draws: Draws, image: float, ice: float) -> Images:
 def fog(images: Images, draws: Draws, thickness: float, decay: float) -> Images:
     """Add clouds of fog, without exceeding the brightest value of the image."""
     height, width = images.shape[-2:]
-    clouds = plasma(draws, max(height, width), decay)[:, None, :height, :width]
+    clouds = plasma_clouds(draws, max(height, width), decay)[:, None, :height, :width]
     brightest = images.max(axis=(1, 2, 3), keepdims=True)
     foggy: Images = (images + thickness * clouds) * brightest / (brightest + thickness)
     return foggy
 
 
-def plasma(draws: Draws, side: int, decay: float) -> Maps:
-    """Make clouds from 0 to 1 by diamonds and squares: finer detail is weaker."""
+def plasma_clouds(draws: Draws, side: int, decay: float) -> Maps:
+    """Return clouds from 0 to 1 by the diamond-square algorithm; finer detail is weaker."""
     size = 1 << (side - 1).bit_length()
     noise = draw_each(lambda draw: draw.uniform(-1, 1, (size, size)), draws)
     clouds = np.zeros_like(noise)
@@ -321,7 +325,7 @@ def plasma(draws: Draws, side: int, decay: float) -> Maps:
 
 
 def brightness(images: Images, draws: Draws, added: float) -> Images:
-    """Raise the value in every pixel's hue, saturation and value."""
+    """Raise the value (of hue, saturation and value) of every pixel."""
     value = images.max(axis=1, keepdims=True)
     raised = np.minimum(value + np.float32(added), 1)
     # Black has no hue: it turns gray.
@@ -341,8 +345,8 @@ FUNCTIONS: dict[str, Callable[..., Images]] = {
 }
 
 
-def parameters(corruption: str, severity: int, side: int) -> dict[str, float]:
-    """Return parameters for images of a side, between the published ones by its logarithm."""
+def parameters_for_side(corruption: str, severity: int, side: int) -> dict[str, float]:
+    """Interpolate the published parameters for images of a side, linearly in its logarithm."""
     share = min(max(log(side / SMALL) / log(LARGE / SMALL), 0), 1)
     found: dict[str, float] = {}
     for name, values in _load_parameters()[corruption].items():
@@ -365,7 +369,7 @@ def corrupt(
     rows: Sequence[int] | npt.NDArray[np.int64],
     seed: int = 0,
 ) -> npt.NDArray[np.uint8]:
-    """Corrupt 8-bit images, (N, C, H, W), each by its row and the seed whatever the others are."""
+    """Corrupt 8-bit images, (N, C, H, W); the noise of each depends only on its row and `seed`."""
     if corruption not in CORRUPTIONS:
         raise VitscopeError(
             f"There is no corruption '{corruption}', only {', '.join(CORRUPTIONS)}."
@@ -377,12 +381,12 @@ def corrupt(
         raise ValueError(
             f"images are {images.dtype}{images.shape}, expected uint8 (N, 3, H, W) or (N, 1, H, W)"
         )
-    chosen = parameters(corruption, severity, min(images.shape[2:]))
+    chosen = parameters_for_side(corruption, severity, min(images.shape[2:]))
     corrupted, name = np.empty_like(images), crc32(corruption.encode())
     step = min(AT_ONCE, max(1, VALUES_AT_ONCE // images[0].size)) if len(images) else 1
     for first in range(0, len(images), step):
         some = slice(first, first + step)
-        # Corruptions that draw nothing take no generator.
+        # Create generators lazily, since some corruptions draw nothing.
         keys = ((seed, name, severity, int(row)) for row in rows[some])
         draws = map(np.random.default_rng, keys)
         scaled = images[some].astype(np.float32) / 255

@@ -1,4 +1,4 @@
-"""Frosted panes in place of photographs: feathers of ice, each a spine with barbs."""
+"""Drawn frosted panes, in place of photographs: feathers of ice, each a spine with barbs."""
 
 from functools import lru_cache
 
@@ -9,8 +9,10 @@ from scipy import ndimage
 from vitscope.files.arrays import Array
 
 PANES = 5
-# A pane is drawn with sides of this many pixels, and is this many times as wide as an image.
-DRAWN, SIDES = 640, 3
+# The side of a pane as it is drawn, in pixels.
+DRAWN = 640
+# A pane is then resized to this many times the longer side of an image.
+SIDES = 3
 # For each layer, the number of feathers, and the distance between their barbs in pixels.
 LAYERS = ((45, 10.0), (200, 6.5))
 # The tangent of the angle between spine and barb.
@@ -19,9 +21,9 @@ BARBS = np.float32(1.5)
 COLOUR = np.array([0.92, 0.97, 1.0], np.float32)[:, None, None]
 
 
-def cut_piece(draw: np.random.Generator, height: int, width: int) -> Array:
-    """Return a random piece of a random pane, (3, height, width), from 0 to 1."""
-    pane = panes(max(height, width))[draw.integers(PANES)]
+def crop_frost(draw: np.random.Generator, height: int, width: int) -> Array:
+    """Return a random crop of a random pane, (3, height, width), from 0 to 1."""
+    pane = grow_panes(max(height, width))[draw.integers(PANES)]
     top, left = draw.integers(len(pane) - height), draw.integers(len(pane) - width)
     cut = pane[top : top + height, left : left + width]
     coloured: Array = COLOUR * (cut[:, ::-1] if draw.random() < 0.5 else cut)
@@ -29,18 +31,18 @@ def cut_piece(draw: np.random.Generator, height: int, width: int) -> Array:
 
 
 @lru_cache(maxsize=2)
-def panes(side: int) -> Array:
+def grow_panes(side: int) -> Array:
     size, smoothly = (SIDES * side, SIDES * side), Image.Resampling.BILINEAR
     grown = []
     for draw in map(np.random.default_rng, range(PANES)):
-        thickness = (0.7 + 0.45 * _clouds(draw, 9)).clip(0.15, 1.6)
-        feathers = [_layer(draw, count, distance) for count, distance in LAYERS]
+        thickness = (0.7 + 0.45 * _smooth_noise(draw, 9)).clip(0.15, 1.6)
+        feathers = [_grow_feathers(draw, count, distance) for count, distance in LAYERS]
         ice = (thickness * (0.05 + np.maximum(*feathers))).clip(0, 1)
         grown.append(np.asarray(Image.fromarray(ice).resize(size, smoothly)))
     return np.stack(grown)
 
 
-def _layer(draw: np.random.Generator, count: int, distance: float) -> Array:
+def _grow_feathers(draw: np.random.Generator, count: int, distance: float) -> Array:
     """Return feathers, from 0 to 1, that meet where they grow towards each other."""
     seeds = draw.integers(DRAWN, size=(2, count))
     free = np.ones((DRAWN, DRAWN), bool)
@@ -53,8 +55,8 @@ def _layer(draw: np.random.Generator, count: int, distance: float) -> Array:
     sine, cosine = np.sin(turn)[feather], np.cos(turn)[feather]
     light = draw.uniform(0.4, 1, count).astype(np.float32)[feather]
     down, right = (np.indices(free.shape, np.int32) - nearest).astype(np.float32)
-    # In units of the distance between barbs; a feather is never quite straight.
-    bend = np.float32(0.2) * _clouds(draw, 20)
+    # Measure in distances between barbs, and bend each feather slightly.
+    bend = np.float32(0.2) * _smooth_noise(draw, 20)
     along = (right * cosine + down * sine) / distance + bend
     aside = np.abs((down * cosine - right * sine) / distance + bend)
     barbs = np.square(np.square(np.cos(np.pi * (along - aside / BARBS)))) * np.exp(-aside / 5)
@@ -62,8 +64,8 @@ def _layer(draw: np.random.Generator, count: int, distance: float) -> Array:
     return feathers
 
 
-def _clouds(draw: np.random.Generator, count: int) -> Array:
-    """Return smooth noise of mean 0, in which `count` blots stand side by side."""
+def _smooth_noise(draw: np.random.Generator, count: int) -> Array:
+    """Return smooth noise of mean 0, enlarged from `count` by `count` random values."""
     noise = draw.standard_normal((count, count), dtype=np.float32)
     smooth = Image.fromarray(noise).resize((DRAWN, DRAWN), Image.Resampling.BICUBIC)
     return np.asarray(smooth)

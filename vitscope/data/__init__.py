@@ -1,1 +1,1 @@
-"""Image data: where it comes from, and the artefact that every job reads."""
+"""Image data: its sources, and the file of each split that jobs read."""

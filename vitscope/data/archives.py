@@ -1,4 +1,4 @@
-"""The official archive of a data set: where it is published, and how it is read safely."""
+"""Official archives of data sets: their addresses, downloads, and how to read them safely."""
 
 import gzip
 import io
@@ -23,7 +23,7 @@ LARGEST_ARCHIVE = 400_000_000
 def find_official(
     archive: Mapping[str, Any], source: Mapping[str, Any], label: str
 ) -> tuple[str, str, Mapping[str, Any]]:
-    """Return the address and the name of a source's archive, and its `md5` and `size` if known."""
+    """Return the URL and file name of a source's archive, and its `md5` and `size` if known."""
     files, url = archive["files"], source.get("url", archive["url"])
     file = PurePosixPath(urlsplit(url).path).name
     if file not in files:
@@ -34,8 +34,8 @@ def find_official(
     return url, file, files[file]
 
 
-def confirm(archive: Mapping[str, Any], source: Mapping[str, Any], path: Path) -> None:
-    """Refuse a download that is not the official archive: a cache may supply it unchecked."""
+def check_official(archive: Mapping[str, Any], source: Mapping[str, Any], path: Path) -> None:
+    """Refuse a download with a wrong MD5, since a cache may supply any file."""
     _, file, known = find_official(archive, source, str(path))
     if "md5" in known and md5_of(path) != known["md5"]:
         raise VitscopeError(
@@ -44,42 +44,42 @@ def confirm(archive: Mapping[str, Any], source: Mapping[str, Any], path: Path) -
         )
 
 
-def download(
+def download_official(
     archive: Mapping[str, Any], source: Mapping[str, Any], path: Path, *, label: str, say: Say
 ) -> None:
     url, _, known = find_official(archive, source, label)
     fetch(url, path, label=label, said_by="the publisher", say=say, **known)
 
 
-def _too_large() -> ValueError:
+def _archive_size_error() -> ValueError:
     return ValueError(f"it holds more than {LARGEST_ARCHIVE} bytes, as no official one does")
 
 
-class _Bounded(gzip.GzipFile):
-    """Refuses a compressed archive once it expands to more than an official one."""
+class _BoundedGzip(gzip.GzipFile):
+    """A gzip file that fails once it expands beyond the size of any official archive."""
 
-    def _check(self, end: int) -> None:
+    def _check_end(self, end: int) -> None:
         if end > LARGEST_ARCHIVE:
-            raise _too_large()
+            raise _archive_size_error()
 
     def read(self, size: int | None = -1) -> bytes:
-        # A missing or negative size asks for everything.
+        # A missing or negative size requests everything.
         wanted = LARGEST_ARCHIVE + 1 if size is None or size < 0 else size
-        self._check(self.tell() + wanted)
+        self._check_end(self.tell() + wanted)
         return super().read(wanted)
 
     def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
-        self._check(offset)
+        self._check_end(offset)
         return super().seek(offset, whence)
 
 
 @contextmanager
 def opened_tar(path: Path) -> Iterator[tarfile.TarFile]:
-    """Open an archive; turn failures caused by its bytes into one sentence while it is open."""
+    """Open a tar archive; while it is open, report errors from reading it in one sentence."""
     try:
         with path.open("rb") as file:
             compressed = file.read(2) == b"\x1f\x8b"
-        opened = _Bounded(path) if compressed else path.open("rb")
+        opened = _BoundedGzip(path) if compressed else path.open("rb")
         with opened, tarfile.open(fileobj=opened, mode="r:") as tar:
             yield tar
     except (tarfile.TarError, EOFError, OSError, ValueError, OverflowError, zlib.error) as error:
@@ -89,12 +89,12 @@ def opened_tar(path: Path) -> Iterator[tarfile.TarFile]:
         ) from error
 
 
-def members_of(tar: tarfile.TarFile, path: Path) -> Iterator[tarfile.TarInfo]:
-    """Yield members of an archive; refuse links, holes, paths out of its folder, and huge sizes."""
+def checked_members(tar: tarfile.TarFile, path: Path) -> Iterator[tarfile.TarInfo]:
+    """Yield an archive's members; refuse links, sparse files, paths outside it, and large sizes."""
     total = 0
     for member in tar:
         inside = PurePosixPath(member.name)
-        # A sparse file's holes take no room in an archive, but would be zeros in memory.
+        # The holes of a sparse file take no space in an archive, but fill memory with zeros.
         plain = (member.isfile() or member.isdir()) and not member.issparse()
         if inside.is_absolute() or ".." in inside.parts or not plain:
             raise VitscopeError(
@@ -108,10 +108,10 @@ def members_of(tar: tarfile.TarFile, path: Path) -> Iterator[tarfile.TarInfo]:
             )
         total += member.size
         if total > LARGEST_ARCHIVE:
-            raise _too_large()
+            raise _archive_size_error()
         yield member
 
 
-def content_of(tar: tarfile.TarFile, member: tarfile.TarInfo) -> bytes:
+def read_member(tar: tarfile.TarFile, member: tarfile.TarInfo) -> bytes:
     file = tar.extractfile(member)
     return b"" if file is None else file.read()

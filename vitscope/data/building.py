@@ -1,4 +1,4 @@
-"""Build the file of a split, and open it: with its images, or with where they are."""
+"""Build and open the file of a split, which stores its images or only where to read them."""
 
 import json
 from collections.abc import Iterable, Iterator, Mapping
@@ -11,8 +11,8 @@ import numpy as np
 import numpy.typing as npt
 from PIL import Image
 
-from vitscope.data.class_numbers import Numbering, list_classes, numbering
-from vitscope.data.opening import check_taken, open_source
+from vitscope.data.class_numbers import Numbering, list_classes, number_classes
+from vitscope.data.opening import check_image_count, open_source
 from vitscope.data.source import ImageFiles, Sample, Source
 from vitscope.data.split import DIGEST, OUTPUTS, UNKNOWN_LABEL, Rows, Split, select
 from vitscope.errors import VitscopeError
@@ -24,29 +24,30 @@ from vitscope.image_size import ImageSize, height_and_width
 Integers = npt.NDArray[np.int64]
 
 MODES = {1: "L", 3: "RGB"}
-# The value of `resize` for images that are to cover their final size.
+# The value of `resize` that scales an image until it just covers its final size.
 COVER = "cover"
 ROWS_PER_WRITE = 256
-# Keep so many whole images, the first, beside what networks see of them.
+# Store this many uncropped images, the first ones, besides the images that networks see.
 WHOLES = 16
 NO_DIGEST = "0" * 64
 IMAGENET_CLASSES = 1000
-# The metadata key for how to read images that are not stored, and the settings in it.
+# The metadata key for the settings with which to read images that are not stored.
 UNSTORED = "unstored"
+# The data set's keys among the settings under UNSTORED.
 READ_BY = ("source", "image_size", "resize", "interpolation")
 
 
 def build(
     name: str, dataset: Mapping[str, Any], split: str, path: Path, download: Path | None = None
 ) -> None:
-    """Write the file of a split of a study's data set, from its `download` if it names no path."""
+    """Write the file of a data set's split; read the `download` if the source names no path."""
     source = open_source(dataset["source"], split, download)
     settings = dataset["splits"][split]
     where = f"data.{name}.splits.{split}"
-    outputs = _outputs(where, source, dataset)
+    outputs = _outputs_by_class(where, source, dataset)
     ours = Numbering([*source.classes], None) if outputs else None
-    classes = ours or numbering(where, source.classes, dataset, source.empty)
-    check_taken(where, settings["images"], len(source))
+    classes = ours or number_classes(where, source.classes, dataset, source.empty)
+    check_image_count(where, settings["images"], len(source))
     rows = select(len(source), settings["images"], settings["seed"])
     metadata = {
         "dataset": name,
@@ -61,10 +62,10 @@ def build(
         metadata[OUTPUTS] = json.dumps(outputs)
     shape = (dataset.get("channels", 3), *height_and_width(dataset["image_size"]))
     if settings.get("stored", True):
-        images = {"images": ("U8", (len(rows), *shape)), **numbers_of(len(rows), source.extra)}
+        images = {"images": ("U8", (len(rows), *shape)), **integer_tensors(len(rows), source.extra)}
         masks = {"masks": ("U8", (len(rows), *shape[1:]))} if source.has_masks else {}
-        tensors, written = images | masks, _written(where, source, rows, dataset, classes)
-        if wholes := _wholes(source, rows[:WHOLES], dataset):
+        tensors, written = images | masks, _image_pieces(where, source, rows, dataset, classes)
+        if wholes := _uncropped_images(source, rows[:WHOLES], dataset):
             sizes = np.array([each.shape[:2] for each in wholes])
             flat = np.concatenate([each.ravel() for each in wholes])
             tensors |= {"whole_sizes": ("I64", sizes.shape), "wholes": ("U8", flat.shape)}
@@ -73,11 +74,11 @@ def build(
         made_by = {key: dataset[key] for key in READ_BY}
         metadata[UNSTORED] = json.dumps({**made_by, "split": split, "channels": shape[0]})
         tensors = dict.fromkeys(("labels", "index"), ("I64", (len(rows),)))
-        # This opens no image.
-        labels = _labels(where, cast(ImageFiles, source).labels(rows), classes)
+        # The labels are known without opening any image.
+        labels = _to_class_numbers(where, cast(ImageFiles, source).labels(rows), classes)
         written = iter([("index", 0, rows), ("labels", 0, labels)])
     images_of = write_split(path, metadata, tensors, written, len(classes.names))
-    # If a number meant another class, every accuracy would be wrong.
+    # Show which number each class has: with a wrong numbering, every accuracy would be wrong.
     there = {
         number: f"{classes.names[number]} ({images_of[number]} images)"
         for number in np.flatnonzero(images_of).tolist()
@@ -85,7 +86,9 @@ def build(
     print(f"{where}: classes: {list_classes(there) or 'no image has a label'}")
 
 
-def numbers_of(count: int, extra: tuple[str, ...] = ()) -> dict[str, tuple[str, tuple[int, ...]]]:
+def integer_tensors(
+    count: int, extra: tuple[str, ...] = ()
+) -> dict[str, tuple[str, tuple[int, ...]]]:
     return dict.fromkeys(("labels", "index", "sums", *extra), ("I64", (count,)))
 
 
@@ -96,7 +99,7 @@ def write_split(
     written: Iterable[tuple[str, int, Array]],
     classes: int,
 ) -> Integers:
-    """Write a split from pieces (tensor, first row, rows), with a digest; count images by class."""
+    """Write a split and its digest from pieces (tensor, first row, rows); count images by class."""
     digest = sha256(json.dumps(metadata, sort_keys=True).encode())
     images_of = np.zeros(classes, np.int64)
     with TensorWriter(path, tensors, {**metadata, DIGEST: NO_DIGEST}) as writer:
@@ -109,8 +112,10 @@ def write_split(
     return images_of
 
 
-def _outputs(where: str, source: Source, dataset: Mapping[str, Any]) -> list[list[int]] | None:
-    """Return which network outputs belong to each class, if a class of the source has several."""
+def _outputs_by_class(
+    where: str, source: Source, dataset: Mapping[str, Any]
+) -> list[list[int]] | None:
+    """Return the source's outputs for each class; None if it has none, or labels are not used."""
     outputs = source.outputs
     if outputs is None or dataset["classes"] in (None, IMAGENET_CLASSES):
         return outputs if dataset["classes"] else None
@@ -120,7 +125,9 @@ def _outputs(where: str, source: Source, dataset: Mapping[str, Any]) -> list[lis
     )
 
 
-def _mask(sample: Sample, dataset: Mapping[str, Any], shape: tuple[int, ...], where: str) -> Pixels:
+def _mask_pixels(
+    sample: Sample, dataset: Mapping[str, Any], shape: tuple[int, ...], where: str
+) -> Pixels:
     if sample.mask is None:
         return np.zeros(shape, np.uint8)
     if sample.mask.size != sample.image.size:
@@ -132,19 +139,22 @@ def _mask(sample: Sample, dataset: Mapping[str, Any], shape: tuple[int, ...], wh
     return mask
 
 
-def _wholes(source: Source, rows: Integers, dataset: Mapping[str, Any]) -> list[Pixels]:
-    """Return images before they are cut; none if nothing is cut, or nothing bounds their size."""
+def _uncropped_images(source: Source, rows: Integers, dataset: Mapping[str, Any]) -> list[Pixels]:
+    """Return images before cropping.
+
+    The list is empty if no image is cropped, or without `resize`, when images may have any size.
+    """
     if dataset["resize"] is None:
         return []
     size = height_and_width(dataset["image_size"])
-    found = [as_pixels(_uncut(each.image, dataset)) for each in source.samples(rows)]
+    found = [as_pixels(_convert_and_resize(each.image, dataset)) for each in source.samples(rows)]
     return found if any(each.shape[:2] != size for each in found) else []
 
 
-def _written(
+def _image_pieces(
     where: str, source: Source, rows: Integers, dataset: Mapping[str, Any], classes: Numbering
 ) -> Iterator[tuple[str, int, Array]]:
-    """Yield the file's content piece by piece: a tensor's name, the first row, the values."""
+    """Yield the content of the file in pieces: (tensor, first row, rows)."""
     yield "index", 0, rows
     samples = source.samples(rows)
     for first in range(0, len(rows), ROWS_PER_WRITE):
@@ -155,14 +165,15 @@ def _written(
         yield "sums", first, row_sums(pixels).view(np.int64)
         if source.has_masks:
             shape = pixels.shape[2:]
-            yield "masks", first, np.stack([_mask(each, dataset, shape, where) for each in chosen])
-        yield "labels", first, _labels(where, [each.label for each in chosen], classes)
+            masks = [_mask_pixels(each, dataset, shape, where) for each in chosen]
+            yield "masks", first, np.stack(masks)
+        yield "labels", first, _to_class_numbers(where, [each.label for each in chosen], classes)
         for column, extra in enumerate(source.extra):
             yield extra, first, np.array([sample.extra[column] for sample in chosen])
 
 
-def _labels(where: str, found: list[int], classes: Numbering) -> Integers:
-    """Return the numbers of classes; refuse a label that is neither a class nor unknown."""
+def _to_class_numbers(where: str, found: list[int], classes: Numbering) -> Integers:
+    """Map labels to class numbers, and keep unknown labels; refuse labels of no class."""
     if not classes.names:
         return np.full(len(found), UNKNOWN_LABEL, np.int64)
     labels = np.array(found, np.int64)
@@ -179,8 +190,8 @@ def _labels(where: str, found: list[int], classes: Numbering) -> Integers:
 
 
 def preprocess(image: Image.Image, dataset: Mapping[str, Any], where: str) -> Pixels:
-    """Resize an image, cut out the centre as torchvision does, and return (C, H, W)."""
-    image, size = _uncut(image, dataset), dataset["image_size"]
+    """Resize an image, crop its centre as torchvision does, and return its pixels, (C, H, W)."""
+    image, size = _convert_and_resize(image, dataset), dataset["image_size"]
     height, width = height_and_width(size)
     if image.width < width or image.height < height:
         raise VitscopeError(
@@ -192,17 +203,21 @@ def preprocess(image: Image.Image, dataset: Mapping[str, Any], where: str) -> Pi
     return np.ascontiguousarray(pixels.transpose(2, 0, 1))
 
 
-def _uncut(image: Image.Image, dataset: Mapping[str, Any]) -> Image.Image:
-    """Return an image in its channels and in the size that is then cut."""
+def _convert_and_resize(image: Image.Image, dataset: Mapping[str, Any]) -> Image.Image:
+    """Convert an image to the data set's channels, and resize it for cropping."""
     image = image.convert(MODES[dataset.get("channels", 3)])
     if dataset["resize"] is None:
         return image
-    resized = _resized(image.size, dataset["resize"], dataset["image_size"])
+    resized = _size_before_crop(image.size, dataset["resize"], dataset["image_size"])
     return image.resize(resized, Image.Resampling[dataset["interpolation"].upper()])
 
 
-def _resized(there: tuple[int, int], resize: Any, size: ImageSize) -> tuple[int, int]:
-    """Return the new width and height of an image, which `resize` gives or is to be covered."""
+def _size_before_crop(there: tuple[int, int], resize: Any, size: ImageSize) -> tuple[int, int]:
+    """Return the width and height to resize an image of size `there` to.
+
+    If `resize` is a pair of height and width, that is the size. Otherwise, the image keeps its
+    proportions and just covers a square of side `resize`, or its final size.
+    """
     height, width = height_and_width(size if resize == COVER else resize)
     if not isinstance(resize, int | str):
         return width, height
@@ -233,17 +248,19 @@ class UnstoredSplit(Split):
 
     def images(self, rows: Rows) -> Array:
         where = str(self._file.path)
-        return np.stack([preprocess(each, self._dataset, where) for each in self._whole(rows)])
+        return np.stack(
+            [preprocess(each, self._dataset, where) for each in self._source_images(rows)]
+        )
 
     def pictures(self, rows: Rows) -> list[Array]:
         mode = MODES[self._dataset["channels"]]
-        return [as_pixels(each.convert(mode)) for each in self._whole(rows)]
+        return [as_pixels(each.convert(mode)) for each in self._source_images(rows)]
 
     def whole(self, row: int) -> Pixels | None:
-        found = _wholes(self._source, self._index[[row]], self._dataset)
+        found = _uncropped_images(self._source, self._index[[row]], self._dataset)
         return found[0] if found else None
 
-    def _whole(self, rows: Rows) -> Iterator[Image.Image]:
+    def _source_images(self, rows: Rows) -> Iterator[Image.Image]:
         return (sample.image for sample in self._source.samples(self._index[rows]))
 
 

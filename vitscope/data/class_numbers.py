@@ -1,4 +1,4 @@
-"""Which class has which number, so that labels mean what the outputs of a network mean."""
+"""Number the classes, so that labels match the outputs of a network."""
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -8,34 +8,34 @@ from typing import Any, NamedTuple
 
 from vitscope.errors import VitscopeError, first_of, nearest, quoted, visible
 
-# The value of `class_names` for networks that tell ImageNet's 1,000 classes apart.
+# The value of `class_names` for networks with ImageNet's 1,000 classes.
 IMAGENET = "imagenet"
-# A file with more bytes cannot be a list of names.
+# A file of more bytes cannot be a list of names.
 LARGEST_LIST = 10_000_000
 SHOWN, NAMED = 100, 20
 
 
 class Numbering(NamedTuple):
-    """The names of all classes, and the numbers of the source's classes if other than its own."""
+    """The names of all classes; `numbers` maps labels of the source to classes, if they differ."""
 
     names: list[str]
     numbers: list[int] | None
 
 
-def numbering(
+def number_classes(
     where: str, found: Sequence[str], dataset: Mapping[str, Any], empty: Sequence[str] = ()
 ) -> Numbering:
-    """Return the number of each class that was `found`; `empty` are folders without images."""
+    """Number the classes `found` in a source; `empty` names its folders without images."""
     classes = dataset["classes"]
     if classes is None:
         return Numbering([], None)
     names, index = dataset.get("class_names"), dataset.get("class_index")
     if index is not None:
-        return _by_index(where, found, classes, index)
+        return _number_by_index(where, found, classes, index)
     if names is not None:
-        return _by_names(where, found, classes, names)
+        return _number_by_names(where, found, classes, names)
     if found and len(found) != classes:
-        # A folder may hold images from only some of the classes that the model tells apart.
+        # A folder may hold images of only some of the model's classes.
         fewer = (
             ", say in `class_index` which number each has, or put all images in one folder, "
             "without labels"
@@ -53,8 +53,8 @@ def numbered_names(classes: int) -> list[str]:
     return [str(number) for number in range(classes)]
 
 
-def _by_names(where: str, found: Sequence[str], classes: int, names: list[str]) -> Numbering:
-    check_distinct(where, names)
+def _number_by_names(where: str, found: Sequence[str], classes: int, names: list[str]) -> Numbering:
+    check_distinct_names(where, names)
     if len(names) != classes:
         raise VitscopeError(
             f"{where}: class_names has {len(names)} names and the study says {classes} classes: "
@@ -65,7 +65,7 @@ def _by_names(where: str, found: Sequence[str], classes: int, names: list[str]) 
     return Numbering(names, [place[name] for name in found] if found else None)
 
 
-def check_distinct(where: str, names: Iterable[str]) -> None:
+def check_distinct_names(where: str, names: Iterable[str]) -> None:
     for name, count in Counter(names).items():
         if count > 1:
             raise VitscopeError(
@@ -73,7 +73,7 @@ def check_distinct(where: str, names: Iterable[str]) -> None:
             )
 
 
-def _by_index(
+def _number_by_index(
     where: str, found: Sequence[str], classes: int, index: Mapping[str, int]
 ) -> Numbering:
     if not found:
@@ -88,14 +88,14 @@ def _by_index(
                 f"{first_of(found, NAMED)}: correct the name.{nearest(name, found)}"
             )
     _check_all_named(where, found, "class_index", index)
-    check_index(where, classes, index)
+    check_class_index(where, classes, index)
     names = numbered_names(classes)
     for name, number in index.items():
         names[number] = name
     return Numbering(names, [index[name] for name in found])
 
 
-def check_index(where: str, classes: int, index: Mapping[str, int]) -> None:
+def check_class_index(where: str, classes: int, index: Mapping[str, int]) -> None:
     owner: dict[int, str] = {}
     for name, number in index.items():
         if number >= classes:
@@ -120,8 +120,8 @@ def _check_all_named(where: str, found: Sequence[str], key: str, known: Collecti
             )
 
 
-def read_names(where: str, path: Path) -> list[str]:
-    """Read class names from a text file, one a line, beginning with class 0."""
+def read_class_names(where: str, path: Path) -> list[str]:
+    """Read class names from a text file, one per line, starting with class 0."""
     try:
         with path.open("rb") as file:
             data = file.read(LARGEST_LIST + 1)
@@ -143,10 +143,10 @@ def read_names(where: str, path: Path) -> list[str]:
 
 
 def imagenet_synsets() -> list[str]:
-    return _read_of_timm("imagenet_synsets.txt").split()
+    return _read_timm_file("imagenet_synsets.txt").split()
 
 
-def _read_of_timm(file: str) -> str:
+def _read_timm_file(file: str) -> str:
     timm = find_spec("timm")
     if timm is None or timm.origin is None:
         raise VitscopeError(
@@ -156,9 +156,9 @@ def _read_of_timm(file: str) -> str:
     return (Path(timm.origin).parent / "data" / "_info" / file).read_text(encoding="utf-8")
 
 
-def name_imagenet() -> list[str]:
-    """Return timm's names of ImageNet's classes, with synsets where two share a name."""
-    lines = _read_of_timm("imagenet_synset_to_lemma.txt").splitlines()
+def imagenet_class_names() -> list[str]:
+    """Return timm's names of ImageNet's classes; add the synset where two classes share a name."""
+    lines = _read_timm_file("imagenet_synset_to_lemma.txt").splitlines()
     lemmas = dict(line.split("\t") for line in lines)
     synsets = imagenet_synsets()
     # Take the first of several synonyms.
@@ -169,6 +169,6 @@ def name_imagenet() -> list[str]:
 
 
 def list_classes(names: Mapping[int, str], most: int = SHOWN) -> str:
-    """List classes with their numbers on one line; of many, list the first ones and the last."""
+    """List classes with their numbers in one line; shorten a list of more than `most`."""
     said = [visible(f"{number} {name}") for number, name in names.items()]
     return ", ".join(said if len(said) <= most else [*said[: most - 1], "...", said[-1]])

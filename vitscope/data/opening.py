@@ -1,4 +1,4 @@
-"""The kinds of sources, each a module of vitscope.data.sources (docs/data.md), and their files."""
+"""Find and open sources of images: each kind is a module in sources/ (docs/data.md)."""
 
 import ast
 import importlib
@@ -26,11 +26,11 @@ if TYPE_CHECKING:
 class Declaration:
     """What a source declares about itself in its literal `SOURCE`.
 
-    `keys` are the keys that it takes in a study beside `kind`, each with its JSON schema, and
-    `shared` the keys that mean the same for all sources: `path`, `url` or both. `archive` is the
-    official archive to download if a study names no path: see `archives.py`. If `glanced` is set,
-    the module has a function `glance`, which checks a study as it is read. `images` counts the
-    images in each split, where that is the same for everybody.
+    `keys` are the keys that a study may give the source besides `kind`, each with its JSON schema.
+    `shared` are the keys that mean the same for all sources, such as `path` and `url`. `archive` is
+    the official archive to download if a study names no path: see `archives.py`. If `glanced` is
+    set, the module has a function `glance`, which checks the files when a study is loaded. `images`
+    is the number of images in each split, if it is always the same.
     """
 
     meaning: str
@@ -42,17 +42,18 @@ class Declaration:
     images: dict[str, int] = field(default_factory=dict)
 
 
-def names() -> list[str]:
+def source_kinds() -> list[str]:
     modules = pkgutil.iter_modules(sources.__path__)
     return sorted(module.name for module in modules if not module.name.startswith("_"))
 
 
 @cache
 def declared(kind: str) -> Declaration:
-    """Read a source's declaration from its module without running it."""
-    if kind not in names():
+    """Read the declaration in a source's module without running the module."""
+    kinds = source_kinds()
+    if kind not in kinds:
         raise VitscopeError(
-            f"There is no source '{kind}'; there are {', '.join(names())}.{nearest(kind, names())}"
+            f"There is no source '{kind}'; there are {', '.join(kinds)}.{nearest(kind, kinds)}"
         )
     (file,) = (found for path in sources.__path__ if (found := Path(path) / f"{kind}.py").is_file())
     for node in ast.parse(file.read_bytes()).body:
@@ -62,24 +63,24 @@ def declared(kind: str) -> Declaration:
 
 
 def open_source(source: Mapping[str, Any], split: str, download: Path | None = None) -> "Source":
-    """Open a split of a source; without a path, its archive is the `download`, which is checked."""
-    declaration, module = declared(source["kind"]), _module(source["kind"])
+    """Open a split of a source, from its path or the `download`; check a downloaded archive."""
+    declaration, module = declared(source["kind"]), _source_module(source["kind"])
     path = local_path(source, split) or download
     if declaration.archive and path and "path" not in source:
-        from vitscope.data.archives import confirm
+        from vitscope.data.archives import check_official
 
-        confirm(declaration.archive, source, path)
+        check_official(declaration.archive, source, path)
     with bounded_memory(path) if path else nullcontext():
         opened: Source = module.open_split(source, split, path)
     return opened
 
 
 def glance(source: Mapping[str, Any], split: str, most: int) -> "Glance | None":
-    """Return what a glance at a split shows, of `most` images; None if it shows nothing."""
+    """Return the classes and number of images of a split, counted up to `most`; None if unknown."""
     path = local_path(source, split)
     if not declared(source["kind"]).glanced or path is None or not path.exists():
         return None
-    seen: Glance = _module(source["kind"]).glance(path, most)
+    seen: Glance = _source_module(source["kind"]).glance(path, most)
     return seen
 
 
@@ -88,12 +89,12 @@ def count_images(source: Mapping[str, Any], split: str) -> int | None:
     return seen.images if seen else declared(source["kind"]).images.get(split)
 
 
-def _module(kind: str) -> ModuleType:
+def _source_module(kind: str) -> ModuleType:
     return importlib.import_module(f"{sources.__name__}.{kind}")
 
 
 def local_path(source: Mapping[str, Any], split: str) -> Path | None:
-    """Return a split's file or folder; `{split}` in a path stands for the split's name."""
+    """Return the file or folder of a split, whose name replaces `{split}`; None without a path."""
     if "path" not in source:
         return None
     return Path(source["path"].replace("{split}", split)).expanduser()
@@ -103,7 +104,8 @@ def archive_needed(source: Mapping[str, Any]) -> bool:
     return declared(source["kind"]).archive is not None and "path" not in source
 
 
-def there_already(source: Mapping[str, Any], split: str) -> bool:
+def local_path_exists(source: Mapping[str, Any], split: str) -> bool:
+    """Return whether a split's local path exists; True for a source without one."""
     path = local_path(source, split)
     return path is None or path.exists()
 
@@ -121,12 +123,12 @@ def require_existing(where: str, path: Path, study: Path) -> str:
 
 @cache
 def listing_digest(path: Path) -> str | None:
-    """Digest names, sizes and dates of the files in a folder and its sub-folders, if not hidden."""
+    """Digest names, sizes and dates of the visible files in a folder and its sub-folders."""
     if not path.is_dir():
         return None
     try:
-        # A sum does not depend on the order of the files, so it needs no list of millions.
-        lines = map(os.fsencode, _list_names(path, depth=2))
+        # Add the digests: a sum needs no order, and so no list of millions of files.
+        lines = map(os.fsencode, _describe_files(path, depth=2))
         digests = (blake2b(line, digest_size=16).digest() for line in lines)
         return f"{sum(int.from_bytes(each, 'big') for each in digests) % 2**128:032x}"
     except OSError as error:
@@ -135,18 +137,18 @@ def listing_digest(path: Path) -> str | None:
         ) from error
 
 
-def _list_names(folder: Path | str, depth: int, within: str = "") -> Iterator[str]:
+def _describe_files(folder: Path | str, depth: int, within: str = "") -> Iterator[str]:
     with os.scandir(folder) as entries:
         for entry in entries:
             name = f"{within}{entry.name}"
             if entry.is_dir() and depth > 1:
-                yield from _list_names(entry.path, depth - 1, f"{name}/")
+                yield from _describe_files(entry.path, depth - 1, f"{name}/")
             elif entry.is_file() and not entry.name.startswith("."):
                 known = entry.stat()
                 yield f"{name} {known.st_size} {known.st_mtime_ns}"
 
 
-def check_taken(where: str, wanted: int | None, there: int) -> None:
+def check_image_count(where: str, wanted: int | None, there: int) -> None:
     if there == 0:
         raise VitscopeError(f"{where}: the source holds no images: correct its path.")
     if wanted is not None and wanted > there:
@@ -165,7 +167,7 @@ def check_measured(where: str, wanted: int, there: int, split: str = "the split"
 
 
 def check_scaling(where: str, values: Sequence[float]) -> None:
-    """Refuse means and deviations that are meant for pixels from 0 to 255."""
+    """Refuse a mean or deviation that is meant for pixels from 0 to 255."""
     if not all(abs(value) <= 1 for value in values):
         raise VitscopeError(
             f"{where}: found {quoted([*values])}, allowed: numbers up to 1, as pixels are from 0 "

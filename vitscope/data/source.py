@@ -1,4 +1,4 @@
-"""What every source of images offers, and sources of image files and of drawn images."""
+"""The interface of sources of images, and base classes for image files and generated images."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -10,14 +10,14 @@ import numpy.typing as npt
 from PIL import Image
 
 from vitscope.errors import VitscopeError, nearest
-from vitscope.files.images import decode_image, size_of
+from vitscope.files.images import decode_image, read_image_size
 
-# The ending of a mask's file name; the rest is the name of its image.
+# The suffix of a mask's file: the mask of `cat.jpg` is `cat.mask.png`.
 MASK = ".mask.png"
 
 
 class Sample(NamedTuple):
-    """An image, its class, further numbers, and a `mask` that is white where its subject is."""
+    """An image, its label, extra integers, and a `mask` that is white on the image's subject."""
 
     image: Image.Image
     label: int
@@ -26,7 +26,7 @@ class Sample(NamedTuple):
 
 
 class Glance(NamedTuple):
-    """What file names alone tell about a split; `empty` are folders that hold no image."""
+    """What file names tell about a split; `empty` names its folders without images."""
 
     classes: list[str]
     images: int
@@ -36,15 +36,16 @@ class Glance(NamedTuple):
 class Source(ABC):
     """One split of a data set, read image by image.
 
-    `classes` is empty if labels are unknown; `provenance` says where the images come from, for the
-    metadata of everything made from them; `extra` names the further numbers of each sample.
+    `classes` is empty if labels are unknown. `provenance` says where the images come from, and is
+    copied to the metadata of every result. `extra` names the extra integers of each sample.
     """
 
     classes: list[str]
     provenance: dict[str, str]
     extra: tuple[str, ...] = ()
-    # Sub-folders without images, and the network outputs of each class if a class has several.
+    # The names of sub-folders without images.
     empty: Sequence[str] = ()
+    # The network outputs of each class, if a class has several.
     outputs: list[list[int]] | None = None
 
     @property
@@ -56,7 +57,7 @@ class Source(ABC):
 
     @abstractmethod
     def samples(self, indices: npt.NDArray[np.int64]) -> Iterator[Sample]:
-        """Yield the images of ascending indices, one at a time."""
+        """Yield the samples at ascending `indices`, one at a time."""
 
 
 def no_such_split(source: str, split: str, allowed: Collection[str]) -> VitscopeError:
@@ -66,7 +67,7 @@ def no_such_split(source: str, split: str, allowed: Collection[str]) -> Vitscope
     )
 
 
-def mask_of(file: Path) -> Path:
+def mask_path(file: Path) -> Path:
     return file.with_suffix(MASK)
 
 
@@ -89,24 +90,24 @@ class ImageFiles(Source):
 
     @property
     def has_masks(self) -> bool:
-        return any(mask_of(file).is_file() for file, _ in self._files)
+        return any(mask_path(file).is_file() for file, _ in self._files)
 
     def one_size(self) -> tuple[int, int] | None:
-        """Return the height and width that all images share, or None, without decoding any."""
-        sizes = (size_of(file) for file, _ in self._files)
+        """Return the height and width of all images, or None if they differ; decode no image."""
+        sizes = (read_image_size(file) for file, _ in self._files)
         first = next(sizes)
         return first if all(each == first for each in sizes) else None
 
     def samples(self, indices: npt.NDArray[np.int64]) -> Iterator[Sample]:
         for index in indices:
             file, label = self._files[index]
-            mask = mask_of(file)
+            mask = mask_path(file)
             subject = decode_image(mask, str(mask)) if mask.is_file() else None
             yield Sample(decode_image(file, str(file)), label, mask=subject)
 
 
 class Generated(Source):
-    """A split of a generated data set; each image depends on seed, split and index alone."""
+    """A split of a generated data set; seed, split and index determine each image."""
 
     name: ClassVar[str]
     sizes: ClassVar[Mapping[str, int]]

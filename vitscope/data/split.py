@@ -1,4 +1,4 @@
-"""A split as jobs read it: preprocessed images in one file, which is mapped into memory."""
+"""A split as jobs read it: a memory-mapped file of preprocessed images."""
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
@@ -16,20 +16,20 @@ if TYPE_CHECKING:
     from torch import Tensor
 
 
-# The rows of some images: numbers in any order, or a slice.
+# Rows of a split: a slice, or indices in any order.
 Rows = slice | Sequence[int] | npt.NDArray[np.int64]
 
 UNKNOWN_LABEL = -1
 # The metadata key for the SHA-256 of all tensors, in the order in which they were written.
 DIGEST = "data_sha256"
-# The metadata key for each class's network outputs, if a class may have several.
+# The metadata key for the network outputs of each class, if a class may have several.
 OUTPUTS = "outputs"
-# The metadata key under which a file of latents keeps the rows of its images in their split.
+# In a file of latents, the metadata key for the rows of its images in their split.
 ROWS = "rows"
 
 
 def select(count: int, images: int | None, seed: int | None) -> npt.NDArray[np.int64]:
-    """Choose `images` of `count` rows, in ascending order; without a seed, the first ones."""
+    """Choose `images` of `count` rows at random and sort them; without a seed, take the first."""
     wanted = count if images is None else images
     if seed is None:
         return np.arange(wanted)
@@ -55,7 +55,7 @@ class Split:
 
     @property
     def outputs(self) -> list[list[int]] | None:
-        """Which network outputs belong to each class, if a class may have several."""
+        """The network outputs of each class, or None if each class has one."""
         found = self._file.metadata.get(OUTPUTS)
         return None if found is None else json.loads(found)
 
@@ -72,7 +72,7 @@ class Split:
         """Return images, (N, C, H, W), after checking every byte."""
         numbers = np.arange(len(self))[rows]
         if len(numbers) and (np.diff(numbers) == 1).all():
-            # Mapped pages count as memory of the process, which would grow with all images.
+            # Read these rows instead of mapping them: mapped pages count as the process's memory.
             chosen = np.empty((len(numbers), *self.shape), self._images.dtype)
             self._file.read("images", int(numbers[0]), chosen)
         else:
@@ -86,18 +86,18 @@ class Split:
         return chosen
 
     def pictures(self, rows: Rows) -> list[npt.NDArray[Any]]:
-        """Return images, each (H, W, C), in the largest size at hand."""
+        """Return images, each (H, W, C), in the largest size available."""
         return [*self.images(rows).transpose(0, 2, 3, 1)]
 
     def mask(self, row: int) -> npt.NDArray[np.float64] | None:
-        """Return how much of each pixel belongs to the image's subject, if it has a mask."""
+        """Return the share of each pixel that shows the image's subject; None without a mask."""
         if "masks" not in self._file.names:
             return None
         pixels = self._file.array("masks")[row]
         return pixels / 255 if pixels.any() else None
 
     def whole(self, row: int) -> npt.NDArray[np.uint8] | None:
-        """Return an image before it was cut, (H, W, C); None if that was not kept."""
+        """Return an image before cropping, (H, W, C); None if it is not stored."""
         if "wholes" not in self._file.names or row >= len(sizes := self.column("whole_sizes")):
             return None
         channels, ends = self.shape[0], sizes.prod(1).cumsum()[:row]
@@ -113,7 +113,7 @@ class Split:
         return self._file.metadata[DIGEST]
 
     def column(self, name: str) -> npt.NDArray[np.int64]:
-        """Return a number per image: `index` in the source, or another of the source's numbers."""
+        """Return an integer per image: its `index` in the source, or an `extra` of the source."""
         return self._file.array(name)
 
     def normalize(self, rows: Rows, mean: Sequence[float], std: Sequence[float]) -> "Tensor":
@@ -135,7 +135,7 @@ def normalize(images: npt.NDArray[Any], mean: Sequence[float], std: Sequence[flo
 
 
 def standardize(images: "Tensor", center: "Tensor", spread: "Tensor") -> "Tensor":
-    """Normalize a tensor of images, on any device: in place if they are float32."""
+    """Normalize a tensor of images on any device; change it in place if it is float32."""
     import torch
 
     scaled = images.float()
@@ -153,8 +153,8 @@ def shard_rows(
     return rows
 
 
-def parted(metadata: Mapping[str, str]) -> tuple[dict[str, str], list[int]]:
-    """Return facts about where latents come from, and the rows of their images in the split."""
+def origin_and_rows(metadata: Mapping[str, str]) -> tuple[dict[str, str], list[int]]:
+    """Separate the metadata of latents into their origin and the rows of their images."""
     origin = {key: value for key, value in metadata.items() if key != ROWS}
     return origin, json.loads(metadata[ROWS])
 
@@ -162,7 +162,7 @@ def parted(metadata: Mapping[str, str]) -> tuple[dict[str, str], list[int]]:
 def choose_rows(
     images: Split, wanted: int | None, seed: int | None, does: str
 ) -> npt.NDArray[np.int64]:
-    """Return all rows of a split, or `wanted` of them; `does` begins the sentence of a refusal."""
+    """Return all rows of a split, or `wanted` of them; an error message begins with `does`."""
     if wanted is not None and wanted > len(images):
         raise VitscopeError(
             f"{does} {wanted} images and the split '{images.metadata['split']}' of "

@@ -10,7 +10,7 @@ import pandas as pd
 from vitscope.drawing.figure import Member, rows_of
 from vitscope.drawing.looks import Look, looks_of
 from vitscope.drawing.network import LABELS
-from vitscope.files.pages import page
+from vitscope.files.pages import html_page
 
 _TEXT = (
     "Point at a curve, or walk along curves with the arrow keys: a block, its value, and the 95 % "
@@ -122,7 +122,7 @@ def as_page(title: str, members: Sequence[Member], curves: Mapping[str, pd.DataF
     )
     # No text of a study ends the element that holds it.
     data = json.dumps(shown).replace("<", r"\u003c")
-    return page(
+    return html_page(
         title,
         f'<style>\n{_STYLE}</style>\n<p>{_TEXT}</p>\n<p id="models">\n{boxes}\n'
         f'<button>switch all</button></p>\n{plots}\n<p id="note" role="status" hidden></p>\n'

@@ -1,4 +1,4 @@
-"""Arrays: their type, the header of NumPy's format, and files of arrays for other programs."""
+"""The type of arrays, the header of .npy files, and the export of arrays for other programs."""
 
 import json
 from collections.abc import Callable, Iterator, Mapping
@@ -18,8 +18,8 @@ from vitscope.files.whole import atomic_path
 Array = npt.NDArray[Any]
 
 
-def read_header(file: IO[bytes]) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:
-    """Read the header before the values: shape, whether it is stored by column, and type."""
+def read_npy_header(file: IO[bytes]) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:
+    """Read the header of an .npy file: shape, whether it is stored column by column, and dtype."""
     version = npy.read_magic(file)
     read = npy.read_array_header_1_0 if version == (1, 0) else npy.read_array_header_2_0
     return read(file)
@@ -27,7 +27,7 @@ def read_header(file: IO[bytes]) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:
 
 @dataclass(frozen=True)
 class Exported:
-    """An array's shape and type, and its rows in order, in blocks."""
+    """The shape and dtype of an array, and its rows in order, `block` rows at a time."""
 
     shape: tuple[int, ...]
     dtype: np.dtype[Any]
@@ -42,7 +42,7 @@ class Exported:
 def write_arrays(
     path: Path, suffix: str, arrays: Mapping[str, Exported], facts: Mapping[str, str]
 ) -> None:
-    """Write arrays to a file that appears once it is complete; `facts` describe all of them."""
+    """Write arrays to a file, whole or not at all; `facts` describe all of them."""
     with atomic_path(path) as temporary:
         FORMATS[suffix](temporary, arrays, facts)
 
@@ -51,7 +51,7 @@ def _write_npz(path: Path, arrays: Mapping[str, Exported], facts: Mapping[str, s
     about = Exported.of(np.array(json.dumps(facts)))
     with ZipFile(path, "w") as archive:
         for name, array in {**arrays, "facts": about}.items():
-            # The entry has no time stamp, so that the same arrays give the same bytes.
+            # Leave out the time of writing, so that the same arrays give the same bytes.
             with archive.open(ZipInfo(f"{name}.npy"), "w", force_zip64=True) as file:
                 header = {"descr": npy.dtype_to_descr(array.dtype), "shape": array.shape}
                 npy.write_array_header_2_0(file, {**header, "fortran_order": False})
@@ -60,33 +60,35 @@ def _write_npz(path: Path, arrays: Mapping[str, Exported], facts: Mapping[str, s
 
 
 def _write_hdf5(path: Path, arrays: Mapping[str, Exported], facts: Mapping[str, str]) -> None:
-    with _library("h5py").File(path, "w") as file:
+    with _import_library("h5py").File(path, "w") as file:
         file.attrs.update(facts)
         for name, array in arrays.items():
             text = array.dtype.kind == "U"
-            dtype = _library("h5py").string_dtype() if text else array.dtype
-            _fill(file.create_dataset(name, array.shape, dtype), array, object if text else None)
+            dtype = _import_library("h5py").string_dtype() if text else array.dtype
+            _copy_rows(
+                file.create_dataset(name, array.shape, dtype), array, object if text else None
+            )
 
 
 def _write_zarr(path: Path, arrays: Mapping[str, Exported], facts: Mapping[str, str]) -> None:
-    zarr = _library("zarr")
+    zarr = _import_library("zarr")
     with zarr.storage.ZipStore(path, mode="w") as store:
         group = zarr.create_group(store, attributes=dict(facts))
         for name, array in arrays.items():
             chunks = (array.block, *array.shape[1:])
             dtype = str if array.dtype.kind == "U" else array.dtype
             made = group.create_array(name, shape=array.shape, dtype=dtype, chunks=chunks)
-            _fill(made, array)
+            _copy_rows(made, array)
 
 
-def _fill(target: Any, array: Exported, dtype: type | None = None) -> None:
+def _copy_rows(target: Any, array: Exported, dtype: type | None = None) -> None:
     first = 0
     for rows in array.rows():
         target[first : first + len(rows)] = rows if dtype is None else rows.astype(dtype)
         first += len(rows)
 
 
-def _library(name: str) -> Any:
+def _import_library(name: str) -> Any:
     try:
         return import_module(name)
     except ImportError as error:

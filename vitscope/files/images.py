@@ -1,4 +1,4 @@
-"""Image files that may be damaged or hostile, decoded safely, and pixels as pictures of Pillow."""
+"""Decode image files that may be damaged or hostile; convert pixels to Pillow's pictures."""
 
 import io
 import warnings
@@ -13,33 +13,36 @@ from PIL import Image
 
 from vitscope.errors import VitscopeError
 
-# Only formats of photographs: Pillow would run Ghostscript on a PostScript file of any name.
+# Formats of photographs only: Pillow would run Ghostscript on PostScript under any file name.
 FORMATS = ("BMP", "GIF", "JPEG", "PNG", "PPM", "TIFF", "WEBP")
 # The number of pixels above which Pillow takes an image for a decompression bomb.
 LARGEST_IMAGE = 2 * (Image.MAX_IMAGE_PIXELS or 0)
-# Pillow's modes of 8 bits or fewer, which it turns into RGB as they are shown.
+# Pillow's modes of at most 8 bits, whose conversion to RGB looks the same.
 OF_8_BITS = frozenset({"1", "L", "LA", "P", "PA", "RGB", "RGBA", "RGBX", "CMYK", "YCbCr"})
-# Formats whose grey values beyond 8 bits go up to 65535; older Pillows give them mode "I".
+# Formats whose grey images of more than 8 bits reach 65535; older versions of Pillow give them the
+# mode "I".
 OF_16_BITS = ("PNG", "PPM")
-# TIFF tags: how many bits a value has, and whether 0 is black.
-BITS, SHADE, BLACK_IS_ZERO = 258, 262, 1
+# The TIFF tag for the number of bits of a value.
+BITS = 258
+# The TIFF tag for whether 0 is black or white, and its value for black.
+SHADE, BLACK_IS_ZERO = 262, 1
 Pixels = npt.NDArray[np.uint8]
 
 
 def decode_image(file: Path | io.BytesIO, name: str) -> Image.Image:
-    """Decode an image to RGB of 8 bits; messages call it `name`."""
-    with _opened(file, name) as image:
+    """Decode an image to RGB of 8 bits; error messages call it `name`."""
+    with _opened_image(file, name) as image:
         return in_rgb(image, name)
 
 
-def size_of(file: Path) -> tuple[int, int]:
+def read_image_size(file: Path) -> tuple[int, int]:
     """Return the height and width of an image without decoding it."""
-    with _opened(file, str(file)) as image:
+    with _opened_image(file, str(file)) as image:
         return image.height, image.width
 
 
 @contextmanager
-def _opened(file: Path | io.BytesIO, name: str) -> Iterator[Image.Image]:
+def _opened_image(file: Path | io.BytesIO, name: str) -> Iterator[Image.Image]:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", Image.DecompressionBombWarning)
@@ -48,12 +51,12 @@ def _opened(file: Path | io.BytesIO, name: str) -> Iterator[Image.Image]:
     except VitscopeError:
         raise
     except Exception as error:
-        # Damaged bytes make decoders fail in every way.
+        # Decoders may raise any exception on damaged bytes.
         raise VitscopeError(f"{name} is not a readable image: repair or remove it.") from error
 
 
 def in_rgb(image: Image.Image, name: str) -> Image.Image:
-    """Return a picture in RGB of 8 bits, as torchvision reads it; grey of 16 bits is scaled."""
+    """Convert a picture to RGB of 8 bits as torchvision does; scale 16-bit grey."""
     if image.mode in OF_8_BITS:
         return image.convert("RGB")
     tags: Any = getattr(image, "tag_v2", {BITS: (16,), SHADE: BLACK_IS_ZERO})
@@ -69,11 +72,11 @@ def in_rgb(image: Image.Image, name: str) -> Image.Image:
 
 
 def as_picture(pixels: Pixels) -> Image.Image:
-    """Return a picture of pixels, (H, W, 3), or (H, W, 1) for a grey image."""
+    """Convert pixels, (H, W, 3) or grey (H, W, 1), to a picture."""
     grey = pixels.shape[2] == 1
     return Image.fromarray(np.ascontiguousarray(pixels[..., 0] if grey else pixels))
 
 
 def as_pixels(picture: Image.Image) -> Pixels:
-    """Return the pixels of a picture, (H, W, 3), or (H, W, 1) if it is grey."""
+    """Convert a picture to pixels, (H, W, 3), or (H, W, 1) if it is grey."""
     return np.atleast_3d(np.asarray(picture))

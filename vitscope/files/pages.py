@@ -1,4 +1,4 @@
-"""Results in words: the same sections as Markdown, for a reader, and as a page of a report."""
+"""Results in words: write sections of text and tables as Markdown, HTML or LaTeX."""
 
 from base64 import b64encode
 from collections.abc import Iterable, Mapping, Sequence
@@ -11,7 +11,7 @@ table { border-collapse: collapse; width: 100%; margin: 1em 0; }
 th, td { text-align: left; padding: .3em .8em; border-bottom: 1px solid #cbd5e1; }
 pre { font-size: 13px; white-space: pre-wrap; }
 """
-# Characters with a meaning in LaTeX, and signs that some of its fonts lack.
+# Replacements of characters with a meaning in LaTeX, and of signs that some of its fonts lack.
 _LATEX = str.maketrans(
     {sign: f"\\{sign}" for sign in "&%$#_{}"}
     | {"\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}"}
@@ -30,22 +30,22 @@ class Section:
 
 
 def as_markdown(title: str, text: str, sections: Iterable[Section]) -> str:
-    blocks = [f"# {_in_markdown(title)}", _in_markdown(text)]
+    blocks = [f"# {_escape_markdown(title)}", _escape_markdown(text)]
     for section in sections:
         cells = (section.header, ["---"] * len(section.header), *section.rows)
-        lines = ([_in_markdown(cell).replace("|", r"\|") for cell in row] for row in cells)
+        lines = ([_escape_markdown(cell).replace("|", r"\|") for cell in row] for row in cells)
         rows = "\n".join(f"| {' | '.join(line)} |" for line in lines)
-        blocks += [f"## {_in_markdown(section.heading)}", _in_markdown(section.text), rows]
+        blocks += [f"## {_escape_markdown(section.heading)}", _escape_markdown(section.text), rows]
     return "\n\n".join(block for block in blocks if block) + "\n"
 
 
-def _in_markdown(text: str) -> str:
-    """Return a text on one line, in which no Markdown reader sees HTML elements."""
+def _escape_markdown(text: str) -> str:
+    """Return a text on one line, with `<`, `>` and `&` escaped, as Markdown may contain HTML."""
     return escape(" ".join(text.splitlines()), quote=False)
 
 
 def as_html(title: str, text: str, sections: Iterable[Section]) -> str:
-    """Return a title, a paragraph and sections as a page that needs no other file."""
+    """Return a title, a paragraph and sections as a self-contained page."""
     blocks = [f"<p>{escape(text)}</p>"]
     for section in sections:
         head, *rows = (
@@ -56,19 +56,21 @@ def as_html(title: str, text: str, sections: Iterable[Section]) -> str:
         blocks.append(f"<h2>{escape(section.heading)}</h2>")
         blocks.append(f"<p>{escape(section.text)}</p>" if section.text else "")
         blocks.append(f"<table>\n<thead><tr>{head}</tr></thead>\n<tbody>\n{body}\n</tbody></table>")
-    return page(title, "\n".join(block for block in blocks if block))
+    return html_page(title, "\n".join(block for block in blocks if block))
 
 
 def as_latex(title: str, sections: Iterable[Section]) -> str:
-    """Return sections as tables for LaTeX, with its packages array, booktabs and longtable."""
+    """Return sections as LaTeX tables, which need the packages array, booktabs and longtable."""
     lines = [f"% {title}"]
     for section in sections:
         width = f"{0.9 / len(section.header):.2f}"
         column = rf">{{\raggedright\arraybackslash}}p{{{width}\linewidth}}"
-        head, *rows = (" & ".join(map(_in_latex, row)) for row in (section.header, *section.rows))
+        head, *rows = (
+            " & ".join(map(_escape_latex, row)) for row in (section.header, *section.rows)
+        )
         lines += [
             rf"\begin{{longtable}}{{*{{{len(section.header)}}}{{{column}}}}}",
-            rf"\caption{{{_in_latex(section.heading)}}}\\",
+            rf"\caption{{{_escape_latex(section.heading)}}}\\",
             rf"\toprule {head} \\ \midrule \endhead \bottomrule \endfoot",
             *(rf"{row} \\" for row in rows),
             r"\end{longtable}",
@@ -76,12 +78,12 @@ def as_latex(title: str, sections: Iterable[Section]) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _in_latex(text: str) -> str:
+def _escape_latex(text: str) -> str:
     return " ".join(text.splitlines()).translate(_LATEX)
 
 
 def as_fragment(title: str, paragraphs: Iterable[str], pictures: Mapping[str, bytes]) -> str:
-    """Return a title, paragraphs, and SVG pictures by what they show, for the page of a report."""
+    """Return a title, paragraphs, and SVG pictures by alternative text, as HTML for a report."""
     blocks = ['<meta charset="utf-8">', f"<h1>{escape(title)}</h1>"]
     blocks += [f"<p>{escape(text)}</p>" for text in paragraphs if text]
     for shown, svg in pictures.items():
@@ -91,12 +93,12 @@ def as_fragment(title: str, paragraphs: Iterable[str], pictures: Mapping[str, by
 
 
 def text_as_html(title: str, text: str) -> str:
-    """Return a text, with its line breaks, as a page that needs no other file."""
-    return page(title, f"<pre>{escape(text)}</pre>")
+    """Return a text, with its line breaks, as a self-contained page."""
+    return html_page(title, f"<pre>{escape(text)}</pre>")
 
 
-def page(title: str, body: str) -> str:
-    """Return a page of its own with a title above its body, which is HTML."""
+def html_page(title: str, body: str) -> str:
+    """Return a self-contained page with a title above a `body` of HTML."""
     head = f'<meta charset="utf-8">\n<title>{escape(title)}</title>\n<style>\n{_STYLE}</style>'
     return (
         f'<!DOCTYPE html>\n<html lang="en">\n<head>\n{head}\n</head>\n'

@@ -1,6 +1,6 @@
-"""What modules of Python import and define, read from their sources: nothing is run.
+"""Find what Python modules import and define, by reading their sources without running them.
 
-What changes no result is left out of definitions: comments, docstrings, layout, annotations of
+Definitions leave out what changes no result: comments, docstrings, layout, annotations of
 functions, and imports for types alone.
 """
 
@@ -20,57 +20,57 @@ from typing import Any
 from vitscope.errors import VitscopeError
 from vitscope.files.whole import write_text
 
-# What was found in each source, by its digest, so that no source is parsed twice: this is slow.
+# Maps the digest of a source to its definitions, since parsing a source twice would be slow.
 _found: dict[str, list[Any]] = {}
-# A name in use, and the attribute taken from it, or nothing: `np.mean` is ("np", "mean").
+# A name in use, and the attribute taken from it or "": `np.mean` is ("np", "mean").
 Use = tuple[str, str]
-# A name that an import binds, the module, and the name imported from it, or nothing.
+# The name that an import binds, the module, and the name imported from it or "".
 Imported = tuple[str, str, str]
 _MODULE = re.compile(r"[a-z_]\w*(\.[a-z_]\w*)+(?<!\.py)")
-# These decorators have no effect beyond their function; others may register it somewhere.
+# Decorators without side effects; others may register the function somewhere.
 _PURE = {"cache", "lru_cache", "cached_property", "contextmanager", "dataclass", "overload"}
 _PURE |= {"inference_mode", "no_grad", "property", "staticmethod", "classmethod", "wraps"}
 
 
-def reached(modules: Iterable[str], file_of: Callable[[str], Path | None]) -> dict[str, Path]:
-    """Return the files of modules and of all that they import, except by computed names."""
+def reached_files(modules: Iterable[str], file_of: Callable[[str], Path | None]) -> dict[str, Path]:
+    """Return the files of modules and of all that they import, except imports by computed name."""
     found: dict[str, Path] = {}
     pending = list(modules)
     while pending:
-        for name in with_parents(pending.pop()):
+        for name in module_and_parents(pending.pop()):
             path = file_of(name)
             if path and name not in found:
                 found[name] = path
-                pending.extend(imported(path, name))
+                pending.extend(imported_modules(path, name))
     return found
 
 
-def imported(path: Path, module: str) -> Iterator[str]:
-    """Yield what a module's source may import: modules, and names that may be modules."""
+def imported_modules(path: Path, module: str) -> Iterator[str]:
+    """Yield the modules that a module's source imports, and imported names that may be modules."""
     package = module if path.name == "__init__.py" else module.rpartition(".")[0]
     for definition in definitions(path.read_bytes(), package, str(path)):
         for alias, where, what in definition.imports:
-            # Without an alias, it is a text that may serve to import a module by a computed name.
+            # Skip entries without an alias: strings that may name a module, but are no imports.
             if alias:
                 yield from (where, f"{where}.{what}") if what else (where,)
 
 
-def remember(file: Path) -> None:
-    """Load earlier findings from a file, if it is whole; add this process's when it ends."""
+def cache_definitions(file: Path) -> None:
+    """Load the definitions cached in a file, if it is intact; save new ones when Python exits."""
     with suppress(OSError, ValueError, TypeError, AttributeError):
         known = json.loads(file.read_text(encoding="utf-8"))
         _found.update({key: list(each) for key, each in known.items()})
     before = len(_found)
 
     @atexit.register
-    def write() -> None:
+    def save_definitions() -> None:
         if len(_found) > before:
             with suppress(OSError, VitscopeError):
                 write_text(file, json.dumps(_found))
 
 
 def module_file(stem: Path) -> Path | None:
-    """Return the file of the module at a path without suffix: a package's file, or its own."""
+    """Return the file of the module at a path without suffix: `__init__.py` for a package."""
     for path in (stem / "__init__.py", stem.with_name(f"{stem.name}.py")):
         if path.is_file():
             return path
@@ -78,14 +78,14 @@ def module_file(stem: Path) -> Path | None:
 
 
 @cache
-def with_parents(module: str) -> list[str]:
+def module_and_parents(module: str) -> list[str]:
     parts = module.split(".")
     return [".".join(parts[: i + 1]) for i in range(len(parts))]
 
 
 @dataclass(frozen=True)
 class Definition:
-    """A statement of a module: the names that it binds, and what running it may use.
+    """A statement of a module: the names that it binds, and what it uses and imports when run.
 
     A statement without names runs whenever the module is imported. An import `for_types` binds a
     name that the module uses only in annotations of functions.
@@ -99,12 +99,12 @@ class Definition:
 
     @property
     def is_import(self) -> bool:
-        """Whether it only binds a name of another module."""
+        """Whether the statement only binds a name from another module."""
         return bool(self.names) and not self.uses and len(self.imports) == 1
 
 
 def definitions(source: bytes, package: str, path: str) -> list[Definition]:
-    """Return the definitions in the source of a package's module, in order."""
+    """Return the definitions in a source, in order; `package` resolves its relative imports."""
     key = sha256(f"definitions\0{package}\0".encode() + source).hexdigest()
     if key not in _found:
         _found[key] = [*_read_definitions(ast.parse(source, path), package)]
@@ -116,24 +116,24 @@ def definitions(source: bytes, package: str, path: str) -> list[Definition]:
 
 def _read_definitions(tree: ast.Module, package: str) -> Iterator[tuple[Any, ...]]:
     """Yield the arguments of a `Definition` for each statement."""
-    written = _names_in(tree)
-    statements = [_Stripped().visit(statement) for statement in _at_import(tree.body)]
-    of_types = written - set[str]().union(*map(_names_in, statements))
+    written = _names_used_in(tree)
+    statements = [_Stripped().visit(statement) for statement in _statements_run(tree.body)]
+    of_types = written - set[str]().union(*map(_names_used_in, statements))
     for statement in statements:
         if isinstance(statement, ast.Import | ast.ImportFrom):
             for imported in _imports_of(statement, package):
                 name = imported[0]
-                yield [name], _digest(repr(imported)), [], [imported], name in of_types
+                yield [name], _hash_text(repr(imported)), [], [imported], name in of_types
         else:
-            uses, imports = _used(statement, package)
-            yield _names_bound(statement), _digest(ast.unparse(statement)), uses, imports, False
+            uses, imports = _used_and_imported(statement, package)
+            yield _names_bound(statement), _hash_text(ast.unparse(statement)), uses, imports, False
 
 
-def _names_in(tree: ast.AST) -> set[str]:
+def _names_used_in(tree: ast.AST) -> set[str]:
     return {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
 
 
-def _at_import(body: list[ast.stmt]) -> Iterator[ast.stmt]:
+def _statements_run(body: list[ast.stmt]) -> Iterator[ast.stmt]:
     """Yield the statements that importing the module runs, except bare strings."""
     for statement in body:
         texts = isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Constant)
@@ -142,17 +142,17 @@ def _at_import(body: list[ast.stmt]) -> Iterator[ast.stmt]:
             yield statement
 
 
-def _digest(text: str) -> str:
+def _hash_text(text: str) -> str:
     return sha256(text.encode()).hexdigest()[:16]
 
 
 class _Stripped(ast.NodeTransformer):
-    """Leaves out docstrings, annotations of functions, and imports for types."""
+    """Removes docstrings, annotations of functions, and imports for types."""
 
     def generic_visit(self, node: ast.AST) -> ast.AST:
         body = getattr(node, "body", None)
         if isinstance(body, list):
-            node.body = [*_at_import(body)] or [ast.Pass()]  # type: ignore[attr-defined]
+            node.body = [*_statements_run(body)] or [ast.Pass()]  # type: ignore[attr-defined]
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
             node.returns = None
         if isinstance(node, ast.arg):
@@ -161,9 +161,9 @@ class _Stripped(ast.NodeTransformer):
 
 
 def _names_bound(statement: ast.stmt) -> list[str]:
-    """Return the names that a statement binds or changes; none if it always has to run."""
+    """Return the names that a statement binds or changes; none if it must always run."""
     if isinstance(statement, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
-        return [statement.name] if all(map(_is_pure, statement.decorator_list)) else []
+        return [statement.name] if all(map(_is_pure_decorator, statement.decorator_list)) else []
     if isinstance(statement, ast.Assign):
         targets: list[ast.expr] = statement.targets
     elif isinstance(statement, ast.AnnAssign | ast.AugAssign):
@@ -174,7 +174,7 @@ def _names_bound(statement: ast.stmt) -> list[str]:
     return [node.id for node in nodes if isinstance(node, ast.Name)]
 
 
-def _is_pure(decorator: ast.expr) -> bool:
+def _is_pure_decorator(decorator: ast.expr) -> bool:
     called = decorator.func if isinstance(decorator, ast.Call) else decorator
     name = called.attr if isinstance(called, ast.Attribute) else getattr(called, "id", "")
     return name in _PURE
@@ -187,12 +187,12 @@ def _imports_of(node: ast.Import | ast.ImportFrom, package: str) -> list[Importe
         ]
     try:
         base = resolve_name("." * node.level + (node.module or ""), package)
-    except ImportError:  # It lies above the top package.
+    except ImportError:  # The relative import leads above the top package.
         return []
     return [(alias.asname or alias.name, base, alias.name) for alias in node.names]
 
 
-def _used(statement: ast.AST, package: str) -> tuple[list[Use], list[Imported]]:
+def _used_and_imported(statement: ast.AST, package: str) -> tuple[list[Use], list[Imported]]:
     uses: dict[Use, None] = {}
     imports: dict[Imported, None] = {}
     whole = {id(node.value) for node in ast.walk(statement) if isinstance(node, ast.Attribute)}

@@ -1,7 +1,7 @@
-"""YAML files as people write them, read strictly: nothing is taken silently for something else.
+"""Read YAML files strictly, so that no value is silently misread.
 
-Values follow YAML 1.2 (`1e-3` is a number, `no` is text), a key stands only once, and aliases
-may not stand for more than a file could say.
+Values follow YAML 1.2 (`1e-3` is a number, `no` is text). Repeated keys are errors, and so are
+aliases that expand to more values than a file could hold.
 """
 
 import json
@@ -21,12 +21,13 @@ from vitscope.errors import VitscopeError, quoted
 TEXT, MERGE = "tag:yaml.org,2002:str", "tag:yaml.org,2002:merge"
 LARGEST = 100_000
 INTEGER, FLOAT = "tag:yaml.org,2002:int", "tag:yaml.org,2002:float"
-# A sign and the number of digits that every whole number of 64 bits fits in.
+# The most characters of a whole number: a sign and 18 digits, which fit into 64 bits.
 LONGEST_INTEGER = 19
-# Control characters, surrogate halves, and line ends that only some programs know.
+# The Unicode categories of control characters, surrogate halves, and line ends that only some
+# programs know.
 NO_TEXT = frozenset({"Cc", "Cs", "Zl", "Zp"})
-# Texts that end or hide a page's scripts, into which Snakemake copies a study's texts unescaped;
-# and direction marks, which make a text show other words than it holds.
+# Texts that would end or hide a script of a report, where Snakemake writes a study's texts
+# unescaped; and direction marks, which make a text look like another.
 _UNSAFE = re.compile("</|<!--|[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]")
 SCALARS = {
     "null": (r"~|null|Null|NULL|", ["~", "n", "N", ""]),
@@ -46,7 +47,7 @@ class _Loader(yaml.SafeLoader):
     yaml_implicit_resolvers: dict[str, list[Any]] = {}  # noqa: RUF012  (PyYAML's own attribute)
 
     def compose_node(self, parent: yaml.Node | None, index: Any) -> yaml.Node | None:
-        """Refuse tags: they turn values into objects that no setting can be."""
+        """Refuse tags, which turn values into objects that no setting can be."""
         event = self.peek_event()  # type: ignore[no-untyped-call]
         if getattr(event, "tag", None) is not None:
             reason = f"found the tag {event.tag}, allowed: values without tags"
@@ -55,7 +56,7 @@ class _Loader(yaml.SafeLoader):
 
 
 class _FastLoader(_Loader):
-    """Reads the same twice as fast, with a parser in C whose error messages are poorer."""
+    """Reads the same values twice as fast with a parser in C, whose error messages are poorer."""
 
     def __init__(self, text: str) -> None:
         super().__init__("")
@@ -81,7 +82,7 @@ def load_yaml(path: Path) -> dict[str, Any]:
             f"{path} is not text in UTF-8 (byte {error.start}): save it as UTF-8."
         ) from error
     except yaml.YAMLError as error:
-        raise VitscopeError(f"{path} is not valid: {_reason(error)}.") from error
+        raise VitscopeError(f"{path} is not valid: {_explain_yaml_error(error)}.") from error
     except RecursionError as error:
         raise VitscopeError(f"{path} is not valid: it is nested too deeply.") from error
     except (ValueError, OverflowError) as error:
@@ -94,30 +95,30 @@ def load_yaml(path: Path) -> dict[str, Any]:
 
 
 def parse_yaml(text: str) -> Any:
-    """Return the value of a text; the parser in Python reports what is wrong with it."""
+    """Return the value of a YAML text; on an error, parse again in Python for a better message."""
     if yaml.__with_libyaml__:
         with suppress(yaml.YAMLError):
-            return _load(_FastLoader(text))
-    return _load(_Loader(text))
+            return _load_document(_FastLoader(text))
+    return _load_document(_Loader(text))
 
 
-def _load(loader: _Loader) -> Any:
+def _load_document(loader: _Loader) -> Any:
     try:
         node = loader.get_single_node()
         if node is None:
             return None
-        _check(node, {})
-        # A copy that shares no parts, so that a change stays where it is made.
+        _check_node(node, {})
+        # Copy through JSON, so that aliases become separate objects, which can change separately.
         return json.loads(json.dumps(loader.construct_document(node)))
     finally:
         loader.dispose()
 
 
-def _check(node: yaml.Node, sizes: dict[int, int]) -> int:
-    """Refuse keys that are repeated or no text; return how many values a node stands for."""
+def _check_node(node: yaml.Node, sizes: dict[int, int]) -> int:
+    """Refuse invalid keys, scalars and aliases; return how many values a node expands to."""
     if id(node) in sizes:
         if sizes[id(node)] == 0:
-            raise _refusal(node, "found an alias of what it is part of: write it out")
+            raise _node_error(node, "found an alias of what it is part of: write it out")
         return sizes[id(node)]
     sizes[id(node)] = 0
     if isinstance(node, yaml.MappingNode):
@@ -127,9 +128,9 @@ def _check(node: yaml.Node, sizes: dict[int, int]) -> int:
     parts = node.value if isinstance(node, yaml.CollectionNode) else []
     if isinstance(node, yaml.MappingNode):
         parts = [part for pair in parts for part in pair]
-    size = 1 + sum(_check(part, sizes) for part in parts)
+    size = 1 + sum(_check_node(part, sizes) for part in parts)
     if size > LARGEST:
-        raise _refusal(node, f"found aliases for more than {LARGEST} values: use fewer")
+        raise _node_error(node, f"found aliases for more than {LARGEST} values: use fewer")
     sizes[id(node)] = size
     return size
 
@@ -137,34 +138,34 @@ def _check(node: yaml.Node, sizes: dict[int, int]) -> int:
 def _check_scalar(node: yaml.ScalarNode) -> None:
     """Refuse numbers that no setting can have, and text that no page or path can show."""
     if node.tag == INTEGER and len(node.value) > LONGEST_INTEGER:
-        raise _refusal(node, f"found a number of {len(node.value)} digits, allowed: 18 digits")
+        raise _node_error(node, f"found a number of {len(node.value)} digits, allowed: 18 digits")
     if node.tag == FLOAT and isinf(float(node.value)):
-        raise _refusal(node, f"found {quoted(node.value)}, which is too large for a number")
+        raise _node_error(node, f"found {quoted(node.value)}, which is too large for a number")
     for character in node.value:
         if category(character) in NO_TEXT and character not in "\t\n":
-            raise _refusal(node, f"found the character U+{ord(character):04X}, which is no text")
+            raise _node_error(node, f"found the character U+{ord(character):04X}, which is no text")
     if found := _UNSAFE.search(node.value):
-        raise _refusal(node, f"found {found[0]!a}, which no page can show: leave it out")
+        raise _node_error(node, f"found {found[0]!a}, which no page can show: leave it out")
 
 
 def _check_keys(keys: Iterable[yaml.Node]) -> None:
     lines: dict[str, int] = {}
     for key in keys:
         if not isinstance(key, yaml.ScalarNode):
-            raise _refusal(key, "found a list or a mapping as a key, allowed: text")
+            raise _node_error(key, "found a list or a mapping as a key, allowed: text")
         if key.tag not in (TEXT, MERGE):
-            raise _refusal(key, f"found the key {key.value}, allowed: text, so put it in quotes")
+            raise _node_error(key, f"found the key {key.value}, allowed: text, so put it in quotes")
         if key.value in lines:
             reason = f"found the key '{key.value}' again, which line {lines[key.value]} has"
-            raise _refusal(key, f"{reason}: keep one")
+            raise _node_error(key, f"{reason}: keep one")
         lines[key.value] = key.start_mark.line + 1
 
 
-def _refusal(node: yaml.Node, reason: str) -> ConstructorError:
+def _node_error(node: yaml.Node, reason: str) -> ConstructorError:
     return ConstructorError(None, None, reason, node.start_mark)
 
 
-def _reason(error: yaml.YAMLError) -> str:
+def _explain_yaml_error(error: yaml.YAMLError) -> str:
     if not isinstance(error, yaml.MarkedYAMLError):
         return str(error).splitlines()[0]
     where = error.problem_mark or error.context_mark

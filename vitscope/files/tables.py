@@ -1,4 +1,4 @@
-"""The tables: their columns, and how they are written and read.
+"""Tables of results: their columns, and how they are written and read.
 
 Parquet's own checksums cover only pages: headers, counts and metadata may change unnoticed. So a
 table has a seal, the CRC-32 of the rest of the file, between its pages and its footer, where other
@@ -18,20 +18,21 @@ from typing import TYPE_CHECKING, Any
 from vitscope.errors import VitscopeError
 from vitscope.files.whole import atomic_path
 
-# Import these only to read or write: many modules declare tables and do neither.
+# Import these only to read or write a table, as many modules only declare tables.
 if TYPE_CHECKING:
     import pandas as pd
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-# For each column, its type's name, "float64" or "list of float64", and its sentence.
+# For each column, the name of its type, such as "float64" or "list of float64", and a sentence
+# that explains it.
 Columns = dict[str, tuple[str, str]]
 
 SEAL, SEAL_BYTES = b"vitscope", 12
-# The metadata key that says that a table must have a seal; other programs' tables have none.
+# The metadata key of a table that must have a seal; tables of other programs have none.
 SEALED = "sealed"
 WARNINGS = "warnings"
-# The metadata key for a file's model: its name, then the moment of training after a comma.
+# The metadata key for a file's model: its name and, after a comma, the moment of training.
 OF = "of"
 DESCRIPTION = "description"
 
@@ -64,7 +65,7 @@ class Table:
     def to_bytes(
         self, frame: "pd.DataFrame", metadata: Mapping[str, str] | None = None, **layout: Any
     ) -> bytes:
-        """Return a frame as the bytes of its file; `layout` tells parquet how to lay out pages."""
+        """Return the bytes of a frame's file; `layout` is passed to pyarrow's `write_table`."""
         import pyarrow as pa
         import pyarrow.parquet as pq
 
@@ -78,7 +79,7 @@ class Table:
         written = pa.BufferOutputStream()
         pq.write_table(table.replace_schema_metadata(facts), written, **layout)
         data: bytes = written.getvalue().to_pybytes()
-        footer = _footer(data)
+        footer = _footer_start(data)
         return data[:footer] + SEAL + zlib.crc32(data).to_bytes(4, "little") + data[footer:]
 
     def read(self, path: Path | str) -> "pd.DataFrame":
@@ -88,9 +89,9 @@ class Table:
     def read_with_facts(
         self, path: Path | str, data: "pa.Buffer | None" = None
     ) -> "tuple[pd.DataFrame, dict[str, str]]":
-        """Read the table and its metadata; the file may be in memory as `data`."""
-        with _open(path, data) as file:
-            table, facts = file.read(use_threads=False), _facts_of(file)
+        """Read the table and its metadata, from `data` if the file is already in memory."""
+        with _open_checked(path, data) as file:
+            table, facts = file.read(use_threads=False), _read_facts(file)
         name = facts.get("table", self.name)
         if name != self.name or table.schema.remove_metadata() != self.schema:
             raise VitscopeError(
@@ -99,7 +100,7 @@ class Table:
         return table.to_pandas(use_threads=False), facts
 
 
-# Parts of several measures that were measured in one pass share a file.
+# The table in a file that measures share if one pass over the images computes them.
 PARTS = Table(
     "parts",
     {
@@ -110,11 +111,11 @@ PARTS = Table(
 
 
 def write_parts(parts: Mapping[str, bytes], path: Path | str) -> None:
-    """Write the parts of several measures, each the bytes of its table, to one file."""
+    """Write `parts`, the bytes of each measure's table, to one file."""
     import pandas as pd
 
     frame = pd.DataFrame({"measure": [*parts], "part": [*parts.values()]})
-    # Each part is read alone, is large, and is already compressed.
+    # Parts are large, already compressed, and read one at a time.
     layout: dict[str, Any] = {"compression": "none", "use_dictionary": False}
     layout |= {"write_statistics": False, "row_group_size": 1}
     with atomic_path(path) as partial:
@@ -122,20 +123,20 @@ def write_parts(parts: Mapping[str, bytes], path: Path | str) -> None:
 
 
 def has_part(path: Path, measure: str) -> bool:
-    """Tell whether a file of parts exists and holds one of a measure."""
+    """Tell whether a file of parts exists and holds the part of a measure."""
     if not path.is_file():
         return False
-    with _open_unread(path) as file:
+    with _open_unchecked(path) as file:
         return measure in _measures_in(file)
 
 
 def read_part(
     table: Table, path: Path | str, measure: str
 ) -> "tuple[pd.DataFrame, dict[str, str]]":
-    """Read a measure's part and its metadata, from its own file or alone from a shared one."""
+    """Read a measure's table and metadata, from its own file or from a shared file of parts."""
     data = None
-    with _open_unread(path) as file:
-        if _facts_of(file).get("table") == PARTS.name:
+    with _open_unchecked(path) as file:
+        if _read_facts(file).get("table") == PARTS.name:
             measures = _measures_in(file)
             if measure not in measures:
                 raise VitscopeError(f"{path} has no part of {measure}: delete it and run again.")
@@ -156,13 +157,13 @@ def _arrow_type(name: str) -> "pa.DataType":
     return pa.type_for_alias(item) if item == name else pa.list_(_arrow_type(item))
 
 
-def _footer(data: bytes | memoryview) -> int:
+def _footer_start(data: bytes | memoryview) -> int:
     return len(data) - 8 - int.from_bytes(data[-8:-4], "little")
 
 
 def _seal_holds(data: memoryview) -> bool | None:
     """Tell whether a parquet file's seal is right; None if it has no seal."""
-    footer = _footer(data)
+    footer = _footer_start(data)
     start = footer - SEAL_BYTES
     if start < 0 or data[start : start + len(SEAL)] != SEAL:
         return None
@@ -171,17 +172,17 @@ def _seal_holds(data: memoryview) -> bool | None:
 
 
 @contextmanager
-def _open(path: Path | str, data: "pa.Buffer | None" = None) -> "Iterator[pq.ParquetFile]":
+def _open_checked(path: Path | str, data: "pa.Buffer | None" = None) -> "Iterator[pq.ParquetFile]":
     """Open a table after reading all of it and checking its seal."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    with _refusing(path):
+    with _explained_errors(path):
         data = pa.py_buffer(Path(path).read_bytes()) if data is None else data
         holds = _seal_holds(memoryview(data).cast("B"))
         if holds is not False:
-            # Read from memory and in this thread: Arrow's own threads may still be reading a
-            # Python file when the interpreter ends, and abort it.
+            # Read from memory in this thread: if Arrow's own threads still read a Python file
+            # when the interpreter exits, the process aborts.
             file = pq.ParquetFile(pa.BufferReader(data))
             holds = holds or SEALED.encode() not in (file.schema_arrow.metadata or {})
         if not holds:
@@ -192,18 +193,18 @@ def _open(path: Path | str, data: "pa.Buffer | None" = None) -> "Iterator[pq.Par
 
 
 @contextmanager
-def _open_unread(path: Path | str) -> "Iterator[pq.ParquetFile]":
-    """Open a table and read only what is asked for, without checking its seal."""
+def _open_unchecked(path: Path | str) -> "Iterator[pq.ParquetFile]":
+    """Open a table to read only some of it, without checking its seal."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    with _refusing(path), pa.OSFile(str(path)) as file:
+    with _explained_errors(path), pa.OSFile(str(path)) as file:
         yield pq.ParquetFile(file)
 
 
 @contextmanager
-def _refusing(path: Path | str) -> Iterator[None]:
-    """Say in a sentence why a file cannot be read; a damaged one may lack columns or rows."""
+def _explained_errors(path: Path | str) -> Iterator[None]:
+    """Explain in one sentence why a table cannot be read, such as damage that hides a column."""
     import pyarrow as pa
 
     try:
@@ -220,46 +221,46 @@ def _refusing(path: Path | str) -> Iterator[None]:
 
 def read_frame(path: Path | str) -> "pd.DataFrame":
     """Read a table that may have any columns."""
-    with _open(path) as file:
+    with _open_checked(path) as file:
         frame: pd.DataFrame = file.read(use_threads=False).to_pandas(use_threads=False)
     return frame
 
 
 def write_csv(frame: "pd.DataFrame", path: Path | str) -> None:
-    """Write a frame as CSV with all digits; cells hold lists as JSON and pictures as Base64."""
-    cells = frame.astype(object).map(_in_text)
+    """Write a frame as CSV, with all digits, lists as JSON, and pictures as Base64."""
+    cells = frame.astype(object).map(_csv_cell)
     with atomic_path(path) as partial:
         cells.to_csv(partial, index=False, lineterminator="\n")
 
 
-def _in_text(cell: Any) -> Any:
+def _csv_cell(cell: Any) -> Any:
     if isinstance(cell, bytes):
         return b64encode(cell).decode()
-    # A spreadsheet would compute it as a formula.
+    # Put an apostrophe before the text, since a spreadsheet would run it as a formula.
     if isinstance(cell, str) and cell.startswith(("=", "+", "-", "@", "\t", "\r")):
         return f"'{cell}"
     return json.dumps(cell.tolist()) if getattr(cell, "ndim", 0) else cell
 
 
 def read_metadata(path: Path | str) -> dict[str, str]:
-    with _open(path) as file:
-        return _facts_of(file)
+    with _open_checked(path) as file:
+        return _read_facts(file)
 
 
-def _facts_of(file: "pq.ParquetFile") -> dict[str, str]:
+def _read_facts(file: "pq.ParquetFile") -> dict[str, str]:
     metadata = file.schema_arrow.metadata or {}
     facts = {key.decode(): value.decode() for key, value in metadata.items()}
     return {key: value for key, value in facts.items() if key != SEALED}
 
 
-def check_of(path: Path | str, found: str | None, model: str) -> None:
-    """Refuse a file that says it belongs to another model; data in memory says nothing."""
+def check_file_model(path: Path | str, found: str | None, model: str) -> None:
+    """Refuse a file whose metadata name another model; `found` is None for data in memory."""
     if found and found.partition(",")[0] != model:
         raise VitscopeError(f"{path} is of {found} and not of {model}: delete it and run again.")
 
 
 def warning_metadata(warnings: Sequence[str]) -> dict[str, str]:
-    """Return the metadata that lists reasons to doubt a table's values, if it has any."""
+    """Return the metadata entry for reasons to doubt a table's values, or {} without any."""
     return {WARNINGS: json.dumps(warnings)} if warnings else {}
 
 

@@ -1,11 +1,11 @@
 """Safetensors files that are written row by row and read through a memory map.
 
-Data sets and latents are larger than memory, while their shapes are known before the first row: the
-header is written first, and every row to its place. Any safetensors reader can open the result.
+Data sets and latents are larger than memory, but their shapes are known in advance: the header is
+written first, and then each row at its offset. Any safetensors reader can open the result.
 
-The metadata hold a checksum of the header and one of each tensor. That of latents must be almost
-free: each row is summed as 64-bit words, and the sums are added up with odd weights of their
-positions. Any change within one word, or of words of one row that do not cancel, is seen.
+The metadata hold a checksum of the header and of each tensor. For speed, the checksum of a tensor
+adds the sums of each row's 64-bit words, weighted with odd numbers by position. It detects any
+change of one word, and changes of several words of a row unless they cancel.
 """
 
 import json
@@ -47,7 +47,7 @@ BLOCK_BYTES = 1 << 20
 
 
 def as_float(raw: npt.NDArray[Any], dtype: str) -> npt.NDArray[Any]:
-    """Return raw values of the type F32 or BF16 as float32; a bfloat16 is the upper half of one."""
+    """Return raw F32 or BF16 values as float32; a bfloat16 is the upper half of a float32."""
     if dtype != "BF16":
         return raw
     return (raw.astype(np.uint32) << 16).view(np.float32)
@@ -71,7 +71,7 @@ def checksum(rows: npt.NDArray[Any], first_row: int) -> int:
     return int(np.dot(sums, weights))
 
 
-def _header(tensors: Tensors, metadata: Mapping[str, str]) -> bytes:
+def _encode_header(tensors: Tensors, metadata: Mapping[str, str]) -> bytes:
     entries: dict[str, Any] = {"__metadata__": dict(sorted(metadata.items()))}
     offset = 0
     for name, (dtype, shape) in tensors.items():
@@ -82,7 +82,7 @@ def _header(tensors: Tensors, metadata: Mapping[str, str]) -> bytes:
     return text + b" " * (-(len(text) + 8) % ALIGNMENT)
 
 
-def _read_sums(header: bytes, stored: str, names: list[str]) -> dict[str, int]:
+def _read_checksums(header: bytes, stored: str, names: list[str]) -> dict[str, int]:
     if len(stored) != HEADER_DIGITS + TENSOR_DIGITS * len(names):
         raise ValueError(CHECKSUMS)
     blank = "0" * HEADER_DIGITS + stored[HEADER_DIGITS:]
@@ -94,8 +94,8 @@ def _read_sums(header: bytes, stored: str, names: list[str]) -> dict[str, int]:
     return dict(zip(names, sums, strict=True))
 
 
-def _find_end(entries: Mapping[str, Any]) -> int:
-    """Return where the last tensor ends; they must follow one another, as their shapes say."""
+def _find_data_end(entries: Mapping[str, Any]) -> int:
+    """Return where the last tensor ends; refuse gaps, overlaps and wrong sizes."""
     end = 0
     for name, entry in sorted(entries.items(), key=lambda item: item[1]["data_offsets"]):
         size = prod(entry["shape"]) * DTYPES[entry["dtype"]].itemsize
@@ -111,7 +111,7 @@ class TensorWriter:
     def __init__(self, path: Path | str, tensors: Tensors, metadata: Mapping[str, str]) -> None:
         self._tensors, self._metadata = dict(tensors), dict(metadata)
         self._sums = dict.fromkeys(tensors, 0)
-        header = self._header()
+        header = self._header_with_checksums()
         entries = json.loads(header)
         start = 8 + len(header)
         self._starts = {name: start + entries[name]["data_offsets"][0] for name in tensors}
@@ -131,16 +131,16 @@ class TensorWriter:
             file.truncate(self._size)
             self._file = file.fileno()
             yield self
-            header = self._header()
-            self._write_all(len(header).to_bytes(8, "little") + header, 0)
+            header = self._header_with_checksums()
+            self._write_bytes(len(header).to_bytes(8, "little") + header, 0)
 
-    def _header(self) -> bytes:
+    def _header_with_checksums(self) -> bytes:
         sums = "".join(f"{each % MODULUS:0{TENSOR_DIGITS}x}" for each in self._sums.values())
         blank = {**self._metadata, CHECKSUMS: "0" * HEADER_DIGITS + sums}
-        own = f"{zlib.crc32(_header(self._tensors, blank)):0{HEADER_DIGITS}x}"
-        return _header(self._tensors, {**blank, CHECKSUMS: own + sums})
+        own = f"{zlib.crc32(_encode_header(self._tensors, blank)):0{HEADER_DIGITS}x}"
+        return _encode_header(self._tensors, {**blank, CHECKSUMS: own + sums})
 
-    def _write_all(self, data: bytes | memoryview, offset: int) -> None:
+    def _write_bytes(self, data: bytes | memoryview, offset: int) -> None:
         view = memoryview(data)
         while view:
             written = os.pwrite(self._file, view, offset)
@@ -153,7 +153,7 @@ class TensorWriter:
         self._metadata[key] = value
 
     def write(self, name: str, first_row: int, rows: npt.NDArray[Any]) -> None:
-        """Write `rows` to their place, which starts at `first_row`."""
+        """Write `rows` of a tensor, starting at `first_row`."""
         dtype, shape = self._tensors[name]
         if rows.dtype != DTYPES[dtype] or rows.ndim != len(shape) or rows.shape[1:] != shape[1:]:
             raise ValueError(f"{name}: got {rows.dtype}{rows.shape}, expected {dtype}{shape}")
@@ -162,7 +162,7 @@ class TensorWriter:
         row_bytes = prod(shape[1:]) * DTYPES[dtype].itemsize
         rows = np.ascontiguousarray(rows).reshape(rows.shape)
         data = rows.reshape(-1).view(np.uint8).data
-        self._write_all(data, self._starts[name] + first_row * row_bytes)
+        self._write_bytes(data, self._starts[name] + first_row * row_bytes)
         self._sums[name] += checksum(rows, first_row)
 
 
@@ -181,10 +181,10 @@ class TensorFile:
             entries: dict[str, Any] = json.loads(header)
             self.metadata: dict[str, str] = entries.pop("__metadata__", {})
             self.names = list(entries)
-            self._sums = _read_sums(header, self.metadata.pop(CHECKSUMS), self.names)
+            self._sums = _read_checksums(header, self.metadata.pop(CHECKSUMS), self.names)
             self._start = 8 + length
             self._entries = entries
-            end = _find_end(entries)
+            end = _find_data_end(entries)
         except OSError as error:
             raise VitscopeError(f"Cannot read {self.path}: {error.strerror}.") from error
         except (ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:
@@ -192,9 +192,9 @@ class TensorFile:
                 f"{self.path} is not a safetensors file of vitscope: delete it and run again."
             ) from error
         if size != self._start + end:
-            raise self._damaged(f"it has {size} bytes and should have {self._start + end}")
+            raise self._damage_error(f"it has {size} bytes and should have {self._start + end}")
 
-    def _damaged(self, how: str) -> VitscopeError:
+    def _damage_error(self, how: str) -> VitscopeError:
         return VitscopeError(f"{self.path} is damaged: {how}; delete it and run again.")
 
     def dtype(self, name: str) -> str:
@@ -221,7 +221,7 @@ class TensorFile:
         return np.memmap(self.path, dtype, "r", start, shape)
 
     def verify(self, *names: str) -> None:
-        """Read these tensors, or all, and refuse them if they differ from what was written."""
+        """Read the named tensors, or all, and refuse one that differs from what was written."""
         for name in names or self.names:
             if name not in self._sums:
                 continue
@@ -232,30 +232,33 @@ class TensorFile:
             total = 0
             for first in range(0, count, len(block)):
                 rows = block[: count - first]
-                self._read(name, first * row.itemsize, rows)
+                self._read_bytes(name, first * row.itemsize, rows)
                 total += checksum(rows, first)
             self.check(name, total)
 
     def check(self, name: str, total: int) -> None:
-        """Refuse a tensor if the checksums of the rows read do not add up to its own."""
+        """Refuse a tensor if `total`, the checksum of the rows read, is not the stored one."""
         if name not in self._sums:
             return
         if total % MODULUS != self._sums[name]:
-            raise self._damaged(f"{name} is not what was written")
-        # Check once: the next job notices later changes.
+            raise self._damage_error(f"{name} is not what was written")
+        # Check each tensor once; the next job detects later changes.
         del self._sums[name]
 
     def read(self, name: str, first_row: int, rows: npt.NDArray[Any]) -> npt.NDArray[Any]:
-        """Read rows into `rows`, which is faster than a map; the caller must `check` them."""
+        """Read rows of a tensor from `first_row` on into `rows`, faster than through a map.
+
+        The caller must `check` what it reads.
+        """
         dtype, shape = DTYPES[self.dtype(name)], self.shape(name)
         if rows.dtype != dtype or rows.shape[1:] != shape[1:]:
             raise ValueError(f"{name}: got {rows.dtype}{rows.shape}, expected {dtype}{shape}")
         if not 0 <= first_row <= shape[0] - len(rows):
             raise ValueError(f"{name}: {len(rows)} rows from {first_row} on, of {shape[0]}")
-        self._read(name, first_row * prod(shape[1:]) * dtype.itemsize, rows)
+        self._read_bytes(name, first_row * prod(shape[1:]) * dtype.itemsize, rows)
         return rows
 
-    def _read(self, name: str, offset: int, rows: npt.NDArray[Any]) -> None:
+    def _read_bytes(self, name: str, offset: int, rows: npt.NDArray[Any]) -> None:
         try:
             with self.path.open("rb") as file:
                 file.seek(self._start + self._entries[name]["data_offsets"][0] + offset)

@@ -1,4 +1,4 @@
-"""Files of others: what they are instead of data, and a limit on the memory that reading takes."""
+"""Guard against files from others: detect what is not data, and limit the memory to read it."""
 
 import re
 import resource
@@ -15,18 +15,19 @@ DISGUISES = {
     b"[": "an answer in JSON",
     b"version https://git-lfs.github.com/spec/": "a Git LFS pointer",
 }
-# Bytes that no text has, but that occur among the first ones of every file of numbers.
+# Bytes that no text has, but every file of numbers has near its beginning.
 _NO_TEXT = re.compile(rb"[\0-\x08\x0e-\x1f]")
-# PNM pictures whose values are written in digits.
+# The first bytes of PNM pictures whose values are written as text.
 _PICTURE = re.compile(rb"P[1-3]\s")
-# A file may take this many bytes of memory, and on top this many times its size.
+# The bytes of memory that reading any file may take.
 LEAST = 512 << 20
+# How many times its size a file may take in addition.
 TIMES = 4
 T = TypeVar("T")
 
 
 def disguise_of(path: Path) -> str | None:
-    """Tell from its beginning what a file is instead of data; None if it may be data."""
+    """Return what a file is instead of data, as its first bytes show; None if it may be data."""
     with path.open("rb") as file:
         start = file.read(512)
     if _NO_TEXT.search(start):
@@ -40,8 +41,8 @@ def disguise_of(path: Path) -> str | None:
 def bounded_memory(path: Path) -> Iterator[None]:
     """Refuse a file if reading it takes more memory than a file of its size can need.
 
-    The limit holds for the writable memory of the whole process, and is lifted afterwards. A
-    folder has no limit, as its size says nothing, and on systems other than Linux no file has one.
+    The limit applies to the writable memory of the whole process, and is removed afterwards. It is
+    not set for folders, whose size says nothing, nor on systems other than Linux.
     """
     before = resource.getrlimit(resource.RLIMIT_DATA)
     try:
@@ -65,7 +66,7 @@ def bounded_memory(path: Path) -> Iterator[None]:
 
 
 def bounded_steps(path: Path, steps: Iterable[T]) -> Iterator[T]:
-    """Yield what a file holds step by step, with a memory limit for each step."""
+    """Yield the `steps` of reading a file, with a memory limit for each step."""
     iterator, end = iter(steps), object()
     while True:
         with bounded_memory(path):

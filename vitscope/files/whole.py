@@ -1,4 +1,4 @@
-"""Write a file whole or not at all, and digest files."""
+"""Write files whole or not at all, and compute their digests."""
 
 import hashlib
 import os
@@ -12,7 +12,7 @@ from vitscope.errors import VitscopeError
 
 @contextmanager
 def atomic_path(path: Path | str) -> Iterator[Path]:
-    """Yield a temporary path beside `path` that takes its place only if the block succeeds."""
+    """Yield a temporary path; if the block succeeds, its file replaces `path`."""
     target = Path(path)
     # The name is fixed, so that a run after a kill overwrites what was left.
     partial = target.with_name(f".{target.name}.partial")
@@ -21,7 +21,7 @@ def atomic_path(path: Path | str) -> Iterator[Path]:
         yield partial
         partial.replace(target)
     except OSError as error:
-        # The error must come from writing, not from a file that was read meanwhile.
+        # Explain only an error from writing, not one from a file that the block read.
         named = None if error.filename is None else Path(os.fsdecode(error.filename))
         if error.errno is None or named not in {None, partial, target, *target.parents}:
             raise

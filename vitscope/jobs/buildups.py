@@ -178,15 +178,15 @@ def draw_buildup(inputs: Files, outputs: Files, values: Values, resources: Resou
     from vitscope.buildup.table import BUILDUP, label_digests
     from vitscope.drawing.figure import literal
     from vitscope.drawing.saving import save, style
-    from vitscope.video.writing import describe, format_of, write_frames
+    from vitscope.video.writing import title_and_description, video_format, write_frames
 
     facts = values["facts"] | label_digests(read_metadata(inputs["table"]))
     published = [read_steps(path) for path in inputs["published"]]
     table, label = BUILDUP.read(inputs["table"]), literal(values["label"])
     with style(inputs["style"], values["style"]):
         if "video" in outputs:
-            path, about = Path(outputs["video"]), describe(values["name"], facts)
-            frames, kind = animate(table, label, *published), format_of(path)
+            path, about = Path(outputs["video"]), title_and_description(values["name"], facts)
+            frames, kind = animate(table, label, *published), video_format(path)
             with atomic_path(path) as partial:
                 write_frames(partial, kind, frames, about, lossless=True)
             return

@@ -15,10 +15,12 @@ def _address_of_archive(study: Study, names: Names) -> Values:
 
 
 def fetch_archive(inputs: Files, outputs: Files, values: Values, resources: Resources) -> None:
-    from vitscope.data.archives import download
+    from vitscope.data.archives import download_official
 
     archive = Path(outputs["archive"])
-    download(values["archive"], values["source"], archive, label=resources.label, say=resources.say)
+    download_official(
+        values["archive"], values["source"], archive, label=resources.label, say=resources.say
+    )
 
 
 FETCH_ARCHIVE = Job(run=fetch_archive, values=_address_of_archive)
@@ -130,7 +132,7 @@ def _bytes_of_corrupted(request: Request) -> int | None:
 
 def corrupt_images(inputs: Files, outputs: Files, values: Values, resources: Resources) -> None:
     """Write a file for each corruption; copy the official images if the study names them."""
-    from vitscope.corruptions.corrupted import build
+    from vitscope.corruptions.corrupted import build_corrupted
     from vitscope.jobs.opening import open_images
 
     images, folder = open_images(inputs["images"]), Path(outputs["images"])
@@ -139,7 +141,7 @@ def corrupt_images(inputs: Files, outputs: Files, values: Values, resources: Res
     folder.mkdir(exist_ok=True)
     for corruption in values["corruptions"]:
         path = folder / f"{corruption}.safetensors"
-        build(images, count, corruption, severities, seed, path, official)
+        build_corrupted(images, count, corruption, severities, seed, path, official)
 
 
 CORRUPT_IMAGES = Job(

@@ -98,7 +98,7 @@ def export_latents(inputs: Files, outputs: Files, values: Values, resources: Res
 
     import numpy as np
 
-    from vitscope.data.split import parted, select
+    from vitscope.data.split import origin_and_rows, select
     from vitscope.files.arrays import Exported, write_arrays
     from vitscope.files.tensors import TensorFile
     from vitscope.jobs.opening import open_images
@@ -110,7 +110,7 @@ def export_latents(inputs: Files, outputs: Files, values: Values, resources: Res
     about = {"images": rows, "labels": np.asarray(images.labels)[rows]}
     about |= {key: np.array(blocks[key].tolist()) for key in ("name", "kind", "stage", "depth")}
     arrays |= {key: Exported.of(array) for key, array in about.items()}
-    origin, _ = parted(shards[0].metadata)
+    origin, _ = origin_and_rows(shards[0].metadata)
     facts = {**origin, "study": values["study"], "model": values["model"]}
     write_arrays(Path(outputs["latents"]), values["format"], arrays, facts)
 

@@ -248,7 +248,7 @@ def merge_parts(inputs: Files, outputs: Files, values: Values, resources: Resour
 
     def read_parts_of(prefix: str, model: str) -> Iterator[pd.DataFrame]:
         for path, table, facts in _read_or_measure_parts(inputs, values, resources, prefix):
-            tables.check_of(path, facts.get(tables.OF), model)
+            tables.check_file_model(path, facts.get(tables.OF), model)
             # Keep the facts of all parts: parts of several snapshots have different keys.
             origin.update({f"{prefix}{key}": value for key, value in facts.items()})
             yield table
@@ -258,7 +258,7 @@ def merge_parts(inputs: Files, outputs: Files, values: Values, resources: Resour
         blocks = inputs.get(f"{prefix}blocks")
         cut_points = BLOCKS.read(blocks)[[*CUT_POINT]] if blocks else pd.DataFrame()
         for name in cut_points.get("model", pd.Series()).unique():
-            tables.check_of(str(blocks), name, model)
+            tables.check_file_model(str(blocks), name, model)
         measured.append(Parts(model, read_parts_of(prefix, model), cut_points))
     if values["merge"]:
         merge = resolve_name(values["merge"])

@@ -6,8 +6,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from vitscope.data.building import open_split_file
-from vitscope.data.split import Split, parted
-from vitscope.files.tables import OF, check_of, read_metadata, read_warnings, warning_metadata
+from vitscope.data.split import Split, origin_and_rows
+from vitscope.files.tables import (
+    OF,
+    check_file_model,
+    read_metadata,
+    read_warnings,
+    warning_metadata,
+)
 from vitscope.files.tensors import TensorFile
 from vitscope.files.whole import sha256_of
 from vitscope.jobs.job import Files, Resources, Values
@@ -85,7 +91,7 @@ class Opened:
 
 def open_latents(inputs: Files, values: Values, resources: Resources) -> Opened:
     latents = TensorFile(inputs["latents"])
-    origin, rows = parted(latents.metadata)
+    origin, rows = origin_and_rows(latents.metadata)
     found = given.OnLatents(latents, values["first_image"], resources.threads)
     return Opened(found, origin, rows=rows)
 
@@ -94,7 +100,7 @@ def open_predictions(inputs: Files, values: Values, resources: Resources) -> Ope
     """Open a model's predictions; where labels matter, leave out images without a label."""
     predictions, images = inputs["predictions"], open_images(inputs["images"])
     origin = read_metadata(predictions)
-    check_of(predictions, origin.get(OF), values["model"])
+    check_file_model(predictions, origin.get(OF), values["model"])
     by_label = values["by_label"]
     found = read_labelled(predictions, images) if by_label else PREDICTIONS.read(predictions)
     return Opened(given.OnPredictions(values["model"], found, images), origin)

@@ -96,7 +96,7 @@ def _names_reached_from(module: str, name: str, taken: str) -> tuple[Name, ...]:
 
 def _names_needed_by(module: str, name: str, taken: str) -> Iterator[Name]:
     """Yield what a name needs: what its definitions use, and what importing its module runs."""
-    for parent in python_code.with_parents(module):
+    for parent in python_code.module_and_parents(module):
         yield parent, LOADED, ""
     for definition in _definitions_of(module, name):
         if name not in (LOADED, ALL) and definition.is_import:

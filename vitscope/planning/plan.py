@@ -6,7 +6,7 @@ from functools import cache, partial
 from pathlib import Path
 from time import perf_counter
 
-from vitscope.data.opening import count_images, local_path, there_already
+from vitscope.data.opening import count_images, local_path, local_path_exists
 from vitscope.image_size import height_and_width
 from vitscope.jobs.job import Job, Names, Request, Takes, find_job
 from vitscope.planning import costs
@@ -159,7 +159,7 @@ def say_what_is_missing(study: Study, jobs: Iterable[Planned]) -> Iterator[str]:
     """Yield a sentence for each split whose images do not exist yet."""
     for names in (each.names for each in jobs if each.job == "build_split"):
         source, split = study.data[names["dataset"]].source, names["split"]
-        if not there_already(source, split):
+        if not local_path_exists(source, split):
             path = local_path(source, split)
             yield f"There are no images yet of data.{names['dataset']}: {path} is not there."
 

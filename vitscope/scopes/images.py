@@ -11,8 +11,8 @@ from typing import Any, cast
 import numpy as np
 from PIL import Image
 
-from vitscope.data.building import COVER, build, numbers_of, preprocess, write_split
-from vitscope.data.class_numbers import NAMED, numbering
+from vitscope.data.building import COVER, build, integer_tensors, preprocess, write_split
+from vitscope.data.class_numbers import NAMED, number_classes
 from vitscope.data.opening import check_scaling, open_source
 from vitscope.data.source import ImageFiles
 from vitscope.data.split import UNKNOWN_LABEL, Split
@@ -78,7 +78,7 @@ def store(images: Any, labels: Any, wanted: Wanted, outputs: Outputs, folder: Pa
         found, exact = _spool(chain([first], pieces), taking, raw)
         numbers = _check_classes(found if labels is None else labels, found, classes)
         dataset = {"classes": classes, "class_names": wanted.class_names}
-        names = numbering("look", [], dataset).names
+        names = number_classes("look", [], dataset).names
         _write_images(raw, taking, exact, numbers, names, path)
     finally:
         raw.unlink(missing_ok=True)
@@ -421,7 +421,10 @@ def _write_images(
                 yield "sums", first, row_sums(images).view(np.int64)
         yield "labels", 0, labels
 
-    tensors = {"images": ("U8" if exact else "F32", (count, *taking.shape)), **numbers_of(count)}
+    tensors = {
+        "images": ("U8" if exact else "F32", (count, *taking.shape)),
+        **integer_tensors(count),
+    }
     facts = {"classes": json.dumps(names), "source": "images in memory"}
     metadata = {"dataset": DATASET, "split": SPLIT, **facts}
     write_split(path, metadata, tensors, written(), len(names))

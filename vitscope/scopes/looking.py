@@ -15,7 +15,7 @@ import pandas as pd
 import torch
 from torch import nn
 
-from vitscope.data.class_numbers import IMAGENET, name_imagenet
+from vitscope.data.class_numbers import IMAGENET, imagenet_class_names
 from vitscope.data.split import Split
 from vitscope.drawing.figure import Member
 from vitscope.errors import VitscopeError, quoted
@@ -282,7 +282,7 @@ def look(
     place = find_place(model, device)
     folder = TemporaryDirectory(prefix="vitscope-")
     try:
-        names = name_imagenet() if class_names == IMAGENET else class_names
+        names = imagenet_class_names() if class_names == IMAGENET else class_names
         named = None if names is None else [*names]
         # What a network of timm says about the images that it was trained on.
         trained_on = getattr(model, "pretrained_cfg", None)

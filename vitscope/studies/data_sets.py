@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Any
 
 from vitscope.data import class_numbers, opening
-from vitscope.data.opening import check_measured, check_scaling, check_taken
+from vitscope.data.opening import check_image_count, check_measured, check_scaling
 from vitscope.errors import VitscopeError, not_there, wrong
 from vitscope.measures import registry
 from vitscope.settings.keys import Dataset, Model, Settings
@@ -26,13 +26,13 @@ def read_class_names(path: Path, where: str, entry: Settings) -> list[str] | Non
             f"where every class of the network has a name, the second where some have."
         )
     if names == class_numbers.IMAGENET:
-        return class_numbers.name_imagenet()
+        return class_numbers.imagenet_class_names()
     if not isinstance(names, str):
         return names
     file = Path(names).expanduser()
     if not file.exists():
         raise not_there(f"{where}.class_names", "file", file, path)
-    return class_numbers.read_names(f"{where}.class_names", file)
+    return class_numbers.read_class_names(f"{where}.class_names", file)
 
 
 def check_data(study: Study) -> None:
@@ -45,10 +45,10 @@ def check_data(study: Study) -> None:
             allowed += "vitscope corrupts grey ones itself."
             raise wrong(study.path, f"data.{name}.corrupted", dataset.corrupted, allowed)
         if dataset.class_names is not None:
-            class_numbers.check_distinct(where, dataset.class_names)
-            class_numbers.numbering(where, [], _settings_of_classes(dataset))
+            class_numbers.check_distinct_names(where, dataset.class_names)
+            class_numbers.number_classes(where, [], _settings_of_classes(dataset))
         if dataset.class_index is not None and dataset.classes is not None:
-            class_numbers.check_index(where, dataset.classes, dataset.class_index)
+            class_numbers.check_class_index(where, dataset.classes, dataset.class_index)
         for split in dataset.splits:
             _check_split(study, name, split)
     for name, model in study.models.items():
@@ -89,10 +89,10 @@ def _check_split(study: Study, name: str, split: str) -> None:
     if seen is None:
         return
     key = f"data.{name}.splits.{split}"
-    class_numbers.numbering(
+    class_numbers.number_classes(
         f"{study.path}: {key}", seen.classes, _settings_of_classes(dataset), seen.empty
     )
-    check_taken(f"{study.path}: {key}", declared, seen.images)
+    check_image_count(f"{study.path}: {key}", declared, seen.images)
     if declared is None:
         check_measured(f"{study.path}: analysis.images", measured, seen.images, key)
 
@@ -112,7 +112,7 @@ def named_classes(dataset: Dataset, split: str) -> dict[int, str]:
     found = seen.classes if seen and dataset.classes is not None else []
     if not found:
         return dict(enumerate(dataset.class_names or []))
-    numbers = class_numbers.numbering(
+    numbers = class_numbers.number_classes(
         f"the split '{split}'", found, _settings_of_classes(dataset)
     ).numbers
     return dict(sorted(zip(numbers or range(len(found)), found, strict=True)))

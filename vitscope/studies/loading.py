@@ -61,7 +61,7 @@ def study_schema() -> Schema:
 
 
 def _source_schema() -> Schema:
-    declared = {kind: opening.declared(kind) for kind in opening.names()}
+    declared = {kind: opening.declared(kind) for kind in opening.source_kinds()}
     meanings = "; ".join(f"`{kind}`: {source.meaning}" for kind, source in declared.items())
     keys: Schema = {"kind": {"enum": list(declared), "description": f"{meanings}."}}
     kinds = {}

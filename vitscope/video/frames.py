@@ -1,4 +1,4 @@
-"""The frames of a video as they come, one in memory at a time: of pictures, or piped by ffmpeg."""
+"""Read and write the frames of videos one at a time, from pictures or through ffmpeg."""
 
 import re
 import shutil
@@ -20,26 +20,30 @@ from vitscope.data.sources.folder import SUFFIXES
 from vitscope.errors import VitscopeError
 from vitscope.files.images import FORMATS, decode_image, in_rgb
 
-# How long to show a frame if nothing else says it.
+# How long to show a frame, in seconds, if its file does not say.
 SECONDS = Fraction(1, 10)
 # The first bytes of files that may be animated pictures.
 _ANIMATED = re.compile(rb"GIF8|\x89PNG\r\n\x1a\n|RIFF.{4}WEBP", re.DOTALL)
-# The frames of one round trip, at ten a second.
-FRAMES, RATE = 12, Fraction(10)
-# The image whose shape moves, from the split that no network was trained on.
+# The number of frames of the generated video, in which a shape moves around once.
+FRAMES = 12
+# The frame rate of the generated video.
+RATE = Fraction(10)
+# The split and the index of the image whose shape moves; no network was trained on this split.
 _SPLIT, _IMAGE = "test", 0
-# How far the shape moves across and down, as shares of the room it has.
+# How far the shape moves across and down, as shares of the available space.
 _REACH = np.array([1.0, 0.7])
 _QUIET = ("-hide_banner", "-loglevel", "error")
-# Only video files: not playlists, whose files may lie anywhere.
+# Allow only video files, and no playlists, which may name files anywhere.
 _FORMATS = "mov,matroska,webm,avi,mpegts,mpeg,mpegvideo,flv,asf,ogg,h264,hevc,yuv4mpegpipe,ivf,mxf"
 _INPUT = ("-protocol_whitelist", "file,pipe", "-format_whitelist", _FORMATS)
-# Pixels may be wider than high.
+# Make pixels square, since those of a video may be wider than high.
 _SQUARE = "scale=iw*sar:ih,setsar=1,format=rgb24"
 _HEADER = re.compile(rb"YUV4MPEG2 W(\d+) H(\d+) F(\d+):(\d+) ")
-# A higher rate than this is the clock of a file without a rate: use the usual rate instead.
-_FASTEST, _USUAL = Fraction(240), Fraction(30)
-# The rate for frames of different durations, each repeated as often as needed.
+# A frame rate above this is the time base of a file without a frame rate.
+_FASTEST = Fraction(240)
+# The frame rate to assume for such a file.
+_USUAL = Fraction(30)
+# The frame rate for frames of different durations, each repeated to fill its duration.
 _RATE_OF_CHANGING = Fraction(50)
 _LONGEST_REPEAT = 1 << 20
 
@@ -50,7 +54,7 @@ class Frame(NamedTuple):
 
 
 class Video(NamedTuple):
-    """Frames, and their number in a second if it is always the same; closing `frames` ends all."""
+    """The frames of a video, and its frame rate if constant. Close `frames` to stop the decoder."""
 
     rate: Fraction | None
     frames: Generator[Frame]
@@ -61,7 +65,7 @@ class BrokenOffError(VitscopeError):
 
 
 class Ticks:
-    """Turns durations into whole ticks; the next frame makes up for each rounding."""
+    """Converts durations to whole ticks; each frame makes up for the rounding of earlier ones."""
 
     def __init__(self, per_second: Fraction | int, least: int, most: int) -> None:
         self._per_second, self._least, self._most = per_second, least, most
@@ -75,20 +79,20 @@ class Ticks:
         return ticks
 
 
-def open_source(path: Path | None, per_second: float | None) -> Video:
-    """Return the frames that a study asks for, `per_second` or with their own durations."""
-    # A study that names no path asks for the one video that is generated.
-    video = Video(RATE, _move_shape()) if path is None else open_video(path)
+def open_study_video(path: Path | None, per_second: float | None) -> Video:
+    """Open the video that a study asks for; `per_second` replaces its own frame rate."""
+    # A study without a path asks for the generated video.
+    video = Video(RATE, _generate_moving_shape()) if path is None else open_video(path)
     if per_second is None:
         return video
     rate = Fraction(per_second).limit_denominator(1001)
-    return Video(rate, _at(rate, video.frames))
+    return Video(rate, _set_rate(rate, video.frames))
 
 
 def open_video(path: Path) -> Video:
     try:
         if path.is_dir():
-            return Video(1 / SECONDS, _read_folder(path))
+            return Video(1 / SECONDS, _read_picture_folder(path))
         frames = open_animation(path)
         return read_film(path) if frames is None else Video(None, frames)
     except OSError as error:
@@ -97,7 +101,7 @@ def open_video(path: Path) -> Video:
         ) from error
 
 
-def _at(rate: Fraction, frames: Generator[Frame]) -> Generator[Frame]:
+def _set_rate(rate: Fraction, frames: Generator[Frame]) -> Generator[Frame]:
     with closing(frames):
         for frame in frames:
             yield frame._replace(seconds=1 / rate)
@@ -108,7 +112,7 @@ def natural_order(path: Path) -> list[tuple[int, int, str]]:
     return [(0, int(part), "") if part.isdecimal() else (1, 0, part) for part in parts if part]
 
 
-def _read_folder(folder: Path) -> Generator[Frame]:
+def _read_picture_folder(folder: Path) -> Generator[Frame]:
     named = (file for file in folder.iterdir() if not file.name.startswith("."))
     files = [file for file in named if file.suffix.lower() in SUFFIXES and file.is_file()]
     if not files:
@@ -124,7 +128,7 @@ def _read_folder(folder: Path) -> Generator[Frame]:
 
 
 def open_animation(path: Path) -> Generator[Frame] | None:
-    """Return the frames of an animated picture, or None if the file is none; refuse a still."""
+    """Return the frames of an animated picture, or None if a file is no picture; refuse a still."""
     with path.open("rb") as file:
         may_be_animated = _ANIMATED.match(file.read(12))
     try:
@@ -146,15 +150,15 @@ def _read_animation(path: Path) -> Generator[Frame]:
     try:
         with warnings.catch_warnings(), Image.open(path, formats=FORMATS) as image:
             warnings.simplefilter("ignore", Image.DecompressionBombWarning)
-            # A PNG's fallback image for viewers without animation may not be one of its frames.
+            # Skip a PNG's fallback image for viewers without animation, unless it is a frame too.
             first = int(bool(image.info.get("default_image")))
             for page in islice(ImageSequence.Iterator(image), first, None):
                 picture = in_rgb(page, str(path))
-                # The unit is milliseconds, and 0 means unknown.
+                # Durations are in milliseconds, and 0 means unknown.
                 said = Fraction(page.info.get("duration", 0)).limit_denominator(1000) / 1000
                 yield Frame(picture, said if said > 0 else SECONDS)
                 read += 1
-            # Pillow accepts a truncated file.
+            # Check for truncation, which Pillow does not report.
             if image.format == "GIF":
                 is_whole = path.read_bytes().rstrip(b"\0\r\n").endswith(b";")
             else:
@@ -162,11 +166,11 @@ def _read_animation(path: Path) -> Generator[Frame]:
             if not is_whole:
                 raise EOFError
     except Exception as error:
-        # Damaged bytes make decoders fail in every way.
+        # Decoders may raise any exception on damaged bytes.
         raise BrokenOffError(f"{path} breaks off in frame {read + 1}") from error
 
 
-def _move_shape() -> Generator[Frame]:
+def _generate_moving_shape() -> Generator[Frame]:
     angles = 2 * np.pi * np.arange(FRAMES) / FRAMES
     places = _REACH * np.stack([-np.cos(angles), -np.sin(angles)], axis=1)
     drawn = shapes32.draw(_SPLIT, np.full(FRAMES, _IMAGE), 0, places)
@@ -175,7 +179,7 @@ def _move_shape() -> Generator[Frame]:
 
 
 def read_film(path: Path) -> Video:
-    program = _find_program(
+    program = _find_ffmpeg(
         f"{path} is no folder and no animated GIF, WebP or PNG, and videos are read by ffmpeg, "
         f"which is not on the PATH: install it, or give one of these."
     )
@@ -185,7 +189,7 @@ def read_film(path: Path) -> Video:
     done = subprocess.run([*source, *probe], capture_output=True, check=False)
     found = _HEADER.match(done.stdout)
     if found is None:
-        reason = _first_line(done.stderr) or "it has no frames"
+        reason = _first_message(done.stderr) or "it has no frames"
         raise VitscopeError(
             f"{path} is no video that ffmpeg reads ({reason}): give a folder of frames, an "
             f"animated GIF, WebP or PNG, or another video."
@@ -194,36 +198,36 @@ def read_film(path: Path) -> Video:
     said = Fraction(*rates)
     rate = said if said <= _FASTEST else _USUAL
     every = ("-r", str(rate), "-f", "rawvideo", "-pix_fmt", "rgb24", "pipe:1")
-    return Video(rate, _read_frames(path, (*source, *every), (width, height), 1 / rate))
+    return Video(rate, _read_film_frames(path, (*source, *every), (width, height), 1 / rate))
 
 
-def _read_frames(
+def _read_film_frames(
     path: Path, command: tuple[str, ...], size: tuple[int, int], seconds: Fraction
 ) -> Generator[Frame]:
     number, of_frame = 0, 3 * size[0] * size[1]
-    with _run(command) as (process, said):
+    with _run_ffmpeg(command) as (process, said):
         assert process.stdout is not None
         while len(read := process.stdout.read(of_frame)) == of_frame:
             yield Frame(Image.frombytes("RGB", size, read), seconds)
             number += 1
-        code, text = process.wait(), _text(said)
+        code, text = process.wait(), _read_messages(said)
     if code or read or text.strip():
-        reason = _first_line(text) or f"it ended with {code}"
+        reason = _first_message(text) or f"it ended with {code}"
         raise BrokenOffError(f"{path} breaks off behind frame {number} (ffmpeg says: {reason})")
 
 
 def write_film(
     path: Path, frames: Iterator[Frame], rate: Fraction | None, facts: Mapping[str, str]
 ) -> None:
-    """Write frames to an MP4, each as often as needed, in H.264 with sides of even length."""
+    """Write frames to an H.264 MP4, each repeated to fill its duration; make sides even."""
     first = next(frames)
-    # A process that outlived its run may still write to the old file of this name.
+    # Delete an older file, since a process that outlived its run may still write to it.
     path.unlink(missing_ok=True)
     rate = rate or _RATE_OF_CHANGING
     ticks = Ticks(rate, 1, _LONGEST_REPEAT)
     width, height = first.picture.size
     command = (
-        *(writing_program(), *_QUIET, "-y"),
+        *(find_ffmpeg_for_writing(), *_QUIET, "-y"),
         *("-f", "rawvideo", "-pix_fmt", "rgb24", "-s", f"{width}x{height}"),
         *("-r", str(rate), "-i", "pipe:0", "-vf"),
         "pad=ceil(iw/2)*2:ceil(ih/2)*2:color=white,"
@@ -234,9 +238,9 @@ def write_film(
         *(each for key, text in facts.items() for each in ("-metadata", f"{key}={text}")),
         *("-fflags", "+bitexact", "-flags:v", "+bitexact", "-f", "mp4", str(path)),
     )
-    with _run(command) as (process, said):
+    with _run_ffmpeg(command) as (process, said):
         assert process.stdin is not None
-        # A failed ffmpeg no longer reads, but reports why.
+        # If ffmpeg fails, it stops reading, and says why in its messages.
         with suppress(BrokenPipeError):
             for frame in chain([first], frames):
                 for _ in range(ticks.of(frame.seconds)):
@@ -244,14 +248,14 @@ def write_film(
             process.stdin.close()
         code = process.wait()
         if code:
-            reason = _first_line(_text(said)) or f"it ended with {code}"
+            reason = _first_message(_read_messages(said)) or f"it ended with {code}"
             raise VitscopeError(
                 f"ffmpeg cannot write the video ({reason}): mend that, or write .webp or .gif."
             )
 
 
 @contextmanager
-def _run(command: tuple[str, ...]) -> Iterator[tuple[subprocess.Popen[bytes], IO[bytes]]]:
+def _run_ffmpeg(command: tuple[str, ...]) -> Iterator[tuple[subprocess.Popen[bytes], IO[bytes]]]:
     # Send messages to a file, since a pipe that nothing reads would block ffmpeg.
     with tempfile.TemporaryFile() as said:
         pipe = subprocess.PIPE
@@ -264,25 +268,25 @@ def _run(command: tuple[str, ...]) -> Iterator[tuple[subprocess.Popen[bytes], IO
                 pass
 
 
-def writing_program() -> str:
-    return _find_program(
+def find_ffmpeg_for_writing() -> str:
+    return _find_ffmpeg(
         "An MP4 is written by ffmpeg, which is not on the PATH: install it, or write .webp or .gif."
     )
 
 
-def _find_program(without: str) -> str:
+def _find_ffmpeg(without: str) -> str:
     found = shutil.which("ffmpeg")
     if found is None:
         raise VitscopeError(without)
     return found
 
 
-def _text(said: IO[bytes]) -> bytes:
+def _read_messages(said: IO[bytes]) -> bytes:
     said.seek(0)
     return said.read()
 
 
-def _first_line(said: bytes) -> str:
+def _first_message(said: bytes) -> str:
     """Return ffmpeg's first message, without the name of the component that prints it."""
     lines = said.decode(errors="replace").strip().splitlines()
     return re.sub(r"^(\[[^\]]*\] )+", "", lines[0]).rstrip(".") if lines else ""

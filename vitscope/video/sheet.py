@@ -1,4 +1,4 @@
-"""The page of each frame of a video, by Pillow: matplotlib would take longer than the network."""
+"""Draw the page of each video frame with Pillow; matplotlib would be slower than the network."""
 
 from collections.abc import Sequence
 from math import ceil
@@ -17,15 +17,19 @@ from vitscope.image_size import ImageSize, height_and_width
 
 # Enlarge panels by a whole factor until they are at least this many pixels wide.
 _LEAST_SIDE = 160
-# Text and the space between panels, as shares of a panel's shorter side; the bar, of its width.
-_TEXT, _GAP, _BAR_WIDTH = 0.07, 0.04, 0.7
+# The height of text, as a share of a panel's shorter side.
+_TEXT = 0.07
+# The space between panels, as a share of a panel's shorter side.
+_GAP = 0.04
+# The width of the colour bar, as a share of a panel's width.
+_BAR_WIDTH = 0.7
 _MOST_BESIDE = 5
 _SMALLEST_TEXT = 12
 _PAPER, _INK = "white", "black"
 
 
 class Scale(NamedTuple):
-    """The texts at both ends of a colour bar, and its label, which says what is shown."""
+    """The texts at both ends of a colour bar, and a label that says what it shows."""
 
     low: str
     high: str
@@ -36,7 +40,7 @@ class Sheet:
     def __init__(
         self, size: ImageSize, panels: Sequence[str], title: str, scale: Scale | str
     ) -> None:
-        """Lay out panels with these titles, for frames of this size; a text has no colour bar."""
+        """Lay out titled `panels` for frames of `size`, above a colour bar or text (`scale`)."""
         height, width = height_and_width(size)
         times = ceil(_LEAST_SIDE / width)
         self.panel = (times * width, times * height)
@@ -51,14 +55,14 @@ class Sheet:
         self._columns = ceil(len(panels) / rows)
         width = self._columns * (self.panel[0] + self._gap) + self._gap
         height = self.corner(rows * self._columns)[1] + self._gap
-        # MP4 needs even sides.
+        # MP4 needs sides of even length.
         self.size = (width + width % 2, height + height % 2)
         self._page = Image.new("RGB", self.size, _PAPER)
         self._draw = ImageDraw.Draw(self._page)
-        self._write((self._gap, self._gap), title)
+        self._write_text((self._gap, self._gap), title)
         for number, text in enumerate(panels):
             left, top = self.corner(number)
-            self._write((left, top - self._line), text, GRAY)
+            self._write_text((left, top - self._line), text, GRAY)
         self._draw_scale(scale, height - self._gap - self._line)
 
     def corner(self, number: int) -> tuple[int, int]:
@@ -67,20 +71,20 @@ class Sheet:
         top = 2 * (self._gap + self._line) + row * (self._line + self.panel[1] + self._gap)
         return left, top
 
-    def _write(self, place: tuple[int, int], text: str, color: str = _INK) -> int:
+    def _write_text(self, place: tuple[int, int], text: str, color: str = _INK) -> int:
         self._draw.text(place, text, fill=color, font=self._font)
         return place[0] + ceil(self._font.getlength(text))
 
     def _draw_scale(self, scale: Scale | str, top: int) -> None:
         if isinstance(scale, str):
-            self._write((self._gap, top), scale, GRAY)
+            self._write_text((self._gap, top), scale, GRAY)
             return
         height, width = round(0.7 * self._line), round(_BAR_WIDTH * self.panel[0])
-        left = self._write((self._gap, top), scale.low) + self._gap
+        left = self._write_text((self._gap, top), scale.low) + self._gap
         bar = map_colors(np.broadcast_to(np.linspace(0, 1, width), (height, width)))
         self._page.paste(bar, (left, top + (self._line - height) // 2))
-        right = self._write((left + width + self._gap, top), scale.high) + 2 * self._gap
-        self._write((right, top), scale.label, GRAY)
+        right = self._write_text((left + width + self._gap, top), scale.high) + 2 * self._gap
+        self._write_text((right, top), scale.label, GRAY)
 
     def enlarge(self, picture: Image.Image) -> Image.Image:
         return picture.convert("RGB").resize(self.panel, Resampling.NEAREST)
@@ -96,12 +100,12 @@ class Sheet:
 
 
 def map_colors(values: Array) -> Image.Image:
-    """Colour values from 0 to 1 as maps; larger values get the last colour."""
+    """Colour values from 0 to 1 with the colours of all maps; larger values get the last colour."""
     return Image.fromarray(mpl.colormaps[MAP_COLORS](values, bytes=True)[..., :3])
 
 
 def draw_cross(picture: Image.Image, place: tuple[float, float]) -> None:
-    """Draw a cross on a picture at a place, as shares of its height and width."""
+    """Draw a cross at `place`, (down, across) as shares of the picture's height and width."""
     draw = ImageDraw.Draw(picture)
     x, y = place[1] * picture.width, place[0] * picture.height
     arm = max(4, picture.width // 32)

@@ -1,4 +1,4 @@
-"""A video beside what a network makes of each of its frames."""
+"""Write a video with a network's maps beside each frame."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, suppress
@@ -19,7 +19,12 @@ from vitscope.progress import Clock, Say
 from vitscope.video.frames import BrokenOffError, Frame, Video
 from vitscope.video.sheet import Sheet, draw_cross
 from vitscope.video.views import VIEWS, Subject
-from vitscope.video.writing import check_room, describe, format_of, write_frames
+from vitscope.video.writing import (
+    check_video_size,
+    title_and_description,
+    video_format,
+    write_frames,
+)
 
 
 def show(
@@ -32,10 +37,10 @@ def show(
     where: str,
     say: Say = print,
 ) -> Sequence[str]:
-    """Write a video beside what a network makes of it; return sentences on what it cannot show."""
-    kind, incomplete = format_of(path), path.with_name(f"{path.stem}.incomplete{path.suffix}")
+    """Write a video with a network's maps beside each frame; return warnings about the maps."""
+    kind, incomplete = video_format(path), path.with_name(f"{path.stem}.incomplete{path.suffix}")
     with suppress(OSError):
-        # Remove an earlier run's leftover. If that fails, so does writing.
+        # Remove what an earlier run left; if this fails, so does writing, which reports the reason.
         incomplete.unlink()
     painter = Painter(subject, settings, where)
     if painter.view.LOOKS_AHEAD:
@@ -50,7 +55,7 @@ def show(
             raise VitscopeError(f"{reason}: give another video.")
         warnings = painter.view.warnings
         warned = {"Warning": " ".join(warnings)} if warnings else {}
-        about = describe(path.stem, {"Shown": painter.title, **facts, **warned})
+        about = title_and_description(path.stem, {"Shown": painter.title, **facts, **warned})
         painted = chain([first], painted)
         write_frames(partial, kind, painted, about, video.rate, lossless=settings["lossless"])
         if painter.broken:
@@ -63,7 +68,7 @@ def show(
 
 
 class Painter:
-    """Paints frames of a new video; `broken` says why it broke off after `count`, if it did."""
+    """Paints the frames of a video; `broken` is the error if it broke off after `count` frames."""
 
     def __init__(self, subject: Subject, settings: Mapping[str, Any], where: str) -> None:
         subject.network.eval().to(subject.device)
@@ -78,18 +83,18 @@ class Painter:
         with suppress(BrokenOffError):
             for number, frame in enumerate(frames):
                 if number % every == 0:
-                    taken.append(self._take(frame.picture))
+                    taken.append(self._preprocess_frame(frame.picture))
                     if len(taken) > self.view.LOOKS_AHEAD:
                         taken, every = taken[::2], 2 * every
         if taken:
-            self.view.look_ahead([self._for_network(each) for each in taken])
+            self.view.look_ahead([self._to_network_input(each) for each in taken])
 
     def paint_all(self, frames: Iterator[Frame], kind: str, say: Say) -> Iterator[Frame]:
         clock = Clock()
         try:
             for frame in frames:
-                page = self._paint(frame.picture)
-                check_room(kind, self.count, page)
+                page = self._paint_page(frame.picture)
+                check_video_size(kind, self.count, page)
                 yield Frame(page, frame.seconds)
                 self.count += 1
                 seconds = clock.seconds_if_due()
@@ -98,16 +103,16 @@ class Painter:
         except BrokenOffError as error:
             self.broken = error
 
-    def _take(self, picture: Image.Image) -> Array:
+    def _preprocess_frame(self, picture: Image.Image) -> Array:
         return preprocess(picture, self._subject.taking, self._where)
 
-    def _for_network(self, taken: Array) -> Tensor:
+    def _to_network_input(self, taken: Array) -> Tensor:
         mean, std = self._subject.settings["mean"], self._subject.settings["std"]
         return normalize(taken[None], mean, std).to(self._subject.device)
 
-    def _paint(self, picture: Image.Image) -> Image.Image:
-        taken = self._take(picture)
-        seen = self.view.see(self._for_network(taken))
+    def _paint_page(self, picture: Image.Image) -> Image.Image:
+        taken = self._preprocess_frame(picture)
+        seen = self.view.see(self._to_network_input(taken))
         if not self.title:
             self.title = f"{self._subject.label}: {self.view.title} ({seen.of})"
             titles, size = ["video", *self.view.panels], self._subject.settings["image_size"]

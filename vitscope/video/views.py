@@ -1,4 +1,4 @@
-"""What stands beside a video: maps of heads, the attention rollout, or the colours of tokens."""
+"""The panels beside a video: attention maps of heads, attention rollout, or colours of tokens."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
@@ -27,7 +27,7 @@ from vitscope.video.sheet import Scale, Sheet
 
 @dataclass(frozen=True)
 class Subject:
-    """The network that looks, its `settings`, and how pictures are brought to its size."""
+    """A network with its `settings`; `taking` says how to preprocess pictures for it."""
 
     model: str
     label: str
@@ -44,7 +44,10 @@ class Subject:
 
 
 class Seen(NamedTuple):
-    """Where in the network a view sees maps, and the place of its query as shares of the image."""
+    """The maps of a frame, their place in the network (`of`), and the query's place in the image.
+
+    The place of the query is (down, across), as shares of the height and width.
+    """
 
     of: str
     maps: list[Array]
@@ -52,7 +55,7 @@ class Seen(NamedTuple):
 
 
 class View(ABC):
-    """What stands beside a video, in `panels`; it first sees `LOOKS_AHEAD` frames of the video."""
+    """The `panels` beside a video; a view may first see `LOOKS_AHEAD` frames from all over it."""
 
     LOOKS_AHEAD: ClassVar[int] = 0
 
@@ -61,23 +64,23 @@ class View(ABC):
     warnings: Sequence[str] = ()
 
     def look_ahead(self, images: Sequence[Tensor]) -> None:  # noqa: B027
-        """Settle what all frames share, if anything."""
+        """Compute from some frames what all frames share, if anything."""
 
     @abstractmethod
     def see(self, image: Tensor) -> Seen:
-        """Look at a frame in the form that the network takes."""
+        """Return the maps of a frame, which is preprocessed for the network."""
 
     @abstractmethod
     def scale(self, first: Seen) -> Scale | str:
-        """Settle the scale of all frames by the first one, and return it."""
+        """Choose the scale of all frames from the first one, and return it."""
 
     @abstractmethod
     def draw(self, sheet: Sheet, shown: Image.Image, seen: Seen) -> list[Image.Image]:
-        """Return the panels beside a frame that is shown."""
+        """Return the panels beside the frame `shown`."""
 
 
 class HeadsView(View):
-    """A map for each of all or some heads of one attention; the first frame sets the brightness."""
+    """Maps of all or some heads of one attention; the first frame sets the scale of brightness."""
 
     def __init__(self, subject: Subject, settings: Mapping[str, Any], where: str) -> None:
         attentions, self.warnings = subject.attention()
@@ -110,7 +113,7 @@ class HeadsView(View):
 
 
 class RolloutView(View):
-    """Attention rollout, divided by its largest value, alone and over the picture."""
+    """Attention rollout, divided by its largest value, alone and over the video."""
 
     panels = ("rollout", "over the video")
 
@@ -134,7 +137,7 @@ class RolloutView(View):
 
 
 class ComponentsView(View):
-    """The principal components of tokens in the frames ahead, together, as colours."""
+    """The principal components of tokens as colours, fitted to frames from all over the video."""
 
     LOOKS_AHEAD = FRAMES_TOGETHER
 
@@ -146,16 +149,16 @@ class ComponentsView(View):
         wanted = self._settings.cut_point
         self._point = choose_point(subject.model, subject.blocks, subject.cut_points, wanted)
 
-    def _read(self, image: Tensor) -> Array:
+    def _read_tokens(self, image: Tensor) -> Array:
         return read_map(self._subject.network, self._subject.model, self._point, image)
 
     def look_ahead(self, images: Sequence[Tensor]) -> None:
-        maps = np.stack([self._read(image) for image in images])
+        maps = np.stack([self._read_tokens(image) for image in images])
         self._components = Components.of(maps, self._settings)
         self._reach = component_range(self._components.split(maps)["components"])
 
     def see(self, image: Tensor) -> Seen:
-        maps = self._read(image)[None]
+        maps = self._read_tokens(image)[None]
         found = self._components.split(maps)
         colours = in_colours(found["components"][0], *self._reach)
         colours[found["outliers"][0]] = (OUTLIER, OUTLIER, OUTLIER, 1)

@@ -1,4 +1,4 @@
-"""Videos as files: animated WebP and GIF by Pillow, and MP4 by ffmpeg."""
+"""Write videos: animated WebP and GIF with Pillow, and MP4 with ffmpeg."""
 
 import tempfile
 from collections.abc import Iterable, Mapping
@@ -10,16 +10,16 @@ from PIL import Image
 from PIL.TiffImagePlugin import AppendingTiffWriter
 
 from vitscope.errors import VitscopeError, visible
-from vitscope.video.frames import BrokenOffError, Frame, Ticks, write_film, writing_program
+from vitscope.video.frames import BrokenOffError, Frame, Ticks, find_ffmpeg_for_writing, write_film
 
 FORMATS = ("webp", "gif", "mp4")
-# The most bytes of all frames: each begins in the first 4 GB of a temporary TIFF, and for a GIF
-# Pillow keeps a third of them in memory.
+# The most bytes of all frames together: a temporary TIFF holds up to 4 GB, and for a GIF, Pillow
+# keeps a third of the bytes in memory.
 _MOST_BYTES = {"webp": 4_000_000_000, "gif": 1_000_000_000}
-# The quality of a lossy WebP in percent: maps do not differ visibly from the drawn ones.
+# The quality of a lossy WebP in percent, at which maps look the same as lossless ones.
 _QUALITY = 90
-# Ticks in a second, and the least and the most ticks for a frame. Viewers show a GIF slowly if a
-# frame has less than 0.02 s.
+# Ticks per second, and the fewest and the most ticks of a frame. Viewers slow down a GIF whose
+# frames are shorter than 0.02 s.
 _TICKS = {"webp": (1000, 1, (1 << 24) - 1), "gif": (100, 2, (1 << 16) - 1)}
 _XMP = (
     '<x:xmpmeta xmlns:x="adobe:ns:meta/">'
@@ -30,21 +30,21 @@ _XMP = (
 _XMP_ENTRY = '<dc:{0}><rdf:Alt><rdf:li xml:lang="x-default">{1}</rdf:li></rdf:Alt></dc:{0}>'
 
 
-def format_of(path: Path) -> str:
+def video_format(path: Path) -> str:
     found = path.suffix.removeprefix(".").lower()
     if found not in FORMATS:
         raise VitscopeError(f"Cannot write {path}: a video is one of .{', .'.join(FORMATS)}.")
     if found == "mp4":
-        writing_program()
+        find_ffmpeg_for_writing()
     return found
 
 
-def describe(title: str, facts: Mapping[str, str]) -> dict[str, str]:
+def title_and_description(title: str, facts: Mapping[str, str]) -> dict[str, str]:
     description = "; ".join(f"{key}: {text}" for key, text in facts.items())
     return {"title": visible(title), "description": visible(description)}
 
 
-def check_room(kind: str, frames: int, page: Image.Image) -> None:
+def check_video_size(kind: str, frames: int, page: Image.Image) -> None:
     width, height = page.size
     if kind in _MOST_BYTES and (frames + 1) * width * height * 3 > _MOST_BYTES[kind]:
         raise BrokenOffError(
@@ -62,13 +62,13 @@ def write_frames(
     *,
     lossless: bool = False,
 ) -> None:
-    """Write at least one frame to an MP4, or to an animated WebP or GIF that repeats forever."""
+    """Write one or more frames to an MP4, or to an animated WebP or GIF that repeats forever."""
     if kind == "mp4":
         write_film(path, iter(frames), rate, facts)
         return
     per_second, least, most = _TICKS[kind]
     ticks, durations = Ticks(per_second, least, most), []
-    # Pillow would hold all frames of a list; it takes pages of one file one after another.
+    # Write frames to a TIFF, whose pages Pillow reads one by one; it would keep a list in memory.
     with tempfile.TemporaryFile(dir=path.parent) as file:
         with AppendingTiffWriter(file, new=True) as pages:
             for frame in frames:

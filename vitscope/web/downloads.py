@@ -1,4 +1,4 @@
-"""Download a file whole, checked, or not at all; after a kill, go on where a download ended."""
+"""Download files whole and checked, or not at all; resume downloads that were interrupted."""
 
 import contextlib
 import fcntl
@@ -29,12 +29,12 @@ from vitscope.web import redact
 
 CHUNK = 1 << 20
 LONGEST_PAUSE = 120.0
-# In bytes a second: a tenth of the slowest modems.
+# In bytes per second: a tenth of what the slowest modems reach.
 LEAST_SPEED = 100
 TEMPORARY = frozenset({408, 425, 429, 500, 502, 503, 504})
 GONE = ("does not exist", "correct the address")
 FORBIDDEN = ("may not be read without permission", "download it by hand and give its path")
-# What is said of an address by the answer's code, and the advice.
+# For each status code, what to say about the address, and what to advise.
 REFUSALS = dict.fromkeys((404, 410), GONE) | dict.fromkeys((401, 403, 407, 451), FORBIDDEN)
 
 
@@ -63,7 +63,7 @@ class _Source:
     def try_again(
         self, what: str, pause: float | None = None, afresh: bool = False
     ) -> _TryAgainError:
-        """Return a failure; with `afresh`, the bytes received so far are of no use."""
+        """Return an error that allows another attempt; `afresh` discards the bytes received."""
         return _TryAgainError(f"{self.label}: {redact(self.url)} {what}", pause, afresh)
 
     def address_error(self) -> VitscopeError:
@@ -86,16 +86,16 @@ class _Source:
             )
 
 
-def _megabytes(count: int) -> str:
+def _format_megabytes(count: int) -> str:
     return f"{count / 1e6:.1f} MB"
 
 
 class _TooSlowError(TimeoutError):
-    """A server keeps the connection alive, but would take forever."""
+    """A server keeps the connection open, but sends too slowly."""
 
 
-class _Paced(io.RawIOBase):
-    """Passes on what a server sends, headers included, as long as it comes fast enough."""
+class _PacedStream(io.RawIOBase):
+    """Passes on the bytes of a server, headers included; raises an error if it is too slow."""
 
     def __init__(self, raw: io.RawIOBase, patience: float) -> None:
         self._raw, self._patience = raw, patience
@@ -123,11 +123,11 @@ class _Paced(io.RawIOBase):
 class _Response(HTTPResponse):
     def __init__(self, sock: socket.socket, *arguments: Any, **options: Any) -> None:
         super().__init__(sock, *arguments, **options)
-        self.fp = io.BufferedReader(_Paced(self.fp.detach(), 2 * (sock.gettimeout() or 0)))
+        self.fp = io.BufferedReader(_PacedStream(self.fp.detach(), 2 * (sock.gettimeout() or 0)))
 
 
 class _Web(HTTPSHandler, HTTPHandler):
-    """Opens addresses with connections that end if a server is too slow."""
+    """Opens addresses with connections that fail if a server is too slow."""
 
     def do_open(self, http_class: Any, req: Request, **options: Any) -> HTTPResponse:
         paced: Any = type("Paced", (http_class,), {"response_class": _Response})
@@ -135,7 +135,7 @@ class _Web(HTTPSHandler, HTTPHandler):
 
 
 class _Redirects(HTTPRedirectHandler):
-    """Follows redirects only to the web, and never from https to http."""
+    """Follows redirects only to web addresses, and never from https to http."""
 
     def http_error_302(
         self, req: Request, fp: IO[bytes], code: int, msg: str, headers: HTTPMessage
@@ -185,7 +185,7 @@ def _explain_status(source: _Source, error: HTTPError) -> Exception:
     return source.failure(f"{what} ({status})", advice)
 
 
-def _explain_silence(source: _Source, reason: object) -> Exception:
+def _explain_connection_error(source: _Source, reason: object) -> Exception:
     if isinstance(reason, ssl.SSLCertVerificationError):
         return source.failure(
             f"has a certificate that is not valid ({reason.verify_message.rstrip('.')})",
@@ -200,7 +200,7 @@ def _explain_silence(source: _Source, reason: object) -> Exception:
 
 
 @contextlib.contextmanager
-def _ask(source: _Source, headers: Mapping[str, str]) -> Iterator[HTTPResponse]:
+def _open_response(source: _Source, headers: Mapping[str, str]) -> Iterator[HTTPResponse]:
     try:
         asked = {"Accept-Encoding": "identity", "User-Agent": f"vitscope/{__version__}", **headers}
         request = Request(source.url, headers=asked)
@@ -209,16 +209,16 @@ def _ask(source: _Source, headers: Mapping[str, str]) -> Iterator[HTTPResponse]:
         error.close()
         raise _explain_status(source, error) from error
     except URLError as error:
-        raise _explain_silence(source, error.reason) from error
+        raise _explain_connection_error(source, error.reason) from error
     except (InvalidURL, ValueError) as error:
         raise source.address_error() from error
     except (OSError, HTTPException) as error:
-        raise _explain_silence(source, error) from error
+        raise _explain_connection_error(source, error) from error
     with response:
         yield response
 
 
-def _is_address(url: str) -> bool:
+def _is_web_address(url: str) -> bool:
     with contextlib.suppress(ValueError):
         parts = urlsplit(url)
         named = bool(parts.hostname) and parts.port != 0 and "@" not in parts.netloc
@@ -226,7 +226,7 @@ def _is_address(url: str) -> bool:
     return False
 
 
-def _whole_size(response: HTTPResponse) -> int | None:
+def _announced_size(response: HTTPResponse) -> int | None:
     if response.status == 206:
         size = (response.headers["Content-Range"] or "").rpartition("/")[2]
     else:
@@ -234,15 +234,15 @@ def _whole_size(response: HTTPResponse) -> int | None:
     return int(size) if re.fullmatch(r"[0-9]{1,18}", size) else None
 
 
-def _chunks(source: _Source, response: HTTPResponse) -> Iterator[bytes]:
-    """Yield the bytes as they come; notice an early end if the size is unknown."""
+def _read_chunks(source: _Source, response: HTTPResponse) -> Iterator[bytes]:
+    """Yield bytes as they arrive; raise an error if a response of unknown size ends early."""
     try:
         while data := response.read1(CHUNK):
             yield data
     except IncompleteRead as error:
         raise source.try_again("broke off in the middle") from error
     except (OSError, HTTPException) as error:
-        raise _explain_silence(source, error) from error
+        raise _explain_connection_error(source, error) from error
 
 
 class _Partial:
@@ -262,9 +262,12 @@ class _Partial:
         except OSError:
             return True  # This file system has no locks.
 
-    # The next attempt asks for the rest alone, and of the same version alone.
     def resumable(self, url: str) -> tuple[int, str, int]:
-        """Return the number of bytes received, and the ETag and size of their version; or none."""
+        """Return the number of bytes received, and the ETag and size of their version.
+
+        The next attempt requests only the missing bytes, and only of that version. Without a usable
+        note, the result is (0, "", 0).
+        """
         size = self.file.seek(0, os.SEEK_END)
         try:
             note = json.loads(self._note.read_text(encoding="utf-8"))
@@ -277,7 +280,7 @@ class _Partial:
         self.file.truncate(0)
 
     def begin(self, url: str, etag: str | None, size: int | None) -> None:
-        """Delete all bytes, and note the version that comes next, if it has an ETag and a size."""
+        """Delete all bytes; note the ETag and size of the next version, if it has both."""
         self.empty()
         if None not in (etag, size):
             note = json.dumps({"url": url, "etag": etag, "size": size})
@@ -292,13 +295,13 @@ class _Partial:
         self._note.unlink(missing_ok=True)
 
 
-def _transfer(source: _Source, partial: _Partial, say: Say) -> bool:
-    """Fill the partial file; return whether its first bytes are from an earlier attempt."""
+def _fill_partial(source: _Source, partial: _Partial, say: Say) -> bool:
+    """Download to the partial file; return whether its first bytes are from an earlier attempt."""
     offset, etag, size = partial.resumable(redact(source.url))
     asked = {"Range": f"bytes={offset}-", "If-Range": etag} if offset else {}
-    with _ask(source, asked) as response:
+    with _open_response(source, asked) as response:
         resumed = response.status == 206
-        span, total = response.headers["Content-Range"] or "", _whole_size(response)
+        span, total = response.headers["Content-Range"] or "", _announced_size(response)
         tag = response.headers["ETag"] or ""
         # Only a strong entity tag promises the same bytes.
         strong = None if tag.startswith("W/") else tag or None
@@ -313,12 +316,12 @@ def _transfer(source: _Source, partial: _Partial, say: Say) -> bool:
             partial.begin(redact(source.url), strong, total)
         done = partial.file.seek(offset if resumed else 0)
         clock = Clock()
-        for data in _chunks(source, response):
+        for data in _read_chunks(source, response):
             partial.file.write(data)
             done += len(data)
             if clock.seconds_if_due() is not None:
-                of = f" of {_megabytes(total)} ({100 * done // total} %)" if total else ""
-                say(f"{source.label}: {_megabytes(done)}{of}")
+                of = f" of {_format_megabytes(total)} ({100 * done // total} %)" if total else ""
+                say(f"{source.label}: {_format_megabytes(done)}{of}")
             if done > (source.size or done):
                 source.check_size(done)
         partial.file.flush()
@@ -333,7 +336,7 @@ def _check_digest(
     if expected is None or found == expected.lower():
         return
     if resumed:
-        # Bytes from an earlier run may be damaged: a download in one piece decides.
+        # Bytes from an earlier attempt may be damaged, so download the whole file again.
         raise source.try_again("came damaged", 0.0, afresh=True)
     raise source.failure(
         f"has the {name} {found} where {source.said_by} says {expected}",
@@ -342,7 +345,7 @@ def _check_digest(
 
 
 def _download_once(source: _Source, partial: _Partial, say: Say) -> str:
-    resumed = _transfer(source, partial, say)
+    resumed = _fill_partial(source, partial, say)
     size = partial.path.stat().st_size
     if size == 0:
         raise source.failure("is empty", "correct the address")
@@ -356,7 +359,9 @@ def _download_once(source: _Source, partial: _Partial, say: Say) -> str:
     return sha256
 
 
-def _retry(source: _Source, partial: _Partial, attempts: int, pause: float, say: Say) -> str:
+def _download_with_retries(
+    source: _Source, partial: _Partial, attempts: int, pause: float, say: Say
+) -> str:
     for attempt in range(1, attempts + 1):
         try:
             return _download_once(source, partial, say)
@@ -389,10 +394,10 @@ def fetch(
     pause: float = 1.0,
     say: Say = say_on_stderr,
 ) -> str:
-    """Download `url` to `path` and return its SHA-256; messages call the file `label`."""
+    """Download `url` to `path` and return its SHA-256; all messages call the file `label`."""
     target = Path(path)
     source = _Source(url, label, sha256, md5, size, said_by, timeout)
-    if not _is_address(url):
+    if not _is_web_address(url):
         raise source.address_error()
     try:
         partial = _Partial(target)
@@ -402,7 +407,7 @@ def fetch(
                     f"{label}: another process is downloading {target}: wait until it has ended."
                 )
             try:
-                digest = _retry(source, partial, attempts, pause, say)
+                digest = _download_with_retries(source, partial, attempts, pause, say)
                 partial.become(target)
             except Exception:
                 partial.remove()
@@ -412,5 +417,5 @@ def fetch(
             f"{label}: cannot write {target} ({error.strerror or error}): make room or give "
             f"another place."
         ) from error
-    say(f"{label}: downloaded {_megabytes(target.stat().st_size)}")
+    say(f"{label}: downloaded {_format_megabytes(target.stat().st_size)}")
     return digest

@@ -1,4 +1,4 @@
-"""Files in the repositories of Hugging Face's hub."""
+"""Files in repositories of the Hugging Face Hub."""
 
 import os
 from contextlib import suppress
@@ -20,15 +20,15 @@ class OnHub:
     @property
     def address(self) -> str:
         name, _, revision = self.repository.partition("@")
-        return f"{_endpoint()}/{name}/resolve/{revision or 'main'}/{self.file}"
+        return f"{_hub_endpoint()}/{name}/resolve/{revision or 'main'}/{self.file}"
 
     def fetch(self, label: str) -> Path:
         """Return the file in Hugging Face's cache, after downloading it if it is missing."""
-        # Import here, so that a study that needs nothing of the hub does not wait for it.
+        # Import here, so that studies without files from the Hub need not wait for the import.
         from huggingface_hub import hf_hub_download
 
         name, _, revision = self.repository.partition("@")
-        options: dict[str, Any] = {"revision": revision or None, "endpoint": _endpoint()}
+        options: dict[str, Any] = {"revision": revision or None, "endpoint": _hub_endpoint()}
         with suppress(OSError, ValueError):
             return Path(hf_hub_download(name, self.file, local_files_only=True, **options))
         try:
@@ -42,5 +42,5 @@ class OnHub:
             ) from error
 
 
-def _endpoint() -> str:
+def _hub_endpoint() -> str:
     return os.environ.get("HF_ENDPOINT", HUB).rstrip("/")

@@ -1,4 +1,4 @@
-"""The lock file of a study: the digests of its downloads when they were first made."""
+"""The lock file of a study, which records the digest of each file at its first download."""
 
 import fcntl
 import os
@@ -33,7 +33,7 @@ def find_entry(lock: Path, url: str) -> Entry | None:
     try:
         with lock.open("rb") as file:
             fcntl.flock(file, fcntl.LOCK_SH)
-            return _entries(lock, file.read()).get(url)
+            return _parse_entries(lock, file.read()).get(url)
     except FileNotFoundError:
         return None
     except OSError as error:
@@ -42,17 +42,17 @@ def find_entry(lock: Path, url: str) -> Entry | None:
         ) from error
 
 
-def record(lock: Path, url: str, entry: Entry) -> None:
-    """Add an entry to the lock file; an existing one must be the same."""
+def record_digest(lock: Path, url: str, entry: Entry) -> None:
+    """Add an entry to the lock file; refuse it if it differs from an existing one."""
     try:
         lock.parent.mkdir(parents=True, exist_ok=True)
         with lock.open("a+b", buffering=0) as file:
             fcntl.flock(file, fcntl.LOCK_EX)
             file.seek(0)
             text = file.read()
-            there = _entries(lock, text).get(url)
+            there = _parse_entries(lock, text).get(url)
             if there is None:
-                _append(file, text, url, entry)
+                _append_entry(file, text, url, entry)
     except OSError as error:
         raise VitscopeError(
             f"Cannot write {lock} ({error.strerror}): make it writable, where files can be "
@@ -66,8 +66,8 @@ def record(lock: Path, url: str, entry: Entry) -> None:
         )
 
 
-def _append(file: BinaryIO, before: bytes, url: str, entry: Entry) -> None:
-    """Append an entry to the locked file in one write, so that a kill damages no older one."""
+def _append_entry(file: BinaryIO, before: bytes, url: str, entry: Entry) -> None:
+    """Append an entry to the locked file in one write, so that a kill damages no older ones."""
     text = yaml.safe_dump({url: {"sha256": entry.sha256, "bytes": entry.bytes}}, sort_keys=False)
     if not before:
         text = HEADER + text
@@ -83,7 +83,7 @@ def _append(file: BinaryIO, before: bytes, url: str, entry: Entry) -> None:
         raise
 
 
-def _entries(lock: Path, text: bytes) -> dict[str, Entry]:
+def _parse_entries(lock: Path, text: bytes) -> dict[str, Entry]:
     try:
         loaded = parse_yaml(text.decode()) or {}
         return {url: Entry(str(e["sha256"]), int(e["bytes"])) for url, e in loaded.items()}
@@ -96,7 +96,7 @@ def _entries(lock: Path, text: bytes) -> dict[str, Entry]:
 def download(
     entry: Source, path: Path, lock: Path, *, label: str, say: Say = say_on_stderr, **options: Any
 ) -> None:
-    """Download a file to `path`, checked by its own `sha256` or by the lock file."""
+    """Download a file to `path`; check it against the entry's `sha256` or the lock file."""
     url = entry["url"]
     known = None if "sha256" in entry else find_entry(lock, redact(url))
     sha256 = known.sha256 if known else entry.get("sha256")
@@ -105,7 +105,7 @@ def download(
     if sha256 is not None:
         return
     try:
-        record(lock, redact(url), Entry(found, path.stat().st_size))
+        record_digest(lock, redact(url), Entry(found, path.stat().st_size))
     except VitscopeError:
         path.unlink()
         raise
@@ -113,12 +113,12 @@ def download(
 
 
 def confirm(entry: Source, path: Path, lock: Path, *, label: str) -> str:
-    """Return the SHA-256 of a download, perhaps from another's cache; refuse an unexpected one."""
+    """Return the SHA-256 of a download, which a cache may supply; refuse an unexpected one."""
     url, found = redact(entry["url"]), Entry(sha256_of(path), path.stat().st_size)
     known = None if "sha256" in entry else find_entry(lock, url)
     expected = known.sha256 if known else entry.get("sha256")
     if expected is None:
-        record(lock, url, found)
+        record_digest(lock, url, found)
     elif expected != found.sha256:
         said_by = lock if known else "the study"
         raise VitscopeError(

@@ -1,11 +1,11 @@
 import numpy as np
 import pytest
 
-from vitscope.data.sources.scenes32 import AMPLITUDES, CLASSES, SIZE, Scenes32, draw
+from vitscope.data.sources.scenes32 import AMPLITUDES, CLASSES, SIZE, Scenes32, draw_scene
 
 
 def drawn(count: int, split: str = "test", seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
-    pixels, labels = zip(*(draw(split, index, seed) for index in range(count)), strict=True)
+    pixels, labels = zip(*(draw_scene(split, index, seed) for index in range(count)), strict=True)
     return np.stack(pixels), np.array(labels)
 
 

@@ -82,7 +82,7 @@ def test_textures_show_both_colours(texture: str) -> None:
 
 def test_clouds_have_a_power_law_spectrum() -> None:
     noise = np.random.default_rng(0).standard_normal((400, 3, SIZE, SIZE)).astype(np.float32)
-    clouds = shapes32._clouds(noise, np.full((400, 1, 1), 1.0, np.float32))
+    clouds = shapes32._power_law_noise(noise, np.full((400, 1, 1), 1.0, np.float32))
     power = (np.abs(np.fft.fft2(clouds.mean(1))) ** 2).mean(0)
     # Along one axis, where sampling the frequencies does not bend the line.
     frequency = np.arange(1, SIZE // 2)

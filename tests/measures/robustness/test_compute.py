@@ -11,7 +11,7 @@ from torch import nn
 
 from tests.helpers.splits import CENTER, SPREAD, built, on_model, shapes
 from vitscope.corruptions import CORRUPTIONS
-from vitscope.corruptions.corrupted import CorruptedImages, build
+from vitscope.corruptions.corrupted import CorruptedImages, build_corrupted
 from vitscope.corruptions.corrupting import corrupt
 from vitscope.data.split import Split, normalize
 from vitscope.jobs.tables import find_table
@@ -41,7 +41,7 @@ def corrupt_by(
     severities: Sequence[int] = (5,),
 ) -> list[CorruptedImages]:
     for name in names:
-        build(split, images, name, [*severities], 0, folder / name)
+        build_corrupted(split, images, name, [*severities], 0, folder / name)
     return [CorruptedImages(folder / name) for name in names]
 
 

@@ -1,4 +1,4 @@
-"""The official CIFAR archives, read without unpacking them to disk or running what they hold."""
+"""Read the official CIFAR archives without unpacking them to disk or running pickled code."""
 
 import io
 import pickle
@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 from PIL import Image
 
-from vitscope.data.archives import content_of, members_of, opened_tar
+from vitscope.data.archives import checked_members, opened_tar, read_member
 from vitscope.data.source import Sample, Source, no_such_split
 from vitscope.errors import VitscopeError
 from vitscope.files.whole import sha256_of
@@ -23,17 +23,17 @@ PIXELS = 3 * SIDE * SIDE
 
 Pixels = npt.NDArray[np.uint8]
 Labels = npt.NDArray[np.int64]
-# The names of the classes, and the images and labels of each batch.
+# Class names, and the images and labels of each batch.
 Content = tuple[list[str], list[tuple[Pixels, Labels]]]
-# Several times what official batches have.
+# Several times the number of pickle opcodes in an official batch.
 MOST_OPCODES = 1_000_000
-# What a pickled array asks for, by module and name.
+# The globals that a pickled array refers to, as module and name.
 OF_ARRAYS = {("numpy.core.multiarray", "_reconstruct"), ("numpy", "dtype"), ("numpy", "ndarray")}
 
 
 @dataclass(frozen=True)
 class FileLayout:
-    """The content of an official archive: batches, and a member with class names."""
+    """The layout of an official archive: its batches, and a member with class names."""
 
     folder: str
     train: tuple[str, ...]
@@ -50,7 +50,7 @@ Layouts = Mapping[str, FileLayout]
 
 
 def read_binary(members: list[bytes], label_bytes: int) -> Content:
-    """Read batches of images, each behind `label_bytes` bytes, the last of which is its label."""
+    """Read batches with `label_bytes` bytes before each image, the last of which is its label."""
     names, *batches = members
     parts = []
     for batch in batches:
@@ -86,16 +86,16 @@ class Cifar(Source):
 
 
 def _read_members(kind: str, path: Path, split: str, layouts: Layouts) -> tuple[str, list[bytes]]:
-    """Return the archive's name and a split's members, without writing anything to disk."""
+    """Return the archive's name and a split's members; write nothing to disk."""
     by_folder = {layout.folder: name for name, layout in layouts.items()}
     found: dict[str, bytes] = {}
     archive = None
     with opened_tar(path) as tar:
-        for member in members_of(tar, path):
+        for member in checked_members(tar, path):
             folder, _, name = member.name.partition("/")
             archive = by_folder.get(folder, archive)
             if archive is not None and name in layouts[archive].members(split):
-                found[name] = content_of(tar, member)
+                found[name] = read_member(tar, member)
     wanted = layouts[archive].members(split) if archive is not None else ()
     if archive is None or set(wanted) - set(found):
         lacks = ", ".join(name for name in wanted if name not in found) or "their folder"
@@ -107,7 +107,7 @@ def _read_members(kind: str, path: Path, split: str, layouts: Layouts) -> tuple[
 
 
 class _StandIn:
-    """Stands in for a pickled array, and for its types: it keeps the state and calls no NumPy."""
+    """A substitute for a pickled array and its types, which keeps the state and calls no NumPy."""
 
     def __init__(self, *reconstruction: object) -> None:
         self._state: tuple[Any, ...] = ()
@@ -115,7 +115,7 @@ class _StandIn:
     def __setstate__(self, state: tuple[Any, ...]) -> None:
         self._state = state
 
-    def values(self, rows: int) -> Pixels:
+    def pixel_rows(self, rows: int) -> Pixels:
         _, _, _, by_column, data = self._state
         if by_column or not isinstance(data, bytes):
             raise ValueError("an array in an unknown order")
@@ -134,11 +134,11 @@ def _unpickle(data: bytes) -> dict[bytes, Any]:
         for number, (opcode, argument, _) in enumerate(pickletools.genops(data)):
             if number > MOST_OPCODES:
                 raise pickle.UnpicklingError("it has more parts than an official batch")
-            # Unpickling allocates every place of a memo up to the highest.
+            # Unpickling allocates a memo up to its highest index.
             if "PUT" in opcode.name and not 0 <= int(argument or 0) <= len(data):
                 raise pickle.UnpicklingError(f"it fills place {argument} of its memo")
         value = _Unpickler(io.BytesIO(data), encoding="bytes").load()
-    except Exception as error:  # Damaged or malicious bytes fail in every way.
+    except Exception as error:  # Damaged or malicious bytes may raise any exception.
         raise ValueError(f"a pickle that cannot be read safely: {error}") from error
     if not isinstance(value, dict):
         raise TypeError("a pickle that is no dictionary")
@@ -146,19 +146,19 @@ def _unpickle(data: bytes) -> dict[bytes, Any]:
 
 
 def read_pickled(members: list[bytes], names_key: bytes, labels_key: bytes) -> Content:
-    """Read batches from pickled dictionaries that hold names and labels under these keys."""
+    """Read batches from pickled dictionaries, with class names and labels under the given keys."""
     names, *batches = (_unpickle(member) for member in members)
     parts = []
     for batch in batches:
         pixels, labels = batch[b"data"], batch[labels_key]
-        if not isinstance(pixels, _StandIn) or not _is_list(labels, int):
+        if not isinstance(pixels, _StandIn) or not _is_list_of(labels, int):
             raise TypeError("a batch without images or labels")
-        parts.append((pixels.values(len(labels)), np.array(labels, np.int64)))
+        parts.append((pixels.pixel_rows(len(labels)), np.array(labels, np.int64)))
     classes = names[names_key]
-    if not _is_list(classes, bytes):
+    if not _is_list_of(classes, bytes):
         raise TypeError("classes without names")
     return [name.decode("ascii") for name in classes], parts
 
 
-def _is_list(value: object, kind: type) -> bool:
+def _is_list_of(value: object, kind: type) -> bool:
     return isinstance(value, list) and all(type(item) is kind for item in value)

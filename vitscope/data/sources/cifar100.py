@@ -10,7 +10,7 @@ SOURCE: dict[str, Any] = {
     "shared": ("path", "url"),
     "images": {"train": 50_000, "test": 10_000},
     "archive": {
-        # This version holds no pickles.
+        # The binary version holds no pickles.
         "url": "https://www.cs.toronto.edu/~kriz/cifar-100-binary.tar.gz",
         "files": {
             "cifar-100-python.tar.gz": {

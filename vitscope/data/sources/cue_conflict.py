@@ -1,4 +1,4 @@
-"""Stimuli whose shape and texture show different classes, of Geirhos et al. (2019), CC BY 4.0."""
+"""The cue-conflict stimuli of Geirhos et al. (2019), CC BY 4.0: shape and texture disagree."""
 
 import csv
 import io
@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from vitscope.data.archives import content_of, members_of, opened_tar
+from vitscope.data.archives import checked_members, opened_tar, read_member
 from vitscope.data.class_numbers import imagenet_synsets
 from vitscope.data.source import Sample, Source, no_such_split
 from vitscope.data.split import UNKNOWN_LABEL
@@ -32,10 +32,10 @@ SOURCE: dict[str, Any] = {
 
 SPLIT = "conflict"
 FOLDER = "stimuli/style-transfer-preprocessed-512/"
-# The archive is packed anew at each download. This is the output of
-# `sha256sum */*.png | sha256sum` in that folder, with names in byte order.
+# A digest of the stimuli, since the archive is packed anew at each download: the output of
+# `sha256sum */*.png | sha256sum` in FOLDER, with names in byte order.
 DIGEST = "cc5d62247c2b2eb4bdf11db894390acb92603702fa8ba53714bdff1f5a14e681"
-# The file of published points with the decisions of people and networks on these images.
+# The file of published points: the decisions of people and networks on these images.
 DECISIONS = "cue_conflict.csv"
 _NAME = re.compile(r"([a-z]+)/\1\d+-([a-z]+)\d+\.png")
 
@@ -49,7 +49,7 @@ def read_categories() -> dict[str, list[int]]:
 
 
 class CueConflict(Source):
-    """The stimuli, in order of their names; neither cue is the truth, so labels are unknown."""
+    """The stimuli, sorted by name; neither cue is the true class, so labels are unknown."""
 
     extra = ("shape", "texture")
 
@@ -81,10 +81,10 @@ class CueConflict(Source):
 def _read_stimuli(path: Path) -> dict[str, bytes]:
     found: dict[str, bytes] = {}
     with opened_tar(path) as tar:
-        for member in members_of(tar, path):
+        for member in checked_members(tar, path):
             _, folder, name = member.name.rpartition(FOLDER)
             if folder and _NAME.fullmatch(name):
-                found[name] = content_of(tar, member)
+                found[name] = read_member(tar, member)
     lines = [f"{sha256(found[name]).hexdigest()}  {name}\n" for name in sorted(found)]
     if sha256("".join(lines).encode()).hexdigest() != DIGEST:
         raise VitscopeError(

@@ -23,11 +23,11 @@ SUFFIXES = frozenset({".bmp", ".jpeg", ".jpg", ".png", ".ppm", ".tif", ".tiff", 
 
 def open_split(source: Mapping[str, Any], split: str, file: Path) -> ImageFiles:
     """Open the images of a folder; images directly in it have no labels."""
-    classes, empty = _classes(file)
+    classes, empty = _class_folders(file)
     files = [(image, UNKNOWN_LABEL) for image in sorted(_images_in(file))]
     for label, each in enumerate(classes):
         files += [(image, label) for image in sorted(_images_in(each))]
-    # Digest names and sizes: reading every file would take longer than the work.
+    # Digest only names and sizes, since reading every file would take too long.
     lines = (f"{image.relative_to(file)} {image.stat().st_size}" for image, _ in files)
     listing = hashlib.sha256(os.fsencode("\n".join(lines))).hexdigest()
     provenance = {"source": file.name, "source_listing_sha256": listing}
@@ -36,7 +36,7 @@ def open_split(source: Mapping[str, Any], split: str, file: Path) -> ImageFiles:
 
 def glance(folder: Path, most: int) -> Glance:
     try:
-        classes, empty = _classes(folder)
+        classes, empty = _class_folders(folder)
         images = chain.from_iterable(map(_images_in, [folder, *classes]))
         count = sum(1 for _ in islice(images, most))
         return Glance([each.name for each in classes], count, empty)
@@ -46,8 +46,8 @@ def glance(folder: Path, most: int) -> Glance:
         ) from error
 
 
-def _classes(folder: Path) -> tuple[list[Path], list[str]]:
-    """Return sub-folders with images, and the names of those without, unless they are hidden."""
+def _class_folders(folder: Path) -> tuple[list[Path], list[str]]:
+    """Return the visible sub-folders with images, and the names of those without."""
     if not folder.is_dir():
         raise VitscopeError(f"{folder} is not a folder: correct the path of the data set.")
     named = [each for each in sorted(folder.iterdir()) if not each.name.startswith(".")]
@@ -73,7 +73,7 @@ def _holds_images(folder: Path) -> bool:
 
 
 def _images_in(folder: Path) -> Iterator[Path]:
-    """Yield a folder's images as they come, so that the first of many is found at once."""
+    """Yield a folder's images unsorted, so that the first of many is found at once."""
     with os.scandir(folder) as entries:
         for entry in entries:
             path = Path(entry.path)

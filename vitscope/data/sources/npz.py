@@ -1,4 +1,4 @@
-"""Images in the arrays of a NumPy archive."""
+"""Images in the arrays of an .npz file."""
 
 import zipfile
 from collections.abc import Iterator, Mapping
@@ -13,7 +13,7 @@ from PIL import Image
 from vitscope.data.source import Sample, Source
 from vitscope.data.split import UNKNOWN_LABEL
 from vitscope.errors import VitscopeError, nearest
-from vitscope.files.arrays import Array, read_header
+from vitscope.files.arrays import Array, read_npy_header
 from vitscope.files.images import LARGEST_IMAGE
 from vitscope.files.whole import sha256_of
 
@@ -29,7 +29,7 @@ SOURCE: dict[str, Any] = {
 Shape = tuple[int, ...]
 
 IMAGES, LABELS = "images.npy", "labels.npy"
-# The compression methods of numpy.savez, with the largest factor by which each can expand.
+# The compression methods of numpy.savez, and the largest factor by which each expands data.
 METHODS = {zipfile.ZIP_STORED: 1, zipfile.ZIP_DEFLATED: 1032}
 MOST_IMAGES = 100_000_000
 
@@ -45,16 +45,16 @@ class Npz(Source):
                         f"{file} has no array 'images'; it has {', '.join(names[:20]) or 'none'}."
                         f"{nearest('images', names)}"
                     )
-                images = _sound(archive, IMAGES)
+                images = _checked_member(archive, IMAGES)
                 with archive.open(images) as stored:
-                    self._shape = _image_shape(stored)
+                    self._shape = _read_image_shape(stored)
                 if prod(self._shape) > images.file_size:
                     raise ValueError(f"{images.file_size} bytes for images {self._shape}")
-                labels = _sound(archive, LABELS) if "labels" in names else None
-                self._labels = _labels(archive, labels, self._shape[0])
+                labels = _checked_member(archive, LABELS) if "labels" in names else None
+                self._labels = _read_labels(archive, labels, self._shape[0])
         except VitscopeError:
             raise
-        except Exception as error:  # Damaged bytes fail in every way.
+        except Exception as error:  # Damaged bytes may raise any exception.
             raise self._unreadable(error) from error
         self.provenance = {"source": file.name, "source_sha256": sha256_of(file)}
 
@@ -67,9 +67,9 @@ class Npz(Source):
         shape = self._shape[1:] if self._shape[3:] == (3,) else self._shape[1:3]
         try:
             with zipfile.ZipFile(self._path) as archive, archive.open(IMAGES) as file:
-                _image_shape(file)
+                _read_image_shape(file)
                 for index in indices:
-                    # A compressed member reads only from its start, so read the images between too.
+                    # A compressed member must be read from its start, so read skipped images too.
                     for _ in range(position, index):
                         file.read(size)
                     row = np.frombuffer(file.read(size), np.uint8).reshape(shape)
@@ -85,8 +85,8 @@ class Npz(Source):
         )
 
 
-def _sound(archive: zipfile.ZipFile, name: str) -> zipfile.ZipInfo:
-    """Return an archive's member; refuse one that cannot expand to the size that it states."""
+def _checked_member(archive: zipfile.ZipFile, name: str) -> zipfile.ZipInfo:
+    """Return the entry of a member; refuse a stated size that its bytes cannot expand to."""
     member = archive.getinfo(name)
     expansion = METHODS.get(member.compress_type, 0)
     if member.file_size > expansion * member.compress_size:
@@ -94,8 +94,8 @@ def _sound(archive: zipfile.ZipFile, name: str) -> zipfile.ZipInfo:
     return member
 
 
-def _image_shape(file: IO[bytes]) -> Shape:
-    shape, by_column, dtype = read_header(file)
+def _read_image_shape(file: IO[bytes]) -> Shape:
+    shape, by_column, dtype = read_npy_header(file)
     is_images = len(shape) in {3, 4} and shape[3:] in {(), (1,), (3,)} and min(shape[1:]) > 0
     if dtype != np.uint8 or by_column or not is_images or not 0 <= shape[0] <= MOST_IMAGES:
         raise ValueError(f"images are {dtype} {shape}")
@@ -104,12 +104,12 @@ def _image_shape(file: IO[bytes]) -> Shape:
     return shape
 
 
-def _labels(archive: zipfile.ZipFile, member: zipfile.ZipInfo | None, count: int) -> Array:
-    """Read a label for each image; without the array, every label is unknown."""
+def _read_labels(archive: zipfile.ZipFile, member: zipfile.ZipInfo | None, count: int) -> Array:
+    """Read the label of each image; without a member of labels, all are unknown."""
     if member is None:
         return np.full(count, UNKNOWN_LABEL)
     with archive.open(member) as file:
-        shape, _, dtype = read_header(file)
+        shape, _, dtype = read_npy_header(file)
         if dtype.kind not in "iu" or prod(shape) != count:
             raise ValueError(f"labels are {dtype} {shape}")
         return np.frombuffer(file.read(count * dtype.itemsize), dtype, count)

@@ -39,7 +39,7 @@ Integers = npt.NDArray[np.int64]
 IMAGE_COLUMNS = ("img", "image")
 LABEL_COLUMNS = ("label", "fine_label")
 ROWS_PER_READ = 64
-# Images are already compressed: a file that expands by more than this holds none.
+# Images are already compressed: a file that expands by more than this factor holds none.
 LARGEST_EXPANSION = 100
 SHOWN = 20
 
@@ -49,11 +49,11 @@ class Parquet(Source):
         self._paths = sorted(file.glob("*.parquet")) if file.is_dir() else [file]
         if not self._paths:
             raise VitscopeError(f"{file} holds no parquet files: correct the path of the data set.")
-        files = [_open(path) for path in self._paths]
+        files = [_open_parquet(path) for path in self._paths]
         schema = files[0].schema_arrow
         image, label = source.get("image"), source.get("label")
-        self._image = self._column(schema, "images", (image,) if image else IMAGE_COLUMNS)
-        self._label = self._column(schema, "labels", (label,) if label else LABEL_COLUMNS)
+        self._image = self._find_column(schema, "images", (image,) if image else IMAGE_COLUMNS)
+        self._label = self._find_column(schema, "labels", (label,) if label else LABEL_COLUMNS)
         for path, opened in zip(self._paths, files, strict=True):
             if not opened.schema_arrow.equals(schema):
                 raise VitscopeError(
@@ -82,7 +82,7 @@ class Parquet(Source):
     def __len__(self) -> int:
         return sum(self._counts)
 
-    def _column(self, schema: pa.Schema, what: str, allowed: tuple[str, ...]) -> str:
+    def _find_column(self, schema: pa.Schema, what: str, allowed: tuple[str, ...]) -> str:
         for name in allowed:
             if name in schema.names:
                 return name
@@ -92,24 +92,26 @@ class Parquet(Source):
         )
 
     def samples(self, indices: Integers) -> Iterator[Sample]:
-        """Yield images with their labels, decoding only the wanted ones."""
+        """Yield the wanted images with their labels; decode no others."""
         first = 0
         for path, count in zip(self._paths, self._counts, strict=True):
             inside = indices[(indices >= first) & (indices < first + count)] - first
-            yield from self._read(path, inside)
+            yield from self._read_file(path, inside)
             first += count
 
-    def _read(self, path: Path, rows: Integers) -> Iterator[Sample]:
-        file, first = _open(path), 0
+    def _read_file(self, path: Path, rows: Integers) -> Iterator[Sample]:
+        file, first = _open_parquet(path), 0
         for group in range(file.num_row_groups):
             count = file.metadata.row_group(group).num_rows
             inside = rows[(rows >= first) & (rows < first + count)]
             if len(inside):
-                for entries in bounded_steps(path, self._entries(path, file, group, inside, first)):
-                    yield from (self._sample(entry, path) for entry in entries)
+                for entries in bounded_steps(
+                    path, self._read_entries(path, file, group, inside, first)
+                ):
+                    yield from (self._decode_sample(entry, path) for entry in entries)
             first += count
 
-    def _entries(
+    def _read_entries(
         self, path: Path, file: pq.ParquetFile, group: int, rows: Integers, first: int
     ) -> Iterator[list[dict[str, Any]]]:
         columns = [self._image, self._label]
@@ -120,10 +122,10 @@ class Parquet(Source):
                 first += len(batch)
         except MemoryError:
             raise
-        except Exception as error:  # Damaged bytes fail in every way.
+        except Exception as error:  # Damaged bytes may raise any exception.
             raise VitscopeError(f"{path} is a damaged parquet file: get it again.") from error
 
-    def _sample(self, entry: dict[str, Any], path: Path) -> Sample:
+    def _decode_sample(self, entry: dict[str, Any], path: Path) -> Sample:
         image, label = entry[self._image], entry[self._label]
         data = image.get("bytes") if isinstance(image, dict) else image
         if not isinstance(data, bytes) or not (label is None or isinstance(label, int)):
@@ -136,12 +138,12 @@ class Parquet(Source):
         return Sample(picture, UNKNOWN_LABEL if label is None else label)
 
 
-def _open(path: Path) -> pq.ParquetFile:
+def _open_parquet(path: Path) -> pq.ParquetFile:
     try:
         file = pq.ParquetFile(path)
-        # Reading the schema is what reveals damage in it.
+        # Reading the schema raises an error if it is damaged.
         _ = file.schema_arrow
-    except Exception as error:  # Damaged bytes fail in every way.
+    except Exception as error:  # Damaged bytes may raise any exception.
         raise VitscopeError(f"{path} is not a readable parquet file: get it again.") from error
     return file
 

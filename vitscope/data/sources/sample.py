@@ -1,4 +1,4 @@
-"""The photograph that matplotlib brings along, for a look at a model without data."""
+"""The photograph that comes with matplotlib, to try a model without data."""
 
 from collections.abc import Mapping
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""scenes32: generated textures of 100 classes; each patch tells a little of the class."""
+"""scenes32: generated textures of 100 classes; each patch says a little about the class."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -30,20 +30,20 @@ CLASSES = tuple(f"scene {number}" for number in range(COUNT))
 DOWN, ACROSS = np.fft.fftfreq(SIZE)[:, None], np.fft.rfftfreq(SIZE)
 FREQUENCY = np.maximum(np.hypot(DOWN, ACROSS), 1 / SIZE)
 DIRECTION = np.arctan2(DOWN, ACROSS)
-# How lightness, warmth and greenness make red, green and blue.
+# The matrix from lightness, warmth and greenness to red, green and blue.
 COLORS = np.array([[1, 0.25, 0.12], [1, -0.02, -0.2], [1, -0.25, 0.12]])
 SLOPE = np.linspace(-0.5, 0.5, SIZE)
 
 
 def _draw_classes() -> tuple[Array, Array, Array]:
-    """Draw each class's amplitudes of frequencies, colours and tone, whatever the seed."""
+    """Draw the spectrum, colour matrix and tone of each class, the same for every seed."""
     draw = np.random.default_rng(1)
 
-    def each(low: float, high: float) -> Array:
+    def per_class(low: float, high: float) -> Array:
         return draw.uniform(low, high, COUNT)[:, None, None]
 
-    steepness, lean, angle = each(1.4, 1.8), each(0.1, 0.5), each(0, np.pi)
-    scale, strength = np.exp(each(np.log(1 / 16), np.log(1 / 4))), each(0, 0.7)
+    steepness, lean, angle = per_class(1.4, 1.8), per_class(0.1, 0.5), per_class(0, np.pi)
+    scale, strength = np.exp(per_class(np.log(1 / 16), np.log(1 / 4))), per_class(0, 0.7)
     band = 1 + strength * np.exp(-((np.log(FREQUENCY / scale) / 0.35) ** 2))
     directed = np.sqrt(1 + lean * np.cos(2 * (DIRECTION - angle)))
     weight = 0.14 * np.array([0.2, 1, 1])[:, None]
@@ -54,8 +54,8 @@ def _draw_classes() -> tuple[Array, Array, Array]:
 AMPLITUDES, MIXES, TONES = _draw_classes()
 
 
-def draw(split: str, index: int, seed: int) -> tuple[npt.NDArray[np.uint8], int]:
-    """Draw an image, (32, 32, 3), and its class: textured noise, light, and film grain."""
+def draw_scene(split: str, index: int, seed: int) -> tuple[npt.NDArray[np.uint8], int]:
+    """Draw an image, (32, 32, 3), of textured noise, light and film grain; return its class too."""
     random = np.random.default_rng((seed, list(SIZES).index(split), index))
     label = int(random.integers(COUNT))
     spectrum = np.fft.rfft2(random.standard_normal((3, SIZE, SIZE))) * AMPLITUDES[label]
@@ -63,7 +63,7 @@ def draw(split: str, index: int, seed: int) -> tuple[npt.NDArray[np.uint8], int]
     field -= field.mean((1, 2), keepdims=True)
     image = np.einsum("ij,jhw->hwi", MIXES[label], field / field.std()) * random.uniform(0.08, 0.22)
     image += 0.48 + TONES[label] + random.normal(0, 0.1) + random.normal(0, 0.04, 3)
-    # Let light fall off across the image.
+    # Add light that changes evenly across the image.
     light, down, across = random.uniform(0, 0.4), *random.normal(0, 0.25, 2)
     image += light * (down * SLOPE[:, None] + across * SLOPE)[..., None]
     image += random.uniform(0.005, 0.03) * random.standard_normal(image.shape)
@@ -75,7 +75,7 @@ class Scenes32(Generated):
 
     def samples(self, indices: npt.NDArray[np.int64]) -> Iterator[Sample]:
         for index in indices:
-            pixels, label = draw(self._split, int(index), self._seed)
+            pixels, label = draw_scene(self._split, int(index), self._seed)
             yield Sample(Image.fromarray(pixels), label)
 
 

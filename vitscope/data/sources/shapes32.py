@@ -1,4 +1,4 @@
-"""shapes32: generated images of a shape filled with a texture, of 10 classes (docs/data.md)."""
+"""shapes32: generated images of 10 classes, each a shape filled with a texture (docs/data.md)."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -41,7 +41,7 @@ ROWS, COLUMNS = np.indices((SIZE, SIZE), np.float32) + np.float32(0.5)
 
 @dataclass(frozen=True)
 class Images:
-    """Generated images, (n, 32, 32, 3), with their class and both of their cues."""
+    """Generated images, (n, 32, 32, 3), with their labels and the classes of both cues."""
 
     pixels: npt.NDArray[np.uint8]
     labels: Integers
@@ -50,7 +50,7 @@ class Images:
 
 
 class _Draws:
-    """The random numbers for a chunk of images, one row each, handed out column by column."""
+    """Random numbers for a chunk of images; each call takes the next number of every image."""
 
     def __init__(self, split: str, indices: Integers, seed: int) -> None:
         number = list(SIZES).index(split)
@@ -71,37 +71,37 @@ class _Draws:
         return (column * bound).astype(np.int64)
 
 
-def _soft(field: Array) -> Array:
-    """Turn a field into a cover between 0, where it is negative, and 1, with soft edges."""
+def _soft_cover(field: Array) -> Array:
+    """Return how far a field covers pixels: 0 where it is negative, 1 inside, soft at edges."""
     return np.clip(0.5 + field, 0, 1)
 
 
-def _cross(x: Array, y: Array) -> Array:
+def _cross_field(x: Array, y: Array) -> Array:
     long, short = np.maximum(np.abs(x), np.abs(y)), np.minimum(np.abs(x), np.abs(y))
     return np.minimum(0.98 - long, 0.31 - short)
 
 
-def _star(x: Array, y: Array) -> Array:
-    # Fold the five points onto half of one, which a straight line bounds.
+def _star_field(x: Array, y: Array) -> Array:
+    # Fold the five points onto one half of a point, whose edge is a straight line.
     fifth = 2 * np.pi / 5
     angle = np.abs((np.arctan2(x, -y) + fifth / 2) % fifth - fifth / 2)
     radius = np.hypot(x, y)
     return 0.59 * (1.1 - radius * np.cos(angle)) - 0.81 * radius * np.sin(angle)
 
 
-def _heart(x: Array, y: Array) -> Array:
-    # Fold onto half: a lobe, and below its centre part of a square that stands on its corner.
+def _heart_field(x: Array, y: Array) -> Array:
+    # Fold onto the right half: a lobe, and as its tip part of a square that stands on a corner.
     x = np.abs(x)
     lobe = 0.53 - np.hypot(x - 0.5, y + 0.42)
     tip = np.minimum(0.588 - 0.707 * x - 0.707 * y, 0.707 * (y - x) + 0.65)
     return np.maximum(lobe, tip)
 
 
-def _wave(phase: Array) -> Array:
+def _sine_wave(phase: Array) -> Array:
     return np.sin(2 * np.pi * phase)
 
 
-def _bricks(x: Array, y: Array) -> Array:
+def _brick_field(x: Array, y: Array) -> Array:
     course = np.floor(y)
     to_bed = 0.5 - np.abs(y - course - 0.5)
     to_joint = 1 - 2 * np.abs((x / 2 + course / 2) % 1 - 0.5)
@@ -110,31 +110,32 @@ def _bricks(x: Array, y: Array) -> Array:
 
 
 Field = Callable[..., Array]
-# Fields that are positive inside and fall by about 1 per unit of length; the radius is about 1.
+# Fields that are positive inside a shape and fall by about 1 per unit of length; its radius is
+# about 1.
 SHAPES: dict[str, Field] = {
     "disk": lambda x, y: 0.88 - np.hypot(x, y),
     "ring": lambda x, y: 0.3 - np.abs(np.hypot(x, y) - 0.7),
     "crescent": lambda x, y: np.minimum(1.0 - np.hypot(x, y), np.hypot(x - 0.6, y) - 0.72),
     "triangle": lambda x, y: 0.55 - np.maximum(0.866 * np.abs(x) - 0.5 * y, y),
     "square": lambda x, y: 0.78 - np.maximum(np.abs(x), np.abs(y)),
-    "cross": _cross,
-    "star": _star,
-    "heart": _heart,
+    "cross": _cross_field,
+    "star": _star_field,
+    "heart": _heart_field,
     "hourglass": lambda x, y: np.minimum(
         0.88 - np.abs(y), 0.76 * (0.1 + 0.85 * np.abs(y) - np.abs(x))
     ),
     "flower": lambda x, y: 0.7 * (0.72 + 0.28 * np.cos(5 * np.arctan2(x, -y)) - np.hypot(x, y)),
 }
-# Fields whose sign says which of two colours shows; a period is about 1. The last argument is
-# noise, (n, 2, 32, 32): blotches of about that period, and grain.
+# Fields whose sign selects one of two colours, with a period of about 1. The last argument is
+# noise, (n, 2, 32, 32): blotches with about that period, and grain.
 TEXTURES: dict[str, Field] = {
-    "striped": lambda x, y, noise: _wave(x),
-    "checked": lambda x, y, noise: 2 * _wave(x / 1.6) * _wave(y / 1.6),
-    "dotted": lambda x, y, noise: _wave(x / 1.2) + _wave(y / 1.2) - 0.7,
-    "meshed": lambda x, y, noise: 2 * np.maximum(_wave(x / 1.4), _wave(y / 1.4)) - 1.3,
-    "rippled": lambda x, y, noise: _wave(np.hypot(x, y)),
-    "zigzag": lambda x, y, noise: _wave(y / 1.2 + np.abs((x / 2.4) % 1 - 0.5) * 1.6),
-    "bricked": lambda x, y, noise: _bricks(x, y),
+    "striped": lambda x, y, noise: _sine_wave(x),
+    "checked": lambda x, y, noise: 2 * _sine_wave(x / 1.6) * _sine_wave(y / 1.6),
+    "dotted": lambda x, y, noise: _sine_wave(x / 1.2) + _sine_wave(y / 1.2) - 0.7,
+    "meshed": lambda x, y, noise: 2 * np.maximum(_sine_wave(x / 1.4), _sine_wave(y / 1.4)) - 1.3,
+    "rippled": lambda x, y, noise: _sine_wave(np.hypot(x, y)),
+    "zigzag": lambda x, y, noise: _sine_wave(y / 1.2 + np.abs((x / 2.4) % 1 - 0.5) * 1.6),
+    "bricked": lambda x, y, noise: _brick_field(x, y),
     "blotched": lambda x, y, noise: 1.5 * noise[:, 0],
     "grainy": lambda x, y, noise: 0.5 * noise[:, 1],
     "shaded": lambda x, y, noise: 0.16 * x,
@@ -142,8 +143,8 @@ TEXTURES: dict[str, Field] = {
 CLASSES = tuple(f"{texture} {shape}" for texture, shape in zip(TEXTURES, SHAPES, strict=True))
 
 
-def _cues(draws: _Draws, split: str) -> tuple[Integers, Integers, Integers]:
-    """Choose label, shape and texture; in the split `conflict` the label is the shape's."""
+def _choose_cues(draws: _Draws, split: str) -> tuple[Integers, Integers, Integers]:
+    """Choose label, shape and texture; in `conflict`, the label is always the shape's class."""
     label = draws.below(len(CLASSES))
     other = (label + 1 + draws.below(len(CLASSES) - 1)) % len(CLASSES)
     disagree = draws.between(0, 1).ravel() < (1.0 if split == "conflict" else DISAGREEMENT)
@@ -153,12 +154,12 @@ def _cues(draws: _Draws, split: str) -> tuple[Integers, Integers, Integers]:
     return label, shape, texture
 
 
-def _turn(x: Array, y: Array, angle: Array, unit: Array) -> Maps:
+def _rotate_and_scale(x: Array, y: Array, angle: Array, unit: Array) -> Maps:
     cosine, sine = np.cos(angle) / unit, np.sin(angle) / unit
     return x * cosine + y * sine, y * cosine - x * sine
 
 
-def _by_kind(kinds: Integers, fields: dict[str, Field], *maps: Array) -> Array:
+def _evaluate_fields(kinds: Integers, fields: dict[str, Field], *maps: Array) -> Array:
     result = np.empty((len(kinds), SIZE, SIZE), np.float32)
     for kind, field in enumerate(fields.values()):
         chosen = kinds == kind
@@ -167,8 +168,8 @@ def _by_kind(kinds: Integers, fields: dict[str, Field], *maps: Array) -> Array:
     return result
 
 
-def _filter(noise: Array, response: Array) -> Array:
-    """Filter white noise; scale the maps of an image to mean 0 and, all together, deviation 1."""
+def _filter_noise(noise: Array, response: Array) -> Array:
+    """Filter white noise; give each map mean 0, and an image's maps together deviation 1."""
     spectrum = np.fft.rfft2(noise) * response
     maps = np.fft.irfft2(spectrum, s=(SIZE, SIZE)).astype(np.float32)
     maps = maps - maps.mean((-2, -1), keepdims=True)
@@ -179,65 +180,67 @@ def _filter(noise: Array, response: Array) -> Array:
 FREQUENCY = np.hypot(*np.meshgrid(np.fft.rfftfreq(SIZE), np.fft.fftfreq(SIZE))).astype(np.float32)
 
 
-def _colours(light: Array, warm: Array, green: Array) -> Array:
+def _to_rgb(light: Array, warm: Array, green: Array) -> Array:
     red, blue = light + warm - green / 2, light - warm - green / 2
     return np.stack([red, light + green / 2, blue], axis=1)
 
 
-def _clouds(noise: Array, steepness: Array) -> Array:
-    """Make noise with a 1/f spectrum, in lightness and weaker in colour."""
+def _power_law_noise(noise: Array, steepness: Array) -> Array:
+    """Return noise with a power-law spectrum, stronger in lightness than in colour."""
     response = np.maximum(FREQUENCY, 1 / SIZE) ** -steepness[:, None]
-    light, warm, green = np.moveaxis(_filter(noise, response), 1, 0)
-    return 0.9 * _colours(light, 0.4 * warm, 0.3 * green)
+    light, warm, green = np.moveaxis(_filter_noise(noise, response), 1, 0)
+    return 0.9 * _to_rgb(light, 0.4 * warm, 0.3 * green)
 
 
 def _dead_leaves(leaves: Array) -> Array:
-    """Cover the plane with disks of a power-law size, each hiding what lies below it."""
+    """Cover the image with disks of power-law sizes, in which later disks hide earlier ones."""
     column, row, size, light, warm, green = np.moveaxis(leaves, 2, 0)[..., None, None]
     column, row = (column * 1.4 - 0.2) * SIZE, (row * 1.4 - 0.2) * SIZE
-    # The density of radii from 2.5 to 16 falls with their third power.
+    # Radii lie between 2.5 and 16, with a density that falls with the third power.
     radius = 2.5 / np.sqrt(1 - size * (1 - (2.5 / 16) ** 2))
-    colour = 3 * _colours(light - 0.5, 0.4 * (warm - 0.5), 0.4 * (green - 0.5)).swapaxes(1, 2)
+    colour = 3 * _to_rgb(light - 0.5, 0.4 * (warm - 0.5), 0.4 * (green - 0.5)).swapaxes(1, 2)
     canvas = np.zeros((len(leaves), 3, SIZE, SIZE), np.float32)
     for leaf in range(LEAVES):
         squared = (COLUMNS - column[:, leaf]) ** 2 + (ROWS - row[:, leaf]) ** 2
-        cover = _soft(radius[:, leaf] - np.sqrt(squared))[:, None]
+        cover = _soft_cover(radius[:, leaf] - np.sqrt(squared))[:, None]
         canvas += cover * (colour[:, leaf] - canvas)
     return canvas
 
 
-def _background(draws: _Draws) -> Array:
+def _draw_background(draws: _Draws) -> Array:
     leafy = draws.below(2) == 1
     steepness = draws.between(0.9, 1.7)
     scene = np.empty((len(leafy), 3, SIZE, SIZE), np.float32)
     scene[leafy] = _dead_leaves(draws.leaves[leafy])
-    scene[~leafy] = _clouds(draws.noise[~leafy, :3], steepness[~leafy])
-    tone = _colours(draws.between(0.3, 0.7), draws.between(-0.15, 0.15), draws.between(-0.1, 0.1))
+    scene[~leafy] = _power_law_noise(draws.noise[~leafy, :3], steepness[~leafy])
+    tone = _to_rgb(draws.between(0.3, 0.7), draws.between(-0.15, 0.15), draws.between(-0.1, 0.1))
     return tone + draws.between(0.1, 0.22)[:, None] * scene
 
 
-def _silhouette(draws: _Draws, shape: Integers, x: Array, y: Array, radius: Array) -> Maps:
+def _shape_and_shadow(draws: _Draws, shape: Integers, x: Array, y: Array, radius: Array) -> Maps:
     """Return where the shape covers the image, and where its soft shadow falls."""
     tilt = draws.between(-0.7, 0.7)
-    cover = _by_kind(shape, SHAPES, *_turn(x, y, tilt, radius)) * radius
-    shadow = _by_kind(shape, SHAPES, *_turn(x - 1.5, y - 2, tilt, radius)) * radius
-    return _soft(cover)[:, None], _soft(shadow / 3)[:, None]
+    cover = _evaluate_fields(shape, SHAPES, *_rotate_and_scale(x, y, tilt, radius)) * radius
+    shadow = (
+        _evaluate_fields(shape, SHAPES, *_rotate_and_scale(x - 1.5, y - 2, tilt, radius)) * radius
+    )
+    return _soft_cover(cover)[:, None], _soft_cover(shadow / 3)[:, None]
 
 
-def _fill(draws: _Draws, texture: Integers, x: Array, y: Array) -> Array:
-    """Return the texture in two colours, with a place and direction of its own."""
+def _draw_texture(draws: _Draws, texture: Integers, x: Array, y: Array) -> Array:
+    """Draw each texture in two random colours, with a random offset and direction."""
     period = draws.between(3.4, 5.2)
     band = np.exp(-(((FREQUENCY * period - 0.75) / 0.3) ** 2))[:, None]
-    blotches = _filter(draws.noise[:, 3:4], band)
+    blotches = _filter_noise(draws.noise[:, 3:4], band)
     noise = np.concatenate([blotches, draws.noise[:, 4:5]], axis=1)
     x, y = x + draws.between(-6, 6), y + draws.between(-6, 6)
-    turned = _turn(x, y, draws.between(0, 2 * np.pi), period)
-    pattern = _soft(_by_kind(texture, TEXTURES, *turned, noise))[:, None]
-    # Two colours that differ in lightness, so that every texture can be seen.
+    turned = _rotate_and_scale(x, y, draws.between(0, 2 * np.pi), period)
+    pattern = _soft_cover(_evaluate_fields(texture, TEXTURES, *turned, noise))[:, None]
+    # Choose two colours that differ in lightness, so that every texture is visible.
     middle, contrast = draws.between(0.35, 0.65), draws.between(0.12, 0.4)
     contrast = contrast * np.where(draws.between(0, 1) < 0.5, 1, -1)
     first, second = (
-        _colours(light, draws.between(-0.25, 0.25), draws.between(-0.2, 0.2))
+        _to_rgb(light, draws.between(-0.25, 0.25), draws.between(-0.2, 0.2))
         for light in (middle + contrast, middle - contrast)
     )
     filled: Array = second + pattern * (first - second)
@@ -245,22 +248,22 @@ def _fill(draws: _Draws, texture: Integers, x: Array, y: Array) -> Array:
 
 
 def draw(split: str, indices: Integers, seed: int, places: Array | None = None) -> Images:
-    """Draw background, shadow, shape, light and grain; `places`, (n, 2), are from -1 to 1."""
+    """Draw images; `places`, (n, 2), from -1 to 1, sets how far right and down shapes lie."""
     draws = _Draws(split, indices, seed)
-    label, shape, texture = _cues(draws, split)
+    label, shape, texture = _choose_cues(draws, split)
     radius = draws.between(8.5, 14)
-    # The shape may leave the image by a quarter of its radius.
+    # A shape may extend beyond the image by a quarter of its radius.
     reach = SIZE / 2 - 0.75 * radius
     across, down = draws.between(-1, 1), draws.between(-1, 1)
     if places is not None:
         across, down = places.T.astype(np.float32)[..., None, None]
     x = COLUMNS - SIZE / 2 - across * reach
     y = ROWS - SIZE / 2 - down * reach
-    cover, shadow = _silhouette(draws, shape, x, y, radius)
-    fill = _fill(draws, texture, x, y)
-    image = _background(draws) * (1 - draws.between(0.1, 0.5)[:, None] * shadow)
+    cover, shadow = _shape_and_shadow(draws, shape, x, y, radius)
+    fill = _draw_texture(draws, texture, x, y)
+    image = _draw_background(draws) * (1 - draws.between(0.1, 0.5)[:, None] * shadow)
     image += cover * (fill - image)
-    # Let light fall off across the image.
+    # Let the light fall off towards one side.
     angle = draws.between(0, 2 * np.pi)
     slope = np.cos(angle) * (COLUMNS / SIZE - 0.5) + np.sin(angle) * (ROWS / SIZE - 0.5)
     image *= (1 + draws.between(0, 0.5) * slope)[:, None]

@@ -48,7 +48,7 @@ class OwnCode:
     def files(self) -> dict[str, Path]:
         """Return the files of the module and of its imports beside it, by module name."""
         if not self.is_installed:
-            return python_code.reached([self.module], self._file_of)
+            return python_code.reached_files([self.module], self._file_of)
         # Take all files of an installed library: following its imports would take seconds.
         found = self.root.joinpath(self.module.partition(".")[0]).rglob("*.py")
         return {self._module_of(file): file for file in (self.file, *found)}
