@@ -52,9 +52,9 @@ START_WITH_TORCH, START = 2.5, 0.5
 
 def network_of(blocks: "pd.DataFrame", metadata: Mapping[str, str]) -> Network:
     """Return what a block table says about a network."""
-    from vitscope.networks.finding.cut_points import head_of
+    from vitscope.networks.finding.cut_points import head_costs
 
-    head = head_of(metadata)
+    head = head_costs(metadata)
     values = blocks["channels"] * blocks["height"] * blocks["width"]
     return Network(
         operations=int(blocks["operations"].sum()) + head.operations,

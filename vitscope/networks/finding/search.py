@@ -12,7 +12,7 @@ from torch import Tensor, nn
 
 from vitscope.errors import VitscopeError, nearest, quoted
 from vitscope.networks.finding import operations as ops
-from vitscope.networks.finding.branches import find_main
+from vitscope.networks.finding.branches import find_main_operation
 from vitscope.networks.finding.cut_points import Addition, CutPoint, Join, Kind, Side
 from vitscope.networks.finding.cuts import Cut, CutFinder, RecordedPass, layer_kind
 from vitscope.networks.finding.dataflow import Passage, Value, record
@@ -126,7 +126,7 @@ class _Namer:
             return name
         if cut.block and (cut.how == "layer" or ended[cut.block] == 1):
             return cut.block
-        doing = find_main(self._pass.between(cut.begin, cut.end))
+        doing = find_main_operation(self._pass.between(cut.begin, cut.end))
         if doing is None or doing.module == cut.block:
             return f"{cut.block}.join".lstrip(".")
         return self._pass.largest_module(doing.module, cut.begin, cut.end) or cut.how
