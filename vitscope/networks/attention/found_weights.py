@@ -18,7 +18,7 @@ from vitscope.networks.finding.dataflow import (
     Dataflow,
     Operation,
     Value,
-    name_of,
+    name_of_constant,
     record_with_values,
 )
 from vitscope.networks.finding.operations import ADDITIONS, CONVOLUTIONS, PRODUCTS
@@ -151,7 +151,7 @@ def position_embedding(model: nn.Module, network: Mapping[str, Any]) -> Named:
         layout = recorded.maps.layout(index) if constant else None
         if constant and layout and _differs(constant, operation, layout):
             added = constant.tensor.expand(operation.shape)
-            name = name_of(model, constant) or operation.module or type(model).__name__
+            name = name_of_constant(model, constant) or operation.module or type(model).__name__
             return Named(name, layout.to_nchw(added)[0])
     raise VitscopeError(
         "the network has no position embedding: it adds nothing to its tokens that differs between "
