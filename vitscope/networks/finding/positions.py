@@ -242,7 +242,8 @@ class Tracer:
         ]
         if before is not None and lines:
             return _map_positions(before.image, lines, operation.shape)
-        # Tokens in a row are no map, even if a layer for maps takes them; an average keeps them in a row.
+        # Tokens in a row are no map, even if a layer for maps takes them. Only averages leave them
+        # known places.
         if 1 in shape[2:] and _in_a_row(before):
             averages = operation.name == "avg_pool2d"
             return self._move_positions(operation, 0) if averages else None
