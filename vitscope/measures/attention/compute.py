@@ -15,7 +15,7 @@ from vitscope.measures.attention.measure import VALUES
 from vitscope.measures.given import OnModel
 from vitscope.measures.measure import Given
 from vitscope.measures.shown import rows_shown
-from vitscope.networks.attention.reading import Attention, Use, Weights, attending, using
+from vitscope.networks.attention.reading import Attention, Use, Weights, attending, using_attention
 from vitscope.networks.building.networks import own_type
 
 # Added to attention before it is renormalized (Park et al. 2023).
@@ -238,7 +238,7 @@ def measure_attention_low_pass(given: OnModel, chosen: Given, bootstrap: Given) 
         if use.weights.shape[-2] > 1:
             found[use.attention].append(pass_by_head(*use.by_head())[0].numpy())
 
-    with using(network, attentions, see):
+    with using_attention(network, attentions, see):
         # One at a time, so that memory holds the matrices of a single image.
         for image in given.batches(rows, 1):
             network(image.to(given.device))

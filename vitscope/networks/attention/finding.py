@@ -38,7 +38,7 @@ def find_attention(
     def find_in_pass(run: Run, images: Tensor) -> FoundAttention:
         flow = record(model, images, run)
         softmaxes = _find_softmaxes(model, run, images, cut_points)
-        return _AttentionFinder(flow, softmaxes).find()
+        return _AttentionFinder(flow, softmaxes).find_attentions()
 
     return on_shapes(model.eval(), network, find_in_pass)
 
@@ -82,7 +82,7 @@ class _AttentionFinder:
         self._tracer = Tracer(flow)
         self._needed = set(flow.needed())
 
-    def find(self) -> FoundAttention:
+    def find_attentions(self) -> FoundAttention:
         found: list[Attention] = []
         refused: dict[str, str] = {}
         read: set[int] = set()

@@ -122,7 +122,7 @@ class _Fused:
     def __init__(self, function: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> None:
         names = [argument.name for argument in function._schema.arguments]
         given = {**dict(zip(names, args, strict=False)), **kwargs}
-        query, key = given["query"], in_heads_of(given["query"], given["key"])
+        query, key = given["query"], repeat_shared_heads(given["query"], given["key"])
         leading = np.broadcast_shapes(query.shape[:-2], key.shape[:-2])
         self._query, self._key = (each.expand(*leading, -1, -1) for each in (query, key))
         mask = given.get("attn_mask")
@@ -174,7 +174,7 @@ def _source_of_weights(function: Any, args: Args, kwargs: Kwargs, result: Any) -
     return weights
 
 
-def in_heads_of(query: Tensor, key: Tensor) -> Tensor:
+def repeat_shared_heads(query: Tensor, key: Tensor) -> Tensor:
     """Repeat keys or values that several heads of queries share, so that each head has its own."""
     if query.ndim > 2 and key.shape[-3] not in (1, query.shape[-3]):
         key = key.repeat_interleave(query.shape[-3] // key.shape[-3], -3)
@@ -273,7 +273,7 @@ class Use:
 
 
 @contextmanager
-def using(
+def using_attention(
     model: nn.Module, attentions: Sequence[Attention], see: Callable[[Use], None]
 ) -> Iterator[None]:
     """Call `see(use)` whenever a pass in the block uses attention that is not mixed."""
@@ -312,7 +312,9 @@ class _Using(ops.OperationMode):  # type: ignore[no-untyped-call]
         if ops.is_fused_attention(name):
             output = ops.first_tensor(result)
             assert output is not None
-            products = [(in_heads_of(output, args[2]).expand(*output.shape[:-2], -1, -1), output)]
+            products = [
+                (repeat_shared_heads(output, args[2]).expand(*output.shape[:-2], -1, -1), output)
+            ]
         elif name in ops.PRODUCTS:
             left, right = args[-2:]
             products = _values_and_outputs(left, right, result, self._last[2].shape)
@@ -371,6 +373,6 @@ def differences(
     def note_difference(use: Use) -> None:
         found[use.attention.name] = use.difference
 
-    with using(model, attentions, note_difference):
+    with using_attention(model, attentions, note_difference):
         model(images)
     return found

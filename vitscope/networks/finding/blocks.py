@@ -316,8 +316,10 @@ class _Layers:
                 return
             behind = [i for i in self._walk_onwards([index]) if multiplies_values(operations[i])]
             products = [*before, *behind]
-        self._qkv.update(i for i in self._walk_back(products) if self._has_weights(i))
-        self._projections.update(i for i in self._walk_onwards(products) if self._has_weights(i))
+        self._qkv.update(i for i in self._walk_back(products) if self._multiplies_by_weights(i))
+        self._projections.update(
+            i for i in self._walk_onwards(products) if self._multiplies_by_weights(i)
+        )
 
     def _walk_back(self, starts: Sequence[int]) -> Iterator[int]:
         return self._walk_to_layers(
@@ -337,10 +339,10 @@ class _Layers:
                 if index not in seen:
                     seen.add(index)
                     yield index
-                    if not self._has_weights(index):
+                    if not self._multiplies_by_weights(index):
                         waiting.append(index)
 
-    def _has_weights(self, index: int) -> bool:
+    def _multiplies_by_weights(self, index: int) -> bool:
         operation = self._flow.operations[index]
         multiplies = operation.name in ops.PRODUCTS | ops.CONVOLUTIONS
         return multiplies and any(each.ndim > 1 for each in _constant_tensors(operation))
@@ -349,7 +351,7 @@ class _Layers:
         operation = self._flow.operations[index]
         if operation.name in ops.NORMALIZATIONS:
             return "norm"
-        if not self._has_weights(index):
+        if not self._multiplies_by_weights(index):
             return OTHER
         if index in self._qkv:
             return "qkv"

@@ -248,7 +248,7 @@ class Ways:
             self._addends[index] = addends(self.flow, self.flow.operations[index])
         return self._addends[index]
 
-    def _is_partial(self, index: int) -> bool:
+    def _takes_parts(self, index: int) -> bool:
         return self.flow.operations[index].name in _PARTIAL and index not in self.summed_stacks
 
     @cached_property
@@ -289,7 +289,7 @@ class Ways:
             others = [p for p in parts.added if p not in way]
             name = self.flow.operations[index].name
             direct &= name != "where"
-            whole = len(way) == 1 or self._is_partial(index)
+            whole = len(way) == 1 or self._takes_parts(index)
             unchanged &= whole and all(parts.added[place] for place in way)
             if others or parts.computed:
                 sums.append(Sum(index, tuple(way), (*others, *parts.computed)))
@@ -301,7 +301,7 @@ class Ways:
         if not sums:
             return None
         sums.sort()
-        return Way(stream, tuple(sums), unchanged, direct and self._follow_directly(sums))
+        return Way(stream, tuple(sums), unchanged, direct and self._sums_follow_directly(sums))
 
     def _sums_with_stream(self, stream: int, end: int) -> set[int]:
         """Return the operations up to `end` that the stream reaches when added, moved or scaled."""
@@ -309,14 +309,14 @@ class Ways:
         for index in range(stream + 1, end + 1):
             parts, leaves = self.addends(index), flat_arguments(self.flow.operations[index])
             on = [self._carries_stream(leaves[place], stream, arriving) for place in parts.added]
-            if all(on) and on if self._is_partial(index) else any(on):
+            if all(on) and on if self._takes_parts(index) else any(on):
                 arriving.add(index)
         return arriving
 
     def _carries_stream(self, value: Value, stream: int, arriving: set[int]) -> bool:
         return value.operation == stream or value.operation in arriving
 
-    def _follow_directly(self, sums: Sequence[Sum]) -> bool:
+    def _sums_follow_directly(self, sums: Sequence[Sum]) -> bool:
         """Tell whether each sum takes the sum before it, with nothing but copies in between."""
         for before, after in pairwise(sums):
             operation = self.flow.operations[after.operation]
@@ -344,7 +344,7 @@ class Ways:
             value = waiting.pop()
             parts = self.addends(value.operation) if value.operation > origin else NOTHING
             within = [*parts.added, *parts.computed]
-            if not within or self._is_partial(value.operation) or parts.computed == (*within,):
+            if not within or self._takes_parts(value.operation) or parts.computed == (*within,):
                 yield value
                 continue
             leaves = flat_arguments(self.flow.operations[value.operation])

@@ -127,11 +127,13 @@ class _AtJoins(ops.ModuleMode):  # type: ignore[no-untyped-call]
             addition = self._additions.get(operation)
             self._missing.discard(operation)
         if addition is not None:
-            return self.add(addition, function, args, kwargs)
+            return self.run_addition(addition, function, args, kwargs)
         return function(*args, **kwargs) if in_place else result
 
     @abstractmethod
-    def add(self, addition: Addition, function: Any, args: Args, kwargs: Kwargs) -> Any: ...
+    def run_addition(
+        self, addition: Addition, function: Any, args: Args, kwargs: Kwargs
+    ) -> Any: ...
 
     def check(self) -> None:
         for operation in self._missing:
@@ -144,7 +146,7 @@ class _AtJoins(ops.ModuleMode):  # type: ignore[no-untyped-call]
 class Silencing(_AtJoins):  # type: ignore[no-untyped-call]
     """Makes joins return the stream without the branch that they would add."""
 
-    def add(self, addition: Addition, function: Any, args: Args, kwargs: Kwargs) -> Any:
+    def run_addition(self, addition: Addition, function: Any, args: Args, kwargs: Kwargs) -> Any:
         leaves, spec = tree_flatten((args, dict(kwargs)))
         for place in addition.branch:
             written = function.overloadpacket.__name__.endswith("_") and place == 0
@@ -167,7 +169,7 @@ class JoinReader(_AtJoins):  # type: ignore[no-untyped-call]
         self._sink = sink
         self._sides: dict[Join, tuple[Tensor, Tensor]] = {}
 
-    def add(self, addition: Addition, function: Any, args: Args, kwargs: Kwargs) -> Any:
+    def run_addition(self, addition: Addition, function: Any, args: Args, kwargs: Kwargs) -> Any:
         join, index = self._joins[addition]
         stream, branch = _sides_of_addition(addition, function, args, kwargs)
         if join in self._sides:

@@ -201,11 +201,11 @@ class RecordedPass:
         branches = sorted(attending | others)
         return self._kind_of_operations(branches, end) if branches else self.kind(start, end)
 
-    def holds_many(self, index: int) -> bool:
+    def holds_many_vectors(self, index: int) -> bool:
         """Tell whether a value has more than one vector per image, such as tokens."""
         return sum(size > 1 for size in self.operations[index].shape[1:]) > 1
 
-    def unread_meeting(self, index: int) -> bool:
+    def meets_branch_without_sum(self, index: int) -> bool:
         """Tell whether a stream meets a branch in an operation that is not a sum."""
         operation, start = self.operations[index], self.before(index)
         operands = [*dict.fromkeys(operation.operands())]
@@ -359,7 +359,7 @@ class CutFinder:
                 return entry
         return first.start
 
-    def find(self) -> list[Cut]:
+    def find_cuts(self) -> list[Cut]:
         """Return all cuts in order: at blocks, and at layers in large stretches without blocks."""
         cuts = self._cuts_at_blocks()
         if not cuts:

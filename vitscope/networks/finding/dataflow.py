@@ -127,7 +127,7 @@ def record(
     recorder = _Recorder(model, images, values)
     with without_fast_path(), recorder:
         output = (run or model)(images)
-    return recorder.finish(ends_of(output))
+    return recorder.finish_pass(ends_of(output))
 
 
 class _Recorder(ops.ModuleMode):  # type: ignore[no-untyped-call]
@@ -204,7 +204,7 @@ class _Recorder(ops.ModuleMode):  # type: ignore[no-untyped-call]
     ) -> None:
         tensors = [leaf for leaf in tree_leaves(result) if isinstance(leaf, Tensor)]
         index = len(self._operations)
-        which = self.last(ops.alike(name, tensors[0], self._images))
+        which = self.last_id(ops.alike(name, tensors[0], self._images))
         shapes = tuple(tuple(tensor.shape) for tensor in tensors)
         self._operations.append(Operation(function, name, which, shapes, args, kwargs))
         changed = [tensor for tensor in tensors if id(tensor) in self._values]
@@ -241,7 +241,7 @@ class _Recorder(ops.ModuleMode):  # type: ignore[no-untyped-call]
         if value is not None:
             self._passages.append(Passage(value, module, at))
 
-    def finish(self, returned: Sequence[Tensor]) -> Dataflow:
+    def finish_pass(self, returned: Sequence[Tensor]) -> Dataflow:
         """Return the recorded pass; of several results, keep the one with the most dominators."""
         results = [self._values[id(each)] for each in returned if id(each) in self._values]
         if not results:
@@ -324,11 +324,11 @@ def on_shapes(
         if any(tensor.is_meta for tensor in model.parameters()):
             raise
         # Shapes are not enough if values decide what runs, or for a tensor that is no parameter.
-        _refuse_choices(model, network)
+        _refuse_chosen_paths(model, network)
         return make(model, blank_images(model, network))
 
 
-def _refuse_choices(model: nn.Module, network: Mapping[str, Any]) -> None:
+def _refuse_chosen_paths(model: nn.Module, network: Mapping[str, Any]) -> None:
     """Refuse a network whose operations depend on the images: its cut points would depend too."""
     blank = blank_images(model, network)
     noise = torch.randn(blank.shape, generator=torch.Generator().manual_seed(0)).to(blank)

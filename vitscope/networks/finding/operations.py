@@ -233,9 +233,9 @@ class ModuleMode(OperationMode):  # type: ignore[no-untyped-call]
     def count(self, name: str, tensor: Tensor) -> OperationId:
         key = alike(name, tensor, self._images)
         self.counts[self.module, key] += 1
-        return self.last(key)
+        return self.last_id(key)
 
-    def last(self, key: Alike) -> OperationId:
+    def last_id(self, key: Alike) -> OperationId:
         """Return the id of the last operation of this kind that was counted in the module."""
         return OperationId(self.module, key, self.counts[self.module, key] - 1)
 

@@ -27,7 +27,7 @@ class Positions(NamedTuple):
     row: Tensor
     column: Tensor
 
-    def each(self, change: Callable[[Tensor], Tensor]) -> "Positions":
+    def change_each(self, change: Callable[[Tensor], Tensor]) -> "Positions":
         """Apply `change` to each coordinate, and shrink dimensions where the result is constant."""
         return Positions(*(_shrink_constant_dimensions(change(t)) for t in self))
 
@@ -80,14 +80,14 @@ def _stride_between_maps(operation: Operation, before: tuple[int, ...], dimensio
     """Return how many rows (dimension 2) or columns (3) of a map become one of the next map."""
     args = operation.args
     if operation.name in ops.CONVOLUTIONS:
-        stride = _setting(args[3], dimension)
+        stride = _setting_of_axis(args[3], dimension)
         return 1 / stride if args[6] else stride
     if operation.name in ops.STRIDED_POOLINGS:
-        return _setting(args[2] if len(args) > 2 and args[2] else args[1], dimension)
+        return _setting_of_axis(args[2] if len(args) > 2 and args[2] else args[1], dimension)
     return before[dimension] / operation.shape[dimension]
 
 
-def _setting(given: Any, dimension: int) -> int:
+def _setting_of_axis(given: Any, dimension: int) -> int:
     """Return an operation's setting for rows (dimension 2) or columns (3), or that of both."""
     each = [given] if isinstance(given, int) else [*given]
     return int(each[(dimension - 2) % len(each)])
@@ -123,7 +123,7 @@ def _has_places(positions: Positions | None) -> bool:
     return positions is not None and max(positions.row.numel(), positions.column.numel()) > 1
 
 
-def _in_a_row(positions: Positions | None) -> bool:
+def _lie_in_a_row(positions: Positions | None) -> bool:
     """Tell whether values of several rows and columns lie along one dimension."""
     if positions is None:
         return False
@@ -235,7 +235,7 @@ class Tracer:
         of_one_value = isinstance(weight, Constant) and weight.shape[2:] == (1, 1)
         # A 1x1 layer mixes dimension 1: heads of scores keep their places, but tokens lose theirs.
         if of_one_value and operation.shape[2:] == shape[2:]:
-            return before and before.each(lambda t: t.nanmean(1, keepdim=True))
+            return before and before.change_each(lambda t: t.nanmean(1, keepdim=True))
         lines = [
             _Line(line.middle, line.apart * _stride_between_maps(operation, shape, dimension))
             for dimension, line in enumerate(_rows_and_columns(before, shape), 2)
@@ -244,7 +244,7 @@ class Tracer:
             return _map_positions(before.image, lines, operation.shape)
         # Tokens in a row are no map, even if a layer for maps takes them. Only averages leave them
         # known places.
-        if 1 in shape[2:] and _in_a_row(before):
+        if 1 in shape[2:] and _lie_in_a_row(before):
             averages = operation.name == "avg_pool2d"
             return self._move_positions(operation, 0) if averages else None
         return (
@@ -261,16 +261,16 @@ class Tracer:
         counts = [
             (
                 shape[d]
-                + 2 * _setting(padding, d)
-                - _setting(dilation, d) * (_setting(kernel, d) - 1)
+                + 2 * _setting_of_axis(padding, d)
+                - _setting_of_axis(dilation, d) * (_setting_of_axis(kernel, d) - 1)
                 - 1
             )
-            // _setting(stride, d)
+            // _setting_of_axis(stride, d)
             + 1
             for d in (2, 3)
         ]
         rows, columns = (
-            _Line(line.middle, line.apart * _setting(stride, d)).coordinates(count)
+            _Line(line.middle, line.apart * _setting_of_axis(stride, d)).coordinates(count)
             for d, (line, count) in enumerate(zip(lines, counts, strict=True), 2)
         )
         each = torch.cartesian_prod(rows, columns)
@@ -279,7 +279,7 @@ class Tracer:
 
     def _positions_of_means(self, positions: Positions, dims: Any, keep: bool = True) -> Positions:
         """Return the positions of means along dimensions; a mean over all positions has none."""
-        mean = positions.each(lambda t: t.nanmean(dims, keepdim=keep))
+        mean = positions.change_each(lambda t: t.nanmean(dims, keepdim=keep))
         if _has_places(positions) and not _has_places(mean):
             row, column = (torch.full_like(t, nan) for t in (mean.row, mean.column))
             return Positions(mean.image, row, column)
@@ -332,7 +332,7 @@ class Tracer:
 
 def layout_of(positions: Positions, shape: tuple[int, ...]) -> Layout | None:
     each = positions._asdict().items()
-    varying = [{name for name, t in each if _varies(t, d)} for d in range(len(shape))]
+    varying = [{name for name, t in each if _varies_along(t, d)} for d in range(len(shape))]
     channels = [d for d, size in enumerate(shape) if not varying[d] and size > 1]
     spatial = [d for d, letters in enumerate(varying) if letters & {"row", "column"}]
     images = [d for d, letters in enumerate(varying) if "image" in letters]
@@ -356,7 +356,7 @@ def layout_of(positions: Positions, shape: tuple[int, ...]) -> Layout | None:
     return _layout_of_tokens(positions, shape, image, channel, spatial)
 
 
-def _varies(tensor: Tensor, dimension: int) -> bool:
+def _varies_along(tensor: Tensor, dimension: int) -> bool:
     if tensor.shape[dimension] == 1:
         return False
     least, most = tensor.nan_to_num(inf), tensor.nan_to_num(-inf)
@@ -392,7 +392,7 @@ def _layout_of_tokens(
     own = torch.arange(count, dtype=flat[0].dtype)[:, None]
     if not bool(((flat[0] == own) | flat[0].isnan()).all()):
         return None
-    rows, columns = (_ranks(t[0]) for t in flat[1:])
+    rows, columns = (_rank_coordinates(t[0]) for t in flat[1:])
     on_map = (rows >= 0) & (columns >= 0)
     height, width = int(rows.max()) + 1, int(columns.max()) + 1
     prefix = int(on_map.int().argmax())
@@ -410,7 +410,7 @@ def _layout_of_tokens(
     return Layout(name, prefix if in_order else 0, (height, width), len(on_map), tokens)
 
 
-def _ranks(coordinates: Tensor) -> Tensor:
+def _rank_coordinates(coordinates: Tensor) -> Tensor:
     """Return the rank of each coordinate among the distinct ones; -1 where it is missing."""
     rounded = torch.round(coordinates.double(), decimals=DIGITS)
     different = torch.unique(rounded[~rounded.isnan()])

@@ -98,7 +98,7 @@ class _Namer:
     def __init__(self, recorded: RecordedPass) -> None:
         self._pass = recorded
 
-    def points(self, cuts: Sequence[Cut]) -> list[CutPoint]:
+    def make_points(self, cuts: Sequence[Cut]) -> list[CutPoint]:
         if not cuts:
             return []
         ended = Counter(cut.block for cut in cuts if cut.how in ("join", "block"))
@@ -246,19 +246,19 @@ def find_cut_points(
             raise VitscopeError(
                 "norms: `points` say themselves on which side of a norm they lie: leave it out."
             )
-        named = _Namer(recorded).points(named_cuts(recorded, points))
+        named = _Namer(recorded).make_points(named_cuts(recorded, points))
         return FoundPoints(named, [], outputs)
     if norms == "before" and not recorded.norms:
         raise VitscopeError(
             "norms: no block of the network normalizes the sum of stream and branch, so that there "
             "is no side to choose: leave it out."
         )
-    cuts = CutFinder(recorded, norms).find()
-    found = _Namer(recorded).points(cuts)
+    cuts = CutFinder(recorded, norms).find_cuts()
+    found = _Namer(recorded).make_points(cuts)
     joined = {cut.end for cut in cuts}
     beside = [d for d in recorded.dominators if recorded.joins(d) and d not in joined]
     # A sum of many tokens or pixels is lost if their places in the image are unknown.
-    lost = [d for d in beside if recorded.maps.layout(d) is None and recorded.holds_many(d)]
+    lost = [d for d in beside if recorded.maps.layout(d) is None and recorded.holds_many_vectors(d)]
     said = [*_warn_of_lost_sums(recorded, cuts, lost)]
     _refuse_several_streams(recorded, cuts, found, said)
     behind = sum(index > cuts[-1].index for index in lost)
@@ -326,7 +326,7 @@ def _warn_of_unread_branches(
         elif point.join is not None and point.join.layout is None:
             yield f"at {quoted(point.name)} the sides of the sum are not read one by one: no ratio"
     for index in recorded.dominators[1:]:
-        if recorded.unread_meeting(index) and recorded.holds_many(index):
+        if recorded.meets_branch_without_sum(index) and recorded.holds_many_vectors(index):
             operation = recorded.operations[index]
             yield (
                 f"in {quoted(operation.module or 'the network')} stream and branch meet in "
