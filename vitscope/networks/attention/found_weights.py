@@ -121,7 +121,7 @@ def by_offset(biases: Array, image: Sequence[int]) -> Array | None:
 
 
 def _biases_on_grid(biases: Array, rows: int, columns: int) -> Array | None:
-    """Return biases by offset on a grid; None if pairs with one offset have different biases."""
+    """Return biases by offset on a grid; None if biases of the same offset differ."""
     row, column = np.divmod(np.arange(rows * columns), columns)
     down = row[None, :] - row[:, None] + rows - 1
     right = column[None, :] - column[:, None] + columns - 1

@@ -1,4 +1,4 @@
-"""Read attention while a network computes it: how much each query takes of each key."""
+"""Read attention while a network computes it: the weight of each key for each query."""
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence

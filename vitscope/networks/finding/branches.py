@@ -160,7 +160,10 @@ def flat_arguments(operation: Operation) -> list[Any]:
 
 
 def addends(flow: Dataflow, operation: Operation) -> Addends:
-    """Return what an operation adds up; to move or scale a value counts as to add it alone."""
+    """Return what an operation adds up.
+
+    An operation that only moves or scales a value adds up this one value.
+    """
     name, leaves = operation.name, flat_arguments(operation)
     values = [place for place, leaf in enumerate(leaves) if isinstance(leaf, Value)]
     if name in ("add", "sub", "rsub"):
@@ -178,7 +181,7 @@ def addends(flow: Dataflow, operation: Operation) -> Addends:
     if name in ("mul", "div", "neg"):
         return Addends({values[0]: False}) if values == [0] or len(values) == 1 else NOTHING
     if name in ops.BATCH_NORMALIZATIONS:
-        # With statistics of the batch, it does more than scale.
+        # With statistics of the batch, a norm does more than scale.
         by_batch = name == "native_batch_norm" and bool(operation.args[5])
         return Addends({0: False}) if values == [0] and not by_batch else NOTHING
     if name in ("sum", "mean"):

@@ -1,4 +1,4 @@
-"""Read a network's residual stream while it runs, silence its branches, and prove both right."""
+"""Read a network's residual stream as it runs, silence its branches, and prove that both work."""
 
 from abc import abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence, Set

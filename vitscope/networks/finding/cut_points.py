@@ -17,7 +17,8 @@ Kind = Literal["stem", "conv", "msa", "mlp", "parallel", "ssm", "pool", "head"]
 At = Literal["input", "output"]
 Side = Literal["after", "before"]
 How = Literal["stem", "join", "block", "subsampling", "layer", "named"]
-# Alike operations agree in name, and in the dimensions and the values per image of their results.
+# Operations are alike if they share a name, and if their results share the number of dimensions and
+# the number of values per image.
 Alike = tuple[str, int, int]
 
 
@@ -71,8 +72,8 @@ class Layout:
 class OperationId:
     """Identifies an operation in every pass: the `nth` of its module's operations that are `alike`.
 
-    Count no operations that run inside others, since attention and linear layers run different
-    ones on different devices.
+    Operations that run inside others are not counted, since those in attention and linear layers
+    depend on the device.
     """
 
     module: str

@@ -113,7 +113,7 @@ class RecordedPass:
 
     @cached_property
     def norms(self) -> dict[int, int]:
-        """The norm behind each join, by index, for modules that normalize all their sums."""
+        """The index of the norm behind each join, for modules that normalize all their sums."""
         # A norm behind only the last sum of a module belongs to the network, not to a block.
         found = {d: self._norm_behind(d) for d in self.map_joins}
         without = {self.operations[d].module for d, norm in found.items() if norm is None}
@@ -245,7 +245,7 @@ class RecordedPass:
         return name
 
 
-# Cut at layers too in each stretch between two cuts whose share of the network is larger than this.
+# A stretch between two cuts with a larger share of the network than this is also cut at layers.
 LARGE_SHARE = 0.2
 
 

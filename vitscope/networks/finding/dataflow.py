@@ -184,7 +184,7 @@ class _Recorder(ops.ModuleMode):  # type: ignore[no-untyped-call]
         return Constant(tuple(leaf.shape), tensor.clone() if changes else tensor)
 
     def _value_of_written(self, tensor: Tensor) -> Value | None:
-        """Return the value of a tensor to whose memory an operation has written; None otherwise."""
+        """Return the value of a tensor that shares memory to which a value was written, or None."""
         written = self._written.get(tensor.untyped_storage()._cdata)
         if written is None:
             return None
@@ -345,7 +345,7 @@ def _refuse_chosen_paths(model: nn.Module, network: Mapping[str, Any]) -> None:
 
 @contextmanager
 def keeping_attributes(model: nn.Module) -> Iterator[None]:
-    """Restore modules' attributes at the end, since a pass on shapes may leave empty tensors."""
+    """Restore modules' attributes after the block: a pass on shapes may leave empty tensors."""
     of_torch = vars(nn.Module()).keys()
     modules = [vars(module) for module in model.modules()]
     kept = [(each, {name: each[name] for name in each.keys() - of_torch}) for each in modules]
@@ -383,7 +383,7 @@ def without_values(model: nn.Module) -> dict[str, Tensor]:
 
 def own_tensors(model: nn.Module) -> dict[str, Tensor]:
     """Return the parameters and buffers of all modules; list a shared module's only once."""
-    # `functional_call` does not restore a tensor that it replaced twice.
+    # Once, since `functional_call` does not restore a tensor that it replaced twice.
     return {
         f"{prefix}.{name}".lstrip("."): tensor
         for prefix, module in model.named_modules()

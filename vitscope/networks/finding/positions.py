@@ -33,7 +33,7 @@ class Positions(NamedTuple):
 
 
 class _Line(NamedTuple):
-    """Describes the rows or columns of a map by their middle and the distance between two."""
+    """Describes the rows or columns of a map by their middle and the distance between neighbors."""
 
     middle: float
     apart: float
@@ -88,7 +88,7 @@ def _stride_between_maps(operation: Operation, before: tuple[int, ...], dimensio
 
 
 def _setting_of_axis(given: Any, dimension: int) -> int:
-    """Return an operation's setting for rows (dimension 2) or columns (3), or that of both."""
+    """Return an operation's setting, such as a stride, for rows (dimension 2) or columns (3)."""
     each = [given] if isinstance(given, int) else [*given]
     return int(each[(dimension - 2) % len(each)])
 
@@ -242,8 +242,8 @@ class Tracer:
         ]
         if before is not None and lines:
             return _map_positions(before.image, lines, operation.shape)
-        # Tokens in a row are no map, even if a layer for maps takes them. Only averages leave them
-        # known places.
+        # Tokens in a row are no map, even if a layer for maps takes them. Only averages keep
+        # their places known.
         if 1 in shape[2:] and _lie_in_a_row(before):
             averages = operation.name == "avg_pool2d"
             return self._move_positions(operation, 0) if averages else None
