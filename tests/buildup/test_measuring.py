@@ -10,7 +10,7 @@ from tests.helpers.refusals import refusal
 from tests.helpers.splits import CENTER, SPREAD, shapes
 from tests.helpers.studies import recorded_recipe
 from vitscope.buildup.rule import network_of
-from vitscope.buildup.table import RESULT, digest_of_step, measure_step, refuse_missing
+from vitscope.buildup.table import RESULT, digest_of_step, refuse_missing, score_network
 from vitscope.errors import VitscopeError
 from vitscope.files.tables import read_metadata
 from vitscope.files.tensors import TensorFile
@@ -40,7 +40,7 @@ def write_drawn(path: Path, network: dict[str, Any], dtype: torch.dtype) -> Path
 def test_images_are_counted_that_get_their_class(tmp_path: Path) -> None:
     images = shapes(tmp_path / "test.safetensors", 30)
     path = write_drawn(tmp_path / "step_1.safetensors", TRIED, torch.float16)
-    found = measure_step(path, TRIED, images, WHERE, 7, torch.device("cpu"))
+    found = score_network(path, TRIED, images, WHERE, 7, torch.device("cpu"))
     network = drawn_network(TRIED).half().float().eval()
     with torch.inference_mode():
         (batch,) = images.batches(range(30), 30, CENTER, SPREAD)
@@ -56,7 +56,7 @@ def test_weights_of_another_network_are_refused(tmp_path: Path) -> None:
     path = write_drawn(
         tmp_path / "step_1.safetensors", network_of(BASELINE, (0,) * 4), torch.float32
     )
-    assert refusal(measure_step, path, TRIED, images, WHERE, 4, torch.device("cpu")) == (
+    assert refusal(score_network, path, TRIED, images, WHERE, 4, torch.device("cpu")) == (
         f"{WHERE}: there are no weights of the network that is tried next, with [0, 0, 0, 1] MSA "
         f"blocks in its stages ({path} are of another): leave the key out, so that it is trained."
     )

@@ -25,7 +25,7 @@ from tests.drawn.truth import (
 from vitscope.errors import VitscopeError
 from vitscope.files.tables import read_metadata
 from vitscope.networks.building.networks import without_fast_path
-from vitscope.networks.finding.cut_points import head_of
+from vitscope.networks.finding.cut_points import head_costs
 
 # Of sums in float32 in another order; a lesion may differ where two logits are as near.
 CLOSE = 1e-4
@@ -179,7 +179,7 @@ def _differences(scope: Any, truth: Truth, labels: Tensor) -> Any:
     if not truth.unclear and any(index is not None for index in pairs.values()):
         # Where no sum is found, layers may be cut points; what joins streams may be one too.
         yield from _of_entries(scope, blocks, entries, truth)
-    head = head_of(read_metadata(scope._maker.path("blocks")))
+    head = head_costs(read_metadata(scope._maker.path("blocks")))
     for what in ("parameters", "operations"):
         got, true = int(blocks[what].sum()) + getattr(head, what), getattr(truth, what)
         if got != true:

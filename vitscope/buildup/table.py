@@ -107,7 +107,7 @@ def refuse_missing(network: Mapping[str, Any], where: str, weights: Path | None 
     )
 
 
-def measure_step(
+def score_network(
     weights: Path,
     network: Mapping[str, Any],
     images: Split,

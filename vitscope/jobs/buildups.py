@@ -61,13 +61,13 @@ DECIDE_STEP = Job(
 
 
 def measure_step(inputs: Files, outputs: Files, values: Values, resources: Resources) -> None:
-    from vitscope.buildup.table import RESULT, digest_of_step, measure_step
+    from vitscope.buildup.table import RESULT, digest_of_step, score_network
     from vitscope.jobs.opening import open_device, open_images
 
     step, network = rule.network_to_try(inputs["tried"], values["where"])
     images, device = open_images(inputs["images"]), open_device(values["device"])
     weights = Path(inputs["weights"])
-    result = measure_step(weights, network, images, values["where"], values["batch_size"], device)
+    result = score_network(weights, network, images, values["where"], values["batch_size"], device)
     digests = {"data_sha256": images.digest, digest_of_step(step): sha256_of(weights)}
     RESULT.write(result, outputs["result"], digests)
 
@@ -79,8 +79,8 @@ def measure_bundled(inputs: Files, outputs: Files, values: Values, resources: Re
     from vitscope.buildup.table import (
         RESULT,
         digest_of_step,
-        measure_step,
         refuse_missing,
+        score_network,
         scores_of,
     )
     from vitscope.jobs.opening import open_device, open_images
@@ -93,7 +93,7 @@ def measure_bundled(inputs: Files, outputs: Files, values: Values, resources: Re
         step = len(results)
         if step == len(files):
             refuse_missing(network, where)
-        result = measure_step(files[step], network, images, where, values["batch_size"], device)
+        result = score_network(files[step], network, images, where, values["batch_size"], device)
         results = pd.concat([results, result], ignore_index=True)
         digests[digest_of_step(step)] = sha256_of(files[step])
     RESULT.write(results, outputs["result"], digests)

@@ -57,9 +57,9 @@ START = 0.5
 
 def network_of(blocks: "pd.DataFrame", metadata: Mapping[str, str]) -> Network:
     """Return the cost of a network, from its block table and the table's metadata."""
-    from vitscope.networks.finding.cut_points import head_of
+    from vitscope.networks.finding.cut_points import head_costs
 
-    head = head_of(metadata)
+    head = head_costs(metadata)
     values = blocks["channels"] * blocks["height"] * blocks["width"]
     return Network(
         operations=int(blocks["operations"].sum()) + head.operations,

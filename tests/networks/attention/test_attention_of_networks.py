@@ -118,8 +118,8 @@ def test_a_wrong_reading_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     model = sharpened(import_timm().create_model("vit_tiny_patch16_224", depth=2, img_size=32))
     attentions, images = found_in(model, 32).attentions, torch.randn(2, 3, 32, 32)
     assert max(differences(model, attentions, images).values()) <= TOLERANCE
-    right = reading._Fused.at
-    monkeypatch.setattr(reading._Fused, "at", lambda *given: right(*given).roll(1, -1))
+    right = reading._Fused.weights_at
+    monkeypatch.setattr(reading._Fused, "weights_at", lambda *given: right(*given).roll(1, -1))
     wrong = differences(model, attentions, images)
     assert len(wrong) == 2
     assert min(wrong.values()) > 0.01

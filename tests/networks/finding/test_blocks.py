@@ -35,7 +35,7 @@ from vitscope.networks.finding.blocks import (
     place_parameters,
 )
 from vitscope.networks.finding.capture import capturing
-from vitscope.networks.finding.cut_points import BLOCKS, head_of, read_cut_points
+from vitscope.networks.finding.cut_points import BLOCKS, head_costs, read_cut_points
 
 
 def behind(model: nn.Module, cut_points: list, index: int = -1) -> set[nn.Parameter]:
@@ -217,7 +217,7 @@ def test_a_backward_pass_keeps_no_more_than_the_activations(name: str) -> None:
 def test_head_and_cut_points_are_in_the_metadata(tmp_path: Path, name: str) -> None:
     blocks = blocks_of(name)
     BLOCKS.write(blocks.table, tmp_path / "blocks", blocks.metadata())
-    assert head_of(read_metadata(tmp_path / "blocks")) == blocks.head
+    assert head_costs(read_metadata(tmp_path / "blocks")) == blocks.head
     assert read_cut_points(tmp_path / "blocks") == blocks.points
 
 

@@ -10,7 +10,7 @@ from vitscope.networks.finding.dataflow import (
     Constant,
     Dataflow,
     Value,
-    name_of,
+    name_of_constant,
     record,
     record_with_values,
 )
@@ -195,7 +195,7 @@ def test_values_are_those_that_the_network_computes(way: str) -> None:
     torch.testing.assert_close(added.tensor, model.made(), rtol=0, atol=0)
     assert added.shape == (3,)
     # Nothing was computed of images.
-    assert name_of(model, added) == ("weight" if way == "a view" else None)
+    assert name_of_constant(model, added) == ("weight" if way == "a view" else None)
 
 
 def test_weights_are_left_as_they_are() -> None:
@@ -233,5 +233,5 @@ def test_all_values_of_networks_are_known(name: str) -> None:
     assert len(known) > 50
     assert not any(constant.tensor.is_meta for constant in known)
     assert all(tuple(constant.tensor.shape) == constant.shape for constant in known)
-    names = {name_of(model, constant) for constant in known}
+    names = {name_of_constant(model, constant) for constant in known}
     assert {name for name, each in model.named_parameters() if "weight" in name} <= names

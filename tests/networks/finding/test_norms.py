@@ -10,7 +10,7 @@ from tests.helpers.networks import described, read
 from vitscope.errors import VitscopeError
 from vitscope.measures.branches.lesion import lesioned
 from vitscope.networks.attention.finding import find_attention
-from vitscope.networks.attention.reading import unlike
+from vitscope.networks.attention.reading import describe_misread_attentions
 from vitscope.networks.building.networks import without_fast_path
 from vitscope.networks.finding.blocks import Blocks, list_blocks
 from vitscope.networks.finding.capture import prove
@@ -94,7 +94,7 @@ def test_branches_and_attention_are_the_same_on_both_sides(kind: str) -> None:
         joins = [point.join for point in points if point.join is not None]
         attentions = find_attention(model, described(16), points)
         assert len(attentions.attentions) == 2
-        assert unlike(model, attentions.attentions, IMAGES) == []
+        assert describe_misread_attentions(model, attentions.attentions, IMAGES) == []
         found.append(lesioned(model, joins, IMAGES)[1])
     assert len(found[0]) == 4
     assert all(map(torch.equal, *found))

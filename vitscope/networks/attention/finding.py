@@ -28,24 +28,24 @@ class FoundAttention:
 
 
 class _RefusedError(Exception):
-    """Some attention cannot be read."""
+    """Raised for attention that cannot be read."""
 
 
 def find_attention(
     model: nn.Module, network: Mapping[str, Any], cut_points: Sequence[CutPoint]
 ) -> FoundAttention:
 
-    def found(run: Run, images: Tensor) -> FoundAttention:
+    def find_in_pass(run: Run, images: Tensor) -> FoundAttention:
         flow = record(model, images, run)
         softmaxes = _find_softmaxes(model, run, images, cut_points)
-        return _AttentionFinder(flow, softmaxes).find()
+        return _AttentionFinder(flow, softmaxes).find_attentions()
 
-    return on_shapes(model.eval(), network, found)
+    return on_shapes(model.eval(), network, find_in_pass)
 
 
-# Image, row and column of queries or keys, or the last two alone.
+# Image, row and column of each query or key, or only row and column.
 Places = npt.NDArray[np.float64]
-# Which softmax or fused attention of its module it is, and before which cut point.
+# Which softmax or fused attention of its module this is, and the index of the next cut point.
 _Place = tuple[SoftmaxId, int]
 
 
@@ -55,16 +55,16 @@ def _find_softmaxes(
     softmaxes: dict[OperationId, _Place] = {}
     passed = 0
 
-    def cut(index: int, _: Tensor) -> None:
+    def note_cut(index: int, _: Tensor) -> None:
         nonlocal passed
         passed = index + 1
 
-    def see(nth: SoftmaxId, func: Any, args: Any, kwargs: Any, result: Any) -> None:
+    def note_softmax(nth: SoftmaxId, func: Any, args: Any, kwargs: Any, result: Any) -> None:
         tensor = result if isinstance(result, Tensor) else result[0]
         softmaxes[counting.count(ops.plain_name(func), tensor)] = nth, passed
 
-    counting = Counting(model, see)
-    with torch.no_grad(), capturing(model, cut_points, cut), counting:
+    counting = Counting(model, note_softmax)
+    with torch.no_grad(), capturing(model, cut_points, note_cut), counting:
         run(images)
     return softmaxes
 
@@ -82,36 +82,36 @@ class _AttentionFinder:
         self._tracer = Tracer(flow)
         self._needed = set(flow.needed())
 
-    def find(self) -> FoundAttention:
+    def find_attentions(self) -> FoundAttention:
         found: list[Attention] = []
         refused: dict[str, str] = {}
         read: set[int] = set()
         for index, operation in enumerate(self._flow.operations):
             if index not in self._needed:
                 continue
-            factors = self._factors(index, operation)
+            factors = self._find_factors(index, operation)
             if factors is None:
                 continue
             read.add(index)
-            name = _unique(factors.module, [*(each.name for each in found), *refused])
+            name = _unique_name(factors.module, [*(each.name for each in found), *refused])
             try:
-                found.append(self._attention(name, index, factors))
+                found.append(self._describe_attention(name, index, factors))
             except _RefusedError as reason:
                 refused[name] = str(reason)
-        for module in self._unread(read):
-            refused[_unique(module, [*(each.name for each in found), *refused])] = NO_SOFTMAX
+        for module in self._modules_of_unread_products(read):
+            refused[_unique_name(module, [*(each.name for each in found), *refused])] = NO_SOFTMAX
         return FoundAttention(found, refused)
 
-    def _unread(self, read: set[int]) -> Iterator[str]:
+    def _modules_of_unread_products(self, read: set[int]) -> Iterator[str]:
         for index, operation in enumerate(self._flow.operations):
             if index in self._needed and multiplies_values(operation):
-                behind = self._behind(index)
+                behind = self._users_of_product(index)
                 operations = [self._flow.operations[each] for each in behind]
                 if any(map(multiplies_values, operations)) and not behind & read:
                     yield operation.module
 
-    def _behind(self, product: int) -> set[int]:
-        """Return what is computed from a product, up to the next layers or products."""
+    def _users_of_product(self, product: int) -> set[int]:
+        """Return the operations that use a product, up to and including the next layers."""
         waiting, seen = [product], set[int]()
         while waiting:
             for user in self._flow.users.get(waiting.pop(), []):
@@ -121,7 +121,7 @@ class _AttentionFinder:
                         waiting.append(user)
         return seen
 
-    def _factors(self, index: int, operation: Operation) -> "_Factors | None":
+    def _find_factors(self, index: int, operation: Operation) -> "_Factors | None":
         if ops.is_fused_attention(operation.name):
             query, key = operation.args[:2]
             both = isinstance(query, Value) and isinstance(key, Value)
@@ -136,7 +136,7 @@ class _AttentionFinder:
         return _Factors(query, key, multiplied.module, True)
 
     def _product_before(self, softmax: int) -> int | None:
-        """Return the product of two values behind a softmax, perhaps scaled, biased or masked."""
+        """Return the product of values that a softmax takes, perhaps scaled, biased or masked."""
         size = np.prod(self._flow.operations[softmax].shape)
         waiting, seen = [softmax], {softmax}
         while waiting:
@@ -152,35 +152,37 @@ class _AttentionFinder:
                     waiting.append(value.operation)
         return None
 
-    def _attention(self, name: str, index: int, factors: "_Factors") -> Attention:
+    def _describe_attention(self, name: str, index: int, factors: "_Factors") -> Attention:
         operation = self._flow.operations[index]
         place = self._softmaxes[operation.which]
         query, key = factors.query, factors.key
         if factors.transposed:
             if operation.args[1] not in (-1, len(operation.shape) - 1):
                 raise _RefusedError("its softmax is not over the keys")
-            queries, keys = self._places(query, -1), self._places(key, -2)
+            queries, keys = self._places_of_value(query, -1), self._places_of_value(key, -2)
             moved = "its queries are moved between their product and the softmax"
-            at_softmax = self._places(Value(index), -1, moved)
+            at_softmax = self._places_of_value(Value(index), -1, moved)
             if not np.array_equal(queries, at_softmax, equal_nan=True):
                 raise _RefusedError(moved)
         else:
-            queries, keys = self._places(query, -1), self._places(key, -1)
+            queries, keys = self._places_of_value(query, -1), self._places_of_value(key, -1)
             # Several consecutive heads of queries may share one head of keys.
             keys = keys.repeat(len(queries) // len(keys), axis=0)
-        return self._arrange(name, place, queries, keys, self._is_mixed(index))
+        return self._split_first_dimension(name, place, queries, keys, self._has_mixed_heads(index))
 
-    def _arrange(
+    def _split_first_dimension(
         self, name: str, place: _Place, queries: Places, keys: Places, mixed: bool
     ) -> Attention:
-        """Return an attention; in its first dimension are images, windows and heads."""
+        """Return an attention; its first dimension is split into images, windows and heads."""
         images = self._flow.images
-        of_image, inner = _images(np.concatenate([queries[..., 0], keys[..., 0]], 1), images)
+        of_image, inner = _image_of_each_place(
+            np.concatenate([queries[..., 0], keys[..., 0]], 1), images
+        )
         queries, keys = queries[..., 1:], keys[..., 1:]
         groups: list[list[int]] | None = None
         for image in range(images):
             places = np.flatnonzero(of_image == image)
-            found = _windows(queries[places], keys[places])
+            found = _group_by_window(queries[places], keys[places])
             if groups is not None and found != groups:
                 raise _RefusedError("windows of one image are others than those of another")
             groups = found
@@ -194,10 +196,12 @@ class _AttentionFinder:
         operation, index = place
         return Attention(name, index, operation, queries, keys, heads, inner, arrangement, mixed)
 
-    def _places(self, value: Value, channel: int, varying: str = CHANNELS_ATTEND) -> Places:
+    def _places_of_value(
+        self, value: Value, channel: int, varying: str = CHANNELS_ATTEND
+    ) -> Places:
         """Return image, row and column of all queries or keys: (leading, queries or keys, 3).
 
-        Refuse values whose places differ between channels, as `varying` tells.
+        Raise an error with the text `varying` if places differ between channels.
         """
         positions, shape = self._tracer.positions(value), self._flow.shape_of(value)
         if positions is None:
@@ -210,7 +214,7 @@ class _AttentionFinder:
         places: Places = stacked.double().numpy()
         return places.reshape(-1, *places.shape[-2:])
 
-    def _is_mixed(self, index: int) -> bool:
+    def _has_mixed_heads(self, index: int) -> bool:
         if ops.is_fused_attention(self._flow.operations[index].name):
             return False
         waiting = [index]
@@ -226,13 +230,13 @@ class _AttentionFinder:
         return False
 
 
-def _unique(name: str, names: Sequence[str]) -> str:
+def _unique_name(name: str, names: Sequence[str]) -> str:
     count = sum(each.partition("#")[0] == name for each in names)
     return name if count == 0 else f"{name}#{count + 1}"
 
 
-def _images(places: Places, images: int) -> tuple[npt.NDArray[np.int64], int]:
-    """Return the image of every place, and how many consecutive places share an image."""
+def _image_of_each_place(places: Places, images: int) -> tuple[npt.NDArray[np.int64], int]:
+    """Return the image of each place, and how many consecutive places share one image."""
     least = np.where(np.isnan(places), np.inf, places).min(axis=1)
     most = np.where(np.isnan(places), -np.inf, places).max(axis=1)
     if (least != most).any():
@@ -245,7 +249,7 @@ def _images(places: Places, images: int) -> tuple[npt.NDArray[np.int64], int]:
     return of_image, inner
 
 
-def _windows(queries: Places, keys: Places) -> list[list[int]]:
+def _group_by_window(queries: Places, keys: Places) -> list[list[int]]:
     groups: dict[bytes, list[int]] = {}
     for place, (of_queries, of_keys) in enumerate(zip(queries, keys, strict=True)):
         where = np.concatenate([of_queries, of_keys]).round(DIGITS)

@@ -1,4 +1,4 @@
-"""Weights that are found by what a network does with them: embeddings, biases and filters."""
+"""Find weights by what a network does with them: embeddings, biases and filters."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -18,24 +18,24 @@ from vitscope.networks.finding.dataflow import (
     Dataflow,
     Operation,
     Value,
-    name_of,
+    name_of_constant,
     record_with_values,
 )
 from vitscope.networks.finding.operations import ADDITIONS, CONVOLUTIONS, PRODUCTS
 from vitscope.networks.finding.positions import Positions, Tracer
 
-# Count at most this many class tokens and registers before the tokens of positions.
+# Allow at most this many class tokens and registers before the tokens with positions.
 MOST_PREFIX = 8
-# Treat biases of one offset as equal if they differ by less than this share of the largest.
+# Treat biases of one offset as equal if they differ by less than this share of the largest bias.
 EQUAL = 1e-5
 
 
 @dataclass(frozen=True)
 class PositionBias:
-    """The biases of a layer by offset, from query to key, with that to itself in the middle."""
+    """The biases of a layer by the offset from query to key; offset zero is in the middle."""
 
     module: str
-    # (heads, 2 rows - 1, 2 columns - 1); a bias that all heads have, which is shared, once.
+    # (heads, 2 rows - 1, 2 columns - 1), with one head if all heads share the bias.
     values: Array
     shared: bool
 
@@ -44,15 +44,15 @@ def position_biases(model: nn.Module, network: Mapping[str, Any]) -> list[Positi
     flow = record_with_values(model, network)
     found = []
     for operation in flow.operations:
-        added, ends = _added(operation), operation.shape[-2:]
+        added, ends = _find_added_constant(operation), operation.shape[-2:]
         of_pairs = len(operation.shape) > 2 and ends[0] == ends[1] > 1
         if added is None or not of_pairs:
             continue
         constant, value = added
-        # What is added covers all pairs of positions.
-        if constant.shape[-2:] == ends and _attends(flow, value):
+        # The constant must cover all pairs of positions.
+        if constant.shape[-2:] == ends and _holds_attention_scores(flow, value):
             shape = flow.shape_of(value)
-            table = _of_windows(constant.tensor, shape, flow)
+            table = _biases_of_first_window(constant.tensor, shape, flow)
             if table is not None:
                 # Heads and images may share a dimension.
                 heads = shape[-3] if len(shape) > 3 else shape[0] // flow.images
@@ -65,7 +65,7 @@ def position_biases(model: nn.Module, network: Mapping[str, Any]) -> list[Positi
     return found
 
 
-def _added(operation: Operation) -> tuple[Constant, Value] | None:
+def _find_added_constant(operation: Operation) -> tuple[Constant, Value] | None:
     constants = [arg for arg in operation.args if isinstance(arg, Constant)]
     values = [arg for arg in operation.args if isinstance(arg, Value)]
     if operation.name not in ADDITIONS or not len(constants) == len(values) == 1:
@@ -73,7 +73,7 @@ def _added(operation: Operation) -> tuple[Constant, Value] | None:
     return None if constants[0].tensor.is_meta else (constants[0], values[0])
 
 
-def _attends(flow: Dataflow, value: Value) -> bool:
+def _holds_attention_scores(flow: Dataflow, value: Value) -> bool:
     """Tell whether a value is a product of queries and keys, perhaps scaled or moved."""
     size = np.prod(flow.shape_of(value))
     while True:
@@ -86,8 +86,8 @@ def _attends(flow: Dataflow, value: Value) -> bool:
         (value,) = same
 
 
-def _of_windows(added: Tensor, shape: Sequence[int], flow: Dataflow) -> Array | None:
-    """Return the biases by offset, from the first window to which nothing else is added."""
+def _biases_of_first_window(added: Tensor, shape: Sequence[int], flow: Dataflow) -> Array | None:
+    """Return biases by offset, of the first window whose biases depend on the offset alone."""
     side, image = shape[-1], flow.operations[0].shape[2:]
     biases = added.detach().double().cpu()
     if len(shape) == 3 and len(biases) > 1 and biases.ndim == 3:
@@ -108,20 +108,20 @@ def by_offset(biases: Array, image: Sequence[int]) -> Array | None:
         return None
     tokens = biases.shape[-1]
     for prefix in range(min(MOST_PREFIX + 1, tokens - 1)):
-        # Behind other tokens, the grid is square or has the proportion of the image.
+        # Behind other tokens, the grid must be square or have the proportions of the image.
         count = tokens - prefix
         grids = [(n, count // n) for n in range(1, count + 1) if count % n == 0]
         for rows, columns in sorted(grids, key=lambda grid: abs(grid[0] - grid[1])):
             if prefix and rows != columns and rows * image[1] != columns * image[0]:
                 continue
-            table = _table(biases[:, prefix:, prefix:], rows, columns)
+            table = _biases_on_grid(biases[:, prefix:, prefix:], rows, columns)
             if table is not None:
                 return table
     return None
 
 
-def _table(biases: Array, rows: int, columns: int) -> Array | None:
-    """Return biases by offset on a grid, if all pairs with one offset have the same bias."""
+def _biases_on_grid(biases: Array, rows: int, columns: int) -> Array | None:
+    """Return biases by offset on a grid; None if biases of the same offset differ."""
     row, column = np.divmod(np.arange(rows * columns), columns)
     down = row[None, :] - row[:, None] + rows - 1
     right = column[None, :] - column[:, None] + columns - 1
@@ -136,7 +136,7 @@ def _table(biases: Array, rows: int, columns: int) -> Array | None:
 
 
 class Named(NamedTuple):
-    """A tensor and its name: that of a parameter, or of the module that takes or computes it."""
+    """A tensor, and the name of its parameter or of the module that takes or computes it."""
 
     name: str
     values: Tensor
@@ -147,11 +147,11 @@ def position_embedding(model: nn.Module, network: Mapping[str, Any]) -> Named:
     recorded = RecordedPass(model, record_with_values(model, network))
     for index in recorded.dominators:
         operation = recorded.operations[index]
-        constant, _ = _added(operation) or (None, None)
+        constant, _ = _find_added_constant(operation) or (None, None)
         layout = recorded.maps.layout(index) if constant else None
-        if constant and layout and _differs(constant, operation, layout):
+        if constant and layout and _differs_between_positions(constant, operation, layout):
             added = constant.tensor.expand(operation.shape)
-            name = name_of(model, constant) or operation.module or type(model).__name__
+            name = name_of_constant(model, constant) or operation.module or type(model).__name__
             return Named(name, layout.to_nchw(added)[0])
     raise VitscopeError(
         "the network has no position embedding: it adds nothing to its tokens that differs between "
@@ -159,7 +159,7 @@ def position_embedding(model: nn.Module, network: Mapping[str, Any]) -> Named:
     )
 
 
-def _differs(constant: Constant, operation: Operation, layout: Layout) -> bool:
+def _differs_between_positions(constant: Constant, operation: Operation, layout: Layout) -> bool:
     ahead = len(operation.shape) - len(constant.shape)
     spatial = (at - ahead for at, letter in enumerate(layout.order) if letter in "hwl")
     return any(at >= 0 and constant.shape[at] > 1 for at in spatial)
@@ -178,16 +178,18 @@ def first_projection(model: nn.Module, network: Mapping[str, Any]) -> Named:
                     f"than that of images by filters of two dimensions, which can be shown."
                 )
             return Named(operation.module, filters)
-        if operation.name in PRODUCTS and (factors := _factors(operation)):
-            return Named(operation.module, _of_product(flow, operation.module, *factors))
+        if operation.name in PRODUCTS and (factors := _value_and_matrix(operation)):
+            return Named(
+                operation.module, _filters_of_linear_layer(flow, operation.module, *factors)
+            )
     raise VitscopeError(
         "the network has no filters: no convolution, and no product with a matrix, takes the "
         "values of images."
     )
 
 
-def _factors(operation: Operation) -> tuple[Value, int, Tensor] | None:
-    """Return the value that a matrix multiplies, the dimension, and the matrix: (out, in)."""
+def _value_and_matrix(operation: Operation) -> tuple[Value, int, Tensor] | None:
+    """Return the value that a matrix multiplies, its dimension, and the matrix as (out, in)."""
     left, right = operation.args[-2:]
     if isinstance(left, Value) and isinstance(right, Constant):
         return left, -1, right.tensor.mT
@@ -196,13 +198,13 @@ def _factors(operation: Operation) -> tuple[Value, int, Tensor] | None:
     return None
 
 
-def _of_product(
+def _filters_of_linear_layer(
     flow: Dataflow, module: str, value: Value, dimension: int, matrix: Tensor
 ) -> Tensor:
-    """Return the weights of a linear layer as filters, by tracing which pixel each weight takes."""
+    """Return a linear layer's weights as filters, by tracing which pixel each weight takes."""
     if matrix.ndim == 3 and (matrix == matrix[:1]).all():
         matrix = matrix[0]
-    pixels = _pixels(flow, value, dimension)
+    pixels = _pixel_of_each_weight(flow, value, dimension)
     if matrix.ndim != 2 or pixels is None:
         raise VitscopeError(
             f"the first layer of the network, {quoted(module)}, is a product with a "
@@ -216,9 +218,9 @@ def _of_product(
     return filters
 
 
-def _pixels(flow: Dataflow, value: Value, dimension: int) -> Tensor | None:
+def _pixel_of_each_weight(flow: Dataflow, value: Value, dimension: int) -> Tensor | None:
     channels, height, width = flow.operations[0].shape[1:]
-    # Coordinates of any kind move as values do.
+    # Trace channel, row and column in place of image, row and column.
     axes = (
         torch.arange(count, dtype=torch.float32).view([-1 if d == at else 1 for d in range(4)])
         for at, count in ((1, channels), (2, height), (3, width))
@@ -232,7 +234,7 @@ def _pixels(flow: Dataflow, value: Value, dimension: int) -> Tensor | None:
     if taken.isnan().any():
         return None
     least, most, count = taken.amin(1), taken.amax(1), taken.shape[1]
-    # Together they have to fill a patch of the image, each pixel once.
+    # The pixels must fill a patch of the image, each pixel once.
     once = len(set(map(tuple, taken.T.tolist()))) == count
     whole = int((most - least + 1).prod()) == count
     return taken if once and whole and float(least[0]) == 0 else None

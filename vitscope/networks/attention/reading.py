@@ -1,4 +1,4 @@
-"""Read attention while a network computes it: how much each query takes of each key."""
+"""Read attention while a network computes it: the weight of each key for each query."""
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -28,14 +28,14 @@ class SoftmaxId(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Attention:
-    """Says where queries attend to keys, by windows (perhaps the whole image) and by heads.
+    """Describes one attention of a network: its queries and keys by window, and its heads.
 
     `queries` and `keys` give each position as shares of the image's height and width: (windows,
-    queries or keys, 2). Tokens without a position, such as the class token, are NaN. All dimensions
-    before queries and keys are merged into one: in it the image changes every `inner` places, and
-    `arrangement` says which of the other places are the heads of each window. `index` is the cut
-    point behind the attention. Heads are `mixed` if the network does not multiply the values by
-    what is read here.
+    queries or keys, 2). A window may be the whole image. Tokens without a position, such as the
+    class token, are NaN. In a network's tensors, all dimensions before queries and keys are merged
+    into one: along it the image changes every `inner` places, and `arrangement` lists one image's
+    places by window and head. `index` is that of the next cut point. Heads are `mixed` if the
+    network does not multiply the values by the weights that are read here.
     """
 
     name: str
@@ -53,7 +53,7 @@ class Attention:
         return len(self.queries)
 
     def places(self, images: int, first: int, last: int, heads: slice) -> npt.NDArray[np.int64]:
-        """Return where some of `images` images lie in the merged dimension, in order."""
+        """Return where images `first` to `last - 1` of `images` lie in the merged dimension."""
         outer, inner = np.divmod(self.arrangement, self.inner)
         numbers = np.arange(first, last)[:, None]
         places: npt.NDArray[np.int64] = (outer * images + numbers) * self.inner + inner
@@ -81,15 +81,15 @@ class Weights:
 
     @property
     def computed(self) -> Tensor | None:
-        """The attention tensor that the network computed; None if one operation does it all."""
+        """The tensor that the network computed; None if a fused operation does not return it."""
         return self._source if isinstance(self._source, Tensor) else None
 
     def of(self, values: Tensor) -> "Weights":
-        """Return other values for each query and key, laid out like the network's attention."""
+        """Return weights with other `values` per query and key, laid out like the network's."""
         return Weights(self.attention, self.images, values)
 
     def pieces(self) -> Iterator[Piece]:
-        """Yield the attention of a few images at a time, or of some heads where these are large."""
+        """Yield the attention of a few images at a time, or of a few heads if these are large."""
         attention = self.attention
         queries, keys = attention.queries.shape[1], attention.keys.shape[1]
         of_head = 4 * attention.windows * queries * keys
@@ -100,15 +100,15 @@ class Weights:
             for start in range(0, attention.heads, heads):
                 chosen = slice(start, min(start + heads, attention.heads))
                 places = attention.places(self.images, first, last, chosen)
-                weights = _at(self._source, places.ravel())
+                weights = _take_places(self._source, places.ravel())
                 shaped = weights.reshape(*places.shape, *weights.shape[-2:])
                 yield Piece(slice(first, last), chosen, shaped)
 
 
-def _at(source: "Tensor | _Fused", places: npt.NDArray[np.int64]) -> Tensor:
-    """Take places along the dimensions before the last two, as if they were one dimension."""
+def _take_places(source: "Tensor | _Fused", places: npt.NDArray[np.int64]) -> Tensor:
+    """Take places along all dimensions but the last two, as if they were one dimension."""
     if isinstance(source, _Fused):
-        return source.at(places)
+        return source.weights_at(places)
     flat = source.reshape(-1, *source.shape[-2:])
     first, last = int(places[0]), int(places[-1])
     if last - first + 1 == len(places) and (np.diff(places) == 1).all():
@@ -117,12 +117,12 @@ def _at(source: "Tensor | _Fused", places: npt.NDArray[np.int64]) -> Tensor:
 
 
 class _Fused:
-    """Recomputes the attention that one operation both computes and uses, from its operands."""
+    """Recomputes the attention of a fused operation, which does not return it, from operands."""
 
     def __init__(self, function: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> None:
         names = [argument.name for argument in function._schema.arguments]
         given = {**dict(zip(names, args, strict=False)), **kwargs}
-        query, key = given["query"], in_heads_of(given["query"], given["key"])
+        query, key = given["query"], repeat_shared_heads(given["query"], given["key"])
         leading = np.broadcast_shapes(query.shape[:-2], key.shape[:-2])
         self._query, self._key = (each.expand(*leading, -1, -1) for each in (query, key))
         mask = given.get("attn_mask")
@@ -132,8 +132,8 @@ class _Fused:
         self._scale = 1 / sqrt(self._query.shape[-1]) if scale is None else scale
         self.shape = (*self._query.shape[:-1], self._key.shape[-2])
 
-    def at(self, places: npt.NDArray[np.int64]) -> Tensor:
-        query, key = (widened(_at(each, places)) for each in (self._query, self._key))
+    def weights_at(self, places: npt.NDArray[np.int64]) -> Tensor:
+        query, key = (widened(_take_places(each, places)) for each in (self._query, self._key))
         scores = torch.matmul(query * self._scale, key.transpose(-2, -1))
         if self._causal:
             ones = torch.ones(scores.shape[-2:], dtype=torch.bool, device=scores.device)
@@ -145,12 +145,12 @@ class _Fused:
             else:
                 scores = scores + mask
         masked = self._causal or self._mask is not None
-        # Take nothing where all keys are masked, as the operation itself does.
+        # Give zeros where all keys are masked, as the operation itself does.
         softmax: Callable[[Tensor, int], Tensor] = torch._safe_softmax if masked else torch.softmax
         return softmax(scores, -1)
 
     def _mask_at(self, places: npt.NDArray[np.int64]) -> Tensor:
-        """Return the mask of some places, some of which may share one mask."""
+        """Return the mask at each place; places may share one mask."""
         assert self._mask is not None
         leading = self.shape[:-2]
         mask = self._mask[(None,) * (len(self.shape) - self._mask.ndim)]
@@ -161,11 +161,11 @@ class _Fused:
         return mask[tuple(each.to(mask.device) for each in chosen)]
 
 
-def _source(function: Any, args: Args, kwargs: Kwargs, result: Any) -> Tensor | _Fused:
+def _source_of_weights(function: Any, args: Args, kwargs: Kwargs, result: Any) -> Tensor | _Fused:
     name = ops.plain_name(function)
     weights: Tensor = result
     if name == ops.FLEX_ATTENTION:
-        # Applied to the identity in place of the values, it returns its weights.
+        # FlexAttention returns its weights if the values are an identity matrix.
         query, key, value, *rest = args
         identity = torch.eye(value.shape[-2], dtype=value.dtype, device=value.device)
         weights, *_ = function(query, key, identity.expand(*value.shape[:-1], -1), *rest, **kwargs)
@@ -174,7 +174,7 @@ def _source(function: Any, args: Args, kwargs: Kwargs, result: Any) -> Tensor | 
     return weights
 
 
-def in_heads_of(query: Tensor, key: Tensor) -> Tensor:
+def repeat_shared_heads(query: Tensor, key: Tensor) -> Tensor:
     """Repeat keys or values that several heads of queries share, so that each head has its own."""
     if query.ndim > 2 and key.shape[-3] not in (1, query.shape[-3]):
         key = key.repeat_interleave(query.shape[-3] // key.shape[-3], -3)
@@ -207,13 +207,13 @@ class Counting(ops.ModuleMode):  # type: ignore[no-untyped-call]
 def attending(model: nn.Module, attentions: Sequence[Attention], sink: Sink) -> Iterator[None]:
     """Call `sink(position, weights)` at every attention of each forward pass in the block."""
     reader = _Reader(model, attentions, sink)
-    with without_fast_path(), reader, model.register_forward_hook(reader.end):
+    with without_fast_path(), reader, model.register_forward_hook(reader.refuse_missing):
         yield
 
 
 class _Reader(Counting):  # type: ignore[no-untyped-call]
     def __init__(self, model: nn.Module, attentions: Sequence[Attention], sink: Sink) -> None:
-        super().__init__(model, self._read)
+        super().__init__(model, self._sink_weights)
         self._attentions, self._sink = attentions, sink
         self._wanted = {each.operation: number for number, each in enumerate(attentions)}
         self._seen = 0
@@ -222,13 +222,13 @@ class _Reader(Counting):  # type: ignore[no-untyped-call]
         super().begin(images)
         self._seen = 0
 
-    def _read(
+    def _sink_weights(
         self, which: SoftmaxId, function: Any, args: Args, kwargs: Kwargs, result: Any
     ) -> None:
         number = self._wanted.get(which)
         if number is None:
             return
-        source = _source(function, args, kwargs, result)
+        source = _source_of_weights(function, args, kwargs, result)
         attention = self._attentions[number]
         places = self._images * len(attention.arrangement)
         shape = (places, attention.queries.shape[1], attention.keys.shape[1])
@@ -241,16 +241,16 @@ class _Reader(Counting):  # type: ignore[no-untyped-call]
         self._seen += 1
         self._sink(number, Weights(attention, self._images, source))
 
-    def end(self, *_: Any) -> None:
+    def refuse_missing(self, *_: Any) -> None:
         if self._seen < len(self._attentions):
             raise ops.another_path(f"computed {self._seen} of {len(self._attentions)} attentions")
 
 
 @dataclass(frozen=True)
 class Use:
-    """Holds an attention as it was read, the values, and what the network computed from both.
+    """Holds weights as they were read, the values, and what the network computed from both.
 
-    Each has one dimension of all places, in the order of the network, and two dimensions behind it.
+    Each tensor has three dimensions: all places, in the network's order, and the last two.
     """
 
     attention: Attention
@@ -261,7 +261,7 @@ class Use:
 
     @property
     def difference(self) -> float:
-        """The distance of weights times values from the output, relative to the largest output."""
+        """The largest distance of weights times values from the output, over the largest output."""
         difference = (self.weights @ self.values - self.output).abs().max()
         return float(difference / self.output.abs().max())
 
@@ -273,12 +273,12 @@ class Use:
 
 
 @contextmanager
-def using(
+def using_attention(
     model: nn.Module, attentions: Sequence[Attention], see: Callable[[Use], None]
 ) -> Iterator[None]:
-    """Call `see` whenever a pass in the block uses attention that is not mixed."""
+    """Call `see(use)` whenever a pass in the block uses attention that is not mixed."""
     mode = _Using(see)
-    with attending(model, attentions, mode.read), mode:
+    with attending(model, attentions, mode.keep_weights), mode:
         yield
 
 
@@ -290,7 +290,7 @@ class _Using(ops.OperationMode):  # type: ignore[no-untyped-call]
         self._see = see
         self._last: tuple[Attention, int, Tensor] | None = None
 
-    def read(self, _: int, weights: Weights) -> None:
+    def keep_weights(self, _: int, weights: Weights) -> None:
         attention = weights.attention
         if attention.mixed:
             return
@@ -312,41 +312,45 @@ class _Using(ops.OperationMode):  # type: ignore[no-untyped-call]
         if ops.is_fused_attention(name):
             output = ops.first_tensor(result)
             assert output is not None
-            products = [(in_heads_of(output, args[2]).expand(*output.shape[:-2], -1, -1), output)]
+            products = [
+                (repeat_shared_heads(output, args[2]).expand(*output.shape[:-2], -1, -1), output)
+            ]
         elif name in ops.PRODUCTS:
             left, right = args[-2:]
-            products = _products(left, right, result, self._last[2].shape)
+            products = _values_and_outputs(left, right, result, self._last[2].shape)
         if products:
-            uses = [Use(*self._last, *map(_flat, product)) for product in products]
+            uses = [Use(*self._last, *map(_merge_places, product)) for product in products]
             self._last = None
             self._see(min(uses, key=lambda use: use.difference))
         return result
 
 
-def _products(
+def _values_and_outputs(
     left: Tensor, right: Tensor, output: Tensor, read: torch.Size
 ) -> list[tuple[Tensor, Tensor]]:
-    """Return values and output of a product, arranged for attention on the left.
+    """Return values and output of each way to read a product as attention times values.
 
-    If attention is on the right, transpose everything; return both readings where both are
-    possible.
+    If attention is on the right, transpose all tensors, so that it is on the left.
     """
     if min(left.ndim, right.ndim) < 2:
         return []
     sides = ((left, right, output), (right.mT, left.mT, output.mT))
-    return [(values, made) for factor, values, made in sides if _flat(factor).shape == read]
+    return [(values, made) for factor, values, made in sides if _merge_places(factor).shape == read]
 
 
-def _flat(tensor: Tensor) -> Tensor:
+def _merge_places(tensor: Tensor) -> Tensor:
     return tensor.reshape(-1, *tensor.shape[-2:]).float().cpu()
 
 
-# Tolerate these shares of the largest output: for float32, and as roundings of other types.
-TOLERANCE, ROUNDINGS = 1e-4, 4
+# Tolerate differences up to the larger of these, as shares of the largest output.
+TOLERANCE = 1e-4
+ROUNDINGS = 4  # times the rounding of the network's type
 
 
-def unlike(model: nn.Module, attentions: Sequence[Attention], images: Tensor) -> list[str]:
-    """Name the attentions whose output is not the attention read times the values."""
+def describe_misread_attentions(
+    model: nn.Module, attentions: Sequence[Attention], images: Tensor
+) -> list[str]:
+    """Return a sentence for each attention whose output is not its weights times the values."""
     tolerance = max(TOLERANCE, ROUNDINGS * torch.finfo(own_type(model)).eps)
     return [
         f"the attention of {quoted(name)} is not what was read of it"
@@ -361,14 +365,14 @@ def differences(
 ) -> Mapping[str, float]:
     """Return how far attention times values is from what the network computed.
 
-    Results are keyed by the name of the attention, as a share of the largest output; mixed heads
-    are left out.
+    The results are shares of the largest output, by the name of the attention. Mixed heads are
+    left out.
     """
     found: dict[str, float] = {}
 
-    def compare(use: Use) -> None:
+    def note_difference(use: Use) -> None:
         found[use.attention.name] = use.difference
 
-    with using(model, attentions, compare):
+    with using_attention(model, attentions, note_difference):
         model(images)
     return found

@@ -55,10 +55,13 @@ def list_blocks(
     points: Points | None = None,
     norms: Side = "after",
 ) -> Blocks:
-    """Return one row per cut point; `norms` says on which side of the norms of sums these lie."""
+    """Return the block table of a network, with one row per cut point.
 
-    def count_parts(run: Run, images: Tensor) -> Blocks:
-        # Restore what modules keep of a pass, such as cached biases: the next pass would read it.
+    `norms` says whether a cut point lies before or after the norm of its sum, if there is one.
+    """
+
+    def find_and_measure_parts(run: Run, images: Tensor) -> Blocks:
+        # Restore attributes that modules set, such as cached biases: the next pass would read them.
         with keeping_attributes(model):
             found = find_cut_points(model, images, run, points, norms)
         classes = network.get("classes")
@@ -68,8 +71,8 @@ def list_blocks(
                 f"the network returns {shape} values for an image, where its data have {classes} "
                 f"classes: give it as many outputs, or its data as many classes."
             )
-        shapes, parts, unread = _measure(model, run, found.points, images[:1])
-        table = _table(name, found.points, shapes, parts[:-1], found.lost)
+        shapes, parts, unread = _measure_parts(model, run, found.points, images[:1])
+        table = _make_block_table(name, found.points, shapes, parts[:-1], found.lost)
         uncovered = [*found.uncovered]
         if unread:
             uncovered.append(f"{unread} parameters that no operation reads")
@@ -77,7 +80,7 @@ def list_blocks(
         return Blocks(table, parts[-1], found.points, uncovered, warnings)
 
     try:
-        return on_shapes(model.eval(), network, count_parts)
+        return on_shapes(model.eval(), network, find_and_measure_parts)
     except VitscopeError as error:
         raise VitscopeError(f"models.{name}: {error}") from error
     except Exception as error:
@@ -86,10 +89,10 @@ def list_blocks(
         raise
 
 
-def _table(
+def _make_block_table(
     name: str, points: Sequence[CutPoint], shapes: Sequence[Shape], parts: Sequence[Part], lost: int
 ) -> pd.DataFrame:
-    # Count the lost points too: the found ones do not cover the whole network.
+    # Count lost points in the depth too, since the found ones do not reach the network's end.
     last = max(len(points) - 1 + lost, 1)
     return pd.DataFrame(
         {
@@ -107,11 +110,12 @@ def _table(
     )
 
 
-def _measure(
+def _measure_parts(
     model: nn.Module, run: Run, cut_points: Sequence[CutPoint], image: Tensor
 ) -> tuple[list[Shape], list[Part], int]:
-    """Return shapes at cut points, the parts between them, and the number of unread parameters."""
-    # On the meta device, attention is two products and a softmax, whatever it is on others.
+    """Return the shape at each cut point, the parts between, and the unread parameters' count."""
+    # On the meta device, attention runs as two products and a softmax even where other devices
+    # fuse them.
     shapes: list[Shape] = []
     parts: list[Part] = []
     weights = _ParameterCounter(model)
@@ -120,19 +124,19 @@ def _measure(
     def end_part() -> None:
         total = operations.get_total_flops() // 2
         before = sum(part.operations for part in parts)
-        parts.append(Part(weights.take(), total - before, *activations.take()))
+        parts.append(Part(weights.take_count(), total - before, *activations.take()))
 
-    def cut(_: int, latent: Tensor) -> None:
+    def end_part_at_cut(_: int, latent: Tensor) -> None:
         shapes.append(tuple(latent.shape[1:]))
         end_part()
 
-    # Enter the reader last: it sees each operation before a counter takes it apart, and reads the
-    # result after all counters.
-    reading = capturing(model, cut_points, cut)
+    # Enter the reader last, so that it sees each operation before a counter takes it apart, and
+    # reads each result after all counters.
+    reading = capturing(model, cut_points, end_part_at_cut)
     with torch.no_grad(), uncompiled(), operations, activations, weights, reading:
         run(image)
     end_part()
-    return shapes, parts, weights.unread()
+    return shapes, parts, weights.unread_count()
 
 
 class _ParameterCounter(ops.OperationMode):  # type: ignore[no-untyped-call]
@@ -144,43 +148,45 @@ class _ParameterCounter(ops.OperationMode):  # type: ignore[no-untyped-call]
         self._count = 0
 
     def __enter__(self) -> Self:
-        """Note which tensors are the parameters: in a pass on shapes, others stand for them."""
+        """Note the parameters, now and in each pass, since a pass on shapes replaces them."""
         super().__enter__()
-        self._learn()
-        self._blocks[-1].callback(self._model.register_forward_pre_hook(self._learn).remove)
+        self._note_parameters()
+        self._blocks[-1].callback(
+            self._model.register_forward_pre_hook(self._note_parameters).remove
+        )
         return self
 
-    def _learn(self, *_: object) -> None:
+    def _note_parameters(self, *_: object) -> None:
         for name, parameter in self._model.named_parameters():
             self._names[id(parameter)] = name
             self._unread.setdefault(name, parameter.numel())
 
     def run(self, function: Any, args: Args, kwargs: Kwargs) -> Any:
         for leaf in tree_leaves((args, dict(kwargs))):
-            self._read(leaf)
+            self._count_parameter(leaf)
         return function(*args, **kwargs)
 
     def empty(self, tensor: Tensor) -> Tensor:
-        self._read(tensor)
+        self._count_parameter(tensor)
         return super().empty(tensor)
 
-    def _read(self, leaf: object) -> None:
+    def _count_parameter(self, leaf: object) -> None:
         name = self._names.get(id(leaf))
         if name in self._unread:
             count = self._unread[name]
             self._unread[name] = 0
             self._count += count
 
-    def take(self) -> int:
+    def take_count(self) -> int:
         count, self._count = self._count, 0
         return count
 
-    def unread(self) -> int:
+    def unread_count(self) -> int:
         return sum(self._unread.values())
 
 
 class ActivationCounter(ops.OperationMode):
-    """Counts the bytes that operations return, besides views: all, and the most at once."""
+    """Counts the bytes of new tensors that operations return: in all, and at most at once."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -189,38 +195,39 @@ class ActivationCounter(ops.OperationMode):
 
     def run(self, function: Any, args: Args, kwargs: Kwargs) -> Any:
         if ops.plain_name(function) == ops.FLEX_ATTENTION:
-            # Step by step, as torch does on a CPU: other counters need that too.
+            # Run each of its steps, as torch does on a CPU, so that other counters see them too.
             from torch._higher_order_ops.flex_attention import sdpa_dense
 
             with self:
                 return sdpa_dense(*args, **kwargs)
-        given = {storage._cdata for storage in _storages((args, kwargs))}
+        given = {storage._cdata for storage in _tensor_storages((args, kwargs))}
         result = function(*args, **kwargs)
-        for storage in _storages(result):
+        for storage in _tensor_storages(result):
             if storage._cdata not in given:
                 self._made += storage.nbytes()
                 reference = StorageWeakRef(storage)  # type: ignore[no-untyped-call]
                 self._live.append((reference, storage.nbytes()))
-        self._peak = max(self._peak, self._in_memory())
+        self._peak = max(self._peak, self._bytes_in_memory())
         return result
 
     def take(self) -> tuple[int, int]:
-        """Return the bytes made and the most in memory at once, and restart both counts."""
+        """Return the bytes made and the most bytes in memory at once, and restart both counts."""
         taken = self._made, self._peak
-        self._made, self._peak = 0, self._in_memory()
+        self._made, self._peak = 0, self._bytes_in_memory()
         return taken
 
-    def _in_memory(self) -> int:
+    def _bytes_in_memory(self) -> int:
         self._live = [live for live in self._live if not live[0].expired()]  # type: ignore[no-untyped-call]
         return sum(size for _, size in self._live)
 
 
-def _storages(values: Any) -> list[UntypedStorage]:
+def _tensor_storages(values: Any) -> list[UntypedStorage]:
     return [leaf.untyped_storage() for leaf in tree_leaves(values) if isinstance(leaf, Tensor)]
 
 
-# `qkv` computes queries, keys and values, and `projection` takes the output of attention; `other`
-# is all that no layer multiplies by, such as scales of branches and position biases.
+# `qkv` computes queries, keys and values.
+# `projection` takes the output of attention.
+# `other` is a parameter that no layer multiplies by, such as a scale or a position bias.
 Layer = Literal["stem", "qkv", "projection", "mlp", "convolution", "norm", "other", "head"]
 LAYERS: tuple[Layer, ...] = get_args(Layer)
 OTHER: Layer = "other"
@@ -234,9 +241,9 @@ class Place(NamedTuple):
 def place_parameters(
     model: nn.Module, cut_points: Sequence[CutPoint], images: Tensor
 ) -> dict[str, Place]:
-    """Return the place of each parameter by its name; `images` are two or more."""
-    blocks = _blocks(model, cut_points, images)
-    layers = _Layers(model, record(model, images)).find()
+    """Return the block and layer of each parameter by its name, given two or more `images`."""
+    blocks = _blocks_of_parameters(model, cut_points, images)
+    layers = _Layers(model, record(model, images)).find_layers()
     ends: Mapping[int, Layer] = {0: "stem", len(cut_points): "head"}
     return {
         name: Place(
@@ -247,22 +254,24 @@ def place_parameters(
 
 
 @torch.no_grad()
-def _blocks(model: nn.Module, cut_points: Sequence[CutPoint], images: Tensor) -> dict[str, int]:
-    """Return the number of cut points passed before the module of each parameter begins."""
+def _blocks_of_parameters(
+    model: nn.Module, cut_points: Sequence[CutPoint], images: Tensor
+) -> dict[str, int]:
+    """Return the block of each parameter: how many cut points come before its module starts."""
     passed = 0
     began: dict[str, int] = {}
 
-    def cut(index: int, _: Tensor) -> None:
+    def count_cut(index: int, _: Tensor) -> None:
         nonlocal passed
         passed = index + 1
 
-    def begin(name: str, *_: object) -> None:
+    def note_module_start(name: str, *_: object) -> None:
         began.setdefault(name, passed)
 
-    # Register behind the cut points: parameters of a module come after a cut at its input.
-    with capturing(model, cut_points, cut), ExitStack() as stack:
+    # Register these hooks last, so that a cut at a module's input comes before its parameters.
+    with capturing(model, cut_points, count_cut), ExitStack() as stack:
         for name, each in model.named_modules():
-            stack.callback(each.register_forward_pre_hook(partial(begin, name)).remove)
+            stack.callback(each.register_forward_pre_hook(partial(note_module_start, name)).remove)
         model(images)
     blocks: dict[str, int] = {}
     for name, _ in model.named_parameters():
@@ -279,13 +288,16 @@ class _Layers:
         self._qkv: set[int] = set()
         self._projections: set[int] = set()
 
-    def find(self) -> dict[str, Layer]:
+    def find_layers(self) -> dict[str, Layer]:
         for index, operation in enumerate(self._flow.operations):
             if operation.name in ops.SOFTMAXES or ops.is_fused_attention(operation.name):
                 self._follow_attention(index)
-        taking = self._taking()
-        found = {name: self._kind(name, taking) for name, _ in self._model.named_parameters()}
-        # A layer also owns what is added apart from its product, as a bias may be.
+        taking = self._constants_taken()
+        found = {
+            name: self._layer_of_parameter(name, taking)
+            for name, _ in self._model.named_parameters()
+        }
+        # A bias may be added apart from its layer's product: it belongs to this layer too.
         beside = {name.rpartition(".")[0]: kind for name, kind in found.items() if kind != OTHER}
         return {
             name: beside.get(name.rpartition(".")[0], kind)
@@ -295,47 +307,51 @@ class _Layers:
         }
 
     def _follow_attention(self, index: int) -> None:
-        """Note the layers around an attention: the nearest before its products, and after it."""
+        """Note the nearest layers before an attention as `qkv`, and those after as projections."""
         operations = self._flow.operations
         products = [index]
         if operations[index].name in ops.SOFTMAXES:
-            before = [i for i in self._back([index]) if multiplies_values(operations[i])]
+            before = [i for i in self._walk_back([index]) if multiplies_values(operations[i])]
             if not before:
                 return
-            behind = [i for i in self._onwards([index]) if multiplies_values(operations[i])]
+            behind = [i for i in self._walk_onwards([index]) if multiplies_values(operations[i])]
             products = [*before, *behind]
-        self._qkv.update(i for i in self._back(products) if self._has_weights(i))
-        self._projections.update(i for i in self._onwards(products) if self._has_weights(i))
+        self._qkv.update(i for i in self._walk_back(products) if self._multiplies_by_weights(i))
+        self._projections.update(
+            i for i in self._walk_onwards(products) if self._multiplies_by_weights(i)
+        )
 
-    def _back(self, starts: Sequence[int]) -> Iterator[int]:
-        return self._walk(
+    def _walk_back(self, starts: Sequence[int]) -> Iterator[int]:
+        return self._walk_to_layers(
             starts, lambda i: (each.operation for each in self._flow.operations[i].operands())
         )
 
-    def _onwards(self, starts: Sequence[int]) -> Iterator[int]:
-        return self._walk(starts, lambda i: self._flow.users.get(i, []))
+    def _walk_onwards(self, starts: Sequence[int]) -> Iterator[int]:
+        return self._walk_to_layers(starts, lambda i: self._flow.users.get(i, []))
 
-    def _walk(self, starts: Sequence[int], step: Callable[[int], Iterable[int]]) -> Iterator[int]:
-        """Yield the operations that can be reached, up to layers with weights."""
+    def _walk_to_layers(
+        self, starts: Sequence[int], step: Callable[[int], Iterable[int]]
+    ) -> Iterator[int]:
+        """Yield what `step` reaches from `starts`, up to and including layers with weights."""
         waiting, seen = [*starts], {*starts}
         while waiting:
             for index in step(waiting.pop()):
                 if index not in seen:
                     seen.add(index)
                     yield index
-                    if not self._has_weights(index):
+                    if not self._multiplies_by_weights(index):
                         waiting.append(index)
 
-    def _has_weights(self, index: int) -> bool:
+    def _multiplies_by_weights(self, index: int) -> bool:
         operation = self._flow.operations[index]
         multiplies = operation.name in ops.PRODUCTS | ops.CONVOLUTIONS
-        return multiplies and any(each.ndim > 1 for each in _constants(operation))
+        return multiplies and any(each.ndim > 1 for each in _constant_tensors(operation))
 
-    def _kind_of_operation(self, index: int) -> Layer:
+    def _layer_of_operation(self, index: int) -> Layer:
         operation = self._flow.operations[index]
         if operation.name in ops.NORMALIZATIONS:
             return "norm"
-        if not self._has_weights(index):
+        if not self._multiplies_by_weights(index):
             return OTHER
         if index in self._qkv:
             return "qkv"
@@ -343,31 +359,33 @@ class _Layers:
             return "projection"
         return "convolution" if operation.name in ops.CONVOLUTIONS else "mlp"
 
-    def _taking(self) -> list[tuple[int, int, str, Layer]]:
-        """Return memory, size, module and kind of layer of the constants that operations take."""
+    def _constants_taken(self) -> list[tuple[int, int, str, Layer]]:
+        """Return address, size, module and layer of each constant that an operation takes."""
         return [
-            (_memory(each), each.numel(), operation.module, self._kind_of_operation(index))
+            (_memory_address(each), each.numel(), operation.module, self._layer_of_operation(index))
             for index, operation in enumerate(self._flow.operations)
-            for each in _constants(operation)
+            for each in _constant_tensors(operation)
         ]
 
-    def _kind(self, name: str, taking: Sequence[tuple[int, int, str, Layer]]) -> Layer:
+    def _layer_of_parameter(
+        self, name: str, taking: Sequence[tuple[int, int, str, Layer]]
+    ) -> Layer:
         owner = name.rpartition(".")[0]
         parameter = self._model.get_parameter(name)
-        size, memory = parameter.numel(), _memory(parameter)
+        size, memory = parameter.numel(), _memory_address(parameter)
         itself = [kind for at, _, _, kind in taking if at == memory]
-        # Weights may be computed from a parameter, as standardized ones are.
+        # Weights may be computed from a parameter, as in weight standardization.
         made = [kind for _, taken, within, kind in taking if (taken, within) == (size, owner)]
         kind = [*itself, *made, OTHER][0]
-        # Some norms consist of several operations.
+        # A norm may consist of several operations: recognize it by the name of its class.
         by_name = "norm" in type(self._model.get_submodule(owner)).__name__.lower()
         return "norm" if kind == OTHER and by_name else kind
 
 
-def _constants(operation: Operation) -> list[Tensor]:
+def _constant_tensors(operation: Operation) -> list[Tensor]:
     leaves = tree_leaves((operation.args, dict(operation.kwargs)))
     return [leaf.tensor for leaf in leaves if isinstance(leaf, Constant)]
 
 
-def _memory(tensor: Tensor) -> int:
+def _memory_address(tensor: Tensor) -> int:
     return tensor.untyped_storage().data_ptr()

@@ -1,4 +1,4 @@
-"""Branches: what their operations do, and the additions by which they join a stream."""
+"""Tell what kind branches are, and find the additions by which they join a stream."""
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -15,12 +15,12 @@ from vitscope.networks.finding.cut_points import Kind
 from vitscope.networks.finding.dataflow import Constant, Dataflow, Operation, Value
 
 
-def pattern(module: str) -> str:
+def pattern_of_module(module: str) -> str:
     return re.sub(r"\d+", "*", module)
 
 
 def factors_of(operation: Operation) -> list[Value]:
-    """Return the values that a product multiplies, without the one that `addmm` adds first."""
+    """Return the values that a product multiplies, without the value that `addmm` adds to it."""
     first = 1 if operation.name in ("addmm", "baddbmm") else 0
     return [arg for arg in operation.args[first : first + 2] if isinstance(arg, Value)]
 
@@ -33,33 +33,36 @@ def attends(operation: Operation) -> bool:
     return ops.is_fused_attention(operation.name) or multiplies_values(operation)
 
 
-def find_main(branch: Sequence[Operation]) -> Operation | None:
-    """Return the operation that decides a branch's kind: attention, or its first matrix."""
+def find_main_operation(branch: Sequence[Operation]) -> Operation | None:
+    """Return the operation that decides a branch's kind: attention, or else the first product."""
     doing = [operation for operation in branch if ops.multiplies(operation.name)]
     return max(doing, key=attends, default=None)
 
 
-def kind_of(flow: Dataflow, indices: Sequence[int], channels: int, size: tuple[int, int]) -> Kind:
-    """Return the kind of a branch, for a stream with this many `channels` and this map size."""
+def kind_of_branch(
+    flow: Dataflow, indices: Sequence[int], channels: int, size: tuple[int, int]
+) -> Kind:
+    """Return the kind of a branch; `channels` and `size` are those of the stream's map."""
     branch = [flow.operations[index] for index in indices]
     softmax = any(op.name in ops.SOFTMAXES or ops.is_fused_attention(op.name) for op in branch)
-    if not softmax and _recurs(flow, indices, size):
+    if not softmax and _passes_state(flow, indices, size):
         return "ssm"
     if any(map(attends, branch)):
         return "msa"
-    spatial = [operation for operation in branch if _is_spatial(flow, operation)]
-    if spatial and not _belong_to_mlp(flow, spatial, branch, channels):
+    spatial = [operation for operation in branch if _is_spatial_convolution(flow, operation)]
+    if spatial and not _are_part_of_mlp(flow, spatial, branch, channels):
         return "conv"
     if any(op.name in ops.PRODUCTS | ops.CONVOLUTIONS or ops.is_fourier(op.name) for op in branch):
         return "mlp"
     return "pool" if any(op.name in ops.POOLINGS for op in branch) else "mlp"
 
 
-def _recurs(flow: Dataflow, indices: Sequence[int], size: tuple[int, int]) -> bool:
-    """Tell whether operations pass a state along positions.
+def _passes_state(flow: Dataflow, indices: Sequence[int], size: tuple[int, int]) -> bool:
+    """Tell whether operations pass a state along positions, as state-space models do.
 
-    They accumulate, or add to a multiple of an earlier result, often enough to get from one end
-    of a row to the other, or by doubling from one end of the map.
+    They do if one accumulates, such as `cumsum`, or if a chain of additions to multiples of
+    earlier sums is long enough: to cross the map's shorter side step by step, or the whole map
+    by steps that double.
     """
     if any(flow.operations[index].name in ops.CUMULATIONS for index in indices):
         return True
@@ -67,7 +70,9 @@ def _recurs(flow: Dataflow, indices: Sequence[int], size: tuple[int, int]) -> bo
     steps: dict[int, int] = {}
     for index in indices:
         operation = flow.operations[index]
-        carried = [_carried(flow, v.operation, steps) for v in operation.operands()]
+        carried = [
+            _steps_to_multiplied_state(flow, v.operation, steps) for v in operation.operands()
+        ]
         if operation.name in ("add", "sub"):
             steps[index] = 1 + max(carried, default=0)
         elif operation.name in ("addcmul", "lerp"):
@@ -80,31 +85,31 @@ def _recurs(flow: Dataflow, indices: Sequence[int], size: tuple[int, int]) -> bo
     return False
 
 
-def _carried(flow: Dataflow, index: int, steps: Mapping[int, int]) -> int:
-    """Return how many steps led to a state that an operation multiplies."""
+def _steps_to_multiplied_state(flow: Dataflow, index: int, steps: Mapping[int, int]) -> int:
+    """Return how many steps led to the state that an operation multiplies, perhaps moved."""
     operation = flow.operations[index]
     if operation.name in ops.MOVES and len(operation.operands()) == 1:
-        return _carried(flow, operation.operands()[0].operation, steps)
+        return _steps_to_multiplied_state(flow, operation.operands()[0].operation, steps)
     if operation.name != "mul":
         return 0
     return max((steps.get(v.operation, 0) for v in operation.operands()), default=0)
 
 
-def _kernel(flow: Dataflow, operation: Operation) -> tuple[int, ...]:
+def _kernel_shape(flow: Dataflow, operation: Operation) -> tuple[int, ...]:
     weight = operation.args[1]
     return flow.shape_of(weight) if isinstance(weight, Value) else weight.shape
 
 
-def _is_spatial(flow: Dataflow, operation: Operation) -> bool:
-    return operation.name in ops.CONVOLUTIONS and max(_kernel(flow, operation)[2:]) > 1
+def _is_spatial_convolution(flow: Dataflow, operation: Operation) -> bool:
+    return operation.name in ops.CONVOLUTIONS and max(_kernel_shape(flow, operation)[2:]) > 1
 
 
-def _belong_to_mlp(
+def _are_part_of_mlp(
     flow: Dataflow, spatial: Sequence[Operation], branch: Sequence[Operation], channels: int
 ) -> bool:
-    """Tell whether convolutions belong to an MLP: one channel each, where it is wide."""
+    """Tell whether convolutions are part of an MLP: depthwise, and as wide as its inner layer."""
     for operation in spatial:
-        wide, of_group = _kernel(flow, operation)[:2]
+        wide, of_group = _kernel_shape(flow, operation)[:2]
         widened = any(op.name in ops.PRODUCTS and op.shape[-1] == wide for op in branch)
         if of_group > 1 or wide <= channels or not widened:
             return False
@@ -116,10 +121,10 @@ _PARTIAL = frozenset({"cat", "write", "where"})
 
 
 class Addends(NamedTuple):
-    """Lists what an operation adds up, by the places of operands among all its arguments.
+    """Lists what an operation adds up, as indices of operands among all its arguments.
 
-    For each operand, says whether it is added unchanged, rather than times a constant. What is
-    `computed` is also added, but as a product of several operands, named by one of them.
+    `added` tells for each operand whether it is added unchanged, or else times a constant.
+    `computed` has the index of one factor of a product of several operands that is also added.
     """
 
     added: dict[int, bool]
@@ -137,10 +142,10 @@ class Sum(NamedTuple):
 
 @dataclass(frozen=True)
 class Way:
-    """Lists the additions on the way of a stream from an operation to a sum, in order.
+    """Lists, in order, the additions on the way of a stream from an operation to a sum.
 
-    `unchanged` says that without the branches the stream would arrive unchanged; `direct` that
-    nothing but additions lies between the first addition and the last.
+    `unchanged` says that without the branches the stream would arrive unchanged; `direct` says
+    that nothing but additions lies between the first addition and the last.
     """
 
     start: int
@@ -149,14 +154,17 @@ class Way:
     direct: bool
 
 
-def taken(operation: Operation) -> list[Any]:
-    """Return all arguments of an operation, in the order in which its places are counted."""
+def flat_arguments(operation: Operation) -> list[Any]:
+    """Return all arguments of an operation in one list, to which indices of operands refer."""
     return tree_leaves((operation.args, dict(operation.kwargs)))
 
 
 def addends(flow: Dataflow, operation: Operation) -> Addends:
-    """Return what an operation adds up; a single operand may be its value, moved or scaled."""
-    name, leaves = operation.name, taken(operation)
+    """Return what an operation adds up.
+
+    An operation that only moves or scales a value adds up this one value.
+    """
+    name, leaves = operation.name, flat_arguments(operation)
     values = [place for place, leaf in enumerate(leaves) if isinstance(leaf, Value)]
     if name in ("add", "sub", "rsub"):
         alpha = [*operation.args[2:3], operation.kwargs.get("alpha", 1)][0]
@@ -164,22 +172,22 @@ def addends(flow: Dataflow, operation: Operation) -> Addends:
         unchanged = {0: name != "rsub", 1: name == "rsub" or plain}
         return Addends({place: unchanged[place] for place in values if place in unchanged})
     if name == "_foreach_add":
-        # It adds lists of tensors; here each list has one.
+        # This operation adds lists of tensors: accept lists of one tensor.
         return Addends({0: True, 1: not operation.kwargs}) if values == [0, 1] else NOTHING
     if name in ("addmm", "baddbmm", "addcmul", "addcdiv"):
-        return _of_product(operation, leaves, values)
+        return _addends_of_product(operation, leaves, values)
     if name == "lerp":
         return Addends(dict.fromkeys(values, False)) if 2 not in values else NOTHING
     if name in ("mul", "div", "neg"):
         return Addends({values[0]: False}) if values == [0] or len(values) == 1 else NOTHING
     if name in ops.BATCH_NORMALIZATIONS:
-        # Statistics of its batch make it more than a scale.
+        # With statistics of the batch, a norm does more than scale.
         by_batch = name == "native_batch_norm" and bool(operation.args[5])
         return Addends({0: False}) if values == [0] and not by_batch else NOTHING
     if name in ("sum", "mean"):
-        return Addends({0: name == "sum"}) if _undoes_stack(flow, operation) else NOTHING
+        return Addends({0: name == "sum"}) if _sums_up_stack(flow, operation) else NOTHING
     if name in ("index_add", "scatter_add", "index_put"):
-        return _of_places(operation, leaves, values)
+        return _addends_of_scatter(operation, leaves, values)
     if name == "where":
         return Addends(dict.fromkeys(values, True)) if values == [1, 2] else NOTHING
     if name == "copy":
@@ -189,8 +197,11 @@ def addends(flow: Dataflow, operation: Operation) -> Addends:
     return Addends({values[0]: True}) if name in ops.MOVES and len(values) == 1 else NOTHING
 
 
-def _of_product(operation: Operation, leaves: list[Any], values: list[int]) -> Addends:
-    """Return a product and what is added to it; a value times a constant counts as the value."""
+def _addends_of_product(operation: Operation, leaves: list[Any], values: list[int]) -> Addends:
+    """Return what an operation such as `addmm` adds up: a value and a product.
+
+    A value times a constant, elementwise, counts as that value and not as a product.
+    """
     factors = [place for place in values if place in (1, 2)]
     elementwise = operation.name.startswith("addc")
     added = {0: elementwise or operation.kwargs.get("beta", 1) == 1} if 0 in values else {}
@@ -201,8 +212,8 @@ def _of_product(operation: Operation, leaves: list[Any], values: list[int]) -> A
     return Addends(added, tuple(factors[:1]))
 
 
-def _of_places(operation: Operation, leaves: list[Any], values: list[int]) -> Addends:
-    """Return what is added at some places of a tensor, which must not depend on the images."""
+def _addends_of_scatter(operation: Operation, leaves: list[Any], values: list[int]) -> Addends:
+    """Return what is added at some indices of a tensor; nothing if these depend on the images."""
     source = 3
     if operation.name == "index_put":
         source = len(leaves) - 2
@@ -212,7 +223,7 @@ def _of_places(operation: Operation, leaves: list[Any], values: list[int]) -> Ad
     return NOTHING if scaled or {*values} - {0, source} else Addends(dict.fromkeys(values, True))
 
 
-def _undoes_stack(flow: Dataflow, operation: Operation) -> bool:
+def _sums_up_stack(flow: Dataflow, operation: Operation) -> bool:
     if operation.name not in ("sum", "mean"):
         return False
     (operand,) = operation.operands()[:1]
@@ -228,9 +239,10 @@ def _undoes_stack(flow: Dataflow, operation: Operation) -> bool:
     return [each % count for each in over] == [along]
 
 
-# A stream passes by moves, constant factors and additions: what these add to it is the branch.
 @dataclass
 class Ways:
+    """Follows a stream through moves, constant factors and additions, which add the branches."""
+
     flow: Dataflow
     _addends: dict[int, Addends] = field(default_factory=dict)
 
@@ -239,35 +251,35 @@ class Ways:
             self._addends[index] = addends(self.flow, self.flow.operations[index])
         return self._addends[index]
 
-    def _is_partial(self, index: int) -> bool:
+    def _takes_parts(self, index: int) -> bool:
         return self.flow.operations[index].name in _PARTIAL and index not in self.summed_stacks
 
     @cached_property
     def summed_stacks(self) -> set[int]:
-        """The operations whose stack is summed up next."""
+        """The operations that stack values which the next operation sums up."""
         return {
             operation.operands()[0].operation
             for operation in self.flow.operations
-            if _undoes_stack(self.flow, operation)
+            if _sums_up_stack(self.flow, operation)
         }
 
     def adds(self, index: int) -> bool:
         """Tell whether an operation adds several values, each of which depends on the images."""
         operation = self.flow.operations[index]
         if operation.name == "copy":
-            # As in `x[:] += f`, the sum is written where the stream was.
+            # In `x[:] += f`, a copy writes the sum to where the stream was.
             source = operation.args[1]
             return isinstance(source, Value) and self.adds(source.operation)
         if operation.name in ops.MOVES | _PARTIAL:
             return False
-        if _undoes_stack(self.flow, operation):
+        if _sums_up_stack(self.flow, operation):
             index = operation.operands()[0].operation
-        parts, leaves = self.addends(index), taken(self.flow.operations[index])
+        parts, leaves = self.addends(index), flat_arguments(self.flow.operations[index])
         return len({leaves[place] for place in (*parts.added, *parts.computed)}) > 1
 
     def way(self, stream: int, end: int) -> Way | None:
-        """Return the way of a stream to an operation; None if no way has a sum on it."""
-        arriving = self._arriving(stream, end)
+        """Return the way of a stream to the operation `end`; None if no way has a sum on it."""
+        arriving = self._sums_with_stream(stream, end)
         if end not in arriving:
             return None
         sums: list[Sum] = []
@@ -275,12 +287,12 @@ class Ways:
         waiting, seen = [end], {end}
         while waiting:
             index = waiting.pop()
-            parts, leaves = self.addends(index), taken(self.flow.operations[index])
-            way = [p for p in parts.added if self._is_on(leaves[p], stream, arriving)]
+            parts, leaves = self.addends(index), flat_arguments(self.flow.operations[index])
+            way = [p for p in parts.added if self._carries_stream(leaves[p], stream, arriving)]
             others = [p for p in parts.added if p not in way]
             name = self.flow.operations[index].name
             direct &= name != "where"
-            whole = len(way) == 1 or self._is_partial(index)
+            whole = len(way) == 1 or self._takes_parts(index)
             unchanged &= whole and all(parts.added[place] for place in way)
             if others or parts.computed:
                 sums.append(Sum(index, tuple(way), (*others, *parts.computed)))
@@ -292,26 +304,26 @@ class Ways:
         if not sums:
             return None
         sums.sort()
-        return Way(stream, tuple(sums), unchanged, direct and self._direct(sums))
+        return Way(stream, tuple(sums), unchanged, direct and self._sums_follow_directly(sums))
 
-    def _arriving(self, stream: int, end: int) -> set[int]:
-        """Return the sums, up to `end`, that have the stream or an earlier such sum as a part."""
+    def _sums_with_stream(self, stream: int, end: int) -> set[int]:
+        """Return the operations up to `end` that the stream reaches when added, moved or scaled."""
         arriving: set[int] = set()
         for index in range(stream + 1, end + 1):
-            parts, leaves = self.addends(index), taken(self.flow.operations[index])
-            on = [self._is_on(leaves[place], stream, arriving) for place in parts.added]
-            if all(on) and on if self._is_partial(index) else any(on):
+            parts, leaves = self.addends(index), flat_arguments(self.flow.operations[index])
+            on = [self._carries_stream(leaves[place], stream, arriving) for place in parts.added]
+            if all(on) and on if self._takes_parts(index) else any(on):
                 arriving.add(index)
         return arriving
 
-    def _is_on(self, value: Value, stream: int, arriving: set[int]) -> bool:
+    def _carries_stream(self, value: Value, stream: int, arriving: set[int]) -> bool:
         return value.operation == stream or value.operation in arriving
 
-    def _direct(self, sums: Sequence[Sum]) -> bool:
-        """Tell whether each sum takes the one before it, with nothing in between."""
+    def _sums_follow_directly(self, sums: Sequence[Sum]) -> bool:
+        """Tell whether each sum takes the sum before it, with nothing but copies in between."""
         for before, after in pairwise(sums):
             operation = self.flow.operations[after.operation]
-            parts, leaves = self.addends(after.operation), taken(operation)
+            parts, leaves = self.addends(after.operation), flat_arguments(operation)
             if operation.name in ops.MOVES or len(after.stream) != 1:
                 return False
             value = leaves[after.stream[0]]
@@ -322,23 +334,23 @@ class Ways:
         return True
 
     def branches(self, way: Way, origin: int) -> Iterator[Value]:
-        """Yield all that is added to a stream on its way from an operation."""
+        """Yield the values that are added to a stream on its way, split as `parts` does."""
         for each in way.sums:
-            leaves = taken(self.flow.operations[each.operation])
+            leaves = flat_arguments(self.flow.operations[each.operation])
             for place in each.branch:
                 yield from self.parts(leaves[place], origin)
 
     def parts(self, value: Value, origin: int) -> Iterator[Value]:
-        """Yield the parts whose sum is a value; split only sums after the operation `origin`."""
+        """Yield the parts whose sum is `value`; split only sums after the operation `origin`."""
         waiting, seen = [value], {value}
         while waiting:
             value = waiting.pop()
             parts = self.addends(value.operation) if value.operation > origin else NOTHING
             within = [*parts.added, *parts.computed]
-            if not within or self._is_partial(value.operation) or parts.computed == (*within,):
+            if not within or self._takes_parts(value.operation) or parts.computed == (*within,):
                 yield value
                 continue
-            leaves = taken(self.flow.operations[value.operation])
+            leaves = flat_arguments(self.flow.operations[value.operation])
             for place in within:
                 if leaves[place] not in seen:
                     seen.add(leaves[place])
@@ -347,18 +359,20 @@ class Ways:
     def shortcut(self, end: int, origin: int) -> Value | None:
         """Return the part of a sum that is the shortcut, if no part is the stream itself.
 
-        Only the shortcut is linear and takes each position by itself, or pools; None if that is
-        unclear.
+        The shortcut is the only part that is linear and does not mix positions, except by pooling;
+        return None if no part is such, or several are.
         """
-        plain = [part for part in self.parts(Value(end), origin) if self._is_plain(part, origin)]
+        plain = [
+            part for part in self.parts(Value(end), origin) if self._may_be_shortcut(part, origin)
+        ]
         return plain[0] if len(plain) == 1 else None
 
-    def _is_plain(self, value: Value, origin: int) -> bool:
+    def _may_be_shortcut(self, value: Value, origin: int) -> bool:
         behind = [self.flow.operations[index] for index in self.ancestors(value, origin)]
         return not any(
             _is_nonlinear(operation)
             or ops.is_fourier(operation.name)
-            or _is_spatial(self.flow, operation)
+            or _is_spatial_convolution(self.flow, operation)
             for operation in behind
         )
 
@@ -373,8 +387,8 @@ class Ways:
         return found
 
 
-def is_mixed(name: str) -> bool:
-    """Tell whether an operation inherently mixes two values without a sum, like a product."""
+def combines_without_sum(name: str) -> bool:
+    """Tell whether an operation combines values by its nature, as products do, without a sum."""
     return name in ops.PRODUCTS | {"mul", "div", "cat", "write", "copy"} or ops.is_fused_attention(
         name
     )

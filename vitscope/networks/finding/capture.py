@@ -1,4 +1,4 @@
-"""Read a network's residual stream while it runs, silence its branches, and prove both right."""
+"""Read a network's residual stream as it runs, silence its branches, and prove that both work."""
 
 from abc import abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence, Set
@@ -25,25 +25,25 @@ def capturing(
 ) -> AbstractContextManager[None]:
     """Call `sink(index, feature map)` at every cut point of each forward pass in the block.
 
-    The feature map is (N, C, H, W) and mostly shares memory with the model: only read it.
+    The feature map is (N, C, H, W) and usually shares memory with the model: do not change it.
     """
 
-    def read(index: int, tensor: Tensor) -> None:
+    def sink_feature_map(index: int, tensor: Tensor) -> None:
         sink(index, cut_points[index].layout.to_nchw(tensor))
 
-    return reading(model, cut_points, read)
+    return reading(model, cut_points, sink_feature_map)
 
 
 @contextmanager
 def reading(model: nn.Module, cut_points: Sequence[CutPoint], sink: Sink) -> Iterator[None]:
-    """Call `sink(index, tensor)` like `capturing`, but with the model's own tensor.
+    """Call `sink(index, tensor)` as `capturing` does, but with the model's own tensor.
 
     A tensor that an operation returns gets its gradient history only after the operation ends, so
     anything that the sink computes from it has no gradient.
     """
     seen: list[int] = []
 
-    def read(index: int, tensor: Tensor) -> None:
+    def sink_in_order(index: int, tensor: Tensor) -> None:
         if index != len(seen):
             raise ops.another_path(
                 f"came to the cut point {quoted(cut_points[index].name)} after {len(seen)} others, "
@@ -52,10 +52,10 @@ def reading(model: nn.Module, cut_points: Sequence[CutPoint], sink: Sink) -> Ite
         seen.append(index)
         sink(index, tensor)
 
-    def begin(*_: Any) -> None:
+    def forget_seen_points(*_: Any) -> None:
         seen.clear()
 
-    def end(*_: Any) -> None:
+    def refuse_unseen_points(*_: Any) -> None:
         for point in cut_points[len(seen) :]:
             raise ops.another_path(f"never came to the cut point {quoted(point.name)}")
 
@@ -64,17 +64,17 @@ def reading(model: nn.Module, cut_points: Sequence[CutPoint], sink: Sink) -> Ite
         stack.enter_context(without_fast_path())
         for index, point in enumerate(cut_points):
             if not point.operation:
-                stack.callback(_attach(model, point, index, read).remove)
-        stack.callback(model.register_forward_pre_hook(begin).remove)
+                stack.callback(_attach_hook(model, point, index, sink_in_order).remove)
+        stack.callback(model.register_forward_pre_hook(forget_seen_points).remove)
         if by_operation:
-            stack.enter_context(_Reader(model, by_operation, read))
-        stack.callback(model.register_forward_hook(end).remove)
+            stack.enter_context(_Reader(model, by_operation, sink_in_order))
+        stack.callback(model.register_forward_hook(refuse_unseen_points).remove)
         yield
 
 
-def _attach(model: nn.Module, point: CutPoint, index: int, read: Sink) -> Any:
-    # A hook that returned a value would replace the stream.
-    def hook(module: nn.Module, args: Any, last: Any) -> None:
+def _attach_hook(model: nn.Module, point: CutPoint, index: int, read: Sink) -> Any:
+    # Return nothing from the hook: a returned value would replace the stream.
+    def read_tensor(module: nn.Module, args: Any, last: Any) -> None:
         tensor = ops.first_tensor((args, last) if point.at == "input" else last)
         if tensor is None:
             raise VitscopeError(
@@ -84,8 +84,8 @@ def _attach(model: nn.Module, point: CutPoint, index: int, read: Sink) -> Any:
 
     module = model.get_submodule(point.module or "")
     if point.at == "input":
-        return module.register_forward_pre_hook(hook, with_kwargs=True)
-    return module.register_forward_hook(hook)
+        return module.register_forward_pre_hook(read_tensor, with_kwargs=True)
+    return module.register_forward_hook(read_tensor)
 
 
 class _Reader(ops.ModuleMode):  # type: ignore[no-untyped-call]
@@ -118,7 +118,7 @@ class _AtJoins(ops.ModuleMode):  # type: ignore[no-untyped-call]
         if name not in self.names or ops.is_bias(name, args):
             return function(*args, **kwargs)
         in_place = function.overloadpacket.__name__ != name
-        # Run an addition in place later: it would overwrite the stream.
+        # Do not run an in-place addition yet: it would overwrite the stream.
         result = args[0] if in_place else function(*args, **kwargs)
         tensor = ops.first_tensor(result)
         addition = None
@@ -127,11 +127,13 @@ class _AtJoins(ops.ModuleMode):  # type: ignore[no-untyped-call]
             addition = self._additions.get(operation)
             self._missing.discard(operation)
         if addition is not None:
-            return self.add(addition, function, args, kwargs)
+            return self.run_addition(addition, function, args, kwargs)
         return function(*args, **kwargs) if in_place else result
 
     @abstractmethod
-    def add(self, addition: Addition, function: Any, args: Args, kwargs: Kwargs) -> Any: ...
+    def run_addition(
+        self, addition: Addition, function: Any, args: Args, kwargs: Kwargs
+    ) -> Any: ...
 
     def check(self) -> None:
         for operation in self._missing:
@@ -144,7 +146,7 @@ class _AtJoins(ops.ModuleMode):  # type: ignore[no-untyped-call]
 class Silencing(_AtJoins):  # type: ignore[no-untyped-call]
     """Makes joins return the stream without the branch that they would add."""
 
-    def add(self, addition: Addition, function: Any, args: Args, kwargs: Kwargs) -> Any:
+    def run_addition(self, addition: Addition, function: Any, args: Args, kwargs: Kwargs) -> Any:
         leaves, spec = tree_flatten((args, dict(kwargs)))
         for place in addition.branch:
             written = function.overloadpacket.__name__.endswith("_") and place == 0
@@ -167,9 +169,9 @@ class JoinReader(_AtJoins):  # type: ignore[no-untyped-call]
         self._sink = sink
         self._sides: dict[Join, tuple[Tensor, Tensor]] = {}
 
-    def add(self, addition: Addition, function: Any, args: Args, kwargs: Kwargs) -> Any:
+    def run_addition(self, addition: Addition, function: Any, args: Args, kwargs: Kwargs) -> Any:
         join, index = self._joins[addition]
-        stream, branch = _sides(addition, function, args, kwargs)
+        stream, branch = _sides_of_addition(addition, function, args, kwargs)
         if join in self._sides:
             stream, before = self._sides.pop(join)
             branch = before + branch
@@ -180,12 +182,14 @@ class JoinReader(_AtJoins):  # type: ignore[no-untyped-call]
         return function(*args, **kwargs)
 
 
-def _sides(addition: Addition, function: Any, args: Args, kwargs: Kwargs) -> tuple[Tensor, Tensor]:
-    """Return the two sides of an addition: the stream, and the sum of all others."""
+def _sides_of_addition(
+    addition: Addition, function: Any, args: Args, kwargs: Kwargs
+) -> tuple[Tensor, Tensor]:
+    """Return the two sides of an addition: the stream, and the sum of its other operands."""
     leaves, spec = tree_flatten((args, dict(kwargs)))
     name = ops.plain_name(function)
     if name == "cat":
-        # Operands have size one along this dimension, over which the next operation sums.
+        # Drop the dimension of size one over which the next operation sums.
         along = [*args[1:2], kwargs.get("dim", 0)][0]
         leaves = [leaf.squeeze(along) if isinstance(leaf, Tensor) else leaf for leaf in leaves]
     if name in ("add", *ops.STACKS) and kwargs.get("alpha", 1) == 1:
@@ -206,7 +210,7 @@ def _sides(addition: Addition, function: Any, args: Args, kwargs: Kwargs) -> tup
     return found[0], found[1]
 
 
-PROVED = 2
+PROVED = 2  # images
 
 
 @dataclass(frozen=True)
@@ -218,24 +222,24 @@ class Proofs:
 
 @torch.inference_mode()
 def prove(model: nn.Module, points: Sequence[CutPoint], images: Tensor) -> Proofs:
-    """Run a network with weights on some images: as it is, while reading it, and without branches.
+    """Run a network on `images` to prove that reading it and silencing its branches are right.
 
-    While it is read, it must give the same logits to the bit and pass all cut points in order.
-    Without branches, the stream behind each branch must equal the stream before it to the bit, if
-    its shortcut changes nothing.
+    While it is read, the network must return exactly its usual logits and pass all cut points in
+    order. Without branches, the stream after each branch must exactly equal the stream before it,
+    if its shortcut changes nothing.
     """
     wrong = []
     joins = {i: point.join for i, point in enumerate(points) if point.join is not None}
     names = frozenset[str]().union(*(join.names for join in joins.values()))
     with without_fast_path():
-        # Run in a mode, like the pass without branches: torch may round differently in one.
+        # Run in a mode, as the pass without branches does: torch may round differently in one.
         with Silencing(model, set()):
             plain = tensors_of(model(images))
-            returned, _ = _read(model, points, images)
+            returned, _ = _read_stream(model, points, images)
         if not all(map(torch.equal, plain, returned)):
             wrong.append("the logits change when the network is read")
         with Silencing(model, names, *joins.values()) as silencing:
-            _, stream = _read(model, points, images)
+            _, stream = _read_stream(model, points, images)
         silencing.check()
     wrong += [
         f"without the branch of {quoted(points[index].name)} the stream is another than before it"
@@ -257,7 +261,7 @@ def refuse_unproven(
         )
 
 
-def _read(
+def _read_stream(
     model: nn.Module, points: Sequence[CutPoint], images: Tensor
 ) -> tuple[list[Tensor], list[Tensor]]:
     stream: list[Tensor] = []
@@ -268,8 +272,8 @@ def _read(
 class Replay:
     """Runs the parts between a network's cut points, for any number of images.
 
-    Recorded operations have the number of images in their arguments, so each number needs a pass of
-    its own, in which one image stands for all.
+    Recorded operations hold the number of images in their arguments, so each number of images
+    needs a recorded pass of its own, made with copies of one image.
     """
 
     def __init__(self, model: nn.Module, points: Sequence[CutPoint], images: Tensor) -> None:
@@ -280,39 +284,39 @@ class Replay:
 
     def run(self, part: int, tensor: Tensor) -> Tensor:
         """Run a part and return its result; the first part takes images."""
-        flow, start, end = self._find(part, tensor)
-        order = _needed(flow, start, end)
+        flow, start, end = self._find_pass(part, tensor)
+        order = _operations_between(flow, start, end)
         operations = [flow.operations[index] for index in order]
         changed = any(each.function and ops.is_mutable(each.function) for each in operations)
         values = {start: tensor.clone() if changed else tensor}
         for index, operation in zip(order, operations, strict=True):
-            result = _run(operation, values)
+            result = _run_operation(operation, values)
             tensors = [leaf for leaf in tree_leaves(result) if isinstance(leaf, Tensor)]
             values |= {Value(index, output): each for output, each in enumerate(tensors)}
         return values[end]
 
-    def _find(self, part: int, tensor: Tensor) -> tuple[Dataflow, Value, Value]:
-        """Return a pass with as many images as a tensor has, and the part's start and end in it."""
+    def _find_pass(self, part: int, tensor: Tensor) -> tuple[Dataflow, Value, Value]:
+        """Return a pass with as many images as `tensor`, and the part's start and end in it."""
         known, flow = next(iter(self._flows.items()))
-        shape = flow.shape_of(self._cuts(flow)[part])
+        shape = flow.shape_of(self._ends_of_parts(flow)[part])
         images = tensor.numel() * known // torch.Size(shape).numel()
         if images not in self._flows and images:
             blank = self._image.expand(images, *self._image.shape[1:])
             self._flows[images] = record(self._model, blank)
         flow = self._flows.get(images, flow)
-        start, end = self._cuts(flow)[part : part + 2]
+        start, end = self._ends_of_parts(flow)[part : part + 2]
         if tensor.shape != flow.shape_of(start):
             raise VitscopeError(
-                f"found a tensor of the shape {_shape(tensor.shape)}, allowed: "
-                f"{_shape(shape)} for {known} images, or as many as there are."
+                f"found a tensor of the shape {_shape_text(tensor.shape)}, allowed: "
+                f"{_shape_text(shape)} for {known} images, or as many as there are."
             )
         return flow, start, end
 
-    def _cuts(self, flow: Dataflow) -> list[Value]:
-        return [Value(0), *(_value_at(flow, point) for point in self._points), flow.result]
+    def _ends_of_parts(self, flow: Dataflow) -> list[Value]:
+        return [Value(0), *(_value_at_point(flow, point) for point in self._points), flow.result]
 
 
-def _value_at(flow: Dataflow, point: CutPoint) -> Value:
+def _value_at_point(flow: Dataflow, point: CutPoint) -> Value:
     if point.operation is not None:
         found = enumerate(flow.operations)
         return next(Value(index) for index, each in found if each.which == point.operation)
@@ -320,7 +324,7 @@ def _value_at(flow: Dataflow, point: CutPoint) -> Value:
     return next(each.value for each in flow.passages if (each.module, each.at) == place)
 
 
-def _needed(flow: Dataflow, start: Value, end: Value) -> list[int]:
+def _operations_between(flow: Dataflow, start: Value, end: Value) -> list[int]:
     needed: set[int] = set()
     pending = [end]
     while pending:
@@ -336,9 +340,9 @@ def _needed(flow: Dataflow, start: Value, end: Value) -> list[int]:
     return sorted(needed)
 
 
-def _run(operation: Operation, values: dict[Value, Tensor]) -> Any:
-    # A view changes with the memory that it shares.
+def _run_operation(operation: Operation, values: dict[Value, Tensor]) -> Any:
     if operation.function is None:
+        # The tensor is a view of memory that was written to, so it has changed already.
         if isinstance(operation.args[0], Constant):
             raise VitscopeError(
                 f"{quoted(operation.module)} writes into a tensor that it makes: it cannot run "
@@ -347,16 +351,16 @@ def _run(operation: Operation, values: dict[Value, Tensor]) -> Any:
         return values[operation.operands()[0]]
     changes = ops.is_mutable(operation.function)
 
-    def known(leaf: Any) -> Any:
+    def tensor_of_leaf(leaf: Any) -> Any:
         if isinstance(leaf, Value):
             return values[leaf]
         if isinstance(leaf, Constant):
             return leaf.tensor.clone() if changes else leaf.tensor
         return leaf
 
-    args, kwargs = tree_map(known, (operation.args, dict(operation.kwargs)))
+    args, kwargs = tree_map(tensor_of_leaf, (operation.args, dict(operation.kwargs)))
     return operation.function(*args, **kwargs)
 
 
-def _shape(shape: Sequence[int]) -> str:
+def _shape_text(shape: Sequence[int]) -> str:
     return "x".join(map(str, shape))

@@ -1,4 +1,4 @@
-"""Where the residual stream of a network is read, and the columns of tables of such places."""
+"""Cut points, where a network's residual stream is read, and the columns that describe them."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -17,7 +17,8 @@ Kind = Literal["stem", "conv", "msa", "mlp", "parallel", "ssm", "pool", "head"]
 At = Literal["input", "output"]
 Side = Literal["after", "before"]
 How = Literal["stem", "join", "block", "subsampling", "layer", "named"]
-# Alike operations share a name, and the number of dimensions and of values in an image's result.
+# Operations are alike if they share a name, and if their results share the number of dimensions and
+# the number of values per image.
 Alike = tuple[str, int, int]
 
 
@@ -27,8 +28,8 @@ class Layout:
 
     For tokens, `grid` gives the rows and columns that their positions fill and `count` the number
     of tokens in an image; the first `prefix` tokens have no position. If tokens are not row by row,
-    `tokens` says which token is at each position. If windows are counted as images, one dimension
-    holds both the images and other tokens.
+    `tokens` gives the index of the token at each position. If windows are counted as images, the
+    dimension `n` holds both the images and their windows.
     """
 
     order: str
@@ -69,10 +70,10 @@ class Layout:
 
 @dataclass(frozen=True)
 class OperationId:
-    """Identifies an operation in every pass: the `nth` of a module's operations that are `alike`.
+    """Identifies an operation in every pass: the `nth` of its module's operations that are `alike`.
 
-    Operations inside it are not counted: attention and linear layers run other operations on other
-    devices.
+    Operations that run inside others are not counted, since those in attention and linear layers
+    depend on the device.
     """
 
     module: str
@@ -82,9 +83,9 @@ class OperationId:
 
 @dataclass(frozen=True)
 class Addition:
-    """Names an addition of a join, and which operands of the operation are the stream and a branch.
+    """Names one addition of a join, and the indices of its operands: the stream and the branch.
 
-    Operands are counted among all arguments of the operation, including those that are not tensors.
+    Indices count all arguments of the operation, including those that are not tensors.
     """
 
     operation: OperationId
@@ -94,10 +95,11 @@ class Addition:
 
 @dataclass(frozen=True)
 class Join:
-    """Holds the additions, in order, that join a branch to the stream.
+    """Lists, in order, the additions that join a branch to the stream.
 
-    `identity` says that the stream is unchanged since the cut point before, so it would be left if
-    the branch were removed. `layout` is the layout of the last sum, if its two sides can be read.
+    `identity` says that the stream is unchanged since the previous cut point, so that exactly this
+    stream is left without the branch. `layout` is the layout of the last sum, or None if its two
+    sides cannot be read.
     """
 
     additions: tuple[Addition, ...]
@@ -113,9 +115,9 @@ class Join:
 class CutPoint:
     """A place where the residual stream of a model is read.
 
-    It is the input or the output of a `module`, or the result of an `operation`. `join` is the
-    addition by which a branch just joined the stream; `norm` says on which side of that sum's norm
-    the point lies, if the sum has one.
+    The stream is the input or the output of a `module`, or the result of an `operation`. `join` has
+    the additions by which a branch joins the stream there. `norm` says on which side of the norm
+    of their sum the point lies, if there is one.
     """
 
     name: str
@@ -148,7 +150,7 @@ def read_points(text: str) -> list[CutPoint]:
 
 
 class Part(NamedTuple):
-    """Holds the costs of the part between a cut point and the one before, or behind the last."""
+    """Holds the costs of the part that ends at a cut point, or of the head behind the last one."""
 
     parameters: int
     operations: int
@@ -156,7 +158,7 @@ class Part(NamedTuple):
     peak: int
 
 
-def head_of(metadata: Mapping[str, str]) -> Part:
+def head_costs(metadata: Mapping[str, str]) -> Part:
     return Part(*(int(metadata[f"head_{cost}"]) for cost in Part._fields))
 
 
@@ -176,7 +178,7 @@ CUT_POINT: Columns = {
     "width": ("int32", "width of the feature map"),
 }
 
-# List the costs of the part between a cut point and the one before, in the order of `Part`.
+# The costs of the part that ends at a cut point, in the order of `Part`.
 COSTS: Columns = {
     "parameters": ("int64", "parameters between this cut point and the one before"),
     "operations": (

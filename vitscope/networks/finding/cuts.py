@@ -1,4 +1,4 @@
-"""Where a network is cut: behind joins, the stem and what subsamples, or else behind layers."""
+"""Find where to cut a network: behind joins, the stem and subsampling, or else behind layers."""
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
@@ -9,7 +9,13 @@ from itertools import pairwise
 from torch import nn
 
 from vitscope.networks.finding import operations as ops
-from vitscope.networks.finding.branches import Way, Ways, is_mixed, kind_of, pattern
+from vitscope.networks.finding.branches import (
+    Way,
+    Ways,
+    combines_without_sum,
+    kind_of_branch,
+    pattern_of_module,
+)
 from vitscope.networks.finding.cut_points import How, Kind, Layout, Side
 from vitscope.networks.finding.dataflow import Dataflow, Operation, Value
 from vitscope.networks.finding.positions import Tracer, layout_of
@@ -45,7 +51,7 @@ class Maps:
 
 
 class RecordedPass:
-    """Holds what a network computes, where all paths meet, and which values are maps."""
+    """Holds a recorded pass: its operations, where all paths meet, and which values are maps."""
 
     def __init__(self, model: nn.Module, flow: Dataflow) -> None:
         self.flow = flow
@@ -55,7 +61,7 @@ class RecordedPass:
         self.ways = Ways(flow)
         self._found_ways: dict[int, Way | None] = {}
         self.order = flow.needed()
-        # Count a stack that is summed up again as part of that sum.
+        # Leave out a stack that is summed up again: it is part of this sum.
         stacks = self.ways.summed_stacks
         self.dominators = [index for index in flow.dominators() if index not in stacks]
 
@@ -63,9 +69,9 @@ class RecordedPass:
         operation = self.operations[index]
         if self.ways.adds(index) or self._way_of_stream(index):
             return True
-        # If a shortcut has fewer channels than its branch, it is added to the first of them.
+        # A shortcut with fewer channels than its branch is added to the first channels only.
         return operation.name in ("cat", "write") and any(
-            self._adds_stream(value.operation, operation.shape, self.before(index))
+            self._adds_stream_to_channels(value.operation, operation.shape, self.before(index))
             for value in operation.operands()
         )
 
@@ -73,7 +79,7 @@ class RecordedPass:
         if index not in self._found_ways:
             operation, appends = self.operations[index], False
             if operation.name == "cat":
-                # It appends channels to those of the stream.
+                # Appending channels to those of the stream adds nothing to the stream.
                 along = [*operation.args[1:2], operation.kwargs.get("dim", 0)][0]
                 appends = along % len(operation.shape) == self.maps.channel(index)
             way = None if appends else self.ways.way(self.before(index), index)
@@ -81,7 +87,7 @@ class RecordedPass:
         return self._found_ways[index]
 
     def way(self, index: int) -> Way | None:
-        """Return the way of the stream to a join; None if its side of the sum is unclear."""
+        """Return the way of the stream to a join; None if either side could be the stream."""
         way = self._way_of_stream(index)
         if way is None and self.ways.adds(index):
             shortcut = self.ways.shortcut(index, self.before(index))
@@ -90,8 +96,8 @@ class RecordedPass:
             return self.ways.way(shortcut.operation, index)
         return way
 
-    def _adds_stream(self, index: int, shape: tuple[int, ...], stream: int) -> bool:
-        """Tell whether an operation adds a stream to some channels of a map with a given shape."""
+    def _adds_stream_to_channels(self, index: int, shape: tuple[int, ...], stream: int) -> bool:
+        """Tell whether an operation adds `stream` to some channels of a map of this `shape`."""
         operation, channel = self.operations[index], self.maps.channel(index)
         if index <= stream or operation.name not in ops.ADDITIONS or channel is None:
             return False
@@ -107,15 +113,15 @@ class RecordedPass:
 
     @cached_property
     def norms(self) -> dict[int, int]:
-        """The norms of sums, by their joins, for modules that normalize all their sums."""
-        # A norm behind the last of several joins belongs to the network, not to the block.
+        """The index of the norm behind each join, for modules that normalize all their sums."""
+        # A norm behind only the last sum of a module belongs to the network, not to a block.
         found = {d: self._norm_behind(d) for d in self.map_joins}
         without = {self.operations[d].module for d, norm in found.items() if norm is None}
         kept = {d: norm for d, norm in found.items() if self.operations[d].module not in without}
         return {d: norm for d, norm in kept.items() if norm is not None}
 
     def activation(self, end: int) -> int | None:
-        """Return the activation of the same module that takes a sum and nothing else, if any."""
+        """Return the activation that directly follows a sum in the same module, if any."""
         last = end
         for index in self.dominators[bisect_right(self.dominators, end) :]:
             following = self.operations[index]
@@ -132,7 +138,7 @@ class RecordedPass:
         return None
 
     def _norm_behind(self, end: int) -> int | None:
-        """Return where the norm of a sum in the same block ends, with its scale and bias."""
+        """Return the last operation of a sum's norm in the same block, with its scale and bias."""
         block, size = self.operations[end].module, self.maps.size(end)
         normalizes, norm = False, None
         for before, index in pairwise(self.dominators[bisect_left(self.dominators, end) :]):
@@ -173,37 +179,37 @@ class RecordedPass:
         return [self.operations[i] for i in self.indices(start, end)]
 
     def kind(self, start: int, end: int) -> Kind:
-        return self._kind_of(self.indices(start, end), end)
+        return self._kind_of_operations(self.indices(start, end), end)
 
-    def _kind_of(self, indices: Sequence[int], end: int) -> Kind:
+    def _kind_of_operations(self, indices: Sequence[int], end: int) -> Kind:
         size = self.maps.size(end) or (1, 1)
-        return kind_of(self.flow, indices, self.maps.channels(end), size)
+        return kind_of_branch(self.flow, indices, self.maps.channels(end), size)
 
     def kind_of_join(self, start: int, end: int) -> Kind:
-        """Return the kind of what a join adds: `parallel` if only some of its branches attend."""
+        """Return the kind of a join's branches: `parallel` if some attend and others do not."""
         way = self.way(end)
         attending, others = set[int](), set[int]()
         for part in self.ways.branches(way, start) if way else ():
             behind = self.ways.ancestors(part, start)
-            attends = self._kind_of(sorted(behind), end) == "msa"
+            attends = self._kind_of_operations(sorted(behind), end) == "msa"
             (attending if attends else others).update(behind)
         names = {self.operations[i].name for i in others - attending}
         works = any(ops.multiplies(name) or ops.is_fourier(name) for name in names)
         if attending and works:
             return "parallel"
-        # Leave out what stands in the shortcut, such as a projection: it is not part of the branch.
+        # Leave out the operations of the shortcut, such as a projection.
         branches = sorted(attending | others)
-        return self._kind_of(branches, end) if branches else self.kind(start, end)
+        return self._kind_of_operations(branches, end) if branches else self.kind(start, end)
 
-    def holds_many(self, index: int) -> bool:
+    def holds_many_vectors(self, index: int) -> bool:
         """Tell whether a value has more than one vector per image, such as tokens."""
         return sum(size > 1 for size in self.operations[index].shape[1:]) > 1
 
-    def unread_meeting(self, index: int) -> bool:
+    def meets_branch_without_sum(self, index: int) -> bool:
         """Tell whether a stream meets a branch in an operation that is not a sum."""
         operation, start = self.operations[index], self.before(index)
         operands = [*dict.fromkeys(operation.operands())]
-        if len(operands) < 2 or is_mixed(operation.name) or self.joins(index):
+        if len(operands) < 2 or combines_without_sum(operation.name) or self.joins(index):
             return False
         streams = [value for value in operands if self.moved_from(value, start)]
         behind = [self.ways.ancestors(v, start) for v in operands if v not in streams]
@@ -217,7 +223,10 @@ class RecordedPass:
         return [*filter(self.maps.layout, of_several)]
 
     def stretches(self, cuts: Sequence[int]) -> list[tuple[int, int, float]]:
-        """Return the stretches between cuts, from images to end, with their shares of the work."""
+        """Return start, end and share of all layers for each stretch between cuts.
+
+        The first stretch starts at the images, and the last ends at the result.
+        """
         ends = [0, *cuts, self.order[-1]]
         work = [
             sum(ops.multiplies(op.name) for op in self.between(*pair)) for pair in pairwise(ends)
@@ -226,7 +235,7 @@ class RecordedPass:
         return [(*pair, part / whole) for pair, part in zip(pairwise(ends), work, strict=True)]
 
     def largest_module(self, name: str, start: int, end: int) -> str:
-        """Return the largest module around another that does nothing outside two values."""
+        """Return the largest module around `name` that does nothing outside `start` to `end`."""
         beyond = {self.operations[i].module for i in self.order if not start < i <= end}
         while "." in name:
             outer = name.rpartition(".")[0]
@@ -236,7 +245,7 @@ class RecordedPass:
         return name
 
 
-# Also cut at layers within a stretch between two cuts that has a larger share of the network.
+# A stretch between two cuts with a larger share of the network than this is also cut at layers.
 LARGE_SHARE = 0.2
 
 
@@ -244,9 +253,9 @@ LARGE_SHARE = 0.2
 class Cut:
     """An operation behind which the network is cut, and how the cut was found.
 
-    `end` is the addition that joins a branch there, or the same operation; `block` is the module
-    that ends there; `start` is the operation whose value enters it, and `begin` the operation whose
-    value enters the branch.
+    `end` is the addition that joins a branch there, or else `index` itself. `block` is the module
+    that ends there. `start` is the operation whose value enters this module, and `begin` the
+    operation whose value enters its branch.
     """
 
     index: int
@@ -262,7 +271,7 @@ def layer_kind(recorded: RecordedPass, start: int, end: int) -> Kind:
     if recorded.operations[end].name in ops.POOLINGS:
         return "pool"
     kind = recorded.kind(start, end)
-    # Without a shortcut, a convolution of any width counts as one.
+    # Without a shortcut, a convolution makes a layer `conv` even if its kernel is 1x1.
     convolves = any(op.name in ops.CONVOLUTIONS for op in recorded.between(start, end))
     return "conv" if kind == "mlp" and convolves else kind
 
@@ -275,17 +284,17 @@ class CutFinder:
         self._operations = recorded.operations
         self._dominators = recorded.dominators
 
-    def _cuts(self) -> list[Cut]:
-        blocks = self._blocks()
+    def _cuts_at_blocks(self) -> list[Cut]:
+        blocks = self._block_cuts()
         if not blocks:
             return []
-        stem = self._stem(blocks[0])
+        stem = self._end_of_stem(blocks[0])
         cuts = [Cut(stem, "stem", "stem", stem, "", 0, 0)]
         if stem == 0:
-            # The images are not a map of the network: the part that takes them is its stem.
+            # The network has no cut at the images: the first block takes them and is the stem.
             cuts = [replace(blocks.pop(0), how="stem", kind="stem")]
         for block in blocks:
-            # A subsampling stands before a block, or inside it before its branch begins.
+            # Cut also at a subsampling before a block, or inside it before its branch begins.
             for entry in (block.start, block.begin):
                 last = cuts[-1].index
                 if entry > last and self._maps.size(entry) not in (None, self._maps.size(last)):
@@ -295,40 +304,40 @@ class CutFinder:
             cuts.append(block)
         return cuts
 
-    def _blocks(self) -> list[Cut]:
+    def _block_cuts(self) -> list[Cut]:
         joins = self._pass.map_joins
         holding = {self._operations[d].module for d in joins}
-        blocks = [self._block(d, self._operations[d].module) for d in joins]
-        blocks += [self._block(*plain) for plain in self._blocks_without_joins(holding)]
+        blocks = [self._block_cut(d, self._operations[d].module) for d in joins]
+        blocks += [self._block_cut(*plain) for plain in self._blocks_without_joins(holding)]
         return sorted(blocks)
 
     def _blocks_without_joins(self, holding: set[str]) -> list[tuple[int, str]]:
-        """Return where blocks without a shortcut end, if their names match blocks that have one."""
-        patterns = {pattern(block) for block in holding if block}
+        """Return ends and names of blocks without a shortcut, named like blocks that have one."""
+        patterns = {pattern_of_module(block) for block in holding if block}
         ran = [self._operations[index] for index in self._pass.order]
         working = [operation.module for operation in ran if ops.multiplies(operation.name)]
         return [
             (passage.value.operation, passage.module)
             for passage in self._pass.flow.passages
             if passage.at == "output"
-            and pattern(passage.module) in patterns
+            and pattern_of_module(passage.module) in patterns
             and passage.value.operation in self._dominators
             and self._maps.layout(passage.value.operation)
             and not any(ops.inside(other, passage.module) for other in holding)
             and sum(ops.inside(module, passage.module) for module in working) > 1
         ]
 
-    def _block(self, end: int, block: str) -> Cut:
+    def _block_cut(self, end: int, block: str) -> Cut:
         """Return the cut where a block ends: behind the activation or norm of its sum, if any."""
         index = self._pass.activation(end) or self._norms.get(end, end)
-        start = self._entry(end, block)
-        # A shortcut starts where its branch does; a block without one is all branch.
+        start = self._entry_of_module(end, block)
+        # With a shortcut, the branch begins where the shortcut does, or else where the block does.
         how: How = "join" if self._pass.joins(end) else "block"
         begin = self._pass.before(end) if how == "join" else start
         kind = self._pass.kind_of_join(begin, end) if how == "join" else self._pass.kind(begin, end)
         return Cut(index, how, kind, end, block, start, begin)
 
-    def _entry(self, end: int, module: str) -> int:
+    def _entry_of_module(self, end: int, module: str) -> int:
         if not module:
             return self._pass.before(end)
         position = bisect_left(self._dominators, end) - 1
@@ -338,23 +347,23 @@ class CutFinder:
             position -= 1
         return self._dominators[position]
 
-    def _stem(self, first: Cut) -> int:
-        """Return the operation whose value enters the first block, or what subsamples before it."""
+    def _end_of_stem(self, first: Cut) -> int:
+        """Return where the stem ends: before the first block, or its stage if that subsamples."""
         outer = first.block
         while "." in outer:
             outer = outer.rpartition(".")[0]
-            entry = self._entry(first.end, outer)
+            entry = self._entry_of_module(first.end, outer)
             if not any(ops.multiplies(op.name) for op in self._pass.between(0, entry)):
                 break
             if self._maps.size(entry) not in (None, self._maps.size(first.start)):
                 return entry
         return first.start
 
-    def find(self) -> list[Cut]:
-        """Return all cuts in order: of joins, and in large stretches that have none."""
-        cuts = self._cuts()
+    def find_cuts(self) -> list[Cut]:
+        """Return all cuts in order: at blocks, and at layers in large stretches without blocks."""
+        cuts = self._cuts_at_blocks()
         if not cuts:
-            plain = self._plain_cuts(0, self._pass.order[-1])
+            plain = self._layer_cuts(0, self._pass.order[-1])
             return [replace(plain[0], kind="stem", how="stem"), *plain[1:]] if plain else []
         within = [(cut.start, cut.index) for cut in cuts if cut.how in ("join", "block")]
         added: list[Cut] = []
@@ -362,13 +371,13 @@ class CutFinder:
             if share > LARGE_SHARE:
                 added += [
                     cut
-                    for cut in self._plain_cuts(start, end)
+                    for cut in self._layer_cuts(start, end)
                     if not any(first < cut.index <= last for first, last in within)
                 ]
         return sorted([*cuts, *added])
 
-    def _plain_cuts(self, start: int, end: int) -> list[Cut]:
-        """Return where the activation of a convolution, a concatenation or a pooling ends."""
+    def _layer_cuts(self, start: int, end: int) -> list[Cut]:
+        """Return cuts behind poolings and behind a convolution's activation or concatenation."""
         cuts: list[Cut] = []
         last = start
         for index in self._dominators:

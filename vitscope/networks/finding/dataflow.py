@@ -1,4 +1,4 @@
-"""What a network computes from what: every operation of one forward pass, recorded."""
+"""Record every operation of a forward pass, and which values each of them takes."""
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -31,7 +31,7 @@ class Value:
 
 @dataclass(frozen=True)
 class Constant:
-    """A tensor that does not depend on the images; it has values if the pass knows them."""
+    """A tensor that does not depend on the images; a pass on shapes may not know its values."""
 
     shape: tuple[int, ...]
     tensor: Tensor = field(compare=False, repr=False)
@@ -39,7 +39,7 @@ class Constant:
 
 @dataclass
 class Operation:
-    """An operation whose result depends on the images; each tensor is a `Value` or a `Constant`."""
+    """An operation whose result depends on images; it takes tensors as `Value` or `Constant`."""
 
     function: Any
     name: str
@@ -120,16 +120,18 @@ def record(
     run: Callable[[Tensor], Any] | None = None,
     values: Sequence[tuple[Tensor, Tensor]] = (),
 ) -> Dataflow:
-    """Record what `model`, or `run`, computes from `images`."""
-    # In a pass on shapes alone, `values` are pairs of the same tensor without and with values.
+    """Record what `model`, or `run` if given, computes from `images`.
+
+    For a pass on shapes alone, each pair in `values` is one tensor without and with its values.
+    """
     recorder = _Recorder(model, images, values)
     with without_fast_path(), recorder:
         output = (run or model)(images)
-    return recorder.finish(ends_of(output))
+    return recorder.finish_pass(ends_of(output))
 
 
 class _Recorder(ops.ModuleMode):  # type: ignore[no-untyped-call]
-    """Records operations; keeps every tensor alive, so that no identity is used twice."""
+    """Records operations; keeps every tensor alive, so that no `id` is used twice."""
 
     def __init__(
         self, model: nn.Module, images: Tensor, values: Sequence[tuple[Tensor, Tensor]]
@@ -144,63 +146,65 @@ class _Recorder(ops.ModuleMode):  # type: ignore[no-untyped-call]
         self._operations: list[Operation] = []
         self._passages: list[Passage] = []
         self._calls: Counter[str] = Counter()
-        self._add(None, "images", images, (), {})
+        self._add_operation(None, "images", images, (), {})
 
     def run(self, function: Any, args: Args, kwargs: Kwargs) -> Any:
-        ops.refuse_unknown(function)
-        # Look operands up first: an operation in place changes them.
-        known = partial(self._known, changes=ops.is_mutable(function))
+        ops.refuse_unknown_operator(function)
+        # Look up the operands first, since an in-place operation changes them.
+        known = partial(self._value_or_constant, changes=ops.is_mutable(function))
         known_args, known_kwargs = tree_map(known, (args, dict(kwargs)))
         depends = ops.plain_name(function) not in ops.OF_SHAPES and any(
             isinstance(leaf, Value) for leaf in tree_leaves((known_args, known_kwargs))
         )
-        valued = None if depends else self._constants.run(function, args, kwargs)
+        valued = None if depends else self._constants.run_with_values(function, args, kwargs)
         result = function(*args, **kwargs)
         tensor = ops.first_tensor(result)
         if valued is not None:
-            self._constants.keep(result, valued)
+            self._constants.keep_values(result, valued)
         if tensor is not None:
             name = ops.plain_name(function)
             if not ops.is_bias(name, args):
                 self.count(name, tensor)
             if depends:
-                self._add(function, name, result, known_args, known_kwargs)
+                self._add_operation(function, name, result, known_args, known_kwargs)
         return result
 
     def empty(self, tensor: Tensor) -> Tensor:
         empty = super().empty(tensor)
-        self._constants.keep(empty, tensor)
+        self._constants.keep_values(empty, tensor)
         return empty
 
-    def _known(self, leaf: Any, changes: bool) -> Any:
+    def _value_or_constant(self, leaf: Any, changes: bool) -> Any:
         if not isinstance(leaf, Tensor):
             return leaf
-        value = self._values.get(id(leaf)) or self._of_written(leaf)
+        value = self._values.get(id(leaf)) or self._value_of_written(leaf)
         if value is not None:
             return value
-        tensor = self._constants.value(leaf)
+        tensor = self._constants.with_values(leaf)
         return Constant(tuple(leaf.shape), tensor.clone() if changes else tensor)
 
-    def _of_written(self, tensor: Tensor) -> Value | None:
-        """Return the value of a tensor that shares memory to which images were written."""
+    def _value_of_written(self, tensor: Tensor) -> Value | None:
+        """Return the value of a tensor that shares memory to which a value was written, or None."""
         written = self._written.get(tensor.untyped_storage()._cdata)
         if written is None:
             return None
-        before = Constant(tuple(tensor.shape), self._constants.value(tensor))
+        before = Constant(tuple(tensor.shape), self._constants.with_values(tensor))
         return self._add_write(tensor, before, written)
 
     def _add_write(self, tensor: Tensor, before: Value | Constant, written: Value) -> Value:
-        """Add an operation that makes what a tensor was, and what was written to it, its value."""
+        """Add a `write` operation: it combines a value and what was written to its memory."""
         which = OperationId(self.module, ops.alike("write", tensor, self._images), 0)
         shapes, value = (tuple(tensor.shape),), Value(len(self._operations))
         self._operations.append(Operation(None, "write", which, shapes, (before, written)))
-        self._name(tensor, value)
+        self._set_value(tensor, value)
         return value
 
-    def _add(self, function: Any, name: str, result: Any, args: Args, kwargs: Kwargs) -> None:
+    def _add_operation(
+        self, function: Any, name: str, result: Any, args: Args, kwargs: Kwargs
+    ) -> None:
         tensors = [leaf for leaf in tree_leaves(result) if isinstance(leaf, Tensor)]
         index = len(self._operations)
-        which = self.last(ops.alike(name, tensors[0], self._images))
+        which = self.last_id(ops.alike(name, tensors[0], self._images))
         shapes = tuple(tuple(tensor.shape) for tensor in tensors)
         self._operations.append(Operation(function, name, which, shapes, args, kwargs))
         changed = [tensor for tensor in tensors if id(tensor) in self._values]
@@ -208,15 +212,15 @@ class _Recorder(ops.ModuleMode):  # type: ignore[no-untyped-call]
             for tensor in tensors:
                 self._written[tensor.untyped_storage()._cdata] = Value(index)
         for output, tensor in enumerate(tensors):
-            self._name(tensor, Value(index, output))
+            self._set_value(tensor, Value(index, output))
         for written in changed:
-            # The tensors that share its memory change too.
+            # Tensors that share memory with a changed one change too.
             for identity in self._sharing.get(written.untyped_storage()._cdata, []):
                 tensor = self._alive[identity]
                 if tensor is not written:
                     self._add_write(tensor, self._values[identity], Value(index))
 
-    def _name(self, tensor: Tensor, value: Value) -> None:
+    def _set_value(self, tensor: Tensor, value: Value) -> None:
         self._values[id(tensor)] = value
         if id(tensor) not in self._alive:
             self._alive[id(tensor)] = tensor
@@ -225,20 +229,20 @@ class _Recorder(ops.ModuleMode):  # type: ignore[no-untyped-call]
 
     def _enter_module(self, name: str, module: nn.Module, args: Any, kwargs: Any) -> None:
         super()._enter_module(name, module, args, kwargs)
-        self._note(name, "input", ops.first_tensor((args, kwargs)))
+        self._note_passage(name, "input", ops.first_tensor((args, kwargs)))
 
     def _leave_module(self, name: str, module: nn.Module, args: Any, output: Any) -> None:
         super()._leave_module(name, module, args, output)
-        self._note(name, "output", ops.first_tensor(output))
+        self._note_passage(name, "output", ops.first_tensor(output))
         self._calls[name] += 1
 
-    def _note(self, module: str, at: At, tensor: Tensor | None) -> None:
+    def _note_passage(self, module: str, at: At, tensor: Tensor | None) -> None:
         value = None if tensor is None else self._values.get(id(tensor))
         if value is not None:
             self._passages.append(Passage(value, module, at))
 
-    def finish(self, returned: Sequence[Tensor]) -> Dataflow:
-        """Return the recorded pass; among several results, follow the one with the longest path."""
+    def finish_pass(self, returned: Sequence[Tensor]) -> Dataflow:
+        """Return the recorded pass; of several results, keep the one with the most dominators."""
         results = [self._values[id(each)] for each in returned if id(each) in self._values]
         if not results:
             raise VitscopeError(
@@ -253,40 +257,42 @@ class _Recorder(ops.ModuleMode):  # type: ignore[no-untyped-call]
 
 
 class _Constants:
-    """Computes the values that depend on weights alone, in a pass on shapes alone."""
+    """Computes the values that depend only on weights, in a pass on shapes."""
 
     def __init__(self, pairs: Sequence[tuple[Tensor, Tensor]]) -> None:
-        # Keep tensors without values alive, so that no identity is used twice.
+        # Keep tensors without values alive, so that no `id` is used twice.
         self._known = {id(empty): (empty, value) for empty, value in pairs}
         self._device = next((value.device for _, value in pairs), None)
         self._weights = {value.untyped_storage().data_ptr() for _, value in pairs}
 
-    def value(self, tensor: Tensor) -> Tensor:
-        """Return a tensor with its values; unchanged if it has values or they are unknown."""
+    def with_values(self, tensor: Tensor) -> Tensor:
+        """Return the given tensor with values; unchanged if it has values or they are unknown."""
         _, value = self._known.get(id(tensor), (None, tensor))
         return value
 
-    def run(self, function: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
+    def run_with_values(
+        self, function: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]
+    ) -> Any:
         """Return an operation's result with values; None if some values are unknown."""
         if self._device is None:
             return None
         changes = ops.is_mutable(function)
 
-        def valued(leaf: Any) -> Any:
+        def leaf_with_values(leaf: Any) -> Any:
             if isinstance(leaf, Tensor):
-                value = self.value(leaf)
+                value = self.with_values(leaf)
                 is_weight = value.untyped_storage().data_ptr() in self._weights
                 # Copy the weights, which belong to the network, before an operation changes them.
                 return value.clone() if changes and is_weight else value
             is_empty = isinstance(leaf, torch.device) and leaf.type == "meta"
             return self._device if is_empty else leaf
 
-        with_values = tree_map(valued, (args, dict(kwargs)))
+        with_values = tree_map(leaf_with_values, (args, dict(kwargs)))
         if any(isinstance(leaf, Tensor) and leaf.is_meta for leaf in tree_leaves(with_values)):
             return None
         return function(*with_values[0], **with_values[1])
 
-    def keep(self, result: Any, valued: Any) -> None:
+    def keep_values(self, result: Any, valued: Any) -> None:
         pairs = zip(tree_leaves(result), tree_leaves(valued), strict=True)
         for empty, value in pairs:
             if isinstance(empty, Tensor) and empty.is_meta:
@@ -307,7 +313,7 @@ def blank_images(
 def on_shapes(
     model: nn.Module, network: Mapping[str, Any], make: Callable[[Run, Tensor], Made]
 ) -> Made:
-    """Return `make(run, images)` of a network and two blank images, on shapes alone if it can."""
+    """Return `make(run, images)` for two blank images: on shapes alone, or else with values."""
     try:
         with keeping_attributes(model):
             run = running_on(model, without_values(model))
@@ -317,13 +323,13 @@ def on_shapes(
     except Exception:
         if any(tensor.is_meta for tensor in model.parameters()):
             raise
-        # Shapes are not enough if values decide what runs, or for tensors that are no parameters.
-        _refuse_choices(model, network)
+        # Shapes are not enough if values decide what runs, or for a tensor that is no parameter.
+        _refuse_chosen_paths(model, network)
         return make(model, blank_images(model, network))
 
 
-def _refuse_choices(model: nn.Module, network: Mapping[str, Any]) -> None:
-    """Refuse a network whose operations depend on the images: it has no single list of points."""
+def _refuse_chosen_paths(model: nn.Module, network: Mapping[str, Any]) -> None:
+    """Refuse a network whose operations depend on the images: its cut points would depend too."""
     blank = blank_images(model, network)
     noise = torch.randn(blank.shape, generator=torch.Generator().manual_seed(0)).to(blank)
     paths = set()
@@ -339,7 +345,7 @@ def _refuse_choices(model: nn.Module, network: Mapping[str, Any]) -> None:
 
 @contextmanager
 def keeping_attributes(model: nn.Module) -> Iterator[None]:
-    """Restore the attributes of modules afterwards: a pass on shapes leaves some without values."""
+    """Restore modules' attributes after the block: a pass on shapes may leave empty tensors."""
     of_torch = vars(nn.Module()).keys()
     modules = [vars(module) for module in model.modules()]
     kept = [(each, {name: each[name] for name in each.keys() - of_torch}) for each in modules]
@@ -362,7 +368,7 @@ def keeping_attributes(model: nn.Module) -> Iterator[None]:
 
 
 def running_on(model: nn.Module, tensors: Mapping[str, Tensor]) -> Run:
-    """Return a function that runs a network with other tensors, by the names of `own_tensors`."""
+    """Return a function that runs a network with `tensors`, named as in `own_tensors`."""
     return partial(functional_call, model, dict(tensors), tie_weights=False)
 
 
@@ -376,8 +382,8 @@ def without_values(model: nn.Module) -> dict[str, Tensor]:
 
 
 def own_tensors(model: nn.Module) -> dict[str, Tensor]:
-    """Return each tensor that a network's modules own once, by the module's first name."""
-    # Torch does not restore a tensor that it replaced twice.
+    """Return the parameters and buffers of all modules; list a shared module's only once."""
+    # Once, since `functional_call` does not restore a tensor that it replaced twice.
     return {
         f"{prefix}.{name}".lstrip("."): tensor
         for prefix, module in model.named_modules()
@@ -389,7 +395,7 @@ def own_tensors(model: nn.Module) -> dict[str, Tensor]:
 
 
 def record_with_values(model: nn.Module, network: Mapping[str, Any]) -> Dataflow:
-    """Record a model with weights on shapes, with the values of what depends on weights alone."""
+    """Record a model on shapes, but with the values of tensors that depend only on weights."""
     model = model.eval()
     try:
         empty = without_values(model)
@@ -399,13 +405,13 @@ def record_with_values(model: nn.Module, network: Mapping[str, Any]) -> Dataflow
     except VitscopeError:
         raise
     except Exception:
-        # Shapes are not enough if values decide what runs, or for tensors that are no parameters.
+        # Shapes are not enough if values decide what runs, or for a tensor that is no parameter.
         first = next(chain(model.parameters(), model.buffers()), torch.zeros(0))
         with sdpa_kernel(SDPBackend.MATH):
             return record(model, blank_images(model, network, first.device))
 
 
-def name_of(model: nn.Module, constant: Constant) -> str | None:
+def name_of_constant(model: nn.Module, constant: Constant) -> str | None:
     memory = constant.tensor.untyped_storage().data_ptr()
     named = chain(model.named_parameters(), model.named_buffers())
     return next((name for name, each in named if each.untyped_storage().data_ptr() == memory), None)

@@ -1,4 +1,4 @@
-"""The operations of networks: what they are, by torch's names, and what sees each of them run."""
+"""Classify torch's operations by their names, and see each operation that a network runs."""
 
 from abc import abstractmethod
 from collections import Counter
@@ -20,81 +20,82 @@ from vitscope.networks.building.networks import uncompiled
 from vitscope.networks.finding.cut_points import Alike, OperationId
 
 
-def _names(text: str) -> frozenset[str]:
+def _split_names(text: str) -> frozenset[str]:
     return frozenset(text.split())
 
 
-ADDITIONS = _names("add addcmul")
-ACTIVATIONS = _names(
+ADDITIONS = _split_names("add addcmul")
+ACTIVATIONS = _split_names(
     """relu gelu silu hardswish hardtanh hardsigmoid leaky_relu elu celu mish sigmoid tanh softplus
     _prelu_kernel clamp clamp_min"""
 )
-BATCH_NORMALIZATIONS = _names(
+BATCH_NORMALIZATIONS = _split_names(
     "native_batch_norm cudnn_batch_norm _native_batch_norm_legit_no_training"
 )
-NORMALIZATIONS = BATCH_NORMALIZATIONS | _names("native_layer_norm native_group_norm")
-STRIDED_POOLINGS = _names("avg_pool2d max_pool2d_with_indices")
-POOLINGS = STRIDED_POOLINGS | _names("_adaptive_avg_pool2d adaptive_max_pool2d")
-CONVOLUTIONS = _names("convolution _convolution")
-RESIZINGS = _names(
+NORMALIZATIONS = BATCH_NORMALIZATIONS | _split_names("native_layer_norm native_group_norm")
+STRIDED_POOLINGS = _split_names("avg_pool2d max_pool2d_with_indices")
+POOLINGS = STRIDED_POOLINGS | _split_names("_adaptive_avg_pool2d adaptive_max_pool2d")
+CONVOLUTIONS = _split_names("convolution _convolution")
+RESIZINGS = _split_names(
     """upsample_bilinear2d upsample_nearest2d upsample_bicubic2d _upsample_bilinear2d_aa
     _upsample_bicubic2d_aa _upsample_nearest_exact2d"""
 )
 MAPS = CONVOLUTIONS | POOLINGS | RESIZINGS
-UNFOLDING = _names("im2col")
-PRODUCTS = _names("mm addmm bmm baddbmm")
-REDUCTIONS = _names("mean sum amax amin")
-# `reshape` does to any tensor what these do to one that is contiguous in memory.
-VIEWS = _names("view _unsafe_view _reshape_alias")
-COPIES = _names("_to_copy clone alias detach")
+UNFOLDING = _split_names("im2col")
+PRODUCTS = _split_names("mm addmm bmm baddbmm")
+REDUCTIONS = _split_names("mean sum amax amin")
+# These do the same as `reshape` on a tensor that is contiguous in memory.
+VIEWS = _split_names("view _unsafe_view _reshape_alias")
+COPIES = _split_names("_to_copy clone alias detach")
 # These move values without computing anything.
 MOVES = (
     VIEWS
     | COPIES
-    | _names(
+    | _split_names(
         """permute transpose t unsqueeze squeeze expand slice select split split_with_sizes unbind
         cat stack roll flip as_strided constant_pad_nd index_select repeat unfold pixel_shuffle
         pixel_unshuffle index gather"""
     )
 )
-# These combine tensors that may be summed up again.
-STACKS = _names("stack cat")
-# These take values by index, and the next ones write values by index.
-CHOICES = _names("index index_select gather")
-SCATTERS = _names("index_put scatter index_copy masked_scatter grid_sampler_2d grid_sampler")
-# These move values depending on the values themselves, so their new places are unknown.
-SORTS = _names("sort")
+# These combine tensors, which a later operation may sum up.
+STACKS = _split_names("stack cat")
+# These read values at given indices.
+CHOICES = _split_names("index index_select gather")
+# These put values at given places.
+SCATTERS = _split_names("index_put scatter index_copy masked_scatter grid_sampler_2d grid_sampler")
+# These move values to places that depend on the values, so the new places are unknown.
+SORTS = _split_names("sort")
 PARTS_OF_NORMS = (
     MOVES
     | NORMALIZATIONS
     | REDUCTIONS
-    | _names(
+    | _split_names(
         """pow mul div sub add sqrt rsqrt reciprocal var var_mean std linalg_vector_norm clamp
         clamp_min _fused_rms_norm square"""
     )
 )
-# These compute a value along positions from the results at the positions before.
-CUMULATIONS = _names("cumsum cumprod logcumsumexp _cumsum cummax")
-# These take the shape of a tensor and not its values.
-OF_SHAPES = _names(
+# These compute each value from the results at earlier positions.
+CUMULATIONS = _split_names("cumsum cumprod logcumsumexp _cumsum cummax")
+# These use the shape of a tensor but not its values.
+OF_SHAPES = _split_names(
     """zeros_like ones_like empty_like full_like new_zeros new_ones new_empty new_full
     new_empty_strided"""
 )
-SOFTMAXES = _names("_softmax _safe_softmax")
+SOFTMAXES = _split_names("_softmax _safe_softmax")
 FLEX_ATTENTION = "flex_attention"
 _COMPOSITE = DispatchKey.CompositeImplicitAutograd
 
 
 def plain_name(function: Any) -> str:
-    """Return the name of an operation, which is the same in place and out of place."""
+    """Return the name of an operation, without the underscore of an in-place version."""
     if isinstance(function, HigherOrderOperator):
         return str(function.name())  # type: ignore[no-untyped-call]
     name: str = function.overloadpacket.__name__
     return name.rstrip("_")
 
 
-def refuse_unknown(function: Any) -> None:
-    """Refuse an operation that runs functions, since what these do cannot be seen."""
+def refuse_unknown_operator(function: Any) -> None:
+    """Refuse an operator that runs given functions, since their operations cannot be seen."""
     name = plain_name(function)
     if isinstance(function, HigherOrderOperator) and name != FLEX_ATTENTION:
         raise VitscopeError(
@@ -138,8 +139,8 @@ Kwargs = Mapping[str, Any]
 class OperationMode(TorchDispatchMode):  # type: ignore[no-untyped-call]
     """Sees every operation that runs, including those that would be compiled.
 
-    In inference mode torch dispatches operations that the code named, and else those that these
-    are made of, as `linear` is: here both are taken apart, so that passes of both kinds are alike.
+    In inference mode, torch dispatches composite operations such as `linear` whole, and otherwise
+    in parts. Here they are always taken apart, so that both kinds of passes are alike.
     """
 
     # Accept operations that take functions, such as FlexAttention, which torch otherwise refuses.
@@ -147,7 +148,7 @@ class OperationMode(TorchDispatchMode):  # type: ignore[no-untyped-call]
 
     def __init__(self) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
-        # Keep one for each time that the mode was entered.
+        # There is one stack for each time that the mode was entered.
         self._blocks: list[ExitStack] = []
 
     def __enter__(self) -> Self:
@@ -164,26 +165,26 @@ class OperationMode(TorchDispatchMode):  # type: ignore[no-untyped-call]
         self, func: Any, types: Any, args: Args = (), kwargs: Kwargs | None = None
     ) -> Any:
         if not is_composite(func):
-            return self.run(func, *self._without_values(args, kwargs or {}))
+            return self.run(func, *self._drop_values(args, kwargs or {}))
         super().__enter__()  # type: ignore[no-untyped-call]
         try:
-            # As torch does without gradients; `decompose` may use a version written in Python.
+            # Decompose as torch does without gradients: `decompose` may use a version in Python.
             return func._op_dk(_COMPOSITE, *args, **(kwargs or {}))
         finally:
             super().__exit__(None, None, None)  # type: ignore[no-untyped-call]
 
-    def _without_values(self, args: Args, kwargs: Kwargs) -> tuple[Args, Kwargs]:
-        """Drop the values of tensors that a network makes itself, if all others have none."""
+    def _drop_values(self, args: Args, kwargs: Kwargs) -> tuple[Args, Kwargs]:
+        """Drop the values of tensors that a network makes, if its other tensors have none."""
         leaves = [leaf for leaf in tree_leaves((args, dict(kwargs))) if isinstance(leaf, Tensor)]
         empty = [leaf.is_meta for leaf in leaves]
         if not any(empty) or all(empty):
             return args, kwargs
 
-        def without(leaf: Any) -> Any:
+        def drop_values_of_leaf(leaf: Any) -> Any:
             made = isinstance(leaf, Tensor) and not leaf.is_meta and leaf.ndim > 0
             return self.empty(leaf) if made else leaf
 
-        taken: tuple[Args, Kwargs] = tree_map(without, (args, dict(kwargs)))
+        taken: tuple[Args, Kwargs] = tree_map(drop_values_of_leaf, (args, dict(kwargs)))
         return taken
 
     def empty(self, tensor: Tensor) -> Tensor:
@@ -194,7 +195,7 @@ class OperationMode(TorchDispatchMode):  # type: ignore[no-untyped-call]
 
 
 class ModuleMode(OperationMode):  # type: ignore[no-untyped-call]
-    """Knows which module of a network runs, and which of its operations, in each call of it."""
+    """Tracks which module of a network runs in a pass, and counts the operations of each module."""
 
     def __init__(self, model: nn.Module) -> None:
         super().__init__()
@@ -232,9 +233,9 @@ class ModuleMode(OperationMode):  # type: ignore[no-untyped-call]
     def count(self, name: str, tensor: Tensor) -> OperationId:
         key = alike(name, tensor, self._images)
         self.counts[self.module, key] += 1
-        return self.last(key)
+        return self.last_id(key)
 
-    def last(self, key: Alike) -> OperationId:
+    def last_id(self, key: Alike) -> OperationId:
         """Return the id of the last operation of this kind that was counted in the module."""
         return OperationId(self.module, key, self.counts[self.module, key] - 1)
 

@@ -1,4 +1,4 @@
-"""Where in the image the values of a tensor lie, and so how the tensor lays out a feature map."""
+"""Trace where in the image a tensor's values lie, and so how the tensor lays out a feature map."""
 
 from collections.abc import Callable, Sequence
 from math import inf, isnan, nan
@@ -13,34 +13,37 @@ from vitscope.networks.finding.cut_points import Layout
 from vitscope.networks.finding.dataflow import Constant, Dataflow, Operation, Value
 
 ROUNDING = 1e-6
-# Coordinates that are means of others count as equal up to this many digits.
+# Compare coordinates after rounding to this many digits, since means of coordinates are inexact.
 DIGITS = 4
 
 
 class Positions(NamedTuple):
-    """Image, row and column of a tensor's values, with size 1 where they do not change, or NaN."""
+    """Gives image, row and column of a tensor's values; NaN where a value has no position.
+
+    A coordinate has size 1 along the dimensions where it does not change.
+    """
 
     image: Tensor
     row: Tensor
     column: Tensor
 
-    def each(self, change: Callable[[Tensor], Tensor]) -> "Positions":
-        """Return positions with `change` applied to each coordinate, as small as possible."""
-        return Positions(*(_narrow(change(t)) for t in self))
+    def change_each(self, change: Callable[[Tensor], Tensor]) -> "Positions":
+        """Apply `change` to each coordinate, and shrink dimensions where the result is constant."""
+        return Positions(*(_shrink_constant_dimensions(change(t)) for t in self))
 
 
 class _Line(NamedTuple):
-    """Gives the middle of the rows or columns of a map, and the distance between them."""
+    """Describes the rows or columns of a map by their middle and the distance between neighbors."""
 
     middle: float
     apart: float
 
-    def places(self, count: int) -> Tensor:
+    def coordinates(self, count: int) -> Tensor:
         return self.middle + (torch.arange(count) - (count - 1) / 2) * self.apart
 
 
-def _line(positions: Positions, shape: tuple[int, ...], dimension: int) -> _Line | None:
-    """Return the rows (2) or columns (3) of maps (N, C, H, W); None if they are not maps."""
+def _fit_line(positions: Positions, shape: tuple[int, ...], dimension: int) -> _Line | None:
+    """Fit the rows (dimension 2) or columns (3) of maps (N, C, H, W); None if they are no maps."""
     tensor = (positions.row, positions.column)[dimension - 2]
     count, varying = shape[dimension], tensor.flatten()
     if tensor.shape[dimension] != count or len(varying) != count:
@@ -49,52 +52,52 @@ def _line(positions: Positions, shape: tuple[int, ...], dimension: int) -> _Line
     if count == 1:
         return None if isnan(middle) else _Line(middle, 1.0)
     line = _Line(middle, float(varying[-1] - varying[0]) / (count - 1))
-    return line if torch.allclose(varying, line.places(count), atol=1e-4) else None
+    return line if torch.allclose(varying, line.coordinates(count), atol=1e-4) else None
 
 
-def _map(image: Tensor, lines: Sequence[_Line], shape: tuple[int, ...]) -> Positions:
-    rows, columns = (line.places(count) for line, count in zip(lines, shape[2:], strict=True))
+def _map_positions(image: Tensor, lines: Sequence[_Line], shape: tuple[int, ...]) -> Positions:
+    rows, columns = (line.coordinates(count) for line, count in zip(lines, shape[2:], strict=True))
     return Positions(image, rows.view(1, 1, -1, 1), columns.view(1, 1, 1, -1))
 
 
-def _whole(shape: tuple[int, ...]) -> Positions:
-    """Return the positions of maps (N, C, H, W) that fill an image each."""
+def _image_positions(shape: tuple[int, ...]) -> Positions:
+    """Return the positions of maps (N, C, H, W), each of which covers one image."""
     numbers = torch.arange(shape[0], dtype=torch.float32).view(-1, 1, 1, 1)
-    return _map(numbers, [_Line(0.5, 1 / count) for count in shape[2:]], shape)
+    return _map_positions(numbers, [_Line(0.5, 1 / count) for count in shape[2:]], shape)
 
 
-def _lines(positions: Positions | None, shape: tuple[int, ...]) -> list[_Line]:
-    """Return the rows and the columns of maps (N, C, H, W), or nothing if they are not maps."""
+def _rows_and_columns(positions: Positions | None, shape: tuple[int, ...]) -> list[_Line]:
+    """Return the rows and columns of maps (N, C, H, W); an empty list if they are no maps."""
     if positions is None or len(shape) != 4:
         return []
     if any(positions.image.shape[d] > 1 for d in (1, 2, 3)):
         return []
-    found = [_line(positions, shape, dimension) for dimension in (2, 3)]
+    found = [_fit_line(positions, shape, dimension) for dimension in (2, 3)]
     return [line for line in found if line is not None] if None not in found else []
 
 
-def _step(operation: Operation, before: tuple[int, ...], dimension: int) -> float:
-    """Return how many rows (2) or columns (3) of a map become one of the next map."""
+def _stride_between_maps(operation: Operation, before: tuple[int, ...], dimension: int) -> float:
+    """Return how many rows (dimension 2) or columns (3) of a map become one of the next map."""
     args = operation.args
     if operation.name in ops.CONVOLUTIONS:
-        stride = _of(args[3], dimension)
+        stride = _setting_of_axis(args[3], dimension)
         return 1 / stride if args[6] else stride
     if operation.name in ops.STRIDED_POOLINGS:
-        return _of(args[2] if len(args) > 2 and args[2] else args[1], dimension)
+        return _setting_of_axis(args[2] if len(args) > 2 and args[2] else args[1], dimension)
     return before[dimension] / operation.shape[dimension]
 
 
-def _of(given: Any, dimension: int) -> int:
-    """Return an operation's setting for rows (2) or columns (3), which may share one."""
+def _setting_of_axis(given: Any, dimension: int) -> int:
+    """Return an operation's setting, such as a stride, for rows (dimension 2) or columns (3)."""
     each = [given] if isinstance(given, int) else [*given]
     return int(each[(dimension - 2) % len(each)])
 
 
-def _narrow(tensor: Tensor) -> Tensor:
-    """Shrink every dimension along which all values are the same to its first value."""
+def _shrink_constant_dimensions(tensor: Tensor) -> Tensor:
+    """Shrink each dimension along which values do not change to size 1."""
     for dimension in range(tensor.ndim):
         first = tensor.narrow(dimension, 0, 1)
-        # Expanded values are equal without a comparison; pixels are farther apart than rounding.
+        # Expanded values are equal without a comparison. Pixels are farther apart than `ROUNDING`.
         if tensor.stride(dimension) == 0 or torch.allclose(
             tensor, first, rtol=0, atol=ROUNDING, equal_nan=True
         ):
@@ -102,8 +105,8 @@ def _narrow(tensor: Tensor) -> Tensor:
     return tensor
 
 
-def _reshape(tensor: Tensor, shape: tuple[int, ...], result: tuple[int, ...]) -> Tensor:
-    """Expand and reshape; keep size 1 in last dimensions that do not change or vary."""
+def _reshape_coordinate(tensor: Tensor, shape: tuple[int, ...], result: tuple[int, ...]) -> Tensor:
+    """Reshape a coordinate from `shape` to `result`; equal last dimensions may stay at size 1."""
     kept = 0
     while (
         kept < min(len(shape), len(result))
@@ -120,7 +123,7 @@ def _has_places(positions: Positions | None) -> bool:
     return positions is not None and max(positions.row.numel(), positions.column.numel()) > 1
 
 
-def _in_a_row(positions: Positions | None) -> bool:
+def _lie_in_a_row(positions: Positions | None) -> bool:
     """Tell whether values of several rows and columns lie along one dimension."""
     if positions is None:
         return False
@@ -131,15 +134,15 @@ def _in_a_row(positions: Positions | None) -> bool:
     return len(varying[0] | varying[1]) == 1 and bool(varying[0] & varying[1])
 
 
-def _scatters(operation: Operation) -> bool:
-    """Tell whether an operation writes values of the images elsewhere without adding them."""
+def _moves_by_index(operation: Operation) -> bool:
+    """Tell whether an operation puts values of images at other places, without adding them."""
     if operation.name not in ops.SCATTERS:
         return False
     adds = operation.name == "index_put" and operation.args[-1] is True
     return not adds and any(isinstance(leaf, Value) for leaf in tree_leaves(operation.args[1:]))
 
 
-def _shifts(operation: Operation) -> bool:
+def _shifts_map(operation: Operation) -> bool:
     """Tell whether an operation shifts a map, with as much padding as it cuts off."""
     if operation.name != "constant_pad_nd":
         return False
@@ -149,43 +152,44 @@ def _shifts(operation: Operation) -> bool:
 
 
 class Tracer:
-    """Finds the positions of a pass's values; `images` are other coordinates to be moved alike."""
+    """Finds the positions of a pass's values; `images` may give other coordinates to trace."""
 
     def __init__(self, flow: Dataflow, images: Positions | None = None) -> None:
         self._flow = flow
         self._known: dict[Value, Positions | None] = {}
-        self._known[Value(0)] = images or _whole(flow.operations[0].shape)
+        self._known[Value(0)] = images or _image_positions(flow.operations[0].shape)
 
     def positions(self, value: Value) -> Positions | None:
-        # Work through a list from the first value on: a network may be deeper than Python's stack.
+        # Use a list and no recursion, since a network may be deeper than Python's stack.
         missing = [value]
         while missing:
             last = missing[-1]
             if last in self._known:
                 missing.pop()
                 continue
-            unknown = [v for v in self._deciding(last) if v not in self._known]
+            unknown = [v for v in self._deciding_values(last) if v not in self._known]
             if unknown:
                 missing += unknown[:1]
                 continue
-            self._known[last] = self._find(last)
+            self._known[last] = self._find_positions(last)
         return self._known[value]
 
-    def _deciding(self, value: Value) -> list[Value]:
-        """Return the values whose positions decide the position of another."""
+    def _deciding_values(self, value: Value) -> list[Value]:
+        """Return the values whose positions decide those of `value`."""
         operation = self._flow.operations[value.operation]
         operands = operation.operands()
         if operation.name in ops.MOVES:
             return operands
-        if operation.name in ops.PRODUCTS | ops.REDUCTIONS | ops.MAPS | ops.UNFOLDING or _shifts(
-            operation
+        if (
+            operation.name in ops.PRODUCTS | ops.REDUCTIONS | ops.MAPS | ops.UNFOLDING
+            or _shifts_map(operation)
         ):
             return operands[:1]
-        if operation.name in ops.SORTS or _scatters(operation):
+        if operation.name in ops.SORTS or _moves_by_index(operation):
             return []
         same = [v for v in operands if self._flow.shape_of(v) == operation.shape]
-        # With a shortcut, the earliest operand is the stream itself, which is the easiest to trace,
-        # unless its values have lost their places.
+        # Ask the earliest operand first: with a shortcut, it is the stream, which is the easiest to
+        # trace. Ask the next one if that has lost its places.
         asked: list[Value] = []
         for operand in sorted(same, key=lambda v: v.operation):
             asked.append(operand)
@@ -193,35 +197,35 @@ class Tracer:
                 break
         return asked
 
-    def _find(self, value: Value) -> Positions | None:
+    def _find_positions(self, value: Value) -> Positions | None:
         operation = self._flow.operations[value.operation]
         if operation.name in ops.MAPS:
-            return self._new_map(operation)
+            return self._positions_of_new_map(operation)
         if operation.name in ops.UNFOLDING:
-            return self._unfold(operation)
-        if _shifts(operation):
+            return self._positions_of_unfolded(operation)
+        if _shifts_map(operation):
             return self._known[operation.operands()[0]]
-        deciding = [self._known[each] for each in self._deciding(value)]
+        deciding = [self._known[each] for each in self._deciding_values(value)]
         if operation.name in ops.MOVES:
             known = bool(deciding) and all(each is not None for each in deciding)
-            return self._move_all(operation, value.output) if known else None
+            return self._move_positions(operation, value.output) if known else None
         told = [each for each in deciding if each is not None]
         if not told:
             return None
         first = next(filter(_has_places, told), told[0])
         if operation.name in ops.PRODUCTS:
             factor = operation.args[1 if operation.name in ("addmm", "baddbmm") else 0]
-            # A product sums over the last dimension of a value, or the one before if a matrix is on
-            # the left.
+            # A product sums over a value's last dimension, or over the one before that if the
+            # matrix is on the left.
             along = -2 if isinstance(factor, Constant) else -1
-            return self._mean(first, [along])
+            return self._positions_of_means(first, [along])
         if operation.name in ops.REDUCTIONS:
             keep = len(operation.shape) == first.row.ndim
             args = operation.args
-            return self._mean(first, args[1], keep) if len(args) > 1 else None
+            return self._positions_of_means(first, args[1], keep) if len(args) > 1 else None
         return first
 
-    def _new_map(self, operation: Operation) -> Positions | None:
+    def _positions_of_new_map(self, operation: Operation) -> Positions | None:
         """Return the positions of a new map of images, or of heads that are counted as images."""
         if len(operation.shape) != 4:
             return None
@@ -229,60 +233,68 @@ class Tracer:
         before, shape = self._known[operand], self._flow.shape_of(operand)
         weight = operation.args[1] if operation.name in ops.CONVOLUTIONS else None
         of_one_value = isinstance(weight, Constant) and weight.shape[2:] == (1, 1)
-        # Such a layer mixes the heads of scores, or takes each token, whose place is lost.
+        # A 1x1 layer mixes dimension 1: heads of scores keep their places, but tokens lose theirs.
         if of_one_value and operation.shape[2:] == shape[2:]:
-            return before and before.each(lambda t: t.nanmean(1, keepdim=True))
+            return before and before.change_each(lambda t: t.nanmean(1, keepdim=True))
         lines = [
-            _Line(line.middle, line.apart * _step(operation, shape, dimension))
-            for dimension, line in enumerate(_lines(before, shape), 2)
+            _Line(line.middle, line.apart * _stride_between_maps(operation, shape, dimension))
+            for dimension, line in enumerate(_rows_and_columns(before, shape), 2)
         ]
         if before is not None and lines:
-            return _map(before.image, lines, operation.shape)
-        # Tokens in a row are not a map, though a layer for maps may take them.
-        if 1 in shape[2:] and _in_a_row(before):
+            return _map_positions(before.image, lines, operation.shape)
+        # Tokens in a row are no map, even if a layer for maps takes them. Only averages keep
+        # their places known.
+        if 1 in shape[2:] and _lie_in_a_row(before):
             averages = operation.name == "avg_pool2d"
-            return self._move_all(operation, 0) if averages else None
-        return _whole(operation.shape) if operation.shape[0] == self._flow.images else None
+            return self._move_positions(operation, 0) if averages else None
+        return (
+            _image_positions(operation.shape) if operation.shape[0] == self._flow.images else None
+        )
 
-    def _unfold(self, operation: Operation) -> Positions | None:
+    def _positions_of_unfolded(self, operation: Operation) -> Positions | None:
         operand = operation.operands()[0]
         before, shape = self._known[operand], self._flow.shape_of(operand)
-        lines = _lines(before, shape)
+        lines = _rows_and_columns(before, shape)
         if before is None or not lines:
             return None
         kernel, dilation, padding, stride = operation.args[1:5]
         counts = [
-            (shape[d] + 2 * _of(padding, d) - _of(dilation, d) * (_of(kernel, d) - 1) - 1)
-            // _of(stride, d)
+            (
+                shape[d]
+                + 2 * _setting_of_axis(padding, d)
+                - _setting_of_axis(dilation, d) * (_setting_of_axis(kernel, d) - 1)
+                - 1
+            )
+            // _setting_of_axis(stride, d)
             + 1
             for d in (2, 3)
         ]
         rows, columns = (
-            _Line(line.middle, line.apart * _of(stride, d)).places(count)
+            _Line(line.middle, line.apart * _setting_of_axis(stride, d)).coordinates(count)
             for d, (line, count) in enumerate(zip(lines, counts, strict=True), 2)
         )
         each = torch.cartesian_prod(rows, columns)
         image = before.image.reshape(-1, 1, 1)
         return Positions(image, each[:, 0].view(1, 1, -1), each[:, 1].view(1, 1, -1))
 
-    def _mean(self, positions: Positions, dims: Any, keep: bool = True) -> Positions:
+    def _positions_of_means(self, positions: Positions, dims: Any, keep: bool = True) -> Positions:
         """Return the positions of means along dimensions; a mean over all positions has none."""
-        mean = positions.each(lambda t: t.nanmean(dims, keepdim=keep))
+        mean = positions.change_each(lambda t: t.nanmean(dims, keepdim=keep))
         if _has_places(positions) and not _has_places(mean):
             row, column = (torch.full_like(t, nan) for t in (mean.row, mean.column))
             return Positions(mean.image, row, column)
         return mean
 
-    def _move_all(self, operation: Operation, output: int) -> Positions | None:
+    def _move_positions(self, operation: Operation, output: int) -> Positions | None:
         try:
-            return Positions(*(self._move(operation, output, n) for n in range(3)))
+            return Positions(*(self._move_coordinate(operation, output, n) for n in range(3)))
         except (RuntimeError, IndexError, TypeError, NotImplementedError):
             return None
 
-    def _move(self, operation: Operation, output: int, number: int) -> Tensor:
-        """Return one of the three coordinates of a result, moved as values are."""
+    def _move_coordinate(self, operation: Operation, output: int, number: int) -> Tensor:
+        """Return one of the three coordinates of a result: run the operation on this coordinate."""
 
-        def coordinate(value: Value) -> Tensor:
+        def known_coordinate(value: Value) -> Tensor:
             known = self._known[value]
             assert known is not None
             return known[number]
@@ -290,20 +302,21 @@ class Tracer:
         if operation.name in ops.VIEWS:
             (viewed,) = operation.operands()
             before, after = self._flow.shape_of(viewed), operation.shapes[output]
-            return _narrow(_reshape(coordinate(viewed), before, after))
+            return _shrink_constant_dimensions(
+                _reshape_coordinate(known_coordinate(viewed), before, after)
+            )
 
-        def coordinates(leaf: Any) -> Any:
+        def coordinates_of_leaf(leaf: Any) -> Any:
             if isinstance(leaf, Value):
-                return coordinate(leaf).expand(self._flow.shape_of(leaf))
+                return known_coordinate(leaf).expand(self._flow.shape_of(leaf))
             if isinstance(leaf, Constant):
                 numbers = not leaf.tensor.is_meta and not leaf.tensor.is_floating_point()
-                # These constants say which tokens are taken; others are put beside them and have no
-                # place.
+                # Integers choose tokens in these operations; other constants have no place.
                 chooses = numbers and operation.name in ops.CHOICES
                 return leaf.tensor if chooses else torch.full((), nan).expand(leaf.shape)
             return leaf
 
-        args, kwargs = tree_map(coordinates, (operation.args, dict(operation.kwargs)))
+        args, kwargs = tree_map(coordinates_of_leaf, (operation.args, dict(operation.kwargs)))
         for key in ("device", "dtype", "layout", "pin_memory", "memory_format"):
             kwargs.pop(key, None)
         if operation.name in ops.COPIES:
@@ -314,17 +327,17 @@ class Tracer:
             moved = operation.function(*args, **kwargs)
         if isinstance(moved, list | tuple):
             moved = moved[output]
-        return _narrow(moved)
+        return _shrink_constant_dimensions(moved)
 
 
 def layout_of(positions: Positions, shape: tuple[int, ...]) -> Layout | None:
     each = positions._asdict().items()
-    varying = [{name for name, t in each if _varies(t, d)} for d in range(len(shape))]
+    varying = [{name for name, t in each if _varies_along(t, d)} for d in range(len(shape))]
     channels = [d for d, size in enumerate(shape) if not varying[d] and size > 1]
     spatial = [d for d, letters in enumerate(varying) if letters & {"row", "column"}]
     images = [d for d, letters in enumerate(varying) if "image" in letters]
     if not spatial:
-        # Maps with a single position are told by their shape alone.
+        # Recognize maps with a single position by their shape.
         order = "nchw" if shape[2:] == (1, 1) else "nhwc" if shape[1:3] == (1, 1) else ""
         return Layout(order) if order and len(shape) == 4 else None
     if len(images) != 1 or len(channels) > 1:
@@ -335,23 +348,23 @@ def layout_of(positions: Positions, shape: tuple[int, ...]) -> Layout | None:
         return None
     (image,), (channel,) = images, channels
     if image == 0 and varying[image] == {"image"}:
-        plain = _plain(varying, channel, spatial)
+        plain = _order_of_map(varying, channel, spatial)
         if plain is not None and len(shape) == 4:
             return Layout(plain)
     if image in spatial and image != 0:
         return None
-    return _of_tokens(positions, shape, image, channel, spatial)
+    return _layout_of_tokens(positions, shape, image, channel, spatial)
 
 
-def _varies(tensor: Tensor, dimension: int) -> bool:
+def _varies_along(tensor: Tensor, dimension: int) -> bool:
     if tensor.shape[dimension] == 1:
         return False
     least, most = tensor.nan_to_num(inf), tensor.nan_to_num(-inf)
     return bool((least.amin(dimension) < most.amax(dimension)).any())
 
 
-def _plain(varying: list[set[str]], channel: int, spatial: list[int]) -> str | None:
-    """Return the order of a map's dimensions, if moving these makes it a map (N, C, H, W)."""
+def _order_of_map(varying: list[set[str]], channel: int, spatial: list[int]) -> str | None:
+    """Return the order of a map's dimensions, `nchw` or `nhwc`; None for any other order."""
     letters = {0: "n", channel: "c"}
     for dimension in spatial:
         if varying[dimension] == {"row"}:
@@ -362,7 +375,7 @@ def _plain(varying: list[set[str]], channel: int, spatial: list[int]) -> str | N
     return order if order in ("nchw", "nhwc") else None
 
 
-def _of_tokens(
+def _layout_of_tokens(
     positions: Positions, shape: tuple[int, ...], image: int, channel: int, spatial: list[int]
 ) -> Layout | None:
     """Return the layout of tokens: which of them have positions, and which position each has."""
@@ -379,7 +392,7 @@ def _of_tokens(
     own = torch.arange(count, dtype=flat[0].dtype)[:, None]
     if not bool(((flat[0] == own) | flat[0].isnan()).all()):
         return None
-    rows, columns = (_ranks(t[0]) for t in flat[1:])
+    rows, columns = (_rank_coordinates(t[0]) for t in flat[1:])
     on_map = (rows >= 0) & (columns >= 0)
     height, width = int(rows.max()) + 1, int(columns.max()) + 1
     prefix = int(on_map.int().argmax())
@@ -389,7 +402,7 @@ def _of_tokens(
     raster[rows[on_map] * width + columns[on_map]] = torch.arange(len(on_map))[on_map]
     if bool((raster < 0).any()):
         return None
-    # Require row by row up to the last token: tokens behind the map would have to be left out.
+    # A prefix is enough only if all tokens behind it run row by row, and none is left over.
     in_order = raster.tolist() == [*range(prefix, len(on_map))]
     letters = {image: "n", channel: "c"} | dict.fromkeys(inner, "l") | dict.fromkeys(others, "l")
     name = "".join(letters[d] for d in range(len(shape)))
@@ -397,8 +410,8 @@ def _of_tokens(
     return Layout(name, prefix if in_order else 0, (height, width), len(on_map), tokens)
 
 
-def _ranks(coordinates: Tensor) -> Tensor:
-    """Return the rank of each coordinate among all different ones; -1 where it is missing."""
+def _rank_coordinates(coordinates: Tensor) -> Tensor:
+    """Return the rank of each coordinate among the distinct ones; -1 where it is missing."""
     rounded = torch.round(coordinates.double(), decimals=DIGITS)
     different = torch.unique(rounded[~rounded.isnan()])
     ranks = torch.searchsorted(different, rounded.nan_to_num(-1.0).contiguous())

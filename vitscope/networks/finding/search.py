@@ -12,7 +12,7 @@ from torch import Tensor, nn
 
 from vitscope.errors import VitscopeError, nearest, quoted
 from vitscope.networks.finding import operations as ops
-from vitscope.networks.finding.branches import find_main
+from vitscope.networks.finding.branches import find_main_operation
 from vitscope.networks.finding.cut_points import Addition, CutPoint, Join, Kind, Side
 from vitscope.networks.finding.cuts import Cut, CutFinder, RecordedPass, layer_kind
 from vitscope.networks.finding.dataflow import Passage, Value, record
@@ -22,7 +22,9 @@ Points = Sequence[Mapping[str, Any]]
 
 def named_cuts(recorded: RecordedPass, points: Points) -> list[Cut]:
     entries = [
-        _locate(recorded, name, point) for point in points for name in _match(recorded, point)
+        _locate_point(recorded, name, point)
+        for point in points
+        for name in _match_modules(recorded, point)
     ]
     cuts: list[Cut] = []
     last = 0
@@ -33,9 +35,9 @@ def named_cuts(recorded: RecordedPass, points: Points) -> list[Cut]:
                 f"{quoted(cuts[-1].block)}, which is named too: leave one out."
             )
         called = name if at == "output" else f"{name}.input"
-        end = _end_of(recorded, index)
+        end = _join_or_itself(recorded, index)
         begin = recorded.before(end) if recorded.joins(end) else last
-        # Behind a point that is named within a branch, only the sum may be left.
+        # After a point within a branch, only the sum may be left: take the branch's kind.
         works = any(ops.multiplies(op.name) for op in recorded.between(last, index))
         kind: Kind = layer_kind(recorded, last if works else begin, index) if cuts else "stem"
         cuts.append(Cut(index, "named", kind, end, called, last, begin))
@@ -43,8 +45,8 @@ def named_cuts(recorded: RecordedPass, points: Points) -> list[Cut]:
     return cuts
 
 
-def _match(recorded: RecordedPass, point: Mapping[str, Any]) -> list[str]:
-    """Return the modules that a pattern matches: `*` is any part of a name, `**` any parts."""
+def _match_modules(recorded: RecordedPass, point: Mapping[str, Any]) -> list[str]:
+    """Return the modules that match a pattern: `*` is one part of a name, `**` any text."""
     fitting = re.escape(point["module"]).replace(r"\*\*", ".*").replace(r"\*", "[^.]*")
     names = [name for name in recorded.modules if re.fullmatch(fitting, name)]
     if not names:
@@ -55,7 +57,9 @@ def _match(recorded: RecordedPass, point: Mapping[str, Any]) -> list[str]:
     return names
 
 
-def _locate(recorded: RecordedPass, name: str, point: Mapping[str, Any]) -> tuple[int, str, str]:
+def _locate_point(
+    recorded: RecordedPass, name: str, point: Mapping[str, Any]
+) -> tuple[int, str, str]:
     at, calls = point.get("at", "output"), recorded.flow.calls[name]
     if calls != 1:
         raise VitscopeError(
@@ -81,7 +85,7 @@ def _locate(recorded: RecordedPass, name: str, point: Mapping[str, Any]) -> tupl
     return indices[0], name, at
 
 
-def _end_of(recorded: RecordedPass, index: int) -> int:
+def _join_or_itself(recorded: RecordedPass, index: int) -> int:
     """Return the join that an activation or norm belongs to, or else the operation itself."""
     operation = recorded.operations[index]
     before = [value.operation for value in operation.operands()]
@@ -94,7 +98,7 @@ class _Namer:
     def __init__(self, recorded: RecordedPass) -> None:
         self._pass = recorded
 
-    def points(self, cuts: Sequence[Cut]) -> list[CutPoint]:
+    def make_points(self, cuts: Sequence[Cut]) -> list[CutPoint]:
         if not cuts:
             return []
         ended = Counter(cut.block for cut in cuts if cut.how in ("join", "block"))
@@ -105,20 +109,20 @@ class _Namer:
             if cut.kind != "stem" and (stage == 0 or self._pass.maps.size(cut.index) != size):
                 stage += 1
             size = self._pass.maps.size(cut.index)
-            name = self._name(cut, ended)
+            name = self._name_of_cut(cut, ended)
             names[name] += 1
             unique = name if names[name] == 1 else f"{name}#{names[name]}"
             before = cuts[number - 1].index if number else 0
-            points.append(self._point(unique, cut, stage, before))
+            points.append(self._point_of_cut(unique, cut, stage, before))
         return points
 
-    def _name(self, cut: Cut, ended: Counter[str]) -> str:
+    def _name_of_cut(self, cut: Cut, ended: Counter[str]) -> str:
         if cut.how == "stem":
             return "stem"
         if cut.how == "named":
             return cut.block
         if cut.how == "subsampling":
-            # The largest module that subsamples and does not hold the block behind it.
+            # Name the largest module that subsamples without holding the block behind it.
             ran = reversed(self._pass.between(0, cut.index))
             name: str = next((op.module for op in ran if ops.multiplies(op.name)), cut.block)
             while "." in name and not ops.inside(cut.block, name.rpartition(".")[0]):
@@ -126,12 +130,12 @@ class _Namer:
             return name
         if cut.block and (cut.how == "layer" or ended[cut.block] == 1):
             return cut.block
-        doing = find_main(self._pass.between(cut.begin, cut.end))
+        doing = find_main_operation(self._pass.between(cut.begin, cut.end))
         if doing is None or doing.module == cut.block:
             return f"{cut.block}.join".lstrip(".")
         return self._pass.largest_module(doing.module, cut.begin, cut.end) or cut.how
 
-    def _point(self, name: str, cut: Cut, stage: int, before: int) -> CutPoint:
+    def _point_of_cut(self, name: str, cut: Cut, stage: int, before: int) -> CutPoint:
         layout = self._pass.maps.layout(cut.index)
         if layout is None:
             raise VitscopeError(
@@ -141,18 +145,18 @@ class _Namer:
         side: Side | None = "after" if cut.index in self._pass.norms.values() else None
         if cut.index in self._pass.norms:
             side = "before"
-        join = self._join(cut, before)
-        # Better read at a module that takes or returns the value, perhaps in another form.
-        for seen in self._seen_as(cut.index):
-            passage, moved = self._passage(seen, cut.block), self._pass.maps.layout(seen)
+        join = self._join_of_cut(cut, before)
+        # Prefer to read at a module that takes or returns the value, perhaps in another layout.
+        for seen in self._moves_of_value(cut.index):
+            passage, moved = self._find_passage(seen, cut.block), self._pass.maps.layout(seen)
             if passage is not None and moved is not None:
                 module, at = passage.module, passage.at
                 return CutPoint(name, cut.kind, stage, module, at, moved, None, join, cut.how, side)
         which = self._pass.operations[cut.index].which
         return CutPoint(name, cut.kind, stage, None, "output", layout, which, join, cut.how, side)
 
-    def _passage(self, index: int, block: str) -> Passage | None:
-        """Return a place where a module takes or returns a value; best is the output of `block`."""
+    def _find_passage(self, index: int, block: str) -> Passage | None:
+        """Return where a module takes or returns a value, preferring the output of `block`."""
         flow = self._pass.flow
         passages = [
             passage
@@ -162,7 +166,7 @@ class _Namer:
         order = sorted(passages, key=lambda p: (p.module != block, p.at == "input", len(p.module)))
         return order[0] if order else None
 
-    def _seen_as(self, index: int) -> Iterator[int]:
+    def _moves_of_value(self, index: int) -> Iterator[int]:
         """Yield an operation, and later ones that move its whole value."""
         yield index
         size = prod(self._pass.operations[index].shape)
@@ -172,8 +176,8 @@ class _Namer:
                 return
             yield following
 
-    def _join(self, cut: Cut, before: int) -> Join | None:
-        """Return the join before a cut, if its branch can be silenced."""
+    def _join_of_cut(self, cut: Cut, before: int) -> Join | None:
+        """Return the join at a cut; None if there is none, or its branch cannot be silenced."""
         if cut.how == "stem" or not self._pass.joins(cut.end):
             return None
         way = self._pass.way(cut.end)
@@ -185,16 +189,16 @@ class _Namer:
             for each in way.sums
         )
         unchanged = cut.index == cut.end or (
-            operations[cut.index].name == "relu" and self._is_positive(before)
+            operations[cut.index].name == "relu" and self._comes_from_relu(before)
         )
         arrives = self._pass.moved_from(Value(way.start), before)
         identity = unchanged and way.unchanged and arrives
         last = way.sums[-1].operation
-        # The two sides of a stack are read where it is summed up.
+        # Take a stack's layout from where it is summed up.
         summed = cut.end if operations[last].name in ops.STACKS else last
         return Join(additions, identity, self._pass.maps.layout(summed) if way.direct else None)
 
-    def _is_positive(self, index: int) -> bool:
+    def _comes_from_relu(self, index: int) -> bool:
         """Tell whether a value comes from a ReLU, so that a second ReLU leaves it unchanged."""
         operation = self._pass.operations[index]
         while operation.name in ops.POOLINGS | ops.MOVES and len(operation.operands()) == 1:
@@ -202,18 +206,17 @@ class _Namer:
         return operation.name == "relu"
 
 
-# A stretch between two cut points with a share of the network this large, and this many additions
-# of maps, holds several streams.
-TOO_LARGE_SHARE = 0.4
-ADDITIONS_OF_STREAMS = 10
+# A stretch between two cut points that exceeds both of these holds several streams.
+TOO_LARGE_SHARE = 0.4  # share of the network's layers
+ADDITIONS_OF_STREAMS = 10  # additions of maps
 
 
 @dataclass(frozen=True)
 class FoundPoints:
     """Holds the cut points of a network, and describes what they do not cover.
 
-    `outputs` is the shape of the network's output for one image, `lost` the number of sums behind
-    the last point that cannot be read, and `warnings` has sentences that name modules.
+    `outputs` is the shape of the network's output for one image. `lost` counts the sums behind the
+    last point that cannot be read. `warnings` are sentences that name modules.
     """
 
     points: list[CutPoint]
@@ -232,8 +235,9 @@ def find_cut_points(
 ) -> FoundPoints:
     """Return the cut points of a network, given at least two `images`.
 
-    Find them, unless `points` name modules. `run`, if given, is called in place of the network;
-    `norms` says on which side of the norms of sums to read it.
+    Cut points lie at the modules that `points` name, or else are found. `run`, if given, is called
+    in place of the network. `norms` says whether to read the stream before or after the norms of
+    sums.
     """
     recorded = RecordedPass(model, record(model, images, run))
     outputs = recorded.flow.shape_of(recorded.flow.result)[1:]
@@ -242,31 +246,31 @@ def find_cut_points(
             raise VitscopeError(
                 "norms: `points` say themselves on which side of a norm they lie: leave it out."
             )
-        named = _Namer(recorded).points(named_cuts(recorded, points))
+        named = _Namer(recorded).make_points(named_cuts(recorded, points))
         return FoundPoints(named, [], outputs)
     if norms == "before" and not recorded.norms:
         raise VitscopeError(
             "norms: no block of the network normalizes the sum of stream and branch, so that there "
             "is no side to choose: leave it out."
         )
-    cuts = CutFinder(recorded, norms).find()
-    found = _Namer(recorded).points(cuts)
+    cuts = CutFinder(recorded, norms).find_cuts()
+    found = _Namer(recorded).make_points(cuts)
     joined = {cut.end for cut in cuts}
     beside = [d for d in recorded.dominators if recorded.joins(d) and d not in joined]
-    # The places of many tokens or pixels cannot be traced here.
-    lost = [d for d in beside if recorded.maps.layout(d) is None and recorded.holds_many(d)]
-    said = [*_say_lost(recorded, cuts, lost)]
-    _refuse_streams(recorded, cuts, found, said)
+    # A sum of many tokens or pixels is lost if their places in the image are unknown.
+    lost = [d for d in beside if recorded.maps.layout(d) is None and recorded.holds_many_vectors(d)]
+    said = [*_warn_of_lost_sums(recorded, cuts, lost)]
+    _refuse_several_streams(recorded, cuts, found, said)
     behind = sum(index > cuts[-1].index for index in lost)
     every = recorded.additions(0, recorded.order[-1])
     inner = [index for index in every if index not in {*joined, *beside}]
     counts = {"within branches": len(inner), "of values that are no maps": len(beside)}
     uncovered = [f"{count} additions {where}" for where, count in counts.items() if count]
-    warnings = (*said, *_say_unread(recorded, cuts, found))
+    warnings = (*said, *_warn_of_unread_branches(recorded, cuts, found))
     return FoundPoints(found, uncovered, outputs, behind, warnings)
 
 
-def _refuse_streams(
+def _refuse_several_streams(
     recorded: RecordedPass, cuts: Sequence[Cut], points: Sequence[CutPoint], lost: Sequence[str]
 ) -> None:
     if not cuts:
@@ -289,7 +293,9 @@ def _refuse_streams(
             )
 
 
-def _say_lost(recorded: RecordedPass, cuts: Sequence[Cut], lost: Sequence[int]) -> Iterator[str]:
+def _warn_of_lost_sums(
+    recorded: RecordedPass, cuts: Sequence[Cut], lost: Sequence[int]
+) -> Iterator[str]:
     if not lost:
         return
     last = max((cut.index for cut in cuts if cut.index < lost[0]), default=0)
@@ -304,10 +310,10 @@ def _say_lost(recorded: RecordedPass, cuts: Sequence[Cut], lost: Sequence[int]) 
     )
 
 
-def _say_unread(
+def _warn_of_unread_branches(
     recorded: RecordedPass, cuts: Sequence[Cut], points: Sequence[CutPoint]
 ) -> Iterator[str]:
-    """Name the branches that are not silenced, and the streams that continue without a sum."""
+    """Yield a warning for each branch without lesion or ratio, and each stream without a sum."""
     for cut, point in zip(cuts, points, strict=True):
         if cut.how == "join" and point.join is None:
             partial = recorded.operations[cut.end].name in ("cat", "write")
@@ -320,7 +326,7 @@ def _say_unread(
         elif point.join is not None and point.join.layout is None:
             yield f"at {quoted(point.name)} the sides of the sum are not read one by one: no ratio"
     for index in recorded.dominators[1:]:
-        if recorded.unread_meeting(index) and recorded.holds_many(index):
+        if recorded.meets_branch_without_sum(index) and recorded.holds_many_vectors(index):
             operation = recorded.operations[index]
             yield (
                 f"in {quoted(operation.module or 'the network')} stream and branch meet in "

@@ -12,7 +12,7 @@ from torch import nn
 
 from vitscope.image_size import height_and_width
 from vitscope.networks.attention.finding import FoundAttention, find_attention
-from vitscope.networks.attention.reading import unlike
+from vitscope.networks.attention.reading import describe_misread_attentions
 from vitscope.networks.building.networks import Network, drawn_network, empty_network
 from vitscope.networks.checkpoints import weight_sources
 from vitscope.networks.checkpoints.conversion import convert, convert_made, load_model
@@ -99,7 +99,7 @@ def check_model(
     images = torch.randn(shape, generator=torch.Generator().manual_seed(0))
     proofs = prove(model, blocks.points, images)
     attention = find_attention(model, network, blocks.points)
-    proofs.wrong.extend(unlike(model, attention.attentions, images))
+    proofs.wrong.extend(describe_misread_attentions(model, attention.attentions, images))
     # A network whose passes differ fails every proof, so report that cause instead.
     if why := why_unrepeatable(model, images[:1]):
         proofs.wrong[:] = [why]

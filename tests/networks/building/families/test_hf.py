@@ -11,7 +11,7 @@ from tests.helpers.hub import Hub
 from tests.helpers.refusals import refusal
 from vitscope.errors import VitscopeError
 from vitscope.networks.attention.finding import find_attention
-from vitscope.networks.attention.reading import unlike
+from vitscope.networks.attention.reading import describe_misread_attentions
 from vitscope.networks.building.family import prepare
 from vitscope.networks.building.networks import drawn_network
 from vitscope.networks.building.timm_import import declare
@@ -102,7 +102,7 @@ def test_a_published_network_is_read_with_its_weights(kind: str, hub: Hub, tmp_p
     found = find_attention(ours, network, blocks.points)
     assert len(found.attentions) == NETWORKS[kind][1].count("msa")
     assert not found.refused
-    assert unlike(ours, found.attentions, IMAGES) == []
+    assert describe_misread_attentions(ours, found.attentions, IMAGES) == []
 
 
 def test_a_folder_is_relative_absolute_or_below_home(
