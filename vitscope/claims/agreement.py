@@ -1,7 +1,7 @@
 """How well measured curves agree with published ones of the same checkpoints.
 
-Each score stands beside what a straight line and the curve of another network would have: curves
-that all rise agree in much that says nothing of a checkpoint.
+Each score stands beside the scores of a straight line and of another network's curve: curves that
+all rise agree well, which says nothing about a checkpoint.
 """
 
 from collections.abc import Hashable, Iterable, Mapping
@@ -20,10 +20,10 @@ from vitscope.files.arrays import Array
 
 # Maps each cut point that has its own curve to the values of that curve by x.
 Lines = Mapping[Hashable, "pd.Series[float]"]
-# Published depths have this many decimals. Rounding ours alike makes points of both curves meet,
-# so that their values are compared without interpolation.
+# The decimals of published depths. Measured depths are rounded alike, so that points of both curves
+# coincide and their values are compared without interpolation.
 _DECIMALS = 6
-# Changes that agree to this many decimals of the range of values count as equal.
+# Changes, as shares of the range of values, count as equal if they agree to this many decimals.
 _ALIKE = 4
 
 
@@ -75,7 +75,10 @@ def _columns(name: str, score: _Score) -> dict[str, float | None]:
 
 
 def _lines(points: pd.DataFrame, curve: ScoredCurve, values: Any = None) -> Lines:
-    """Return the curves of a model, or other `values` of its points, as logarithms if asked."""
+    """Return the curves through a model's points, or through other `values` at the same x.
+
+    Values of the points are replaced by their logarithms if the curve is logarithmic.
+    """
     if values is None:
         values = _scaled(points[curve.y].to_numpy(float), curve)
     line = pd.Series(values, points[curve.x].round(_DECIMALS).to_numpy())
@@ -124,11 +127,11 @@ def _score_of_line(wanted: Lines) -> _Score:
 
 
 def _changes(lines: Lines) -> Array:
-    """Return a curve's slopes from point to point, or each curve's difference from the one before.
+    """Return the slopes of a single curve, or the difference of each curve from the previous one.
 
-    Curves over frequency look alike at all cut points: what a block changes shows in the difference
-    of two curves. Changes are shares of the range of all values, and equal where a curve is
-    straight.
+    Curves over frequency look alike at all cut points: the effect of a block shows in the
+    difference of two curves. Changes are shares of the range of all values. Slopes of a straight
+    curve are equal.
     """
     if len(lines) == 1:
         (line,) = lines.values()
@@ -163,7 +166,7 @@ def _best(scores: Iterable[_Score]) -> _Score:
 
 
 def _uncertainty(measured: pd.DataFrame, known: Lines, curve: ScoredCurve) -> float | None:
-    """Return the root mean square of the standard deviations of our values over resamples."""
+    """Return the root mean square, over points, of the standard deviation over resamples."""
     values = Points(measured)[curve.y]
     if len(values) == 1:
         return None

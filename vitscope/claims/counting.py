@@ -39,7 +39,7 @@ def count_claims(
     }
     order = [*traits]
     found = [(subject, claim) for claim in evidence.claims for subject in claim.about(traits)]
-    # By model, then in the order of claims.
+    # Sort by model; the claims of a model keep their order.
     subjects = sorted(found, key=lambda each: [order.index(model) for model in each[0]])
     table = tables[evidence.table]
     at_points = {*CUT_POINT} <= {*table}
@@ -56,13 +56,13 @@ def count_claims(
 
 
 def _side_of(blocks: pd.DataFrame, model: str) -> str | None:
-    """Return on which side of its norms the sums of a model are read; None if it has no sums."""
+    """Return on which side of its norms a model's sums are read; None if there are no sums."""
     found = _of_model(blocks, model).get(NORM, pd.Series()).dropna().unique()
     return " and ".join(sorted(found)) or None
 
 
 def _say(row: Mapping[str, Any], sides: Mapping[str, str | None]) -> str:
-    """Return the statement of a claim; if known, add on which side of norms models are read."""
+    """Return the statement of a claim; if known, add on which side of norms each model is read."""
     models = (row[key] for key in ("model", "versus") if row.get(key))
     said = [f"{model} is read {side} its norms" for model in models if (side := sides.get(model))]
     return f"{row['statement']} ({', '.join(said)})" if said else str(row["statement"])
@@ -138,13 +138,13 @@ def _side(side: str, found: Found | None, above: float) -> dict[str, Any]:
     }
 
 
-# These columns identify a row: one claim on one network, or two, at one moment, in any figure.
+# These columns identify a row in any figure: a claim on one network or two, at a snapshot.
 DISTINCT = ["model", "versus", "snapshot", "claim"]
 
 
 @dataclass(frozen=True)
 class Training:
-    """Says which recipe a network was trained by, and with which seed."""
+    """The recipe that a network was trained by, and the seed."""
 
     recipe: str
     seed: Any
@@ -154,17 +154,18 @@ Trainings = Mapping[str, Training]
 
 
 def trainings(repeats: Sequence[Sequence[str]], seeds: Mapping[str, Any]) -> dict[str, Training]:
-    """Return each model's training, by its seed; those of a recipe have the name of the first."""
+    """Return the training of each model; a recipe is named after its first model in `repeats`."""
     first = {model: group[0] for group in repeats for model in group}
     return {model: Training(first.get(model, model), seed) for model, seed in seeds.items()}
 
 
 def add_recipes(claims: pd.DataFrame, of: Trainings) -> pd.DataFrame:
-    """Add columns to counted claims: results over a recipe's trainings, verdict, false discoveries.
+    """Add columns to counted claims: results over a recipe's trainings, verdicts, discovery rates.
 
-    Student's interval over at least three trainings decides for a recipe: that of the value or,
-    where cases are counted, of the mean by which they are in favour. Two recipes are compared by
-    trainings of one seed, which see the same images in the same order, where a figure has some.
+    If a recipe has at least three trainings, Student's interval over them decides: the interval of
+    the value or, where cases are counted, of the mean by which cases are in favour. Two recipes are
+    compared by trainings with the same seed, if a figure has any: they see the same images in the
+    same order.
     """
     if claims.empty:
         return claims
@@ -186,7 +187,7 @@ def add_recipes(claims: pd.DataFrame, of: Trainings) -> pd.DataFrame:
 
 
 def _seed_by_seed(claims: pd.DataFrame, of: Trainings) -> pd.DataFrame:
-    """Leave out pairs of two seeds, where the figure has such a pair of one seed."""
+    """Drop pairs with different seeds if the figure has the same recipes with equal seeds."""
     at = {(training.recipe, training.seed): model for model, training in of.items()}
     keys = claims[["figure", "snapshot", "claim", "model", "versus"]].fillna("")
     rows = [*keys.itertuples(index=False, name=None)]
@@ -209,12 +210,12 @@ def distinct(claims: pd.DataFrame) -> pd.DataFrame:
 
 
 def once_per_recipe(claims: pd.DataFrame) -> pd.DataFrame:
-    """Keep of the trainings of one recipe, which have one verdict, the first."""
+    """Keep only the first training of each recipe, since its trainings share one verdict."""
     same = claims.duplicated(["claim", "snapshot", "recipe_low", "recipe_high"])
     return claims[~same | (claims["trainings"] == 1)]
 
 
-# The columns of a row that describe a single training.
+# The columns about recipes, in a row about a single training.
 _ONE: dict[str, Any] = {
     "trainings": 1,
     "values": None,
@@ -235,7 +236,7 @@ def _holds(row: Mapping[Hashable, Any]) -> str | None:
 
 
 def _recipe_of(row: Mapping[Hashable, Any], of: Trainings) -> tuple[Any, ...] | None:
-    """Return which claim on which recipes a row is about; None if a recipe has one training."""
+    """Return a row's claim, snapshot and recipes; None if a model is unknown or seeds differ."""
     models = [row[name] for name in ("model", "versus") if pd.notna(row[name])]
     known = [of[model] for model in models if model in of]
     if len(known) < len(models) or len({training.seed for training in known}) != 1:

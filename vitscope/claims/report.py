@@ -1,4 +1,4 @@
-"""The page that says what is claimed, what was measured, and whether it holds."""
+"""The page about claims: what is claimed, what was measured, and whether each claim holds."""
 
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from typing import Any
@@ -39,7 +39,7 @@ _DOUBTS = (
     "What makes the accuracy of these models doubtful, and all that is compared with it. Each is "
     "told with confidence: of networks that are of use it would be told of one in a hundred."
 )
-# Maps verdicts to what a claim does; the verdicts on a recipe come first.
+# By verdict, what a claim does, in words; verdicts on recipes come first.
 VERDICTS = {
     "yes": "hold",
     "no": "fail",
@@ -55,7 +55,7 @@ _PAIRS = (
     ("yes, without an interval", "no, without an interval", "without an interval"),
 )
 FOUND = ("model", "claim", "published", "measured", "holds")
-# A verdict is marked if more than this share of equally sure verdicts are false.
+# Verdicts on networks are marked if their false discovery rate is above this.
 DOUBTED = 0.05
 
 
@@ -65,7 +65,7 @@ def list_warnings(warnings: Sequence[str]) -> list[Section]:
 
 
 def introduction(claims: pd.DataFrame) -> str:
-    """Return the text above the claims; without claims, it says so."""
+    """Return the text above the claims, or a sentence that there are no claims."""
     return _NO_CLAIMS if claims.empty else f"{_RULE} {chance_in_words(claims)}"
 
 
@@ -115,7 +115,7 @@ def _name_models(row: Mapping[Hashable, Any], labels: Mapping[str, str]) -> str:
 
 
 def _say_verdict(row: Mapping[Hashable, Any]) -> str:
-    """Return the verdict, marked if too many equally sure verdicts are false."""
+    """Return the verdict, with its false discovery rate if that is too high."""
     if pd.isna(row["holds"]):
         return "–"
     of_network = row["recipe_verdict"] == "one training"
@@ -124,7 +124,7 @@ def _say_verdict(row: Mapping[Hashable, Any]) -> str:
 
 
 def findings(claims: pd.DataFrame, labels: Mapping[str, str]) -> pd.DataFrame:
-    """Put claims into words, by the labels of models; leave out `published` if nothing is."""
+    """Return a table of claims in words, without the column `published` if it would be empty."""
     rows = [
         {
             "model": _name_models(row, labels),
@@ -191,7 +191,7 @@ def _agreement_of(agreement: pd.DataFrame, labels: Mapping[str, str]) -> Section
 
 
 def _beside(row: Mapping[Hashable, Any], score: str, form: str, unit: str = "") -> str:
-    """Return a score, and in parentheses those of a straight line and of another network."""
+    """Return a score, and in parentheses the scores of a straight line and of another network."""
 
     def text(column: str) -> str:
         known = pd.notna(row.get(column))
@@ -215,7 +215,7 @@ def sections(
     labels: Mapping[str, str],
     evidence: Iterable[Evidence],
 ) -> list[Section]:
-    """Return a summary, the sections of each figure with the rules of claims, and the scores."""
+    """Return the sections of the page: a summary, claims by figure with their rules, agreement."""
     rules = {claim.name: claim.rule for each in evidence for claim in each.claims}
     found = []
     for figure, of_figure in claims.groupby("figure", sort=False):

@@ -1,6 +1,6 @@
 """What is counted for a claim: shares of blocks, trends with depth, differences.
 
-Each is found on points as measured and in each resample of the images, which its interval is of.
+Each value is computed as measured and in each resample of the images, which gives its interval.
 """
 
 from collections.abc import Callable
@@ -22,12 +22,13 @@ HALF = 0.5
 
 @dataclass(frozen=True)
 class Found:
-    """Holds what points say of a claim: the value as measured, then its value in each resample.
+    """What points say about a claim: `values` has the measured value, then that of each resample.
 
-    A share has the `count` in favour and the `total`, of which `certain` have a certain sign. Where
-    the unit is a batch, `batches` are the values of each; `draws` are those of two independent
-    samples. What follows from weights alone is `exact`. Trainings are compared by `margin`, if any:
-    the mean by which cases are in favour, or Fisher's z of a rank correlation.
+    A share has the `count` of cases in favour and the `total` of cases, of which `certain` have a
+    certain sign. `batches` are the values of each batch, if batches are the units; `draws` are the
+    values of two independent samples. A value is `exact` if it follows from weights alone.
+    Trainings are compared by `margin`, if there is one: the mean by which cases are in favour, or
+    Fisher's z of a rank correlation.
     """
 
     values: Array
@@ -72,7 +73,7 @@ class Found:
         return self.certain is not None and self.certain == self.total
 
     def verdict(self, above: float) -> OfNetwork:
-        """Tell whether the value is above a number in this network, whichever images are taken."""
+        """Tell whether the value is above a number in this network, whichever images are drawn."""
         if self.exact or self._all_certain:
             # No choice of images changes the answer, even for a value equal to the number.
             return "yes" if self.value > above else "no"
@@ -89,7 +90,7 @@ Find = Callable[..., Found | None]
 
 @dataclass(frozen=True)
 class Statistic:
-    """Says what is counted, by which rule; the claim holds if the value is above a number."""
+    """What is counted, and by which rule; a claim holds if the value is above `above`."""
 
     measure: str
     rule: str
@@ -107,18 +108,21 @@ class Statistic:
 
 
 def value_of(values: Array, **more: Any) -> Found | None:
-    """Find a value; None if it is not finite. `values` are first as measured, then resampled."""
+    """Return `values` (as measured, then resampled) as found; None if the first is not finite."""
     found = np.atleast_1d(values)
     return Found(found, **more) if np.isfinite(found[0]) else None
 
 
 def exactly(found: Found | None) -> Found | None:
-    """Mark what is found as exact, since it follows from weights alone."""
+    """Mark a value as exact, since it follows from weights alone."""
     return found and replace(found, exact=True)
 
 
 def share_of(margins: Array) -> Found | None:
-    """Find the share of cases whose known margin, (1 + resamples, cases), is above zero."""
+    """Return the share of cases with a margin above zero; `margins` are (1 + resamples, cases).
+
+    Cases whose measured margin is not finite do not count.
+    """
     margins = margins[:, np.isfinite(margins[0])]
     total = margins.shape[1]
     if not total:
@@ -130,7 +134,7 @@ def share_of(margins: Array) -> Found | None:
 
 
 def certain_signs(margins: Array) -> Array:
-    """Tell for each case whether its 95 % interval excludes zero, so that its sign is certain."""
+    """Return for each case whether its 95 % interval excludes zero, so that its sign is certain."""
     low, high = np.percentile(margins[1:], TAILS, axis=0)
     certain: Array = (low > 0) | (high < 0)
     return certain
@@ -143,7 +147,7 @@ def changes(points: Points, value: str, kind: str | None) -> Array:
 
 
 def _blocks_of(points: Points, kind: str | None) -> Array:
-    """Tell for each block whether it is of a kind, or for no kind whether it subsamples."""
+    """Return for each block whether it is of a kind or, for None, whether it subsamples."""
     subsampling = points.frame["subsampling"].to_numpy(bool)
     chosen: Array = subsampling
     if kind is not None:
@@ -225,7 +229,7 @@ def grows_with_depth(value: str, what: str, sign: int = 1) -> Statistic:
 
 
 def rank_correlation(x: Array, y: Array) -> Found | None:
-    """Find the rank correlation (Spearman) of points, (1 or 1 + resamples, points)."""
+    """Return the rank correlation (Spearman) of `x` and `y`, (1 or 1 + resamples, points)."""
     from scipy.stats import rankdata
 
     if x.shape[1] < 3 or np.ptp(x[0]) == 0 or np.ptp(y[0]) == 0:
@@ -294,7 +298,7 @@ def difference(ours: Array | None, theirs: Array | None, sign: int = 1) -> Found
     if ours is None or theirs is None:
         return None
     ours, theirs = paired(ours, theirs)
-    # Rounding decides no claim.
+    # Values that differ only by rounding count as equal.
     differs = ~np.isclose(ours, theirs, rtol=1e-9, atol=0)
     return value_of(np.where(differs, sign * (ours - theirs), 0.0))
 

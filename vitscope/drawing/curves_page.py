@@ -1,4 +1,4 @@
-"""A page of curves by depth that can be pointed at, in any browser and without a network."""
+"""An HTML page of curves by depth, which works offline and shows the values under the pointer."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -98,7 +98,7 @@ redraw();
 
 
 def as_page(title: str, members: Sequence[Member], curves: Mapping[str, pd.DataFrame]) -> str:
-    """Return the page of curves by labels: `depth`, `value`, `low` and `high` of each `name`."""
+    """Return the page; `curves` maps a label to a table with `depth`, `value`, `low` and `high`."""
     looks = dict(zip(members, looks_of(members), strict=True))
     shown = {
         "models": [
@@ -120,7 +120,7 @@ def as_page(title: str, members: Sequence[Member], curves: Mapping[str, pd.DataF
         f'role="group" aria-labelledby="curve{number}" viewBox="0 0 720 230"></svg>'
         for number, label in enumerate(curves)
     )
-    # No text of a study ends the element that holds it.
+    # Escape `<`, so that no text from a study can close the `<script>` element.
     data = json.dumps(shown).replace("<", r"\u003c")
     return page(
         title,

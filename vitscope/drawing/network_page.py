@@ -1,4 +1,4 @@
-"""All that is known of a network on one page: values by depth under each other, and verdicts."""
+"""A page about one network: panels of values by depth, one below the other, and verdicts."""
 
 from collections.abc import Callable, Mapping, Sequence
 from itertools import pairwise
@@ -15,11 +15,16 @@ from vitscope.drawing.looks import GRAY, KIND_COLORS, KIND_EDGE, VERDICT_LOOKS
 from vitscope.drawing.network import LABELS, kinds_of
 from vitscope.drawing.verdicts import Mark, Said, height_of, write_claims
 
-# Inches: the page, the strip of blocks, a panel, labels at the edges, and from the edge of panels
-# to the claims, which stand in two columns.
-_WIDTH, _STRIP, _PANEL, _EDGES, _LEFT = 5.5, 0.16, 0.95, 0.7, -0.4
-# Letters of a claim in a line, and of a label; points of labels.
-_LETTERS, _LETTERS_OF_LABEL, _SMALL = 50, 16, 6.5
+# Inches.
+_WIDTH = 5.5  # the page
+_STRIP = 0.16  # the strip of blocks
+_PANEL = 0.95
+_EDGES = 0.7  # labels at the edges
+_LEFT = -0.4  # from the edge of panels to the first of two columns of claims
+
+_LETTERS = 50  # in a line of a claim
+_LETTERS_OF_LABEL = 16  # in a line of a label
+_SMALL = 6.5  # the size of labels in points
 
 # Draws a kind of figure of the network in axes.
 Draw = Callable[[Axes], object]

@@ -1,4 +1,4 @@
-"""The figures of the paper on one page: what is published above what is measured, and verdicts."""
+"""The figures of the paper on one page: published curves above measured ones, and verdicts."""
 
 from collections.abc import Callable, Mapping, Sequence
 from textwrap import wrap
@@ -19,11 +19,16 @@ from vitscope.drawing.verdicts import Mark, Said, height_of, write_claims
 # Draws the points of one model, measured or published.
 Sketch = Callable[[Axes, pd.DataFrame, Look], None]
 
-# Inches: a figure beside others, the height of a panel, its labels, the legend, and from the edge
-# of a panel to its claims.
-_COLUMN, _PANEL, _LABELS, _LEGEND, _LEFT = 1.375, 0.8, 0.24, 0.3, -0.2
-# Points; letters of a claim in an inch, and as many as a mark takes of a line.
-_SMALL, _LETTERS, _LETTERS_OF_MARK = 6, 19.7, 4
+# Inches.
+_COLUMN = 1.375  # a figure beside others
+_PANEL = 0.8  # the height of a panel
+_LABELS = 0.24  # the labels of a panel
+_LEGEND = 0.3
+_LEFT = -0.2  # from the edge of a panel to its claims
+
+_SMALL = 6  # the size of text in points
+_LETTERS = 19.7  # in an inch of a claim
+_LETTERS_OF_MARK = 4  # that fit in the place of a mark
 
 
 class Shown(NamedTuple):
@@ -59,7 +64,7 @@ def plot(figures: Sequence[Shown], claims: pd.DataFrame | None) -> Figure:
             write_claims(text, verdicts, _LEFT)
     legend = Legend()
     for look, labels in named.items():
-        # Variants of a family look alike in figures that have one of them.
+        # Models in different figures may have the same look, and then share an entry.
         legend.add_line(" or ".join(labels), look.curve)
     legend.draw(figure)
     return figure
@@ -68,7 +73,7 @@ def plot(figures: Sequence[Shown], claims: pd.DataFrame | None) -> Figure:
 def _draw(
     panels: Sequence[Axes], shown: Shown, named: dict[Look, dict[str, None]], column: int
 ) -> None:
-    """Draw what is published of a figure above what is measured; add to `named` looks of models."""
+    """Draw a figure's published curves above its measured ones; add looks of models to `named`."""
     upper, *lower = panels
     for member, look in zip(shown.members, looks_of(shown.members), strict=True):
         if member.model in shown.published:

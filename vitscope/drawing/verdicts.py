@@ -1,6 +1,6 @@
-"""Verdicts on claims on one page: a row for each claim, with what is published and each model.
+"""A page of verdicts: a row for each claim, with verdicts on published and on measured values.
 
-A model is named in the mark and the colour of its verdict, two models as a pair.
+Behind the mark of a verdict stands the model, or the pair of models, in the colour of the verdict.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -16,34 +16,42 @@ from vitscope.claims.counting import distinct
 from vitscope.drawing.legends import moment
 from vitscope.drawing.looks import GRAY, THREAD, VERDICT_LOOKS
 
-# What is published is of one network each.
+# Verdicts on published values are about a single network, or a pair.
 _OF_PUBLISHED = {"yes": "yes, in this network", "no": "no, in this network"}
-# Points: no letter is smaller.
-_SIZE, _HEAD_SIZE = 6, 6.5
-# Inches: where columns begin, the right edge, a line of text, and the space around a row.
-_FIGURE, _CLAIM, _PUBLISHED, _MEASURED, _RIGHT = 0.08, 0.85, 3.7, 4.4, 7.4
-LINE, _AROUND, _BETWEEN = 0.1, 0.015, 0.06
-# Letters of a statement, and of the name of a figure, in a line.
-_LETTERS, _LETTERS_OF_NAME = 66, 15
+_SIZE = 6  # of text in points, the smallest on the page
+_HEAD_SIZE = 6.5  # of heads of columns in points
 
+# Where columns begin, in inches.
+_FIGURE = 0.08
+_CLAIM = 0.85
+_PUBLISHED = 3.7
+_MEASURED = 4.4
+_RIGHT = 7.4  # where the last column ends
 
-# Inches that a mark takes of a line, and between claims that have no rows of their own.
-_MARK, _BETWEEN_CLAIMS = 0.18, 0.03
+# Inches.
+LINE = 0.1  # the height of a line of text
+_AROUND = 0.015  # the space around a row
+_BETWEEN = 0.06  # the space between marks
+_MARK = 0.18  # the width of a mark before a claim
+_BETWEEN_CLAIMS = 0.03  # the space between claims that have no rows of their own
+
+_LETTERS = 66  # of a statement in a line
+_LETTERS_OF_NAME = 15  # of the name of a figure in a line
 
 
 class Mark(NamedTuple):
-    """A verdict and on what, or a word between verdicts."""
+    """A verdict and the name of its subject; or a word between verdicts, without a verdict."""
 
     verdict: str | None
     name: str
 
 
-# The marks of a claim, and its lines.
+# The marks of a claim, and the lines of its statement.
 Said = tuple[Sequence[Mark], Sequence[str]]
 
 
 def plot(claims: pd.DataFrame, labels: Mapping[str, str]) -> Figure:
-    """Draw a row for each claim, beside the figure that it is counted on first."""
+    """Draw a row for each claim, grouped by the first figure that it is counted on."""
     once = distinct(claims)
     figure = Figure(figsize=(_RIGHT + _FIGURE, 1))
     figure.set_layout_engine("none")
@@ -75,7 +83,7 @@ def plot(claims: pd.DataFrame, labels: Mapping[str, str]) -> Figure:
 def _draw_claim(
     axes: Axes, top: float, statement: str, rows: pd.DataFrame, labels: Mapping[str, str]
 ) -> float:
-    """Draw what is known of a claim below `top`; return where the next one begins."""
+    """Draw a claim and its verdicts below `top`; return where the next claim begins."""
     lines = wrap(statement, _LETTERS)
     write(axes, _CLAIM, top, "\n".join(lines))
     theirs = dict.fromkeys(
@@ -107,7 +115,7 @@ def _name(row: Mapping[Any, Any], labels: Mapping[str, str]) -> str:
 def flow(
     axes: Axes, marks: Iterable[Mark], top: float, left: float, right: float = _RIGHT
 ) -> float:
-    """Write verdicts one after another between two edges, in lines; return where they end."""
+    """Write marks one after another, in lines between two edges; return where the lines end."""
     x, line = left, 0
     for mark in marks:
         look, said = {}, mark.name
@@ -133,12 +141,12 @@ def write_claims(axes: Axes, found: Sequence[Said], left: float) -> None:
 
 
 def height_of(found: Sequence[Said]) -> float:
-    """Return how many inches claims take, with a line below them."""
+    """Return the height of claims in inches, with an empty line below them."""
     return LINE + sum(LINE * len(lines) + _BETWEEN_CLAIMS for _, lines in found)
 
 
 def write(axes: Axes, x: float, y: float, text: str, **look: Any) -> Annotation:
-    """Write text at inches from the left and the top of axes, which do not shrink for it."""
+    """Write text at a distance in inches from the left and the top of axes, outside the layout."""
     return axes.annotate(
         text,
         (0, 1),

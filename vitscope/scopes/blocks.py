@@ -1,4 +1,4 @@
-"""The blocks of a network, each of which can be held and run alone."""
+"""The blocks of a network, each of which can run alone."""
 
 from dataclasses import dataclass
 from itertools import pairwise
@@ -21,8 +21,9 @@ from vitscope.scopes.lending import device_of, find_place, lend
 class Block:
     """A part of a network, from one cut point to the next; the last, `head`, gives the output.
 
-    Call a block with what the block before it returns, and the first with images. `depth` is the
-    depth of its cut point, from 0 to 1; `why_not` says why it cannot run alone, if it cannot.
+    Call the first block with images, and every other block with the output of the previous one.
+    `depth` is the depth of the block's cut point, from 0 to 1. `why_not` is the reason why the
+    block cannot run alone, or None.
     """
 
     name: str
@@ -35,7 +36,7 @@ class Block:
     _replay: Replay
 
     def __call__(self, x: Tensor) -> Tensor:
-        """Run the block alone on the stream before it, and return the stream behind it."""
+        """Run the block alone on the stream before the block, and return the stream after it."""
         if self.why_not:
             raise VitscopeError(f"{self.name}: {self.why_not}")
         try:
@@ -44,7 +45,7 @@ class Block:
             raise VitscopeError(f"{self.name}: {error}") from error
 
     def maps(self, x: Tensor) -> Tensor:
-        """Lay out what the block returned as feature maps: images, channels, height, width."""
+        """Return an output of the block as feature maps (images, channels, height, width)."""
         return x if self._layout is None else self._layout.to_nchw(x)
 
 
@@ -64,9 +65,9 @@ def blocks(
         for block in vitscope.blocks(network, images):
             x = block(x)
 
-    computes what the network computes. Each block is first run on the images; where it does not
-    return, to the bit, what the network itself has there, its `why_not` says so. The network is
-    in evaluation mode during this call only. Blocks use its weights: they are not copied.
+    computes what the network computes. Each block is first run on the images: if its output differs
+    from that of the network in any bit, its `why_not` says so. The network is in evaluation mode
+    during this call only. Blocks use the weights of the network, without copying them.
     """
     model = original(model)
     find_place(model, None)

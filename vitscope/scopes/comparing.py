@@ -1,4 +1,4 @@
-"""Several networks side by side: their tables as one, their figures with a panel or curve each."""
+"""Several networks side by side: joint tables, and figures with a panel or a curve for each."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -67,7 +67,10 @@ class Comparison(Tables):
         return super(Comparison, self._having(kind))._counted(kind)
 
     def _having(self, kind: str) -> "Comparison":
-        """Return the networks that can draw a kind, or else all; print the names of the others."""
+        """Return a comparison of the networks that can draw a kind; print the names of the others.
+
+        Return this comparison if it can draw the kind as a whole, or if none of its networks can.
+        """
         if kind in super().kinds():
             return self
         having = [each for each in self._networks if kind in each.scope.kinds()]
@@ -89,7 +92,7 @@ class Comparison(Tables):
         return [*there, *self.own()]
 
     def own(self) -> dict[str, Any]:
-        """Return the first network's calls of those own functions that measured all networks."""
+        """Return the user's functions that measured all networks, and the first network's calls."""
         first, *others = (each.scope.own() for each in self._networks)
         return {name: call for name, call in first.items() if all(name in each for each in others)}
 
@@ -116,7 +119,7 @@ def _rows_of(network: _Compared, name: str) -> pd.DataFrame:
 def compare(scopes: Mapping[str, Tables]) -> Comparison:
     """Put networks side by side: `compare({"mine": scope, "theirs": other}).plot("cka")`.
 
-    Where one value holds several networks, each is called by the given name and its own.
+    If one value holds several networks, each is named by the given name, followed by its own name.
     """
     networks = []
     for name, scope in scopes.items():

@@ -1,4 +1,4 @@
-"""Images as a notebook has them, made the file of a split, piece by piece and in one order."""
+"""Write images in memory, or of a folder, to the file of a split, piece by piece and in order."""
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -22,9 +22,9 @@ from vitscope.files.images import in_rgb
 from vitscope.files.tensors import row_sums
 from vitscope.image_size import ImageSize, height_and_width, in_short
 
-# Images, and the numbers of their classes if these come with the images.
+# Images, and the indices of their classes if labels come with the images.
 Piece = tuple[Array, Array | None]
-# Takes the shape of an image, returns how many classes the network tells apart, if it has logits.
+# Returns the number of classes for images of a shape, or None if the network has no logits.
 Outputs = Callable[[tuple[int, ...]], int | None]
 
 IMAGES_PER_PIECE = 256
@@ -43,13 +43,13 @@ class Wanted:
     std: Sequence[float] | float | None
     size: ImageSize | None
     class_names: Sequence[str] | None = None
-    # What the network's own description says, where it has one.
+    # What the description that comes with the network says, if any.
     of_network: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
 class Stored:
-    """The file of the images, how a network of `classes` takes them, and what was assumed."""
+    """The split of the stored images, the network's classes and scaling, and what was assumed."""
 
     split: Split
     classes: int | None
@@ -63,7 +63,7 @@ def place_in(folder: Path) -> Path:
 
 
 def store(images: Any, labels: Any, wanted: Wanted, outputs: Outputs, folder: Path) -> Stored:
-    """Write images to a file in a folder, as a split of a data set."""
+    """Write images and labels to a file in a folder, as a split of a data set."""
     path = place_in(folder)
     if isinstance(images, str | Path):
         return _store_folder(Path(images), wanted, outputs, path)
@@ -155,7 +155,7 @@ def _pieces(images: Any, wanted: Wanted) -> Iterator[Piece]:
     elif _is_loader(images):
         yield from map(_checked_batch, images)
     else:
-        # Data sets of torch need not end by an IndexError: iterating may go on past their length.
+        # Index up to the length: data sets of torch may not raise an IndexError at their end.
         items = (
             map(images.__getitem__, range(len(images))) if hasattr(images, "__len__") else images
         )
@@ -163,7 +163,7 @@ def _pieces(images: Any, wanted: Wanted) -> Iterator[Piece]:
 
 
 def _is_loader(images: Any) -> bool:
-    """Tell a loader, which yields batches, from what can be indexed, which has single images."""
+    """Return whether `images` is a loader of batches; what can be indexed holds single images."""
     if not isinstance(images, Iterable) and not hasattr(images, "__getitem__"):
         raise VitscopeError(
             f"`images` is a {type(images).__name__}, allowed: a tensor, an array, a DataLoader, a "
@@ -175,8 +175,8 @@ def _is_loader(images: Any) -> bool:
 def _image_and_labels(item: Any, dimensions: int = 3) -> Piece:
     """Return the image or the batch in an element of a data set, and the labels that come with it.
 
-    Both are found by their keys; else the first entry with this number of dimensions is the image,
-    and the first integers behind it, one for each image, are the labels.
+    Both are found by their keys. Without such keys, the first entry with this number of dimensions
+    is the image, and the first integers after this entry, one for each image, are the labels.
     """
     if not isinstance(item, Mapping | tuple | list):
         return item, None
@@ -203,7 +203,7 @@ def _is_image(value: Any, dimensions: int) -> bool:
 def _as_labels(value: Any, count: int) -> Array | None:
     try:
         array = _as_array(value)
-    except ValueError:  # Of several lengths.
+    except ValueError:  # The rows differ in length.
         return None
     return array.reshape(-1) if array.dtype.kind in "iu" and array.size == count else None
 
@@ -318,7 +318,7 @@ class _Taking:
 
 
 def _said_scaling(wanted: Wanted) -> tuple[Any, Any] | None:
-    """Return mean and std of pixels as the caller gives them, or else the network, or None."""
+    """Return the mean and std of pixels that the caller gives, or else the network's, or None."""
     if wanted.mean is None and wanted.std is None and "mean" in wanted.of_network:
         return wanted.of_network["mean"], wanted.of_network["std"]
     return None if wanted.mean is None or wanted.std is None else (wanted.mean, wanted.std)
@@ -411,7 +411,7 @@ def _write_images(
 
     def written() -> Iterator[tuple[str, int, Array]]:
         yield "index", 0, np.arange(count)
-        # Read, and not mapped: what is mapped counts as memory of this process.
+        # Read the file, since a mapped file would count as memory of this process.
         with raw.open("rb") as file:
             for first in range(0, count, IMAGES_PER_PIECE):
                 wanted = min(IMAGES_PER_PIECE, count - first)

@@ -57,7 +57,7 @@ class Scope(Tables):
         # The folder is removed when this object is.
         self._folder = folder
         self._network = network
-        # The tables of the user's own functions, and how these were called.
+        # For each of the user's functions, how it was called, and its table.
         self._own: dict[str, tuple[Any, pd.DataFrame]] = {}
         self._device = device
         self._maker = Maker(study, network, images, device, Path(folder.name))
@@ -99,9 +99,9 @@ class Scope(Tables):
     def measure(self, function: Callable[..., Any], **keywords: Any) -> pd.DataFrame:
         """Measure with a function of your own, and return the table.
 
-        It is called with the feature maps of each cut point, an array (images, channels, height,
-        width), and with the keywords; it returns one number for each image. `plot` draws the table
-        by the name of the function.
+        `function` is called with the feature maps of each cut point, an array (images, channels,
+        height, width), and with the keywords, and has to return one number for each image. `plot`
+        draws the table by the name of the function.
         """
         name = function.__name__
         if name in {*registry.names(), *registry.kinds(), *OTHERS}:
@@ -193,7 +193,7 @@ class Scope(Tables):
 
 
 def _call_of(function: Callable[..., Any], keywords: Mapping[str, Any]) -> tuple[Any, ...]:
-    """Return what identifies a call: place, byte code and keywords, as if its cell ran again."""
+    """Return what identifies a call, even if its cell runs again: place, byte code and keywords."""
     code = getattr(function, "__code__", None)
     plain = [each for each in code.co_consts if not isinstance(each, CodeType)] if code else []
     said = (code.co_code, code.co_names, repr(plain)) if code else ()
@@ -265,14 +265,15 @@ def look(
     network; without them, images are used unchanged.
 
     `points` are the modules to read, in place of the cut points that are found. `name` is the name
-    of the network in tables and figures, `image_size` the side to which pictures are cropped, or
-    height and width, `classes` how many it tells apart, None if it returns features, which is found
-    where its `num_classes` is 0 or its last module is a head of `nn.Identity`, `class_names` the
-    names of all classes, or "imagenet", by which predictions are called, `output` the name or
-    number of the tensor that holds the logits, where the network returns several, `norms` whether
-    networks that normalize the sums of stream and branch are read "after" these norms or "before"
-    them, `loss` the weight decay and the augmentation of its training, and `analysis` the settings
-    of measures; the last two are written as in a study.
+    of the network in tables and figures. `image_size` is the side to which pictures are cropped, or
+    height and width. `classes` is the number of classes, or None if the network returns features;
+    by default, this is found out: a network returns features if its `num_classes` is 0 or its last
+    module is a head of `nn.Identity`. `class_names` are the names of all classes, or "imagenet",
+    to show with predictions. `output` is the name or index of the tensor that holds the logits, if the
+    network returns several. `norms` says whether networks that normalize the sums of stream and
+    branch are read "after" these norms or "before" them. `loss` has the weight decay and the
+    augmentation of the training, and `analysis` the settings of measures; both are written as in a
+    study.
 
     The network is borrowed for each measurement, and unchanged afterwards.
     """

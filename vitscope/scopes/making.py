@@ -1,4 +1,4 @@
-"""Make the tables of a network in memory: by the jobs of the workflow, in this process."""
+"""Make the tables of a network in memory, with the jobs of the workflow, in this process."""
 
 import shutil
 import sys
@@ -41,8 +41,9 @@ with warnings.catch_warnings():
     from tqdm import auto
 
 
-# A folder whose files are in memory, if the system has it; and how many bytes may go there.
-IN_MEMORY, MOST_IN_MEMORY = Path("/dev/shm"), 1 << 30
+# A folder whose files are in memory, on systems that have it.
+IN_MEMORY = Path("/dev/shm")
+MOST_IN_MEMORY = 1 << 30  # bytes that may go there
 
 
 class Maker:
@@ -122,7 +123,7 @@ class Maker:
             )
         if measured.need.of_images:
             return _refusal(partial(measure.check, self.study))
-        # Whether a network suits a measure that takes no images shows only when it is measured.
+        # Only measuring shows whether a network suits a measure that takes no images.
         if table not in self._lacking:
             self._lacking[table] = _refusal(partial(self.make, table))
         return self._lacking[table]
@@ -179,7 +180,7 @@ class Maker:
         work.run(inputs, outputs, said | {"device": self._device} | values, self._resources)
 
     def _measure(self, measure: Measure, paths: Mapping[int, Path]) -> None:
-        """Measure each part of `paths`, by its number; make inputs that parts share once."""
+        """Measure each part in `paths`, by index; make inputs that parts share only once."""
         points = len(read_cut_points(self.make("blocks")))
         with _scratch() as shared:
             for number, path in paths.items():
@@ -211,7 +212,7 @@ class Maker:
         return path
 
     def latents(self) -> Iterator[tuple[int, Path]]:
-        """Yield the number of each shard and the file of its latents, removed before the next."""
+        """Yield the index of each shard, and the file of its latents, then remove the file."""
         blocks = self.make("blocks")
         size = BLOCKS.read(blocks)[["channels", "height", "width"]].prod(axis=1).sum()
         most = min(self.study.analysis.shard_size, len(self.images))
@@ -305,7 +306,7 @@ class Maker:
 
 
 def _refusal(action: Callable[[], object]) -> str | None:
-    """Run an action; return the sentence of its refusal, or None."""
+    """Run an action; return the error sentence if it is refused, or None."""
     try:
         action()
     except VitscopeError as error:
@@ -315,7 +316,7 @@ def _refusal(action: Callable[[], object]) -> str | None:
 
 @contextmanager
 def _scratch(size: int | None = None) -> Iterator[Path]:
-    """Give a temporary folder: in memory, if `size` bytes fit there twice."""
+    """Give a temporary folder, in memory if there is room for twice `size` bytes."""
     in_memory = size is not None and size <= MOST_IN_MEMORY and IN_MEMORY.is_dir()
     has_room = in_memory and shutil.disk_usage(IN_MEMORY).free > 2 * (size or 0)
     with TemporaryDirectory(prefix="vitscope-", dir=IN_MEMORY if has_room else None) as place:

@@ -1,7 +1,7 @@
-"""Save what was looked at as a study, from which the workflow makes the same, on any machine.
+"""Save a network and images in memory as a study, from which the workflow makes the same tables.
 
 `python -m vitscope.scopes.saving STUDY IMAGES RETURNED` builds the network of a saved study in a
-process of its own, as jobs do, and writes what it makes of normalized images.
+process of its own, as jobs do, and writes the outputs of the network for normalized images.
 """
 
 import ast
@@ -37,7 +37,7 @@ from vitscope.studies.loading import load_study
 NETWORK = "network.py"
 # Keywords of timm that the study's data set decides.
 OF_THE_DATA = ("num_classes", "img_size", "in_chans", "pretrained")
-# The network that is built again is compared with the first on this many images.
+# The rebuilt network is compared with the original on this many images.
 PROOFS = 2
 
 Make = Callable[..., nn.Module]
@@ -54,8 +54,8 @@ def save(
 ) -> Path:
     """Write a study with its images and weights to a folder; return the file of the study.
 
-    It is first written beside the folder, and moved there only after the network was built from it
-    again, by `make` and its `keywords`, and returned the same.
+    The study is first written beside `folder`, and moved there only after the network
+    was rebuilt from it, by `make` and its `keywords`, and returned the same outputs.
     """
     if not images.has_pixels:
         raise VitscopeError(
@@ -86,7 +86,7 @@ def save(
 
 
 def _move_files(source: Path, target: Path) -> None:
-    """Move all files below a folder, except those the target has already, such as own code."""
+    """Move all files below a folder, except files that the target already has, such as own code."""
     for file in [each for each in source.rglob("*") if each.is_file()]:
         place = target / file.relative_to(source)
         if not (place.is_file() and filecmp.cmp(file, place, shallow=False)):
@@ -141,7 +141,7 @@ def _how_to_build(
 
 
 def _module_of_notebook(module: Any, name: str) -> str:
-    """Write a module out of the imports, definitions and constants of a notebook's cells."""
+    """Return a module with the imports, definitions and constants of a notebook's cells."""
     cells = getattr(module, "In", None)
     if cells is None:
         raise VitscopeError(
@@ -217,7 +217,7 @@ def _nearly_same(ours: Array, theirs: Array) -> bool:
 
 
 def _example_of_make(network: nn.Module) -> str:
-    """Show what to give for a network of Hugging Face, which is built from a configuration."""
+    """Return an example of make= for a network of Hugging Face, or an empty text for others."""
     config: Any = getattr(network, "config", None)
     if not hasattr(config, "to_diff_dict"):
         return ""
@@ -234,7 +234,7 @@ def _example_of_make(network: nn.Module) -> str:
 
 
 def main(file: Path, images: Path, returned: Path) -> None:
-    """Build the network of a study from its description and weights; write what it returns."""
+    """Build the network of a study from its description and weights, and write its outputs."""
     study = load_study(file)
     ((name, model),) = study.models.items()
     network = study.network(name)

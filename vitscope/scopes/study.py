@@ -1,4 +1,4 @@
-"""The study of a network in memory: what a file would say of it, so that all else reads that."""
+"""The study of a network in memory, with the settings that a study's file would have."""
 
 from collections.abc import Mapping, Sequence
 from copy import deepcopy
@@ -19,7 +19,7 @@ from vitscope.studies.checks import check_view
 from vitscope.studies.loading import analysis_schema, study_schema
 from vitscope.studies.resolving import build_study
 
-# Error sentences name it where they would name the file of a study.
+# Error sentences have this in place of the name of a study's file.
 WHERE = "look"
 IMAGES, WEIGHTS = "images.npz", "weights.safetensors"
 
@@ -79,7 +79,7 @@ def describe_study(
 
 
 def describe_video(**settings: Any) -> Settings:
-    """Check the settings of a video as a study's, and return them."""
+    """Check the settings of a video by the rules of studies, and return the settings."""
     schema = schema_of(Video)
     own = {key: schema["properties"][key] for key in settings}
     check("video", settings, {**schema, "properties": own, "required": []})
@@ -88,7 +88,7 @@ def describe_video(**settings: Any) -> Settings:
 
 
 def check_size(size: ImageSize | None) -> ImageSize | None:
-    """Check the size of images as a study's, and return it; a tuple becomes a list."""
+    """Check a size of images by the rules of studies, and return it; a tuple becomes a list."""
     given = [*size] if isinstance(size, tuple) else size
     rules = schema_of(Dataset)["properties"]["image_size"]
     return None if given is None else _checked_settings(given, rules, "image_size")

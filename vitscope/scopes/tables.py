@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 # The resolution on a screen; files have the resolution of the style.
 DOTS_PER_INCH = 150
-# Tables beside those of measures.
+# Tables that belong to no measure.
 OTHERS = ("blocks", "predictions")
 
 
@@ -213,7 +213,7 @@ def drawn(
 
 
 def draw_in(kind: str, ax: "Axes | None", plot: "Callable[[], Figure]") -> "Figure":
-    """Call `plot` in the style of figures; it draws in the given axes or a figure of its own."""
+    """Call `plot` in the style of figures, for it to draw in `ax` or in a figure of its own."""
     from vitscope.drawing.panels import drawing_in
     from vitscope.drawing.saving import style
 
@@ -242,7 +242,7 @@ def _kind_of_figure(name: str) -> Any:
 
 
 def _show_in_notebooks() -> None:
-    """Register how notebooks render figures, which are drawn without pyplot: it would keep all."""
+    """Register how notebooks render figures, since pyplot, which would keep all, does not."""
     from matplotlib.figure import Figure
 
     ipython = sys.modules.get("IPython")
@@ -280,7 +280,7 @@ class Made(Tables):
         return [name for name in (*OTHERS, *registry.names()) if self._paths(name)]
 
     def figures(self) -> dict[str, str]:
-        """Return the figures of the study by their names, and the kind of each."""
+        """Return the kind of each figure of the study, by the name of the figure."""
         return {name: figure.kind for name, figure in self.study.figures.items()}
 
     def plot(self, kind: str, ax: "Axes | None" = None, **options: Any) -> "Figure":
