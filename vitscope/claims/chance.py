@@ -82,7 +82,7 @@ def independent_chance(ours: Array, theirs: Array, above: float) -> float:
     return float(ttest_ind(ours - above, theirs, equal_var=False).pvalue)
 
 
-def decide(value: float, above: float, interval: Interval | None) -> Says:
+def decide_by_interval(value: float, above: float, interval: Interval | None) -> Says:
     """Return "yes" or "no" if a value and its interval are on one side of a number, else "open"."""
     if interval is None:
         return "open"

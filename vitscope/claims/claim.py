@@ -105,12 +105,12 @@ def in_order(rows: pd.DataFrame, _blocks: pd.DataFrame) -> pd.DataFrame:
 def value_in_row(value: str, column: str, name: str) -> Measured:
     """Return a function that makes a model's point from the row whose `column` is `name`."""
 
-    def measured(rows: pd.DataFrame, _blocks: pd.DataFrame) -> pd.DataFrame:
+    def point_in_row(rows: pd.DataFrame, _blocks: pd.DataFrame) -> pd.DataFrame:
         row = rows[rows[column] == name]
         resampled = row.get(f"{value}{RESAMPLED}")
         return row.assign(measure=value, value=row[value], **{f"value{RESAMPLED}": resampled})
 
-    return measured
+    return point_in_row
 
 
 def every_model(models: Models) -> list[Subject]:
@@ -157,7 +157,7 @@ def alike_but_for(
     whether the two are a pair in this order.
     """
 
-    def choose(models: Models) -> list[Subject]:
+    def pairs_alike(models: Models) -> list[Subject]:
         rest = {
             model: {
                 key: value
@@ -173,17 +173,17 @@ def alike_but_for(
             if when(first[ours], first[theirs]) and rest[ours] == rest[theirs]
         ]
 
-    return choose
+    return pairs_alike
 
 
 def named_in(key: str) -> Callable[[Models], list[Subject]]:
     """Return a function that pairs each model with the one its study names under a key."""
 
-    def choose(models: Models) -> list[Subject]:
+    def named_pairs(models: Models) -> list[Subject]:
         named = {name: each.settings.get(key) or () for name, each in models.items()}
         return [(ours, theirs) for ours in models for theirs in named[ours] if theirs in models]
 
-    return choose
+    return named_pairs
 
 
 def pretrained_by(what: str) -> Callable[[Models], list[Subject]]:

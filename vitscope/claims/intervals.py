@@ -16,5 +16,5 @@ RESAMPLED = "_resampled"
 
 
 def without_resamples(frame: "pd.DataFrame") -> "pd.DataFrame":
-    """Drop the values in resamples from a table: claims need them, readers do not."""
+    """Drop the values in resamples from a table, which only claims need."""
     return frame[[name for name in frame if not str(name).endswith(RESAMPLED)]]

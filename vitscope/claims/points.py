@@ -47,13 +47,13 @@ def at_snapshots(
 ) -> dict[str, pd.DataFrame]:
     """Keep the rows of some snapshots, in the order named; keep all rows if none is named."""
 
-    def select(table: pd.DataFrame) -> pd.DataFrame:
+    def keep_snapshots(table: pd.DataFrame) -> pd.DataFrame:
         if not snapshots or "snapshot" not in table:
             return table
         rows = table[table["snapshot"].isin(snapshots)]
         return rows.sort_values("snapshot", kind="stable", key=lambda at: at.map(snapshots.index))
 
-    return {name: select(table) for name, table in tables.items()}
+    return {name: keep_snapshots(table) for name, table in tables.items()}
 
 
 @dataclass(frozen=True)
@@ -72,7 +72,7 @@ AllPublished = Mapping[str, Published]
 def read_published(
     path: Path | str, columns: Set[str], series: Mapping[str, str], same_models: bool = False
 ) -> dict[str, Published]:
-    """Read the published curve of each model in `series` from a file that has `columns`."""
+    """Read the published curve of each model in `series` from a file, which must have `columns`."""
     try:
         frame = pd.read_csv(path)
     except (OSError, UnicodeDecodeError, ValueError) as error:
@@ -104,7 +104,7 @@ def read_published(
 def read_published_of(
     published: Mapping[str, Any] | None, columns: Set[str], files: Iterable[str]
 ) -> dict[str, Published]:
-    """Read the published curves that a figure names, if any, from the one of `files` it names."""
+    """Read the published curves that a figure names, if any; its file must have `columns`."""
     if not published:
         return {}
     path = next(path for path in files if Path(path).name == published["file"])
