@@ -14,7 +14,7 @@ from vitscope.networks.finding.blocks import list_blocks
 from vitscope.networks.finding.capture import Replay, reading
 from vitscope.networks.finding.cut_points import Layout, Side
 from vitscope.networks.finding.search import Points
-from vitscope.scopes.lending import device_of, find_place, lend
+from vitscope.scopes.lending import choose_device, device_of, lend
 
 
 @dataclass(frozen=True)
@@ -70,8 +70,8 @@ def blocks(
     during this call only. Blocks use the weights of the network, without copying them.
     """
     model = original(model)
-    find_place(model, None)
-    images = _check_images(images).to(device_of(model), own_type(model))
+    choose_device(model, None)
+    images = _check_batch(images).to(device_of(model), own_type(model))
     size = tuple(images.shape[-2:])
     network = {"mean": [0.0] * images.shape[1], "image_size": size, "classes": None}
     with lend(model), torch.no_grad():
@@ -81,8 +81,10 @@ def blocks(
         stream = [images]
         with reading(model, found.points, lambda _, tensor: stream.append(tensor.clone())):
             ends = ends_of(model(images))
-        reasons = [_why_not(replay, part, *pair) for part, pair in enumerate(pairwise(stream))]
-        of_head = [_why_not(replay, len(reasons), stream[-1], end) for end in ends]
+        reasons = [
+            _why_not_alone(replay, part, *pair) for part, pair in enumerate(pairwise(stream))
+        ]
+        of_head = [_why_not_alone(replay, len(reasons), stream[-1], end) for end in ends]
     table = found.table
     made = [
         Block(point.name, point.kind, point.stage, depth, reason, part, point.layout, replay)
@@ -96,7 +98,7 @@ def blocks(
     return [*made, head]
 
 
-def _check_images(images: Tensor | npt.NDArray[Any]) -> Tensor:
+def _check_batch(images: Tensor | npt.NDArray[Any]) -> Tensor:
     batch = torch.as_tensor(images)
     if batch.ndim != 4 or len(batch) < 2 or not batch.is_floating_point():
         raise VitscopeError(
@@ -107,7 +109,7 @@ def _check_images(images: Tensor | npt.NDArray[Any]) -> Tensor:
     return batch
 
 
-def _why_not(replay: Replay, part: int, given: Tensor, expected: Tensor) -> str | None:
+def _why_not_alone(replay: Replay, part: int, given: Tensor, expected: Tensor) -> str | None:
     try:
         found = replay.run(part, given)
     except (RuntimeError, TypeError, ValueError, VitscopeError) as error:

@@ -29,7 +29,7 @@ def lend(network: nn.Module, *, logits: bool = False, output: Output = None) -> 
         for name, buffer in module._buffers.items()
     ]
     with ExitStack() as stack:
-        stack.callback(_give_back, modes, parameters, buffers)
+        stack.callback(_restore_network, modes, parameters, buffers)
         stack.enter_context(networks.without_fast_path())
         if networks.is_compiled(network):
             stack.enter_context(networks.uncompiled())
@@ -38,7 +38,7 @@ def lend(network: nn.Module, *, logits: bool = False, output: Output = None) -> 
         yield network.eval()
 
 
-def _give_back(modes: Any, parameters: Any, buffers: Any) -> None:
+def _restore_network(modes: Any, parameters: Any, buffers: Any) -> None:
     for parameter, data, requires_grad, gradient in parameters:
         parameter.data = data
         parameter.requires_grad_(requires_grad)
@@ -49,7 +49,7 @@ def _give_back(modes: Any, parameters: Any, buffers: Any) -> None:
         module.training = training
 
 
-def find_place(network: nn.Module, wanted: torch.device | str | None) -> torch.device:
+def choose_device(network: nn.Module, wanted: torch.device | str | None) -> torch.device:
     """Return the device to measure on, by default the network's; refuse one that does not exist."""
     if any(each.is_meta for each in chain(network.parameters(), network.buffers())):
         raise VitscopeError(

@@ -43,7 +43,7 @@ PROOFS = 2
 Make = Callable[..., nn.Module]
 
 
-def save(
+def save_as_study(
     study: Study,
     kinds: list[str],
     network: nn.Module,
@@ -66,7 +66,7 @@ def save(
     with TemporaryDirectory(prefix=".saving-", dir=there) as place:
         beside = Path(place)
         family, arch = _how_to_build(network, beside, make, keywords)
-        _write_images(images, beside / IMAGES)
+        _write_npz_of_images(images, beside / IMAGES)
         weights = {name: each.detach().cpu() for name, each in network.state_dict().items()}
         copies = {name: each.clone().contiguous() for name, each in weights.items()}
         safetensors.torch.save_file(copies, beside / WEIGHTS)
@@ -107,7 +107,7 @@ def _settings_of_file(
     return dict(settings)
 
 
-def _write_images(images: Split, path: Path) -> None:
+def _write_npz_of_images(images: Split, path: Path) -> None:
     pixels = images.images(slice(None)).transpose(0, 2, 3, 1)
     arrays: dict[str, Any] = {"images": np.ascontiguousarray(pixels)}
     if (images.labels >= 0).all():
@@ -150,13 +150,13 @@ def _module_of_notebook(module: Any, name: str) -> str:
         )
     found: dict[str, str] = {}
     for cell in cells:
-        for key, source in _definitions(cell):
+        for key, source in _definitions_in_cell(cell):
             found.pop(key, None)
             found[key] = source
     return "\n\n".join(found.values()) + "\n"
 
 
-def _definitions(cell: str) -> Iterator[tuple[str, str]]:
+def _definitions_in_cell(cell: str) -> Iterator[tuple[str, str]]:
     """Yield name and source of each import, class, function and literal constant of a cell."""
     lines = cell.splitlines()
     plain = "\n".join("" if line.lstrip()[:1] in ("%", "!", "?") else line for line in lines)
