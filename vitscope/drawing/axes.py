@@ -20,7 +20,7 @@ from vitscope.drawing.looks import GRAY, INTERVAL_WIDTH, depth_colors
 _SPACE_BEHIND = 0.05
 
 
-def ticks() -> MaxNLocator:
+def tick_locator() -> MaxNLocator:
     """Return the default tick locator of y axes."""
     return MaxNLocator(nbins=6, steps=[1, 2, 5, 10], min_n_ticks=4)
 
@@ -32,7 +32,7 @@ def axes_of_published(axes: Axes, label: str, *curves: Published | None) -> Axes
     behind = axes.twinx()
     axes.set_zorder(behind.get_zorder() + 1)
     axes.patch.set_visible(False)
-    behind.yaxis.set_major_locator(ticks())
+    behind.yaxis.set_major_locator(tick_locator())
     behind.set_ylabel(f"Published {label}", color=GRAY)
     layout = behind.figure.get_layout_engine()
     if isinstance(layout, ConstrainedLayoutEngine):
@@ -96,7 +96,7 @@ def share_zero(axes: Collection[Axes], room: Callable[[float], float]) -> None:
         each.set_ylim(1.06 * low, -above * low)
 
 
-def draw_interval_of(
+def draw_points_with_intervals(
     axes: Axes, height: Any, values: Iterable[Any], style: Mapping[str, Any], **more: Any
 ) -> None:
     """Draw a point at each `height`, with its interval; `values` are (low, value, high)."""

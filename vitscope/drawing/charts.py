@@ -22,7 +22,7 @@ OPEN = "hollow: the sign of the change is open"
 Where = Mapping[str, Any]
 
 
-def _choose(rows: pd.DataFrame, where: Where | None) -> pd.DataFrame:
+def _choose_rows(rows: pd.DataFrame, where: Where | None) -> pd.DataFrame:
     for column, value in (where or {}).items():
         rows = rows[value(rows[column]) if callable(value) else rows[column] == value]
     return rows
@@ -58,7 +58,7 @@ class Curve:
     in_legend: Mapping[str, Any] | None = None
 
     def draw(self, panel: Panel, across: Across) -> None:
-        points = _choose(panel.rows, self.where)
+        points = _choose_rows(panel.rows, self.where)
         if points[self.column].isna().all():
             return
         style = self.style(panel.look) if callable(self.style) else self.style
@@ -219,7 +219,7 @@ class Chart:
         several = len(self.rows) > 1
         stacked = stack_panels(count, len(self.rows)) if several else [make_panels(count)]
         for panels, rows in zip(stacked, self.rows, strict=True):
-            table, order = _choose(tables[rows.table], rows.where), self.across.order
+            table, order = _choose_rows(tables[rows.table], rows.where), self.across.order
             if together:
                 panels.legend.add_models(members)
                 shown = [*panels.of_models_together(members, table, order)]
@@ -238,7 +238,7 @@ class Chart:
         name = next((each.name for each in rows.layers if isinstance(each, Theirs)), "")
         shown = [replace(panel, back=panel.behind(name)) for panel in shown]
         if self.bands:
-            points = [_choose(panel.rows, self.bands_of) for panel in shown]
+            points = [_choose_rows(panel.rows, self.bands_of) for panel in shown]
             if self.bands_from is not None:
                 table = tables[self.bands_from]
                 points = [rows_of(table, member.model, ["index"]) for member in members]

@@ -97,16 +97,21 @@ redraw();
 """
 
 
-def as_page(title: str, members: Sequence[Member], curves: Mapping[str, pd.DataFrame]) -> str:
+def page_of_curves(
+    title: str, members: Sequence[Member], curves: Mapping[str, pd.DataFrame]
+) -> str:
     """Return the page; `curves` maps a label to a table with `depth`, `value`, `low` and `high`."""
     looks = dict(zip(members, looks_of(members), strict=True))
     shown = {
         "models": [
-            {"name": member.model, "color": look.color, "dashes": _dashes(look)}
+            {"name": member.model, "color": look.color, "dashes": _svg_dashes(look)}
             for member, look in looks.items()
         ],
         "curves": [
-            {member.model: _points_of(table, member) for member in _members_in(table, members)}
+            {
+                member.model: _points_of_curve(table, member)
+                for member in _members_in(table, members)
+            }
             for table in curves.values()
         ],
     }
@@ -131,7 +136,7 @@ def as_page(title: str, members: Sequence[Member], curves: Mapping[str, pd.DataF
     )
 
 
-def _dashes(look: Look) -> str:
+def _svg_dashes(look: Look) -> str:
     return "" if look.dashes == "-" else " ".join(f"{1.5 * each:g}" for each in look.dashes[1])
 
 
@@ -139,7 +144,7 @@ def _members_in(table: pd.DataFrame, members: Sequence[Member]) -> list[Member]:
     return [member for member in members if member.model in {*table["model"]}]
 
 
-def _points_of(table: pd.DataFrame, member: Member) -> list[dict[str, Any]]:
+def _points_of_curve(table: pd.DataFrame, member: Member) -> list[dict[str, Any]]:
     rows = rows_of(table.dropna(subset="value"), member.model, ["index"])
     points = rows[["depth", "value", "low", "high"]].assign(
         msa=rows["kind"].isin(["msa", "parallel"]),

@@ -46,7 +46,7 @@ def literal(text: str) -> str:
     return text.replace("$", r"\$")
 
 
-def as_shown(member: Mapping[str, Any]) -> Member:
+def escaped_member(member: Mapping[str, Any]) -> Member:
     """Return a member of a figure, with `$` in its label escaped."""
     return Member(**{**member, "label": literal(member["label"])})
 
@@ -65,7 +65,7 @@ def rows_of(
 
 
 @contextmanager
-def within(variable: ContextVar[Any], value: Any) -> Iterator[None]:
+def with_variable(variable: ContextVar[Any], value: Any) -> Iterator[None]:
     """Set a context variable within a `with` block."""
     token = variable.set(value)
     try:
@@ -74,7 +74,7 @@ def within(variable: ContextVar[Any], value: Any) -> Iterator[None]:
         variable.reset(token)
 
 
-def draw(
+def draw_from_tables(
     plot: str,
     tables: Mapping[str, "pd.DataFrame"],
     members: Members,
@@ -86,22 +86,22 @@ def draw(
 
     If `snapshots` are given and the tables have snapshots, only these are shown, in this order.
     """
-    from vitscope.drawing.panels import scaled, write_above
+    from vitscope.drawing.panels import with_scales, write_above
 
     shown, given = at_snapshots(tables, snapshots), {**(values or {}), "members": members}
     for name, table in shown.items():
         # A table of pairs of models need not have rows of each model.
         if "other_model" not in table:
-            _check_rows(name, table, members)
+            _check_models_have_rows(name, table, members)
     if published is not None:
         given["published"] = published
-    with scaled(given.pop("scales", None)):
+    with with_scales(given.pop("scales", None)):
         figure: Figure = resolve_name(plot)(*shown.values(), **given)
-    write_above(figure, measured_on(tables, members, snapshots))
+    write_above(figure, count_batches_and_images(tables, members, snapshots))
     return figure
 
 
-def measured_on(
+def count_batches_and_images(
     tables: Mapping[str, "pd.DataFrame"], members: Members, snapshots: Sequence[str]
 ) -> str:
     """Return how many batches and images a figure was measured on, as text; empty if unknown."""
@@ -109,19 +109,19 @@ def measured_on(
     rows = table[table["model"].isin([member.model for member in members])]
     said = []
     if "batch" in rows:
-        said.append(_counted(rows.groupby("model")["batch"].nunique(), "batch", "batches"))
+        said.append(_count_with_unit(rows.groupby("model")["batch"].nunique(), "batch", "batches"))
     elif "batches" in rows:
-        said.append(_counted(rows.groupby("model")["batches"].max(), "batch", "batches"))
+        said.append(_count_with_unit(rows.groupby("model")["batches"].max(), "batch", "batches"))
     if "images" in rows:
         of_model = rows.groupby("model")["images"]
         # Each bin of confidence counts its own images only.
         counts = of_model.sum() if "bin" in rows else of_model.max()
         of_each = " each" if "batch" in rows else ""
-        said.append(_counted(counts, "image", "images", of_each))
+        said.append(_count_with_unit(counts, "image", "images", of_each))
     return ", ".join(filter(None, said))
 
 
-def _counted(counts: "pd.Series", one: str, many: str, after: str = "") -> str:
+def _count_with_unit(counts: "pd.Series", one: str, many: str, after: str = "") -> str:
     known = counts.dropna().astype(int)
     if known.empty:
         return ""
@@ -130,7 +130,7 @@ def _counted(counts: "pd.Series", one: str, many: str, after: str = "") -> str:
     return f"{number} {one if high == 1 else many}{after}"
 
 
-def _check_rows(name: str, table: "pd.DataFrame", members: Members) -> None:
+def _check_models_have_rows(name: str, table: "pd.DataFrame", members: Members) -> None:
     moments = {"": table}
     if "snapshot" in table:
         moments = {f" at '{moment}'": rows for moment, rows in table.groupby("snapshot")}
@@ -144,7 +144,7 @@ def _check_rows(name: str, table: "pd.DataFrame", members: Members) -> None:
                 )
 
 
-def points_of(
+def points_of_figure(
     tables: "Mapping[str, pd.DataFrame]", members: Members, published: "AllPublished"
 ) -> "pd.DataFrame":
     """Return the points of a figure as one table: rows of its tables, and published points.

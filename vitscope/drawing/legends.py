@@ -42,7 +42,7 @@ class Legend:
         self._entries.setdefault(label, {}).setdefault(look, handle)
 
     def add_line(self, label: str, style: Mapping[str, Any], look: Hashable = None) -> None:
-        """Add a line, with its marker if it has one."""
+        """Add a line, with a marker if the style has one."""
         self.add(label, Line2D([], [], **style), look)
 
     def add_marker(self, label: str, style: Mapping[str, Any], look: Hashable = None) -> None:
@@ -85,11 +85,11 @@ class Legend:
             return
         whole = figure.figure
         if inside is not None:
-            inside.legend(**self._in_lines(whole.get_figwidth()))
+            inside.legend(**self._arguments_for_width(whole.get_figwidth()))
             return
-        if free is not None and self._draw_in(figure, free):
+        if free is not None and self._draw_at_missing_panel(figure, free):
             return
-        said = self._in_lines(whole.get_figwidth())
+        said = self._arguments_for_width(whole.get_figwidth())
         count = len(said["labels"])
         for rows in range(1, count + 1):
             columns = ceil(count / rows)
@@ -99,12 +99,12 @@ class Legend:
             drawn.remove()
         whole.set_figheight(whole.get_figheight() + _ROW_HEIGHT * max(0, rows - _ROWS))
 
-    def _draw_in(self, figure: Figure | SubFigure, free: tuple[Axes, Axes]) -> bool:
+    def _draw_at_missing_panel(self, figure: Figure | SubFigure, free: tuple[Axes, Axes]) -> bool:
         """Draw the legend in place of a missing panel if it fits; return whether it does."""
         above, left = free
         wide, high = above.get_window_extent().width, left.get_window_extent().height
         place = blended_transform_factory(above.transAxes, left.transAxes)
-        said = self._in_lines(wide / figure.figure.dpi - _MARK_WIDTH * text_scale())
+        said = self._arguments_for_width(wide / figure.figure.dpi - _MARK_WIDTH * text_scale())
         anchor = {"bbox_to_anchor": (0, 0, 1, 1), "bbox_transform": place}
         drawn = figure.legend(**said, loc="center", **anchor)
         drawn.set_in_layout(False)
@@ -114,7 +114,7 @@ class Legend:
         drawn.remove()
         return False
 
-    def _in_lines(self, inches: float) -> dict[str, Any]:
+    def _arguments_for_width(self, inches: float) -> dict[str, Any]:
         """Return the arguments of a legend, with labels wrapped to a width in inches."""
         letters = max(1, int(_LETTERS_PER_INCH * inches / text_scale()))
         entries = self.entries()

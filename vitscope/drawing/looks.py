@@ -13,7 +13,7 @@ import numpy as np
 from matplotlib.colors import Colormap, LinearSegmentedColormap, to_hex, to_rgb
 from matplotlib.markers import MarkerStyle
 
-from vitscope.drawing.figure import Member, within
+from vitscope.drawing.figure import Member, with_variable
 
 # The colour of what belongs to no single model: second axes, and marks in a legend for all models.
 GRAY = "#595959"
@@ -269,24 +269,24 @@ _DASHES: tuple[Any, ...] = (
 _DEPTH_COLORS = matplotlib.colormaps["plasma"](np.linspace(0, 0.76, 256))
 
 
-_palette: ContextVar[Mapping[str, str]] = ContextVar("colours of families")
+_family_colors: ContextVar[Mapping[str, str]] = ContextVar("colours of families")
 
 
-def palette(colors: Mapping[str, str]) -> AbstractContextManager[None]:
+def with_palette(colors: Mapping[str, str]) -> AbstractContextManager[None]:
     """Replace the colours of families within a `with` block."""
     # A `preresnet`, which has the blocks of an AlterNet, is still a ResNet.
     preresnet = {"preresnet": colors["resnet"]} if "resnet" in colors else {}
-    return within(_palette, {**preresnet, **colors})
+    return with_variable(_family_colors, {**preresnet, **colors})
 
 
 def look_of(member: Member) -> Look:
     """Return the look of a model's family; a checksum of the name chooses that of unknown ones."""
     number = crc32(member.family.encode()) + member.nth
     look = _LOOKS.get(member.family) or _OTHER_LOOKS[number % len(_OTHER_LOOKS)]
-    return replace(look, color=_palette.get({}).get(member.family, look.color))
+    return replace(look, color=_family_colors.get({}).get(member.family, look.color))
 
 
-def _variant(look: Look, nth: int, count: int) -> Look:
+def _variant_of_look(look: Look, nth: int, count: int) -> Look:
     """Return the look of the nth of `count` models; the first of two or three keeps the look."""
     # When shades start again, their dashes and markers differ from those before.
     turn, count = nth + nth // _MOST_SHADES, min(count, _MOST_SHADES)
@@ -309,7 +309,7 @@ def looks_of(members: Sequence[Member]) -> list[Look]:
     looks = []
     for member in members:
         look = look_of(member)
-        looks.append(_variant(look, seen[look], counts[look]))
+        looks.append(_variant_of_look(look, seen[look], counts[look]))
         seen[look] += 1
     return looks
 

@@ -33,7 +33,7 @@ LABELS = {
 }
 
 
-def plot(blocks: pd.DataFrame, label: str) -> Figure:
+def plot_cut_points(blocks: pd.DataFrame, label: str) -> Figure:
     """Draw each cut point: the multiply-adds since the previous one, its kind, stage and size."""
     points = blocks.sort_values("index").reset_index(drop=True)
     width = min(max(width_of(1), _STEP * len(points) + 1), page_width())
@@ -67,7 +67,7 @@ def plot(blocks: pd.DataFrame, label: str) -> Figure:
 
 
 def kinds_of(points: pd.DataFrame) -> list[str]:
-    """Return the kind of each cut point: "subsampling" where a block, no MSA, shrinks the map."""
+    """Return the kind of each cut point; a block that shrinks the map subsamples, unless an MSA."""
     shrinks = subsamples(points) & (points["kind"] != "msa")
     return points["kind"].mask(shrinks, "subsampling").tolist()
 

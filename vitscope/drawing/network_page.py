@@ -13,7 +13,7 @@ from matplotlib.patches import Patch
 from vitscope.drawing.legends import Legend
 from vitscope.drawing.looks import GRAY, KIND_COLORS, KIND_EDGE, VERDICT_LOOKS
 from vitscope.drawing.network import LABELS, kinds_of
-from vitscope.drawing.verdicts import Mark, Said, height_of, write_claims
+from vitscope.drawing.verdicts import Mark, Said, height_of_claims, write_claims
 
 # Inches.
 _WIDTH = 5.5  # the page
@@ -30,17 +30,19 @@ _SMALL = 6.5  # the size of labels in points
 Draw = Callable[[Axes], object]
 
 
-def plot(label: str, blocks: pd.DataFrame, panels: Sequence[Draw], claims: pd.DataFrame) -> Figure:
+def plot_network_page(
+    label: str, blocks: pd.DataFrame, panels: Sequence[Draw], claims: pd.DataFrame
+) -> Figure:
     """Draw the strip of the blocks, a panel for each kind of figure, and the verdicts."""
-    found = _verdicts(claims)
+    found = _verdicts_of_network(claims)
     half = -(-len(found) // 2)
     columns = found[:half], found[half:]
-    rows = [_STRIP, *[_PANEL] * len(panels), max(map(height_of, columns))]
+    rows = [_STRIP, *[_PANEL] * len(panels), max(map(height_of_claims, columns))]
     figure = Figure(figsize=(_WIDTH, sum(rows) + _EDGES))
     strip, *below, verdicts = figure.subplots(len(rows), 1, height_ratios=rows)
     points = blocks.sort_values("index", ignore_index=True)
     legend = Legend()
-    _draw_strip(strip, points, legend)
+    _draw_strip_of_blocks(strip, points, legend)
     strip.set_title(label)
     for axes, draw in zip(below, panels, strict=True):
         draw(axes)
@@ -62,7 +64,7 @@ def plot(label: str, blocks: pd.DataFrame, panels: Sequence[Draw], claims: pd.Da
     return figure
 
 
-def _draw_strip(axes: Axes, points: pd.DataFrame, legend: Legend) -> None:
+def _draw_strip_of_blocks(axes: Axes, points: pd.DataFrame, legend: Legend) -> None:
     kinds, ends = kinds_of(points)[1:], points["depth"].tolist()
     for kind, (start, end) in zip(kinds, pairwise(ends), strict=True):
         axes.barh(0, end - start, left=start, height=1, color=KIND_COLORS[kind], **KIND_EDGE)
@@ -73,15 +75,15 @@ def _draw_strip(axes: Axes, points: pd.DataFrame, legend: Legend) -> None:
     axes.set_ylabel("blocks", rotation=0, ha="right", va="center", color=GRAY)
 
 
-def _verdicts(claims: pd.DataFrame) -> list[Said]:
+def _verdicts_of_network(claims: pd.DataFrame) -> list[Said]:
     known = claims[claims["holds"].isin([*VERDICT_LOOKS])]
     return [
-        ([Mark(row["holds"], "")], wrap(f"{row['statement']}{_counted(row)}", _LETTERS))
+        ([Mark(row["holds"], "")], wrap(f"{row['statement']}{_say_how_many(row)}", _LETTERS))
         for row in known.to_dict("records")
     ]
 
 
-def _counted(row: Mapping[Any, Any]) -> str:
+def _say_how_many(row: Mapping[Any, Any]) -> str:
     if pd.isna(row["measured_total"]):
         return ""
     return f" ({row['measured_count']:.0f} of {row['measured_total']:.0f})"

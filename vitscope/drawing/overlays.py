@@ -92,18 +92,18 @@ class Groups:
         axes.set_facecolor(GRAY)
 
 
-def _lines_of(columns: Sequence[int], bar: float) -> tuple[list[list[int]], float]:
+def _arrange_groups(columns: Sequence[int], bar: float) -> tuple[list[list[int]], float]:
     """Return which groups stand side by side, by their columns, and the side of a panel."""
 
-    def side_of(line: Sequence[int]) -> float:
+    def side_of_panels(line: Sequence[int]) -> float:
         room = page_width() - bar * len(line)
         return min(room / sum(columns[group] for group in line), _LARGEST)
 
-    side = side_of([columns.index(max(columns))])
+    side = side_of_panels([columns.index(max(columns))])
     lines: list[list[int]] = []
     for group, _ in enumerate(columns):
         beside = [*lines[-1], group] if lines else []
-        smaller = min(side, side_of(beside)) if beside else 0
+        smaller = min(side, side_of_panels(beside)) if beside else 0
         least = min(columns[each] for each in beside) * smaller + bar if beside else 0
         if smaller >= _LEAST and least >= text_scale() * _LEAST_GROUP:
             lines[-1], side = beside, smaller
@@ -123,7 +123,7 @@ def groups_of_panels(
     if find_given_axes(sum(rows * columns for rows, columns in shapes)) is not None:
         raise VitscopeError("This figure is laid out as a whole: leave ax out.")
     bar, below = (0, text_scale() * _STRIP) if one_scale else (text_scale() * _BAR, 0)
-    lines, side = _lines_of([columns for _, columns in shapes], bar)
+    lines, side = _arrange_groups([columns for _, columns in shapes], bar)
     row = side + text * text_scale() * _LINE
     most = [max(shapes[group][0] for group in line) for line in lines]
     heights = [rows * row + text_scale() * _TITLE for rows in most] + [below] * one_scale
@@ -176,7 +176,7 @@ def name_picture(axes: Axes, row: pd.Series, side: float) -> None:
         axes.set_title(text, fontsize="small", pad=2, x=0, ha="left")
 
 
-def smooth(values: Array, size: tuple[int, int]) -> Array:
+def resize_bilinear(values: Array, size: tuple[int, int]) -> Array:
     """Resize a map to a width and a height, by bilinear interpolation between its cells."""
     plane = Image.fromarray(np.asarray(values, np.float32))
     return np.asarray(plane.resize(size, Image.Resampling.BILINEAR), np.float64)

@@ -16,8 +16,8 @@ from matplotlib.figure import Figure
 from matplotlib.layout_engine import ConstrainedLayoutEngine
 
 from vitscope.claims.points import Published, bands
-from vitscope.drawing.axes import axes_of_published, has_axis_behind, say_if_empty, ticks
-from vitscope.drawing.figure import Member, rows_of, within
+from vitscope.drawing.axes import axes_of_published, has_axis_behind, say_if_empty, tick_locator
+from vitscope.drawing.figure import Member, rows_of, with_variable
 from vitscope.drawing.legends import INTERVAL, Legend, published_label
 from vitscope.drawing.looks import BANDS, GRAY, INTERVAL_ALPHA, Look, look_of, looks_of, text_scale
 from vitscope.errors import VitscopeError
@@ -226,12 +226,12 @@ class Panels:
 
 def drawing_in(axes: Axes | None) -> AbstractContextManager[None]:
     """Draw figures of one panel in these axes, whose figure keeps its size; None makes new axes."""
-    return within(_given, axes)
+    return with_variable(_given, axes)
 
 
-def scaled(scales: Scales | None) -> AbstractContextManager[None]:
+def with_scales(scales: Scales | None) -> AbstractContextManager[None]:
     """Set whether panels of one quantity share a scale; None leaves it to each quantity."""
-    return within(_scales, scales)
+    return with_variable(_scales, scales)
 
 
 def find_given_axes(count: int) -> Axes | None:
@@ -249,13 +249,13 @@ def make_panels(count: int, least: float = _LEAST) -> Panels:
     """Return a figure with `count` panels, each at least `least` inches wide."""
     axes = find_given_axes(count)
     if axes is not None:
-        axes.yaxis.set_major_locator(ticks())
+        axes.yaxis.set_major_locator(tick_locator())
         return Panels(axes.figure.figure, [axes], 1, whole=False)
     return stack_panels(count, 1, least)[0]
 
 
 def stack_panels(count: int, rows: int, least: float = _LEAST) -> list[Panels]:
-    """Return `rows` rows of `count` panels; what the page is too narrow for goes below all rows."""
+    """Return `rows` rows of `count` panels; rows too wide for the page are split into groups."""
     if find_given_axes(count * rows):
         return [make_panels(1)]
     columns = columns_of(count, least)
@@ -269,7 +269,7 @@ def stack_panels(count: int, rows: int, least: float = _LEAST) -> list[Panels]:
         for axes in unused:
             axes.remove()
         for axes in used:
-            axes.yaxis.set_major_locator(ticks())
+            axes.yaxis.set_major_locator(tick_locator())
         stacked.append(Panels(figure, [*used], columns, legend=legend, titled=row == 0))
     return stacked
 
@@ -311,7 +311,7 @@ def make_row_panels(
 def make_square_panels(
     count: int, bar_width: float, text_height: float, above: float = 0, least: float = LEAST_SQUARE
 ) -> Panels:
-    """Return square panels; squares, bars and text set the height of the figure, all in inches."""
+    """Return square panels, in a figure of the height that they and their texts need (inches)."""
     square = make_panels(count, least)
     if not square.whole:
         return square

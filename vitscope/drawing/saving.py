@@ -16,7 +16,7 @@ from matplotlib.text import Text
 from matplotlib.ticker import LogFormatterMathtext
 
 from vitscope import __version__
-from vitscope.drawing.looks import palette
+from vitscope.drawing.looks import with_palette
 from vitscope.errors import VitscopeError, nearest
 from vitscope.files.whole import atomic_path
 
@@ -45,7 +45,10 @@ def style(path: Path | str, own: Mapping[str, Any] | None = None) -> Iterator[No
             f"There is no style file {path}: restore vitscope/drawing/style.mplstyle."
         )
     own, rules = own or {}, cast("dict[str, Any]", matplotlib.rcParams)
-    with matplotlib.style.context(str(path), after_reset=True), palette(own.get("palette", {})):
+    with (
+        matplotlib.style.context(str(path), after_reset=True),
+        with_palette(own.get("palette", {})),
+    ):
         if "width" in own:
             rules["figure.figsize"] = own["width"], rules["figure.figsize"][1]
         if "font_size" in own:
@@ -68,12 +71,13 @@ def check_font(where: str, name: str) -> None:
         )
 
 
-# By format: the key for all facts, since viewers show no made-up keys, and that of the date.
+# By format, the key that holds all facts, and the key of the date, which is left out. Viewers show
+# no other keys.
 _KEYS = {"pdf": ("Subject", "CreationDate"), "svg": ("Description", "Date")}
 FORMATS = (*_KEYS, "png")
 
 
-def _metadata(suffix: str, title: str, facts: Mapping[str, str]) -> dict[str, Any]:
+def _metadata_of_file(suffix: str, title: str, facts: Mapping[str, str]) -> dict[str, Any]:
     maker = f"vitscope {__version__}"
     if suffix in _KEYS:
         about, date = _KEYS[suffix]
@@ -95,7 +99,7 @@ def enlarge_small(figure: Figure) -> None:
         text.set_fontsize(max(text.get_fontsize(), SMALLEST))
 
 
-def _lay_out(figure: Figure) -> None:
+def _lay_out_figure(figure: Figure) -> None:
     """Lay out a figure once for all formats, at the dpi of files: letters take whole dots."""
     enlarge_small(figure)
     if figure.get_layout_engine() is not None:
@@ -122,8 +126,8 @@ def save(
         # Turn this warning into an error: matplotlib would let panels and text overlap.
         warnings.filterwarnings("error", ".*layout not applied", UserWarning)
         try:
-            _lay_out(figure)
-            figure.savefig(drawn, format=suffix, metadata=_metadata(suffix, title, facts))
+            _lay_out_figure(figure)
+            figure.savefig(drawn, format=suffix, metadata=_metadata_of_file(suffix, title, facts))
         except UserWarning as error:
             width, height = figure.get_size_inches()
             raise VitscopeError(

@@ -35,7 +35,7 @@ _NAMES_WIDTH = 0.2  # the names of stages beside a panel
 
 @dataclass(frozen=True)
 class SimilarityMap:
-    """The similarity of cut points, `up` and `across` a map: values, and rows of the block table.
+    """A map of similarity: values, and the rows of the block table for the cut points of each axis.
 
     `across` is None where a network is compared with itself.
     """
@@ -66,10 +66,12 @@ def draw_maps(panels: Panels, maps: Sequence[SimilarityMap], label: str) -> None
     # Begin the colours at 0, or at the next tenth below the lowest value (with a margin of 0.02).
     lowest = min(floor(10 * (np.nanmin(each.values, initial=0) + 0.02)) / 10 for each in maps)
     for axes, each in zip(panels.axes, maps, strict=True):
-        cells = _draw_map(panels.figure, axes, each, lowest)
+        cells = _draw_similarity_map(panels.figure, axes, each, lowest)
     color_bar(panels.axes, cells, label)
     points = [points for each in maps for points in each.points()]
-    for kind in {kind for each in points for kind, at in _marked(each).items() if at.any()}:
+    for kind in {
+        kind for each in points for kind, at in _marked_cut_points(each).items() if at.any()
+    }:
         panels.legend.add_band(kind, facecolor=BAND_COLORS[kind], lw=0)
     if any(np.isnan(each.values).any() for each in maps):
         panels.legend.add("undefined", Patch(**UNDEFINED))
@@ -78,8 +80,10 @@ def draw_maps(panels: Panels, maps: Sequence[SimilarityMap], label: str) -> None
     panels.figure.draw_without_rendering()
 
 
-def _draw_map(figure: Figure, axes: Axes, drawn: SimilarityMap, lowest: float) -> AxesImage:
-    across, up = map(_edges, drawn.points())
+def _draw_similarity_map(
+    figure: Figure, axes: Axes, drawn: SimilarityMap, lowest: float
+) -> AxesImage:
+    across, up = map(_edges_of_cells, drawn.points())
     if np.isnan(drawn.values).any():
         axes.patch.set(**UNDEFINED)
     # Draw a picture: between separate cells, viewers show thin lines.
@@ -93,17 +97,17 @@ def _draw_map(figure: Figure, axes: Axes, drawn: SimilarityMap, lowest: float) -
         vmin=lowest,
         vmax=1,
     )
-    for start in _starts(drawn.points()[0])[1:]:
+    for start in _starts_of_stages(drawn.points()[0])[1:]:
         axes.axvline(across[start], **BOUNDARY)
-    for start in _starts(drawn.up)[1:]:
+    for start in _starts_of_stages(drawn.up)[1:]:
         axes.axhline(up[start], **BOUNDARY)
     _name_stages(axes.secondary_xaxis("top").xaxis, across, drawn.points()[0])
     if drawn.across is not None:
         _name_stages(axes.secondary_yaxis("right").yaxis, up, drawn.up)
     below = offset_copy(axes.get_xaxis_transform(), figure, y=-_MARKS_AT, units="points")
     left = offset_copy(axes.get_yaxis_transform(), figure, x=-_MARKS_AT, units="points")
-    _draw_marks(axes.hlines, across, drawn.points()[0], below)
-    _draw_marks(axes.vlines, up, drawn.up, left)
+    _draw_marks_beside(axes.hlines, across, drawn.points()[0], below)
+    _draw_marks_beside(axes.vlines, up, drawn.up, left)
     axes.set(xticks=_TICKS, yticks=_TICKS, xlim=across[[0, -1]], ylim=up[[0, -1]])
     axes.set_box_aspect(1)
     axes.tick_params(length=0, pad=_LABELS_AT)
@@ -111,20 +115,20 @@ def _draw_map(figure: Figure, axes: Axes, drawn: SimilarityMap, lowest: float) -
     return cells
 
 
-def _edges(points: pd.DataFrame) -> Array:
+def _edges_of_cells(points: pd.DataFrame) -> Array:
     """Return where the cell of each cut point begins, and where the last one ends."""
     step = 1 / max(len(points) - 1, 1)
     depth = points["depth"].to_numpy()
     return np.append(depth, depth[-1] + step) - step / 2
 
 
-def _starts(points: pd.DataFrame) -> Array:
+def _starts_of_stages(points: pd.DataFrame) -> Array:
     stage = points["stage"].to_numpy()
     return np.flatnonzero(np.diff(stage, prepend=stage[0] - 1))
 
 
 def _name_stages(names: Axis, edges: Array, points: pd.DataFrame) -> None:
-    starts, stage = _starts(points), points["stage"].to_numpy()
+    starts, stage = _starts_of_stages(points), points["stage"].to_numpy()
     ends = np.append(starts[1:], len(stage))
     middles = (edges[starts] + edges[ends]) / 2
     # The stem, stage 0, is one cell: too narrow for a name.
@@ -135,17 +139,17 @@ def _name_stages(names: Axis, edges: Array, points: pd.DataFrame) -> None:
         spine.set_visible(False)
 
 
-def _draw_marks(
+def _draw_marks_beside(
     draw_lines: Callable[..., object], edges: Array, points: pd.DataFrame, beside: Any
 ) -> None:
     """Mark MSAs and subsampling blocks along an axis, outside of the panel."""
-    for kind, marked in _marked(points).items():
+    for kind, marked in _marked_cut_points(points).items():
         start, end = edges[:-1][marked], edges[1:][marked]
         look: dict[str, Any] = {"colors": BAND_COLORS[kind], "lw": _MARKS_WIDTH, "clip_on": False}
         draw_lines(np.zeros(len(start)), start, end, transform=beside, **look)
 
 
-def _marked(points: pd.DataFrame) -> dict[str, Array]:
+def _marked_cut_points(points: pd.DataFrame) -> dict[str, Array]:
     """Return which cut points follow an MSA, and which follow a block that subsamples."""
     attends, shrinks = points["kind"] == "msa", subsamples(points)
     return {"msa": attends.to_numpy(bool), "subsampling": shrinks.to_numpy(bool)}

@@ -12,7 +12,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.text import Annotation
 
-from vitscope.claims.counting import distinct
+from vitscope.claims.counting import distinct_claims
 from vitscope.drawing.legends import moment
 from vitscope.drawing.looks import GRAY, THREAD, VERDICT_LOOKS
 
@@ -50,27 +50,27 @@ class Mark(NamedTuple):
 Said = tuple[Sequence[Mark], Sequence[str]]
 
 
-def plot(claims: pd.DataFrame, labels: Mapping[str, str]) -> Figure:
+def plot_verdicts(claims: pd.DataFrame, labels: Mapping[str, str]) -> Figure:
     """Draw a row for each claim, grouped by the first figure that it is counted on."""
-    once = distinct(claims)
+    once = distinct_claims(claims)
     figure = Figure(figsize=(_RIGHT + _FIGURE, 1))
     figure.set_layout_engine("none")
     axes = figure.add_axes((0, 0, 1, 1))
     axes.set_axis_off()
-    shown = [said for said in VERDICT_LOOKS if said in {*once["holds"], *_published(once)}]
+    shown = [said for said in VERDICT_LOOKS if said in {*once["holds"], *_published_verdicts(once)}]
     meanings = [Mark(said, VERDICT_LOOKS[said].meaning) for said in shown]
-    below = flow(axes, meanings, _AROUND, _FIGURE, _RIGHT) + 2 * _AROUND
+    below = write_marks(axes, meanings, _AROUND, _FIGURE, _RIGHT) + 2 * _AROUND
     heads = {_FIGURE: "Figure", _CLAIM: "Claim", _PUBLISHED: "Published", _MEASURED: "Measured"}
     for left, head in heads.items():
         if left != _PUBLISHED or once["published_verdict"].notna().any():
-            write(axes, left, below, head, fontsize=_HEAD_SIZE, fontweight="bold")
+            write_at_inches(axes, left, below, head, fontsize=_HEAD_SIZE, fontweight="bold")
     below += LINE + _AROUND
     named = once.assign(first=once.groupby("statement")["figure"].transform("first"))
     for name, of_figure in named.groupby("first", sort=False):
         axes.plot([_FIGURE, _RIGHT], [below, below], color=GRAY, lw=THREAD)
         below += _AROUND
         lines = wrap(str(name).replace("_", " "), _LETTERS_OF_NAME)
-        write(axes, _FIGURE, below, "\n".join(lines))
+        write_at_inches(axes, _FIGURE, below, "\n".join(lines))
         least = below + LINE * len(lines)
         for statement, rows in of_figure.groupby("statement", sort=False):
             below = _draw_claim(axes, below, str(statement), rows, labels)
@@ -85,10 +85,10 @@ def _draw_claim(
 ) -> float:
     """Draw a claim and its verdicts below `top`; return where the next claim begins."""
     lines = wrap(statement, _LETTERS)
-    write(axes, _CLAIM, top, "\n".join(lines))
+    write_at_inches(axes, _CLAIM, top, "\n".join(lines))
     theirs = dict.fromkeys(
         Mark(said, str(series))
-        for said, series in zip(_published(rows), rows["published_series"], strict=True)
+        for said, series in zip(_published_verdicts(rows), rows["published_series"], strict=True)
         if said in VERDICT_LOOKS
     )
     ours = []
@@ -96,23 +96,26 @@ def _draw_claim(
         if not pd.isna(snapshot):
             ours.append(Mark(None, f"{moment(str(snapshot))}:"))
         ours += [
-            Mark(row["holds"], _name(row, labels))
+            Mark(row["holds"], _name_subject(row, labels))
             for row in at.to_dict("records")
             if row["holds"] in VERDICT_LOOKS
         ]
-    ends = flow(axes, theirs, top, _PUBLISHED, _MEASURED), flow(axes, ours, top, _MEASURED)
+    ends = (
+        write_marks(axes, theirs, top, _PUBLISHED, _MEASURED),
+        write_marks(axes, ours, top, _MEASURED),
+    )
     return max(*ends, top + LINE * len(lines)) + _AROUND
 
 
-def _published(rows: pd.DataFrame) -> Iterable[Any]:
+def _published_verdicts(rows: pd.DataFrame) -> Iterable[Any]:
     return rows["published_verdict"].replace(_OF_PUBLISHED)
 
 
-def _name(row: Mapping[Any, Any], labels: Mapping[str, str]) -> str:
+def _name_subject(row: Mapping[Any, Any], labels: Mapping[str, str]) -> str:
     return " / ".join(labels[row[each]] for each in ("model", "versus") if not pd.isna(row[each]))
 
 
-def flow(
+def write_marks(
     axes: Axes, marks: Iterable[Mark], top: float, left: float, right: float = _RIGHT
 ) -> float:
     """Write marks one after another, in lines between two edges; return where the lines end."""
@@ -122,7 +125,7 @@ def flow(
         if mark.verdict:
             of = VERDICT_LOOKS[mark.verdict]
             look, said = {"color": of.color, "fontweight": of.weight}, f"{of.mark} {mark.name}"
-        text = write(axes, x, top + line * LINE, said, **look)
+        text = write_at_inches(axes, x, top + line * LINE, said, **look)
         width = text.get_window_extent().width / axes.figure.dpi
         if x > left and x + width > right:
             x, line = left, line + 1
@@ -135,17 +138,17 @@ def write_claims(axes: Axes, found: Sequence[Said], left: float) -> None:
     """Write claims below each other at the top of axes, each behind its marks."""
     below = 0.0
     for marks, lines in found:
-        flow(axes, marks, below, left)
-        write(axes, left + _MARK * len(marks), below, "\n".join(lines))
+        write_marks(axes, marks, below, left)
+        write_at_inches(axes, left + _MARK * len(marks), below, "\n".join(lines))
         below += LINE * len(lines) + _BETWEEN_CLAIMS
 
 
-def height_of(found: Sequence[Said]) -> float:
+def height_of_claims(found: Sequence[Said]) -> float:
     """Return the height of claims in inches, with an empty line below them."""
     return LINE + sum(LINE * len(lines) + _BETWEEN_CLAIMS for _, lines in found)
 
 
-def write(axes: Axes, x: float, y: float, text: str, **look: Any) -> Annotation:
+def write_at_inches(axes: Axes, x: float, y: float, text: str, **look: Any) -> Annotation:
     """Write text at a distance in inches from the left and the top of axes, outside the layout."""
     return axes.annotate(
         text,

@@ -17,7 +17,7 @@ from matplotlib.ticker import (
 )
 
 from vitscope.claims.points import AllPublished, Published
-from vitscope.drawing.axes import draw_interval_of
+from vitscope.drawing.axes import draw_points_with_intervals
 from vitscope.drawing.figure import Member, Members, rows_of
 from vitscope.drawing.legends import INTERVAL, Legend, minus, moment, percent, published_label
 from vitscope.drawing.looks import (
@@ -353,7 +353,7 @@ def _draw_in_rows(
     """Draw means in rows with their intervals, or with the values in each of few batches."""
     each = _few_batches(points, legend)
     low, high = (points[end] if each is None else np.nan for end in ("low", "high"))
-    draw_interval_of(axes, heights, (low, points["mean"], high), style)
+    draw_points_with_intervals(axes, heights, (low, points["mean"], high), style)
     if each is None:
         legend.add_line(INTERVAL, {"color": GRAY, "linewidth": INTERVAL_WIDTH})
     else:
